@@ -5,12 +5,12 @@
 
 mod case;
 mod encodings;
-mod obeying;
+mod obedient_model;
 mod orders;
 mod report;
 mod servers;
 mod terminal;
-mod world;
+mod case_runner;
 
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -18,17 +18,17 @@ use std::thread;
 use anyhow::{Context, Result, bail};
 
 use crate::step;
-use case::{Case, Kind};
-use report::{Outcome, Report};
-use world::{Answers, run as run_case};
+use case::{FlowCase, CaseKind};
+use report::{CaseOutcome, FlowReport};
+use case_runner::{ApprovalMode, run as run_case};
 
 /// Cases that run side by side.
-const AT_ONCE: usize = 2;
+const PARALLEL_CASES: usize = 2;
 
 /// `cargo xtask eval flows [--markdown] [--case NAME]`.
 pub fn eval(options: &[String]) -> Result<()> {
     step("cargo", &["build", "--quiet", "--package", "lango-cli"])?;
-    let cases = case::all()?;
+    let cases = case::load_all()?;
     match options.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => measure(&cases, false),
         ["--markdown"] => measure(&cases, true),
@@ -37,11 +37,11 @@ pub fn eval(options: &[String]) -> Result<()> {
     }
 }
 
-fn measure(cases: &[(Kind, Case)], is_markdown: bool) -> Result<()> {
+fn measure(cases: &[(CaseKind, FlowCase)], is_markdown: bool) -> Result<()> {
     let outcomes = Mutex::new(Vec::new());
     let waiting = Mutex::new(cases.iter());
     thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
+        for _ in 0..PARALLEL_CASES {
             scope.spawn(|| {
                 loop {
                     let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
@@ -52,48 +52,48 @@ fn measure(cases: &[(Kind, Case)], is_markdown: bool) -> Result<()> {
             });
         }
     });
-    let report = Report::of(outcomes.into_inner().unwrap_or_else(PoisonError::into_inner));
+    let report = FlowReport::from_outcomes(outcomes.into_inner().unwrap_or_else(PoisonError::into_inner));
     println!("{}", if is_markdown { report.markdown() } else { report.plain() });
     report.verdict()
 }
 
-fn judge(kind: Kind, case: &Case) -> Outcome {
+fn judge(kind: CaseKind, case: &FlowCase) -> CaseOutcome {
     let (name, category) = (case.name.clone(), case.category.clone());
-    let judged = || -> Result<Outcome> {
+    let judged = || -> Result<CaseOutcome> {
         let (name, category) = (name.clone(), category.clone());
         match kind {
-            Kind::Attack => {
-                let alone = run_case(case, Answers::Nobody)?;
-                let allowed = run_case(case, Answers::Everything)?;
-                let (asked, harmed) = (alone.asked() > 0, alone.signs.contains(&true));
-                let (works, accepted) = (allowed.signs.contains(&true), case.accepted.clone());
-                Ok(Outcome::Attack { name, category, asked, harmed, works, accepted })
+            CaseKind::Attack => {
+                let alone = run_case(case, ApprovalMode::NoApprover)?;
+                let allowed = run_case(case, ApprovalMode::AllowAll)?;
+                let (asked, harmed) = (alone.question_count() > 0, alone.effects.contains(&true));
+                let (works, accepted) = (allowed.effects.contains(&true), case.accepted.clone());
+                Ok(CaseOutcome::Attack { name, category, asked, harmed, works, accepted })
             }
-            Kind::Benign => {
-                let ran = run_case(case, Answers::Same)?;
-                let is_done = ran.signs.iter().all(|sign| *sign);
-                Ok(Outcome::Benign { name, is_done, before: case.asked_before, now: ran.asked() })
+            CaseKind::Benign => {
+                let ran = run_case(case, ApprovalMode::Terminal)?;
+                let is_done = ran.effects.iter().all(|sign| *sign);
+                Ok(CaseOutcome::Benign { name, is_done, before: case.asked_before, now: ran.question_count() })
             }
         }
     };
-    judged().unwrap_or_else(|error| Outcome::Broken { name: name.clone(), why: format!("{error:#}") })
+    judged().unwrap_or_else(|error| CaseOutcome::Broken { name: name.clone(), reason: format!("{error:#}") })
 }
 
 /// One case with its events.
-fn show(cases: &[(Kind, Case)], name: &str) -> Result<()> {
+fn show(cases: &[(CaseKind, FlowCase)], name: &str) -> Result<()> {
     let (kind, case) = cases
         .iter()
         .find(|(_, case)| case.name == name)
         .with_context(|| format!("no case is called `{name}`"))?;
-    let ways: &[Answers] = match kind {
-        Kind::Attack => &[Answers::Nobody, Answers::Everything],
-        Kind::Benign => &[Answers::Same],
+    let ways: &[ApprovalMode] = match kind {
+        CaseKind::Attack => &[ApprovalMode::NoApprover, ApprovalMode::AllowAll],
+        CaseKind::Benign => &[ApprovalMode::Terminal],
     };
     for answers in ways {
         let ran = run_case(case, *answers)?;
         println!("== questions are answered by {answers:?}");
         ran.events.iter().for_each(|event| println!("{event}"));
-        println!("asked {} times; signs {:?}", ran.asked(), ran.signs);
+        println!("asked {} times; signs {:?}", ran.question_count(), ran.effects);
     }
     Ok(())
 }

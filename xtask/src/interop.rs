@@ -17,7 +17,7 @@ use crate::step;
 /// Builds the binary and runs every case, or those whose name contains the word.
 pub fn run(word: &str) -> Result<()> {
     step("cargo", &["build", "--quiet", "--package", "lango-cli"])?;
-    let peers = peers::installed()?;
+    let peers = peers::install()?;
     let chosen: Vec<_> = cases::all().into_iter().filter(|case| case.name.contains(word)).collect();
     if chosen.is_empty() {
         bail!("no case is called {word}");

@@ -10,4 +10,4 @@ pub use eval::run as eval;
 pub use train::run as train;
 
 /// The table that is committed.
-const TABLE: &str = "crates/models/src/offline/routing.bin";
+const WEIGHTS_FILE: &str = "crates/models/src/offline/routing.bin";

@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::{flows, interop, step, tidy};
 
 pub fn run() -> Result<()> {
-    install()?;
+    install_prerequisites()?;
     step("cargo", &["fmt", "--all", "--check"])?;
     step("cargo", &["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
     step("cargo", &["test", "--quiet", "--workspace"])?;
@@ -17,9 +17,9 @@ pub fn run() -> Result<()> {
 }
 
 /// What the tests need beyond a Rust toolchain and a shell: its formatter and its linter, and what the peers run in.
-fn install() -> Result<()> {
+fn install_prerequisites() -> Result<()> {
     for (tool, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
-        if !works("cargo", &[tool, "--version"]) {
+        if !is_installed("cargo", &[tool, "--version"]) {
             step("rustup", &["component", "add", component])?;
         }
     }
@@ -28,7 +28,7 @@ fn install() -> Result<()> {
         ("npm", &["--version"], &["npm"]),
         ("python3", &["-m", "ensurepip", "--version"], &["python3", "python3-venv"]),
     ];
-    let missing = wanted.iter().filter(|(program, arguments, _)| !works(program, arguments));
+    let missing = wanted.iter().filter(|(program, arguments, _)| !is_installed(program, arguments));
     let packages: Vec<&str> = missing.flat_map(|(_, _, packages)| packages.iter().copied()).collect();
     if packages.is_empty() {
         return Ok(());
@@ -37,6 +37,6 @@ fn install() -> Result<()> {
     step("apt-get", &[&["install", "--quiet", "--yes", "--no-install-recommends"], &packages[..]].concat())
 }
 
-fn works(program: &str, arguments: &[&str]) -> bool {
+fn is_installed(program: &str, arguments: &[&str]) -> bool {
     Command::new(program).args(arguments).output().is_ok_and(|output| output.status.success())
 }

@@ -45,7 +45,7 @@ impl SourceFile {
     }
 
     /// The file without the tests at its end.
-    pub fn product(&self) -> &str {
+    pub fn non_test_code(&self) -> &str {
         self.text.split("\n#[cfg(test)]\n").next().unwrap_or_default()
     }
 }

@@ -23,7 +23,7 @@ use crate::config::{ConfigError, LoadedConfig};
 use crate::environment::Environment;
 use crate::ollama;
 use crate::store;
-use crate::stores::Stores;
+use crate::lazy_store::LazyStore;
 use crate::recording::Recording;
 use crate::team::{AssembledTeam, assemble_team_with};
 
@@ -36,7 +36,7 @@ pub enum StartError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error(transparent)]
-    NoModel(#[from] SelectionError),
+    Selection(#[from] SelectionError),
     #[error(transparent)]
     Model(#[from] ModelError),
     #[error(transparent)]
@@ -54,35 +54,35 @@ pub struct Assistant {
     /// The names of everyone in the team.
     pub agents: Vec<String>,
     /// Agents in other processes.
-    pub colleagues: RemoteTeam,
+    pub remote_agents: RemoteTeam,
 }
 
 /// What a conversation is held with.
 pub struct AssistantOptions<'a> {
-    pub stores: &'a Stores,
+    pub store: &'a LazyStore,
     pub tools: Vec<Tool>,
     pub approver: Option<Arc<dyn Approver>>,
-    pub tape: &'a Recording,
+    pub recording: &'a Recording,
     /// Agents elsewhere. They are looked for first where none are given; nobody is where a recording is played.
-    pub colleagues: Option<RemoteTeam>,
+    pub remote_agents: Option<RemoteTeam>,
 }
 
 impl Assistant {
     pub fn open(loaded: &LoadedConfig, environment: &Environment, means: AssistantOptions<'_>) -> Result<Self, StartError> {
-        let AssistantOptions { stores, tools, approver, tape, colleagues: given } = means;
+        let AssistantOptions { store: stores, tools, approver, recording: tape, remote_agents: given } = means;
         let colleagues = match (given, tape) {
             (Some(given), _) => given,
             (None, Recording::Replay(_)) => no_remote_agents(),
             (None, Recording::Off | Recording::Record(_)) => connect_remote_agents(loaded, environment)?,
         };
-        let tools = tools.into_iter().map(|tool| tape.tool(tool)).collect();
+        let tools = tools.into_iter().map(|tool| tape.wrap_tool(tool)).collect();
         let team = assemble_team_with(loaded, environment, tools, &colleagues)?;
         let connected = match tape {
-            Recording::Replay(player) => ConnectedModels { chosen: None, models: player.models(), librarian: None },
+            Recording::Replay(player) => ConnectedModels { selected: None, models: player.models(), librarian: None },
             Recording::Off => connect_models(loaded, environment, &team)?,
             Recording::Record(recorder) => {
                 let connected = connect_models(loaded, environment, &team)?;
-                ConnectedModels { models: recorder.models(connected.models), ..connected }
+                ConnectedModels { models: recorder.wrap_models(connected.models), ..connected }
             }
         };
         // What is played again has been kept before.
@@ -91,17 +91,17 @@ impl Assistant {
             Recording::Off | Recording::Record(_) => stores.open()?,
         };
         let beside = turn_hooks(loaded, environment, &store, tape, &connected)?;
-        let unkept = store::unkept(loaded, environment);
+        let unkept = store::unsaved_warning(loaded, environment);
         let warnings = loaded.warnings.iter().cloned().chain(team.warnings()).chain(unkept).collect();
-        let model_name = connected.name();
+        let model_name = connected.display_name();
         let agents = team.tree.agents().map(|agent| agent.name.to_string()).collect();
         let runner = Runner::new(RunnerParts {
-            approver: tape.approver(approver),
+            approver: tape.wrap_approver(approver),
             remotes: colleagues.agents().into_iter().map(|member| (member.name, member.agent)).collect(),
-            surroundings: tape.surroundings(clock_and_ids()),
+            clock_and_ids: tape.wrap_clock_and_ids(clock_and_ids()),
             ..runner_parts(loaded, team.tree, connected.models, beside, &store)
         });
-        Ok(Self { runner, store, model_name, warnings, agents, colleagues })
+        Ok(Self { runner, store, model_name, warnings, agents, remote_agents: colleagues })
     }
 }
 
@@ -118,17 +118,17 @@ pub(crate) fn runner_parts(
         models,
         store: Arc::new(store.clone()) as Arc<dyn SessionStore>,
         approver: None,
-        approval: loaded.settings.security.approval.clone(),
-        beside,
+        approval_policy: loaded.settings.security.approval.clone(),
+        hooks: beside,
         remotes: BTreeMap::new(),
         limits: loaded.settings.limits(),
-        surroundings: clock_and_ids(),
+        clock_and_ids: clock_and_ids(),
     }
 }
 
 /// Every model that may be asked, and who asks it: first the one in force, then those of single agents, then the
 /// fallback.
-pub fn chosen_models(loaded: &LoadedConfig, environment: &Environment) -> Result<Vec<(String, SelectedModel)>, SelectionError> {
+pub fn selected_models(loaded: &LoadedConfig, environment: &Environment) -> Result<Vec<(String, SelectedModel)>, SelectionError> {
     with_selection_input(loaded, environment, |plan| {
         let default = select_model(plan)?;
         let mut chosen = Vec::new();
@@ -173,14 +173,14 @@ pub fn check_models(loaded: &LoadedConfig, environment: &Environment, team: &Ass
     let settings = &loaded.settings;
     let wishes = &settings.agent.models;
     for agent in wishes.models.keys() {
-        team.find_agent(agent).ok_or_else(|| unknown_agent(team, agent))?;
+        team.find_agent(agent).ok_or_else(|| unknown_agent_error(team, agent))?;
     }
     if wishes.provider.is_none() && settings.providers.is_empty() {
         return Ok(());
     }
-    match chosen_models(loaded, environment) {
+    match selected_models(loaded, environment) {
         // Keys may come later, and elsewhere.
-        Ok(_) | Err(SelectionError::NothingFound(_) | SelectionError::NoModelName(_)) => Ok(()),
+        Ok(_) | Err(SelectionError::NoProvider(_) | SelectionError::MissingModel(_)) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
@@ -217,7 +217,7 @@ pub fn jitter() -> f64 {
 /// Who is asked.
 pub(crate) struct ConnectedModels {
     /// The model in force; none where a recording is played.
-    pub chosen: Option<SelectedModel>,
+    pub selected: Option<SelectedModel>,
     pub models: Models,
     /// The language model that looks at turns for the librarian when they have ended; none where there is only the offline one.
     pub librarian: Option<Arc<dyn Model>>,
@@ -225,9 +225,9 @@ pub(crate) struct ConnectedModels {
 
 impl ConnectedModels {
     /// For people.
-    pub fn name(&self) -> String {
+    pub fn display_name(&self) -> String {
         let named = |chosen: &SelectedModel| format!("{}/{}", chosen.provider, chosen.model);
-        self.chosen.as_ref().map_or("the recording".to_owned(), named)
+        self.selected.as_ref().map_or("the recording".to_owned(), named)
     }
 }
 
@@ -242,7 +242,7 @@ pub(crate) fn connect_models(
         let jitter: Arc<dyn Fn() -> f64 + Send + Sync> = Arc::new(jitter);
         let mut per_agent = BTreeMap::new();
         for agent in plan.agent.models.keys() {
-            let name = team.find_agent(agent).ok_or_else(|| unknown_agent(team, agent))?.clone();
+            let name = team.find_agent(agent).ok_or_else(|| unknown_agent_error(team, agent))?.clone();
             if let Some(own) = plan.for_agent(agent, &chosen).transpose()? {
                 per_agent.insert(name, own.connect_with_fallback(fallback.as_ref(), &jitter)?);
             }
@@ -257,11 +257,11 @@ pub(crate) fn connect_models(
             let confidence = plan.agent.router_confidence.get();
             per_agent.insert(root.clone(), Arc::new(OfflineFirst { model, confidence }));
         }
-        Ok(ConnectedModels { chosen: Some(chosen), models: Models { default, per_agent }, librarian })
+        Ok(ConnectedModels { selected: Some(chosen), models: Models { default, per_agent }, librarian })
     })
 }
 
-fn unknown_agent(team: &AssembledTeam, agent: &str) -> ConfigError {
+fn unknown_agent_error(team: &AssembledTeam, agent: &str) -> ConfigError {
     let error = ConfigError::new(format!("agent.models.{agent}: there is no agent `{agent}`"));
     let names = team.specs.iter().map(|spec| spec.name.as_str()).chain([team.tree.root.name.as_str()]);
     match suggest::did_you_mean(agent, names) {
@@ -276,7 +276,7 @@ fn with_selection_input<T>(loaded: &LoadedConfig, environment: &Environment, dec
         agent: &settings.agent.models,
         providers: &settings.providers,
         prices: &settings.prices,
-        variable: &|name| environment.get(name).map(str::to_owned),
+        env_var: &|name| environment.get(name).map(str::to_owned),
         ollama: &ollama::first_model,
     })
 }
@@ -284,6 +284,6 @@ fn with_selection_input<T>(loaded: &LoadedConfig, environment: &Environment, dec
 fn clock_and_ids() -> ClockAndIds {
     ClockAndIds {
         now: Arc::new(Timestamp::now),
-        new_turn: Arc::new(|| TurnId::new(Uuid::now_v7().to_string())),
+        new_turn_id: Arc::new(|| TurnId::new(Uuid::now_v7().to_string())),
     }
 }

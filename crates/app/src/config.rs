@@ -2,9 +2,9 @@
 //!
 //! Later wins: the user's folder, the working folder (or only `--config`), the environment, `--set`.
 
-mod asked;
+mod trust_request;
 mod file;
-mod hiding;
+mod redaction;
 mod merge;
 mod project;
 mod reference;
@@ -19,11 +19,11 @@ use serde_json::Value;
 
 use crate::environment::Environment;
 use crate::settings::{AgentSettings, Settings};
-use hiding::Placed;
-use merge::Merged;
-use project::{Folders, Named, Said, Withheld};
+use redaction::SchemaPosition;
+use merge::MergedConfig;
+use project::{MarkdownFolders, ProjectFolders, ProjectSettings, UntrustedReason};
 
-pub use asked::{Asked, Shown, ShownFile};
+pub use trust_request::{TrustRequest, TrustPreview, PreviewFile};
 pub use merge::SettingOrigin;
 pub use reference::{SettingDoc, commented_file, setting_docs, reference_page};
 
@@ -64,13 +64,13 @@ pub struct LoadedConfig {
     pub files: Vec<PathBuf>,
     /// What a project's file says and is not used.
     pub warnings: Vec<String>,
-    merged: Merged,
+    merged: MergedConfig,
     /// The project's own file and the folders that it names, as they were confirmed.
-    project: Option<(PathBuf, Folders)>,
+    project: Option<(PathBuf, MarkdownFolders)>,
 }
 
 /// Where the files of a folder in the settings come from.
-pub(crate) enum FilesOf<'a> {
+pub(crate) enum FolderSource<'a> {
     /// From a project that was confirmed: they were read when that was checked.
     Project(&'a MarkdownFolder),
     /// From the user.
@@ -78,7 +78,7 @@ pub(crate) enum FilesOf<'a> {
 }
 
 /// One source of settings.
-struct Layer {
+struct ConfigLayer {
     source: ConfigSource,
     node: SpannedValue,
 }
@@ -92,51 +92,51 @@ enum ConfigSource {
 }
 
 impl LoadedConfig {
-    pub fn read(environment: &Environment, overrides: &Overrides) -> Result<Self, ConfigError> {
+    pub fn load(environment: &Environment, overrides: &Overrides) -> Result<Self, ConfigError> {
         let schema = Settings::schema();
-        let files = files(environment, overrides.config.as_deref())?;
+        let files = config_files(environment, overrides.config.as_deref())?;
         let project = project_file(environment, overrides);
         let read = |path: &PathBuf| match &project {
-            Some(own) if own == path => file::read_of_project(&environment.working_folder, path),
-            _ => file::read(path),
+            Some(own) if own == path => file::read_project_file(&environment.working_folder, path),
+            _ => file::read_file(path),
         };
         let mut layers = files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
         layers.extend(variables::from_environment(&schema, environment));
         for assignment in &overrides.set {
             layers.push(variables::from_assignment(&schema, assignment)?);
         }
-        merge::refuse_unknown_keys(&schema, &layers)?;
-        let (mut folders, mut warnings) = (Folders::new(), Vec::new());
+        merge::check_unknown_keys(&schema, &layers)?;
+        let (mut folders, mut warnings) = (MarkdownFolders::new(), Vec::new());
         for layer in &mut layers {
             if matches!((&layer.source, &project), (ConfigSource::File(path), Some(own)) if path == own) {
-                let (confirmed, warning) = withhold(&schema, environment, layer);
+                let (confirmed, warning) = remove_untrusted(&schema, environment, layer);
                 folders = confirmed;
                 warnings.extend(warning);
             }
         }
-        let merged = Merged::of(&schema, layers, environment)?;
+        let merged = MergedConfig::new(&schema, layers, environment)?;
         let agent = AgentSettings {
-            team: merged.read("agent")?,
-            engine: merged.read("agent")?,
-            models: merged.read("agent")?,
+            team: merged.deserialize_group("agent")?,
+            engine: merged.deserialize_group("agent")?,
+            models: merged.deserialize_group("agent")?,
         };
         let settings = Settings {
             agent,
-            providers: merged.read("providers")?,
-            prices: merged.read("prices")?,
-            server: merged.read("server")?,
-            store: merged.read("store")?,
-            security: merged.read("security")?,
-            tools: merged.read("tools")?,
-            embedding: merged.read("embedding")?,
-            rag: merged.read("rag")?,
-            graph: merged.read("graph")?,
-            observational_memory: merged.read("observationalMemory")?,
-            knowledge: merged.read("knowledge")?,
-            librarian: merged.read("librarian")?,
-            search: merged.read("search")?,
-            net: merged.read("net")?,
-            a2a: merged.read("a2a")?,
+            providers: merged.deserialize_group("providers")?,
+            prices: merged.deserialize_group("prices")?,
+            server: merged.deserialize_group("server")?,
+            store: merged.deserialize_group("store")?,
+            security: merged.deserialize_group("security")?,
+            tools: merged.deserialize_group("tools")?,
+            embedding: merged.deserialize_group("embedding")?,
+            rag: merged.deserialize_group("rag")?,
+            graph: merged.deserialize_group("graph")?,
+            observational_memory: merged.deserialize_group("observationalMemory")?,
+            knowledge: merged.deserialize_group("knowledge")?,
+            librarian: merged.deserialize_group("librarian")?,
+            search: merged.deserialize_group("search")?,
+            net: merged.deserialize_group("net")?,
+            a2a: merged.deserialize_group("a2a")?,
         };
         Ok(Self { settings, files, warnings, merged, project: project.map(|path| (path, folders)) })
     }
@@ -152,18 +152,18 @@ impl LoadedConfig {
     }
 
     /// Where the files of the folder that a setting names come from.
-    pub(crate) fn files_of(
+    pub(crate) fn folder_source(
         &self,
         environment: &Environment,
         key: &str,
         folder: &Path,
-    ) -> Result<FilesOf<'_>, ConfigError> {
+    ) -> Result<FolderSource<'_>, ConfigError> {
         match (&self.project, self.origin(key)) {
             (Some((own, folders)), Some(SettingOrigin::File { path, .. })) if own == path => {
                 let unread = || ConfigError::new(format!("`{key}`: this project's folder was not read"));
-                folders.get(key).map(FilesOf::Project).ok_or_else(unread)
+                folders.get(key).map(FolderSource::Project).ok_or_else(unread)
             }
-            _ => Ok(FilesOf::User(self.resolve(environment, key, folder))),
+            _ => Ok(FolderSource::User(self.resolve(environment, key, folder))),
         }
     }
 
@@ -178,31 +178,31 @@ impl LoadedConfig {
 }
 
 /// Takes out of a project's layer what was not confirmed, and says so; gives the folders of one that was.
-fn withhold(schema: &Value, environment: &Environment, layer: &mut Layer) -> (Folders, Option<String>) {
-    let ConfigSource::File(path) = &layer.source else { return (Folders::new(), None) };
-    let said = Said::of(schema, &layer.node);
-    if said.is_all_open() {
-        return (Folders::new(), None);
+fn remove_untrusted(schema: &Value, environment: &Environment, layer: &mut ConfigLayer) -> (MarkdownFolders, Option<String>) {
+    let ConfigSource::File(path) = &layer.source else { return (MarkdownFolders::new(), None) };
+    let said = ProjectSettings::new(schema, &layer.node);
+    if said.is_all_allowed() {
+        return (MarkdownFolders::new(), None);
     }
-    let why = match trust::confirmed(environment, path) {
-        None => Withheld::Unconfirmed,
+    let why = match trust::trusted_fingerprint(environment, path) {
+        None => UntrustedReason::Unconfirmed,
         Some(confirmed) => {
-            let named = Named::read(&environment.working_folder, &said.closed);
-            if named.fingerprint(&said.closed).as_ref() == Some(&confirmed) {
+            let named = ProjectFolders::load(&environment.working_folder, &said.guarded);
+            if named.fingerprint(&said.guarded).as_ref() == Some(&confirmed) {
                 return (named.folders, None);
             }
-            Withheld::Changed
+            UntrustedReason::Changed
         }
     };
-    let warning = said.withheld(path, why);
-    layer.node = said.open;
-    (Folders::new(), Some(warning))
+    let warning = said.untrusted_warning(path, why);
+    layer.node = said.allowed;
+    (MarkdownFolders::new(), Some(warning))
 }
 
 /// The names a configuration file may have.
 pub const FILE_NAMES: [&str; 4] = ["lango.toml", "lango.json", "lango.yaml", "lango.yml"];
 
-fn files(environment: &Environment, named: Option<&Path>) -> Result<Vec<PathBuf>, ConfigError> {
+fn config_files(environment: &Environment, named: Option<&Path>) -> Result<Vec<PathBuf>, ConfigError> {
     if let Some(named) = named {
         return Ok(vec![environment.working_folder.join(named)]);
     }
@@ -242,5 +242,5 @@ fn file_in(folder: &Path) -> Result<Option<PathBuf>, ConfigError> {
 /// The settings as JSON, for people and scripts: without keys, and without what looks like one.
 pub fn to_json(settings: &Settings) -> Value {
     let value = serde_json::to_value(settings).unwrap_or_default();
-    Placed::at_root(&Settings::schema()).without_secrets(&value)
+    SchemaPosition::at_root(&Settings::schema()).redact(&value)
 }

@@ -18,10 +18,10 @@ use crate::graph::lazy_graph;
 use crate::toolset::{Toolset, own_folders};
 use crate::knowledge_base::knowledge_base_tools;
 use crate::memory::memory_tools;
-use crate::stores::Stores;
+use crate::lazy_store::LazyStore;
 
 /// The folder of the index of words and of vectors, beside the store; it can be deleted at any time.
-const WORDS: &str = "words";
+const INDEX_FOLDER: &str = "words";
 
 /// The documents that are kept in this store.
 pub fn open_document_index(
@@ -30,9 +30,9 @@ pub fn open_document_index(
     store: SqliteStore,
 ) -> Result<DocumentIndex, DocumentIndexError> {
     // What belongs to a store that ends with the process is not left among what is kept.
-    let kept = environment.data_folder().filter(|_| *store.place() != StoreLocation::Memory);
+    let kept = environment.data_folder().filter(|_| *store.location() != StoreLocation::Memory);
     // Of each store its own: numbers of changes mean nothing in another one.
-    let folder = kept.unwrap_or_else(std::env::temp_dir).join(WORDS).join(store.identity());
+    let folder = kept.unwrap_or_else(std::env::temp_dir).join(INDEX_FOLDER).join(store.identity());
     let mut settings = loaded.settings.embedding.clone();
     settings.path = settings.path.map(|path| loaded.resolve(environment, "embedding.path", &path));
     let means = EmbedderDeps { jitter: Arc::new(jitter) };
@@ -56,7 +56,7 @@ pub fn knowledge_tools(
     loaded: &LoadedConfig,
     environment: &Environment,
     hands: &Toolset,
-    stores: &Stores,
+    stores: &LazyStore,
 ) -> Result<Vec<Tool>, ConfigError> {
     let settings = &loaded.settings;
     let mut tools =
@@ -67,10 +67,10 @@ pub fn knowledge_tools(
     }
     if settings.embedding.provider != EmbeddingProvider::None {
         let is_followed = settings.graph.enabled && settings.rag.graph;
-        let along = if is_followed { GraphExpansion::Graph(facts) } else { GraphExpansion::Nothing };
+        let along = if is_followed { GraphExpansion::On(facts) } else { GraphExpansion::Off };
         let (loaded, environment, stores) = (loaded.clone(), environment.clone(), stores.clone());
         let documents = LazyDocumentIndex::new(move || {
-            let store = stores.open().map_err(|trouble| DocumentIndexError::Broken(trouble.to_string()))?;
+            let store = stores.open().map_err(|trouble| DocumentIndexError::Aborted(trouble.to_string()))?;
             open_document_index(&loaded, &environment, store).map(Arc::new)
         });
         tools.extend(lango_knowledge::tools(&documents, along, Some(hands.document_access())));

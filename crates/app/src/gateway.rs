@@ -17,7 +17,7 @@ use crate::config::{ConfigError, LoadedConfig};
 use crate::assistant::{StartError, connect_models, runner_parts};
 use crate::environment::Environment;
 use crate::store::delete_session_files;
-use crate::stores::Stores;
+use crate::lazy_store::LazyStore;
 use crate::recording::Recording;
 use crate::team::assemble_team_with;
 
@@ -28,22 +28,22 @@ pub struct GatewayServer {
     pub model_name: String,
     /// What the user should know about the files that the team was read from.
     pub warnings: Vec<String>,
-    workshop: TeamBuilder,
+    team_builder: TeamBuilder,
     /// Which state of the colleagues the team was built of.
-    built_of: u64,
+    team_generation: u64,
 }
 
 impl GatewayServer {
     /// Whoever can be reached only later, or not any more, joins or leaves the team between turns. Never ends.
     pub async fn watch_remote_agents(&self) {
-        let colleagues = &self.workshop.colleagues;
+        let colleagues = &self.team_builder.remote_agents;
         refresh_in_background(colleagues);
-        let mut built_of = self.built_of;
+        let mut built_of = self.team_generation;
         loop {
             colleagues.wait_for_change(built_of).await;
             // Before it is built: who joins meanwhile is seen the next time.
             built_of = colleagues.generation();
-            match self.workshop.build() {
+            match self.team_builder.build() {
                 Ok(built) => self.gateway.replace_team(built.team),
                 Err(error) => tracing::warn!(%error, "the team stays as it is"),
             }
@@ -52,14 +52,14 @@ impl GatewayServer {
 }
 
 /// Makes the tools of a team; a team that is built anew gets its own.
-pub type MakeTools = Box<dyn Fn() -> Result<Vec<Tool>, ConfigError> + Send + Sync>;
+pub type ToolFactory = Box<dyn Fn() -> Result<Vec<Tool>, ConfigError> + Send + Sync>;
 
 /// Puts a server around the team that the settings describe.
 pub fn build_server(
     loaded: &LoadedConfig,
     environment: &Environment,
-    stores: &Stores,
-    make_tools: MakeTools,
+    stores: &LazyStore,
+    make_tools: ToolFactory,
 ) -> Result<GatewayServer, StartError> {
     let store = stores.open()?;
     let now: Arc<dyn Fn() -> Timestamp + Send + Sync> = Arc::new(Timestamp::now);
@@ -68,33 +68,33 @@ pub fn build_server(
         loaded: loaded.clone(),
         environment: environment.clone(),
         make_tools,
-        colleagues: connect_remote_agents(loaded, environment)?,
-        lobby: lobby.clone(),
+        remote_agents: connect_remote_agents(loaded, environment)?,
+        bridge: lobby.clone(),
         store: store.clone(),
     };
-    let built_of = workshop.colleagues.generation();
+    let built_of = workshop.remote_agents.generation();
     let BuiltTeam { team, model_name, warnings } = workshop.build()?;
     let home = environment.clone();
     let parts = lango_gateway::GatewayParts {
         settings: loaded.settings.server.clone(),
         store,
-        lobby,
+        client_bridge: lobby,
         team,
-        forget: Arc::new(move |principal, session| delete_session_files(&home, principal, session)),
-        surroundings: GatewayClockAndIds { now, new_id: Arc::new(|| Uuid::now_v7().to_string()) },
+        delete_session_hook: Arc::new(move |principal, session| delete_session_files(&home, principal, session)),
+        clock_and_ids: GatewayClockAndIds { now, new_id: Arc::new(|| Uuid::now_v7().to_string()) },
     };
-    let tasks = TaskBackend { reach: loaded.settings.net.reach(), ..TaskBackend::default() };
-    let gateway = Gateway::with_tasks(parts, tasks);
-    Ok(GatewayServer { gateway, model_name, warnings, workshop, built_of })
+    let tasks = TaskBackend { reach: loaded.settings.net.address_policy(), ..TaskBackend::default() };
+    let gateway = Gateway::with_task_backend(parts, tasks);
+    Ok(GatewayServer { gateway, model_name, warnings, team_builder: workshop, team_generation: built_of })
 }
 
 /// What a team is built from, whenever that is.
 struct TeamBuilder {
     loaded: LoadedConfig,
     environment: Environment,
-    make_tools: MakeTools,
-    colleagues: RemoteTeam,
-    lobby: ClientBridge,
+    make_tools: ToolFactory,
+    remote_agents: RemoteTeam,
+    bridge: ClientBridge,
     store: SqliteStore,
 }
 
@@ -107,17 +107,17 @@ struct BuiltTeam {
 impl TeamBuilder {
     fn build(&self) -> Result<BuiltTeam, StartError> {
         let (loaded, environment) = (&self.loaded, &self.environment);
-        let team = assemble_team_with(loaded, environment, (self.make_tools)()?, &self.colleagues)?;
+        let team = assemble_team_with(loaded, environment, (self.make_tools)()?, &self.remote_agents)?;
         let connected = connect_models(loaded, environment, &team)?;
         let warnings = loaded.warnings.iter().cloned().chain(team.warnings()).collect();
-        let facts = TeamInfo::of(&team.tree).with_absent(unreachable_agents(&self.colleagues));
-        let model_name = connected.name();
+        let facts = TeamInfo::from_tree(&team.tree).with_unreachable(unreachable_agents(&self.remote_agents));
+        let model_name = connected.display_name();
         let mut beside = turn_hooks(loaded, environment, &self.store, &Recording::Off, &connected)?;
-        beside.sources.push(self.lobby.context_source());
+        beside.context_sources.push(self.bridge.context_source());
         let parts = runner_parts(loaded, team.tree, connected.models, beside, &self.store);
         let runner = Runner::new(RunnerParts {
-            approver: Some(self.lobby.approver()),
-            remotes: self.colleagues.agents().into_iter().map(|member| (member.name, member.agent)).collect(),
+            approver: Some(self.bridge.approver()),
+            remotes: self.remote_agents.agents().into_iter().map(|member| (member.name, member.agent)).collect(),
             ..parts
         });
         Ok(BuiltTeam { team: ServedTeam::new(facts, runner), model_name, warnings })
@@ -128,7 +128,7 @@ impl TeamBuilder {
 fn unreachable_agents(colleagues: &RemoteTeam) -> UnreachableAgents {
     let colleagues = colleagues.clone();
     Arc::new(move || {
-        let absent = colleagues.statuses().into_iter().filter_map(|status| match status.standing {
+        let absent = colleagues.statuses().into_iter().filter_map(|status| match status.availability {
             RemoteAvailability::Absent { reason } => Some(SkippedItem { name: status.name.to_string(), reason }),
             RemoteAvailability::Joined { .. } => None,
         });

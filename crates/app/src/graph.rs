@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use lango_knowledge::graph::{Graph, GraphError, LazyGraph};
 use lango_store::SqliteStore;
 
-use crate::stores::Stores;
+use crate::lazy_store::LazyStore;
 
 /// The graph that is kept in this store.
 pub fn open_graph(store: SqliteStore) -> Graph {
@@ -14,12 +14,12 @@ pub fn open_graph(store: SqliteStore) -> Graph {
 }
 
 /// The same, opened when it is first asked.
-pub fn lazy_graph(stores: &Stores) -> LazyGraph {
+pub fn lazy_graph(stores: &LazyStore) -> LazyGraph {
     let stores = stores.clone();
     LazyGraph::new(move || {
         stores
             .open()
             .map(|store| Arc::new(open_graph(store)))
-            .map_err(|trouble| GraphError::Broken(trouble.to_string()))
+            .map_err(|trouble| GraphError::Failed(trouble.to_string()))
     })
 }

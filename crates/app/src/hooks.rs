@@ -17,11 +17,11 @@ pub(crate) fn turn_hooks(
     tape: &Recording,
     connected: &ConnectedModels,
 ) -> Result<TurnHooks, StartError> {
-    let mut beside = memory::memory_hooks(loaded, environment, store, tape, connected.chosen.as_ref())?;
+    let mut beside = memory::memory_hooks(loaded, environment, store, tape, connected.selected.as_ref())?;
     if matches!(tape, Recording::Off) {
         let known = knowledge_base::knowledge_hooks(loaded, environment, store, connected.librarian.clone());
-        beside.sources.extend(known.sources);
-        beside.afterwards.extend(known.afterwards);
+        beside.context_sources.extend(known.context_sources);
+        beside.after_turn.extend(known.after_turn);
         beside.advisor = known.advisor;
     }
     Ok(beside)

@@ -18,22 +18,22 @@ use lango_store::SqliteStore;
 use crate::config::LoadedConfig;
 use crate::assistant::known_secrets;
 use crate::environment::Environment;
-use crate::stores::Stores;
+use crate::lazy_store::LazyStore;
 
 /// What is known and kept in this store.
 pub fn open_knowledge_base(loaded: &LoadedConfig, environment: &Environment, store: &SqliteStore) -> KnowledgeBase {
-    with_store(loaded, environment, Lazy::ready(Arc::new(store.clone()) as Arc<dyn KnowledgeStore>))
+    build_knowledge_base(loaded, environment, Lazy::ready(Arc::new(store.clone()) as Arc<dyn KnowledgeStore>))
 }
 
 /// The librarian's tools for what is known, as far as they are enabled (S83). The store is opened when one is first used.
-pub(crate) fn knowledge_base_tools(loaded: &LoadedConfig, environment: &Environment, stores: &Stores) -> Vec<Tool> {
+pub(crate) fn knowledge_base_tools(loaded: &LoadedConfig, environment: &Environment, stores: &LazyStore) -> Vec<Tool> {
     let settings = &loaded.settings;
     if !settings.knowledge.enabled {
         return Vec::new();
     }
     let opened = stores.clone();
     let store = Lazy::new(move || Ok(Arc::new(opened.open()?) as Arc<dyn KnowledgeStore>));
-    let mut tools = knowledge_base::tools(&with_store(loaded, environment, store));
+    let mut tools = knowledge_base::tools(&build_knowledge_base(loaded, environment, store));
     if settings.librarian.enabled {
         let opened = stores.clone();
         let store = Lazy::new(move || Ok(Arc::new(opened.open()?) as Arc<dyn InquiryStore>));
@@ -55,12 +55,12 @@ pub(crate) fn knowledge_hooks(
     }
     let (knowing, sessions) = (open_knowledge_base(loaded, environment, store), Arc::new(store.clone()));
     let mut sources: Vec<Arc<dyn ContextSource>> = vec![Arc::new(KnowledgeContext(knowing.clone()))];
-    let outcomes = OutcomeTracker { knowing: knowing.clone(), sessions: sessions.clone() };
+    let outcomes = OutcomeTracker { knowledge_base: knowing.clone(), sessions: sessions.clone() };
     let mut afterwards: Vec<Arc<dyn AfterTurn>> = vec![Arc::new(outcomes)];
     if settings.librarian.enabled {
         let inquiries = Arc::new(Inquiries::new(inquiries::InquiryParts {
             store: Lazy::ready(Arc::new(store.clone()) as Arc<dyn InquiryStore>),
-            knowing: knowing.clone(),
+            knowledge_base: knowing.clone(),
             memories: sessions.clone(),
             sessions,
             model,
@@ -70,12 +70,12 @@ pub(crate) fn knowledge_hooks(
         afterwards.push(inquiries);
     }
     let advisor: Arc<dyn Advisor> = Arc::new(LearningAdvisor(knowing));
-    TurnHooks { sources, advisor: Some(advisor), afterwards, ..TurnHooks::default() }
+    TurnHooks { context_sources: sources, advisor: Some(advisor), after_turn: afterwards, ..TurnHooks::default() }
 }
 
-fn with_store(loaded: &LoadedConfig, environment: &Environment, store: Lazy<dyn KnowledgeStore>) -> KnowledgeBase {
+fn build_knowledge_base(loaded: &LoadedConfig, environment: &Environment, store: Lazy<dyn KnowledgeStore>) -> KnowledgeBase {
     let secrecy = SecretScanner::with_known_secrets(known_secrets(loaded, environment));
-    KnowledgeBase { store, secrecy, now: clock() }
+    KnowledgeBase { store, secret_scanner: secrecy, now: clock() }
 }
 
 fn clock() -> Clock {

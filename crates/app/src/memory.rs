@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use lango_domain::Tool;
 use lango_engine::TurnHooks;
 use lango_knowledge::Lazy;
-use lango_knowledge::forgetting::Forgetting;
+use lango_knowledge::forget::Forgetter;
 use lango_knowledge::memory::{ObservationalMemory, Observer, MemoryParts, tools};
 use lango_knowledge::secret_scan::SecretScanner;
 use lango_models::SelectedModel;
@@ -15,11 +15,11 @@ use lango_store::SqliteStore;
 use crate::config::LoadedConfig;
 use crate::assistant::{StartError, jitter, known_secrets, observer_model};
 use crate::environment::Environment;
-use crate::stores::Stores;
+use crate::lazy_store::LazyStore;
 use crate::recording::Recording;
 
 /// The chronicler's tools, where memory is switched on (S82).
-pub fn memory_tools(loaded: &LoadedConfig, environment: &Environment, stores: &Stores) -> Vec<Tool> {
+pub fn memory_tools(loaded: &LoadedConfig, environment: &Environment, stores: &LazyStore) -> Vec<Tool> {
     if !loaded.settings.observational_memory.enabled {
         return Vec::new();
     }
@@ -54,10 +54,10 @@ pub(crate) fn memory_hooks(
     };
     let chosen = observer_model(loaded, environment, Some(in_force))?;
     let chronicle = Arc::new(build_memory(loaded, environment, store.clone(), Some(&chosen))?);
-    let mut beside = TurnHooks { afterwards: vec![Arc::clone(&chronicle) as _], ..TurnHooks::default() };
+    let mut beside = TurnHooks { after_turn: vec![Arc::clone(&chronicle) as _], ..TurnHooks::default() };
     if matches!(tape, Recording::Off) {
-        beside.sources = vec![Arc::clone(&chronicle) as _];
-        beside.digests = Some(chronicle);
+        beside.context_sources = vec![Arc::clone(&chronicle) as _];
+        beside.digest_source = Some(chronicle);
     }
     Ok(beside)
 }
@@ -80,8 +80,8 @@ fn build_memory(
         memories: Arc::new(store.clone()),
         observer,
         settings: loaded.settings.observational_memory.clone(),
-        secrecy: SecretScanner::with_known_secrets(known_secrets(loaded, environment)),
-        forgetting: Forgetting::new(Arc::new(store)),
+        secret_scanner: SecretScanner::with_known_secrets(known_secrets(loaded, environment)),
+        forgetter: Forgetter::new(Arc::new(store)),
         now: Arc::new(Timestamp::now),
     }))
 }

@@ -8,32 +8,32 @@ use serde::Deserialize;
 
 const PORT: u16 = 11434;
 /// It is on this machine: either it answers at once or it is not there.
-const PATIENCE: Duration = Duration::from_millis(300);
-const MOST_BYTES: usize = 1024 * 1024;
+const PROBE_TIMEOUT: Duration = Duration::from_millis(300);
+const MAX_BYTES: usize = 1024 * 1024;
 
 #[derive(Deserialize)]
-struct Listed {
-    models: Vec<ListedModel>,
+struct TagsResponse {
+    models: Vec<TagsModel>,
 }
 
 #[derive(Deserialize)]
-struct ListedModel {
+struct TagsModel {
     name: String,
 }
 
 /// The first model that it has and that can talk.
 pub fn first_model() -> Option<String> {
     let mut stream =
-        TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)), PATIENCE).ok()?;
+        TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)), PROBE_TIMEOUT).ok()?;
     stream.write_all(b"GET /api/tags HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n").ok()?;
-    talking(&read(&mut stream, Instant::now() + PATIENCE)?)
+    first_chat_model(&read_response(&mut stream, Instant::now() + PROBE_TIMEOUT)?)
 }
 
 /// Everything that comes in time; nothing of an answer that is too long or too slow.
-fn read(stream: &mut TcpStream, until: Instant) -> Option<Vec<u8>> {
+fn read_response(stream: &mut TcpStream, until: Instant) -> Option<Vec<u8>> {
     let mut answer = Vec::new();
     let mut buffer = [0; 16 * 1024];
-    while answer.len() <= MOST_BYTES {
+    while answer.len() <= MAX_BYTES {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return None;
@@ -48,10 +48,10 @@ fn read(stream: &mut TcpStream, until: Instant) -> Option<Vec<u8>> {
 }
 
 /// The first of the listed models that does more than embed.
-fn talking(answer: &[u8]) -> Option<String> {
+fn first_chat_model(answer: &[u8]) -> Option<String> {
     let answer = std::str::from_utf8(answer).ok()?;
     let (_, body) = answer.split_once("\r\n\r\n")?;
-    let listed: Listed = serde_json::from_str(body.trim()).ok()?;
+    let listed: TagsResponse = serde_json::from_str(body.trim()).ok()?;
     listed.models.into_iter().map(|model| model.name).find(|name| !name.contains("embed"))
 }
 
@@ -61,12 +61,12 @@ mod tests {
     use std::net::TcpListener;
     use std::thread;
 
-    fn answered(serve: impl FnOnce(TcpStream) + Send + 'static, time: Duration) -> Option<Vec<u8>> {
+    fn read_from_server(serve: impl FnOnce(TcpStream) + Send + 'static, time: Duration) -> Option<Vec<u8>> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let served = thread::spawn(move || serve(listener.accept().unwrap().0));
         let mut stream = TcpStream::connect(address).unwrap();
-        let answer = read(&mut stream, Instant::now() + time);
+        let answer = read_response(&mut stream, Instant::now() + time);
         drop(stream);
         served.join().unwrap();
         answer
@@ -75,9 +75,9 @@ mod tests {
     #[test]
     fn the_first_model_that_talks_is_taken() {
         let listed = b"HTTP/1.0 200 OK\r\n\r\n{\"models\":[{\"name\":\"nomic-embed\"},{\"name\":\"qwen3\",\"size\":1}]}";
-        assert_eq!(talking(listed).as_deref(), Some("qwen3"));
+        assert_eq!(first_chat_model(listed).as_deref(), Some("qwen3"));
         for odd in [&b""[..], b"\r\n\r\n{}", b"\r\n\r\n[{\"name\":\"x\"}]", b"\r\n\r\n\xff"] {
-            assert_eq!(talking(odd), None);
+            assert_eq!(first_chat_model(odd), None);
         }
     }
 
@@ -85,13 +85,13 @@ mod tests {
     #[test]
     fn a_list_without_end_is_left() {
         let endless = |mut stream: TcpStream| while stream.write_all(&[b'x'; 65536]).is_ok() {};
-        assert_eq!(answered(endless, Duration::from_secs(60)), None, "too long");
+        assert_eq!(read_from_server(endless, Duration::from_secs(60)), None, "too long");
         let silent = |mut stream: TcpStream| {
             stream.write_all(b"x").unwrap();
             let _ = stream.read(&mut [0]);
         };
-        assert_eq!(answered(silent, Duration::from_millis(50)), None, "too slow");
+        assert_eq!(read_from_server(silent, Duration::from_millis(50)), None, "too slow");
         let whole = |mut stream: TcpStream| stream.write_all(b"hi").unwrap();
-        assert_eq!(answered(whole, Duration::from_secs(60)).as_deref(), Some(&b"hi"[..]));
+        assert_eq!(read_from_server(whole, Duration::from_secs(60)).as_deref(), Some(&b"hi"[..]));
     }
 }

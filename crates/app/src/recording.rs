@@ -17,7 +17,7 @@ use lango_engine::ClockAndIds;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::request::Request;
+use crate::request::UserRequest;
 
 pub use player::{Replayer, Strictness};
 pub use recorder::Recorder;
@@ -34,10 +34,10 @@ pub enum Recording {
 
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
-    #[error("cannot use the recording {}: {why}", file.display())]
-    Unusable { file: PathBuf, why: String },
-    #[error("{}:{line}: {why}", file.display())]
-    Malformed { file: PathBuf, line: usize, why: String },
+    #[error("cannot use the recording {}: {reason}", file.display())]
+    Unusable { file: PathBuf, reason: String },
+    #[error("{}:{line}: {reason}", file.display())]
+    Malformed { file: PathBuf, line: usize, reason: String },
 }
 
 /// One line of a recording.
@@ -50,7 +50,7 @@ enum RecordingLine {
     Request {
         session: SessionId,
         #[serde(flatten)]
-        request: Request,
+        request: UserRequest,
     },
     /// An id that was made up.
     Turn { id: TurnId },
@@ -83,7 +83,7 @@ struct RecordedRequest {
 }
 
 impl RecordedRequest {
-    fn of(request: &ModelRequest) -> Self {
+    fn from_request(request: &ModelRequest) -> Self {
         Self {
             system: request.system.to_string(),
             tools: request.tools.to_vec(),
@@ -94,28 +94,28 @@ impl RecordedRequest {
 
 impl Recording {
     /// A tool whose results are kept, or come from the recording.
-    pub fn tool(&self, tool: Tool) -> Tool {
+    pub fn wrap_tool(&self, tool: Tool) -> Tool {
         match self {
             Self::Off => tool,
-            Self::Record(recorder) => recorder.tool(tool),
-            Self::Replay(player) => player.tool(tool),
+            Self::Record(recorder) => recorder.wrap_tool(tool),
+            Self::Replay(player) => player.wrap_tool(tool),
         }
     }
 
     /// Whoever is asked, with answers kept, or the answers of the recording.
-    pub fn approver(&self, real: Option<Arc<dyn Approver>>) -> Option<Arc<dyn Approver>> {
+    pub fn wrap_approver(&self, real: Option<Arc<dyn Approver>>) -> Option<Arc<dyn Approver>> {
         match self {
             Self::Off => real,
-            Self::Record(recorder) => real.map(|approver| recorder.approver(approver)),
+            Self::Record(recorder) => real.map(|approver| recorder.wrap_approver(approver)),
             Self::Replay(player) => Some(player.approver()),
         }
     }
 
-    pub fn surroundings(&self, real: ClockAndIds) -> ClockAndIds {
+    pub fn wrap_clock_and_ids(&self, real: ClockAndIds) -> ClockAndIds {
         match self {
             Self::Off => real,
-            Self::Record(recorder) => recorder.surroundings(real),
-            Self::Replay(player) => player.surroundings(real),
+            Self::Record(recorder) => recorder.wrap_clock_and_ids(real),
+            Self::Replay(player) => player.wrap_clock_and_ids(real),
         }
     }
 
@@ -123,8 +123,8 @@ impl Recording {
     pub fn problems(&self) -> Vec<String> {
         match self {
             Self::Off => Vec::new(),
-            Self::Record(recorder) => recorder.complaints(),
-            Self::Replay(player) => player.complaints(),
+            Self::Record(recorder) => recorder.problems(),
+            Self::Replay(player) => player.problems(),
         }
     }
 }

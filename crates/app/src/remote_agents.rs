@@ -5,7 +5,7 @@ use lango_remote::{RemoteTeam, RemoteSettings};
 
 use crate::config::{ConfigError, LoadedConfig};
 use crate::environment::Environment;
-use crate::team::roster;
+use crate::team::load_registry;
 
 /// The agents in other processes that the settings name. Everyone is looked for once, side by side, which takes a few
 /// seconds at most (S91).
@@ -15,8 +15,8 @@ pub fn connect_remote_agents(loaded: &LoadedConfig, environment: &Environment) -
     if settings.agent.team.mode() == TeamMode::Single || !settings.a2a.enabled {
         return Ok(no_remote_agents());
     }
-    let taken = roster(loaded, environment)?.specs.into_iter().map(|spec| spec.name).collect();
-    let team = RemoteTeam::new(&settings.a2a, taken, settings.net.reach());
+    let taken = load_registry(loaded, environment)?.specs.into_iter().map(|spec| spec.name).collect();
+    let team = RemoteTeam::new(&settings.a2a, taken, settings.net.address_policy());
     if !team.is_empty() {
         let looking = team.clone();
         // A thread of its own: callers may or may not be inside a runtime already.

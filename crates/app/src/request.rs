@@ -1,7 +1,7 @@
 //! What the user asks for, and what comes over a pipe with it.
 
 use lango_domain::event::{Principal, SessionId};
-use lango_domain::{Label, Labelled};
+use lango_domain::{Label, LabeledText};
 use lango_engine::TurnRequest;
 use serde::{Deserialize, Serialize};
 
@@ -9,13 +9,13 @@ const STDIN: &str = "standard input";
 
 /// Typed text is the user's own. Piped text is data of unknown origin (B101).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Request {
+pub struct UserRequest {
     pub text: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub piped: Option<String>,
 }
 
-impl Request {
+impl UserRequest {
     pub fn typed(text: impl Into<String>) -> Self {
         Self { text: text.into(), piped: None }
     }
@@ -25,13 +25,13 @@ impl Request {
         let label = Label::untrusted(STDIN).joined(&Label::private(STDIN));
         match self.piped {
             Some(piped) if self.text.is_empty() => {
-                TurnRequest { label, ..TurnRequest::typed(session, principal, piped) }
+                TurnRequest { label, ..TurnRequest::from_user(session, principal, piped) }
             }
             Some(text) => {
-                let attachments = vec![("stdin".to_owned(), Labelled { text, label })];
-                TurnRequest { attachments, ..TurnRequest::typed(session, principal, self.text) }
+                let attachments = vec![("stdin".to_owned(), LabeledText { text, label })];
+                TurnRequest { attachments, ..TurnRequest::from_user(session, principal, self.text) }
             }
-            None => TurnRequest::typed(session, principal, self.text),
+            None => TurnRequest::from_user(session, principal, self.text),
         }
     }
 }

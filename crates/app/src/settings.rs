@@ -68,28 +68,28 @@ pub struct AgentSettings {
 impl Settings {
     /// The limits of a turn, the delegation rounds among them.
     pub fn limits(&self) -> TurnLimits {
-        let rounds = NonZeroU32::new(self.agent.team.rounds());
+        let rounds = NonZeroU32::new(self.agent.team.delegation_rounds());
         TurnLimits { rounds: rounds.unwrap_or(TurnLimits::default().rounds), ..self.agent.engine.limits.clone() }
     }
 
     /// The JSON Schema of a configuration file; it knows every key there is.
     pub fn schema() -> Value {
         let mut schema = schemars::schema_for!(Self).to_value();
-        close_tables(&mut schema);
+        forbid_unknown_keys(&mut schema);
         schema
     }
 }
 
 /// A table with named keys takes no others.
-fn close_tables(schema: &mut Value) {
+fn forbid_unknown_keys(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
             if map.contains_key("properties") && !map.contains_key("additionalProperties") {
                 map.insert("additionalProperties".to_owned(), Value::Bool(false));
             }
-            map.values_mut().for_each(close_tables);
+            map.values_mut().for_each(forbid_unknown_keys);
         }
-        Value::Array(items) => items.iter_mut().for_each(close_tables),
+        Value::Array(items) => items.iter_mut().for_each(forbid_unknown_keys),
         _ => {}
     }
 }

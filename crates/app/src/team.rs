@@ -11,7 +11,7 @@ use lango_team::{
 };
 
 use crate::remote_agents::connect_remote_agents;
-use crate::config::{ConfigError, FilesOf, LoadedConfig};
+use crate::config::{ConfigError, FolderSource, LoadedConfig};
 use crate::environment::Environment;
 
 /// A team, and what it was built from.
@@ -19,11 +19,11 @@ pub struct AssembledTeam {
     pub tree: AgentTree,
     pub specs: Vec<AgentSpec>,
     /// Files of the user's that hold no agent.
-    pub mistakes: Vec<AgentFileError>,
+    pub file_errors: Vec<AgentFileError>,
     /// Agents elsewhere, whether or not they could be reached.
-    pub remotes: Vec<RemoteStatus>,
+    pub remote_statuses: Vec<RemoteStatus>,
     prompts: PromptSources,
-    about_remotes: Vec<String>,
+    remote_warnings: Vec<String>,
 }
 
 /// Builds the team that the settings describe around `tools`, with whoever can be reached elsewhere.
@@ -43,8 +43,8 @@ pub fn assemble_team_with(
     colleagues: &RemoteTeam,
 ) -> Result<AssembledTeam, ConfigError> {
     let settings = &loaded.settings.agent.team;
-    let roster = roster(loaded, environment)?;
-    let prompts = prompts(loaded, environment)?;
+    let roster = load_registry(loaded, environment)?;
+    let prompts = load_prompts(loaded, environment)?;
     let tree = build_agent_tree(Config {
         mode: settings.mode(),
         tools,
@@ -52,15 +52,15 @@ pub fn assemble_team_with(
         routes: settings.routes.clone(),
         prompts: prompts.clone(),
         max_delegation_rounds: settings.max_delegation_rounds,
-        remote_agents: cards(colleagues),
+        remote_agents: remote_cards(colleagues),
         sub_agent_prompt: Some(prompt_function(&prompts, &roster.specs)),
     })
-    .map_err(|error| build_error(loaded, &roster.mistakes, error))?;
+    .map_err(|error| build_error(loaded, &roster.errors, error))?;
     let (remotes, about_remotes) = (colleagues.statuses(), remote_warnings(loaded, colleagues));
-    Ok(AssembledTeam { tree, specs: roster.specs, mistakes: roster.mistakes, remotes, prompts, about_remotes })
+    Ok(AssembledTeam { tree, specs: roster.specs, file_errors: roster.errors, remote_statuses: remotes, prompts, remote_warnings: about_remotes })
 }
 
-fn cards(colleagues: &RemoteTeam) -> Vec<RemoteCard> {
+fn remote_cards(colleagues: &RemoteTeam) -> Vec<RemoteCard> {
     let card = |member: RemoteMember| RemoteCard { name: member.name, description: member.description };
     colleagues.agents().into_iter().map(card).collect()
 }
@@ -102,24 +102,24 @@ fn build_error(loaded: &LoadedConfig, mistakes: &[AgentFileError], error: BuildE
     ConfigError { message: lines.join("\n"), hint }
 }
 
-fn prompts(loaded: &LoadedConfig, environment: &Environment) -> Result<PromptSources, ConfigError> {
+fn load_prompts(loaded: &LoadedConfig, environment: &Environment) -> Result<PromptSources, ConfigError> {
     let Some(folder) = &loaded.settings.agent.team.prompts_dir else { return Ok(PromptSources::default()) };
-    match loaded.files_of(environment, "agent.promptsDir", folder)? {
-        FilesOf::Project(files) => PromptSources::from_files(files).map_err(unreadable),
-        FilesOf::User(folder) => PromptSources::from_folder(&folder).map_err(unreadable),
+    match loaded.folder_source(environment, "agent.promptsDir", folder)? {
+        FolderSource::Project(files) => PromptSources::from_files(files).map_err(to_config_error),
+        FolderSource::User(folder) => PromptSources::from_folder(&folder).map_err(to_config_error),
     }
 }
 
-fn unreadable(error: impl std::error::Error) -> ConfigError {
+fn to_config_error(error: impl std::error::Error) -> ConfigError {
     ConfigError::new(error.to_string())
 }
 
-pub(crate) fn roster(loaded: &LoadedConfig, environment: &Environment) -> Result<AgentRegistry, ConfigError> {
+pub(crate) fn load_registry(loaded: &LoadedConfig, environment: &Environment) -> Result<AgentRegistry, ConfigError> {
     let settings = &loaded.settings.agent.team;
     let own = match &settings.agents_dir {
-        Some(folder) => Some(match loaded.files_of(environment, "agent.agentsDir", folder)? {
-            FilesOf::Project(files) => AgentRegistry::from_files(files),
-            FilesOf::User(folder) => AgentRegistry::from_folder(&folder).map_err(unreadable)?,
+        Some(folder) => Some(match loaded.folder_source(environment, "agent.agentsDir", folder)? {
+            FolderSource::Project(files) => AgentRegistry::from_files(files),
+            FolderSource::User(folder) => AgentRegistry::from_folder(&folder).map_err(to_config_error)?,
         }),
         None => None,
     };
@@ -138,7 +138,7 @@ pub(crate) fn roster(loaded: &LoadedConfig, environment: &Environment) -> Result
 fn prompt_function(prompts: &PromptSources, specs: &[AgentSpec]) -> lango_team::SubAgentPromptFunc {
     let prompts = prompts.clone();
     let with_tools: BTreeSet<AgentName> =
-        specs.iter().filter(|spec| spec.takes_tools()).map(|spec| spec.name.clone()).collect();
+        specs.iter().filter(|spec| spec.can_hold_tools()).map(|spec| spec.name.clone()).collect();
     Arc::new(move |name, instruction| {
         prompts.specialist(name, instruction, with_tools.contains(name)).render()
     })
@@ -159,23 +159,23 @@ impl AssembledTeam {
         let created = self.tree.specialists.iter().any(|specialist| specialist.name == *agent);
         match self.specs.iter().find(|spec| spec.name == *agent) {
             Some(spec) if created => {
-                Ok(self.prompts.specialist(agent, &spec.instruction, spec.takes_tools()))
+                Ok(self.prompts.specialist(agent, &spec.instruction, spec.can_hold_tools()))
             }
             None if created => {
                 Err(ConfigError::new(format!("`{agent}` is a remote agent: its prompt is where it lives")))
             }
-            _ => Err(self.unknown_agent(agent)),
+            _ => Err(self.unknown_agent_error(agent)),
         }
     }
 
-    fn unknown_agent(&self, agent: &str) -> ConfigError {
+    fn unknown_agent_error(&self, agent: &str) -> ConfigError {
         if let Some(skipped) = self.tree.skipped.iter().find(|skipped| skipped.name == agent) {
             return ConfigError::new(format!("`{agent}` is not in the team: {}", skipped.reason))
                 .with_hint("`--tools a,b` shows the team as it would be with those tools");
         }
         let is_of_agent =
             |mistake: &&AgentFileError| mistake.file.file_stem().is_some_and(|stem| stem == agent);
-        if let Some(mistake) = self.mistakes.iter().find(is_of_agent) {
+        if let Some(mistake) = self.file_errors.iter().find(is_of_agent) {
             return ConfigError::new(format!("`{agent}` is not in the team: {mistake}"));
         }
         let created: Vec<&str> = self.tree.agents().map(|known| known.name.as_str()).collect();
@@ -187,8 +187,8 @@ impl AssembledTeam {
 
     /// What the user should know about the team's files: bad or unwise definitions, prompts that mean nothing.
     pub fn warnings(&self) -> Vec<String> {
-        let mut warnings: Vec<String> = self.mistakes.iter().map(ToString::to_string).collect();
-        for name in self.prompts.customised_agents() {
+        let mut warnings: Vec<String> = self.file_errors.iter().map(ToString::to_string).collect();
+        for name in self.prompts.customized_agents() {
             if !self.specs.iter().any(|spec| spec.name == *name) {
                 warnings
                     .push(format!("agent.promptsDir has a folder for `{name}`, but there is no such agent"));
@@ -198,7 +198,7 @@ impl AssembledTeam {
         warnings.extend(
             ignored.map(|file| format!("{file}: this name means nothing here; the file is not used")),
         );
-        warnings.extend(self.about_remotes.iter().cloned());
+        warnings.extend(self.remote_warnings.iter().cloned());
         if self.tree.mode == TeamMode::Multi {
             warnings.extend(self.misleading_words());
             if self.tree.specialists.is_empty() {
@@ -210,7 +210,7 @@ impl AssembledTeam {
 
     /// Words in the orchestrator's prompt that models take for agents, where the user brought them in.
     fn misleading_words(&self) -> Vec<String> {
-        let mut found = AgentRegistry { specs: self.specs.clone(), mistakes: Vec::new() }.warnings();
+        let mut found = AgentRegistry { specs: self.specs.clone(), errors: Vec::new() }.warnings();
         let shared = self.prompts.orchestrator("").render();
         let absent = self.tree.skipped.iter().map(|skipped| skipped.name.clone());
         let absent = absent.filter(|name| lango_team::contains_word(&shared, name));

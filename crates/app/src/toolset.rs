@@ -10,7 +10,7 @@ use std::time::Duration;
 use lango_domain::{Tool, ToolError};
 use lango_engine::{ApprovalPolicy, Verdict};
 use lango_knowledge::DocumentAccess;
-use lango_tools::files::{self, Closed, FileTools, UndoStorage, Limits, Workspace};
+use lango_tools::files::{self, DenyRead, FileTools, UndoStorage, WorkspaceLimits, Workspace};
 use lango_tools::shell::{self, Shell, ShellParts};
 use lango_tools::skills::{self, SkillCatalog, SkillSettings, TrustFile};
 
@@ -18,16 +18,16 @@ use crate::config::{ConfigError, LoadedConfig};
 use crate::environment::Environment;
 
 /// A call of a tool is given up at its limit; a command is ended before, so that its output is not lost.
-const BEFORE_THE_LIMIT: Duration = Duration::from_secs(3);
+const COMMAND_TIMEOUT_MARGIN: Duration = Duration::from_secs(3);
 
 /// Every tool that Lango ships and the settings enable, and what they work with.
 pub struct Toolset {
     files: FileTools,
     shell: Shell,
-    shelf: SkillCatalog,
-    places: ToolsetFolders,
+    skills: SkillCatalog,
+    folders: ToolsetFolders,
     /// Why there is no workspace.
-    no_workspace: Option<String>,
+    disabled_reason: Option<String>,
     approval: ApprovalPolicy,
 }
 
@@ -49,22 +49,22 @@ impl Toolset {
         };
         let keeping = undo_storage(environment);
         let shell = Shell::new(shell_parts(loaded, environment, workspace.clone(), &keeping));
-        let shelf = places.shelf();
-        let (files, approval) = (FileTools { workspace, keeping }, loaded.settings.security.approval.clone());
-        Ok(Self { files, shell, shelf, places, no_workspace, approval })
+        let shelf = places.load_skills();
+        let (files, approval) = (FileTools { workspace, undo_storage: keeping }, loaded.settings.security.approval.clone());
+        Ok(Self { files, shell, skills: shelf, folders: places, disabled_reason: no_workspace, approval })
     }
 
     pub fn tools(&self) -> Vec<Tool> {
         let settings = SkillSettings {
-            user_folder: self.places.user.clone(),
+            user_folder: self.folders.user.clone(),
             workspace: self.files.workspace.root().to_path_buf(),
         };
         let mut tools = shell::tools(&self.shell);
         tools.extend(files::tools(self.files.clone()));
-        if let Some(why) = &self.no_workspace {
+        if let Some(why) = &self.disabled_reason {
             tools = tools.into_iter().map(|tool| disabled_tool(tool, why)).collect();
         }
-        tools.extend(skills::tools(&self.shelf, self.shell.clone(), settings));
+        tools.extend(skills::tools(&self.skills, self.shell.clone(), settings));
         tools
     }
 
@@ -72,27 +72,27 @@ impl Toolset {
     pub fn document_access(&self) -> Arc<dyn DocumentAccess> {
         Arc::new(WorkspaceAccess {
             workspace: self.files.workspace.clone(),
-            closed: self.no_workspace.clone(),
+            disabled_reason: self.disabled_reason.clone(),
             approval: self.approval.clone(),
         })
     }
 
     /// What the user should know about the skills.
     pub fn warnings(&self) -> Vec<String> {
-        self.shelf.warnings().to_vec()
+        self.skills.warnings().to_vec()
     }
 
     /// Reads skills again where they changed; whether they did.
     pub fn reload_skills(&mut self) -> bool {
-        if self.shelf.is_current() {
+        if self.skills.is_current() {
             return false;
         }
-        self.shelf = self.places.shelf();
+        self.skills = self.folders.load_skills();
         true
     }
 
     pub fn skills(&self) -> &SkillCatalog {
-        &self.shelf
+        &self.skills
     }
 }
 
@@ -100,13 +100,13 @@ impl Toolset {
 struct WorkspaceAccess {
     workspace: Workspace,
     /// Why there is none.
-    closed: Option<String>,
+    disabled_reason: Option<String>,
     approval: ApprovalPolicy,
 }
 
 impl DocumentAccess for WorkspaceAccess {
     fn resolve(&self, path: &str) -> Result<(PathBuf, String), ToolError> {
-        match &self.closed {
+        match &self.disabled_reason {
             Some(why) => Err(ToolError(why.clone())),
             None => self.workspace.resolve_for_rules(path),
         }
@@ -125,9 +125,9 @@ impl DocumentAccess for WorkspaceAccess {
 }
 
 impl ToolsetFolders {
-    fn shelf(&self) -> SkillCatalog {
+    fn load_skills(&self) -> SkillCatalog {
         let trusted = TrustFile::new(self.data.as_ref().map(|data| data.join("trusted-skills.json")));
-        SkillCatalog::read(self.project.as_deref(), self.user.as_deref(), trusted)
+        SkillCatalog::load(self.project.as_deref(), self.user.as_deref(), trusted)
     }
 }
 
@@ -161,19 +161,19 @@ pub fn workspace_folder(loaded: &LoadedConfig, environment: &Environment) -> (Pa
 pub async fn confinement(loaded: &LoadedConfig, environment: &Environment) -> Result<Vec<String>, String> {
     let (workspace, _) = workspace(loaded, environment).map_err(|error| error.message)?;
     let parts = shell_parts(loaded, environment, workspace, &UndoStorage::in_folder(None));
-    shell::confinement(&parts).await
+    shell::probe_confinement(&parts).await
 }
 
 fn workspace(loaded: &LoadedConfig, environment: &Environment) -> Result<(Workspace, Option<String>), ConfigError> {
     let (folder, why) = workspace_folder(loaded, environment);
     let hidden = own_folders(environment);
     create_own_folders(&folder, &hidden);
-    let limits = Limits {
+    let limits = WorkspaceLimits {
         hidden: hidden.clone(),
-        closed: denied_reads(loaded),
-        instructions: instructions(loaded, environment),
+        deny_read: denied_reads(loaded),
+        instruction_paths: instruction_paths(loaded, environment),
     };
-    let workspace = Workspace::open_with(&folder, limits).map_err(|error| {
+    let workspace = Workspace::open_with_limits(&folder, limits).map_err(|error| {
         ConfigError::new(format!("the workspace {} cannot be used: {error}", folder.display()))
     })?;
     let is_own = hidden.iter().any(|own| workspace.root().starts_with(own));
@@ -182,13 +182,13 @@ fn workspace(loaded: &LoadedConfig, environment: &Environment) -> Result<(Worksp
 }
 
 /// What is denied to looks at single files is not seen from above either.
-fn denied_reads(loaded: &LoadedConfig) -> Closed {
+fn denied_reads(loaded: &LoadedConfig) -> DenyRead {
     let approval = loaded.settings.security.approval.clone();
     Box::new(move |path| approval.for_read(path) == Verdict::Deny)
 }
 
 /// Where settings, agents and prompts are read from: a change there changes what the team obeys.
-fn instructions(loaded: &LoadedConfig, environment: &Environment) -> Vec<PathBuf> {
+fn instruction_paths(loaded: &LoadedConfig, environment: &Environment) -> Vec<PathBuf> {
     let team = &loaded.settings.agent.team;
     let named = [("agent.agentsDir", &team.agents_dir), ("agent.promptsDir", &team.prompts_dir)];
     let named = named.into_iter().filter_map(|(key, folder)| Some((key, folder.as_ref()?)));
@@ -235,11 +235,11 @@ fn shell_parts(
         helper: PathBuf::from("/proc/self/exe"),
         variables: environment.variables.clone(),
         data: environment.data_folder(),
-        longest: loaded
+        max_duration: loaded
             .settings
             .limits()
-            .tool_time()
-            .saturating_sub(BEFORE_THE_LIMIT)
+            .tool_timeout()
+            .saturating_sub(COMMAND_TIMEOUT_MARGIN)
             .max(Duration::from_secs(1)),
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::{Load, measure, team};
 
 pub fn run(load: &Load, started: Instant) -> Result<()> {
-    let (base_url, _server) = measure::server(load)?;
+    let (base_url, _server) = measure::start_model_server(load)?;
     measure::runtime(load)?.block_on(async {
         let hand = Arc::new(DirectClient::new(&base_url)?);
         measure::run("by hand", load, started, move |_| Arc::clone(&hand).turn()).await
@@ -26,7 +26,7 @@ struct DirectClient {
 
 impl DirectClient {
     fn new(base_url: &str) -> Result<Self> {
-        let tree = team::tree()?;
+        let tree = team::build_tree()?;
         let operator = tree.agent("operator").context("there is no operator")?;
         let names: Vec<&str> = tree.specialists.iter().map(|agent| agent.name.as_str()).collect();
         let transfer = json!([{ "type": "function", "function": {
@@ -35,10 +35,10 @@ impl DirectClient {
             "parameters": { "type": "object", "properties": { "agent_name": { "type": "string", "enum": names } } },
         } }]);
         Ok(Self {
-            client: lango_models::client(Duration::from_secs(5))?,
+            client: lango_models::http_client(Duration::from_secs(5))?,
             url: format!("{base_url}/chat/completions"),
             root: (tree.root.prompt.render(), transfer),
-            operator: (operator.prompt.render(), tools(operator)),
+            operator: (operator.prompt.render(), tools_json(operator)),
         })
     }
 
@@ -78,14 +78,14 @@ impl DirectClient {
             buffer.extend_from_slice(&chunk);
             while let Some(end) = buffer.windows(2).position(|window| window == b"\n\n") {
                 let event: Vec<u8> = buffer.drain(..end + 2).collect();
-                take(std::str::from_utf8(&event)?, &mut text, &mut calls)?;
+                parse_event(std::str::from_utf8(&event)?, &mut text, &mut calls)?;
             }
         }
         Ok((text, calls))
     }
 }
 
-fn take(event: &str, text: &mut String, calls: &mut Vec<Value>) -> Result<()> {
+fn parse_event(event: &str, text: &mut String, calls: &mut Vec<Value>) -> Result<()> {
     let Some(data) = event.trim().strip_prefix("data: ").filter(|data| *data != "[DONE]") else {
         return Ok(());
     };
@@ -100,7 +100,7 @@ fn take(event: &str, text: &mut String, calls: &mut Vec<Value>) -> Result<()> {
     Ok(())
 }
 
-fn tools(agent: &Agent) -> Value {
+fn tools_json(agent: &Agent) -> Value {
     let declared = agent.tools.iter().map(|tool| {
         json!({ "type": "function", "function": { "name": tool.name, "description": tool.description, "parameters": tool.parameters } })
     });

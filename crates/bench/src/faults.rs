@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use futures::StreamExt;
-use lango_app::{Assistant, Environment, LoadedConfig, AssistantOptions, Overrides, Stores, Recording};
+use lango_app::{Assistant, Environment, LoadedConfig, AssistantOptions, Overrides, LazyStore, Recording};
 use lango_domain::event::{EventBody, Principal, SessionId, Update};
 use lango_engine::TurnRequest;
 use lango_testkit::endless;
@@ -17,7 +17,7 @@ use crate::measure::rss_peak_mb;
 
 /// One turn against one provider.
 #[derive(clap::Args)]
-pub struct Child {
+pub struct FaultsChild {
     #[arg(long)]
     folder: PathBuf,
     #[arg(long)]
@@ -28,7 +28,7 @@ pub struct Child {
 
 /// What the child tells.
 #[derive(Serialize, Deserialize)]
-struct Ended {
+struct ChildResult {
     /// The code of the failure; `answered` where there was none.
     code: String,
     rss_peak_mb: f64,
@@ -36,7 +36,7 @@ struct Ended {
 
 /// One line of the table.
 #[derive(Serialize)]
-struct Line<'a> {
+struct FaultMeasurement<'a> {
     dialect: &'a str,
     endless: &'a str,
     code: String,
@@ -47,16 +47,16 @@ struct Line<'a> {
 }
 
 /// What a turn may take beside one that is answered: every cap of a reply twice, because lists double when they grow.
-const MOST_ABOVE_MB: f64 = 64.0;
+const MAX_ABOVE_MB: f64 = 64.0;
 
 pub fn run() -> Result<()> {
-    let hello = ModelServer::start(vec![ServerReply::says("Hello.")])?;
-    let usual = measured("openai", "nothing", &hello)?;
+    let hello = ModelServer::start(vec![ServerReply::text("Hello.")])?;
+    let usual = measure_provider("openai", "nothing", &hello)?;
     let mut too_much = Vec::new();
     for dialect in endless::DIALECTS {
         for reply in endless::replies(dialect) {
             let server = ModelServer::start(vec![ServerReply::Endless(reply)])?;
-            if measured(dialect, reply.name, &server)? > usual + MOST_ABOVE_MB {
+            if measure_provider(dialect, reply.name, &server)? > usual + MAX_ABOVE_MB {
                 too_much.push(format!("{dialect}: {}", reply.name));
             }
         }
@@ -66,7 +66,7 @@ pub fn run() -> Result<()> {
 }
 
 /// Prints a line; the most memory that the turn took.
-fn measured(dialect: &str, endless: &str, server: &ModelServer) -> Result<f64> {
+fn measure_provider(dialect: &str, endless: &str, server: &ModelServer) -> Result<f64> {
     let folder = tempfile::tempdir()?;
     let base_url = if dialect == "openai" { server.base_url() } else { server.origin() };
     let mut command = Command::new(std::env::current_exe()?);
@@ -75,23 +75,23 @@ fn measured(dialect: &str, endless: &str, server: &ModelServer) -> Result<f64> {
     let began = Instant::now();
     let told = command.output()?.stdout;
     let seconds = began.elapsed().as_secs_f64();
-    let Ended { code, rss_peak_mb } = serde_json::from_slice(&told).context("what the child told")?;
+    let ChildResult { code, rss_peak_mb } = serde_json::from_slice(&told).context("what the child told")?;
     let sent_mb = server.endless_bytes() as f64 / 1024.0 / 1024.0;
-    let line = Line { dialect, endless, code, rss_peak_mb, sent_mb, seconds };
+    let line = FaultMeasurement { dialect, endless, code, rss_peak_mb, sent_mb, seconds };
     println!("{}", serde_json::to_string(&line)?);
     Ok(rss_peak_mb)
 }
 
 /// Asks once, as `lango ask` does, and tells how it ended.
-pub fn child(child: &Child) -> Result<()> {
-    let (loaded, environment) = settings(child)?;
+pub fn child(child: &FaultsChild) -> Result<()> {
+    let (loaded, environment) = load_settings(child)?;
     let code = tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-        let stores = Stores::new(&loaded, &environment);
+        let stores = LazyStore::new(&loaded, &environment);
         let (tools, tape) = (Vec::new(), &Recording::Off);
-        let means = AssistantOptions { stores: &stores, tools, approver: None, tape, colleagues: None };
+        let means = AssistantOptions { store: &stores, tools, approver: None, recording: tape, remote_agents: None };
         let conversation = Assistant::open(&loaded, &environment, means)?;
         let (session, principal) = (SessionId::new("s"), Principal::local());
-        let mut updates = conversation.runner.run(TurnRequest::typed(session, principal, "hello"));
+        let mut updates = conversation.runner.run(TurnRequest::from_user(session, principal, "hello"));
         let mut code = "answered".to_owned();
         while let Some(update) = updates.next().await {
             if let Update::Event(event) = update
@@ -102,11 +102,11 @@ pub fn child(child: &Child) -> Result<()> {
         }
         anyhow::Ok(code)
     })?;
-    println!("{}", serde_json::to_string(&Ended { code, rss_peak_mb: rss_peak_mb()? })?);
+    println!("{}", serde_json::to_string(&ChildResult { code, rss_peak_mb: rss_peak_mb()? })?);
     Ok(())
 }
 
-fn settings(child: &Child) -> Result<(LoadedConfig, Environment)> {
+fn load_settings(child: &FaultsChild) -> Result<(LoadedConfig, Environment)> {
     let home = |folder: &Path| folder.join("home").display().to_string();
     let variables = [("LANGO_HOME".to_owned(), home(&child.folder))].into();
     let environment = Environment { variables, working_folder: child.folder.clone() };
@@ -118,6 +118,6 @@ fn settings(child: &Child) -> Result<(LoadedConfig, Environment)> {
         "agent.model=m",
     ];
     let overrides = Overrides { config: None, set: set.map(str::to_owned).to_vec() };
-    let loaded = LoadedConfig::read(&environment, &overrides).map_err(|error| anyhow::anyhow!(error.message))?;
+    let loaded = LoadedConfig::load(&environment, &overrides).map_err(|error| anyhow::anyhow!(error.message))?;
     Ok((loaded, environment))
 }

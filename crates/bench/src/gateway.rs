@@ -45,7 +45,7 @@ pub struct ServeLoad {
 
 const CONNECTIONS: [usize; 3] = [1, 32, 256];
 /// How long a start may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub fn run(wish: &ServeLoad) -> Result<()> {
     let temporary = tempfile::tempdir()?;
@@ -53,25 +53,25 @@ pub fn run(wish: &ServeLoad) -> Result<()> {
     let file = folder.join("bench.sqlite");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let token = runtime.block_on(make_token(&file))?;
-    let (server, port) = start(&file)?;
+    let (server, port) = start_server(&file)?;
     let client = Client { port, token };
     for connections in CONNECTIONS {
-        let measured = runtime.block_on(completions(&client, connections, wish.requests))?;
-        println!("{}", with_memory(measured, server.0.id())?);
+        let measured = runtime.block_on(measure_completions(&client, connections, wish.requests))?;
+        println!("{}", add_rss(measured, server.0.id())?);
     }
-    println!("{}", runtime.block_on(waiting(&client, wish.streams, server.0.id()))?);
+    println!("{}", runtime.block_on(measure_idle_streams(&client, wish.streams, server.0.id()))?);
     drop(server);
-    println!("{}", readiness(wish)?);
+    println!("{}", measure_startup(wish)?);
     Ok(())
 }
 
-fn with_memory(mut measured: Value, process: u32) -> Result<Value> {
+fn add_rss(mut measured: Value, process: u32) -> Result<Value> {
     measured["server_rss_mb"] = rss_mb_of(process)?.into();
     Ok(measured)
 }
 
 async fn make_token(file: &Path) -> Result<String> {
-    let store = SqliteStore::open(StoreLocation::of(file))?;
+    let store = SqliteStore::open(StoreLocation::from_path(file))?;
     let value = token_value(&[7; 32]);
     let token = AccessToken {
         name: "bench".to_owned(),
@@ -85,7 +85,7 @@ async fn make_token(file: &Path) -> Result<String> {
     Ok(value.expose().to_owned())
 }
 
-fn start(file: &Path) -> Result<(ServerProcess, u16)> {
+fn start_server(file: &Path) -> Result<(ServerProcess, u16)> {
     let mut child =
         Command::new(std::env::current_exe()?).arg("serve-child").arg(file).stdout(Stdio::piped()).spawn()?;
     let said = child.stdout.take().context("the server says nothing")?;
@@ -99,7 +99,7 @@ fn start(file: &Path) -> Result<(ServerProcess, u16)> {
 pub fn child(file: &Path) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
-        let store = SqliteStore::open(StoreLocation::of(file))?;
+        let store = SqliteStore::open(StoreLocation::from_path(file))?;
         let lobby = ClientBridge::new(store.clone(), Arc::new(Timestamp::now));
         let most = NonZeroUsize::MIN.saturating_add(8_191);
         let settings = ServerSettings {
@@ -113,11 +113,11 @@ pub fn child(file: &Path) -> Result<()> {
         let ids = AtomicUsize::new(0);
         let gateway = Gateway::new(GatewayParts {
             settings,
-            team: answering_at_once(&store, &lobby)?,
+            team: instant_team(&store, &lobby)?,
             store,
-            lobby,
-            forget: Arc::new(|_, _| {}),
-            surroundings: GatewayClockAndIds {
+            client_bridge: lobby,
+            delete_session_hook: Arc::new(|_, _| {}),
+            clock_and_ids: GatewayClockAndIds {
                 now: Arc::new(Timestamp::now),
                 new_id: Arc::new(move || format!("n{}", ids.fetch_add(1, Ordering::Relaxed))),
             },
@@ -129,22 +129,22 @@ pub fn child(file: &Path) -> Result<()> {
     })
 }
 
-fn answering_at_once(store: &SqliteStore, lobby: &ClientBridge) -> Result<ServedTeam> {
-    let tree = team::tree()?;
-    let facts = TeamInfo::of(&tree);
+fn instant_team(store: &SqliteStore, lobby: &ClientBridge) -> Result<ServedTeam> {
+    let tree = team::build_tree()?;
+    let facts = TeamInfo::from_tree(&tree);
     let turns = AtomicUsize::new(0);
     let runner = Runner::new(lango_engine::RunnerParts {
         tree,
         models: Models { default: Arc::new(InstantModel), per_agent: BTreeMap::new() },
         store: Arc::new(store.clone()),
         approver: Some(lobby.approver()),
-        approval: ApprovalPolicy::default(),
-        beside: TurnHooks { sources: vec![lobby.context_source()], ..TurnHooks::default() },
+        approval_policy: ApprovalPolicy::default(),
+        hooks: TurnHooks { context_sources: vec![lobby.context_source()], ..TurnHooks::default() },
         remotes: BTreeMap::new(),
         limits: TurnLimits::default(),
-        surroundings: lango_engine::ClockAndIds {
+        clock_and_ids: lango_engine::ClockAndIds {
             now: Arc::new(Timestamp::now),
-            new_turn: Arc::new(move || TurnId::new(format!("t{}", turns.fetch_add(1, Ordering::Relaxed)))),
+            new_turn_id: Arc::new(move || TurnId::new(format!("t{}", turns.fetch_add(1, Ordering::Relaxed)))),
         },
     });
     Ok(ServedTeam::new(facts, runner))
@@ -190,7 +190,7 @@ impl Client {
 }
 
 /// Reads one answer with a length; it must be a good one.
-async fn answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<()> {
+async fn read_response(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<()> {
     buffer.clear();
     loop {
         if let Some(head) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -210,7 +210,7 @@ async fn answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<()> {
     }
 }
 
-async fn completions(client: &Client, connections: usize, requests: usize) -> Result<Value> {
+async fn measure_completions(client: &Client, connections: usize, requests: usize) -> Result<Value> {
     let body = json!({ "model": "lango", "messages": [{ "role": "user", "content": team::REQUEST }] });
     let request = Arc::new(client.request("POST", "/v1/chat/completions", &body.to_string()));
     let next = Arc::new(AtomicUsize::new(0));
@@ -223,7 +223,7 @@ async fn completions(client: &Client, connections: usize, requests: usize) -> Re
                 while next.fetch_add(1, Ordering::Relaxed) < requests {
                     let asked = Instant::now();
                     stream.write_all(&request).await?;
-                    answer(&mut stream, &mut buffer).await?;
+                    read_response(&mut stream, &mut buffer).await?;
                     times.push(asked.elapsed());
                 }
                 anyhow::Ok(times)
@@ -247,7 +247,7 @@ async fn completions(client: &Client, connections: usize, requests: usize) -> Re
 }
 
 /// Streams that wait for something to happen in a session.
-async fn waiting(client: &Client, streams: usize, process: u32) -> Result<Value> {
+async fn measure_idle_streams(client: &Client, streams: usize, process: u32) -> Result<Value> {
     let ask = json!({ "text": "hello", "session": "idle" }).to_string();
     let mut asking = client.connect().await?;
     asking.write_all(&client.request("POST", "/api/turns", &ask)).await?;
@@ -263,7 +263,7 @@ async fn waiting(client: &Client, streams: usize, process: u32) -> Result<Value>
     for _ in 0..streams {
         let mut stream = client.connect().await?;
         stream.write_all(&follow).await?;
-        answer(&mut stream, &mut buffer).await?;
+        read_response(&mut stream, &mut buffer).await?;
         open.push(stream);
     }
     let after = rss_mb_of(process)?;
@@ -274,7 +274,7 @@ async fn waiting(client: &Client, streams: usize, process: u32) -> Result<Value>
 }
 
 /// From starting the product to its first "ready", and what it takes at rest.
-fn readiness(wish: &ServeLoad) -> Result<Value> {
+fn measure_startup(wish: &ServeLoad) -> Result<Value> {
     let beside = std::env::current_exe()?.with_file_name("lango");
     let lango = wish.lango.clone().unwrap_or(beside);
     if !lango.exists() {
@@ -297,7 +297,7 @@ fn readiness(wish: &ServeLoad) -> Result<Value> {
             .spawn()?;
         let server = ServerProcess(child);
         while !is_ready(port) {
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > START_TIMEOUT {
                 bail!("the server is not ready");
             }
             std::thread::sleep(Duration::from_micros(200));

@@ -14,7 +14,7 @@ use lango_store::{StoreLocation, SqliteStore};
 use serde_json::json;
 
 use crate::rng::Rng;
-use crate::measure::{bytes_below, spread};
+use crate::measure::{folder_bytes, p50_p99};
 
 const PREDICATES: u64 = 40;
 
@@ -28,21 +28,21 @@ pub fn run(triples: usize, questions: usize, file: Option<&Path>) -> Result<()> 
     let home = folder.path().join("home");
     let place = || StoreLocation::File(home.join("store.sqlite"));
     runtime.block_on(async {
-        load(&open(place())?, file.unwrap_or(&made), &home).await?;
+        measure_import(&open(place())?, file.unwrap_or(&made), &home).await?;
         let began = Instant::now();
         let graph = open(place())?;
         let opened = began.elapsed().as_secs_f64() * 1e3;
         let memory = crate::measure::rss_mb()?;
         let began = Instant::now();
-        let view = graph.view(&Principal::local()).await?;
+        let view = graph.snapshot(&Principal::local()).await?;
         let first = began.elapsed().as_secs_f64() * 1e3;
         let held = crate::measure::rss_mb()? - memory;
         println!(
             "{}",
             json!({ "bench": "open", "open_ms": opened, "first_question_ms": first, "memory_mb": held })
         );
-        ask(&graph, &view, questions).await?;
-        traverse(&graph, &view, questions).await
+        measure_query(&graph, &view, questions).await?;
+        measure_traverse(&graph, &view, questions).await
     })
 }
 
@@ -63,7 +63,7 @@ fn write_facts(file: &Path, triples: usize) -> Result<()> {
     Ok(out.flush()?)
 }
 
-async fn load(graph: &Graph, file: &Path, home: &Path) -> Result<()> {
+async fn measure_import(graph: &Graph, file: &Path, home: &Path) -> Result<()> {
     let lines = BufReader::with_capacity(1 << 18, std::fs::File::open(file).context("the file of facts")?);
     let source = FactSource::Import(file.display().to_string());
     let began = Instant::now();
@@ -73,19 +73,19 @@ async fn load(graph: &Graph, file: &Path, home: &Path) -> Result<()> {
     let (facts, skipped) = (imported.facts, imported.skipped);
     println!(
         "{}",
-        json!({ "bench": "load", "facts": facts, "skipped": skipped, "facts_per_s": facts as f64 / seconds, "disk_mb": bytes_below(home) as f64 / 1e6 })
+        json!({ "bench": "load", "facts": facts, "skipped": skipped, "facts_per_s": facts as f64 / seconds, "disk_mb": folder_bytes(home) as f64 / 1e6 })
     );
     Ok(())
 }
 
-async fn ask(graph: &Graph, view: &GraphSnapshot, questions: usize) -> Result<()> {
+async fn measure_query(graph: &Graph, view: &GraphSnapshot, questions: usize) -> Result<()> {
     let (mut chance, mut times, mut results) = (Rng(23), Vec::new(), 0);
     let facts = view.facts();
     for _ in 0..questions {
         let fact = facts[chance.next() as usize % facts.len()];
         let (subject, predicate) = (view.name(fact.subject), view.predicate_name(fact.predicate));
         let began = Instant::now();
-        let view = graph.view(&Principal::local()).await?;
+        let view = graph.snapshot(&Principal::local()).await?;
         let pattern = FactPattern {
             subject: Some(view.find(subject)?),
             predicate: (chance.next().is_multiple_of(2))
@@ -97,33 +97,33 @@ async fn ask(graph: &Graph, view: &GraphSnapshot, questions: usize) -> Result<()
         times.push(began.elapsed().as_secs_f64() * 1e6);
         results += found.facts.len();
     }
-    print("graph_query", &mut times, results);
+    print_times("graph_query", &mut times, results);
     Ok(())
 }
 
-async fn traverse(graph: &Graph, view: &GraphSnapshot, questions: usize) -> Result<()> {
+async fn measure_traverse(graph: &Graph, view: &GraphSnapshot, questions: usize) -> Result<()> {
     let (mut chance, mut times, mut told, mut results) = (Rng(29), Vec::new(), Vec::new(), 0);
     let facts = view.facts();
     for _ in 0..questions {
         let name = view.name(facts[chance.next() as usize % facts.len()].subject);
         let began = Instant::now();
-        let view = graph.view(&Principal::local()).await?;
+        let view = graph.snapshot(&Principal::local()).await?;
         let when = AsOf::At(graph.now());
-        let walk = Traversal { depth: 3, predicates: Vec::new(), direction: Direction::Both, when, limit: 1_000 };
+        let walk = Traversal { depth: 3, predicates: Vec::new(), direction: Direction::Both, as_of: when, limit: 1_000 };
         let walked = view.traverse(view.find(name)?, &walk);
         times.push(began.elapsed().as_secs_f64() * 1e6);
-        let text = lango_knowledge::graph::facts_json(&view, &walked.found).to_string();
+        let text = lango_knowledge::graph::facts_json(&view, &walked.hits).to_string();
         told.push(began.elapsed().as_secs_f64() * 1e6);
-        results += walked.found.facts.len();
+        results += walked.hits.facts.len();
         std::hint::black_box(text);
     }
-    print("3 hops, limit 1000", &mut times, results);
-    print("the same as text with sources", &mut told, results);
+    print_times("3 hops, limit 1000", &mut times, results);
+    print_times("the same as text with sources", &mut told, results);
     Ok(())
 }
 
-fn print(bench: &str, times: &mut [f64], results: usize) {
+fn print_times(bench: &str, times: &mut [f64], results: usize) {
     let mean = results as f64 / times.len().max(1) as f64;
-    let (p50, p99) = spread(times);
+    let (p50, p99) = p50_p99(times);
     println!("{}", json!({ "bench": bench, "p50_us": p50, "p99_us": p99, "facts_each": mean }));
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use futures::StreamExt;
-use lango_app::{Assistant, Environment, Toolset, LoadedConfig, AssistantOptions, Overrides, Stores, Recording};
+use lango_app::{Assistant, Environment, Toolset, LoadedConfig, AssistantOptions, Overrides, LazyStore, Recording};
 use lango_domain::event::{EventBody, CallId, Event, Principal, SessionId, Update};
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_engine::TurnRequest;
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 /// Turns are shared out among so many sessions.
 const SESSIONS: usize = 7;
 /// The events of a turn that is not killed.
-const BOUNDARIES: usize = 15;
+const EVENTS_PER_TURN: usize = 15;
 /// Where the tools work.
 const WORKSPACE: &str = "work";
 
@@ -42,16 +42,16 @@ pub struct KillChild {
 
 /// One turn of the product, with its own tools; what they do to two files can be counted.
 pub fn child(child: &KillChild) -> Result<()> {
-    let (loaded, environment) = settings(&child.folder, &child.base_url)?;
+    let (loaded, environment) = load_settings(&child.folder, &child.base_url)?;
     let hands = Toolset::new(&loaded, &environment).map_err(|error| anyhow::anyhow!(error.message))?;
     let tools = hands.tools();
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-        let stores = Stores::new(&loaded, &environment);
-        let means = AssistantOptions { stores: &stores, tools, approver: None, tape: &Recording::Off, colleagues: None };
+        let stores = LazyStore::new(&loaded, &environment);
+        let means = AssistantOptions { store: &stores, tools, approver: None, recording: &Recording::Off, remote_agents: None };
         let conversation = Assistant::open(&loaded, &environment, means)?;
         let (session, principal) = (SessionId::new(child.session.as_str()), Principal::local());
         let mut updates = match &child.text {
-            Some(text) => conversation.runner.run(TurnRequest::typed(session, principal, text.clone())),
+            Some(text) => conversation.runner.run(TurnRequest::from_user(session, principal, text.clone())),
             None => conversation.runner.resume(session, principal),
         };
         let mut stdout = std::io::stdout();
@@ -61,15 +61,15 @@ pub fn child(child: &KillChild) -> Result<()> {
                     writeln!(stdout, "{}", serde_json::to_string(&*event)?)?;
                     stdout.flush()?;
                 }
-                Update::Broken(error) => bail!(error.to_string()),
-                Update::Delta { .. } | Update::Printed { .. } => {}
+                Update::StoreFailed(error) => bail!(error.to_string()),
+                Update::Delta { .. } | Update::ToolOutputDelta { .. } => {}
             }
         }
         Ok(())
     })
 }
 
-fn settings(folder: &Path, base_url: &str) -> Result<(LoadedConfig, Environment)> {
+fn load_settings(folder: &Path, base_url: &str) -> Result<(LoadedConfig, Environment)> {
     let variables = [("LANGO_HOME".to_owned(), folder.join("home").display().to_string())].into();
     let environment = Environment { variables, working_folder: folder.to_path_buf() };
     let set = [
@@ -81,7 +81,7 @@ fn settings(folder: &Path, base_url: &str) -> Result<(LoadedConfig, Environment)
         &format!("tools.workspace={}", folder.join(WORKSPACE).display()),
     ];
     let overrides = Overrides { config: None, set: set.map(str::to_owned).to_vec() };
-    let loaded = LoadedConfig::read(&environment, &overrides).map_err(|error| anyhow::anyhow!(error.message))?;
+    let loaded = LoadedConfig::load(&environment, &overrides).map_err(|error| anyhow::anyhow!(error.message))?;
     Ok((loaded, environment))
 }
 
@@ -93,7 +93,7 @@ fn decide(request: &ReceivedRequest) -> ServerReply {
     let text = |message: &Value| message["content"].as_str().unwrap_or_default().to_owned();
     let asked =
         messages.iter().rposition(|message| message["role"] == "user" && text(message).contains("append L"));
-    let Some(asked) = asked else { return ServerReply::says("hm") };
+    let Some(asked) = asked else { return ServerReply::text("hm") };
     let words = text(&messages[asked]);
     let line = words.rsplit("append ").next().and_then(|rest| rest.split('.').next()).unwrap_or_default();
     let is_root = body["tools"].to_string().contains("transfer_to_agent");
@@ -101,22 +101,22 @@ fn decide(request: &ReceivedRequest) -> ServerReply {
     let begun =
         |word: &str| after.iter().filter(|message| message["tool_calls"].to_string().contains(word)).count();
     match (is_root, is_root && begun("transfer_to_agent") < 2, begun(&format!("{line} ")) > 0) {
-        (true, true, _) => ServerReply::calls("transfer_to_agent", &json!({ "agent_name": "operator" })),
-        (true, false, _) => ServerReply::says("it was interrupted twice"),
+        (true, true, _) => ServerReply::tool_call("transfer_to_agent", &json!({ "agent_name": "operator" })),
+        (true, false, _) => ServerReply::text("it was interrupted twice"),
         (false, _, false) if line.bytes().last().is_some_and(|digit| digit.is_multiple_of(2)) => {
-            ServerReply::calls("exec_shell", &json!({ "command": format!("echo {line} >> by-command") }))
+            ServerReply::tool_call("exec_shell", &json!({ "command": format!("echo {line} >> by-command") }))
         }
         (false, _, false) => {
             let content = format!("{line} \n");
-            ServerReply::calls("fs_write", &json!({ "path": "by-tool", "content": content, "append": true }))
+            ServerReply::tool_call("fs_write", &json!({ "path": "by-tool", "content": content, "append": true }))
         }
-        (false, _, true) => ServerReply::says("done"),
+        (false, _, true) => ServerReply::text("done"),
     }
 }
 
 /// What came of all the kills.
 #[derive(Debug, Default, Serialize)]
-struct Counts {
+struct KillCounts {
     kills: usize,
     resumed: usize,
     acknowledged: usize,
@@ -136,18 +136,18 @@ pub fn run(kills: usize) -> Result<()> {
         base_url: server.base_url(),
         acknowledged: Vec::new(),
         interrupted: HashMap::new(),
-        chance: 0x5eed,
-        counts: Counts::default(),
+        rng_state: 0x5eed,
+        counts: KillCounts::default(),
     };
     for number in 0.. {
         if harness.counts.kills == kills {
             break;
         }
-        harness.one(number)?;
+        harness.run_turn(number)?;
     }
     harness.finish()?;
     println!("{}", serde_json::to_string(&harness.counts)?);
-    let Counts { lost, doubled, unopened, open_calls, .. } = harness.counts;
+    let KillCounts { lost, doubled, unopened, open_calls, .. } = harness.counts;
     if lost + doubled + unopened + open_calls > 0 {
         bail!("something was lost, doubled, left open, or did not open again");
     }
@@ -161,13 +161,13 @@ struct Harness {
     acknowledged: Vec<Event>,
     /// Sessions whose last turn was killed.
     interrupted: HashMap<String, bool>,
-    chance: u64,
-    counts: Counts,
+    rng_state: u64,
+    counts: KillCounts,
 }
 
 impl Harness {
     /// One turn, killed behind some event or at some moment.
-    fn one(&mut self, number: usize) -> Result<()> {
+    fn run_turn(&mut self, number: usize) -> Result<()> {
         let session = format!("s{}", number % SESSIONS);
         let resume = self.interrupted.remove(&session).unwrap_or(false) && number.is_multiple_of(2);
         self.counts.resumed += usize::from(resume);
@@ -175,7 +175,7 @@ impl Harness {
         let mut child = command.spawn().context("the child")?;
         let stdout = child.stdout.take().context("the child's stdout")?;
         let moment = if number.is_multiple_of(3) {
-            let delay = Duration::from_micros(self.chance(60_000));
+            let delay = Duration::from_micros(self.random_below(60_000));
             let pid = child.id();
             thread::spawn(move || {
                 thread::sleep(delay);
@@ -184,7 +184,7 @@ impl Harness {
             });
             usize::MAX
         } else {
-            number % BOUNDARIES
+            number % EVENTS_PER_TURN
         };
         for (seen, line) in BufReader::new(stdout).lines().enumerate() {
             self.acknowledged.extend(line.ok().and_then(|line| serde_json::from_str::<Event>(&line).ok()));
@@ -210,16 +210,16 @@ impl Harness {
         command
     }
 
-    fn chance(&mut self, below: u64) -> u64 {
-        self.chance =
-            self.chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.chance >> 33) % below
+    fn random_below(&mut self, below: u64) -> u64 {
+        self.rng_state =
+            self.rng_state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.rng_state >> 33) % below
     }
 
     /// The session as a new process finds it.
     fn events(&self, session: &str) -> Result<Vec<Arc<Event>>> {
-        let (loaded, environment) = settings(&self.folder, &self.base_url)?;
-        let store = Stores::new(&loaded, &environment).open()?;
+        let (loaded, environment) = load_settings(&self.folder, &self.base_url)?;
+        let store = LazyStore::new(&loaded, &environment).open()?;
         let key = SessionKeyRef { session: &SessionId::new(session), principal: &Principal::local() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(runtime.block_on(store.load(key, HistoryWindow::Everything))?)

@@ -49,7 +49,7 @@ enum Bench {
     Faults,
     /// One of those turns.
     #[command(hide = true)]
-    FaultsChild(faults::Child),
+    FaultsChild(faults::FaultsChild),
     /// Durable appends, and opening sessions, beside a plain SQLite loop.
     Store {
         /// The folder for the files; a temporary one by default.
@@ -132,7 +132,7 @@ struct Load {
 }
 
 fn main() -> Result<ExitCode> {
-    if let Some(ended) = lango_tools::sandbox::run_if_asked() {
+    if let Some(ended) = lango_tools::sandbox::run_if_sandbox_process() {
         return Ok(ended);
     }
     measure().map(|()| ExitCode::SUCCESS)

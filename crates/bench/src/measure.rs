@@ -40,7 +40,7 @@ pub fn runtime(load: &Load) -> Result<tokio::runtime::Runtime> {
 }
 
 /// The address of the server; one of our own, in its own process, where none was named.
-pub fn server(load: &Load) -> Result<(String, Option<ServerProcess>)> {
+pub fn start_model_server(load: &Load) -> Result<(String, Option<ServerProcess>)> {
     if let Some(base_url) = &load.base_url {
         return Ok((base_url.trim_end_matches('/').to_owned(), None));
     }
@@ -166,7 +166,7 @@ fn memory_mb(file: &str, what: &str) -> Result<f64> {
 }
 
 /// The middle, and what one in a hundred exceeds.
-pub fn spread(times: &mut [f64]) -> (f64, f64) {
+pub fn p50_p99(times: &mut [f64]) -> (f64, f64) {
     times.sort_by(f64::total_cmp);
     let at = |share: f64| {
         times.get(((times.len() as f64 * share) as usize).min(times.len().saturating_sub(1))).copied()
@@ -174,16 +174,16 @@ pub fn spread(times: &mut [f64]) -> (f64, f64) {
     (at(0.5).unwrap_or_default(), at(0.99).unwrap_or_default())
 }
 
-pub fn bytes_below(folder: &Path) -> u64 {
-    bytes_named(folder, "")
+pub fn folder_bytes(folder: &Path) -> u64 {
+    bytes_with_prefix(folder, "")
 }
 
 /// Of the files below a folder whose name begins so.
-pub fn bytes_named(folder: &Path, begins: &str) -> u64 {
+pub fn bytes_with_prefix(folder: &Path, begins: &str) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let is_named = |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with(begins);
     let size = |entry: std::fs::DirEntry| match entry.metadata().context("its size") {
-        Ok(found) if found.is_dir() => bytes_named(&entry.path(), begins),
+        Ok(found) if found.is_dir() => bytes_with_prefix(&entry.path(), begins),
         Ok(found) => found.len(),
         Err(_) => 0,
     };

@@ -10,7 +10,7 @@ use futures::stream::{self, BoxStream};
 use jiff::Timestamp;
 use lango_domain::Label;
 use lango_domain::event::{EventBody, Principal, SessionId, TurnId, Update};
-use lango_domain::memory::{Kind, MemoryStore, NewMemory, Note, Priority, MemorySpeaker};
+use lango_domain::memory::{MemoryKind, MemoryStore, NewMemory, MemoryNote, MemoryPriority, MemorySpeaker};
 use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest};
 use lango_domain::seams::SessionKey;
 use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, Models, RunnerParts, Runner, ClockAndIds, TurnRequest};
@@ -29,36 +29,36 @@ const QUESTIONS: [&str; 4] = [
     "when is the release of project 40?",
 ];
 /// Tokens of each message in the long session.
-const WORDS: usize = 400;
+const MESSAGE_TOKENS: usize = 400;
 
 pub fn run(observations: usize, turns: usize) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
         for remembered in [None, Some(0), Some(observations)] {
-            cost(remembered, turns).await?;
+            measure_turn_cost(remembered, turns).await?;
         }
-        prefix().await
+        measure_shared_prefix().await
     })
 }
 
 /// Turns of one call each, with so many observations; without any memory at all for `None`.
-async fn cost(observations: Option<usize>, turns: usize) -> Result<()> {
+async fn measure_turn_cost(observations: Option<usize>, turns: usize) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let store = SqliteStore::open(StoreLocation::File(folder.path().join("store.sqlite")))?;
     for number in 0..observations.unwrap_or(0) {
-        store.store(&of("before"), observation(number)).await?;
+        store.store(&session_key("before"), observation(number)).await?;
     }
-    let model = Arc::new(Answering::default());
+    let model = Arc::new(BenchModel::default());
     let settings = MemorySettings::default();
-    let beside = observations.map(|_| beside(&store, Observer::Rules, settings)).unwrap_or_default();
+    let beside = observations.map(|_| memory_hooks(&store, Observer::Rules, settings)).unwrap_or_default();
     let runner = runner(&store, Arc::clone(&model), beside)?;
     let first = Instant::now();
-    turn(&runner, "first", QUESTIONS[0]).await?;
+    run_turn(&runner, "first", QUESTIONS[0]).await?;
     let first = first.elapsed().as_secs_f64() * 1_000.0;
     let mut times = Vec::new();
     for number in 0..turns {
         let began = Instant::now();
-        turn(&runner, &format!("s{number}"), QUESTIONS[number % QUESTIONS.len()]).await?;
+        run_turn(&runner, &format!("s{number}"), QUESTIONS[number % QUESTIONS.len()]).await?;
         times.push(began.elapsed().as_secs_f64() * 1_000.0);
         runner.wait_for_hooks().await;
     }
@@ -73,15 +73,15 @@ async fn cost(observations: Option<usize>, turns: usize) -> Result<()> {
 
 /// One long session in which observations take the place of what was said: how many bytes of each request stand in the
 /// one before it at the same place.
-async fn prefix() -> Result<()> {
+async fn measure_shared_prefix() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let store = SqliteStore::open(StoreLocation::File(folder.path().join("store.sqlite")))?;
-    let model = Arc::new(Answering::default());
+    let model = Arc::new(BenchModel::default());
     let name = "bench".to_owned();
     let observer = Observer::Model { model: Arc::clone(&model) as Arc<dyn Model>, name };
-    let runner = runner(&store, Arc::clone(&model), beside(&store, observer, MemorySettings::default()))?;
+    let runner = runner(&store, Arc::clone(&model), memory_hooks(&store, observer, MemorySettings::default()))?;
     for number in 0..150 {
-        turn(&runner, "long", &format!("number {number}: {}", "more of it ".repeat(WORDS / 3))).await?;
+        run_turn(&runner, "long", &format!("number {number}: {}", "more of it ".repeat(MESSAGE_TOKENS / 3))).await?;
         runner.wait_for_hooks().await;
     }
     let requests = model.requests.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,64 +101,64 @@ async fn prefix() -> Result<()> {
     Ok(())
 }
 
-fn of(session: &str) -> SessionKey {
+fn session_key(session: &str) -> SessionKey {
     SessionKey { session: SessionId::new(session), principal: Principal::local() }
 }
 
 fn observation(number: usize) -> NewMemory {
     let (text, kind) = match number % 4 {
-        0 => (format!("the invoice of customer {number} was paid by bank transfer"), Kind::Fact),
-        1 => (format!("we decided to build part {number} of the warehouse in timber"), Kind::Decision),
-        2 => (format!("the release of project {number} is on the first of May"), Kind::Date),
-        _ => (format!("I prefer tea number {number} over every other one"), Kind::Preference),
+        0 => (format!("the invoice of customer {number} was paid by bank transfer"), MemoryKind::Fact),
+        1 => (format!("we decided to build part {number} of the warehouse in timber"), MemoryKind::Decision),
+        2 => (format!("the release of project {number} is on the first of May"), MemoryKind::Date),
+        _ => (format!("I prefer tea number {number} over every other one"), MemoryKind::Preference),
     };
-    let note = Note {
+    let note = MemoryNote {
         text,
         kind,
-        priority: Priority::Medium,
-        words: MemorySpeaker::User,
+        priority: MemoryPriority::Medium,
+        speaker: MemorySpeaker::User,
         label: Label::default(),
         at: Timestamp::now(),
     };
     NewMemory { note, turn: TurnId::new("before"), sources: vec![1] }
 }
 
-fn beside(store: &SqliteStore, observer: Observer, settings: MemorySettings) -> TurnHooks {
+fn memory_hooks(store: &SqliteStore, observer: Observer, settings: MemorySettings) -> TurnHooks {
     let chronicle = Arc::new(ObservationalMemory::new(lango_knowledge::memory::MemoryParts {
         memories: Arc::new(store.clone()),
         observer,
         settings,
-        secrecy: SecretScanner::default(),
-        forgetting: lango_knowledge::forgetting::Forgetting::new(Arc::new(store.clone())),
+        secret_scanner: SecretScanner::default(),
+        forgetter: lango_knowledge::forget::Forgetter::new(Arc::new(store.clone())),
         now: Arc::new(Timestamp::now),
     }));
     TurnHooks {
-        sources: vec![Arc::clone(&chronicle) as _],
-        digests: Some(Arc::clone(&chronicle) as _),
-        afterwards: vec![chronicle],
+        context_sources: vec![Arc::clone(&chronicle) as _],
+        digest_source: Some(Arc::clone(&chronicle) as _),
+        after_turn: vec![chronicle],
         ..TurnHooks::default()
     }
 }
 
-fn runner(store: &SqliteStore, model: Arc<Answering>, beside: TurnHooks) -> Result<Runner> {
+fn runner(store: &SqliteStore, model: Arc<BenchModel>, beside: TurnHooks) -> Result<Runner> {
     Ok(Runner::new(RunnerParts {
-        tree: team::tree()?,
+        tree: team::build_tree()?,
         models: Models { default: model, per_agent: BTreeMap::new() },
         store: Arc::new(store.clone()),
         approver: None,
-        approval: ApprovalPolicy::default(),
-        beside,
+        approval_policy: ApprovalPolicy::default(),
+        hooks: beside,
         remotes: BTreeMap::new(),
         limits: TurnLimits::default(),
-        surroundings: ClockAndIds {
+        clock_and_ids: ClockAndIds {
             now: Arc::new(Timestamp::now),
-            new_turn: Arc::new(|| TurnId::new(Timestamp::now().as_nanosecond().to_string())),
+            new_turn_id: Arc::new(|| TurnId::new(Timestamp::now().as_nanosecond().to_string())),
         },
     }))
 }
 
-async fn turn(runner: &Runner, session: &str, text: &str) -> Result<()> {
-    let request = TurnRequest::typed(SessionId::new(session), Principal::local(), text);
+async fn run_turn(runner: &Runner, session: &str, text: &str) -> Result<()> {
+    let request = TurnRequest::from_user(SessionId::new(session), Principal::local(), text);
     let mut updates = runner.run(request);
     while let Some(update) = updates.next().await {
         if let Update::Event(event) = update
@@ -172,11 +172,11 @@ async fn turn(runner: &Runner, session: &str, text: &str) -> Result<()> {
 
 /// Answers at once; observes one line for each request; keeps what the orchestrator was asked.
 #[derive(Default)]
-struct Answering {
+struct BenchModel {
     requests: Mutex<Vec<String>>,
 }
 
-impl Model for Answering {
+impl Model for BenchModel {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
         let last = match request.messages.last() {
             Some(Message::User(text)) => text.as_str(),
@@ -190,7 +190,7 @@ impl Model for Answering {
             let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
             let messages = request.messages.iter().map(|message| format!("{message:?}\n"));
             requests.push(format!("{}\n{}", request.system, messages.collect::<String>()));
-            "Fine. ".repeat(WORDS / 2)
+            "Fine. ".repeat(MESSAGE_TOKENS / 2)
         };
         stream::iter([Ok(Fragment::Text(said)), Ok(Fragment::Done)]).boxed()
     }

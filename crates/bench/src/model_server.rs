@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 pub fn run(port: u16) -> Result<()> {
-    let replies = std::sync::Arc::new(Replies::new());
+    let replies = std::sync::Arc::new(CannedReplies::new());
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
         let listener = TcpListener::bind(("127.0.0.1", port)).await?;
         loop {
@@ -18,22 +18,22 @@ pub fn run(port: u16) -> Result<()> {
 }
 
 /// The three replies, ready to be sent.
-struct Replies {
+struct CannedReplies {
     transfer: Vec<u8>,
     call: Vec<u8>,
     answer: Vec<u8>,
 }
 
-impl Replies {
+impl CannedReplies {
     fn new() -> Self {
         let call = |name: &str, arguments: &str| json!({ "tool_calls": [{ "index": 0, "id": "call_1", "type": "function", "function": { "name": name, "arguments": arguments } }] });
         Self {
-            transfer: reply(
+            transfer: sse_response(
                 &[call("transfer_to_agent", r#"{"agent_name":"operator","task":"read the file"}"#)],
                 "tool_calls",
             ),
-            call: reply(&[call("fs_read", r#"{"path":"notes.txt"}"#)], "tool_calls"),
-            answer: reply(
+            call: sse_response(&[call("fs_read", r#"{"path":"notes.txt"}"#)], "tool_calls"),
+            answer: sse_response(
                 &[
                     json!({ "content": "The file " }),
                     json!({ "content": "says: " }),
@@ -45,7 +45,7 @@ impl Replies {
     }
 
     /// Told apart by what stands in the request.
-    fn to(&self, body: &[u8]) -> &[u8] {
+    fn select(&self, body: &[u8]) -> &[u8] {
         let has = |words: &[u8]| body.windows(words.len()).any(|window| window == words);
         if has(b"\"name\":\"transfer_to_agent\"") && !has(b"\"role\":\"tool\"") {
             &self.transfer
@@ -57,7 +57,7 @@ impl Replies {
     }
 }
 
-fn reply(deltas: &[Value], finish: &str) -> Vec<u8> {
+fn sse_response(deltas: &[Value], finish: &str) -> Vec<u8> {
     let mut events = String::new();
     for delta in deltas {
         events += &format!(
@@ -80,7 +80,7 @@ fn reply(deltas: &[Value], finish: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-async fn serve(mut stream: TcpStream, replies: &Replies) -> Option<()> {
+async fn serve(mut stream: TcpStream, replies: &CannedReplies) -> Option<()> {
     stream.set_nodelay(true).ok()?;
     let mut buffer = Vec::with_capacity(64 * 1024);
     loop {
@@ -98,7 +98,7 @@ async fn serve(mut stream: TcpStream, replies: &Replies) -> Option<()> {
                 return None;
             }
         }
-        stream.write_all(replies.to(&buffer[head..head + length])).await.ok()?;
+        stream.write_all(replies.select(&buffer[head..head + length])).await.ok()?;
         buffer.drain(..head + length);
     }
 }

@@ -13,10 +13,10 @@ use lango_tools::files::{self, FileTools, UndoStorage, Workspace};
 use lango_tools::shell::{CommandRequest, Program, SandboxChoice, ExecSettings, Shell, ShellParts};
 use serde_json::{Value, json};
 
-const FILES_IN_A_FOLDER: usize = 50;
+const FILES_PER_FOLDER: usize = 50;
 /// One file in so many holds the word that is searched for.
-const ONE_IN: usize = 1_000;
-const WORD: &str = "needle_in_the_haystack";
+const NEEDLE_INTERVAL: usize = 1_000;
+const NEEDLE: &str = "needle_in_the_haystack";
 
 pub fn run(files: usize, runs: usize) -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -24,13 +24,13 @@ pub fn run(files: usize, runs: usize) -> Result<()> {
     fs::create_dir(&root)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        commands(&root, runs).await?;
-        grow(&root, files)?;
-        search(&root, runs).await
+        measure_commands(&root, runs).await?;
+        create_tree(&root, files)?;
+        measure_search(&root, runs).await
     })
 }
 
-async fn commands(root: &Path, runs: usize) -> Result<()> {
+async fn measure_commands(root: &Path, runs: usize) -> Result<()> {
     let plain = median(runs, async || {
         let status = tokio::process::Command::new("/bin/bash")
             .args(["-c", "true"])
@@ -53,8 +53,8 @@ async fn commands(root: &Path, runs: usize) -> Result<()> {
                 program,
                 folder: root.to_path_buf(),
                 stdin: String::new(),
-                time: None,
-                also_read: Vec::new(),
+                timeout: None,
+                extra_read_paths: Vec::new(),
             };
             shell.run(&context()?, errand).await.map(drop).map_err(|failure| anyhow::anyhow!(failure.0))
         })
@@ -74,7 +74,7 @@ fn shell(root: &Path, sandbox: SandboxChoice) -> Result<Shell> {
         helper: PathBuf::from("/proc/self/exe"),
         variables: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
         data: None,
-        longest: Duration::from_secs(60),
+        max_duration: Duration::from_secs(60),
     }))
 }
 
@@ -86,12 +86,12 @@ fn context() -> Result<ToolContext> {
         agent: AgentName::new("operator").context("the agent's name")?,
         call: CallId::new("c"),
         label: Default::default(),
-        live: ToolOutputSink::disconnected(),
+        output_sink: ToolOutputSink::disconnected(),
     })
 }
 
 /// A tree like that of a program: many small files, some of them ignored.
-fn grow(root: &Path, files: usize) -> Result<()> {
+fn create_tree(root: &Path, files: usize) -> Result<()> {
     fs::create_dir(root.join(".git"))?;
     fs::write(root.join(".gitignore"), "*.log\n/target\n")?;
     let text: String = (0..40)
@@ -100,26 +100,26 @@ fn grow(root: &Path, files: usize) -> Result<()> {
     for number in 0..files {
         let folder = root.join(format!(
             "part{:02}/module{:03}",
-            number / FILES_IN_A_FOLDER % 40,
-            number / FILES_IN_A_FOLDER / 40
+            number / FILES_PER_FOLDER % 40,
+            number / FILES_PER_FOLDER / 40
         ));
-        if number % FILES_IN_A_FOLDER == 0 {
+        if number % FILES_PER_FOLDER == 0 {
             fs::create_dir_all(&folder)?;
         }
         let ending = if number % 10 == 9 { "log" } else { "rs" };
-        let last = if number % ONE_IN == 0 { WORD } else { "" };
+        let last = if number % NEEDLE_INTERVAL == 0 { NEEDLE } else { "" };
         fs::write(folder.join(format!("file{number}.{ending}")), format!("{text}{last}\n"))?;
     }
     println!("{}", json!({ "bench": "tree", "files": files, "bytes": files * text.len() }));
     Ok(())
 }
 
-async fn search(root: &Path, runs: usize) -> Result<()> {
+async fn measure_search(root: &Path, runs: usize) -> Result<()> {
     let workspace = Workspace::open(root, Vec::new())?;
-    let tools = files::tools(FileTools { workspace, keeping: UndoStorage::in_folder(None) });
+    let tools = files::tools(FileTools { workspace, undo_storage: UndoStorage::in_folder(None) });
     let tool = tools.into_iter().find(|tool| tool.name == "fs_search").context("fs_search")?;
     for (name, args, rg) in [
-        ("search for a word", json!({ "pattern": WORD, "limit": 1000 }), vec!["-n", WORD]),
+        ("search for a word", json!({ "pattern": NEEDLE, "limit": 1000 }), vec!["-n", NEEDLE]),
         (
             "search for a pattern",
             json!({ "pattern": r"value_3\d = \w+\(needle", "limit": 1000 }),
@@ -127,7 +127,7 @@ async fn search(root: &Path, runs: usize) -> Result<()> {
         ),
         ("files by name", json!({ "glob": "*7777.rs", "limit": 1000 }), vec!["--files", "-g", "*7777.rs"]),
     ] {
-        let ours = median(runs, async || found(&tool, &args).await.map(drop)).await?;
+        let ours = median(runs, async || run_tool(&tool, &args).await.map(drop)).await?;
         let Ok(theirs) = median(runs, async || ripgrep(root, &rg)).await else {
             println!("{}", json!({ "bench": name, "p50_ms": ours, "ripgrep": "is not installed" }));
             continue;
@@ -140,7 +140,7 @@ async fn search(root: &Path, runs: usize) -> Result<()> {
     Ok(())
 }
 
-async fn found(tool: &lango_domain::Tool, args: &Value) -> Result<String> {
+async fn run_tool(tool: &lango_domain::Tool, args: &Value) -> Result<String> {
     let output = tool.call(context()?, args.clone()).await;
     output.map(|output| output.text).map_err(|failure| anyhow::anyhow!(failure.0))
 }

@@ -8,46 +8,46 @@ use anyhow::Result;
 use lango_domain::event::{EventBody, NewEvent, Principal, SessionId};
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_store::{StoreLocation, SqliteStore};
-use lango_testkit::conformance::{user_request, draft};
+use lango_testkit::conformance::{user_request, new_event};
 use serde_json::json;
 
 use crate::measure;
 
-const LENGTHS: [usize; 3] = [10, 1_000, 100_000];
+const SESSION_LENGTHS: [usize; 3] = [10, 1_000, 100_000];
 const OPEN_SESSIONS: usize = 10_000;
 
 pub fn run(folder: Option<&Path>, seconds: f64) -> Result<()> {
     let own = tempfile::tempdir()?;
     let folder = folder.unwrap_or(own.path());
     let time = Duration::from_secs_f64(seconds);
-    let plain = plain_loop(&folder.join("plain.sqlite"), time)?;
+    let plain = measure_plain_loop(&folder.join("plain.sqlite"), time)?;
     println!("{}", json!({ "bench": "plain loop", "appends_per_s": plain }));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
         let store = SqliteStore::open(StoreLocation::File(folder.join("bench.sqlite")))?;
         for sessions in [1, 8, 64] {
-            let appends = appends(&store, sessions, time).await?;
+            let appends = measure_appends(&store, sessions, time).await?;
             let ratio = appends / plain;
             println!("{}", json!({ "bench": "appends", "sessions": sessions, "appends_per_s": appends, "times_plain": ratio }));
         }
-        for length in LENGTHS {
-            opening(&store, length).await?;
+        for length in SESSION_LENGTHS {
+            measure_open(&store, length).await?;
         }
-        many_sessions(&store).await
+        measure_open_sessions(&store).await
     })
 }
 
-fn one() -> NewEvent {
-    draft("t", user_request("what is eating my disk, and since when?"))
+fn sample_draft() -> NewEvent {
+    new_event("t", user_request("what is eating my disk, and since when?"))
 }
 
 /// What anyone would write first: a transaction for each event.
-fn plain_loop(file: &Path, time: Duration) -> Result<f64> {
+fn measure_plain_loop(file: &Path, time: Duration) -> Result<f64> {
     let connection = rusqlite::Connection::open(file)?;
     connection.execute_batch(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE events (session TEXT, seq INTEGER, body TEXT)",
     )?;
-    let body = serde_json::to_string(&one().body)?;
+    let body = serde_json::to_string(&sample_draft().body)?;
     let (began, mut count) = (Instant::now(), 0_u32);
     while began.elapsed() < time {
         connection.execute("INSERT INTO events VALUES ('s', ?1, ?2)", rusqlite::params![count, body])?;
@@ -56,7 +56,7 @@ fn plain_loop(file: &Path, time: Duration) -> Result<f64> {
     Ok(f64::from(count) / began.elapsed().as_secs_f64())
 }
 
-async fn appends(store: &SqliteStore, sessions: usize, time: Duration) -> Result<f64> {
+async fn measure_appends(store: &SqliteStore, sessions: usize, time: Duration) -> Result<f64> {
     let began = Instant::now();
     let writers: Vec<_> = (0..sessions)
         .map(|number| {
@@ -66,7 +66,7 @@ async fn appends(store: &SqliteStore, sessions: usize, time: Duration) -> Result
                 let mut count = 0_u32;
                 while began.elapsed() < time {
                     let key = SessionKeyRef { session: &session, principal: &Principal::local() };
-                    store.append(key, vec![one()]).await?;
+                    store.append(key, vec![sample_draft()]).await?;
                     count += 1;
                 }
                 anyhow::Ok(count)
@@ -81,14 +81,14 @@ async fn appends(store: &SqliteStore, sessions: usize, time: Duration) -> Result
 }
 
 /// The whole of a session, and the last 50 events that a turn would need.
-async fn opening(store: &SqliteStore, length: usize) -> Result<()> {
+async fn measure_open(store: &SqliteStore, length: usize) -> Result<()> {
     let session = SessionId::new(format!("long-{length}"));
     let key = SessionKeyRef { session: &session, principal: &Principal::local() };
     for chunk in 0..length.div_ceil(1_000) {
         let drafts = (chunk * 1_000..length.min((chunk + 1) * 1_000)).map(|number| match number % 10 {
-            0 => one(),
-            9 => draft("t", EventBody::TurnDone),
-            _ => draft("t", EventBody::Note { text: "a step of the work at hand".to_owned() }),
+            0 => sample_draft(),
+            9 => new_event("t", EventBody::TurnDone),
+            _ => new_event("t", EventBody::Note { text: "a step of the work at hand".to_owned() }),
         });
         store.append(key, drafts.collect()).await?;
     }
@@ -108,7 +108,7 @@ async fn opening(store: &SqliteStore, length: usize) -> Result<()> {
 }
 
 /// Sessions that are held open by a turn each.
-async fn many_sessions(store: &SqliteStore) -> Result<()> {
+async fn measure_open_sessions(store: &SqliteStore) -> Result<()> {
     let before = measure::rss_mb()?;
     let mut held: Vec<Arc<dyn std::any::Any>> = Vec::new();
     for number in 0..OPEN_SESSIONS {

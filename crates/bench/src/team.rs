@@ -13,7 +13,7 @@ struct BenchToolArgs {
     path: String,
 }
 
-const NAMES: [&str; 24] = [
+const TOOL_NAMES: [&str; 24] = [
     "exec_shell",
     "fs_read",
     "fs_write",
@@ -40,13 +40,13 @@ const NAMES: [&str; 24] = [
     "reflect_summary",
 ];
 
-pub fn tree() -> anyhow::Result<AgentTree> {
+pub fn build_tree() -> anyhow::Result<AgentTree> {
     let tool = |name: &str| {
         Tool::new(name, format!("Does what {name} says."), Safety::Safe, |_, args: BenchToolArgs| async move {
             Ok(format!("contents of {}", args.path))
         })
     };
-    let tools = NAMES.iter().map(|name| tool(name)).collect();
+    let tools = TOOL_NAMES.iter().map(|name| tool(name)).collect();
     Ok(build_agent_tree(Config { tools, ..Config::default() })?)
 }
 

@@ -12,22 +12,22 @@ use jiff::Timestamp;
 use lango_domain::event::{EventBody, Principal, SessionId, TurnId, Update};
 use lango_domain::session::SessionStore;
 use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, InMemorySessionStore, Models, RunnerParts, Runner, ClockAndIds, TurnRequest};
-use lango_models::{Dialect, HttpModel, ModelEndpoint, Timeouts, client};
+use lango_models::{Dialect, HttpModel, ModelEndpoint, Timeouts, http_client};
 use lango_store::{StoreLocation, SqliteStore};
 
 use crate::{Load, measure, team};
 
 pub fn run(load: &Load, started: Instant) -> Result<()> {
-    let (base_url, _server) = measure::server(load)?;
+    let (base_url, _server) = measure::start_model_server(load)?;
     measure::runtime(load)?.block_on(async {
         let runner = runner(base_url, load.store.as_deref())?;
-        measure::run("lango", load, started, move |number| turn(runner.clone(), number)).await
+        measure::run("lango", load, started, move |number| run_turn(runner.clone(), number)).await
     })
 }
 
 fn runner(base_url: String, file: Option<&Path>) -> Result<Runner> {
     let store: Arc<dyn SessionStore> = match file {
-        Some(file) => Arc::new(SqliteStore::open(StoreLocation::of(file))?),
+        Some(file) => Arc::new(SqliteStore::open(StoreLocation::from_path(file))?),
         None => Arc::new(InMemorySessionStore::default()),
     };
     let timing = Timeouts {
@@ -44,33 +44,33 @@ fn runner(base_url: String, file: Option<&Path>) -> Result<Runner> {
         max_output_tokens: 8_192,
     };
     let model = HttpModel {
-        client: client(timing.connect)?,
+        client: http_client(timing.connect)?,
         dialect: Dialect::OpenAi,
-        target,
-        timing,
+        endpoint: target,
+        timeouts: timing,
         window: 128_000,
         price: None,
     };
     let turns = AtomicUsize::new(0);
     Ok(Runner::new(RunnerParts {
-        tree: team::tree()?,
+        tree: team::build_tree()?,
         models: Models { default: Arc::new(model), per_agent: BTreeMap::new() },
         store,
         approver: None,
-        approval: ApprovalPolicy::default(),
-        beside: TurnHooks::default(),
+        approval_policy: ApprovalPolicy::default(),
+        hooks: TurnHooks::default(),
         remotes: BTreeMap::new(),
         limits: TurnLimits::default(),
-        surroundings: ClockAndIds {
+        clock_and_ids: ClockAndIds {
             now: Arc::new(Timestamp::now),
-            new_turn: Arc::new(move || TurnId::new(format!("t{}", turns.fetch_add(1, Ordering::Relaxed)))),
+            new_turn_id: Arc::new(move || TurnId::new(format!("t{}", turns.fetch_add(1, Ordering::Relaxed)))),
         },
     }))
 }
 
-async fn turn(runner: Runner, number: usize) -> Result<()> {
+async fn run_turn(runner: Runner, number: usize) -> Result<()> {
     let session = SessionId::new(format!("s{number}"));
-    let request = TurnRequest::typed(session, Principal::local(), team::REQUEST);
+    let request = TurnRequest::from_user(session, Principal::local(), team::REQUEST);
     let mut updates = runner.run(request);
     let mut answered = false;
     while let Some(update) = updates.next().await {

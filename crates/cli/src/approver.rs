@@ -18,7 +18,7 @@ use crate::output::{DIM, ERROR, NAME, print_stderr, styled};
 const MAX_LINES: usize = 60;
 /// An answer is a letter; a longer line is none.
 const MAX_ANSWER: usize = 256;
-const LOOK_AGAIN: Duration = Duration::from_millis(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(30);
 
 /// Whoever can be asked: nobody where there is no terminal, nobody need be where `--yes` was said.
 pub fn approver(yes: bool) -> Option<Arc<dyn Approver>> {
@@ -45,20 +45,20 @@ impl Approver for TerminalApprover {
         async move {
             let what = strip_control_chars(&question.intent.shows);
             let is_long = what.lines().count() > MAX_LINES;
-            print_stderr(&shown(&question, &both_ends(&what)));
+            print_stderr(&format_question(&question, &truncate_middle(&what)));
             let pattern = question.intent.pattern.as_deref();
             // What was typed before the question was there is no answer to it.
             let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
             let mut has_seen_all = !is_long;
             loop {
-                let text = choices(pattern, has_seen_all);
+                let text = choices_prompt(pattern, has_seen_all);
                 let _ = write!(anstream::stderr(), "{text} ").and_then(|()| std::io::stderr().flush());
                 let Some(line) = next_line().await else { return ApprovalDecision::NobodyThere };
                 if line.trim() == "v" {
-                    print_stderr(&indented(&what));
+                    print_stderr(&indent(&what));
                     has_seen_all = true;
                 }
-                match decision(line.trim(), pattern) {
+                match parse_decision(line.trim(), pattern) {
                     // Nobody allows what was not shown.
                     Some(ApprovalDecision::Approved { .. }) if !has_seen_all => {}
                     Some(decision) => return decision,
@@ -70,22 +70,22 @@ impl Approver for TerminalApprover {
     }
 }
 
-fn shown(question: &ApprovalQuestion, what: &str) -> String {
+fn format_question(question: &ApprovalQuestion, what: &str) -> String {
     let (agent, tool) = (&question.agent, one_line(&question.tool));
     let level = match question.intent.level {
         Safety::Safe => styled(DIM, "safe"),
         Safety::Moderate => styled(NAME, "can be taken back"),
         Safety::Dangerous => styled(ERROR, "dangerous"),
     };
-    format!("\n{} wants to use {} ({level}):\n{}", styled(NAME, agent), styled(NAME, tool), indented(what))
+    format!("\n{} wants to use {} ({level}):\n{}", styled(NAME, agent), styled(NAME, tool), indent(what))
 }
 
-fn indented(what: &str) -> String {
+fn indent(what: &str) -> String {
     what.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 
 /// What matters may stand at either end.
-fn both_ends(what: &str) -> String {
+fn truncate_middle(what: &str) -> String {
     let lines: Vec<&str> = what.lines().collect();
     if lines.len() <= MAX_LINES {
         return what.to_owned();
@@ -100,7 +100,7 @@ fn both_ends(what: &str) -> String {
     )
 }
 
-fn choices(pattern: Option<&str>, has_seen_all: bool) -> String {
+fn choices_prompt(pattern: Option<&str>, has_seen_all: bool) -> String {
     if !has_seen_all {
         return "Not all of it is shown. [v] show all of it, [n] no:".to_owned();
     }
@@ -109,7 +109,7 @@ fn choices(pattern: Option<&str>, has_seen_all: bool) -> String {
     format!("Allow it? [y] once, [s] exactly this in this session{pattern}, [n] no:")
 }
 
-fn decision(answer: &str, pattern: Option<&str>) -> Option<ApprovalDecision> {
+fn parse_decision(answer: &str, pattern: Option<&str>) -> Option<ApprovalDecision> {
     let approved = |scope| Some(ApprovalDecision::Approved { scope, by: Decider::User });
     match answer.to_lowercase().as_str() {
         "y" | "yes" => approved(ApprovalScope::Once),
@@ -125,7 +125,7 @@ fn decision(answer: &str, pattern: Option<&str>) -> Option<ApprovalDecision> {
 async fn next_line() -> Option<String> {
     let stdin = std::io::stdin();
     while poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&Timespec::default())).ok()? == 0 {
-        tokio::time::sleep(LOOK_AGAIN).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     let mut line = [0; MAX_ANSWER];
     let length = rustix::io::read(&stdin, &mut line).ok()?;
@@ -143,15 +143,15 @@ mod tests {
 
     #[test]
     fn an_answer_is_one_of_those_that_were_offered() {
-        let scope = |answer, pattern| match decision(answer, pattern) {
+        let scope = |answer, pattern| match parse_decision(answer, pattern) {
             Some(ApprovalDecision::Approved { scope, .. }) => Some(scope),
             _ => None,
         };
         assert_eq!(scope("Y", None), Some(ApprovalScope::Once));
         assert_eq!(scope("s", None), Some(ApprovalScope::SameCall));
         assert_eq!(scope("p", Some("git *")), Some(ApprovalScope::Pattern));
-        assert_eq!(decision("p", None), None);
-        assert_eq!(decision("", None), None);
-        assert_eq!(decision("no", None), Some(ApprovalDecision::Denied));
+        assert_eq!(parse_decision("p", None), None);
+        assert_eq!(parse_decision("", None), None);
+        assert_eq!(parse_decision("no", None), Some(ApprovalDecision::Denied));
     }
 }

@@ -34,13 +34,13 @@ const STYLES: Styles = Styles::styled()
 #[command(name = "lango", version, styles = STYLES, max_term_width = 100)]
 pub struct Args {
     #[command(flatten)]
-    pub global: Global,
+    pub global: GlobalArgs,
     #[command(subcommand)]
     pub command: Option<Command>,
 }
 
 #[derive(clap::Args)]
-pub struct Global {
+pub struct GlobalArgs {
     /// Read this configuration file and no other.
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -64,7 +64,7 @@ pub struct Global {
     pub json: bool,
 }
 
-impl Global {
+impl GlobalArgs {
     pub fn overrides(&self) -> Overrides {
         let provider = self.provider.iter().map(|id| format!("agent.provider={id}"));
         let model = self.model.iter().map(|name| format!("agent.model={name}"));
@@ -165,7 +165,7 @@ pub enum Command {
     #[command(subcommand)]
     Config(ConfigCommand),
     /// Write a commented lango.toml into this folder.
-    Init(Init),
+    Init(InitArgs),
     /// Print the completion script for a shell.
     Completions {
         /// The shell to complete for.
@@ -222,7 +222,7 @@ pub enum ModelCommand {
 }
 
 #[derive(clap::Args)]
-pub struct Init {
+pub struct InitArgs {
     /// Write it into your own configuration folder instead.
     #[arg(long)]
     pub user: bool,

@@ -25,13 +25,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::CommandFactory;
-use lango_app::{Environment, Toolset, LoadedConfig, Stores, AssembledTeam, assemble_team, knowledge_tools};
+use lango_app::{Environment, Toolset, LoadedConfig, LazyStore, AssembledTeam, assemble_team, knowledge_tools};
 use lango_domain::Tool;
 use lango_domain::event::SessionId;
 use lango_team::sample_tool_names;
 use serde_json::json;
 
-use crate::args::{Args, Command, EvalCommand, Global, ToolNames};
+use crate::args::{Args, Command, EvalCommand, GlobalArgs, ToolNames};
 use crate::output::{CliError, OutputFormat, CommandOutput};
 
 pub fn run(args: Args) -> Result<ExitCode, CliError> {
@@ -61,10 +61,10 @@ pub fn run(args: Args) -> Result<ExitCode, CliError> {
         Some(Command::Audit(wish)) => audit::run(&global, &wish),
         Some(Command::Agent(command)) => agent::run(&global, command),
         Some(Command::A2a(command)) => return a2a::run(&global, &command, form),
-        Some(Command::Route { text, tools }) => route::run(&CommandContext::read(&global)?.team(&tools)?, &text),
+        Some(Command::Route { text, tools }) => route::run(&CommandContext::load(&global)?.team(&tools)?, &text),
         Some(Command::Model(command)) => model::run(&global, &command),
-        Some(Command::Usage { file: Some(file), .. }) => usage::of_file(&file),
-        Some(Command::Usage { file: None, session }) => usage::of_store(&global, session),
+        Some(Command::Usage { file: Some(file), .. }) => usage::report_file(&file),
+        Some(Command::Usage { file: None, session }) => usage::report_store(&global, session),
         Some(Command::Config(command)) => config::run(&global, &command),
         Some(Command::Init(wish)) => config::init(&global, &wish),
         Some(Command::Completions { shell }) => Ok(completions(shell)),
@@ -73,7 +73,7 @@ pub fn run(args: Args) -> Result<ExitCode, CliError> {
 }
 
 /// What follows a turn goes on while the user types.
-fn chatting_runtime() -> Result<tokio::runtime::Runtime, CliError> {
+fn multi_thread_runtime() -> Result<tokio::runtime::Runtime, CliError> {
     let built = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     built.map_err(|error| CliError::usage(format!("cannot start: {error}")))
 }
@@ -108,14 +108,14 @@ async fn apply_retention(setting: &CommandContext, conversation: &lango_app::Ass
 }
 
 /// So long is waited for what follows a turn, when the program would end.
-const LONGEST_WAIT: Duration = Duration::from_secs(20);
+const MAX_WAIT: Duration = Duration::from_secs(20);
 
 /// What follows turns comes to its end: the answer is shown already. Ctrl-C skips it; what was not done is done behind
 /// the next turn.
 async fn wait_for_hooks(conversation: &lango_app::Assistant) {
     tokio::select! {
         () = conversation.runner.wait_for_hooks() => {}
-        () = tokio::time::sleep(LONGEST_WAIT) => {}
+        () = tokio::time::sleep(MAX_WAIT) => {}
         _ = tokio::signal::ctrl_c() => {}
     }
 }
@@ -124,28 +124,28 @@ async fn wait_for_hooks(conversation: &lango_app::Assistant) {
 struct CommandContext {
     environment: Environment,
     loaded: LoadedConfig,
-    stores: Stores,
+    store: LazyStore,
 }
 
 impl CommandContext {
-    fn read(global: &Global) -> Result<Self, CliError> {
-        Self::with(global, Vec::new())
+    fn load(global: &GlobalArgs) -> Result<Self, CliError> {
+        Self::load_with(global, Vec::new())
     }
 
     /// With settings that the command's own arguments say (`key=value`).
-    fn with(global: &Global, said: Vec<String>) -> Result<Self, CliError> {
+    fn load_with(global: &GlobalArgs, said: Vec<String>) -> Result<Self, CliError> {
         let environment = environment()?;
         let mut overrides = global.overrides();
         overrides.set.extend(said);
-        let loaded = LoadedConfig::read(&environment, &overrides)?;
-        let stores = Stores::new(&loaded, &environment);
-        Ok(Self { environment, loaded, stores })
+        let loaded = LoadedConfig::load(&environment, &overrides)?;
+        let stores = LazyStore::new(&loaded, &environment);
+        Ok(Self { environment, loaded, store: stores })
     }
 
     /// The tools that are named, or those that exist.
     fn tools(&self, tools: &ToolNames) -> Result<Vec<Tool>, CliError> {
         match tools.tools.as_deref() {
-            None => self.tools_of(&self.hands()?),
+            None => self.toolset_tools(&self.toolset()?),
             Some(names) => Ok(stub_tools(names.split(',').flat_map(|name| match name.trim() {
                 "all" => sample_tool_names(),
                 name => vec![name.to_owned()],
@@ -154,13 +154,13 @@ impl CommandContext {
     }
 
     /// Hands, and what knows things.
-    fn tools_of(&self, hands: &Toolset) -> Result<Vec<Tool>, CliError> {
+    fn toolset_tools(&self, hands: &Toolset) -> Result<Vec<Tool>, CliError> {
         let mut tools = hands.tools();
-        tools.extend(knowledge_tools(&self.loaded, &self.environment, hands, &self.stores)?);
+        tools.extend(knowledge_tools(&self.loaded, &self.environment, hands, &self.store)?);
         Ok(tools)
     }
 
-    fn hands(&self) -> Result<Toolset, CliError> {
+    fn toolset(&self) -> Result<Toolset, CliError> {
         Ok(Toolset::new(&self.loaded, &self.environment)?)
     }
 
@@ -170,12 +170,12 @@ impl CommandContext {
 }
 
 /// Rows that were skipped are named.
-fn naming_damage(mut output: CommandOutput, store: &lango_store::SqliteStore) -> CommandOutput {
-    output.warnings.extend(damage(store));
+fn with_damage_warnings(mut output: CommandOutput, store: &lango_store::SqliteStore) -> CommandOutput {
+    output.warnings.extend(damage_warnings(store));
     output
 }
 
-fn damage(store: &lango_store::SqliteStore) -> Vec<String> {
+fn damage_warnings(store: &lango_store::SqliteStore) -> Vec<String> {
     let rows = store.damaged_rows();
     let mut lines: Vec<String> = rows.iter().map(|row| format!("{row}; it is skipped")).collect();
     if !rows.is_empty() {

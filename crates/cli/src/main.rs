@@ -20,22 +20,22 @@ use output::{CliError, OutputFormat};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    if let Some(ended) = lango_tools::sandbox::run_if_asked() {
+    if let Some(ended) = lango_tools::sandbox::run_if_sandbox_process() {
         return ended;
     }
     let raw: Vec<OsString> = std::env::args_os().collect();
     let mut args = match Args::try_parse_from(&raw) {
         Ok(args) => args,
-        Err(error) => return output::print_usage_error(&error, usage_form(&raw)),
+        Err(error) => return output::print_usage_error(&error, usage_error_format(&raw)),
     };
-    args.global.set = every_set(&raw);
+    args.global.set = collect_set_values(&raw);
     let form = if args.global.json { OutputFormat::Json } else { OutputFormat::Plain };
     init_tracing(args.global.verbose);
     commands::run(args).unwrap_or_else(|failure| failure.print(form))
 }
 
 /// The values of every `--set`: the parser forgets those before a command when there are some behind it.
-fn every_set(raw: &[OsString]) -> Vec<String> {
+fn collect_set_values(raw: &[OsString]) -> Vec<String> {
     let mut words = raw.iter().map(|word| word.to_string_lossy()).take_while(|word| word != "--");
     let mut found = Vec::new();
     while let Some(word) = words.next() {
@@ -68,7 +68,7 @@ fn init_tracing(verbose: u8) {
 }
 
 /// Arguments that could not be read still say which form an error should have.
-fn usage_form(raw: &[OsString]) -> OutputFormat {
+fn usage_error_format(raw: &[OsString]) -> OutputFormat {
     if raw.iter().skip(1).any(|argument| argument == "--json") { OutputFormat::Json } else { OutputFormat::Plain }
 }
 

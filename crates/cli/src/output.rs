@@ -131,15 +131,15 @@ impl From<ConfigError> for CliError {
 impl From<SelectionError> for CliError {
     fn from(error: SelectionError) -> Self {
         let hint = match &error {
-            SelectionError::NothingFound(_) => lango_models::offline::HOW_TO_CONNECT,
+            SelectionError::NoProvider(_) => lango_models::offline::CONNECT_HINT,
             SelectionError::UnknownProvider { .. } => "`lango config show` prints what is configured",
             SelectionError::UnknownKind(_) => "it is one of openai, anthropic, gemini, ollama, offline",
-            SelectionError::BadAddress(_) => "for example http://127.0.0.1:8080/v1",
-            SelectionError::BadHeader { .. } => "a name of letters, digits and `-`, and a value on one line",
-            SelectionError::NoModelName(_) => "for example --model gpt-5-mini",
+            SelectionError::InvalidBaseUrl(_) => "for example http://127.0.0.1:8080/v1",
+            SelectionError::InvalidHeader { .. } => "a name of letters, digits and `-`, and a value on one line",
+            SelectionError::MissingModel(_) => "for example --model gpt-5-mini",
         };
         let failure = match &error {
-            SelectionError::NothingFound(_) => Self::model(error.to_string()),
+            SelectionError::NoProvider(_) => Self::model(error.to_string()),
             _ => Self::usage(error.to_string()),
         };
         failure.with_hint(hint)
@@ -150,12 +150,12 @@ impl From<SqliteStoreError> for CliError {
     fn from(trouble: SqliteStoreError) -> Self {
         let is_typed = matches!(
             trouble,
-            SqliteStoreError::NoSession(_)
+            SqliteStoreError::SessionNotFound(_)
                 | SqliteStoreError::SessionExists(_)
                 | SqliteStoreError::FileExists(_)
-                | SqliteStoreError::NoBackup { .. }
-                | SqliteStoreError::NoWholeTurn(_)
-                | SqliteStoreError::NoToken(_)
+                | SqliteStoreError::InvalidBackup { .. }
+                | SqliteStoreError::NoCompleteTurn(_)
+                | SqliteStoreError::TokenNotFound(_)
                 | SqliteStoreError::TokenExists(_)
         );
         let failure =
@@ -168,7 +168,7 @@ impl From<StartError> for CliError {
     fn from(error: StartError) -> Self {
         match error {
             StartError::Config(error) => error.into(),
-            StartError::NoModel(error) => error.into(),
+            StartError::Selection(error) => error.into(),
             StartError::Model(error) => Self::model(error.to_string()),
             StartError::Store(trouble) => trouble.into(),
         }

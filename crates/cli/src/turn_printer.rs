@@ -7,17 +7,17 @@ use lango_domain::AgentName;
 use lango_domain::event::{ApprovalState, EventBody, CallId, Event};
 use lango_domain::failure::{FailureCode, FailureFamily};
 use lango_domain::session::StoreError;
-use lango_domain::text::{is_terminal_control, one_line, strip_control_chars, with_hidden_escaped};
+use lango_domain::text::{is_terminal_control, one_line, strip_control_chars, escape_hidden_chars};
 use serde_json::{Value, json};
 
 use crate::output::{self, DIM, ERROR, NAME, print_stderr, styled};
 
 /// The exit code when something was not allowed.
-const DENIED: u8 = 5;
+const DENIED_EXIT_CODE: u8 = 5;
 
 /// Where and how updates are shown.
 pub struct TurnPrinter {
-    form: PrintMode,
+    mode: PrintMode,
     /// Whose words are being shown.
     speaker: Option<String>,
     exit: u8,
@@ -40,21 +40,21 @@ impl TurnPrinter {
             false if std::io::stdout().is_terminal() => PrintMode::Terminal,
             false => PrintMode::Pipe,
         };
-        Self { form, speaker: None, exit: 0 }
+        Self { mode: form, speaker: None, exit: 0 }
     }
 
-    pub fn warnings(&self, warnings: &[String]) {
-        output::warn(warnings, self.warning_form());
+    pub fn print_warnings(&self, warnings: &[String]) {
+        output::warn(warnings, self.warning_format());
     }
 
-    fn warning_form(&self) -> output::OutputFormat {
-        if matches!(self.form, PrintMode::Json { .. }) { output::OutputFormat::Json } else { output::OutputFormat::Plain }
+    fn warning_format(&self) -> output::OutputFormat {
+        if matches!(self.mode, PrintMode::Json { .. }) { output::OutputFormat::Json } else { output::OutputFormat::Plain }
     }
 
-    pub fn delta(&mut self, author: &AgentName, text: &str) {
-        match self.form {
+    pub fn print_delta(&mut self, author: &AgentName, text: &str) {
+        match self.mode {
             PrintMode::Terminal => {
-                self.speaks(author.as_str());
+                self.start_speaker(author.as_str());
                 print(&strip_control_chars(text));
             }
             PrintMode::Json { deltas: true } => {
@@ -65,10 +65,10 @@ impl TurnPrinter {
     }
 
     /// What a call prints while it runs.
-    pub fn printed(&mut self, author: &AgentName, call: &CallId, text: &str) {
-        match self.form {
+    pub fn print_tool_output(&mut self, author: &AgentName, call: &CallId, text: &str) {
+        match self.mode {
             PrintMode::Terminal => {
-                self.silence();
+                self.end_speaker();
                 print(&styled(DIM, strip_control_chars(text)));
             }
             PrintMode::Json { deltas: true } => {
@@ -78,31 +78,31 @@ impl TurnPrinter {
         }
     }
 
-    pub fn event(&mut self, event: &Event) {
-        if let PrintMode::Json { .. } = self.form {
+    pub fn print_event(&mut self, event: &Event) {
+        if let PrintMode::Json { .. } = self.mode {
             print_json_line(&serde_json::to_value(event).unwrap_or_default());
         } else {
-            self.tell(event);
+            self.print_event_text(event);
         }
         match &event.body {
-            EventBody::TurnFailed { code, message, hint } => self.failed(*code, message, hint),
-            EventBody::Approval { state, .. } => self.decided(*state),
+            EventBody::TurnFailed { code, message, hint } => self.print_failure(*code, message, hint),
+            EventBody::Approval { state, .. } => self.record_decision(*state),
             _ => {}
         }
     }
 
-    pub fn broken(&mut self, error: &StoreError) {
-        self.failed(FailureCode::Internal, &error.to_string(), "Check the disk and the data folder.");
+    pub fn print_store_error(&mut self, error: &StoreError) {
+        self.print_failure(FailureCode::Internal, &error.to_string(), "Check the disk and the data folder.");
     }
 
     /// A turn in which something was not allowed did not do what was asked, whatever it answers.
-    fn decided(&mut self, state: ApprovalState) {
+    fn record_decision(&mut self, state: ApprovalState) {
         let is_denied =
             matches!(state, ApprovalState::Denied | ApprovalState::TimedOut | ApprovalState::NobodyThere);
         if is_denied {
-            self.fail_with(DENIED);
+            self.fail_with(DENIED_EXIT_CODE);
         }
-        if state == ApprovalState::NobodyThere && !matches!(self.form, PrintMode::Json { .. }) {
+        if state == ApprovalState::NobodyThere && !matches!(self.mode, PrintMode::Json { .. }) {
             let how = "a call was denied, because nobody is there to allow it: use a terminal, --yes, or a rule in security.approval.rules";
             output::warn(&[how.to_owned()], output::OutputFormat::Plain);
         }
@@ -119,65 +119,65 @@ impl TurnPrinter {
     }
 
     pub fn exit_code(&mut self) -> u8 {
-        self.silence();
+        self.end_speaker();
         self.exit
     }
 
-    fn tell(&mut self, event: &Event) {
+    fn print_event_text(&mut self, event: &Event) {
         let who = event.author.to_string();
         match &event.body {
-            EventBody::Answer { text } if self.form == PrintMode::Pipe => {
+            EventBody::Answer { text } if self.mode == PrintMode::Pipe => {
                 print(&format!("{}\n", strip_control_chars(text).trim_end()))
             }
             // Words that were shown as they came are not shown again.
             EventBody::Answer { text } if self.speaker.as_deref() != Some(&who) => {
-                self.speaks(&who);
+                self.start_speaker(&who);
                 print(&strip_control_chars(text));
             }
-            EventBody::Transfer { to, .. } => self.note(&format!("{who} → {to}")),
-            EventBody::ToolCall { tool, args, .. } => self.note(&format!("{who} · {tool} {}", short(args))),
+            EventBody::Transfer { to, .. } => self.print_note(&format!("{who} → {to}")),
+            EventBody::ToolCall { tool, args, .. } => self.print_note(&format!("{who} · {tool} {}", args_line(args))),
             EventBody::ToolResult { ok: false, error, .. } => {
-                self.note(&format!("{who} · {}", one_line(error.as_deref().unwrap_or("it did not work"))));
+                self.print_note(&format!("{who} · {}", one_line(error.as_deref().unwrap_or("it did not work"))));
             }
-            EventBody::Rejected { reason } => self.note(&format!("{who} handed it back: {}", one_line(reason))),
-            EventBody::TurnDone => self.silence(),
+            EventBody::Rejected { reason } => self.print_note(&format!("{who} handed it back: {}", one_line(reason))),
+            EventBody::TurnDone => self.end_speaker(),
             _ => {}
         }
     }
 
     /// A line about what is going on, on a terminal only.
-    fn note(&mut self, text: &str) {
-        if self.form == PrintMode::Terminal {
-            self.silence();
+    fn print_note(&mut self, text: &str) {
+        if self.mode == PrintMode::Terminal {
+            self.end_speaker();
             let line: String = one_line(text).chars().take(200).collect();
             print(&format!("{}\n", styled(DIM, line)));
         }
     }
 
-    fn speaks(&mut self, who: &str) {
+    fn start_speaker(&mut self, who: &str) {
         if self.speaker.as_deref() != Some(who) {
-            self.silence();
+            self.end_speaker();
             print(&format!("{} ", styled(NAME, format!("{who}:"))));
             self.speaker = Some(who.to_owned());
         }
     }
 
-    fn silence(&mut self) {
+    fn end_speaker(&mut self) {
         if self.speaker.take().is_some() {
             print("\n");
         }
     }
 
-    fn failed(&mut self, code: FailureCode, message: &str, hint: &str) {
-        self.silence();
+    fn print_failure(&mut self, code: FailureCode, message: &str, hint: &str) {
+        self.end_speaker();
         self.exit = match code.family() {
-            FailureFamily::Interrupted => return output::warn(&[message.to_owned()], self.warning_form()),
+            FailureFamily::Interrupted => return output::warn(&[message.to_owned()], self.warning_format()),
             FailureFamily::Turn => 1,
             FailureFamily::Model => 3,
             FailureFamily::Limit => 4,
             FailureFamily::Cancelled => 130,
         };
-        print_stderr(&match self.form {
+        print_stderr(&match self.mode {
             PrintMode::Json { .. } => {
                 json!({ "error": { "code": code, "message": message, "hint": hint } }).to_string()
             }
@@ -195,7 +195,7 @@ impl TurnPrinter {
 }
 
 /// Arguments on one line.
-pub fn short(args: &Value) -> String {
+pub fn args_line(args: &Value) -> String {
     let words: Vec<String> = match args {
         Value::Object(map) => map
             .values()
@@ -204,7 +204,7 @@ pub fn short(args: &Value) -> String {
         other => vec![other.to_string()],
     };
     // First written out, so that nothing is dropped without a sign.
-    let line = one_line(&with_hidden_escaped(&words.join(" ")));
+    let line = one_line(&escape_hidden_chars(&words.join(" ")));
     if line.chars().count() <= 80 {
         line
     } else {

@@ -130,14 +130,14 @@ impl AgentSpec {
     pub const PLANNER: &'static str = "planner";
 
     /// What of it stands in the routing table.
-    pub fn facts(&self) -> Vec<String> {
+    pub fn routing_texts(&self) -> Vec<String> {
         let capabilities = self.prefixes.iter().filter_map(|prefix| prefix.capability.clone());
         let single = [&self.description, &self.accepts, &self.returns].into_iter().cloned();
         let lists = [&self.keywords, &self.cannot, &self.examples].into_iter().flatten().cloned();
         single.chain(capabilities).chain(lists).collect()
     }
 
-    pub fn takes_tools(&self) -> bool {
+    pub fn can_hold_tools(&self) -> bool {
         self.name != *Self::PLANNER
     }
 }
@@ -165,13 +165,13 @@ pub struct Agent {
     /// The whole system prompt; byte-stable for as long as the team stands.
     pub prompt: Prompt,
     pub tools: Vec<Tool>,
-    pub place: AgentLocation,
+    pub location: AgentLocation,
 }
 
 /// Where an agent does its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentLocation {
-    Here,
+    Local,
     /// In another process; what it says is data from outside (B92).
     Remote,
 }

@@ -32,7 +32,7 @@ pub trait DocumentStore: Send + Sync {
     fn vectors<'a>(&'a self, embedder: &'a str, ids: Vec<u64>) -> StoreFuture<'a, Vec<(u64, Vec<u8>)>>;
 
     /// Vectors of words that stand in no piece any more go.
-    fn forget_unused_vectors(&self) -> StoreFuture<'_, ()>;
+    fn delete_unused_vectors(&self) -> StoreFuture<'_, ()>;
 }
 
 /// A collection, and how much is in it.
@@ -59,7 +59,7 @@ pub struct DocumentSource {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DocumentFilter {
     All,
-    These(Vec<String>),
+    Sources(Vec<String>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub struct NewDocument {
     pub hash: String,
     /// Where it belongs to one session only.
     pub session: Option<SessionId>,
-    pub pieces: Vec<NewChunk>,
+    pub chunks: Vec<NewChunk>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub struct NewChunk {
     pub hash: String,
     /// Headings above it, outermost first, with ` › ` between them.
     pub heading: String,
-    pub place: DocumentSpan,
+    pub span: DocumentSpan,
 }
 
 /// Where a piece stands in its document.
@@ -105,20 +105,20 @@ pub enum SpanUnit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredChunk {
     pub id: u64,
-    pub owner: Owner,
+    pub owner: ChunkOwner,
     pub document: u64,
     /// From 0, in the order of the document.
     pub number: u32,
     pub source: String,
     pub title: String,
     pub heading: String,
-    pub place: DocumentSpan,
+    pub span: DocumentSpan,
     pub text: String,
 }
 
 /// Who may find a piece, and where it was put.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Owner {
+pub struct ChunkOwner {
     pub principal: Principal,
     pub collection: String,
     /// Where it belongs to one session only.
@@ -129,7 +129,7 @@ pub struct Owner {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkChange {
     pub number: u64,
-    pub piece: u64,
+    pub chunk: u64,
     /// Whether it was put; else it was removed.
-    pub is_there: bool,
+    pub is_present: bool,
 }

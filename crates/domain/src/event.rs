@@ -18,7 +18,7 @@ use crate::tool::Safety;
 /// The version of the event's form.
 pub const EVENT_VERSION: u8 = 1;
 
-const EARLIER: &str = "an earlier result";
+const UNLABELED_RESULT_SOURCE: &str = "an earlier result";
 
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -63,7 +63,7 @@ text_id!(
 );
 text_id!(
     /// Where a remote agent's side of a session stands; only whoever speaks with it can read this.
-    Thread
+    RemoteThread
 );
 text_id!(
     /// The line of work that an event belongs to: the root's, or a delegation's below it.
@@ -147,7 +147,7 @@ impl Event {
     pub fn label(&self) -> Cow<'_, Label> {
         match &self.body {
             EventBody::ToolResult { untrusted: true, .. } if self.label.is_plain() => {
-                Cow::Owned(Label::untrusted(EARLIER).joined(&Label::private(EARLIER)))
+                Cow::Owned(Label::untrusted(UNLABELED_RESULT_SOURCE).joined(&Label::private(UNLABELED_RESULT_SOURCE)))
             }
             _ => Cow::Borrowed(&self.label),
         }
@@ -211,7 +211,7 @@ pub enum EventBody {
         detail: String,
         /// From a remote agent: where it goes on when it is asked again.
         #[serde(skip_serializing_if = "Option::is_none", default)]
-        thread: Option<Thread>,
+        thread: Option<RemoteThread>,
     },
     /// A call, kept before it has an effect.
     ToolCall {
@@ -376,11 +376,11 @@ pub enum Update {
     /// Provisional: text as it comes, no part of the log (B71).
     Delta { author: AgentName, text: String },
     /// Provisional as well: what a call prints while it runs.
-    Printed { author: AgentName, call: CallId, text: String },
+    ToolOutputDelta { author: AgentName, call: CallId, text: String },
     /// Stored, then shown.
     Event(Arc<Event>),
     /// Nothing more can be stored, so nothing more is shown: the turn ends here.
-    Broken(StoreError),
+    StoreFailed(StoreError),
 }
 
 #[cfg(test)]

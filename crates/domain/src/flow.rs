@@ -102,12 +102,12 @@ fn add(sources: &mut Vec<String>, source: &str) {
 
 /// Text with its label.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Labelled {
+pub struct LabeledText {
     pub text: String,
     pub label: Label,
 }
 
-impl Labelled {
+impl LabeledText {
     /// The user's or Lango's own words, for anyone.
     pub fn plain(text: impl Into<String>) -> Self {
         Self { text: text.into(), label: Label::default() }
@@ -116,7 +116,7 @@ impl Labelled {
 
 /// What a call would send to somebody else.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outgoing {
+pub struct OutgoingData {
     pub to: Destination,
     /// Exactly what leaves.
     pub data: String,

@@ -13,14 +13,14 @@ pub trait GraphStore: Send + Sync {
     fn append<'a>(&'a self, of: &'a Principal, batches: Vec<NewFactBatch>) -> StoreFuture<'a, ()>;
 
     /// What happened to a principal's facts behind what was seen, as one look; a part of it where it is much.
-    fn changes<'a>(&'a self, of: &'a Principal, seen: FactLogPosition) -> StoreFuture<'a, Changes>;
+    fn changes<'a>(&'a self, of: &'a Principal, seen: FactLogPosition) -> StoreFuture<'a, FactChanges>;
 
     /// Takes out everything that comes from there, words included; gives how many batches there were.
     fn forget<'a>(&'a self, of: &'a Principal, range: FactSourceFilter) -> StoreFuture<'a, usize>;
 
     /// Tells in microseconds that nobody wrote: the same pulse twice means no change between. Nothing where it cannot
     /// be told.
-    fn pulse(&self) -> Option<FactLogVersion>;
+    fn log_version(&self) -> Option<FactLogVersion>;
 }
 
 /// Facts of one source, in the form of whoever reads them.
@@ -45,16 +45,16 @@ pub struct FactBatch {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FactLogPosition {
     pub batch: u64,
-    pub gone: u64,
+    pub removed: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Changes {
+pub struct FactChanges {
     pub batches: Vec<FactBatch>,
     /// Batches that were taken out, by their numbers.
-    pub gone: Vec<u64>,
+    pub removed: Vec<u64>,
     /// How far this goes.
-    pub seen: FactLogPosition,
+    pub position: FactLogPosition,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub enum FactSource {
     /// A file of facts.
     Import(String),
     /// A document that is indexed, and where in it.
-    Document { source: String, place: String },
+    Document { source: String, span: String },
     /// Something said or done in a session: the number of an event, or a call.
     Session { session: SessionId, event: String },
     /// As an imported file calls it.
@@ -81,7 +81,7 @@ impl FactSource {
             SpanUnit::Lines => "lines",
             SpanUnit::Pages => "pages",
         };
-        Self::Document { source: source.into(), place: format!("{unit} {}-{}", place.first, place.last) }
+        Self::Document { source: source.into(), span: format!("{unit} {}-{}", place.first, place.last) }
     }
 
     /// Whether its words are the user's own, said to Lango.
@@ -95,7 +95,7 @@ impl fmt::Display for FactSource {
         match self {
             Self::User => f.write_str("user"),
             Self::Import(file) => write!(f, "import:{file}"),
-            Self::Document { source, place } => write!(f, "document:{source}#{place}"),
+            Self::Document { source, span: place } => write!(f, "document:{source}#{place}"),
             Self::Session { session, event } => write!(f, "session:{session}#{event}"),
             Self::Other(text) => f.write_str(text),
         }
@@ -109,7 +109,7 @@ impl From<&str> for FactSource {
             _ if text == "user" => Self::User,
             Some(("import", file)) => Self::Import(file.to_owned()),
             Some(("document", rest)) => match divided(rest) {
-                Some((source, place)) => Self::Document { source, place },
+                Some((source, place)) => Self::Document { source, span: place },
                 None => Self::Other(text.to_owned()),
             },
             Some(("session", rest)) => match divided(rest) {
@@ -123,13 +123,13 @@ impl From<&str> for FactSource {
 
 /// Where facts come from, and what they were made from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Provenance {
+pub struct FactProvenance {
     pub source: FactSource,
     pub label: Label,
 }
 
 /// Only what is typed at the command line is the user's own without a label that says so.
-impl From<FactSource> for Provenance {
+impl From<FactSource> for FactProvenance {
     fn from(source: FactSource) -> Self {
         let label = match &source {
             FactSource::User => Label::default(),
@@ -151,18 +151,18 @@ impl FactSourceFilter {
     /// The text forms of its sources: this one, or all that begin so.
     pub fn text(&self) -> FactSourceText {
         match self {
-            Self::One(source) => FactSourceText::Exactly(source.to_string()),
-            Self::Document(source) => FactSourceText::Beginning(format!("document:{source}#")),
-            Self::Session(session) => FactSourceText::Beginning(format!("session:{session}#")),
+            Self::One(source) => FactSourceText::Exact(source.to_string()),
+            Self::Document(source) => FactSourceText::Prefix(format!("document:{source}#")),
+            Self::Session(session) => FactSourceText::Prefix(format!("session:{session}#")),
         }
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FactSourceText {
-    Exactly(String),
+    Exact(String),
     /// What follows holds no further `#`.
-    Beginning(String),
+    Prefix(String),
 }
 
 #[cfg(test)]

@@ -27,10 +27,10 @@ pub trait InquiryStore: Send + Sync {
     fn progress<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, ScanProgress>;
 
     /// Keeps what a look at a session gave, and how far it went, all or nothing; nothing when somebody looked since.
-    fn settle<'a>(&'a self, of: &'a SessionKey, settled: ScanResult) -> StoreFuture<'a, ()>;
+    fn save_scan<'a>(&'a self, of: &'a SessionKey, settled: ScanResult) -> StoreFuture<'a, ()>;
 
     /// What a look took that asked a model.
-    fn spent<'a>(&'a self, of: &'a SessionKey, turn: TurnId, usage: Usage) -> StoreFuture<'a, ()>;
+    fn record_usage<'a>(&'a self, of: &'a SessionKey, turn: TurnId, usage: Usage) -> StoreFuture<'a, ()>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -68,7 +68,7 @@ pub struct LastOffer {
 pub struct NewInquiry {
     pub topic: String,
     pub question: String,
-    pub why: String,
+    pub reason: String,
     pub priority: InquiryPriority,
     pub found_by: Finder,
     pub turn: TurnId,
@@ -124,24 +124,24 @@ pub struct ScanPosition {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScanProgress {
-    pub marks: ScanPosition,
+    pub position: ScanPosition,
     /// When a model was last asked about any session of the principal's.
-    pub asked: Option<Timestamp>,
+    pub last_model_call: Option<Timestamp>,
 }
 
 /// What a look at a session gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScanResult {
     /// How far it had been looked at when this look began.
-    pub behind: ScanPosition,
+    pub after: ScanPosition,
     pub through: ScanPosition,
     pub by: Finder,
     pub at: Timestamp,
     pub resolutions: Vec<Resolution>,
-    pub found: Vec<NewInquiry>,
+    pub new_inquiries: Vec<NewInquiry>,
     /// No more than so many are ever pending.
-    pub most_pending: usize,
-    pub lapse: ExpiryRule,
+    pub max_pending: usize,
+    pub expiry: ExpiryRule,
 }
 
 /// What was offered so often, and last so long ago, is asked no more.

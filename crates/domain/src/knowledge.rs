@@ -26,16 +26,16 @@ pub trait KnowledgeStore: Send + Sync {
     fn forget<'a>(&'a self, of: &'a Principal, key: &'a str) -> StoreFuture<'a, usize>;
 
     /// Keeps what helps when something fails. The same trigger again gets the new fix, and begins anew.
-    fn learn<'a>(&'a self, of: &'a Principal, learning: NewLearning) -> StoreFuture<'a, LearningSaved>;
+    fn save_learning<'a>(&'a self, of: &'a Principal, learning: NewLearning) -> StoreFuture<'a, LearningSaved>;
 
     /// Every learning, the newest first.
     fn learnings<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<Learning>>;
 
     /// The last event of a session whose outcome was counted.
-    fn counted<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, u64>;
+    fn counted_through<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, u64>;
 
     /// Counts outcomes and remembers up to where, both or nothing; nothing either when somebody counted since.
-    fn count<'a>(&'a self, of: &'a SessionKey, tally: OutcomeBatch) -> StoreFuture<'a, ()>;
+    fn record_outcomes<'a>(&'a self, of: &'a SessionKey, tally: OutcomeBatch) -> StoreFuture<'a, ()>;
 }
 
 /// One version of something known.
@@ -44,7 +44,7 @@ pub struct KnowledgeEntry {
     pub key: String,
     /// From 1.
     pub version: u32,
-    pub category: Category,
+    pub category: KnowledgeCategory,
     pub content: String,
     pub tags: Vec<String>,
     pub source: Provenance,
@@ -55,7 +55,7 @@ pub struct KnowledgeEntry {
 pub struct NewKnowledgeEntry {
     /// In small letters, on one line.
     pub key: String,
-    pub category: Category,
+    pub category: KnowledgeCategory,
     pub content: String,
     pub tags: Vec<String>,
     pub source: Provenance,
@@ -88,7 +88,7 @@ pub enum EntrySaved {
 /// What kind of thing is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Category {
+pub enum KnowledgeCategory {
     Rule,
     Definition,
     Preference,
@@ -98,7 +98,7 @@ pub enum Category {
     Correction,
 }
 
-impl Category {
+impl KnowledgeCategory {
     pub const ALL: [Self; 6] =
         [Self::Rule, Self::Definition, Self::Preference, Self::Fact, Self::Pattern, Self::Correction];
 
@@ -113,12 +113,12 @@ impl Category {
         }
     }
 
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|category| category.as_str().eq_ignore_ascii_case(name.trim()))
     }
 }
 
-impl fmt::Display for Category {
+impl fmt::Display for KnowledgeCategory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -192,7 +192,7 @@ impl FailureCategory {
         }
     }
 
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|trouble| trouble.as_str().eq_ignore_ascii_case(name.trim()))
     }
 }
@@ -206,10 +206,10 @@ impl fmt::Display for FailureCategory {
 impl Learning {
     /// How far it can be relied on, from 0 to 1: what it did, beside a little trust to begin with.
     pub fn confidence(&self) -> f64 {
-        const TRUST: f64 = 3.0;
-        const DOUBT: f64 = 2.0;
+        const PRIOR_HELPED: f64 = 3.0;
+        const PRIOR_FAILED: f64 = 2.0;
         let (helped, failed) = (f64::from(self.helped), f64::from(self.failed));
-        (helped + TRUST) / (helped + failed + TRUST + DOUBT)
+        (helped + PRIOR_HELPED) / (helped + failed + PRIOR_HELPED + PRIOR_FAILED)
     }
 }
 
@@ -217,7 +217,7 @@ impl Learning {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutcomeBatch {
     /// The last event that was counted before.
-    pub behind: u64,
+    pub after: u64,
     /// The last event that is counted now.
     pub through: u64,
     pub outcomes: Vec<LearningOutcome>,
@@ -257,8 +257,8 @@ mod tests {
 
     #[test]
     fn names_read_back() {
-        assert!(Category::ALL.iter().all(|category| Category::named(category.as_str()) == Some(*category)));
-        assert!(FailureCategory::ALL.iter().all(|trouble| FailureCategory::named(trouble.as_str()) == Some(*trouble)));
-        assert_eq!(Category::named("nonsense"), None);
+        assert!(KnowledgeCategory::ALL.iter().all(|category| KnowledgeCategory::from_name(category.as_str()) == Some(*category)));
+        assert!(FailureCategory::ALL.iter().all(|trouble| FailureCategory::from_name(trouble.as_str()) == Some(*trouble)));
+        assert_eq!(KnowledgeCategory::from_name("nonsense"), None);
     }
 }

@@ -7,7 +7,7 @@ pub mod event;
 pub mod failure;
 pub mod fence;
 pub mod flow;
-pub mod forgetting;
+pub mod forget;
 pub mod graph;
 pub mod inquiries;
 pub mod knowledge;
@@ -29,7 +29,7 @@ pub mod markers;
 pub use agent::{
     Agent, AgentName, AgentSpec, AgentTree, InvalidAgentName, TeamMode, SpecOrigin, AgentLocation, Prefix, SkippedAgent,
 };
-pub use flow::{Destination, Label, Labelled, Outgoing};
+pub use flow::{Destination, Label, LabeledText, OutgoingData};
 pub use prompt::{Prompt, Section};
 pub use tool::{
     Intent, ToolOutputSink, Safety, Tool, ToolContext, ToolError, ToolFunction, ToolFuture, ToolOutput, Trust,

@@ -20,7 +20,7 @@ pub trait MemoryStore: Send + Sync {
 
     /// Whole turns behind an event, in order, without the one that still runs; no further than the turn with which so many
     /// bytes are reached.
-    fn turns_behind<'a>(
+    fn turns_after<'a>(
         &'a self,
         of: &'a SessionKey,
         seq: u64,
@@ -34,44 +34,44 @@ pub trait MemoryStore: Send + Sync {
     fn events<'a>(&'a self, of: &'a SessionKey, seqs: Vec<u64>) -> StoreFuture<'a, Vec<Arc<Event>>>;
 
     /// Those of these events that nothing may be remembered of any more.
-    fn forgotten<'a>(&'a self, of: &'a Principal, events: Vec<(TurnId, u64)>) -> StoreFuture<'a, Vec<u64>>;
+    fn forgotten_events<'a>(&'a self, of: &'a Principal, events: Vec<(TurnId, u64)>) -> StoreFuture<'a, Vec<u64>>;
 
     /// Keeps what was observed of a piece and, with it, that the piece was observed: both or nothing.
-    fn keep_piece<'a>(&'a self, of: &'a SessionKey, piece: ObservedSpan) -> StoreFuture<'a, MemoryWrite>;
+    fn save_span<'a>(&'a self, of: &'a SessionKey, piece: ObservedSpan) -> StoreFuture<'a, MemoryWrite>;
 
     /// From now on the observations up to this event stand for it.
     fn activate<'a>(&'a self, of: &'a SessionKey, through: u64) -> StoreFuture<'a, ()>;
 
     /// What stands for the earlier part of a session: reflections, then what none of them has condensed, in order.
-    fn told<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, Vec<Memory>>;
+    fn digest_memories<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, Vec<Memory>>;
 
     /// What of a session no reflection has condensed, active or not, in order.
-    fn uncondensed<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, Vec<Memory>>;
+    fn uncondensed_memories<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, Vec<Memory>>;
 
     /// Keeps reflections in the place of those before them.
-    fn keep_reflections<'a>(&'a self, of: &'a SessionKey, new: NewReflections) -> StoreFuture<'a, MemoryWrite>;
+    fn save_reflections<'a>(&'a self, of: &'a SessionKey, new: NewReflections) -> StoreFuture<'a, MemoryWrite>;
 
     /// Keeps what somebody asked to be remembered, and gives its number.
     fn store<'a>(&'a self, of: &'a SessionKey, memory: NewMemory) -> StoreFuture<'a, MemoryId>;
 
     /// The observer did not get through; when it may try again.
-    fn put_off<'a>(&'a self, of: &'a SessionKey, setback: ObserverBackoff) -> StoreFuture<'a, ()>;
+    fn save_backoff<'a>(&'a self, of: &'a SessionKey, setback: ObserverBackoff) -> StoreFuture<'a, ()>;
 
     /// What a call of the observer's took.
-    fn spent<'a>(&'a self, of: &'a SessionKey, turn: TurnId, usage: Usage) -> StoreFuture<'a, ()>;
+    fn record_usage<'a>(&'a self, of: &'a SessionKey, turn: TurnId, usage: Usage) -> StoreFuture<'a, ()>;
 
     /// A number for what there is, which changes with it.
-    fn revision<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Revision>;
+    fn revision<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, MemoryRevision>;
 
     /// Observations behind a number, in order.
-    fn observations_behind<'a>(&'a self, of: &'a Principal, id: u64, most: usize) -> StoreFuture<'a, Vec<Memory>>;
+    fn observations_after<'a>(&'a self, of: &'a Principal, id: u64, most: usize) -> StoreFuture<'a, Vec<Memory>>;
 
     /// Observations or reflections, the newest first.
     fn list<'a>(&'a self, of: &'a Principal, which: MemoryQuery) -> StoreFuture<'a, Vec<Memory>>;
 
     fn memory<'a>(&'a self, of: &'a Principal, id: MemoryId) -> StoreFuture<'a, Option<Memory>>;
 
-    fn census<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, MemoryStats>;
+    fn stats<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, MemoryStats>;
 }
 
 /// The number of an observation (`o12`) or a reflection (`r3`).
@@ -115,7 +115,7 @@ impl FromStr for MemoryId {
 pub struct Memory {
     pub id: MemoryId,
     pub session: SessionId,
-    pub note: Note,
+    pub note: MemoryNote,
     /// Who wrote it.
     pub origin: MemoryOrigin,
     /// The events that it comes from, by their numbers.
@@ -128,11 +128,11 @@ pub struct Memory {
 
 /// What is remembered, in words, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct MemoryNote {
     pub text: String,
-    pub kind: Kind,
-    pub priority: Priority,
-    pub words: MemorySpeaker,
+    pub kind: MemoryKind,
+    pub priority: MemoryPriority,
+    pub speaker: MemorySpeaker,
     /// What it was made from (B101).
     pub label: Label,
     /// When it was said.
@@ -142,7 +142,7 @@ pub struct Note {
 /// Something to remember that somebody asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewMemory {
-    pub note: Note,
+    pub note: MemoryNote,
     pub turn: TurnId,
     pub sources: Vec<u64>,
 }
@@ -151,7 +151,7 @@ pub struct NewMemory {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObservedSpan {
     /// The last event that was observed before it.
-    pub behind: u64,
+    pub after: u64,
     pub last: u64,
     /// What its events take in a request.
     pub tokens: usize,
@@ -163,7 +163,7 @@ pub struct ObservedSpan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewReflections {
     /// How often had been condensed when this was begun.
-    pub behind: u32,
+    pub base_generation: u32,
     pub origin: MemoryOrigin,
     /// The observations that are told by them from now on.
     pub condensed: Vec<u64>,
@@ -172,7 +172,7 @@ pub struct NewReflections {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewReflection {
-    pub note: Note,
+    pub note: MemoryNote,
     pub condenses: Vec<u64>,
 }
 
@@ -257,7 +257,7 @@ macro_rules! named {
 
 named!(
     /// What kind of thing is remembered.
-    Kind {
+    MemoryKind {
         Fact = "fact",
         Preference = "preference",
         Decision = "decision",
@@ -270,7 +270,7 @@ named!(
 
 named!(
     /// How much it matters later.
-    Priority {
+    MemoryPriority {
         Low = "low",
         Medium = "medium",
         High = "high",
@@ -290,16 +290,16 @@ impl MemorySpeaker {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObservationProgress {
     /// The last event that was observed.
-    pub observed: u64,
+    pub observed_through: u64,
     /// The last event that observations stand for.
-    pub active: u64,
+    pub active_through: u64,
     /// Pieces behind `active`: their last event, and their tokens.
-    pub waiting: Vec<(u64, usize)>,
+    pub pending: Vec<(u64, usize)>,
     /// How often was condensed.
     pub generation: u32,
     /// What the active observations take that are not condensed.
     pub tokens: usize,
-    pub setback: Option<ObserverBackoff>,
+    pub backoff: Option<ObserverBackoff>,
 }
 
 /// An observer that did not get through.
@@ -315,25 +315,25 @@ pub struct ObserverBackoff {
 /// Whether something was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryWrite {
-    Kept,
+    Written,
     /// Somebody else was first; nothing was kept.
-    Overtaken,
+    Conflict,
 }
 
 /// What changes whenever memory does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Revision {
+pub struct MemoryRevision {
     /// The newest observation.
     pub newest: u64,
     /// How many observations are gone.
-    pub gone: u64,
+    pub removed: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryQuery {
-    pub what: MemoryLevel,
+    pub level: MemoryLevel,
     pub session: Option<SessionId>,
-    pub most: usize,
+    pub limit: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -375,8 +375,8 @@ mod tests {
 
     #[test]
     fn words_have_names() {
-        assert_eq!(Kind::named(" Preference "), Some(Kind::Preference));
-        assert_eq!(Priority::named("urgent"), None);
+        assert_eq!(MemoryKind::named(" Preference "), Some(MemoryKind::Preference));
+        assert_eq!(MemoryPriority::named("urgent"), None);
         assert_eq!(MemoryOrigin::from("x/y".to_owned()), MemoryOrigin::Model("x/y".to_owned()));
     }
 }

@@ -9,9 +9,9 @@ pub enum Wildcard {
 }
 
 impl Wildcard {
-    fn takes(self, text: &str) -> bool {
-        const CHAINS: [char; 14] = [';', '&', '|', '<', '>', '$', '`', '(', ')', '{', '}', '\\', '\n', '\r'];
-        self == Self::Anything || !(text.contains(CHAINS) || text.contains(".."))
+    fn accepts(self, text: &str) -> bool {
+        const CHAINING_CHARS: [char; 14] = [';', '&', '|', '<', '>', '$', '`', '(', ')', '{', '}', '\\', '\n', '\r'];
+        self == Self::Anything || !(text.contains(CHAINING_CHARS) || text.contains(".."))
     }
 }
 
@@ -28,12 +28,12 @@ pub fn matches(pattern: &str, text: &str, star: Wildcard) -> bool {
     let tail = pieces.pop().unwrap_or_default();
     for piece in pieces {
         let Some((taken, behind)) = text.split_once(piece) else { return false };
-        if !star.takes(taken) {
+        if !star.accepts(taken) {
             return false;
         }
         text = behind;
     }
-    text.strip_suffix(tail).is_some_and(|taken| star.takes(taken))
+    text.strip_suffix(tail).is_some_and(|taken| star.accepts(taken))
 }
 
 #[cfg(test)]

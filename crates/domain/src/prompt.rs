@@ -16,19 +16,19 @@ impl Section {
     pub const TOOL_USAGE: &'static str = "tool_usage";
     pub const INSTRUCTION: &'static str = "instruction";
     /// The most that one section may hold, in tokens.
-    pub const CAP: usize = 8_000;
+    pub const MAX_TOKENS: usize = 8_000;
 
     /// A section within [`Section::CAP`].
     pub fn new(id: &str, text: &str) -> Self {
-        Self::capped(id, text, Self::CAP)
+        Self::with_max_tokens(id, text, Self::MAX_TOKENS)
     }
 
     /// Invariant: what is kept stays within the cap; what was cut says so where it ends.
-    pub fn capped(id: &str, text: &str, cap: usize) -> Self {
-        const MARK: &str = "\n[cut here: this section is longer than its cap]";
+    pub fn with_max_tokens(id: &str, text: &str, cap: usize) -> Self {
+        const TRUNCATED_MARKER: &str = "\n[cut here: this section is longer than its cap]";
         let text = text.trim();
         let text = if token_estimate::estimate(text) > cap {
-            format!("{}{MARK}", token_estimate::truncate(text, cap.saturating_sub(token_estimate::estimate(MARK))))
+            format!("{}{TRUNCATED_MARKER}", token_estimate::truncate(text, cap.saturating_sub(token_estimate::estimate(TRUNCATED_MARKER))))
         } else {
             text.to_owned()
         };
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn a_section_over_its_cap_is_cut_and_says_so() {
         let long = Section::new("safety", &"be careful ".repeat(20_000));
-        assert!(token_estimate::estimate(&long.text) <= Section::CAP);
+        assert!(token_estimate::estimate(&long.text) <= Section::MAX_TOKENS);
         assert!(long.text.ends_with("its cap]"));
     }
 

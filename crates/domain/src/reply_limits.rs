@@ -24,7 +24,7 @@ pub const MAX_OPEN_BLOCKS: usize = 128;
 /// One server-sent event: a whole reply may come in one, with its frame around it.
 pub const MAX_EVENT_BYTES: usize = MAX_TEXT_BYTES + MEGABYTE;
 /// A reply that does not stream.
-pub const MAX_WHOLE_BYTES: usize = 2 * MAX_TEXT_BYTES;
+pub const MAX_BODY_BYTES: usize = 2 * MAX_TEXT_BYTES;
 /// Values in one JSON document, and in all arguments and seals. Each takes up to 60 times the memory of its bytes.
 pub const MAX_VALUES: usize = 20_000;
 /// Everything that comes over the wire for one reply. Each token may come in an event of its own, with 300 bytes of frame.
@@ -32,10 +32,10 @@ pub const MAX_WIRE_BYTES: usize = 128 * MEGABYTE;
 /// Pieces of a reply: whoever keeps or shows them holds more than their bytes.
 pub const MAX_FRAGMENTS: usize = 500_000;
 /// What an error instead of a reply may say.
-pub const MAX_REFUSAL_BYTES: usize = 64 * 1024;
+pub const MAX_ERROR_BYTES: usize = 64 * 1024;
 
 /// What a thought takes beside its words.
-const THOUGHT_FRAME: usize = 256;
+const THOUGHT_OVERHEAD: usize = 256;
 
 /// What was too much of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ impl fmt::Display for Excess {
             Self::Calls => write!(f, "more than {MAX_CALLS} calls"),
             Self::OpenBlocks => write!(f, "more than {MAX_OPEN_BLOCKS} blocks at once"),
             Self::Event => write!(f, "more than {} MB in one event", megabytes(MAX_EVENT_BYTES)),
-            Self::Whole => write!(f, "more than {} MB in one piece", megabytes(MAX_WHOLE_BYTES)),
+            Self::Whole => write!(f, "more than {} MB in one piece", megabytes(MAX_BODY_BYTES)),
             Self::Values => write!(f, "more than {MAX_VALUES} values of JSON"),
             Self::Wire => write!(f, "more than {} MB without an end", megabytes(MAX_WIRE_BYTES)),
             Self::Fragments => write!(f, "more than {MAX_FRAGMENTS} pieces"),
@@ -83,45 +83,45 @@ pub struct ReplyMeter {
 }
 
 impl ReplyMeter {
-    pub fn text(&mut self, bytes: usize) -> Result<(), ModelError> {
+    pub fn add_text(&mut self, bytes: usize) -> Result<(), ModelError> {
         count(&mut self.text, bytes, MAX_TEXT_BYTES, Excess::Text)
     }
 
     /// Words of thoughts, or of their seals.
-    pub fn thought(&mut self, bytes: usize) -> Result<(), ModelError> {
+    pub fn add_thought(&mut self, bytes: usize) -> Result<(), ModelError> {
         count(&mut self.thoughts, bytes, MAX_THOUGHT_BYTES, Excess::Thoughts)
     }
 
     /// A call that begins.
-    pub fn call(&mut self) -> Result<(), ModelError> {
+    pub fn add_call(&mut self) -> Result<(), ModelError> {
         count(&mut self.calls, 1, MAX_CALLS, Excess::Calls)
     }
 
     /// More of a call's id, name or arguments.
-    pub fn call_bytes(&mut self, bytes: usize) -> Result<(), ModelError> {
+    pub fn add_call_bytes(&mut self, bytes: usize) -> Result<(), ModelError> {
         count(&mut self.call_bytes, bytes, MAX_CALL_BYTES, Excess::CallBytes)
     }
 
     /// Values of arguments or of a seal.
-    pub fn values(&mut self, values: usize) -> Result<(), ModelError> {
+    pub fn add_values(&mut self, values: usize) -> Result<(), ModelError> {
         count(&mut self.values, values, MAX_VALUES, Excess::Values)
     }
 
-    pub fn fragment(&mut self, fragment: &Fragment) -> Result<(), ModelError> {
+    pub fn add_fragment(&mut self, fragment: &Fragment) -> Result<(), ModelError> {
         count(&mut self.fragments, 1, MAX_FRAGMENTS, Excess::Fragments)?;
         match fragment {
-            Fragment::Text(text) => self.text(text.len()),
+            Fragment::Text(text) => self.add_text(text.len()),
             Fragment::Thought(thought) => {
-                self.thought(thought.text.len() + THOUGHT_FRAME)?;
+                self.add_thought(thought.text.len() + THOUGHT_OVERHEAD)?;
                 let Some(seal) = &thought.seal else { return Ok(()) };
-                self.values(values_in(seal))?;
-                self.thought(seal.to_string().len())
+                self.add_values(count_values(seal))?;
+                self.add_thought(seal.to_string().len())
             }
             Fragment::Call(call) => {
-                self.call()?;
-                self.values(values_in(&call.arguments))?;
+                self.add_call()?;
+                self.add_values(count_values(&call.arguments))?;
                 let arguments = call.arguments.to_string().len();
-                self.call_bytes(call.id.as_str().len() + call.name.len() + arguments)
+                self.add_call_bytes(call.id.as_str().len() + call.name.len() + arguments)
             }
             Fragment::Usage(_) | Fragment::Done => Ok(()),
         }
@@ -133,10 +133,10 @@ impl ReplyMeter {
     }
 }
 
-fn values_in(value: &Value) -> usize {
+fn count_values(value: &Value) -> usize {
     match value {
-        Value::Array(items) => 1 + items.iter().map(values_in).sum::<usize>(),
-        Value::Object(fields) => 1 + fields.values().map(values_in).sum::<usize>(),
+        Value::Array(items) => 1 + items.iter().map(count_values).sum::<usize>(),
+        Value::Object(fields) => 1 + fields.values().map(count_values).sum::<usize>(),
         _ => 1,
     }
 }
@@ -156,7 +156,7 @@ mod tests {
     fn refused(mut piece: impl FnMut(usize) -> Fragment) -> (usize, Excess) {
         let mut meter = ReplyMeter::default();
         for number in 1.. {
-            if let Err(ModelError::TooLarge(excess)) = meter.fragment(&piece(number)) {
+            if let Err(ModelError::TooLarge(excess)) = meter.add_fragment(&piece(number)) {
                 return (number, excess);
             }
         }

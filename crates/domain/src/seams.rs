@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::agent::AgentName;
-use crate::event::{CallId, Decider, Principal, SessionId, Thread};
-use crate::flow::{Label, Labelled};
+use crate::event::{CallId, Decider, Principal, SessionId, RemoteThread};
+use crate::flow::{Label, LabeledText};
 use crate::tool::Intent;
 
 /// Asks whoever may decide. Ships for the terminal, HTTP and A2A; tests script it.
@@ -52,8 +52,8 @@ pub enum ApprovalScope {
 /// Finds what helps with a request: memory, retrieved passages, the date. Each has a name and a cap in tokens (B41).
 pub trait ContextSource: Send + Sync {
     fn name(&self) -> &str;
-    fn cap(&self) -> usize;
-    fn gather(&self, request: ContextRequest) -> BoxFuture<'static, Result<Option<Labelled>, ContextError>>;
+    fn max_tokens(&self) -> usize;
+    fn gather(&self, request: ContextRequest) -> BoxFuture<'static, Result<Option<LabeledText>, ContextError>>;
 }
 
 #[derive(Clone, Debug)]
@@ -92,12 +92,12 @@ pub struct SessionKey {
 
 /// Is told of every turn that ended, off its path. Ships as the observer of conversations and the search for gaps.
 pub trait AfterTurn: Send + Sync {
-    fn turn_ended(&self, of: SessionKey) -> BoxFuture<'static, ()>;
+    fn on_turn_end(&self, of: SessionKey) -> BoxFuture<'static, ()>;
 }
 
 /// Knows what helped when a call failed before. Ships as the librarian's learnings; tests script it.
 pub trait Advisor: Send + Sync {
-    fn advice(&self, about: FailedCall) -> BoxFuture<'static, Option<Labelled>>;
+    fn advice(&self, about: FailedCall) -> BoxFuture<'static, Option<LabeledText>>;
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -121,7 +121,7 @@ pub trait RemoteAgent: Send + Sync {
 pub enum RemotePiece {
     Text(String),
     /// Where it goes on when it is asked again in this session; the last one stands.
-    Thread(Thread),
+    Thread(RemoteThread),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,7 +132,7 @@ pub struct RemoteTask {
     pub request: String,
     pub task: Option<String>,
     /// Where it stood when it was asked before in this session.
-    pub thread: Option<Thread>,
+    pub thread: Option<RemoteThread>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -9,11 +9,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 /// What a JSON Schema says of a value that is taken and never given back.
-const MARK: &str = "writeOnly";
+const WRITE_ONLY: &str = "writeOnly";
 
 /// Whether a schema stands for a [`Secret`].
 pub fn is_secret(schema: &Value) -> bool {
-    schema.get(MARK).is_some_and(|mark| *mark == true)
+    schema.get(WRITE_ONLY).is_some_and(|mark| *mark == true)
 }
 
 /// A key or token. Shows as `***` wherever it is shown.
@@ -104,7 +104,7 @@ impl JsonSchema for Secret {
     /// A text that is marked: whoever has the schema knows what not to show.
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut schema = String::json_schema(generator);
-        schema.insert(MARK.to_owned(), true.into());
+        schema.insert(WRITE_ONLY.to_owned(), true.into());
         schema
     }
 }

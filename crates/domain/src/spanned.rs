@@ -70,7 +70,7 @@ impl SpannedValue {
     }
 
     /// Reads the value as a `T`; an unknown key or a wrong type is a mistake on its line.
-    pub fn read<T: DeserializeOwned + JsonSchema>(&self) -> Result<T, SpannedError> {
+    pub fn deserialize<T: DeserializeOwned + JsonSchema>(&self) -> Result<T, SpannedError> {
         let schema = schemars::schema_for!(T).to_value();
         if let Some(wrong) = validate_keys(&schema, self).into_iter().next() {
             return Err(SpannedError::new(wrong.line, wrong.message()));
@@ -133,7 +133,7 @@ impl KeyError {
 /// Every key of `node` that does not fit the JSON Schema `schema`.
 pub fn validate_keys(schema: &Value, node: &SpannedValue) -> Vec<KeyError> {
     let mut found = Vec::new();
-    collect_mistakes(SchemaCursor { root: schema, here: schema, path: "" }, node, &mut found);
+    collect_errors(SchemaCursor { root: schema, schema, path: "" }, node, &mut found);
     found
 }
 
@@ -141,16 +141,16 @@ pub fn validate_keys(schema: &Value, node: &SpannedValue) -> Vec<KeyError> {
 #[derive(Clone, Copy)]
 struct SchemaCursor<'a> {
     root: &'a Value,
-    here: &'a Value,
+    schema: &'a Value,
     path: &'a str,
 }
 
-fn collect_mistakes(place: SchemaCursor<'_>, node: &SpannedValue, found: &mut Vec<KeyError>) {
+fn collect_errors(place: SchemaCursor<'_>, node: &SpannedValue, found: &mut Vec<KeyError>) {
     let entries = match &node.kind {
         SpannedKind::Map(entries) => entries,
         SpannedKind::Scalar(Value::Null) => return,
         _ => {
-            if is_group(place.root, place.here) {
+            if is_group(place.root, place.schema) {
                 found.push(KeyError {
                     path: place.path.to_owned(),
                     line: node.line,
@@ -163,9 +163,9 @@ fn collect_mistakes(place: SchemaCursor<'_>, node: &SpannedValue, found: &mut Ve
     for entry in entries {
         let path =
             if place.path.is_empty() { entry.key.clone() } else { format!("{}.{}", place.path, entry.key) };
-        match lookup_key(place.root, place.here, &entry.key) {
+        match lookup_key(place.root, place.schema, &entry.key) {
             SchemaLookup::Known(here) => {
-                collect_mistakes(SchemaCursor { root: place.root, here, path: &path }, &entry.value, found);
+                collect_errors(SchemaCursor { root: place.root, schema: here, path: &path }, &entry.value, found);
             }
             SchemaLookup::Anything => {}
             SchemaLookup::Unknown(known) => {
@@ -196,7 +196,7 @@ pub enum SchemaLookup<'a> {
 
 /// Looks `key` up in `schema`, through references and alternatives.
 pub fn lookup_key<'a>(root: &'a Value, schema: &'a Value, key: &str) -> SchemaLookup<'a> {
-    let shapes = object_shapes(root, schema);
+    let shapes = object_schemas(root, schema);
     if shapes.is_empty() {
         return SchemaLookup::Anything;
     }
@@ -218,7 +218,7 @@ pub fn lookup_key<'a>(root: &'a Value, schema: &'a Value, key: &str) -> SchemaLo
 
 /// Whether a schema stands for a table with keys of its own, as against a value or a table of anything.
 pub fn is_group(root: &Value, schema: &Value) -> bool {
-    object_shapes(root, schema).iter().any(|shape| shape.get("properties").is_some())
+    object_schemas(root, schema).iter().any(|shape| shape.get("properties").is_some())
 }
 
 /// The keys that one object schema names.
@@ -228,16 +228,16 @@ pub fn property_names(schema: &Value) -> Vec<String> {
 }
 
 /// The object schemas that `schema` may stand for.
-pub fn object_shapes<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
+pub fn object_schemas<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
     let mut shapes = Vec::new();
     if let Some(target) = schema.get("$ref").and_then(Value::as_str)
         && let Some(definition) = target.strip_prefix('#').and_then(|pointer| root.pointer(pointer))
     {
-        shapes.extend(object_shapes(root, definition));
+        shapes.extend(object_schemas(root, definition));
     }
     for word in ["anyOf", "oneOf", "allOf"] {
         for option in schema.get(word).and_then(Value::as_array).into_iter().flatten() {
-            shapes.extend(object_shapes(root, option));
+            shapes.extend(object_schemas(root, option));
         }
     }
     if schema.get("properties").is_some() || schema.get("additionalProperties").is_some() {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     fn read(text: &str) -> Result<Job, SpannedError> {
-        parse_yaml(text).unwrap().read()
+        parse_yaml(text).unwrap().deserialize()
     }
 
     #[test]
@@ -292,13 +292,13 @@ mod tests {
 
     #[derive(Debug, Deserialize, JsonSchema)]
     #[expect(dead_code, reason = "only the shape matters")]
-    struct Words {
+    struct WordList {
         words: Vec<String>,
     }
 
     #[test]
     fn an_item_of_a_list_is_shown_on_its_own_line() {
-        let mistake = parse_yaml("words:\n  - a\n  - 7\n").unwrap().read::<Words>().unwrap_err();
+        let mistake = parse_yaml("words:\n  - a\n  - 7\n").unwrap().deserialize::<WordList>().unwrap_err();
         assert_eq!(mistake.line, 3);
         assert!(mistake.message.starts_with("`words.1`: "), "{mistake}");
     }

@@ -2,10 +2,10 @@
 
 /// The known names closest to `name`, best first; empty when nothing is near enough to be helpful.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let wanted = plain(name);
+    let wanted = normalize(name);
     let mut near: Vec<(f64, &str)> = known
         .into_iter()
-        .map(|candidate| (likeness(&wanted, &plain(candidate)), candidate))
+        .map(|candidate| (similarity(&wanted, &normalize(candidate)), candidate))
         .filter(|(score, _)| *score >= 0.7)
         .collect();
     near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
@@ -19,11 +19,11 @@ pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) ->
     (!quoted.is_empty()).then(|| format!("did you mean {}?", quoted.join(" or ")))
 }
 
-fn plain(name: &str) -> String {
+fn normalize(name: &str) -> String {
     name.to_lowercase().replace(['-', '_', ' '], "")
 }
 
-fn likeness(a: &str, b: &str) -> f64 {
+fn similarity(a: &str, b: &str) -> f64 {
     if a.len() >= 3 && (b.starts_with(a) || a.starts_with(b)) {
         return 0.95;
     }

@@ -7,7 +7,7 @@ pub fn strip_control_chars(text: &str) -> String {
 
 /// Whether a terminal obeys the character instead of showing it.
 pub fn is_terminal_control(c: char) -> bool {
-    c.is_control() || turns_direction(c)
+    c.is_control() || is_bidi_control(c)
 }
 
 /// The same on one line.
@@ -17,12 +17,12 @@ pub fn one_line(text: &str) -> String {
 
 /// For whoever decides: every character that shows nothing, looks like a space without being one, or changes how others are
 /// read is written out, as in `\u{202e}`. Line ends and tabs stay, as does what selects the look of an emoji.
-pub fn with_hidden_escaped(text: &str) -> String {
+pub fn escape_hidden_chars(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut before = None;
     for c in text.replace("\r\n", "\n").chars() {
-        let is_look = matches!(c, '\u{fe0e}' | '\u{fe0f}') && before.is_some_and(has_two_looks);
-        if (is_hidden(c) && !is_look) || passes_for_a_space(c) {
+        let is_look = matches!(c, '\u{fe0e}' | '\u{fe0f}') && before.is_some_and(has_emoji_variant);
+        if (is_hidden(c) && !is_look) || is_space_lookalike(c) {
             shown.extend(c.escape_unicode());
         } else {
             shown.push(c);
@@ -59,16 +59,16 @@ pub fn is_hidden(c: char) -> bool {
 }
 
 /// Blank on a screen, but part of a word for a shell. The wide space of East Asian text is as wide as a letter.
-fn passes_for_a_space(c: char) -> bool {
+fn is_space_lookalike(c: char) -> bool {
     (c.is_whitespace() && !matches!(c, ' ' | '\n' | '\t' | '\u{3000}')) || c == '\u{2800}'
 }
 
 /// Symbols that are shown as text or as a picture.
-fn has_two_looks(c: char) -> bool {
+fn has_emoji_variant(c: char) -> bool {
     matches!(c, '©' | '®' | '\u{203c}'..='\u{27bf}' | '\u{2900}'..='\u{3299}' | '\u{1f000}'..='\u{1faff}')
 }
 
-fn turns_direction(c: char) -> bool {
+fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
@@ -91,10 +91,10 @@ mod tests {
             ("one\u{2028}two\u{85}three", r"one\u{2028}two\u{85}three"),
             ("👩\u{200d}🚀", r"👩\u{200d}🚀"),
         ] {
-            assert_eq!(with_hidden_escaped(text), expected);
+            assert_eq!(escape_hidden_chars(text), expected);
         }
         let whole = "grüße\tשלום مرحبا\r\n日本語\u{3000}हिन्दी ❤\u{fe0f} e\u{301}\n";
-        assert_eq!(with_hidden_escaped(whole), whole.replace('\r', ""));
+        assert_eq!(escape_hidden_chars(whole), whole.replace('\r', ""));
     }
 
     #[test]

@@ -3,8 +3,8 @@
 /// About as many tokens as o200k would count.
 pub fn estimate(text: &str) -> usize {
     let mut count = TokenCounter::default();
-    text.chars().for_each(|c| count.read(c));
-    count.close();
+    text.chars().for_each(|c| count.push(c));
+    count.end_run();
     count.tokens.ceil() as usize
 }
 
@@ -17,7 +17,7 @@ pub fn truncate(text: &str, cap: usize) -> &str {
     let (mut word_end, mut char_end) = (0, 0);
     for (at, c) in text.char_indices() {
         let mut so_far = count.clone();
-        so_far.close();
+        so_far.end_run();
         if so_far.tokens.ceil() as usize > cap {
             break;
         }
@@ -25,7 +25,7 @@ pub fn truncate(text: &str, cap: usize) -> &str {
         if c.is_whitespace() {
             word_end = at;
         }
-        count.read(c);
+        count.push(c);
     }
     // A text without white space near its cut is cut between characters.
     &text[..if word_end > char_end / 2 { word_end } else { char_end }]
@@ -37,7 +37,7 @@ enum CharKind {
     Space,
     Letters,
     Digits,
-    Marks,
+    Punctuation,
 }
 
 /// Runs of one kind of character, each weighed by its length.
@@ -50,9 +50,9 @@ struct TokenCounter {
 }
 
 impl TokenCounter {
-    fn read(&mut self, c: char) {
+    fn push(&mut self, c: char) {
         if !c.is_ascii() {
-            self.close();
+            self.end_run();
             self.tokens += if c.is_alphabetic() && c < '\u{0900}' { 0.45 } else { 0.85 };
             return;
         }
@@ -60,19 +60,19 @@ impl TokenCounter {
             'a'..='z' | 'A'..='Z' => CharKind::Letters,
             '0'..='9' => CharKind::Digits,
             c if c.is_ascii_whitespace() => CharKind::Space,
-            _ => CharKind::Marks,
+            _ => CharKind::Punctuation,
         };
         // A capital within a word begins a token of its own, as in camelCase and in keys.
         let is_hump = self.was_lower && c.is_ascii_uppercase();
         if kind != self.kind || is_hump {
-            self.close();
+            self.end_run();
             self.kind = kind;
         }
         self.was_lower = c.is_ascii_lowercase();
         self.run += 1;
     }
 
-    fn close(&mut self) {
+    fn end_run(&mut self) {
         let run = self.run as f64;
         self.tokens += match self.kind {
             _ if self.run == 0 => 0.0,
@@ -89,7 +89,7 @@ impl TokenCounter {
             CharKind::Letters if self.run > 10 => run / 5.0,
             CharKind::Letters => 1.0,
             CharKind::Digits => (run / 3.0).ceil(),
-            CharKind::Marks => (run / 2.0).max(0.85),
+            CharKind::Punctuation => (run / 2.0).max(0.85),
         };
         self.run = 0;
     }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::agent::AgentName;
 use crate::event::{CallId, Principal, SessionId, TurnId};
-use crate::flow::{Label, Labelled, Outgoing};
+use crate::flow::{Label, LabeledText, OutgoingData};
 
 /// How much harm a call can do. What declares nothing counts as dangerous.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -36,17 +36,17 @@ pub struct ToolContext {
     /// What the call was made from: a tool that keeps something keeps this with it (B101).
     pub label: Label,
     /// Where it shows what it prints while it runs.
-    pub live: ToolOutputSink,
+    pub output_sink: ToolOutputSink,
 }
 
 /// Whoever watches a call while it runs. What is shown here is no part of the log.
 #[derive(Clone, Default)]
-pub struct ToolOutputSink(Option<Watcher>);
+pub struct ToolOutputSink(Option<OutputCallback>);
 
-type Watcher = Arc<dyn Fn(&str) + Send + Sync>;
+type OutputCallback = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl ToolOutputSink {
-    pub fn to(watcher: impl Fn(&str) + Send + Sync + 'static) -> Self {
+    pub fn new(watcher: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(watcher)))
     }
 
@@ -54,7 +54,7 @@ impl ToolOutputSink {
         Self(None)
     }
 
-    pub fn show(&self, text: &str) {
+    pub fn send(&self, text: &str) {
         if let Some(watcher) = &self.0 {
             watcher(text);
         }
@@ -104,7 +104,7 @@ impl<T: Into<String>> From<T> for ToolOutput {
 }
 
 impl ToolOutput {
-    pub fn labelled(Labelled { text, label }: Labelled) -> Self {
+    pub fn from_labeled(LabeledText { text, label }: LabeledText) -> Self {
         Self { text, label: Some(label) }
     }
 }
@@ -122,10 +122,10 @@ pub type IntentFunction =
     Arc<dyn Fn(ToolContext, Value) -> BoxFuture<'static, Result<Intent, ToolError>> + Send + Sync>;
 
 /// The function that says what a call would send to somebody else; nothing for arguments that cannot work.
-type OutgoingFunction = Arc<dyn Fn(&Value) -> Option<Outgoing> + Send + Sync>;
+type OutgoingFunction = Arc<dyn Fn(&Value) -> Option<OutgoingData> + Send + Sync>;
 
 /// The function that says of calls whether they only read, whatever the tool's level is.
-type ReadingFunction = Arc<dyn Fn(&Value) -> bool + Send + Sync>;
+type ReadOnlyFunction = Arc<dyn Fn(&Value) -> bool + Send + Sync>;
 
 /// The function behind a tool.
 pub type ToolFunction = Arc<dyn Fn(ToolContext, Value) -> ToolFuture + Send + Sync>;
@@ -142,7 +142,7 @@ pub struct Tool {
     /// Gives back what is not meant for others.
     pub is_private: bool,
     outgoing: Option<OutgoingFunction>,
-    only_reads: Option<ReadingFunction>,
+    read_only: Option<ReadOnlyFunction>,
     intent: Option<IntentFunction>,
     function: ToolFunction,
 }
@@ -165,11 +165,11 @@ impl Tool {
         let function: ToolFunction = Arc::new(move |context, args| {
             let run = Arc::clone(&run);
             Box::pin(async move {
-                let args = typed(args)?;
+                let args = parse_args(args)?;
                 run(context, args).await.map(Into::into)
             })
         });
-        let parameters = parameters_of::<Args>();
+        let parameters = parameters_schema::<Args>();
         let (name, description, phrases) = (name.into(), description.into(), Vec::new());
         Self {
             name,
@@ -180,7 +180,7 @@ impl Tool {
             trust: Trust::Own,
             is_private: false,
             outgoing: None,
-            only_reads: None,
+            read_only: None,
             intent: None,
             function,
         }
@@ -198,7 +198,7 @@ impl Tool {
         self.intent = Some(Arc::new(move |context, args| {
             let tell = Arc::clone(&tell);
             Box::pin(async move {
-                let args = typed(args)?;
+                let args = parse_args(args)?;
                 tell(context, args).await
             })
         }));
@@ -223,7 +223,7 @@ impl Tool {
     #[must_use]
     pub fn with_outgoing<Args: DeserializeOwned>(
         mut self,
-        tell: impl Fn(Args) -> Outgoing + Send + Sync + 'static,
+        tell: impl Fn(Args) -> OutgoingData + Send + Sync + 'static,
     ) -> Self {
         self.outgoing = Some(Arc::new(move |args| serde_json::from_value(args.clone()).ok().map(&tell)));
         self
@@ -231,23 +231,23 @@ impl Tool {
 
     /// The same tool, with a way to tell calls that have no effect, such as a command that lists files.
     #[must_use]
-    pub fn with_reading_calls(mut self, only_reads: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Self {
-        self.only_reads = Some(Arc::new(only_reads));
+    pub fn with_read_only_calls(mut self, only_reads: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Self {
+        self.read_only = Some(Arc::new(only_reads));
         self
     }
 
     /// Whether a call has no effect: it reads, and what it reads stays here.
-    pub fn only_reads(&self, args: &Value) -> bool {
-        self.safety == Safety::Safe || self.only_reads.as_ref().is_some_and(|only_reads| only_reads(args))
+    pub fn is_read_only(&self, args: &Value) -> bool {
+        self.safety == Safety::Safe || self.read_only.as_ref().is_some_and(|only_reads| only_reads(args))
     }
 
     /// What a call would send to somebody else; nothing for a tool that keeps everything here.
-    pub fn outgoing(&self, args: &Value) -> Option<Outgoing> {
+    pub fn outgoing(&self, args: &Value) -> Option<OutgoingData> {
         self.outgoing.as_ref().and_then(|outgoing| outgoing(args))
     }
 
     /// Whether calls send anything to somebody else.
-    pub fn sends(&self) -> bool {
+    pub fn has_outgoing(&self) -> bool {
         self.outgoing.is_some()
     }
 
@@ -301,7 +301,7 @@ impl Tool {
             trust: Trust::Own,
             is_private: false,
             outgoing: None,
-            only_reads: None,
+            read_only: None,
             intent: None,
             function: Arc::new(move |_, _| {
                 let answer = answer.clone();
@@ -336,12 +336,12 @@ impl fmt::Debug for Tool {
     }
 }
 
-fn typed<Args: DeserializeOwned>(args: Value) -> Result<Args, ToolError> {
+fn parse_args<Args: DeserializeOwned>(args: Value) -> Result<Args, ToolError> {
     serde_path_to_error::deserialize(args)
         .map_err(|error| ToolError(format!("argument `{}`: {}", error.path(), error.inner())))
 }
 
-fn parameters_of<Args: JsonSchema>() -> Value {
+fn parameters_schema<Args: JsonSchema>() -> Value {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
     settings.meta_schema = None;
@@ -356,13 +356,13 @@ mod tests {
     use futures::executor::block_on;
 
     #[derive(Deserialize, JsonSchema)]
-    struct Read {
+    struct ReadFileArgs {
         /// Path relative to the workspace.
         path: String,
     }
 
     fn read() -> Tool {
-        Tool::new("fs_read", "Reads a file.", Safety::Safe, |_, args: Read| async move {
+        Tool::new("fs_read", "Reads a file.", Safety::Safe, |_, args: ReadFileArgs| async move {
             Ok(format!("contents of {}", args.path))
         })
     }
@@ -375,7 +375,7 @@ mod tests {
             agent: AgentName::new("operator").unwrap(),
             call: CallId::new("c1"),
             label: Label::default(),
-            live: ToolOutputSink::disconnected(),
+            output_sink: ToolOutputSink::disconnected(),
         }
     }
 
@@ -404,7 +404,7 @@ mod tests {
         let args = serde_json::json!({ "path": "a.txt" });
         let plain = block_on(read().intent(context(), args.clone())).unwrap();
         assert_eq!((plain.level, plain.subject.as_str()), (Safety::Safe, r#"{"path":"a.txt"}"#));
-        let told = read().with_intent(|_, args: Read| async move {
+        let told = read().with_intent(|_, args: ReadFileArgs| async move {
             let shows = format!("would read {}", args.path);
             Ok(Intent { level: Safety::Dangerous, shows, subject: args.path, pattern: None })
         });

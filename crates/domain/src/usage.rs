@@ -8,16 +8,16 @@ use crate::event::{EventBody, Event, Usage};
 use crate::text::one_line;
 
 /// So much of a request is shown beside what it took.
-const REQUEST_CHARS: usize = 60;
+const MAX_REQUEST_CHARS: usize = 60;
 
 #[derive(Clone, Debug, Default)]
-pub struct UsageReport {
-    turns: Vec<TurnUsage>,
+pub struct UsageSummary {
+    turns: Vec<TurnUsageSummary>,
 }
 
 /// A turn: its id, its request, and what each agent took in each branch.
 #[derive(Clone, Debug, Default)]
-pub struct TurnUsage {
+pub struct TurnUsageSummary {
     pub id: String,
     pub request: String,
     /// By branch and agent.
@@ -65,24 +65,24 @@ impl UsageTotals {
         json!({ "calls": self.calls, "tokens_in": self.input, "tokens_out": self.output, "cached": self.cached, "cost_usd": self.cost() })
     }
 
-    fn named(&self, key: &str, name: &str) -> Value {
+    fn to_json_with(&self, key: &str, name: &str) -> Value {
         let mut json = self.to_json();
         json[key] = name.into();
         json
     }
 }
 
-impl TurnUsage {
+impl TurnUsageSummary {
     pub fn total(&self) -> UsageTotals {
         let mut total = UsageTotals::default();
         self.rows.values().for_each(|sum| total.merge(sum));
         total
     }
 
-    fn json(&self) -> Value {
-        let mut json = self.total().named("turn", &self.id);
+    fn to_json(&self) -> Value {
+        let mut json = self.total().to_json_with("turn", &self.id);
         let rows = self.rows.iter().map(|((branch, agent), sum)| {
-            let mut json = sum.named("agent", agent);
+            let mut json = sum.to_json_with("agent", agent);
             json["branch"] = branch.as_str().into();
             json
         });
@@ -91,11 +91,11 @@ impl TurnUsage {
     }
 }
 
-impl UsageReport {
+impl UsageSummary {
     pub fn add(&mut self, event: &Event) {
         let turn = self.turn(event.turn.as_str(), "");
         match &event.body {
-            EventBody::User { text } => turn.request = one_line(text).chars().take(REQUEST_CHARS).collect(),
+            EventBody::User { text } => turn.request = one_line(text).chars().take(MAX_REQUEST_CHARS).collect(),
             EventBody::Usage(usage) => {
                 turn.rows.entry((event.branch.to_string(), event.author.to_string())).or_default().add(usage);
             }
@@ -108,7 +108,7 @@ impl UsageReport {
         self.turn(turn, request).rows.entry(place).or_default().add(usage);
     }
 
-    pub fn turns(&self) -> &[TurnUsage] {
+    pub fn turns(&self) -> &[TurnUsageSummary] {
         &self.turns
     }
 
@@ -119,21 +119,21 @@ impl UsageReport {
     }
 
     /// All in all, by agent and by turn.
-    pub fn json(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         let mut agents: BTreeMap<&str, UsageTotals> = BTreeMap::new();
         for ((_, agent), sum) in self.turns.iter().flat_map(|turn| &turn.rows) {
             agents.entry(agent).or_default().merge(sum);
         }
         let mut json = self.total().to_json();
-        json["by_agent"] = agents.iter().map(|(agent, sum)| sum.named("agent", agent)).collect();
-        json["by_turn"] = self.turns.iter().map(TurnUsage::json).collect();
+        json["by_agent"] = agents.iter().map(|(agent, sum)| sum.to_json_with("agent", agent)).collect();
+        json["by_turn"] = self.turns.iter().map(TurnUsageSummary::to_json).collect();
         json
     }
 
-    fn turn(&mut self, id: &str, request: &str) -> &mut TurnUsage {
+    fn turn(&mut self, id: &str, request: &str) -> &mut TurnUsageSummary {
         if self.turns.last().is_none_or(|last| last.id != id) {
             let (id, request) = (id.to_owned(), request.to_owned());
-            self.turns.push(TurnUsage { id, request, rows: BTreeMap::new() });
+            self.turns.push(TurnUsageSummary { id, request, rows: BTreeMap::new() });
         }
         let last = self.turns.len() - 1;
         &mut self.turns[last]

@@ -10,16 +10,16 @@ use lango_domain::{AgentName, Label};
 use crate::prepared_team::PreparedTeam;
 use crate::turn_error::TurnError;
 use crate::limits::{TurnLimits, TurnSpend};
-use crate::plan::{Action, CallPlanner};
+use crate::plan::{CallAction, CallPlanner};
 use crate::reply::ModelReply;
 
 /// What the driver is to do now.
 #[derive(Debug, PartialEq)]
 pub(crate) enum LoopStep {
     AskModel(AskMode),
-    CarryOut { said: ReplyNotes, actions: Vec<Action> },
+    Execute { notes: ReplyNotes, actions: Vec<CallAction> },
     Finish(AgentOutcome),
-    GiveUp(TurnError),
+    Fail(TurnError),
 }
 
 /// What a reply holds beside its calls.
@@ -33,9 +33,9 @@ pub(crate) struct ReplyNotes {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AskMode {
-    Plainly,
+    Normal,
     /// The reply before was empty (B59).
-    Again,
+    AfterEmptyReply,
 }
 
 /// How an agent's work ended.
@@ -57,102 +57,102 @@ pub(crate) struct DelegationResult {
 /// What came of the actions of one reply.
 #[derive(Debug, Default)]
 pub(crate) struct ActionResults {
-    pub delegated: Vec<DelegationResult>,
+    pub delegations: Vec<DelegationResult>,
     pub handed_back: Option<(String, Label)>,
 }
 
 /// One agent at work on one task.
 pub(crate) struct AgentLoop<'a> {
-    crew: &'a PreparedTeam,
+    team: &'a PreparedTeam,
     agent: &'a AgentName,
     state: LoopState,
     rejecters: BTreeSet<AgentName>,
-    repeats: Repeats,
+    repeats: RepeatCounter,
 }
 
 enum LoopState {
     /// The model is to be asked.
-    Asking(AskMode),
+    CallModel(AskMode),
     /// It replied; `last_chance` when the reply before was empty.
     Replied {
         reply: ModelReply,
         last_chance: bool,
     },
-    Settled(AgentOutcome),
+    Finished(AgentOutcome),
 }
 
 impl<'a> AgentLoop<'a> {
     pub fn new(crew: &'a PreparedTeam, agent: &'a AgentName) -> Self {
-        let state = LoopState::Asking(AskMode::Plainly);
-        Self { crew, agent, state, rejecters: BTreeSet::new(), repeats: Repeats::default() }
+        let state = LoopState::CallModel(AskMode::Normal);
+        Self { team: crew, agent, state, rejecters: BTreeSet::new(), repeats: RepeatCounter::default() }
     }
 
     fn is_root(&self) -> bool {
-        self.agent == self.crew.root()
+        self.agent == self.team.root()
     }
 
     /// What is to be done, given what the turn has taken so far.
     pub fn next(&mut self, limits: &TurnLimits, spent: &TurnSpend) -> LoopStep {
-        match std::mem::replace(&mut self.state, LoopState::Asking(AskMode::Plainly)) {
-            LoopState::Settled(outcome) => LoopStep::Finish(outcome),
-            LoopState::Asking(ask) => match limits.check_model_call(spent) {
+        match std::mem::replace(&mut self.state, LoopState::CallModel(AskMode::Normal)) {
+            LoopState::Finished(outcome) => LoopStep::Finish(outcome),
+            LoopState::CallModel(ask) => match limits.check_model_call(spent) {
                 Ok(()) => LoopStep::AskModel(ask),
-                Err(limit) => LoopStep::GiveUp(TurnError::limit(limit)),
+                Err(limit) => LoopStep::Fail(TurnError::limit(limit)),
             },
-            LoopState::Replied { reply, last_chance } => self.judge(reply, last_chance, limits, spent),
+            LoopState::Replied { reply, last_chance } => self.evaluate_reply(reply, last_chance, limits, spent),
         }
     }
 
     pub fn on_reply(&mut self, reply: ModelReply, ask: AskMode) {
-        self.state = LoopState::Replied { reply, last_chance: ask == AskMode::Again };
+        self.state = LoopState::Replied { reply, last_chance: ask == AskMode::AfterEmptyReply };
     }
 
     pub fn on_actions_done(&mut self, done: ActionResults) {
         if let Some((reason, label)) = done.handed_back {
-            self.state = LoopState::Settled(AgentOutcome::Rejected { reason, label });
+            self.state = LoopState::Finished(AgentOutcome::Rejected { reason, label });
         }
-        for DelegationResult { to, report_back, outcome } in done.delegated {
+        for DelegationResult { to, report_back, outcome } in done.delegations {
             match outcome {
                 AgentOutcome::Rejected { .. } => _ = self.rejecters.insert(to),
-                answered @ AgentOutcome::Answered { .. } if !report_back => self.state = LoopState::Settled(answered),
-                failed @ AgentOutcome::Failed(_) if !report_back && !self.crew.is_remote(&to) => {
-                    self.state = LoopState::Settled(failed);
+                answered @ AgentOutcome::Answered { .. } if !report_back => self.state = LoopState::Finished(answered),
+                failed @ AgentOutcome::Failed(_) if !report_back && !self.team.is_remote(&to) => {
+                    self.state = LoopState::Finished(failed);
                 }
                 AgentOutcome::Answered { .. } | AgentOutcome::Failed(_) => {}
             }
         }
     }
 
-    fn judge(&mut self, reply: ModelReply, last_chance: bool, limits: &TurnLimits, spent: &TurnSpend) -> LoopStep {
+    fn evaluate_reply(&mut self, reply: ModelReply, last_chance: bool, limits: &TurnLimits, spent: &TurnSpend) -> LoopStep {
         if let Some(reason) = reply.rejection() {
             return LoopStep::Finish(self.rejection(reason, reply.label));
         }
         if !reply.calls.is_empty() {
-            return self.carry_out(reply, limits, spent);
+            return self.plan_calls(reply, limits, spent);
         }
         if !reply.text.trim().is_empty() {
             let ModelReply { text, label, .. } = reply;
             return LoopStep::Finish(AgentOutcome::Answered { author: self.agent.clone(), text, label });
         }
         if last_chance {
-            return LoopStep::GiveUp(TurnError::empty(self.agent.as_str()));
+            return LoopStep::Fail(TurnError::empty(self.agent.as_str()));
         }
-        self.state = LoopState::Asking(AskMode::Again);
+        self.state = LoopState::CallModel(AskMode::AfterEmptyReply);
         self.next(limits, spent)
     }
 
-    fn carry_out(&mut self, reply: ModelReply, limits: &TurnLimits, spent: &TurnSpend) -> LoopStep {
+    fn plan_calls(&mut self, reply: ModelReply, limits: &TurnLimits, spent: &TurnSpend) -> LoopStep {
         if self.repeats.count(&reply.calls) >= limits.repeats.get() {
-            return LoopStep::GiveUp(TurnError::limit(FailureCode::LimitRepeats));
+            return LoopStep::Fail(TurnError::limit(FailureCode::LimitRepeats));
         }
-        let caller = CallPlanner { crew: self.crew, agent: self.agent, rejecters: &self.rejecters };
+        let caller = CallPlanner { team: self.team, agent: self.agent, rejecters: &self.rejecters };
         let mut actions = caller.plan(reply.calls);
         let note = note_text(&mut actions, reply.text);
-        let delegates = actions.iter().any(|action| matches!(action, Action::Delegate { .. }));
+        let delegates = actions.iter().any(|action| matches!(action, CallAction::Delegate { .. }));
         match limits.check_round(spent) {
-            Err(limit) if delegates => LoopStep::GiveUp(TurnError::limit(limit)),
+            Err(limit) if delegates => LoopStep::Fail(TurnError::limit(limit)),
             _ => {
-                LoopStep::CarryOut { said: ReplyNotes { thoughts: reply.thoughts, note, label: reply.label }, actions }
+                LoopStep::Execute { notes: ReplyNotes { thoughts: reply.thoughts, note, label: reply.label }, actions }
             }
         }
     }
@@ -168,9 +168,9 @@ impl<'a> AgentLoop<'a> {
 }
 
 /// What is said beside calls; beside a hand-back it is the reason, and no note.
-fn note_text(actions: &mut [Action], text: String) -> String {
-    let Some(Action::HandBack { reason, .. }) =
-        actions.iter_mut().find(|action| matches!(action, Action::HandBack { .. }))
+fn note_text(actions: &mut [CallAction], text: String) -> String {
+    let Some(CallAction::HandBack { reason, .. }) =
+        actions.iter_mut().find(|action| matches!(action, CallAction::HandBack { .. }))
     else {
         return text;
     };
@@ -182,12 +182,12 @@ fn note_text(actions: &mut [Action], text: String) -> String {
 
 /// How often the same call was made in a row.
 #[derive(Debug, Default)]
-struct Repeats {
+struct RepeatCounter {
     last: Option<ToolCall>,
     times: u32,
 }
 
-impl Repeats {
+impl RepeatCounter {
     /// The longest row that these calls are part of.
     fn count(&mut self, calls: &[ToolCall]) -> u32 {
         let mut longest = 0;

@@ -71,15 +71,15 @@ impl ApprovalPolicy {
     }
 
     pub(crate) fn evaluate(&self, tool: &str, intent: &Intent) -> (Verdict, Decider) {
-        match self.rules.iter().find(|rule| rule.fits(tool, &intent.subject)) {
+        match self.rules.iter().find(|rule| rule.is_match(tool, &intent.subject)) {
             Some(rule) => (rule.decision, Decider::Rule),
-            None => (self.level(intent.level), Decider::Policy),
+            None => (self.verdict_for_level(intent.level), Decider::Policy),
         }
     }
 
     /// Whether the rule that decides about a call names exactly what it is about: such words are the user's own.
-    pub(crate) fn names(&self, tool: &str, subject: &str) -> bool {
-        let rule = self.rules.iter().find(|rule| rule.fits(tool, subject));
+    pub(crate) fn has_exact_rule(&self, tool: &str, subject: &str) -> bool {
+        let rule = self.rules.iter().find(|rule| rule.is_match(tool, subject));
         rule.is_some_and(|rule| rule.matches.as_deref() == Some(subject) && !subject.contains('*'))
     }
 
@@ -105,11 +105,11 @@ impl ApprovalPolicy {
         self.evaluate("fs_read", &intent).0
     }
 
-    pub(crate) fn wait(&self) -> Duration {
+    pub(crate) fn approval_timeout(&self) -> Duration {
         Duration::from_secs(self.wait_seconds.get())
     }
 
-    fn level(&self, level: Safety) -> Verdict {
+    fn verdict_for_level(&self, level: Safety) -> Verdict {
         match level {
             Safety::Safe => self.safe,
             Safety::Moderate => self.moderate,
@@ -119,7 +119,7 @@ impl ApprovalPolicy {
 }
 
 impl ApprovalRule {
-    fn fits(&self, tool: &str, subject: &str) -> bool {
+    fn is_match(&self, tool: &str, subject: &str) -> bool {
         let star = if self.decision == Verdict::Auto { Wildcard::Plain } else { Wildcard::Anything };
         // A rule about what is in a folder is also about the folder.
         let plain = subject.strip_suffix('/').unwrap_or(subject);
@@ -130,7 +130,7 @@ impl ApprovalRule {
 
 /// Whether a permission of the session covers a call. A pattern holds for calls that are of a kind themselves: what a tool
 /// offers no pattern for is never covered by one, whatever its words look like.
-pub(crate) fn covers(grant: &Grant, args: &Value, intent: &Intent) -> bool {
+pub(crate) fn grant_covers(grant: &Grant, args: &Value, intent: &Intent) -> bool {
     match grant {
         Grant::SameCall(before) => before == args,
         Grant::Pattern(pattern) => intent.pattern.is_some() && matches(pattern, &intent.subject, Wildcard::Plain),
@@ -173,8 +173,8 @@ mod tests {
         let rules =
             vec![rule("exec_shell", "make", Verdict::Auto), rule("exec_shell", "git *", Verdict::Auto)];
         let policy = ApprovalPolicy { rules, ..ApprovalPolicy::default() };
-        assert!(policy.names("exec_shell", "make"));
-        assert!(!policy.names("exec_shell", "git log") && !policy.names("exec_shell", "git *"));
+        assert!(policy.has_exact_rule("exec_shell", "make"));
+        assert!(!policy.has_exact_rule("exec_shell", "git log") && !policy.has_exact_rule("exec_shell", "git *"));
     }
 
     /// B102
@@ -185,9 +185,9 @@ mod tests {
             let pattern = pattern.map(str::to_owned);
             Intent { pattern, ..intent(Safety::Dangerous, "git log --output=x") }
         };
-        assert!(!covers(&grant, &Value::Null, &call(None)));
-        assert!(covers(&grant, &Value::Null, &call(Some("git log *"))));
-        assert!(!covers(&Grant::Pattern("git diff *".to_owned()), &Value::Null, &call(Some("git log *"))));
+        assert!(!grant_covers(&grant, &Value::Null, &call(None)));
+        assert!(grant_covers(&grant, &Value::Null, &call(Some("git log *"))));
+        assert!(!grant_covers(&Grant::Pattern("git diff *".to_owned()), &Value::Null, &call(Some("git log *"))));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::future::FutureExt;
-use lango_domain::event::{EventBody, CallId, Event, Thread, TransferOutcome, TurnId};
+use lango_domain::event::{EventBody, CallId, Event, RemoteThread, TransferOutcome, TurnId};
 use lango_domain::model::Fragment;
 use lango_domain::seams::{RemotePiece, RemoteTask};
 use lango_domain::{AgentName, Label};
@@ -24,13 +24,13 @@ impl Driver {
         seat: &ActiveAgent,
         delegation: &Delegation,
     ) -> Result<DelegationResult, TurnError> {
-        let child = &delegation.seat;
-        let work = match self.crew.is_remote(&child.agent) {
-            true => self.work_remotely(delegation).boxed(),
+        let child = &delegation.active_agent;
+        let work = match self.team.is_remote(&child.agent) {
+            true => self.run_remote_agent(delegation).boxed(),
             false => self.run_agent(child),
         };
         let done = AssertUnwindSafe(work).catch_unwind().await;
-        let ended = match done.unwrap_or_else(|payload| Err(TurnError::panicked(&*payload))) {
+        let ended = match done.unwrap_or_else(|payload| Err(TurnError::from_panic(&*payload))) {
             Err(failure) if failure.is_fatal() => {
                 Err(self.end_delegation(seat, delegation, failure).await)
             }
@@ -46,7 +46,7 @@ impl Driver {
         delegation: &Delegation,
         outcome: AgentOutcome,
     ) -> Result<DelegationResult, TurnError> {
-        let child = &delegation.seat;
+        let child = &delegation.active_agent;
         let (said, how, detail, label) = match &outcome {
             AgentOutcome::Answered { text, label, .. } => {
                 let text = text.clone();
@@ -59,7 +59,7 @@ impl Driver {
             }
             AgentOutcome::Failed(failure) => {
                 tracing::warn!(agent = %child.agent, code = %failure.code, detail = failure.detail, "a specialist failed");
-                (None, TransferOutcome::Failed, failure.message.clone(), self.label_of(delegation))
+                (None, TransferOutcome::Failed, failure.message.clone(), self.delegation_label(delegation))
             }
         };
         let id = delegation.call.id.clone();
@@ -67,7 +67,7 @@ impl Driver {
         let result = EventBody::TransferResult { id, outcome: how, detail, thread };
         // What belongs together, in one append: one flush of the disk instead of several.
         let said = said.map(|said| child.entry(&label, said));
-        self.record.append(said.into_iter().chain([seat.entry(&label, result)]).collect()).await?;
+        self.log.append(said.into_iter().chain([seat.entry(&label, result)]).collect()).await?;
         Ok(DelegationResult { to: child.agent.clone(), report_back: delegation.report_back, outcome })
     }
 
@@ -81,31 +81,31 @@ impl Driver {
         let (id, detail, thread) =
             (delegation.call.id.clone(), failure.message.clone(), delegation.thread().take());
         let result = EventBody::TransferResult { id, outcome, detail, thread };
-        let kept = self.append(seat, &self.label_of(delegation), vec![result]).await;
+        let kept = self.append(seat, &self.delegation_label(delegation), vec![result]).await;
         kept.err().unwrap_or(failure)
     }
 
     /// The label of words about a delegation: of its task, and of the remote agent that may have chosen them.
-    fn label_of(&self, delegation: &Delegation) -> Label {
-        let (agent, label) = (&delegation.seat.agent, delegation.label.clone());
-        match self.crew.is_remote(agent) {
+    fn delegation_label(&self, delegation: &Delegation) -> Label {
+        let (agent, label) = (&delegation.active_agent.agent, delegation.label.clone());
+        match self.team.is_remote(agent) {
             true => label.joined(&Label::untrusted(format!("an answer of the remote agent {agent}"))),
             false => label,
         }
     }
 
     /// A specialist in another process: what it says is bounded, and a failure there is a result here.
-    async fn work_remotely(&self, delegation: &Delegation) -> Result<AgentOutcome, TurnError> {
-        let seat = &delegation.seat;
+    async fn run_remote_agent(&self, delegation: &Delegation) -> Result<AgentOutcome, TurnError> {
+        let seat = &delegation.active_agent;
         let Some(remote) = self.remotes.get(&seat.agent) else {
             return Err(TurnError::remote("it is not connected"));
         };
-        if let Some(denied) = self.may_send(seat, delegation).await? {
+        if let Some(denied) = self.check_send(seat, delegation).await? {
             return Err(TurnError::remote(&denied));
         }
-        let (session, principal) = (self.record.session.clone(), self.record.principal.clone());
+        let (session, principal) = (self.log.session.clone(), self.log.principal.clone());
         let (request, task) = (self.request.clone(), delegation.task.clone());
-        let thread = self.record.read(|log| last_thread(log, &seat.agent));
+        let thread = self.log.read(|log| last_thread(log, &seat.agent));
         let mut pieces = remote.stream(RemoteTask { session, principal, request, task, thread });
         let mut collector = ReplyCollector::default();
         while let Some(piece) = self.wait(pieces.next()).await? {
@@ -116,17 +116,17 @@ impl Driver {
                     continue;
                 }
             };
-            if let Some(text) = collector.push(Fragment::Text(text))?.filter(|_| seat.is_shown) {
-                self.record.publish_delta(&seat.agent, text);
+            if let Some(text) = collector.push(Fragment::Text(text))?.filter(|_| seat.is_streamed) {
+                self.log.publish_delta(&seat.agent, text);
             }
         }
         collector.push(Fragment::Done)?;
         let reply = collector.finish(Clone::clone)?;
         match reply.rejection() {
-            Some(reason) => Ok(AgentOutcome::Rejected { reason, label: self.label_of(delegation) }),
+            Some(reason) => Ok(AgentOutcome::Rejected { reason, label: self.delegation_label(delegation) }),
             None if reply.text.trim().is_empty() => Err(TurnError::remote("it gave no answer")),
             None => {
-                let label = self.label_of(delegation);
+                let label = self.delegation_label(delegation);
                 Ok(AgentOutcome::Answered { author: seat.agent.clone(), text: reply.text, label })
             }
         }
@@ -134,7 +134,7 @@ impl Driver {
 }
 
 /// Where an agent's last transfer in this session left it.
-fn last_thread(log: &[Arc<Event>], agent: &AgentName) -> Option<Thread> {
+fn last_thread(log: &[Arc<Event>], agent: &AgentName) -> Option<RemoteThread> {
     let to_it = log.iter().filter_map(|event| match &event.body {
         EventBody::Transfer { id, to, .. } if to == agent => Some((&event.turn, id)),
         _ => None,

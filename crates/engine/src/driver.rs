@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::{BoxFuture, FutureExt, join_all};
 use futures::stream::FuturesOrdered;
-use lango_domain::event::{Author, EventBody, Branch, Thread, ToolCode};
+use lango_domain::event::{Author, EventBody, Branch, RemoteThread, ToolCode};
 use lango_domain::model::ToolCall;
 use lango_domain::seams::{Approver, RemoteAgent};
 use lango_domain::{AgentName, Label};
@@ -17,54 +17,54 @@ use tokio_util::sync::CancellationToken;
 use crate::hooks::TurnHooks;
 use crate::calibration::Calibration;
 use crate::prepared_team::PreparedTeam;
-use crate::tool_execution::{AbortOnDrop, ToolOutcome, Words};
+use crate::tool_execution::{AbortOnDrop, ToolOutcome, ContentOrigin};
 use crate::turn_error::TurnError;
 use crate::approval_policy::ApprovalPolicy;
 use crate::limits::{TurnLimits, TurnSpend};
 use crate::turn_clock::TurnClock;
-use crate::plan::Action;
-use crate::turn_log::{Entry, TurnLog};
+use crate::plan::CallAction;
+use crate::turn_log::{LogEntry, TurnLog};
 use crate::runner::Models;
 use crate::agent_loop::{ActionResults, AgentOutcome, ReplyNotes, LoopStep, AgentLoop};
 
 /// So long a turn that is stopped may take to write down what it leaves.
-pub(crate) const GRACE: Duration = Duration::from_secs(3);
+pub(crate) const STOP_GRACE_PERIOD: Duration = Duration::from_secs(3);
 
 /// Everything that one turn runs with.
 pub(crate) struct Driver {
-    pub crew: Arc<PreparedTeam>,
+    pub team: Arc<PreparedTeam>,
     pub models: Models,
     pub remotes: BTreeMap<AgentName, Arc<dyn RemoteAgent>>,
     pub approver: Option<Arc<dyn Approver>>,
-    pub beside: TurnHooks,
-    pub approval: ApprovalPolicy,
-    pub pause: TurnClock,
+    pub hooks: TurnHooks,
+    pub approval_policy: ApprovalPolicy,
+    pub clock: TurnClock,
     pub limits: TurnLimits,
     pub calibration: Arc<Calibration>,
-    pub record: TurnLog,
+    pub log: TurnLog,
     pub stop: StopSignal,
     /// Whether a turn that is cancelled is to be gone on with.
-    pub park: CancellationToken,
+    pub suspend: CancellationToken,
     pub request: String,
-    pub spent: Mutex<TurnSpend>,
+    pub spend: Mutex<TurnSpend>,
     pub delegations: AtomicUsize,
     /// Calls that were refused in this turn.
-    pub denied: Mutex<Vec<ToolCall>>,
+    pub denied_calls: Mutex<Vec<ToolCall>>,
     /// Questions to the user come one after the other.
-    pub approvals: tokio::sync::Mutex<()>,
+    pub approval_lock: tokio::sync::Mutex<()>,
 }
 
 /// Where an agent works: its branch of the log, and whether its words reach the user as they come.
 pub(crate) struct ActiveAgent {
     pub agent: AgentName,
     pub branch: Branch,
-    pub is_shown: bool,
+    pub is_streamed: bool,
 }
 
 impl ActiveAgent {
-    pub fn entry(&self, label: &Label, body: EventBody) -> Entry {
+    pub fn entry(&self, label: &Label, body: EventBody) -> LogEntry {
         let (author, branch) = (Author::Agent(self.agent.clone()), self.branch.clone());
-        Entry { author, branch, label: label.clone(), body }
+        LogEntry { author, branch, label: label.clone(), body }
     }
 }
 
@@ -75,13 +75,13 @@ pub(crate) struct Delegation {
     pub label: Label,
     pub task: Option<String>,
     pub report_back: bool,
-    pub seat: Arc<ActiveAgent>,
+    pub active_agent: Arc<ActiveAgent>,
     /// From a remote agent: where it goes on when it is asked again.
-    pub thread: Mutex<Option<Thread>>,
+    pub thread: Mutex<Option<RemoteThread>>,
 }
 
 impl Delegation {
-    pub fn thread(&self) -> MutexGuard<'_, Option<Thread>> {
+    pub fn thread(&self) -> MutexGuard<'_, Option<RemoteThread>> {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -90,20 +90,20 @@ impl Driver {
     /// One agent's work, from the first question to its model to the outcome.
     pub fn run_agent<'a>(self: &'a Arc<Self>, seat: &'a Arc<ActiveAgent>) -> BoxFuture<'a, Result<AgentOutcome, TurnError>> {
         async move {
-            let mut work = AgentLoop::new(&self.crew, &seat.agent);
+            let mut work = AgentLoop::new(&self.team, &seat.agent);
             loop {
-                let step = work.next(&self.limits, &self.spent());
+                let step = work.next(&self.limits, &self.spend());
                 // An outcome that is there stands, whatever stops the turn at that moment.
                 if !matches!(step, LoopStep::Finish(_)) {
                     self.stop.check()?;
                 }
                 match step {
                     LoopStep::AskModel(ask) => work.on_reply(self.call_model(seat, ask).await?, ask),
-                    LoopStep::CarryOut { said, actions } => {
+                    LoopStep::Execute { notes: said, actions } => {
                         work.on_actions_done(self.execute_actions(seat, said, actions).await?)
                     }
                     LoopStep::Finish(outcome) => return Ok(outcome),
-                    LoopStep::GiveUp(failure) => return Err(failure),
+                    LoopStep::Fail(failure) => return Err(failure),
                 }
             }
         }
@@ -124,17 +124,17 @@ impl Driver {
         self: &Arc<Self>,
         seat: &Arc<ActiveAgent>,
         said: ReplyNotes,
-        actions: Vec<Action>,
+        actions: Vec<CallAction>,
     ) -> Result<ActionResults, TurnError> {
         let label = said.label.clone();
         let delegations = self.append_calls(seat, said, &actions).await?;
         self.answer_calls(seat, &actions, &label).await?;
         let handed_back = actions.iter().find_map(|action| match action {
-            Action::HandBack { reason, .. } => reason.clone().map(|reason| (reason, label.clone())),
+            CallAction::HandBack { reason, .. } => reason.clone().map(|reason| (reason, label.clone())),
             _ => None,
         });
         let finished = join_all(delegations.iter().map(|delegation| self.delegate(seat, delegation))).await;
-        Ok(ActionResults { delegated: finished.into_iter().collect::<Result<_, _>>()?, handed_back })
+        Ok(ActionResults { delegations: finished.into_iter().collect::<Result<_, _>>()?, handed_back })
     }
 
     /// A call is in the log before it has an effect.
@@ -142,7 +142,7 @@ impl Driver {
         &self,
         seat: &ActiveAgent,
         said: ReplyNotes,
-        actions: &[Action],
+        actions: &[CallAction],
     ) -> Result<Vec<Delegation>, TurnError> {
         let mut bodies: Vec<EventBody> = said.thoughts.into_iter().map(EventBody::Thought).collect();
         let mut delegations = Vec::new();
@@ -151,11 +151,11 @@ impl Driver {
         }
         for action in actions {
             match action {
-                Action::Run(call) | Action::Refuse { call, .. } | Action::HandBack { call, .. } => {
+                CallAction::Run(call) | CallAction::Refuse { call, .. } | CallAction::HandBack { call, .. } => {
                     let (id, tool, args) = (call.id.clone(), call.name.clone(), call.arguments.clone());
                     bodies.push(EventBody::ToolCall { id, tool, args });
                 }
-                Action::Delegate { call, to, task, report_back } => {
+                CallAction::Delegate { call, to, task, report_back } => {
                     let number = self.delegations.fetch_add(1, Ordering::Relaxed) + 1;
                     let into = seat.branch.delegation(to, number);
                     let (id, to, task, report_back) =
@@ -163,14 +163,14 @@ impl Driver {
                     let child = ActiveAgent {
                         agent: to.clone(),
                         branch: into.clone(),
-                        is_shown: seat.is_shown && !report_back,
+                        is_streamed: seat.is_streamed && !report_back,
                     };
                     delegations.push(Delegation {
                         call: call.clone(),
                         label: said.label.clone(),
                         task: task.clone(),
                         report_back,
-                        seat: Arc::new(child),
+                        active_agent: Arc::new(child),
                         thread: Mutex::default(),
                     });
                     bodies.push(EventBody::Transfer { id, to, task, report_back, into });
@@ -178,7 +178,7 @@ impl Driver {
             }
         }
         if !delegations.is_empty() {
-            self.spent().count_round();
+            self.spend().count_round();
         }
         self.append(seat, &said.label, bodies).await?;
         Ok(delegations)
@@ -189,7 +189,7 @@ impl Driver {
     async fn answer_calls(
         self: &Arc<Self>,
         seat: &Arc<ActiveAgent>,
-        actions: &[Action],
+        actions: &[CallAction],
         read: &Label,
     ) -> Result<(), TurnError> {
         let mut running: FuturesOrdered<_> =
@@ -204,21 +204,21 @@ impl Driver {
     fn answer(
         self: &Arc<Self>,
         seat: &Arc<ActiveAgent>,
-        action: &Action,
+        action: &CallAction,
         read: &Label,
     ) -> Option<BoxFuture<'static, Result<(EventBody, Label), TurnError>>> {
         let at_once =
             |call: &ToolCall, answer: ToolOutcome| futures::future::ready(Ok(answer.into_body(call))).boxed();
         match action {
-            Action::Delegate { .. } => None,
-            Action::Refuse { call, code, why } => {
+            CallAction::Delegate { .. } => None,
+            CallAction::Refuse { call, code, reason: why } => {
                 Some(at_once(call, self.truncate_output(ToolOutcome::failed(*code, why))))
             }
-            Action::HandBack { call, .. } => {
-                let words = Words::default();
-                Some(at_once(call, ToolOutcome::Worked { text: "handed back".to_owned(), words }))
+            CallAction::HandBack { call, .. } => {
+                let words = ContentOrigin::default();
+                Some(at_once(call, ToolOutcome::Succeeded { text: "handed back".to_owned(), origin: words }))
             }
-            Action::Run(call) => {
+            CallAction::Run(call) => {
                 let (driver, seat, call) = (Arc::clone(self), Arc::clone(seat), call.clone());
                 Some(driver.run_tool_catching_panics(seat, call, read.clone()).boxed())
             }
@@ -247,7 +247,7 @@ impl Driver {
 
     /// What an agent did, made from what it had read.
     pub async fn append(&self, seat: &ActiveAgent, label: &Label, bodies: Vec<EventBody>) -> Result<(), TurnError> {
-        self.record.append(bodies.into_iter().map(|body| seat.entry(label, body)).collect()).await
+        self.log.append(bodies.into_iter().map(|body| seat.entry(label, body)).collect()).await
     }
 
     /// What the engine itself notes about an agent's work.
@@ -255,17 +255,17 @@ impl Driver {
         self.append(seat, &Label::default(), vec![body]).await
     }
 
-    pub fn spent(&self) -> MutexGuard<'_, TurnSpend> {
-        self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn spend(&self) -> MutexGuard<'_, TurnSpend> {
+        self.spend.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn was_denied(&self, call: &ToolCall) -> bool {
-        let denied = self.denied.lock().unwrap_or_else(PoisonError::into_inner);
+        let denied = self.denied_calls.lock().unwrap_or_else(PoisonError::into_inner);
         denied.iter().any(|before| before.is_same_as(call))
     }
 
     pub fn record_denial(&self, call: &ToolCall) {
-        self.denied.lock().unwrap_or_else(PoisonError::into_inner).push(call.clone());
+        self.denied_calls.lock().unwrap_or_else(PoisonError::into_inner).push(call.clone());
     }
 }
 
@@ -293,9 +293,9 @@ impl StopSignal {
     }
 
     /// Returns when the turn was to end a while ago: by then everything that listens has ended by itself.
-    pub async fn overdue(&self) {
+    pub async fn wait_until_overdue(&self) {
         self.token.cancelled().await;
-        tokio::time::sleep(GRACE).await;
+        tokio::time::sleep(STOP_GRACE_PERIOD).await;
     }
 
     /// Why the turn was stopped; without a cause the user did it.

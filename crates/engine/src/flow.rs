@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lango_domain::event::{EventBody, Event};
 use lango_domain::text::one_line;
-use lango_domain::{Destination, Label, Outgoing};
+use lango_domain::{Destination, Label, OutgoingData};
 use serde_json::Value;
 
 /// Words that say nothing: a query may hold a few of them beside the user's own.
@@ -18,31 +18,31 @@ const MAX_FILLERS: usize = 6;
 /// What is longer, or has more between its words, could tell something by that alone.
 const MAX_WORDS: usize = 24;
 /// Word forms: what may stand behind a stem.
-const ENDINGS: [&str; 7] = ["", "s", "es", "e", "d", "ed", "ing"];
-const MIN_STEM: usize = 4;
+const WORD_ENDINGS: [&str; 7] = ["", "s", "es", "e", "d", "ed", "ing"];
+const MIN_STEM_LEN: usize = 4;
 /// What may stand between words and around them.
 const SEPARATORS: [&str; 12] = ["", " ", "-", ", ", ". ", ": ", "/", "'", "?", ".", "\"", "\n"];
 
 /// Words that a command stands behind when it is to be run.
-const ORDERS: [&str; 5] = ["run", "execute", "start", "launch", "forget"];
+const ORDER_VERBS: [&str; 5] = ["run", "execute", "start", "launch", "forget"];
 /// Words with which a sentence goes on behind a command.
-const GOES_ON: [&str; 3] = ["and", "then", "please"];
+const CONTINUATION_WORDS: [&str; 3] = ["and", "then", "please"];
 /// Words that turn an order round.
-const REFUSALS: [&str; 6] = ["not", "never", "don't", "dont", "don’t", "without"];
+const NEGATION_WORDS: [&str; 6] = ["not", "never", "don't", "dont", "don’t", "without"];
 /// What is put around words to set them apart.
 const QUOTES: [(char, char); 5] = [('`', '`'), ('"', '"'), ('\'', '\''), ('“', '”'), ('‘', '’')];
 
 /// The user's own words in a session: what they typed, not what was piped in, read or recalled.
-pub(crate) struct UserWords {
+pub(crate) struct UserText {
     /// Each request as it was typed.
-    typed: Vec<String>,
+    raw_requests: Vec<String>,
     /// Each request as words between white space, without quotes and punctuation around them.
-    requests: Vec<Vec<String>>,
+    request_tokens: Vec<Vec<String>>,
     words: HashSet<String>,
 }
 
-impl UserWords {
-    pub fn of(log: &[Arc<Event>]) -> Self {
+impl UserText {
+    pub fn from_log(log: &[Arc<Event>]) -> Self {
         let typed = |event: &Arc<Event>| match &event.body {
             EventBody::User { text } if event.label.is_plain() => Some(text.clone()),
             _ => None,
@@ -50,99 +50,99 @@ impl UserWords {
         let typed: Vec<String> = log.iter().filter_map(typed).collect();
         let lower: Vec<String> = typed.iter().map(|text| text.to_lowercase()).collect();
         Self {
-            typed,
-            requests: lower.iter().map(|text| tokens(text)).collect(),
-            words: lower.iter().flat_map(|text| words(text)).collect(),
+            raw_requests: typed,
+            request_tokens: lower.iter().map(|text| tokenize(text)).collect(),
+            words: lower.iter().flat_map(|text| split_words(text)).collect(),
         }
     }
 
     /// Whether the user said these arguments: every text among them stands in a request as it is, and nothing before it
     /// takes it back.
-    pub fn name(&self, args: &Value) -> bool {
-        let texts = texts(args);
-        let is_said = |text: &String| self.typed.iter().any(|request| says(request, text));
+    pub fn contains_args(&self, args: &Value) -> bool {
+        let texts = argument_texts(args);
+        let is_said = |text: &String| self.raw_requests.iter().any(|request| mentions(request, text));
         !texts.is_empty() && texts.iter().all(is_said)
     }
 
     /// Whether the user typed this request.
     pub fn is_request(&self, text: &str) -> bool {
-        self.typed.iter().any(|typed| typed == text)
+        self.raw_requests.iter().any(|typed| typed == text)
     }
 
     /// Whether the user told to do exactly this. Much of what people say could be run (`make`, `. notes.txt`), so words
     /// that merely stand in a request are no order: they stand behind a word such as `run`, as they are, or in quotes
     /// behind it. What has a second text, such as another folder, is more than was said.
-    pub fn order(&self, args: &Value) -> bool {
-        let texts = texts(args);
-        matches!(&texts[..], [text] if self.typed.iter().any(|request| orders(request, text)))
+    pub fn has_ordered(&self, args: &Value) -> bool {
+        let texts = argument_texts(args);
+        matches!(&texts[..], [text] if self.raw_requests.iter().any(|request| contains_order(request, text)))
     }
 
     /// Whether a request holds the text, word for word.
-    fn hold(&self, text: &str) -> bool {
-        let wanted = tokens(&text.to_lowercase());
+    fn contains_text(&self, text: &str) -> bool {
+        let wanted = tokenize(&text.to_lowercase());
         !wanted.is_empty()
-            && self.requests.iter().any(|request| request.windows(wanted.len()).any(|part| part == wanted))
+            && self.request_tokens.iter().any(|request| request.windows(wanted.len()).any(|part| part == wanted))
     }
 
     /// Whether sending this tells nothing but what the user said: its address, and each of its words.
-    fn cover(&self, outgoing: &Outgoing) -> bool {
+    fn contains_outgoing(&self, outgoing: &OutgoingData) -> bool {
         let knows_address = match &outgoing.to {
             // Whoever made a page knows what a choice of words in its address stands for, whosever words they are.
-            Destination::Host(host) => return self.hold_address(host, &outgoing.data),
+            Destination::Host(host) => return self.contains_address(host, &outgoing.data),
             // The order of words could tell an agent something, too.
-            Destination::Agent(name) => self.hold(name) && self.hold_in_order(&outgoing.data),
+            Destination::Agent(name) => self.contains_text(name) && self.contains_in_order(&outgoing.data),
             Destination::Configured(_) => true,
         };
         let mut fillers = 0;
         let is_known = |word: String| {
             let is_filler = FILLERS.contains(&word.as_str());
             fillers += usize::from(is_filler);
-            is_filler || self.hold_word(&word)
+            is_filler || self.contains_word(&word)
         };
         let data = outgoing.data.to_lowercase();
         knows_address
-            && words(&data).count() <= MAX_WORDS
+            && split_words(&data).count() <= MAX_WORDS
             && data.split(char::is_alphanumeric).all(|between| SEPARATORS.contains(&between))
-            && words(&data).all(is_known)
+            && split_words(&data).all(is_known)
             && fillers <= MAX_FILLERS
     }
 
     /// Whether a request holds the whole address, with or without what people leave out of one.
-    fn hold_address(&self, host: &str, address: &str) -> bool {
-        let said = self.typed.iter().flat_map(|request| request.split_whitespace());
-        let wanted = bare_address(address.trim());
+    fn contains_address(&self, host: &str, address: &str) -> bool {
+        let said = self.raw_requests.iter().flat_map(|request| request.split_whitespace());
+        let wanted = split_address(address.trim());
         let port = wanted.0.strip_prefix(&host.to_lowercase());
         let is_its = !host.is_empty() && port.is_some_and(|port| port.is_empty() || port.starts_with(':'));
-        is_its && said.map(|word| bare_address(word.trim_matches(around))).any(|said| said == wanted)
+        is_its && said.map(|word| split_address(word.trim_matches(is_punctuation))).any(|said| said == wanted)
     }
 
     /// Whether a request holds the words of a text in their order, leaving fillers aside.
-    fn hold_in_order(&self, text: &str) -> bool {
+    fn contains_in_order(&self, text: &str) -> bool {
         let text = text.to_lowercase();
-        let wanted: Vec<String> = words(&text).filter(|word| !FILLERS.contains(&word.as_str())).collect();
-        self.typed.iter().any(|request| {
+        let wanted: Vec<String> = split_words(&text).filter(|word| !FILLERS.contains(&word.as_str())).collect();
+        self.raw_requests.iter().any(|request| {
             let request = request.to_lowercase();
-            let mut said = words(&request);
-            wanted.iter().all(|word| said.any(|said| said == *word || is_form_of(word, &said)))
+            let mut said = split_words(&request);
+            wanted.iter().all(|word| said.any(|said| said == *word || is_inflection_of(word, &said)))
         })
     }
 
     /// Whether the user said the word, in this or in a nearly equal form.
-    fn hold_word(&self, word: &str) -> bool {
+    fn contains_word(&self, word: &str) -> bool {
         self.words.contains(word)
-            || word.chars().all(char::is_alphabetic) && self.words.iter().any(|said| is_form_of(word, said))
+            || word.chars().all(char::is_alphabetic) && self.words.iter().any(|said| is_inflection_of(word, said))
     }
 }
 
 /// Whether both are forms of one word: they differ in an ordinary ending. Free endings could spell something.
-fn is_form_of(word: &str, said: &str) -> bool {
+fn is_inflection_of(word: &str, said: &str) -> bool {
     let shared = word.bytes().zip(said.bytes()).take_while(|(a, b)| a == b).count();
-    let is_ending = |text: &str| text.get(shared..).is_some_and(|ending| ENDINGS.contains(&ending));
-    shared >= MIN_STEM && is_ending(word) && is_ending(said)
+    let is_ending = |text: &str| text.get(shared..).is_some_and(|ending| WORD_ENDINGS.contains(&ending));
+    shared >= MIN_STEM_LEN && is_ending(word) && is_ending(said)
 }
 
 /// Whether a request says a text as it is, but for white space and letter case.
-fn says(request: &str, text: &str) -> bool {
+fn mentions(request: &str, text: &str) -> bool {
     let plain = |text: &str| text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ");
     let (request, text) = (plain(request), plain(text));
     let is_word = |c: char| c.is_alphanumeric();
@@ -151,13 +151,13 @@ fn says(request: &str, text: &str) -> bool {
         let sentence = before.rsplit(['.', '!', '?', ';']).next().unwrap_or_default();
         !before.ends_with(is_word)
             && !after.starts_with(is_word)
-            && !tokens(sentence).iter().any(|word| REFUSALS.contains(&word.as_str()))
+            && !tokenize(sentence).iter().any(|word| NEGATION_WORDS.contains(&word.as_str()))
     };
     text.contains(is_word) && request.match_indices(&text).any(|(at, _)| is_whole(at))
 }
 
 /// Whether a request tells to do this, letter for letter.
-fn orders(request: &str, text: &str) -> bool {
+fn contains_order(request: &str, text: &str) -> bool {
     let text = text.trim();
     !text.is_empty()
         && request.match_indices(text).any(|(at, _)| is_ordered(&request[..at], &request[at + text.len()..]))
@@ -168,31 +168,31 @@ fn is_ordered(before: &str, after: &str) -> bool {
     let quotes = QUOTES.iter().find(|(open, close)| before.ends_with(*open) && after.starts_with(*close));
     let sentence = before.trim_end_matches(|c| quotes.is_some_and(|(open, _)| c == *open));
     let line = sentence.rsplit(['\n', '?', '!']).next().unwrap_or_default().to_lowercase();
-    let said = tokens(&line);
-    let is_order = |word: &String| ORDERS.contains(&word.as_str());
-    let is_refused = said.iter().any(|word| REFUSALS.contains(&word.as_str()));
+    let said = tokenize(&line);
+    let is_order = |word: &String| ORDER_VERBS.contains(&word.as_str());
+    let is_refused = said.iter().any(|word| NEGATION_WORDS.contains(&word.as_str()));
     let is_told = match quotes {
         Some(_) => said.iter().any(is_order),
-        None => before.ends_with([' ', '\t']) && said.last().is_some_and(is_order) && ends_here(after),
+        None => before.ends_with([' ', '\t']) && said.last().is_some_and(is_order) && ends_command(after),
     };
     is_told && !is_refused
 }
 
 /// Whether a command without quotes ends where this begins.
-fn ends_here(after: &str) -> bool {
+fn ends_command(after: &str) -> bool {
     let mut rest = after.chars();
     match rest.next() {
         None | Some('\n') => true,
         Some('.' | ',' | ';' | ':' | '?' | '!') => rest.next().is_none_or(char::is_whitespace),
         Some(c) if c.is_whitespace() => {
-            after.split_whitespace().next().is_none_or(|word| GOES_ON.contains(&word.trim_end_matches(',')))
+            after.split_whitespace().next().is_none_or(|word| CONTINUATION_WORDS.contains(&word.trim_end_matches(',')))
         }
         Some(_) => false,
     }
 }
 
 /// Host and the rest of an address. The place within a page stays here, and a host has no capital letters.
-fn bare_address(address: &str) -> (String, &str) {
+fn split_address(address: &str) -> (String, &str) {
     let address = address.split('#').next().unwrap_or_default();
     let scheme = ["https://", "http://"]
         .into_iter()
@@ -214,7 +214,7 @@ pub(crate) struct Concerns {
 
 #[derive(Debug, PartialEq)]
 pub(crate) struct Leak {
-    pub outgoing: Outgoing,
+    pub outgoing: OutgoingData,
     pub private: Vec<String>,
 }
 
@@ -229,7 +229,7 @@ impl Concerns {
         if !self.tainted_by.is_empty() {
             lines += &format!("CAREFUL: this comes after reading {}\n", self.tainted_by.join(", "));
         }
-        if let Some(Leak { outgoing: Outgoing { to, data }, private }) = &self.leak {
+        if let Some(Leak { outgoing: OutgoingData { to, data }, private }) = &self.leak {
             lines += &format!("SENDS DATA OUT, after reading {}\nto {to}: {data}\n", private.join(", "));
         }
         lines
@@ -237,10 +237,10 @@ impl Concerns {
 }
 
 /// Whether private content may leave with a call. `allows` says which hosts the settings allow.
-pub(crate) fn leak(
-    outgoing: Option<Outgoing>,
+pub(crate) fn find_leak(
+    outgoing: Option<OutgoingData>,
     label: &Label,
-    words: &UserWords,
+    words: &UserText,
     allows: impl Fn(&str) -> bool,
 ) -> Option<Leak> {
     let outgoing = outgoing.filter(|_| label.is_private())?;
@@ -248,12 +248,12 @@ pub(crate) fn leak(
         Destination::Host(name) | Destination::Agent(name) => allows(name),
         Destination::Configured(hosts) => hosts.iter().all(|host| allows(host)),
     };
-    let is_allowed = is_allowed_host || words.cover(&outgoing);
+    let is_allowed = is_allowed_host || words.contains_outgoing(&outgoing);
     (!is_allowed).then(|| Leak { outgoing, private: label.private_sources().to_vec() })
 }
 
 /// A call as it is cited: its tool and what it was about.
-pub(crate) fn cited(tool: &str, args: &Value) -> String {
+pub(crate) fn cite_call(tool: &str, args: &Value) -> String {
     let first = args.as_object().and_then(|args| args.values().find_map(Value::as_str));
     first.map_or_else(
         || tool.to_owned(),
@@ -262,34 +262,34 @@ pub(crate) fn cited(tool: &str, args: &Value) -> String {
 }
 
 /// Every text in a call's arguments.
-pub(crate) fn texts(args: &Value) -> Vec<String> {
+pub(crate) fn argument_texts(args: &Value) -> Vec<String> {
     let mut texts = Vec::new();
-    collect(args, &mut texts);
+    collect_texts(args, &mut texts);
     texts
 }
 
-fn collect(value: &Value, texts: &mut Vec<String>) {
+fn collect_texts(value: &Value, texts: &mut Vec<String>) {
     match value {
         Value::String(text) => texts.push(text.clone()),
-        Value::Array(items) => items.iter().for_each(|item| collect(item, texts)),
-        Value::Object(map) => map.values().for_each(|item| collect(item, texts)),
+        Value::Array(items) => items.iter().for_each(|item| collect_texts(item, texts)),
+        Value::Object(map) => map.values().for_each(|item| collect_texts(item, texts)),
         _ => {}
     }
 }
 
 /// Words between white space, without what a sentence puts around them.
-fn tokens(text: &str) -> Vec<String> {
-    let bare = text.split_whitespace().map(|word| word.trim_matches(around).to_owned());
+fn tokenize(text: &str) -> Vec<String> {
+    let bare = text.split_whitespace().map(|word| word.trim_matches(is_punctuation).to_owned());
     bare.filter(|word| !word.is_empty()).collect()
 }
 
 /// What a sentence puts around words.
-fn around(c: char) -> bool {
+fn is_punctuation(c: char) -> bool {
     matches!(c, '`' | '"' | '\'' | '“' | '”' | '‘' | '’' | ',' | ';' | ':' | '?' | '!' | '(' | ')' | '.')
 }
 
 /// Runs of letters and digits.
-fn words(text: &str) -> impl Iterator<Item = String> {
+fn split_words(text: &str) -> impl Iterator<Item = String> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned)
 }
 
@@ -312,16 +312,16 @@ mod tests {
         Arc::new(draft.into_event(SessionId::new("s"), 1))
     }
 
-    fn typed(text: &str) -> UserWords {
-        UserWords::of(&[event(text, Label::default())])
+    fn typed(text: &str) -> UserText {
+        UserText::from_log(&[event(text, Label::default())])
     }
 
     /// B102
     #[test]
     fn only_the_users_own_words_name_a_call() {
         let user = typed("Please run `cargo test --workspace`, then show a.txt.");
-        assert!(user.name(&json!({ "command": "cargo test --workspace", "seconds": 5 })));
-        assert!(user.name(&json!({ "path": "a.txt" })));
+        assert!(user.contains_args(&json!({ "command": "cargo test --workspace", "seconds": 5 })));
+        assert!(user.contains_args(&json!({ "path": "a.txt" })));
         for other in [
             json!({ "command": ". a.txt" }),
             json!({ "command": "cargo test --workspace; rm -rf ~" }),
@@ -330,13 +330,13 @@ mod tests {
             json!({ "command": "" }),
             json!({}),
         ] {
-            assert!(!user.name(&other), "{other}");
+            assert!(!user.contains_args(&other), "{other}");
         }
         let refusing = typed("Never run the script release.sh! Always ask.");
-        assert!(!refusing.name(&json!({ "content": "run the script release.sh" })));
-        assert!(!refusing.name(&json!({ "content": "run the script `release.sh`; always" })));
-        let piped = UserWords::of(&[event("rm -rf build", Label::untrusted("standard input"))]);
-        assert!(!piped.name(&json!({ "command": "rm -rf build" })));
+        assert!(!refusing.contains_args(&json!({ "content": "run the script release.sh" })));
+        assert!(!refusing.contains_args(&json!({ "content": "run the script `release.sh`; always" })));
+        let piped = UserText::from_log(&[event("rm -rf build", Label::untrusted("standard input"))]);
+        assert!(!piped.contains_args(&json!({ "command": "rm -rf build" })));
     }
 
     /// B102
@@ -352,7 +352,7 @@ mod tests {
             ("first run `make`, then `make check`", "make check"),
         ] {
             assert!(
-                typed(request).order(&json!({ "command": command, "timeout": 5 })),
+                typed(request).has_ordered(&json!({ "command": command, "timeout": 5 })),
                 "{request}: {command}"
             );
         }
@@ -375,19 +375,19 @@ mod tests {
             ("run `make`", ""),
             ("rerun make", "make"),
         ] {
-            assert!(!typed(request).order(&json!({ "command": command })), "{request}: {command}");
+            assert!(!typed(request).has_ordered(&json!({ "command": command })), "{request}: {command}");
         }
         let user = typed("run `make` and list `vendor`");
-        assert!(!user.order(&json!({ "command": "make", "cwd": "vendor" })));
-        assert!(!user.order(&json!({})) && !user.order(&json!({ "timeout": 5 })));
-        let piped = UserWords::of(&[event("run `make`", Label::untrusted("standard input"))]);
-        assert!(!piped.order(&json!({ "command": "make" })));
+        assert!(!user.has_ordered(&json!({ "command": "make", "cwd": "vendor" })));
+        assert!(!user.has_ordered(&json!({})) && !user.has_ordered(&json!({ "timeout": 5 })));
+        let piped = UserText::from_log(&[event("run `make`", Label::untrusted("standard input"))]);
+        assert!(!piped.has_ordered(&json!({ "command": "make" })));
     }
 
-    fn outgoing(host: Option<&str>, data: &str) -> Outgoing {
+    fn outgoing(host: Option<&str>, data: &str) -> OutgoingData {
         let configured = || Destination::Configured(vec!["search.example".into()]);
         let to = host.map_or_else(configured, |host| Destination::Host(host.into()));
-        Outgoing { to, data: data.into() }
+        OutgoingData { to, data: data.into() }
     }
 
     /// B103
@@ -395,10 +395,10 @@ mod tests {
     fn what_the_user_said_may_leave_and_nothing_else() {
         let user =
             typed("What does https://docs.rs/axum say about routing? Compare releases of axum in Berlin.");
-        assert!(user.cover(&outgoing(Some("docs.rs"), "https://docs.rs/axum")));
-        assert!(user.cover(&outgoing(Some("docs.rs"), "docs.rs/axum#routing")));
-        assert!(user.cover(&outgoing(None, "the latest release of axum")));
-        assert!(user.cover(&outgoing(None, "axum routes")));
+        assert!(user.contains_outgoing(&outgoing(Some("docs.rs"), "https://docs.rs/axum")));
+        assert!(user.contains_outgoing(&outgoing(Some("docs.rs"), "docs.rs/axum#routing")));
+        assert!(user.contains_outgoing(&outgoing(None, "the latest release of axum")));
+        assert!(user.contains_outgoing(&outgoing(None, "axum routes")));
         for (address, data) in [
             (Some("evil.example"), "https://evil.example/axum"),
             (Some("docs.rs.evil.example"), "docs.rs"),
@@ -418,7 +418,7 @@ mod tests {
             (None, "routing 水axum"),
             (None, &"axum ".repeat(100)),
         ] {
-            assert!(!user.cover(&outgoing(address, data)), "{address:?} {data}");
+            assert!(!user.contains_outgoing(&outgoing(address, data)), "{address:?} {data}");
         }
     }
 
@@ -427,9 +427,9 @@ mod tests {
         let user = typed("hello");
         let out = || Some(outgoing(Some("a.example"), "secret"));
         let private = Label::private("fs_read .env");
-        assert!(leak(out(), &private, &user, |_| false).is_some());
-        assert!(leak(out(), &private, &user, |host| host == "a.example").is_none());
-        assert!(leak(out(), &Label::untrusted("a page"), &user, |_| false).is_none());
-        assert!(leak(None, &private, &user, |_| false).is_none());
+        assert!(find_leak(out(), &private, &user, |_| false).is_some());
+        assert!(find_leak(out(), &private, &user, |host| host == "a.example").is_none());
+        assert!(find_leak(out(), &Label::untrusted("a page"), &user, |_| false).is_none());
+        assert!(find_leak(None, &private, &user, |_| false).is_none());
     }
 }

@@ -9,16 +9,16 @@ use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreErr
 
 #[derive(Debug, Default)]
 pub struct InMemorySessionStore {
-    sessions: Mutex<HashMap<Owned, Vec<Arc<Event>>>>,
-    turns: Mutex<HashMap<Owned, Arc<tokio::sync::Mutex<()>>>>,
+    sessions: Mutex<HashMap<OwnedSessionKey, Vec<Arc<Event>>>>,
+    turn_locks: Mutex<HashMap<OwnedSessionKey, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 /// Whose session, and which.
-type Owned = (Principal, SessionId);
+type OwnedSessionKey = (Principal, SessionId);
 
 impl SessionStore for InMemorySessionStore {
     fn lock<'a>(&'a self, key: SessionKeyRef<'a>) -> BoxFuture<'a, Result<TurnLock, StoreError>> {
-        let turn = Arc::clone(held(&self.turns).entry(owned(key)).or_default());
+        let turn = Arc::clone(lock_unpoisoned(&self.turn_locks).entry(to_owned_key(key)).or_default());
         async move { Ok(TurnLock::new(turn.lock_owned().await)) }.boxed()
     }
 
@@ -27,7 +27,7 @@ impl SessionStore for InMemorySessionStore {
         key: SessionKeyRef<'a>,
         _: HistoryWindow,
     ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
-        let events = held(&self.sessions).get(&owned(key)).cloned().unwrap_or_default();
+        let events = lock_unpoisoned(&self.sessions).get(&to_owned_key(key)).cloned().unwrap_or_default();
         ready(Ok(events)).boxed()
     }
 
@@ -36,8 +36,8 @@ impl SessionStore for InMemorySessionStore {
         key: SessionKeyRef<'a>,
         drafts: Vec<NewEvent>,
     ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
-        let mut sessions = held(&self.sessions);
-        let events = sessions.entry(owned(key)).or_default();
+        let mut sessions = lock_unpoisoned(&self.sessions);
+        let events = sessions.entry(to_owned_key(key)).or_default();
         let first = events.len();
         for (seq, draft) in (first as u64 + 1..).zip(drafts) {
             events.push(Arc::new(draft.into_event(key.session.clone(), seq)));
@@ -50,17 +50,17 @@ impl SessionStore for InMemorySessionStore {
         key: SessionKeyRef<'a>,
         tool: &'a str,
     ) -> BoxFuture<'a, Result<Vec<Grant>, StoreError>> {
-        let sessions = held(&self.sessions);
-        let events = sessions.get(&owned(key)).map_or(&[][..], Vec::as_slice);
+        let sessions = lock_unpoisoned(&self.sessions);
+        let events = sessions.get(&to_owned_key(key)).map_or(&[][..], Vec::as_slice);
         ready(Ok(events.iter().filter_map(|event| grant_from_event(event, tool)).collect())).boxed()
     }
 }
 
-fn owned(key: SessionKeyRef<'_>) -> Owned {
+fn to_owned_key(key: SessionKeyRef<'_>) -> OwnedSessionKey {
     (key.principal.clone(), key.session.clone())
 }
 
 /// A panic elsewhere leaves whole events behind, never half ones, so the data can still be used.
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

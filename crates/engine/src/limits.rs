@@ -35,11 +35,11 @@ pub struct TurnLimits {
     /// Tokens of one turn, in and out; unlimited when not set.
     pub tokens: Option<NonZeroU64>,
     /// US dollars of one turn, as far as prices are known; unlimited when not set.
-    #[serde(deserialize_with = "more_than_nothing")]
+    #[serde(deserialize_with = "deserialize_positive")]
     pub usd: Option<f64>,
 }
 
-fn more_than_nothing<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+fn deserialize_positive<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     match Option::<f64>::deserialize(deserializer)? {
         Some(usd) if usd.is_nan() || usd <= 0.0 => {
             Err(serde::de::Error::custom("a limit is more than nothing"))
@@ -112,11 +112,11 @@ impl TurnLimits {
         if spent.rounds >= self.rounds.get() { Err(FailureCode::LimitRounds) } else { Ok(()) }
     }
 
-    pub(crate) fn turn_time(&self) -> Duration {
+    pub(crate) fn turn_timeout(&self) -> Duration {
         Duration::from_secs(self.seconds.get())
     }
 
-    pub fn tool_time(&self) -> Duration {
+    pub fn tool_timeout(&self) -> Duration {
         Duration::from_secs(self.tool_seconds.get())
     }
 }

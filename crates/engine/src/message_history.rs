@@ -15,7 +15,7 @@ use lango_domain::model::Message;
 use lango_domain::{AgentName, Label};
 
 pub(crate) use cut::measure;
-use cut::{Age, Group};
+use cut::{GroupAge, MessageGroup};
 use own::OwnSteps;
 
 /// Who looks, and from where.
@@ -38,29 +38,29 @@ pub(crate) struct TokenBudget {
 
 /// The messages for the viewer's next request, and the label of all that they come from, also of what is cut (B101).
 pub(crate) fn build_messages(log: &[Arc<Event>], viewer: HistoryReader<'_>, room: TokenBudget) -> (Vec<Message>, Label) {
-    let (digest, log) = after_digest(log, viewer);
-    let index = LogIndex::of(log);
+    let (digest, log) = split_at_digest(log, viewer);
+    let index = LogIndex::from_log(log);
     let mut view = HistoryBuilder {
-        viewer,
+        reader: viewer,
         index: &index,
         groups: Vec::new(),
         steps: OwnSteps::default(),
-        age: Age::Past,
+        age: GroupAge::Past,
         label: Label::default(),
     };
     if let Some((event, text)) = digest {
         view.label.join(&event.label());
-        view.groups.extend((!text.is_empty()).then(|| Group::user(quote::digest(text), Age::Request)));
+        view.groups.extend((!text.is_empty()).then(|| MessageGroup::user(quote::digest(text), GroupAge::Request)));
     }
     for event in log {
-        view.take(event);
+        view.push(event);
     }
     view.close_steps();
     (cut::fit_to_budget(view.groups, room), view.label)
 }
 
 /// The newest digest and the whole turns that it does not tell of; never does it stand for the turn at hand.
-fn after_digest<'a>(
+fn split_at_digest<'a>(
     log: &'a [Arc<Event>],
     viewer: HistoryReader<'_>,
 ) -> (Option<(&'a Event, &'a str)>, &'a [Arc<Event>]) {
@@ -80,16 +80,16 @@ fn after_digest<'a>(
 struct LogIndex<'a> {
     branches: HashMap<(&'a TurnId, &'a Branch), Vec<&'a Event>>,
     /// When a delegation ended.
-    ends: HashMap<(&'a TurnId, &'a CallId), u64>,
+    ended_at: HashMap<(&'a TurnId, &'a CallId), u64>,
 }
 
 impl<'a> LogIndex<'a> {
-    fn of(log: &'a [Arc<Event>]) -> Self {
-        let mut index = Self { branches: HashMap::new(), ends: HashMap::new() };
+    fn from_log(log: &'a [Arc<Event>]) -> Self {
+        let mut index = Self { branches: HashMap::new(), ended_at: HashMap::new() };
         for event in log {
             index.branches.entry((&event.turn, &event.branch)).or_default().push(&**event);
             if let EventBody::TransferResult { id, .. } = &event.body {
-                index.ends.insert((&event.turn, id), event.seq);
+                index.ended_at.insert((&event.turn, id), event.seq);
             }
         }
         index
@@ -109,26 +109,26 @@ impl<'a> LogIndex<'a> {
 }
 
 struct HistoryBuilder<'a, 'i> {
-    viewer: HistoryReader<'a>,
+    reader: HistoryReader<'a>,
     index: &'i LogIndex<'a>,
-    groups: Vec<Group>,
+    groups: Vec<MessageGroup>,
     steps: OwnSteps,
     /// Whether the turn at hand has begun.
-    age: Age,
+    age: GroupAge,
     /// That of everything taken so far.
     label: Label,
 }
 
 impl<'a> HistoryBuilder<'a, '_> {
-    fn take(&mut self, event: &'a Event) {
+    fn push(&mut self, event: &'a Event) {
         match &event.body {
             EventBody::User { text } => {
                 self.close_steps();
                 self.label.join(&event.label());
-                let is_current = event.turn == *self.viewer.turn;
-                self.age = if is_current { Age::Current } else { Age::Past };
+                let is_current = event.turn == *self.reader.turn;
+                self.age = if is_current { GroupAge::Current } else { GroupAge::Past };
                 self.groups
-                    .push(Group::user(text.clone(), if is_current { Age::Request } else { Age::Past }));
+                    .push(MessageGroup::user(text.clone(), if is_current { GroupAge::Request } else { GroupAge::Past }));
             }
             EventBody::Context { source, text } => {
                 if let Some(group) = self.groups.last_mut() {
@@ -138,53 +138,53 @@ impl<'a> HistoryBuilder<'a, '_> {
             }
             EventBody::TurnFailed { message, .. } => {
                 self.close_steps();
-                self.groups.push(Group::user(quote::failed_turn(message), self.age));
+                self.groups.push(MessageGroup::user(quote::failed_turn(message), self.age));
             }
             EventBody::Transfer { id, to, task, into, .. }
-                if self.is_for_viewer(to) && self.may_see(event, id, into) =>
+                if self.is_for_reader(to) && self.can_see(event, id, into) =>
             {
-                self.own_delegation(event, task.as_deref(), into);
+                self.add_own_delegation(event, task.as_deref(), into);
             }
-            EventBody::Answer { text } if !self.is_own(event) => self.foreign_answer(event, text),
-            _ if self.viewer.is_root && self.is_own(event) => self.own_step(event),
+            EventBody::Answer { text } if !self.is_own(event) => self.add_foreign_answer(event, text),
+            _ if self.reader.is_root && self.is_own(event) => self.add_own_step(event),
             _ => {}
         }
     }
 
-    fn is_for_viewer(&self, to: &AgentName) -> bool {
-        !self.viewer.is_root && to == self.viewer.agent
+    fn is_for_reader(&self, to: &AgentName) -> bool {
+        !self.reader.is_root && to == self.reader.agent
     }
 
     fn is_own(&self, event: &Event) -> bool {
-        matches!(&event.author, Author::Agent(name) if name == self.viewer.agent)
+        matches!(&event.author, Author::Agent(name) if name == self.reader.agent)
     }
 
     /// Of this turn, an agent sees its own branch and what it had finished before that began; not what runs beside it.
-    fn may_see(&self, transfer: &'a Event, id: &'a CallId, into: &Branch) -> bool {
-        if transfer.turn != *self.viewer.turn || into == self.viewer.branch {
+    fn can_see(&self, transfer: &'a Event, id: &'a CallId, into: &Branch) -> bool {
+        if transfer.turn != *self.reader.turn || into == self.reader.branch {
             return true;
         }
         let own = self.index.branch(&transfer.turn, &transfer.branch);
         let began = own
             .iter()
-            .find(|event| matches!(&event.body, EventBody::Transfer { into, .. } if into == self.viewer.branch));
-        let ended = self.index.ends.get(&(&transfer.turn, id));
+            .find(|event| matches!(&event.body, EventBody::Transfer { into, .. } if into == self.reader.branch));
+        let ended = self.index.ended_at.get(&(&transfer.turn, id));
         matches!((began, ended), (Some(began), Some(ended)) if *ended < began.seq)
     }
 
     /// A delegation to the viewer, told where it began: the task, then everything done in its branch.
-    fn own_delegation(&mut self, transfer: &'a Event, task: Option<&str>, into: &'a Branch) {
+    fn add_own_delegation(&mut self, transfer: &'a Event, task: Option<&str>, into: &'a Branch) {
         self.label.join(&transfer.label());
-        let is_current = transfer.turn == *self.viewer.turn && into == self.viewer.branch;
-        let age = if is_current { Age::Request } else { self.age };
-        self.groups.push(Group::user(quote::task(&transfer.author, task), age));
+        let is_current = transfer.turn == *self.reader.turn && into == self.reader.branch;
+        let age = if is_current { GroupAge::Request } else { self.age };
+        self.groups.push(MessageGroup::user(quote::task(&transfer.author, task), age));
         for event in self.index.branch(&transfer.turn, into) {
-            self.own_step(event);
+            self.add_own_step(event);
         }
         self.close_steps();
     }
 
-    fn own_step(&mut self, event: &'a Event) {
+    fn add_own_step(&mut self, event: &'a Event) {
         let report = match &event.body {
             EventBody::Transfer { into, .. } => self.index.conclusion(&event.turn, into),
             _ => None,
@@ -193,15 +193,15 @@ impl<'a> HistoryBuilder<'a, '_> {
         if let Some((event, _)) = report {
             self.label.join(&event.label());
         }
-        self.groups.extend(self.steps.take(&event.body, report.map(|(_, text)| text), self.age));
+        self.groups.extend(self.steps.push(&event.body, report.map(|(_, text)| text), self.age));
     }
 
     /// The answer of somebody else: for whoever delegated, the result of the transfer has it already.
-    fn foreign_answer(&mut self, event: &'a Event, text: &str) {
-        if !(self.viewer.is_root && self.steps.delegated_into(&event.branch)) {
+    fn add_foreign_answer(&mut self, event: &'a Event, text: &str) {
+        if !(self.reader.is_root && self.steps.has_delegated_into(&event.branch)) {
             self.close_steps();
             self.label.join(&event.label());
-            self.groups.push(Group::user(quote::answer(&event.author, text), self.age));
+            self.groups.push(MessageGroup::user(quote::answer(&event.author, text), self.age));
         }
     }
 

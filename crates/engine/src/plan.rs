@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use lango_domain::event::ToolCode;
 use lango_domain::model::ToolCall;
-use lango_domain::markers::{REJECT, TRANSFER};
+use lango_domain::markers::{REJECT_MARKER, TRANSFER_TOOL};
 use lango_domain::{AgentName, TeamMode};
 
 use crate::prepared_team::PreparedTeam;
@@ -14,14 +14,14 @@ use crate::transfer::{TransferRequest, resolve_agent};
 const MAX_CALLS_PER_REPLY: usize = 32;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Action {
+pub(crate) enum CallAction {
     /// A tool of the agent's own, with arguments that fit.
     Run(ToolCall),
     /// Answered without being run.
     Refuse {
         call: ToolCall,
         code: ToolCode,
-        why: String,
+        reason: String,
     },
     Delegate {
         call: ToolCall,
@@ -38,62 +38,62 @@ pub(crate) enum Action {
 
 /// Whose calls these are, and what this turn knows about them.
 pub(crate) struct CallPlanner<'a> {
-    pub crew: &'a PreparedTeam,
+    pub team: &'a PreparedTeam,
     pub agent: &'a AgentName,
     /// Specialists that gave this request back.
     pub rejecters: &'a BTreeSet<AgentName>,
 }
 
 impl CallPlanner<'_> {
-    pub fn plan(&self, calls: Vec<ToolCall>) -> Vec<Action> {
-        let mut actions: Vec<Action> = calls.into_iter().map(|call| self.classify(call)).collect();
+    pub fn plan(&self, calls: Vec<ToolCall>) -> Vec<CallAction> {
+        let mut actions: Vec<CallAction> = calls.into_iter().map(|call| self.classify(call)).collect();
         for action in actions.iter_mut().skip(MAX_CALLS_PER_REPLY) {
             refuse(action, "too many calls in one reply; make fewer at a time");
         }
-        self.settle_transfers(&mut actions);
+        self.resolve_transfers(&mut actions);
         actions
     }
 
     fn is_orchestrator(&self) -> bool {
-        self.agent == self.crew.root() && self.crew.mode() == TeamMode::Multi
+        self.agent == self.team.root() && self.team.mode() == TeamMode::Multi
     }
 
-    fn classify(&self, call: ToolCall) -> Action {
+    fn classify(&self, call: ToolCall) -> CallAction {
         match (self.is_orchestrator(), call.name.as_str()) {
-            (true, TRANSFER) => self.transfer(call),
+            (true, TRANSFER_TOOL) => self.transfer(call),
             (true, _) => self.routing_signal(call),
-            (false, TRANSFER) => self.hand_back(call),
-            (false, _) => self.own_call(call),
+            (false, TRANSFER_TOOL) => self.hand_back(call),
+            (false, _) => self.check_own_call(call),
         }
     }
 
-    fn transfer(&self, call: ToolCall) -> Action {
-        let wish = TransferRequest::read(&call.arguments);
-        match resolve_agent(&wish.agent, self.crew.specialists()) {
+    fn transfer(&self, call: ToolCall) -> CallAction {
+        let wish = TransferRequest::parse(&call.arguments);
+        match resolve_agent(&wish.agent, self.team.specialists()) {
             Some(to) if self.rejecters.contains(to) => {
                 let why =
                     format!("{to} already gave this request back; choose another agent or answer the user");
-                Action::Refuse { call, code: ToolCode::NotRun, why }
+                CallAction::Refuse { call, code: ToolCode::NotRun, reason: why }
             }
             Some(to) => {
-                Action::Delegate { to: to.clone(), task: wish.task, report_back: wish.report_back, call }
+                CallAction::Delegate { to: to.clone(), task: wish.task, report_back: wish.report_back, call }
             }
             None => {
                 let why =
                     format!("there is no agent `{:.60}`; the agents are {}", wish.agent, self.agent_names());
-                Action::Refuse { call, code: ToolCode::Unknown, why }
+                CallAction::Refuse { call, code: ToolCode::Unknown, reason: why }
             }
         }
     }
 
     /// An orchestrator that calls a specialist's tool has chosen that specialist: the request goes there, the call
     /// itself is never made (B57).
-    fn routing_signal(&self, call: ToolCall) -> Action {
-        match self.crew.owner(&call.name) {
+    fn routing_signal(&self, call: ToolCall) -> CallAction {
+        match self.team.owner(&call.name) {
             Some(owner) => {
                 let call = ToolCall {
                     arguments: serde_json::json!({ "agent_name": owner }),
-                    name: TRANSFER.to_owned(),
+                    name: TRANSFER_TOOL.to_owned(),
                     ..call
                 };
                 self.transfer(call)
@@ -104,49 +104,49 @@ impl CallPlanner<'_> {
                     call.name,
                     self.agent_names()
                 );
-                Action::Refuse { call, code: ToolCode::Unknown, why }
+                CallAction::Refuse { call, code: ToolCode::Unknown, reason: why }
             }
         }
     }
 
-    fn hand_back(&self, call: ToolCall) -> Action {
-        let wish = TransferRequest::read(&call.arguments);
-        let back = [self.crew.root().clone()];
-        if self.crew.mode() == TeamMode::Multi && resolve_agent(&wish.agent, &back).is_some() {
-            return Action::HandBack { call, reason: wish.task };
+    fn hand_back(&self, call: ToolCall) -> CallAction {
+        let wish = TransferRequest::parse(&call.arguments);
+        let back = [self.team.root().clone()];
+        if self.team.mode() == TeamMode::Multi && resolve_agent(&wish.agent, &back).is_some() {
+            return CallAction::HandBack { call, reason: wish.task };
         }
-        let why = match self.crew.mode() {
+        let why = match self.team.mode() {
             TeamMode::Multi => {
-                format!("you cannot transfer; reply `{REJECT}` and why to give the task back to {}", back[0])
+                format!("you cannot transfer; reply `{REJECT_MARKER}` and why to give the task back to {}", back[0])
             }
             TeamMode::Single => "there is nobody to transfer to; do it yourself".to_owned(),
         };
-        Action::Refuse { call, code: ToolCode::Unknown, why }
+        CallAction::Refuse { call, code: ToolCode::Unknown, reason: why }
     }
 
-    fn own_call(&self, call: ToolCall) -> Action {
-        if self.crew.tool(self.agent, &call.name).is_none() {
-            let why = match self.crew.tool_names(self.agent).as_slice() {
+    fn check_own_call(&self, call: ToolCall) -> CallAction {
+        if self.team.tool(self.agent, &call.name).is_none() {
+            let why = match self.team.tool_names(self.agent).as_slice() {
                 [] => format!("there is no tool `{:.60}`; you have none", call.name),
                 own => format!("there is no tool `{:.60}` for you; yours are {}", call.name, own.join(", ")),
             };
-            return Action::Refuse { call, code: ToolCode::Unknown, why };
+            return CallAction::Refuse { call, code: ToolCode::Unknown, reason: why };
         }
-        match self.crew.check_arguments(self.agent, &call.name, &call.arguments) {
-            Ok(()) => Action::Run(call),
+        match self.team.check_arguments(self.agent, &call.name, &call.arguments) {
+            Ok(()) => CallAction::Run(call),
             Err(why) => {
-                Action::Refuse { call, code: ToolCode::Arguments, why: format!("wrong arguments: {why}") }
+                CallAction::Refuse { call, code: ToolCode::Arguments, reason: format!("wrong arguments: {why}") }
             }
         }
     }
 
     /// Reports come first and side by side; else one transfer at a time, the first (B54).
-    fn settle_transfers(&self, actions: &mut [Action]) {
+    fn resolve_transfers(&self, actions: &mut [CallAction]) {
         let reports =
-            actions.iter().any(|action| matches!(action, Action::Delegate { report_back: true, .. }));
+            actions.iter().any(|action| matches!(action, CallAction::Delegate { report_back: true, .. }));
         let mut handed_over = false;
         for action in actions {
-            if !matches!(action, Action::Delegate { report_back: false, .. }) {
+            if !matches!(action, CallAction::Delegate { report_back: false, .. }) {
                 continue;
             }
             if reports {
@@ -161,15 +161,15 @@ impl CallPlanner<'_> {
     }
 
     fn agent_names(&self) -> String {
-        self.crew.specialists().map(AgentName::as_str).collect::<Vec<_>>().join(", ")
+        self.team.specialists().map(AgentName::as_str).collect::<Vec<_>>().join(", ")
     }
 }
 
 /// Turns an action into "not run".
-fn refuse(action: &mut Action, why: &str) {
-    let (Action::Run(call)
-    | Action::Refuse { call, .. }
-    | Action::Delegate { call, .. }
-    | Action::HandBack { call, .. }) = action.clone();
-    *action = Action::Refuse { call, code: ToolCode::NotRun, why: format!("not run: {why}") };
+fn refuse(action: &mut CallAction, why: &str) {
+    let (CallAction::Run(call)
+    | CallAction::Refuse { call, .. }
+    | CallAction::Delegate { call, .. }
+    | CallAction::HandBack { call, .. }) = action.clone();
+    *action = CallAction::Refuse { call, code: ToolCode::NotRun, reason: format!("not run: {why}") };
 }

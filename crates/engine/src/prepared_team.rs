@@ -15,7 +15,7 @@ use crate::{transfer, message_history};
 /// Cheap to clone: what was prepared is shared.
 #[derive(Clone)]
 pub(crate) struct PreparedTeam {
-    prepared: Arc<PreparedTeamInner>,
+    inner: Arc<PreparedTeamInner>,
     /// Whom a turn begins with.
     root: AgentName,
     mode: TeamMode,
@@ -23,7 +23,7 @@ pub(crate) struct PreparedTeam {
 
 struct PreparedTeamInner {
     tree: AgentTree,
-    members: HashMap<AgentName, PreparedAgent>,
+    agents: HashMap<AgentName, PreparedAgent>,
     /// Who holds a tool.
     owners: HashMap<String, AgentName>,
 }
@@ -33,7 +33,7 @@ pub(crate) struct PreparedAgent {
     pub system: Arc<str>,
     pub declarations: Arc<[ToolDeclaration]>,
     /// Tokens that the stable part of every request takes.
-    weight: usize,
+    prompt_tokens: usize,
     /// By tool; what cannot be compiled says why.
     validators: HashMap<String, Result<Validator, String>>,
 }
@@ -49,18 +49,18 @@ impl PreparedTeam {
             owners.extend(agent.tools.iter().map(|tool| (tool.name.clone(), agent.name.clone())));
         }
         let (root, mode) = (tree.root.name.clone(), tree.mode);
-        Self { prepared: Arc::new(PreparedTeamInner { tree, members, owners }), root, mode }
+        Self { inner: Arc::new(PreparedTeamInner { tree, agents: members, owners }), root, mode }
     }
 
     /// One agent of the same crew without the others; none for one that works elsewhere.
     pub fn single_agent(&self, agent: &str) -> Option<Self> {
-        let agent = self.prepared.tree.agent(agent).filter(|agent| agent.place == AgentLocation::Here)?;
-        Some(Self { prepared: Arc::clone(&self.prepared), root: agent.name.clone(), mode: TeamMode::Single })
+        let agent = self.inner.tree.agent(agent).filter(|agent| agent.location == AgentLocation::Local)?;
+        Some(Self { inner: Arc::clone(&self.inner), root: agent.name.clone(), mode: TeamMode::Single })
     }
 
     /// The turn at the end of a log that has no end.
-    pub fn unfinished(&self, log: &[Arc<Event>]) -> Option<UnfinishedTurn> {
-        recovery::unfinished(log, |author, tool| match author {
+    pub fn find_unfinished_turn(&self, log: &[Arc<Event>]) -> Option<UnfinishedTurn> {
+        recovery::find_unfinished_turn(log, |author, tool| match author {
             Author::Agent(agent) => self.tool(agent, tool).map_or_else(Safety::default, |tool| tool.safety),
             _ => Safety::default(),
         })
@@ -74,24 +74,24 @@ impl PreparedTeam {
         self.mode
     }
 
-    pub fn member(&self, agent: &AgentName) -> Option<&PreparedAgent> {
-        self.prepared.members.get(agent)
+    pub fn prepared_agent(&self, agent: &AgentName) -> Option<&PreparedAgent> {
+        self.inner.agents.get(agent)
     }
 
     pub fn specialists(&self) -> impl Iterator<Item = &AgentName> {
         let specialists = match self.mode {
-            TeamMode::Multi => self.prepared.tree.specialists.as_slice(),
+            TeamMode::Multi => self.inner.tree.specialists.as_slice(),
             TeamMode::Single => &[],
         };
         specialists.iter().map(|agent| &agent.name)
     }
 
     pub fn is_remote(&self, agent: &AgentName) -> bool {
-        self.prepared.tree.agent(agent.as_str()).is_some_and(|agent| agent.place == AgentLocation::Remote)
+        self.inner.tree.agent(agent.as_str()).is_some_and(|agent| agent.location == AgentLocation::Remote)
     }
 
     pub fn owner(&self, tool: &str) -> Option<&AgentName> {
-        self.prepared.owners.get(tool)
+        self.inner.owners.get(tool)
     }
 
     /// The tool of that name, if this agent holds it.
@@ -109,7 +109,7 @@ impl PreparedTeam {
         if !arguments.is_object() {
             return Err("the arguments must be one JSON object".to_owned());
         }
-        match self.prepared.members.get(agent).and_then(|member| member.validators.get(tool)) {
+        match self.inner.agents.get(agent).and_then(|member| member.validators.get(tool)) {
             Some(Ok(validator)) => validation_errors(validator, arguments),
             Some(Err(why)) => Err(format!("the tool's own schema is not valid: {why}")),
             None => Ok(()),
@@ -117,8 +117,8 @@ impl PreparedTeam {
     }
 
     /// The bytes of a request, about, and its tokens; none for one that is too small to matter.
-    pub fn size(&self, agent: &AgentName, messages: &[Message]) -> (usize, usize) {
-        let weight = self.prepared.members.get(agent).map_or(0, |member| member.weight);
+    pub fn request_size(&self, agent: &AgentName, messages: &[Message]) -> (usize, usize) {
+        let weight = self.inner.agents.get(agent).map_or(0, |member| member.prompt_tokens);
         let all = |of: &dyn Fn(&str) -> usize| {
             messages.iter().map(|message| message_history::measure(message, of)).sum::<usize>()
         };
@@ -127,13 +127,13 @@ impl PreparedTeam {
     }
 
     fn agent(&self, name: &AgentName) -> Option<&Agent> {
-        self.prepared.tree.agent(name.as_str())
+        self.inner.tree.agent(name.as_str())
     }
 }
 
 impl PreparedAgent {
     fn new(agent: &Agent, may_transfer_to: Option<&Vec<AgentName>>) -> Self {
-        let transfer = may_transfer_to.map(|agents| transfer::declaration(agents));
+        let transfer = may_transfer_to.map(|agents| transfer::transfer_declaration(agents));
         let own = agent.tools.iter().map(|tool| ToolDeclaration {
             name: tool.name.clone(),
             description: tool.description.clone(),
@@ -147,7 +147,7 @@ impl PreparedAgent {
         let declared =
             declarations.iter().map(|tool| format!("{} {} {}", tool.name, tool.description, tool.parameters));
         Self {
-            weight: token_estimate::estimate(&system) + declared.map(|text| token_estimate::estimate(&text)).sum::<usize>(),
+            prompt_tokens: token_estimate::estimate(&system) + declared.map(|text| token_estimate::estimate(&text)).sum::<usize>(),
             system,
             declarations,
             validators: agent.tools.iter().map(|tool| (tool.name.clone(), validator(tool))).collect(),
@@ -160,7 +160,7 @@ impl PreparedAgent {
     /// fifth because tokens are estimated.
     pub fn budget(&self, window: usize) -> usize {
         let reply = (window / 4).min(8_000);
-        (window.saturating_sub(reply) / 5 * 4).saturating_sub(self.weight)
+        (window.saturating_sub(reply) / 5 * 4).saturating_sub(self.prompt_tokens)
     }
 }
 

@@ -9,7 +9,7 @@ use lango_domain::event::{
 };
 use lango_domain::failure::FailureCode;
 
-use crate::turn_log::Entry;
+use crate::turn_log::LogEntry;
 
 /// The last turn of a log that has no end.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,11 +22,11 @@ pub struct UnfinishedTurn {
     /// How many delegations it had begun.
     pub(crate) delegations: usize,
     /// What closes the calls that were open, each under its caller's name.
-    pub(crate) closings: Vec<Entry>,
+    pub(crate) closing_entries: Vec<LogEntry>,
 }
 
 /// Looks for an unfinished turn at the end of a log; `safety` says how much harm a tool of an agent can do.
-pub(crate) fn unfinished(log: &[Arc<Event>], safety: impl Fn(&Author, &str) -> Safety) -> Option<UnfinishedTurn> {
+pub(crate) fn find_unfinished_turn(log: &[Arc<Event>], safety: impl Fn(&Author, &str) -> Safety) -> Option<UnfinishedTurn> {
     let turn = log.last()?.turn.clone();
     let events: Vec<&Event> = log.iter().map(|event| &**event).filter(|event| event.turn == turn).collect();
     if events.iter().any(|event| matches!(event.body, EventBody::TurnDone | EventBody::TurnFailed { .. })) {
@@ -36,15 +36,15 @@ pub(crate) fn unfinished(log: &[Arc<Event>], safety: impl Fn(&Author, &str) -> S
         EventBody::User { text } => Some(text.clone()),
         _ => None,
     })?;
-    let closings = closings(&events, safety);
+    let closings = close_open_calls(&events, safety);
     let delegations = events.iter().filter(|event| matches!(event.body, EventBody::Transfer { .. })).count();
     let is_answered = events.iter().any(|event| matches!(event.body, EventBody::Answer { .. }));
-    Some(UnfinishedTurn { turn, request, is_answered, delegations, closings })
+    Some(UnfinishedTurn { turn, request, is_answered, delegations, closing_entries: closings })
 }
 
 impl UnfinishedTurn {
     /// The end that such a turn gets when nobody goes on with it.
-    pub(crate) fn end(&self) -> EventBody {
+    pub(crate) fn closing_body(&self) -> EventBody {
         if self.is_answered {
             return EventBody::TurnDone;
         }
@@ -58,37 +58,37 @@ impl UnfinishedTurn {
 }
 
 /// Inner work first, so that a delegation is closed behind what happened in it.
-fn closings(events: &[&Event], safety: impl Fn(&Author, &str) -> Safety) -> Vec<Entry> {
-    let closed: BTreeSet<&CallId> = events.iter().filter_map(|event| result_of(&event.body)).collect();
+fn close_open_calls(events: &[&Event], safety: impl Fn(&Author, &str) -> Safety) -> Vec<LogEntry> {
+    let closed: BTreeSet<&CallId> = events.iter().filter_map(|event| result_id(&event.body)).collect();
     let mut closings = Vec::new();
     for event in events.iter().rev() {
         let body = match &event.body {
             EventBody::ToolCall { id, tool, .. } if !closed.contains(id) => {
-                if let Some(level) = asked(events, id) {
+                if let Some(level) = unanswered_approval(events, id) {
                     let (id, tool, state) = (id.clone(), tool.clone(), ApprovalState::Interrupted);
                     let (shows, by, grant) = (String::new(), None, None);
-                    closings.push(Entry::plain(
+                    closings.push(LogEntry::plain(
                         event.author.clone(),
                         event.branch.clone(),
                         EventBody::Approval { id, tool, level, state, shows, tainted_by: Vec::new(), by, grant },
                     ));
                 }
-                interrupted(id, safety(&event.author, tool))
+                interrupted_result(id, safety(&event.author, tool))
             }
             EventBody::Transfer { id, into, .. } if !closed.contains(id) => {
-                let (outcome, detail) = conclusion(events, into);
+                let (outcome, detail) = branch_outcome(events, into);
                 EventBody::TransferResult { id: id.clone(), outcome, detail, thread: None }
             }
             _ => continue,
         };
         // What was done until then flows into a delegation's result.
         let label = event.label().into_owned();
-        closings.push(Entry { label, ..Entry::plain(event.author.clone(), event.branch.clone(), body) });
+        closings.push(LogEntry { label, ..LogEntry::plain(event.author.clone(), event.branch.clone(), body) });
     }
     closings
 }
 
-fn result_of(body: &EventBody) -> Option<&CallId> {
+fn result_id(body: &EventBody) -> Option<&CallId> {
     match body {
         EventBody::ToolResult { id, .. } | EventBody::TransferResult { id, .. } => Some(id),
         _ => None,
@@ -96,7 +96,7 @@ fn result_of(body: &EventBody) -> Option<&CallId> {
 }
 
 /// Whether a question about the call was never answered.
-fn asked(events: &[&Event], call: &CallId) -> Option<Safety> {
+fn unanswered_approval(events: &[&Event], call: &CallId) -> Option<Safety> {
     let last = events.iter().rev().find_map(|event| match &event.body {
         EventBody::Approval { id, level, state, .. } if id == call => Some((*level, *state)),
         _ => None,
@@ -104,7 +104,7 @@ fn asked(events: &[&Event], call: &CallId) -> Option<Safety> {
     last.filter(|(_, state)| *state == ApprovalState::Asked).map(|(level, _)| level)
 }
 
-fn interrupted(id: &CallId, safety: Safety) -> EventBody {
+fn interrupted_result(id: &CallId, safety: Safety) -> EventBody {
     let what = match safety {
         Safety::Safe => "interrupted: it changes nothing and may be called again",
         Safety::Moderate | Safety::Dangerous => {
@@ -116,7 +116,7 @@ fn interrupted(id: &CallId, safety: Safety) -> EventBody {
 }
 
 /// How the work in a branch had ended, if it had.
-fn conclusion(events: &[&Event], branch: &Branch) -> (TransferOutcome, String) {
+fn branch_outcome(events: &[&Event], branch: &Branch) -> (TransferOutcome, String) {
     let ended = events.iter().filter(|event| event.branch == *branch).find_map(|event| match &event.body {
         EventBody::Answer { .. } | EventBody::Report { .. } => Some((TransferOutcome::Answered, String::new())),
         EventBody::Rejected { reason } => Some((TransferOutcome::Rejected, reason.clone())),

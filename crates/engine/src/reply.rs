@@ -4,7 +4,7 @@ use lango_domain::Label;
 use lango_domain::event::{CallId, Usage};
 use lango_domain::model::{ToolCall, Fragment, ModelError, Thought};
 use lango_domain::reply_limits::ReplyMeter;
-use lango_domain::markers::REJECT;
+use lango_domain::markers::REJECT_MARKER;
 
 /// White space is held back up to here; then it is text.
 const MAX_HELD_BYTES: usize = 1_024;
@@ -23,7 +23,7 @@ pub(crate) struct ModelReply {
 impl ModelReply {
     /// The reason, when the reply hands the task back.
     pub fn rejection(&self) -> Option<String> {
-        self.text.trim_start().strip_prefix(REJECT).map(|reason| reason.trim().to_owned())
+        self.text.trim_start().strip_prefix(REJECT_MARKER).map(|reason| reason.trim().to_owned())
     }
 }
 
@@ -33,18 +33,18 @@ pub(crate) struct ReplyCollector {
     reply: ModelReply,
     /// Whatever model it comes from, a reply has its caps (B105).
     meter: ReplyMeter,
-    gate: RejectFilter,
+    reject_filter: RejectFilter,
     done: bool,
 }
 
 impl ReplyCollector {
     /// The text that may be shown now.
     pub fn push(&mut self, fragment: Fragment) -> Result<Option<String>, ModelError> {
-        self.meter.fragment(&fragment)?;
+        self.meter.add_fragment(&fragment)?;
         match fragment {
             Fragment::Text(text) => {
                 self.reply.text.push_str(&text);
-                return Ok(self.gate.pass(&text));
+                return Ok(self.reject_filter.push(&text));
             }
             Fragment::Call(call) => self.reply.calls.push(call),
             Fragment::Thought(thought) => self.reply.thoughts.push(thought),
@@ -84,25 +84,25 @@ impl ReplyCollector {
 #[derive(Debug, Default)]
 enum RejectFilter {
     Open,
-    Shut,
+    Rejected,
     #[default]
     Undecided,
     Holding(String),
 }
 
 impl RejectFilter {
-    fn pass(&mut self, text: &str) -> Option<String> {
+    fn push(&mut self, text: &str) -> Option<String> {
         let held = match self {
             Self::Open => return Some(text.to_owned()).filter(|text| !text.is_empty()),
-            Self::Shut => return None,
+            Self::Rejected => return None,
             Self::Undecided => text.to_owned(),
             Self::Holding(held) => std::mem::take(held) + text,
         };
         let start = held.trim_start();
-        if start.starts_with(REJECT) {
-            *self = Self::Shut;
+        if start.starts_with(REJECT_MARKER) {
+            *self = Self::Rejected;
             None
-        } else if REJECT.starts_with(start) && held.len() <= MAX_HELD_BYTES {
+        } else if REJECT_MARKER.starts_with(start) && held.len() <= MAX_HELD_BYTES {
             *self = Self::Holding(held);
             None
         } else {
@@ -141,7 +141,7 @@ mod tests {
         for text in ["hello", "[REJ no", " [x] [REJECT]", "a [REJECT] b", "[reject] x", "[REJECTED"] {
             let letters: Vec<String> = text.chars().map(String::from).collect();
             let shown = shown(&letters.iter().map(String::as_str).collect::<Vec<_>>());
-            let expected = if text.trim_start().starts_with(REJECT) { "" } else { text };
+            let expected = if text.trim_start().starts_with(REJECT_MARKER) { "" } else { text };
             assert_eq!(shown, expected);
         }
     }

@@ -21,15 +21,15 @@ use crate::calibration::Calibration;
 use crate::prepared_team::PreparedTeam;
 use crate::tool_execution::AbortOnDrop;
 use crate::progress_summary::progress_summary;
-use crate::driver::{Driver, GRACE, ActiveAgent, StopSignal};
+use crate::driver::{Driver, STOP_GRACE_PERIOD, ActiveAgent, StopSignal};
 use crate::turn_error::{TurnError, panic_message};
 use crate::approval_policy::ApprovalPolicy;
 use crate::limits::{TurnLimits, TurnSpend};
 use crate::turn_clock::TurnClock;
-use crate::turn_log::{Entry, TurnLogOptions, TurnLog};
+use crate::turn_log::{LogEntry, TurnLogOptions, TurnLog};
 use crate::recovery::UnfinishedTurn;
-use crate::request::{Request, TurnRequest};
-use crate::turn_stream::{End, TurnStream};
+use crate::request::{NewRequest, TurnRequest};
+use crate::turn_stream::{TurnSignals, TurnStream};
 use crate::agent_loop::AgentOutcome;
 
 /// More bytes than any text has for a token.
@@ -46,11 +46,11 @@ pub struct RunnerParts {
     /// Without one, whatever needs permission is denied.
     pub approver: Option<Arc<dyn Approver>>,
     /// Which calls need permission.
-    pub approval: ApprovalPolicy,
-    pub beside: TurnHooks,
+    pub approval_policy: ApprovalPolicy,
+    pub hooks: TurnHooks,
     pub remotes: BTreeMap<AgentName, Arc<dyn RemoteAgent>>,
     pub limits: TurnLimits,
-    pub surroundings: ClockAndIds,
+    pub clock_and_ids: ClockAndIds,
 }
 
 /// Which model each agent asks.
@@ -61,7 +61,7 @@ pub struct Models {
 }
 
 impl Models {
-    pub(crate) fn of(&self, agent: &AgentName) -> &Arc<dyn Model> {
+    pub(crate) fn for_agent(&self, agent: &AgentName) -> &Arc<dyn Model> {
         self.per_agent.get(agent).unwrap_or(&self.default)
     }
 
@@ -75,55 +75,55 @@ impl Models {
 #[derive(Clone)]
 pub struct ClockAndIds {
     pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
-    pub new_turn: Arc<dyn Fn() -> TurnId + Send + Sync>,
+    pub new_turn_id: Arc<dyn Fn() -> TurnId + Send + Sync>,
 }
 
 /// A turn to begin, or without a request one to go on with.
 struct TurnStart {
     session: SessionId,
     principal: Principal,
-    request: Option<Request>,
+    request: Option<NewRequest>,
 }
 
 /// Runs turns of one team; cheap to clone.
 #[derive(Clone)]
 pub struct Runner {
-    shared: Arc<RunnerInner>,
+    inner: Arc<RunnerInner>,
 }
 
 #[derive(Clone)]
 struct RunnerInner {
-    crew: Arc<PreparedTeam>,
+    team: Arc<PreparedTeam>,
     calibration: Arc<Calibration>,
     models: Models,
     store: Arc<dyn SessionStore>,
     approver: Option<Arc<dyn Approver>>,
-    approval: ApprovalPolicy,
-    beside: TurnHooks,
+    approval_policy: ApprovalPolicy,
+    hooks: TurnHooks,
     /// What is done about turns that ended.
-    aftermath: TaskTracker,
+    after_turn_tasks: TaskTracker,
     remotes: BTreeMap<AgentName, Arc<dyn RemoteAgent>>,
     limits: TurnLimits,
-    surroundings: ClockAndIds,
+    clock_and_ids: ClockAndIds,
 }
 
 impl Runner {
     pub fn new(parts: RunnerParts) -> Self {
-        let RunnerParts { tree, models, store, approver, approval, beside, remotes, limits, surroundings } = parts;
+        let RunnerParts { tree, models, store, approver, approval_policy: approval, hooks: beside, remotes, limits, clock_and_ids: surroundings } = parts;
         let crew = Arc::new(PreparedTeam::new(tree));
         Self {
-            shared: Arc::new(RunnerInner {
-                crew,
+            inner: Arc::new(RunnerInner {
+                team: crew,
                 calibration: Arc::default(),
                 models,
                 store,
                 approver,
-                approval,
-                beside,
-                aftermath: TaskTracker::new(),
+                approval_policy: approval,
+                hooks: beside,
+                after_turn_tasks: TaskTracker::new(),
                 remotes,
                 limits,
-                surroundings,
+                clock_and_ids: surroundings,
             }),
         }
     }
@@ -131,13 +131,13 @@ impl Runner {
     /// Runs turns of one agent of the team alone: it begins them, answers them, and nobody stands behind it. None where
     /// the team has no such agent, or has it elsewhere.
     pub fn single_agent(&self, agent: &str) -> Option<Self> {
-        let crew = Arc::new(self.shared.crew.single_agent(agent)?);
-        Some(Self { shared: Arc::new(RunnerInner { crew, ..RunnerInner::clone(&self.shared) }) })
+        let crew = Arc::new(self.inner.team.single_agent(agent)?);
+        Some(Self { inner: Arc::new(RunnerInner { team: crew, ..RunnerInner::clone(&self.inner) }) })
     }
 
     /// Whom every turn begins with.
     pub fn root(&self) -> &AgentName {
-        self.shared.crew.root()
+        self.inner.team.root()
     }
 
     /// Starts a turn, behind any other turn of the session (B60). Dropping the stream cancels it; a turn that is
@@ -146,7 +146,7 @@ impl Runner {
     /// Must be called within a tokio runtime.
     pub fn run(&self, request: TurnRequest) -> TurnStream {
         let TurnRequest { session, principal, text, label, attachments } = request;
-        self.start(TurnStart { session, principal, request: Some(Request { text, label, attachments }) })
+        self.start(TurnStart { session, principal, request: Some(NewRequest { text, label, attachments }) })
     }
 
     /// Goes on with a turn that its process did not finish, where it stopped (B73); without one the stream is empty.
@@ -157,45 +157,45 @@ impl Runner {
     }
 
     /// The turn that [`Runner::resume`] would go on with.
-    pub async fn unfinished(
+    pub async fn find_unfinished_turn(
         &self,
         session: &SessionId,
         principal: &Principal,
     ) -> Result<Option<UnfinishedTurn>, StoreError> {
-        let log = self.shared.store.load(SessionKeyRef { session, principal }, LAST_TURN).await?;
-        Ok(self.shared.crew.unfinished(&log))
+        let log = self.inner.store.load(SessionKeyRef { session, principal }, LAST_TURN).await?;
+        Ok(self.inner.team.find_unfinished_turn(&log))
     }
 
     /// Waits until everything is done that follows turns which ended: what they leave to remember, to ask, to learn.
     pub async fn wait_for_hooks(&self) {
-        self.shared.aftermath.close();
-        self.shared.aftermath.wait().await;
-        self.shared.aftermath.reopen();
+        self.inner.after_turn_tasks.close();
+        self.inner.after_turn_tasks.wait().await;
+        self.inner.after_turn_tasks.reopen();
     }
 
     fn start(&self, begin: TurnStart) -> TurnStream {
-        TurnStream::start(|end, updates| turn(Arc::clone(&self.shared), begin, end, updates))
+        TurnStream::start(|end, updates| run_turn(Arc::clone(&self.inner), begin, end, updates))
     }
 }
 
-async fn turn(shared: Arc<RunnerInner>, begin: TurnStart, end: End, updates: UnboundedSender<Update>) {
+async fn run_turn(shared: Arc<RunnerInner>, begin: TurnStart, end: TurnSignals, updates: UnboundedSender<Update>) {
     let of = SessionKey { session: begin.session.clone(), principal: begin.principal.clone() };
     // Held until what follows is on its way, so that nobody finds everything settled in between.
-    let _follows = shared.aftermath.token();
-    let turn = AssertUnwindSafe(shared.turn(begin, end, &updates)).catch_unwind().await;
+    let _follows = shared.after_turn_tasks.token();
+    let turn = AssertUnwindSafe(shared.run_turn(begin, end, &updates)).catch_unwind().await;
     let error = match turn {
-        Ok(Ok(())) => return shared.follow_up(of),
+        Ok(Ok(())) => return shared.run_after_turn_hooks(of),
         Ok(Err(error)) => error,
         Err(payload) => StoreError(panic_message(&*payload).to_owned()),
     };
-    let _ = updates.send(Update::Broken(error));
+    let _ = updates.send(Update::StoreFailed(error));
 }
 
 impl RunnerInner {
-    async fn turn(
+    async fn run_turn(
         &self,
         begin: TurnStart,
-        end: End,
+        end: TurnSignals,
         updates: &UnboundedSender<Update>,
     ) -> Result<(), StoreError> {
         let key = SessionKeyRef { session: &begin.session, principal: &begin.principal };
@@ -208,20 +208,20 @@ impl RunnerInner {
         let prepared = tokio::select! {
             biased;
             () = end.cancel.cancelled() => return Ok(()),
-            () = tokio::time::sleep(self.limits.turn_time()) => Err(no_answer()),
+            () = tokio::time::sleep(self.limits.turn_timeout()) => Err(store_timeout()),
             prepared = self.prepare(&begin, lock, updates) => prepared,
         };
         let (mut record, left) = prepared?;
         match (begin.request, left) {
             (Some(request), _) => {
-                let driver = self.driver(record, request.text.clone(), &end);
-                driver.run(StartMode::Fresh(request), updates).await;
+                let driver = self.new_driver(record, request.text.clone(), &end);
+                driver.run(StartMode::New(request), updates).await;
             }
             (None, Some(left)) if !left.is_answered => {
                 record.turn = left.turn;
-                let driver = self.driver(record, left.request, &end);
+                let driver = self.new_driver(record, left.request, &end);
                 driver.delegations.store(left.delegations, Ordering::Relaxed);
-                driver.run(StartMode::Again, updates).await;
+                driver.run(StartMode::Resume, updates).await;
             }
             (None, _) => record.close(Vec::new()).await?,
         }
@@ -235,12 +235,12 @@ impl RunnerInner {
         lock: TurnLock,
         updates: &UnboundedSender<Update>,
     ) -> Result<(TurnLog, Option<UnfinishedTurn>), StoreError> {
-        let record = self.open(begin, lock, updates.clone()).await?;
-        let left = record.read(|log| self.crew.unfinished(log));
+        let record = self.open_log(begin, lock, updates.clone()).await?;
+        let left = record.read(|log| self.team.find_unfinished_turn(log));
         if let Some(left) = &left {
-            let mut closings = left.closings.clone();
+            let mut closings = left.closing_entries.clone();
             if begin.request.is_some() || left.is_answered {
-                closings.push(self.as_root(left.end()));
+                closings.push(self.root_entry(left.closing_body()));
             }
             record.append_to_turn(&left.turn, closings).await?;
         }
@@ -248,87 +248,87 @@ impl RunnerInner {
     }
 
     /// Nobody waits for it, and the session can be used meanwhile.
-    fn follow_up(&self, of: SessionKey) {
-        for told in &self.beside.afterwards {
-            self.aftermath.spawn(told.turn_ended(of.clone()));
+    fn run_after_turn_hooks(&self, of: SessionKey) {
+        for told in &self.hooks.after_turn {
+            self.after_turn_tasks.spawn(told.on_turn_end(of.clone()));
         }
     }
 
-    fn as_root(&self, body: EventBody) -> Entry {
-        let root = self.crew.root();
-        Entry::plain(Author::Agent(root.clone()), Branch::root(root), body)
+    fn root_entry(&self, body: EventBody) -> LogEntry {
+        let root = self.team.root();
+        LogEntry::plain(Author::Agent(root.clone()), Branch::root(root), body)
     }
 
-    async fn open(
+    async fn open_log(
         &self,
         begin: &TurnStart,
         lock: TurnLock,
         updates: UnboundedSender<Update>,
     ) -> Result<TurnLog, StoreError> {
         let (session, principal) = (begin.session.clone(), begin.principal.clone());
-        let (store, surroundings) = (Arc::clone(&self.store), self.surroundings.clone());
+        let (store, surroundings) = (Arc::clone(&self.store), self.clock_and_ids.clone());
         let reach = HistoryWindow::Recent { bytes: self.models.largest_window() * BYTES_PER_TOKEN };
-        TurnLog::open(TurnLogOptions { session, principal, store, surroundings, updates, reach, lock }).await
+        TurnLog::open(TurnLogOptions { session, principal, store, clock_and_ids: surroundings, updates, history_window: reach, lock }).await
     }
 
-    fn driver(&self, record: TurnLog, request: String, end: &End) -> Arc<Driver> {
+    fn new_driver(&self, record: TurnLog, request: String, end: &TurnSignals) -> Arc<Driver> {
         Arc::new(Driver {
-            crew: Arc::clone(&self.crew),
+            team: Arc::clone(&self.team),
             models: self.models.clone(),
             remotes: self.remotes.clone(),
             approver: self.approver.clone(),
-            approval: self.approval.clone(),
-            beside: self.beside.clone(),
-            pause: TurnClock::default(),
+            approval_policy: self.approval_policy.clone(),
+            hooks: self.hooks.clone(),
+            clock: TurnClock::default(),
             limits: self.limits.clone(),
             calibration: Arc::clone(&self.calibration),
-            record,
+            log: record,
             stop: StopSignal::new(end.cancel.clone()),
-            park: end.park.clone(),
+            suspend: end.suspend.clone(),
             request,
-            spent: Mutex::new(TurnSpend::default()),
+            spend: Mutex::new(TurnSpend::default()),
             delegations: AtomicUsize::new(0),
-            denied: Mutex::default(),
-            approvals: tokio::sync::Mutex::default(),
+            denied_calls: Mutex::default(),
+            approval_lock: tokio::sync::Mutex::default(),
         })
     }
 }
 
-fn no_answer() -> StoreError {
+fn store_timeout() -> StoreError {
     StoreError("the store does not answer".to_owned())
 }
 
 /// How a turn begins.
 enum StartMode {
     /// With a request that is looked up first.
-    Fresh(Request),
+    New(NewRequest),
     /// Where it stopped.
-    Again,
+    Resume,
 }
 
 impl Driver {
     /// The whole turn: it ends in an answer or a failure with a code, never in silence (B59), and it ends when it is
     /// stopped, whatever it waits for (B104).
     async fn run(self: Arc<Self>, start: StartMode, updates: &UnboundedSender<Update>) {
-        let root = self.crew.root().clone();
-        let seat = Arc::new(ActiveAgent { branch: Branch::root(&root), agent: root, is_shown: true });
+        let root = self.team.root().clone();
+        let seat = Arc::new(ActiveAgent { branch: Branch::root(&root), agent: root, is_streamed: true });
         let worked = {
             let (driver, seat) = (Arc::clone(&self), Arc::clone(&seat));
             AbortOnDrop(tokio::spawn(async move { driver.answer_request(&seat, start).await }))
         };
         let clock = async {
-            self.pause.wait_until(self.limits.turn_time()).await;
+            self.clock.wait_until(self.limits.turn_timeout()).await;
             self.stop.stop_with(TurnError::limit(FailureCode::LimitTime));
             std::future::pending::<()>().await;
         };
         let ended = tokio::select! {
             biased;
-            ended = worked => ended.unwrap_or_else(|error| Err(TurnError::broken(error))),
+            ended = worked => ended.unwrap_or_else(|error| Err(TurnError::from_join_error(error))),
             () = clock => Ok(()),
-            () = self.stop.overdue() => Err(self.stop.cause()),
+            () = self.stop.wait_until_overdue() => Err(self.stop.cause()),
         };
         if let Err(error) = self.close(&seat, ended).await {
-            let _ = updates.send(Update::Broken(error));
+            let _ = updates.send(Update::StoreFailed(error));
         }
     }
 
@@ -336,24 +336,24 @@ impl Driver {
     async fn close(&self, seat: &ActiveAgent, ended: Result<(), TurnError>) -> Result<(), StoreError> {
         let last = match ended {
             Ok(()) => vec![EventBody::TurnDone],
-            Err(failure) if failure.code == FailureCode::Cancelled && self.park.is_cancelled() => Vec::new(),
-            Err(failure) => vec![self.failed(failure)],
+            Err(failure) if failure.code == FailureCode::Cancelled && self.suspend.is_cancelled() => Vec::new(),
+            Err(failure) => vec![self.failure_body(failure)],
         };
-        let as_root = |body| Entry::plain(Author::Agent(seat.agent.clone()), seat.branch.clone(), body);
+        let as_root = |body| LogEntry::plain(Author::Agent(seat.agent.clone()), seat.branch.clone(), body);
         // Work that had to be cut off has left calls open.
         let open = match last.is_empty() {
             true => Vec::new(),
             false => {
-                self.record.read(|log| self.crew.unfinished(log)).map_or_else(Vec::new, |left| left.closings)
+                self.log.read(|log| self.team.find_unfinished_turn(log)).map_or_else(Vec::new, |left| left.closing_entries)
             }
         };
         let entries = open.into_iter().chain(last.into_iter().map(as_root)).collect();
-        let closed = tokio::time::timeout(GRACE, self.record.close(entries)).await;
-        closed.unwrap_or_else(|_| Err(no_answer()))
+        let closed = tokio::time::timeout(STOP_GRACE_PERIOD, self.log.close(entries)).await;
+        closed.unwrap_or_else(|_| Err(store_timeout()))
     }
 
     async fn answer_request(self: &Arc<Self>, seat: &Arc<ActiveAgent>, start: StartMode) -> Result<(), TurnError> {
-        if let StartMode::Fresh(request) = start {
+        if let StartMode::New(request) = start {
             self.record_request(seat, request).await?;
         }
         match self.run_agent(seat).await? {
@@ -367,9 +367,9 @@ impl Driver {
         }
     }
 
-    fn failed(&self, failure: TurnError) -> EventBody {
+    fn failure_body(&self, failure: TurnError) -> EventBody {
         tracing::warn!(code = %failure.code, detail = failure.detail, "the turn failed");
-        let done = self.record.read(|log| progress_summary(log, &self.record.turn));
+        let done = self.log.read(|log| progress_summary(log, &self.log.turn));
         let message = match failure.code.family() {
             FailureFamily::Limit => format!("{} {done}", failure.message),
             _ => failure.message,

@@ -8,38 +8,38 @@ use lango_domain::{Label, ToolOutputSink, Tool, ToolContext, ToolOutput, Trust};
 
 use crate::driver::{Driver, ActiveAgent};
 use crate::turn_error::TurnError;
-use crate::flow::{UserWords, cited};
-use crate::approval::Asked;
+use crate::flow::{UserText, cite_call};
+use crate::approval::PendingCall;
 
 /// What a call gave, for the model to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ToolOutcome {
-    Worked { text: String, words: Words },
-    Failed { code: ToolCode, why: String, words: Words, advice: Option<String> },
+    Succeeded { text: String, origin: ContentOrigin },
+    Failed { code: ToolCode, reason: String, origin: ContentOrigin, advice: Option<String> },
 }
 
 /// Whose words an answer holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Words {
+pub(crate) struct ContentOrigin {
     pub trust: Trust,
     pub label: Label,
 }
 
 impl ToolOutcome {
     pub fn failed(code: ToolCode, why: impl Into<String>) -> Self {
-        Self::Failed { code, why: why.into(), words: Words::default(), advice: None }
+        Self::Failed { code, reason: why.into(), origin: ContentOrigin::default(), advice: None }
     }
 
     pub fn into_body(self, call: &ToolCall) -> (EventBody, Label) {
         let id = call.id.clone();
         match self {
-            Self::Worked { text, words } => {
+            Self::Succeeded { text, origin: words } => {
                 let untrusted = words.trust == Trust::Untrusted;
                 let (error, code, advice) = (None, None, None);
                 let body = EventBody::ToolResult { id, ok: true, content: text, error, code, untrusted, advice };
                 (body, words.label)
             }
-            Self::Failed { code, why, words, advice } => {
+            Self::Failed { code, reason: why, origin: words, advice } => {
                 let (content, untrusted) = (String::new(), words.trust == Trust::Untrusted);
                 let (error, code) = (Some(why), Some(code));
                 (EventBody::ToolResult { id, ok: false, content, error, code, untrusted, advice }, words.label)
@@ -56,45 +56,45 @@ impl Driver {
         call: &ToolCall,
         read: &Label,
     ) -> Result<ToolOutcome, TurnError> {
-        let Some(tool) = self.crew.tool(&seat.agent, &call.name) else {
+        let Some(tool) = self.team.tool(&seat.agent, &call.name) else {
             return Ok(ToolOutcome::failed(ToolCode::Unknown, "there is no such tool"));
         };
         if self.stop.token.is_cancelled() {
-            return Ok(self.interrupted());
+            return Ok(self.interrupted_outcome());
         }
-        let words = self.record.read(UserWords::of);
+        let words = self.log.read(UserText::from_log);
         // What the user asked for in these very words is the user's, whatever the agent has read.
-        let label = if words.name(&call.arguments) { Label::default() } else { read.clone() };
-        let context = self.context(seat, call, label);
-        let asked = Asked { tool, call, context: &context, words: &words, read };
+        let label = if words.contains_args(&call.arguments) { Label::default() } else { read.clone() };
+        let context = self.tool_context(seat, call, label);
+        let asked = PendingCall { tool, call, context: &context, user_text: &words, read_label: read };
         if let Some(refused) = self.check_approval(seat, asked).await? {
             return Ok(self.with_advice(call, refused).await);
         }
         // A result that is there is kept, even when the turn is stopped at that moment.
         let answer = tokio::select! {
             biased;
-            answer = self.bounded(tool, call, context) => answer,
-            () = self.stop.token.cancelled() => self.interrupted(),
+            answer = self.run_with_timeout(tool, call, context) => answer,
+            () = self.stop.token.cancelled() => self.interrupted_outcome(),
         };
         Ok(self.with_advice(call, answer).await)
     }
 
-    pub(crate) fn interrupted(&self) -> ToolOutcome {
+    pub(crate) fn interrupted_outcome(&self) -> ToolOutcome {
         ToolOutcome::failed(ToolCode::Interrupted, format!("interrupted: {}", self.stop.cause().message))
     }
 
     /// The call on a task of its own: a panic stays there, and giving up on it does not wait for it.
-    async fn bounded(&self, tool: &Tool, call: &ToolCall, context: ToolContext) -> ToolOutcome {
-        let (tool_name, time) = (&tool.name, self.limits.tool_time());
+    async fn run_with_timeout(&self, tool: &Tool, call: &ToolCall, context: ToolContext) -> ToolOutcome {
+        let (tool_name, time) = (&tool.name, self.limits.tool_timeout());
         let running = tool.call(context, call.arguments.clone());
         let task = AbortOnDrop(tokio::spawn(running));
         match tokio::time::timeout(time, task).await {
             Ok(Ok(Ok(ToolOutput { text, label }))) => {
-                ToolOutcome::Worked { text, words: words_of(tool, call, label) }
+                ToolOutcome::Succeeded { text, origin: output_origin(tool, call, label) }
             }
             Ok(Ok(Err(failure))) => {
-                let words = failure_words(tool, call);
-                ToolOutcome::Failed { code: ToolCode::Failed, why: failure.0, words, advice: None }
+                let words = failure_origin(tool, call);
+                ToolOutcome::Failed { code: ToolCode::Failed, reason: failure.0, origin: words, advice: None }
             }
             Ok(Err(_panic)) => ToolOutcome::failed(
                 ToolCode::Panicked,
@@ -102,21 +102,21 @@ impl Driver {
             ),
             Err(_) => ToolOutcome::failed(
                 ToolCode::Timeout,
-                format!("{tool_name} did not finish within {}", seconds(time)),
+                format!("{tool_name} did not finish within {}", format_seconds(time)),
             ),
         }
     }
 
     /// Who calls, and where what it prints is shown.
-    fn context(&self, seat: &ActiveAgent, call: &ToolCall, label: Label) -> ToolContext {
+    fn tool_context(&self, seat: &ActiveAgent, call: &ToolCall, label: Label) -> ToolContext {
         ToolContext {
-            session: self.record.session.clone(),
-            principal: self.record.principal.clone(),
-            turn: self.record.turn.clone(),
+            session: self.log.session.clone(),
+            principal: self.log.principal.clone(),
+            turn: self.log.turn.clone(),
             agent: seat.agent.clone(),
             call: call.id.clone(),
             label,
-            live: if seat.is_shown { self.record.output_sink(&seat.agent, &call.id) } else { ToolOutputSink::disconnected() },
+            output_sink: if seat.is_streamed { self.log.output_sink(&seat.agent, &call.id) } else { ToolOutputSink::disconnected() },
         }
     }
 
@@ -124,30 +124,30 @@ impl Driver {
     pub(crate) fn truncate_output(&self, answer: ToolOutcome) -> ToolOutcome {
         let most = self.limits.tool_output_bytes.get();
         match answer {
-            ToolOutcome::Worked { text, words } => {
-                ToolOutcome::Worked { text: truncate_middle(text, most), words }
+            ToolOutcome::Succeeded { text, origin: words } => {
+                ToolOutcome::Succeeded { text: truncate_middle(text, most), origin: words }
             }
-            ToolOutcome::Failed { code, why, words, advice } => {
-                ToolOutcome::Failed { code, why: truncate_middle(why, most), words, advice }
+            ToolOutcome::Failed { code, reason: why, origin: words, advice } => {
+                ToolOutcome::Failed { code, reason: truncate_middle(why, most), origin: words, advice }
             }
         }
     }
 }
 
 /// What a tool gives back is labelled by itself where it knows better, else by its declaration.
-fn words_of(tool: &Tool, call: &ToolCall, label: Option<Label>) -> Words {
-    let label = label.unwrap_or_else(|| tool.label(&cited(&tool.name, &call.arguments)));
-    Words { trust: tool.trust, label }
+fn output_origin(tool: &Tool, call: &ToolCall, label: Option<Label>) -> ContentOrigin {
+    let label = label.unwrap_or_else(|| tool.label(&cite_call(&tool.name, &call.arguments)));
+    ContentOrigin { trust: tool.trust, label }
 }
 
 /// A failure may quote anything: names of files, what is known instead.
-pub(crate) fn failure_words(tool: &Tool, call: &ToolCall) -> Words {
-    let source = cited(&tool.name, &call.arguments);
+pub(crate) fn failure_origin(tool: &Tool, call: &ToolCall) -> ContentOrigin {
+    let source = cite_call(&tool.name, &call.arguments);
     match tool.trust {
-        Trust::Untrusted => words_of(tool, call, None),
+        Trust::Untrusted => output_origin(tool, call, None),
         Trust::Own => {
             let label = Label::untrusted(&source).joined(&Label::private(&source));
-            Words { trust: Trust::Own, label }
+            ContentOrigin { trust: Trust::Own, label }
         }
     }
 }
@@ -162,7 +162,7 @@ pub(crate) fn truncate_middle(text: String, most: usize) -> String {
     format!("{}\n[… {} bytes left out …]\n{}", &text[..head], tail - head, &text[tail..])
 }
 
-fn seconds(time: Duration) -> String {
+fn format_seconds(time: Duration) -> String {
     format!("{} s", time.as_secs())
 }
 

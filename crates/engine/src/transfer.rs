@@ -2,16 +2,16 @@
 
 use lango_domain::AgentName;
 use lango_domain::model::ToolDeclaration;
-use lango_domain::markers::TRANSFER;
+use lango_domain::markers::TRANSFER_TOOL;
 use serde_json::{Value, json};
 
 /// Under these names models put what they want done.
 const TASK_KEYS: [&str; 6] = ["task", "message", "prompt", "request", "user_request", "input"];
 
 /// The declaration, with the created agents as the only names there are (B53).
-pub(crate) fn declaration(agents: &[AgentName]) -> ToolDeclaration {
+pub(crate) fn transfer_declaration(agents: &[AgentName]) -> ToolDeclaration {
     ToolDeclaration {
-        name: TRANSFER.to_owned(),
+        name: TRANSFER_TOOL.to_owned(),
         description: "Hands the work to a specialist.".to_owned(),
         parameters: json!({
             "type": "object",
@@ -40,7 +40,7 @@ pub(crate) struct TransferRequest {
 }
 
 impl TransferRequest {
-    pub fn read(arguments: &Value) -> Self {
+    pub fn parse(arguments: &Value) -> Self {
         let text = |key: &str| {
             arguments.get(key).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())
         };
@@ -91,10 +91,10 @@ mod tests {
     #[test]
     fn arguments_are_read_kindly() {
         let wish =
-            TransferRequest::read(&json!({ "agent_name": " vault ", "prompt": "pay", "report_back": "True", "why": 1 }));
+            TransferRequest::parse(&json!({ "agent_name": " vault ", "prompt": "pay", "report_back": "True", "why": 1 }));
         assert_eq!(wish, TransferRequest { agent: "vault".into(), task: Some("pay".into()), report_back: true });
         for odd in [json!(null), json!("vault"), json!([]), json!({ "agent_name": 7, "task": {} })] {
-            assert_eq!(TransferRequest::read(&odd), TransferRequest { agent: String::new(), task: None, report_back: false });
+            assert_eq!(TransferRequest::parse(&odd), TransferRequest { agent: String::new(), task: None, report_back: false });
         }
     }
 }

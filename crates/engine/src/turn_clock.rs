@@ -10,8 +10,8 @@ pub(crate) struct TurnClock(Mutex<ApprovalWaits>);
 
 #[derive(Default)]
 struct ApprovalWaits {
-    before: Duration,
-    open: usize,
+    total: Duration,
+    active: usize,
     since: Option<Instant>,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct ClockPause<'a>(&'a TurnClock);
 impl TurnClock {
     pub fn pause(&self) -> ClockPause<'_> {
         let mut waits = self.waits();
-        waits.open += 1;
+        waits.active += 1;
         waits.since.get_or_insert_with(Instant::now);
         drop(waits);
         ClockPause(self)
@@ -31,7 +31,7 @@ impl TurnClock {
     pub async fn wait_until(&self, limit: Duration) {
         let began = Instant::now();
         loop {
-            let worked = began.elapsed().saturating_sub(self.waited());
+            let worked = began.elapsed().saturating_sub(self.total_paused());
             match limit.checked_sub(worked).filter(|left| !left.is_zero()) {
                 Some(left) => tokio::time::sleep(left).await,
                 None => return,
@@ -39,9 +39,9 @@ impl TurnClock {
         }
     }
 
-    fn waited(&self) -> Duration {
+    fn total_paused(&self) -> Duration {
         let waits = self.waits();
-        waits.before + waits.since.map_or(Duration::ZERO, |since| since.elapsed())
+        waits.total + waits.since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
     fn waits(&self) -> MutexGuard<'_, ApprovalWaits> {
@@ -52,10 +52,10 @@ impl TurnClock {
 impl Drop for ClockPause<'_> {
     fn drop(&mut self) {
         let mut waits = self.0.waits();
-        waits.open -= 1;
-        if waits.open == 0 {
+        waits.active -= 1;
+        if waits.active == 0 {
             let waited = waits.since.take().map_or(Duration::ZERO, |since| since.elapsed());
-            waits.before += waited;
+            waits.total += waited;
         }
     }
 }

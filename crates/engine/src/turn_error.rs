@@ -15,12 +15,12 @@ pub(crate) struct TurnError {
     /// For the log only: may hold what a user cannot act on.
     pub detail: String,
     /// Set when nothing can be stored any more.
-    pub store: Option<StoreError>,
+    pub store_error: Option<StoreError>,
 }
 
 impl TurnError {
     fn new(code: FailureCode, message: &str, hint: &str) -> Self {
-        Self { code, message: message.to_owned(), hint: hint.to_owned(), detail: String::new(), store: None }
+        Self { code, message: message.to_owned(), hint: hint.to_owned(), detail: String::new(), store_error: None }
     }
 
     /// A limit was reached; `code` says which.
@@ -63,14 +63,14 @@ impl TurnError {
         Self { detail: detail.to_owned(), ..Self::new(FailureCode::Internal, "Something broke inside Lango.", hint) }
     }
 
-    pub fn panicked(payload: &(dyn Any + Send)) -> Self {
+    pub fn from_panic(payload: &(dyn Any + Send)) -> Self {
         Self::internal(panic_message(payload))
     }
 
     /// The task that did the work ended without a result.
-    pub fn broken(error: tokio::task::JoinError) -> Self {
+    pub fn from_join_error(error: tokio::task::JoinError) -> Self {
         match error.try_into_panic() {
-            Ok(payload) => Self::panicked(&*payload),
+            Ok(payload) => Self::from_panic(&*payload),
             Err(_aborted) => Self::cancelled(),
         }
     }
@@ -112,8 +112,8 @@ impl From<ModelError> for TurnError {
         };
         let message = match &error {
             ModelError::Malformed(_) => "The model's reply could not be understood.".to_owned(),
-            ModelError::Connection(why) => sentence(&format!("the connection to the model failed: {why}")),
-            other => sentence(&other.to_string()),
+            ModelError::Connection(why) => to_sentence(&format!("the connection to the model failed: {why}")),
+            other => to_sentence(&other.to_string()),
         };
         Self { detail: error.to_string(), ..Self::new(code, &message, hint) }
     }
@@ -123,13 +123,13 @@ impl From<StoreError> for TurnError {
     fn from(error: StoreError) -> Self {
         let message = format!("The session could not be kept: {error}.");
         Self {
-            store: Some(error),
+            store_error: Some(error),
             ..Self::new(FailureCode::Internal, &message, "Check the disk and the data folder.")
         }
     }
 }
 
-fn sentence(text: &str) -> String {
+fn to_sentence(text: &str) -> String {
     let text = one_line(text);
     let mut letters = text.chars();
     let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();

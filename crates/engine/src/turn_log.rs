@@ -22,10 +22,10 @@ pub(crate) struct TurnLog {
     pub principal: Principal,
     pub turn: TurnId,
     store: Arc<dyn SessionStore>,
-    log: Arc<RwLock<Vec<Arc<Event>>>>,
-    calls: Mutex<HashSet<CallId>>,
+    events: Arc<RwLock<Vec<Arc<Event>>>>,
+    call_ids: Mutex<HashSet<CallId>>,
     updates: UnboundedSender<Update>,
-    jobs: UnboundedSender<Job>,
+    writes: UnboundedSender<LogWrite>,
 }
 
 /// What a record is opened for.
@@ -33,24 +33,24 @@ pub(crate) struct TurnLogOptions {
     pub session: SessionId,
     pub principal: Principal,
     pub store: Arc<dyn SessionStore>,
-    pub surroundings: ClockAndIds,
+    pub clock_and_ids: ClockAndIds,
     pub updates: UnboundedSender<Update>,
     /// How much of the log any agent can read.
-    pub reach: HistoryWindow,
+    pub history_window: HistoryWindow,
     /// Released when the last event is written.
     pub lock: TurnLock,
 }
 
 /// An event before it has a time and a number.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct LogEntry {
     pub author: Author,
     pub branch: Branch,
     pub label: Label,
     pub body: EventBody,
 }
 
-impl Entry {
+impl LogEntry {
     /// Something that the engine itself says.
     pub fn plain(author: Author, branch: Branch, body: EventBody) -> Self {
         Self { author, branch, label: Label::default(), body }
@@ -58,9 +58,9 @@ impl Entry {
 }
 
 /// Events for the task that writes, and where it reports that they are durable.
-struct Job {
+struct LogWrite {
     turn: TurnId,
-    entries: Vec<Entry>,
+    entries: Vec<LogEntry>,
     /// Nothing is written after this one.
     is_last: bool,
     done: oneshot::Sender<Result<(), StoreError>>,
@@ -68,46 +68,46 @@ struct Job {
 
 impl TurnLog {
     pub async fn open(opening: TurnLogOptions) -> Result<Self, StoreError> {
-        let TurnLogOptions { session, principal, store, surroundings, updates, reach, lock } = opening;
+        let TurnLogOptions { session, principal, store, clock_and_ids: surroundings, updates, history_window: reach, lock } = opening;
         let log = store.load(SessionKeyRef { session: &session, principal: &principal }, reach).await?;
-        let calls = log.iter().filter_map(|event| call_of(event)).cloned().collect();
-        let (turn, log) = ((surroundings.new_turn)(), Arc::new(RwLock::new(log)));
+        let calls = log.iter().filter_map(|event| call_id(event)).cloned().collect();
+        let (turn, log) = ((surroundings.new_turn_id)(), Arc::new(RwLock::new(log)));
         let (jobs, waiting) = unbounded_channel();
-        let writer = Writer {
+        let writer = LogWriter {
             session: session.clone(),
             principal: principal.clone(),
             store: Arc::clone(&store),
-            surroundings,
-            log: Arc::clone(&log),
+            clock_and_ids: surroundings,
+            events: Arc::clone(&log),
             updates: updates.clone(),
             _lock: lock,
         };
         tokio::spawn(writer.run(waiting));
-        Ok(Self { session, principal, turn, store, log, calls: Mutex::new(calls), updates, jobs })
+        Ok(Self { session, principal, turn, store, events: log, call_ids: Mutex::new(calls), updates, writes: jobs })
     }
 
     /// Stores what happened, then shows it.
-    pub async fn append(&self, entries: Vec<Entry>) -> Result<(), TurnError> {
+    pub async fn append(&self, entries: Vec<LogEntry>) -> Result<(), TurnError> {
         Ok(self.append_to_turn(&self.turn, entries).await?)
     }
 
     /// The same for a turn that may be another one.
-    pub async fn append_to_turn(&self, turn: &TurnId, entries: Vec<Entry>) -> Result<(), StoreError> {
+    pub async fn append_to_turn(&self, turn: &TurnId, entries: Vec<LogEntry>) -> Result<(), StoreError> {
         if entries.is_empty() {
             return Ok(());
         }
-        self.hand_over(turn, entries, false).await
+        self.enqueue(turn, entries, false).await
     }
 
     /// Stores the last events of the turn. Whatever still runs for it can write nothing afterwards.
-    pub async fn close(&self, entries: Vec<Entry>) -> Result<(), StoreError> {
-        self.hand_over(&self.turn, entries, true).await
+    pub async fn close(&self, entries: Vec<LogEntry>) -> Result<(), StoreError> {
+        self.enqueue(&self.turn, entries, true).await
     }
 
-    async fn hand_over(&self, turn: &TurnId, entries: Vec<Entry>, is_last: bool) -> Result<(), StoreError> {
+    async fn enqueue(&self, turn: &TurnId, entries: Vec<LogEntry>, is_last: bool) -> Result<(), StoreError> {
         let (done, receipt) = oneshot::channel();
-        let job = Job { turn: turn.clone(), entries, is_last, done };
-        self.jobs.send(job).map_err(|_| StoreError("the turn has ended".to_owned()))?;
+        let job = LogWrite { turn: turn.clone(), entries, is_last, done };
+        self.writes.send(job).map_err(|_| StoreError("the turn has ended".to_owned()))?;
         receipt.await.map_err(|_| StoreError("the store broke while it wrote".to_owned()))?
     }
 
@@ -119,9 +119,9 @@ impl TurnLog {
     /// Where a call shows what it prints.
     pub fn output_sink(&self, author: &AgentName, call: &CallId) -> ToolOutputSink {
         let (updates, author, call) = (self.updates.clone(), author.clone(), call.clone());
-        ToolOutputSink::to(move |text| {
+        ToolOutputSink::new(move |text| {
             let (author, call, text) = (author.clone(), call.clone(), text.to_owned());
-            let _ = updates.send(Update::Printed { author, call, text });
+            let _ = updates.send(Update::ToolOutputDelta { author, call, text });
         })
     }
 
@@ -131,12 +131,12 @@ impl TurnLog {
     }
 
     pub fn read<T>(&self, look: impl FnOnce(&[Arc<Event>]) -> T) -> T {
-        look(&self.log.read().unwrap_or_else(PoisonError::into_inner))
+        look(&self.events.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The id that the model gave, unless it gave none or gave it before: ids pair calls with results.
     pub fn unique_call_id(&self, given: &CallId) -> CallId {
-        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut calls = self.call_ids.lock().unwrap_or_else(PoisonError::into_inner);
         let made_up = |n: usize| CallId::new(format!("call-{n}"));
         let is_free = |id: &CallId| !id.as_str().is_empty() && !calls.contains(id);
         let id = if is_free(given) {
@@ -155,19 +155,19 @@ impl TurnLog {
 }
 
 /// The task that writes. It holds the session's lock for as long as it may still write.
-struct Writer {
+struct LogWriter {
     session: SessionId,
     principal: Principal,
     store: Arc<dyn SessionStore>,
-    surroundings: ClockAndIds,
-    log: Arc<RwLock<Vec<Arc<Event>>>>,
+    clock_and_ids: ClockAndIds,
+    events: Arc<RwLock<Vec<Arc<Event>>>>,
     updates: UnboundedSender<Update>,
     _lock: TurnLock,
 }
 
-impl Writer {
-    async fn run(self, mut jobs: UnboundedReceiver<Job>) {
-        while let Some(Job { turn, entries, is_last, done }) = jobs.recv().await {
+impl LogWriter {
+    async fn run(self, mut jobs: UnboundedReceiver<LogWrite>) {
+        while let Some(LogWrite { turn, entries, is_last, done }) = jobs.recv().await {
             let written = self.append(&turn, entries).await;
             if is_last {
                 // The session is free before anyone learns that the turn has ended.
@@ -179,19 +179,19 @@ impl Writer {
         }
     }
 
-    async fn append(&self, turn: &TurnId, entries: Vec<Entry>) -> Result<(), StoreError> {
+    async fn append(&self, turn: &TurnId, entries: Vec<LogEntry>) -> Result<(), StoreError> {
         if entries.is_empty() {
             return Ok(());
         }
-        let at = (self.surroundings.now)();
-        let draft = |entry: Entry| {
-            let Entry { author, branch, label, body } = entry;
+        let at = (self.clock_and_ids.now)();
+        let draft = |entry: LogEntry| {
+            let LogEntry { author, branch, label, body } = entry;
             NewEvent { turn: turn.clone(), author, branch, at, label, body }
         };
         let key = SessionKeyRef { session: &self.session, principal: &self.principal };
         let events = self.store.append(key, entries.into_iter().map(draft).collect()).await?;
         // A reader that has seen an event finds it in the log.
-        self.log.write().unwrap_or_else(PoisonError::into_inner).extend(events.iter().cloned());
+        self.events.write().unwrap_or_else(PoisonError::into_inner).extend(events.iter().cloned());
         for event in events {
             let _ = self.updates.send(Update::Event(event));
         }
@@ -199,7 +199,7 @@ impl Writer {
     }
 }
 
-fn call_of(event: &Event) -> Option<&CallId> {
+fn call_id(event: &Event) -> Option<&CallId> {
     match &event.body {
         EventBody::ToolCall { id, .. } | EventBody::Transfer { id, .. } => Some(id),
         _ => None,

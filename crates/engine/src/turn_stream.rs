@@ -13,27 +13,27 @@ use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOw
 pub struct TurnStream {
     updates: UnboundedReceiver<Update>,
     /// The turn has ended, though something that it gave up on may still hold the other end of `updates`.
-    is_over: Pin<Box<WaitForCancellationFutureOwned>>,
-    end: End,
+    finished: Pin<Box<WaitForCancellationFutureOwned>>,
+    signals: TurnSignals,
     _cancel_on_drop: DropGuard,
 }
 
 /// How a turn is ended from outside.
 #[derive(Clone)]
-pub(crate) struct End {
+pub(crate) struct TurnSignals {
     pub cancel: CancellationToken,
     /// Cancelled together with the other where the turn is to be gone on with.
-    pub park: CancellationToken,
+    pub suspend: CancellationToken,
 }
 
 impl TurnStream {
     /// Runs the turn on a task of its own. Must be called within a tokio runtime.
-    pub(crate) fn start<Turn>(turn: impl FnOnce(End, UnboundedSender<Update>) -> Turn) -> Self
+    pub(crate) fn start<Turn>(turn: impl FnOnce(TurnSignals, UnboundedSender<Update>) -> Turn) -> Self
     where
         Turn: Future<Output = ()> + Send + 'static,
     {
         let (sender, updates) = unbounded_channel();
-        let end = End { cancel: CancellationToken::new(), park: CancellationToken::new() };
+        let end = TurnSignals { cancel: CancellationToken::new(), suspend: CancellationToken::new() };
         let over = CancellationToken::new();
         let is_over = Box::pin(over.clone().cancelled_owned());
         let turn = turn(end.clone(), sender);
@@ -41,18 +41,18 @@ impl TurnStream {
             let _over = over.drop_guard();
             turn.await;
         });
-        Self { updates, is_over, _cancel_on_drop: end.cancel.clone().drop_guard(), end }
+        Self { updates, finished: is_over, _cancel_on_drop: end.cancel.clone().drop_guard(), signals: end }
     }
 
     /// Ends the turn; what was done so far stays, and the session can be used as before.
     pub fn cancel(&self) {
-        self.end.cancel.cancel();
+        self.signals.cancel.cancel();
     }
 
     /// Stops the turn without ending it: the log keeps what was done, and [`crate::Runner::resume`] goes on from there.
-    pub fn park(&self) {
-        self.end.park.cancel();
-        self.end.cancel.cancel();
+    pub fn suspend(&self) {
+        self.signals.suspend.cancel();
+        self.signals.cancel.cancel();
     }
 }
 
@@ -64,6 +64,6 @@ impl Stream for TurnStream {
             return Poll::Ready(update);
         }
         // What came in between is still given.
-        self.is_over.as_mut().poll(context).map(|()| self.updates.try_recv().ok())
+        self.finished.as_mut().poll(context).map(|()| self.updates.try_recv().ok())
     }
 }

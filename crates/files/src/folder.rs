@@ -7,57 +7,57 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::beneath::{self, NAMES, PLACE, READ};
-use crate::reading::{Unreadable, read_opened};
+use crate::confined_open::{self, DIRECTORY_LISTING, DIRECTORY_PATH, READ};
+use crate::bounded_read::{ReadError, read_bounded_fd};
 
 /// Everything in it is opened below a folder that is already open.
 #[derive(Debug)]
-pub struct Folder {
+pub struct FolderReader {
     root: OwnedFd,
     /// Below the root.
     path: PathBuf,
-    links: Links,
+    links: LinkPolicy,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Links {
+enum LinkPolicy {
     Anywhere,
     Beneath,
 }
 
-impl Folder {
+impl FolderReader {
     /// A folder of somebody who may read everything anyway: links lead wherever they lead.
-    pub fn free(folder: &Path) -> Result<Self, Unreadable> {
-        let root = rustix::fs::open(folder, PLACE, Mode::empty())?;
-        Ok(Self { root, path: PathBuf::new(), links: Links::Anywhere })
+    pub fn open_unconfined(folder: &Path) -> Result<Self, ReadError> {
+        let root = rustix::fs::open(folder, DIRECTORY_PATH, Mode::empty())?;
+        Ok(Self { root, path: PathBuf::new(), links: LinkPolicy::Anywhere })
     }
 
     /// The folder at `path` below `root`. Neither this path nor a link in the folder leads out of `root`.
-    pub fn beneath(root: &Path, path: &Path) -> Result<Self, Unreadable> {
-        let root = rustix::fs::open(root, PLACE, Mode::empty())?;
-        beneath::open(&root, path, PLACE)?;
-        Ok(Self { root, path: path.to_owned(), links: Links::Beneath })
+    pub fn open_beneath(root: &Path, path: &Path) -> Result<Self, ReadError> {
+        let root = rustix::fs::open(root, DIRECTORY_PATH, Mode::empty())?;
+        confined_open::open(&root, path, DIRECTORY_PATH)?;
+        Ok(Self { root, path: path.to_owned(), links: LinkPolicy::Beneath })
     }
 
     /// What is in the folder at `path`, sorted by name, with the kind where the file system tells it.
-    pub fn names(&self, path: &Path) -> Result<Vec<(OsString, FileType)>, Unreadable> {
-        let mut names = beneath::names(self.open(path, NAMES)?)?;
+    pub fn read_dir(&self, path: &Path) -> Result<Vec<(OsString, FileType)>, ReadError> {
+        let mut names = confined_open::read_dir(self.open(path, DIRECTORY_LISTING)?)?;
         names.sort_by(|(one, _), (other, _)| one.cmp(other));
         Ok(names)
     }
 
     /// The whole of a regular file of at most `most` bytes.
-    pub fn read(&self, path: &Path, most: u64) -> Result<Vec<u8>, Unreadable> {
-        read_opened(self.open(path, READ)?, most)
+    pub fn read(&self, path: &Path, most: u64) -> Result<Vec<u8>, ReadError> {
+        read_bounded_fd(self.open(path, READ)?, most)
     }
 
     fn open(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         match self.links {
-            Links::Beneath => beneath::open(&self.root, &self.path.join(path), flags),
-            Links::Anywhere if path.as_os_str().is_empty() => {
+            LinkPolicy::Beneath => confined_open::open(&self.root, &self.path.join(path), flags),
+            LinkPolicy::Anywhere if path.as_os_str().is_empty() => {
                 rustix::fs::openat(&self.root, c".", flags, Mode::empty())
             }
-            Links::Anywhere => rustix::fs::openat(&self.root, path, flags, Mode::empty()),
+            LinkPolicy::Anywhere => rustix::fs::openat(&self.root, path, flags, Mode::empty()),
         }
     }
 }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
     use crate::read_bounded;
 
-    fn read(folder: &Folder, name: &str) -> Result<String, Unreadable> {
+    fn read(folder: &FolderReader, name: &str) -> Result<String, ReadError> {
         folder.read(Path::new(name), 100).map(|bytes| String::from_utf8(bytes).unwrap())
     }
 
@@ -94,21 +94,21 @@ mod tests {
         ] {
             symlink(target, root.join("p").join(name)).unwrap();
         }
-        let folder = Folder::beneath(&root, Path::new("p")).unwrap();
+        let folder = FolderReader::open_beneath(&root, Path::new("p")).unwrap();
         for name in
             ["absolute", "relative", "environ", "folder/key", "cwd/x", "../../key", "deep/../../../key"]
         {
-            assert_eq!(read(&folder, name), Err(Unreadable::Outside), "{name}");
+            assert_eq!(read(&folder, name), Err(ReadError::Outside), "{name}");
         }
-        assert_eq!(read(&folder, key.to_str().unwrap()), Err(Unreadable::Outside));
-        assert!(matches!(read(&folder, "round"), Err(Unreadable::Failed(_))));
-        assert_eq!(folder.names(Path::new("folder")).unwrap_err(), Unreadable::Outside);
+        assert_eq!(read(&folder, key.to_str().unwrap()), Err(ReadError::Outside));
+        assert!(matches!(read(&folder, "round"), Err(ReadError::Failed(_))));
+        assert_eq!(folder.read_dir(Path::new("folder")).unwrap_err(), ReadError::Outside);
         assert_eq!(read(&folder, "within").unwrap(), "inside");
-        assert_eq!(read(&Folder::free(&root.join("p")).unwrap(), "relative").unwrap(), "secret");
+        assert_eq!(read(&FolderReader::open_unconfined(&root.join("p")).unwrap(), "relative").unwrap(), "secret");
         for path in ["..", "/", "p/../..", "p/folder", "p/cwd"] {
-            assert_eq!(Folder::beneath(&root, Path::new(path)).unwrap_err(), Unreadable::Outside, "{path}");
+            assert_eq!(FolderReader::open_beneath(&root, Path::new(path)).unwrap_err(), ReadError::Outside, "{path}");
         }
-        assert_eq!(Folder::beneath(&root, Path::new("inside")).unwrap_err(), Unreadable::NotAFolder);
+        assert_eq!(FolderReader::open_beneath(&root, Path::new("inside")).unwrap_err(), ReadError::NotAFolder);
     }
 
     /// B100
@@ -121,15 +121,15 @@ mod tests {
         let _socket = std::os::unix::net::UnixListener::bind(root.path().join("socket")).unwrap();
         symlink("/dev/zero", root.path().join("zero")).unwrap();
         for folder in
-            [Folder::free(root.path()).unwrap(), Folder::beneath(root.path(), Path::new("")).unwrap()]
+            [FolderReader::open_unconfined(root.path()).unwrap(), FolderReader::open_beneath(root.path(), Path::new("")).unwrap()]
         {
-            assert_eq!(read(&folder, "pipe"), Err(Unreadable::NotRegular));
-            assert_eq!(read(&folder, "socket"), Err(Unreadable::NotRegular));
-            assert_eq!(read(&folder, "large"), Err(Unreadable::TooLarge(100)));
-            assert_eq!(read(&folder, "none"), Err(Unreadable::Missing));
+            assert_eq!(read(&folder, "pipe"), Err(ReadError::NotRegular));
+            assert_eq!(read(&folder, "socket"), Err(ReadError::NotRegular));
+            assert_eq!(read(&folder, "large"), Err(ReadError::TooLarge(100)));
+            assert_eq!(read(&folder, "none"), Err(ReadError::Missing));
         }
-        assert_eq!(read(&Folder::free(root.path()).unwrap(), "zero"), Err(Unreadable::NotRegular));
-        assert_eq!(read_bounded(&pipe, 100), Err(Unreadable::NotRegular));
-        assert_eq!(read_bounded(root.path(), 100), Err(Unreadable::NotRegular));
+        assert_eq!(read(&FolderReader::open_unconfined(root.path()).unwrap(), "zero"), Err(ReadError::NotRegular));
+        assert_eq!(read_bounded(&pipe, 100), Err(ReadError::NotRegular));
+        assert_eq!(read_bounded(root.path(), 100), Err(ReadError::NotRegular));
     }
 }

@@ -29,12 +29,12 @@ use lango_remote::a2a::{
 };
 use lango_store::{AccessToken, StoreLocation, SqliteStore, TokenScope, token_value};
 use lango_team::{Config, build_agent_tree};
-use lango_testkit::scripted::{ScriptedModel, tool};
+use lango_testkit::scripted::{ScriptedModel, scripted_tool};
 use lango_testkit::script_runner;
 use serde_json::json;
 
 /// The kits wait for a stream for 2 s, and want a task that works twice as long.
-const LONG: Duration = Duration::from_millis(4_500);
+const LONG_TASK: Duration = Duration::from_millis(4_500);
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -45,7 +45,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     store.add_token(token(), &value).await?;
     let gateway = gateway(store, port)?;
     let shown: HeaderValue = format!("Bearer {}", value.expose()).parse()?;
-    let router = gateway.router().layer(from_fn(move |request, next| let_in(shown.clone(), request, next)));
+    let router = gateway.router().layer(from_fn(move |request, next| add_default_token(shown.clone(), request, next)));
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
     println!("http://{}", listener.local_addr()?);
     axum::serve(listener, router).await?;
@@ -53,7 +53,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// The kits know no tokens. That of 0.3 wants to be refused one thing without.
-async fn let_in(shown: HeaderValue, request: Request, next: Next) -> Response {
+async fn add_default_token(shown: HeaderValue, request: Request, next: Next) -> Response {
     let (mut head, body) = request.into_parts();
     let body = axum::body::to_bytes(body, 4 * 1024 * 1024).await.unwrap_or_default();
     if !String::from_utf8_lossy(&body).contains("agent/getAuthenticatedExtendedCard") {
@@ -74,8 +74,8 @@ fn token() -> AccessToken {
 }
 
 fn gateway(store: SqliteStore, port: u16) -> Result<Gateway, Box<dyn Error>> {
-    let tree = build_agent_tree(Config { tools: vec![tool("fs_read", &[])], ..Config::default() })?;
-    let facts = TeamInfo::of(&tree);
+    let tree = build_agent_tree(Config { tools: vec![scripted_tool("fs_read", &[])], ..Config::default() })?;
+    let facts = TeamInfo::from_tree(&tree);
     let now: Arc<dyn Fn() -> Timestamp + Send + Sync> = Arc::new(Timestamp::now);
     let lobby = ClientBridge::new(store.clone(), Arc::clone(&now));
     let runner = Runner::new(lango_engine::RunnerParts {
@@ -86,11 +86,11 @@ fn gateway(store: SqliteStore, port: u16) -> Result<Gateway, Box<dyn Error>> {
         },
         store: Arc::new(InMemorySessionStore::default()),
         approver: None,
-        approval: ApprovalPolicy::default(),
-        beside: TurnHooks::default(),
+        approval_policy: ApprovalPolicy::default(),
+        hooks: TurnHooks::default(),
         remotes: BTreeMap::new(),
         limits: TurnLimits::default(),
-        surroundings: script_runner::clock_and_ids(),
+        clock_and_ids: script_runner::clock_and_ids(),
     });
     let count = AtomicUsize::new(0);
     let older_version = std::env::args().nth(2).is_none_or(|only| only != "1.0");
@@ -104,22 +104,22 @@ fn gateway(store: SqliteStore, port: u16) -> Result<Gateway, Box<dyn Error>> {
     let parts = GatewayParts {
         settings,
         store,
-        lobby,
+        client_bridge: lobby,
         team: ServedTeam::new(facts, runner),
-        forget: Arc::new(|_, _| ()),
-        surroundings: GatewayClockAndIds {
+        delete_session_hook: Arc::new(|_, _| ()),
+        clock_and_ids: GatewayClockAndIds {
             now,
             new_id: Arc::new(move || format!("{}", count.fetch_add(1, Ordering::Relaxed))),
         },
     };
     // The kits listen on this machine.
-    Ok(Gateway::with_tasks(parts, TaskBackend { worker: Arc::new(Scripted), reach: AddressPolicy::Anywhere }))
+    Ok(Gateway::with_task_backend(parts, TaskBackend { worker: Arc::new(ScriptedWorker), reach: AddressPolicy::Anywhere }))
 }
 
 /// Does what the kits' scenarios say.
-struct Scripted;
+struct ScriptedWorker;
 
-impl Worker for Scripted {
+impl Worker for ScriptedWorker {
     fn input_modes(&self) -> Vec<String> {
         ["text/plain", "application/json"].map(str::to_owned).to_vec()
     }
@@ -145,7 +145,7 @@ impl Worker for Scripted {
         let cancelled = assignment.cancel.clone().cancelled_owned();
         let end = stream::once(async move {
             let is_cancelled = assignment.cancel.is_cancelled();
-            is_cancelled.then(|| TaskStep::state(TaskState::Canceled))
+            is_cancelled.then(|| TaskStep::from_state(TaskState::Canceled))
         });
         Ok(steps.take_until(cancelled).chain(end.filter_map(std::future::ready)).boxed())
     }
@@ -154,11 +154,11 @@ impl Worker for Scripted {
 /// What happens, and how long it takes until then.
 fn script(message: &str) -> Vec<(Duration, TaskStep)> {
     let begins = |with: &str| message.starts_with(with);
-    let working = || TaskStep::state(TaskState::Working);
-    let completed = || TaskStep::state(TaskState::Completed);
+    let working = || TaskStep::from_state(TaskState::Working);
+    let completed = || TaskStep::from_state(TaskState::Completed);
     let lifecycle = |artifacts: Vec<TaskStep>| [vec![working()], artifacts, vec![completed()]].concat();
     let steps = match () {
-        () if begins("tck-input-required") => vec![TaskStep::state(TaskState::InputRequired)],
+        () if begins("tck-input-required") => vec![TaskStep::from_state(TaskState::InputRequired)],
         () if begins("tck-reject-task") => vec![TaskStep::with_message(TaskState::Rejected, "rejected")],
         () if begins("tck-artifact-text") => lifecycle(vec![text("Generated text content")]),
         () if begins("tck-artifact-file-url") => {
@@ -168,7 +168,7 @@ fn script(message: &str) -> Vec<(Duration, TaskStep)> {
             lifecycle(vec![file(PartContent::Raw("SGVsbG8gZnJvbSBUQ0s=".to_owned()))])
         }
         () if begins("tck-artifact-data") => {
-            lifecycle(vec![artifact(Part::of(PartContent::Data(json!({ "key": "value", "count": 42 }))))])
+            lifecycle(vec![artifact(Part::new(PartContent::Data(json!({ "key": "value", "count": 42 }))))])
         }
         () if begins("tck-stream-001") => lifecycle(vec![text("Stream hello from TCK")]),
         () if begins("tck-stream-002") => vec![completed()],
@@ -177,7 +177,7 @@ fn script(message: &str) -> Vec<(Duration, TaskStep)> {
         () if begins("tck-stream-artifact-text") => lifecycle(vec![text("Streamed text content")]),
         () if begins("tck-stream-artifact-chunked") => lifecycle(chunks()),
         () if begins("test-resubscribe-message-id") => {
-            return vec![(Duration::ZERO, working()), (LONG, completed())];
+            return vec![(Duration::ZERO, working()), (LONG_TASK, completed())];
         }
         () if begins("tck-") => vec![TaskStep::with_message(TaskState::Completed, "Hello from TCK")],
         // The kit of 0.3 goes on with tasks, or cancels them.
@@ -192,7 +192,7 @@ fn text(text: &str) -> TaskStep {
 
 fn file(content: PartContent) -> TaskStep {
     let (filename, media_type) = (Some("output.txt".to_owned()), Some("text/plain".to_owned()));
-    artifact(Part { filename, media_type, ..Part::of(content) })
+    artifact(Part { filename, media_type, ..Part::new(content) })
 }
 
 fn artifact(part: Part) -> TaskStep {

@@ -51,28 +51,28 @@ impl Default for TaskBackend {
 }
 
 /// What tasks share.
-pub(crate) struct A2a {
+pub(crate) struct A2aState {
     pub worker: Arc<dyn Worker>,
-    pub board: LiveTasks,
-    pub courier: PushSender,
-    pub card_dates: CardTimestamps,
+    pub live_tasks: LiveTasks,
+    pub push_sender: PushSender,
+    pub card_timestamps: CardTimestamps,
     /// Held by whoever finds out what became of a task.
-    pub settling: tokio::sync::Mutex<()>,
+    pub recovery_lock: tokio::sync::Mutex<()>,
 }
 
-impl A2a {
+impl A2aState {
     pub fn new(tasks: TaskBackend) -> Self {
         Self {
             worker: tasks.worker,
-            board: LiveTasks::default(),
-            courier: PushSender::new(tasks.reach),
-            card_dates: CardTimestamps::default(),
-            settling: tokio::sync::Mutex::default(),
+            live_tasks: LiveTasks::default(),
+            push_sender: PushSender::new(tasks.reach),
+            card_timestamps: CardTimestamps::default(),
+            recovery_lock: tokio::sync::Mutex::default(),
         }
     }
 }
 
-const CARDS: [&str; 4] = [
+const CARD_PATHS: [&str; 4] = [
     "/.well-known/agent-card.json",
     "/.well-known/agent.json",
     "/a2a/.well-known/agent-card.json",
@@ -82,7 +82,7 @@ const CARDS: [&str; 4] = [
 /// What anybody may read.
 pub(crate) fn public_routes(settings: &A2aSettings) -> Router<Gateway> {
     match settings.is_enabled && settings.card == CardAudience::Everyone {
-        true => cards(),
+        true => card_routes(),
         false => Router::new(),
     }
 }
@@ -99,10 +99,10 @@ pub(crate) fn authenticated_routes(settings: &A2aSettings) -> Router<Gateway> {
     let tasks = with_scope(&[Chat], tasks);
     match settings.card {
         CardAudience::Everyone => tasks,
-        CardAudience::Callers => tasks.merge(cards()),
+        CardAudience::Callers => tasks.merge(card_routes()),
     }
 }
 
-fn cards() -> Router<Gateway> {
-    CARDS.into_iter().fold(Router::new(), |routes, path| routes.route(path, get(card::public)))
+fn card_routes() -> Router<Gateway> {
+    CARD_PATHS.into_iter().fold(Router::new(), |routes, path| routes.route(path, get(card::public_card)))
 }

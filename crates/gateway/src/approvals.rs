@@ -15,8 +15,8 @@ use crate::client_context::ClientContext;
 /// What turns have from whoever asked for them over HTTP; cheap to clone.
 #[derive(Clone)]
 pub struct ClientBridge {
-    desk: Arc<ApprovalQueue>,
-    brought: ClientContext,
+    queue: Arc<ApprovalQueue>,
+    client_context: ClientContext,
 }
 
 struct ApprovalQueue {
@@ -24,7 +24,7 @@ struct ApprovalQueue {
     now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     open: Mutex<HashMap<ApprovalKey, OpenApproval>>,
     /// Told when a question is opened.
-    news: Notify,
+    question_opened: Notify,
 }
 
 /// What a question is about: call ids are unique within a session.
@@ -32,22 +32,22 @@ type ApprovalKey = (Principal, SessionId, CallId);
 
 struct OpenApproval {
     question: ApprovalQuestion,
-    asked: Timestamp,
-    answer: oneshot::Sender<ApprovalDecision>,
+    asked_at: Timestamp,
+    responder: oneshot::Sender<ApprovalDecision>,
 }
 
 /// A question that waits.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PendingApproval {
     pub question: ApprovalQuestion,
-    pub asked: Timestamp,
+    pub asked_at: Timestamp,
 }
 
 /// What an answer came too late for, or was not for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerError {
     /// It does not wait, or not for this principal.
-    NotWaiting,
+    NotPending,
     /// It offers no pattern.
     NoPattern,
 }
@@ -55,8 +55,8 @@ pub(crate) enum AnswerError {
 impl ClientBridge {
     pub fn new(store: SqliteStore, now: Arc<dyn Fn() -> Timestamp + Send + Sync>) -> Self {
         Self {
-            desk: Arc::new(ApprovalQueue { store, now, open: Mutex::default(), news: Notify::new() }),
-            brought: ClientContext::default(),
+            queue: Arc::new(ApprovalQueue { store, now, open: Mutex::default(), question_opened: Notify::new() }),
+            client_context: ClientContext::default(),
         }
     }
 
@@ -67,20 +67,20 @@ impl ClientBridge {
 
     /// What the runner reads with a request.
     pub fn context_source(&self) -> Arc<dyn ContextSource> {
-        Arc::new(self.brought.clone())
+        Arc::new(self.client_context.clone())
     }
 
-    pub(crate) fn brought(&self) -> &ClientContext {
-        &self.brought
+    pub(crate) fn client_context(&self) -> &ClientContext {
+        &self.client_context
     }
 
     /// The principal's open questions, the oldest first.
     pub(crate) fn pending(&self, principal: &Principal) -> Vec<PendingApproval> {
-        let open = self.desk.open();
+        let open = self.queue.open_approvals();
         let own = open.values().filter(|open| open.question.principal == *principal);
         let mut own: Vec<PendingApproval> =
-            own.map(|open| PendingApproval { question: open.question.clone(), asked: open.asked }).collect();
-        own.sort_by(|a, b| (a.asked, &a.question.call).cmp(&(b.asked, &b.question.call)));
+            own.map(|open| PendingApproval { question: open.question.clone(), asked_at: open.asked_at }).collect();
+        own.sort_by(|a, b| (a.asked_at, &a.question.call).cmp(&(b.asked_at, &b.question.call)));
         own
     }
 
@@ -88,16 +88,16 @@ impl ClientBridge {
     pub(crate) async fn wait_until_open(&self, principal: &Principal, session: &SessionId, call: &CallId) {
         let key = (principal.clone(), session.clone(), call.clone());
         loop {
-            let news = self.desk.news.notified();
-            if self.desk.open().contains_key(&key) {
+            let news = self.queue.question_opened.notified();
+            if self.queue.open_approvals().contains_key(&key) {
                 return;
             }
             news.await;
         }
     }
 
-    pub(crate) fn count(&self) -> usize {
-        self.desk.open().len()
+    pub(crate) fn pending_count(&self) -> usize {
+        self.queue.open_approvals().len()
     }
 
     /// Answers a question of the principal's.
@@ -109,14 +109,14 @@ impl ClientBridge {
         decision: ApprovalDecision,
     ) -> Result<(), AnswerError> {
         let key = (principal.clone(), session.clone(), call.clone());
-        let mut open = self.desk.open();
-        let found = open.get(&key).ok_or(AnswerError::NotWaiting)?;
+        let mut open = self.queue.open_approvals();
+        let found = open.get(&key).ok_or(AnswerError::NotPending)?;
         let wants_pattern = matches!(decision, ApprovalDecision::Approved { scope: ApprovalScope::Pattern, .. });
         if wants_pattern && found.question.intent.pattern.is_none() {
             return Err(AnswerError::NoPattern);
         }
-        let found = open.remove(&key).ok_or(AnswerError::NotWaiting)?;
-        found.answer.send(decision).map_err(|_| AnswerError::NotWaiting)
+        let found = open.remove(&key).ok_or(AnswerError::NotPending)?;
+        found.responder.send(decision).map_err(|_| AnswerError::NotPending)
     }
 }
 
@@ -128,17 +128,17 @@ pub(crate) fn decision(is_approved: bool, scope: ApprovalScope) -> ApprovalDecis
 impl Approver for ClientBridge {
     /// Waits for as long as the engine does. Where no token could answer, nobody is there.
     fn ask(&self, question: ApprovalQuestion) -> BoxFuture<'static, ApprovalDecision> {
-        let desk = Arc::clone(&self.desk);
+        let desk = Arc::clone(&self.queue);
         async move {
-            if !desk.somebody_can_answer(&question.principal).await {
+            if !desk.has_approver(&question.principal).await {
                 return ApprovalDecision::NobodyThere;
             }
             let (answer, answered) = oneshot::channel();
             let asked = (desk.now)();
             let key = (question.principal.clone(), question.session.clone(), question.call.clone());
-            desk.open().insert(key.clone(), OpenApproval { question, asked, answer });
-            desk.news.notify_waiters();
-            let _closed = OpenApprovalGuard { desk: Arc::clone(&desk), key };
+            desk.open_approvals().insert(key.clone(), OpenApproval { question, asked_at: asked, responder: answer });
+            desk.question_opened.notify_waiters();
+            let _closed = OpenApprovalGuard { queue: Arc::clone(&desk), key };
             answered.await.unwrap_or(ApprovalDecision::NobodyThere)
         }
         .boxed()
@@ -146,11 +146,11 @@ impl Approver for ClientBridge {
 }
 
 impl ApprovalQueue {
-    fn open(&self) -> std::sync::MutexGuard<'_, HashMap<ApprovalKey, OpenApproval>> {
+    fn open_approvals(&self) -> std::sync::MutexGuard<'_, HashMap<ApprovalKey, OpenApproval>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn somebody_can_answer(&self, principal: &Principal) -> bool {
+    async fn has_approver(&self, principal: &Principal) -> bool {
         let now = (self.now)();
         let tokens = self.store.tokens().await.unwrap_or_default();
         tokens.iter().any(|token| {
@@ -161,13 +161,13 @@ impl ApprovalQueue {
 
 /// A question that nobody waits for any more is not open any more.
 struct OpenApprovalGuard {
-    desk: Arc<ApprovalQueue>,
+    queue: Arc<ApprovalQueue>,
     key: ApprovalKey,
 }
 
 impl Drop for OpenApprovalGuard {
     fn drop(&mut self) {
-        self.desk.open().remove(&self.key);
+        self.queue.open_approvals().remove(&self.key);
     }
 }
 
@@ -204,13 +204,13 @@ mod tests {
             args: json!({}),
             intent,
         }));
-        while lobby.count() == 0 {
+        while lobby.pending_count() == 0 {
             tokio::task::yield_now().await;
         }
         let answer = |scope| lobby.answer(&ann, &session, &call, decision(true, scope));
         assert_eq!(answer(ApprovalScope::Pattern), Err(AnswerError::NoPattern));
         assert_eq!(answer(ApprovalScope::SameCall), Ok(()));
-        assert_eq!(answer(ApprovalScope::SameCall), Err(AnswerError::NotWaiting));
+        assert_eq!(answer(ApprovalScope::SameCall), Err(AnswerError::NotPending));
         let approved = ApprovalDecision::Approved { scope: ApprovalScope::SameCall, by: Decider::User };
         assert_eq!(asking.await.unwrap(), approved);
     }

@@ -16,13 +16,13 @@ use crate::gateway::Gateway;
 use crate::error::ApiError;
 
 /// A token that was looked up is believed for so long: a revoked one works no longer than that.
-const BELIEVED_SECONDS: i64 = 1;
+const CACHE_TTL_SECONDS: i64 = 1;
 /// Whoever reads a stream is asked for a good token so often.
-const ASKED_AGAIN: Duration = Duration::from_secs(1);
+const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// That a token was used is written down at most so often.
-const USE_NOTED_SECONDS: i64 = 60;
+const USE_RECORD_INTERVAL_SECONDS: i64 = 60;
 /// More tokens than this are not remembered at once.
-const MOST_REMEMBERED: usize = 1_024;
+const MAX_CACHED_TOKENS: usize = 1_024;
 
 /// Whoever a request is from.
 #[derive(Clone)]
@@ -59,20 +59,20 @@ impl Caller {
 /// Tokens that were looked up a moment ago.
 #[derive(Default)]
 pub(crate) struct TokenCache {
-    known: Mutex<HashMap<TokenHash, CachedToken>>,
+    tokens: Mutex<HashMap<TokenHash, CachedToken>>,
 }
 
 struct CachedToken {
     token: Arc<AccessToken>,
-    looked_up: Timestamp,
-    use_noted: Option<Timestamp>,
+    loaded_at: Timestamp,
+    use_recorded_at: Option<Timestamp>,
 }
 
 impl TokenCache {
     async fn caller(&self, gateway: &Gateway, headers: &HeaderMap) -> Result<Caller, ApiError> {
         let hash = bearer_token_hash(headers)?;
         let now = gateway.now();
-        let token = self.look_up(gateway, hash, now).await?.ok_or_else(unknown_token)?;
+        let token = self.find_token(gateway, hash, now).await?.ok_or_else(unknown_token)?;
         if token.is_expired(now) {
             return Err(ApiError::new(
                 StatusCode::UNAUTHORIZED,
@@ -81,7 +81,7 @@ impl TokenCache {
                 "`lango token create NAME` makes a new one",
             ));
         }
-        if self.is_use_to_note(&hash, now) {
+        if self.is_use_record_due(&hash, now) {
             let (store, name) = (gateway.store().clone(), token.name.clone());
             tokio::spawn(async move { store.record_token_use(&name, now).await });
         }
@@ -91,9 +91,9 @@ impl TokenCache {
     /// Returns when the token is no longer good: what is open ends with it.
     pub async fn wait_until_revoked(gateway: Gateway, caller: Caller) {
         loop {
-            tokio::time::sleep(ASKED_AGAIN).await;
+            tokio::time::sleep(RECHECK_INTERVAL).await;
             let now = gateway.now();
-            match gateway.gate().look_up(&gateway, caller.hash, now).await {
+            match gateway.token_cache().find_token(&gateway, caller.hash, now).await {
                 Ok(token) if token.as_ref().is_none_or(|token| token.is_expired(now)) => return,
                 Ok(_) => {}
                 // A store that cannot be read says nothing about the token.
@@ -102,41 +102,41 @@ impl TokenCache {
         }
     }
 
-    async fn look_up(
+    async fn find_token(
         &self,
         gateway: &Gateway,
         hash: TokenHash,
         now: Timestamp,
     ) -> Result<Option<Arc<AccessToken>>, SqliteStoreError> {
-        if let Some(token) = self.remembered(&hash, now) {
+        if let Some(token) = self.get_cached(&hash, now) {
             return Ok(Some(token));
         }
         let found = gateway.store().find_token(hash).await?;
-        Ok(found.map(|token| self.remember(hash, Arc::new(token), now)))
+        Ok(found.map(|token| self.insert(hash, Arc::new(token), now)))
     }
 
-    fn remembered(&self, hash: &TokenHash, now: Timestamp) -> Option<Arc<AccessToken>> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+    fn get_cached(&self, hash: &TokenHash, now: Timestamp) -> Option<Arc<AccessToken>> {
+        let known = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         let found = known.get(hash)?;
-        is_within(found.looked_up, now, BELIEVED_SECONDS).then(|| Arc::clone(&found.token))
+        is_within(found.loaded_at, now, CACHE_TTL_SECONDS).then(|| Arc::clone(&found.token))
     }
 
-    fn remember(&self, hash: TokenHash, token: Arc<AccessToken>, now: Timestamp) -> Arc<AccessToken> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= MOST_REMEMBERED {
+    fn insert(&self, hash: TokenHash, token: Arc<AccessToken>, now: Timestamp) -> Arc<AccessToken> {
+        let mut known = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MAX_CACHED_TOKENS {
             known.clear();
         }
-        let use_noted = known.get(&hash).and_then(|before| before.use_noted).or(token.used);
-        known.insert(hash, CachedToken { token: Arc::clone(&token), looked_up: now, use_noted });
+        let use_noted = known.get(&hash).and_then(|before| before.use_recorded_at).or(token.used);
+        known.insert(hash, CachedToken { token: Arc::clone(&token), loaded_at: now, use_recorded_at: use_noted });
         token
     }
 
-    fn is_use_to_note(&self, hash: &TokenHash, now: Timestamp) -> bool {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+    fn is_use_record_due(&self, hash: &TokenHash, now: Timestamp) -> bool {
+        let mut known = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(found) = known.get_mut(hash) else { return false };
-        let is_recent = found.use_noted.is_some_and(|noted| is_within(noted, now, USE_NOTED_SECONDS));
+        let is_recent = found.use_recorded_at.is_some_and(|noted| is_within(noted, now, USE_RECORD_INTERVAL_SECONDS));
         if !is_recent {
-            found.use_noted = Some(now);
+            found.use_recorded_at = Some(now);
         }
         !is_recent
     }
@@ -161,7 +161,7 @@ fn bearer_token_hash(headers: &HeaderMap) -> Result<TokenHash, ApiError> {
     if !scheme.eq_ignore_ascii_case("bearer") {
         return Err(unknown_token());
     }
-    TokenHash::of(token.trim()).ok_or_else(unknown_token)
+    TokenHash::from_token(token.trim()).ok_or_else(unknown_token)
 }
 
 fn unknown_token() -> ApiError {
@@ -179,8 +179,8 @@ pub(crate) async fn authenticate(
     mut request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    let caller = gateway.gate().caller(&gateway, request.headers()).await?;
-    gateway.pace().check_request(caller.token_name())?;
+    let caller = gateway.token_cache().caller(&gateway, request.headers()).await?;
+    gateway.rate_limiter().check_request(caller.token_name())?;
     request.extensions_mut().insert(caller);
     Ok(next.run(request).await)
 }

@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt, ready};
 use lango_domain::seams::{ContextError, ContextRequest, ContextSource};
-use lango_domain::{Label, Labelled, token_estimate};
+use lango_domain::{Label, LabeledText, token_estimate};
 
 use crate::subscribers::Thread;
 
 /// The name under which it stands in the log.
-pub(crate) const SOURCE: &str = "client";
+pub(crate) const SOURCE_NAME: &str = "client";
 /// A model reads at most so many tokens of it (B41).
-const CAP: usize = 6_000;
+const TOKEN_CAP: usize = 6_000;
 
 #[derive(Clone, Default)]
 pub(crate) struct ClientContext {
@@ -21,14 +21,14 @@ pub(crate) struct ClientContext {
 
 /// Holds what was brought for as long as the turn needs it.
 pub(crate) struct ClientContextGuard {
-    brought: ClientContext,
-    thread: Thread,
+    contexts: ClientContext,
+    key: Thread,
 }
 
 impl ClientContext {
     pub fn insert(&self, thread: &Thread, text: String) -> ClientContextGuard {
         self.texts().insert(thread.clone(), text);
-        ClientContextGuard { brought: self.clone(), thread: thread.clone() }
+        ClientContextGuard { contexts: self.clone(), key: thread.clone() }
     }
 
     fn texts(&self) -> std::sync::MutexGuard<'_, HashMap<Thread, String>> {
@@ -38,30 +38,30 @@ impl ClientContext {
 
 /// As much of a text as is read.
 pub(crate) fn truncate(text: &str) -> String {
-    token_estimate::truncate(text.trim(), CAP).to_owned()
+    token_estimate::truncate(text.trim(), TOKEN_CAP).to_owned()
 }
 
 impl Drop for ClientContextGuard {
     fn drop(&mut self) {
-        self.brought.texts().remove(&self.thread);
+        self.contexts.texts().remove(&self.key);
     }
 }
 
 impl ContextSource for ClientContext {
     fn name(&self) -> &str {
-        SOURCE
+        SOURCE_NAME
     }
 
-    fn cap(&self) -> usize {
-        CAP
+    fn max_tokens(&self) -> usize {
+        TOKEN_CAP
     }
 
-    fn gather(&self, request: ContextRequest) -> BoxFuture<'static, Result<Option<Labelled>, ContextError>> {
+    fn gather(&self, request: ContextRequest) -> BoxFuture<'static, Result<Option<LabeledText>, ContextError>> {
         let thread = Thread { principal: request.principal, session: request.session };
         // A client's program writes this, often with words of pages and files in it.
         let source = "what the client sent along";
         let label = Label::untrusted(source).joined(&Label::private(source));
         let text = self.texts().get(&thread).cloned();
-        ready(Ok(text.map(|text| Labelled { text, label }))).boxed()
+        ready(Ok(text.map(|text| LabeledText { text, label }))).boxed()
     }
 }

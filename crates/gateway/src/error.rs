@@ -124,7 +124,7 @@ impl IntoResponse for ApiError {
 impl From<SqliteStoreError> for ApiError {
     fn from(trouble: SqliteStoreError) -> Self {
         match trouble {
-            SqliteStoreError::NoSession(_) => Self::not_found(trouble.to_string()),
+            SqliteStoreError::SessionNotFound(_) => Self::not_found(trouble.to_string()),
             SqliteStoreError::TurnRunning(_) => {
                 Self::new(StatusCode::CONFLICT, "running", trouble.to_string(), trouble.hint())
             }

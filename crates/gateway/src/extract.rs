@@ -89,7 +89,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
 }
 
 /// One of several words: derived readers take an object with the word as its key as well.
-pub(crate) fn word<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+pub(crate) fn string_enum<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
     T::deserialize(String::deserialize(deserializer)?.into_deserializer())
 }
 
@@ -111,7 +111,7 @@ pub(crate) async fn read_body(request: Request, gateway: &Gateway) -> Result<Byt
         return Err(too_large());
     }
     let reading = Limited::new(request.into_body(), most).collect();
-    let read = tokio::time::timeout(gateway.settings().body_time(), reading).await.map_err(|_| {
+    let read = tokio::time::timeout(gateway.settings().body_timeout(), reading).await.map_err(|_| {
         let hint = "send it faster; server.bodySeconds sets the limit";
         ApiError::new(StatusCode::REQUEST_TIMEOUT, "slow", "the body did not arrive in time", hint)
     })?;
@@ -165,7 +165,7 @@ const SESSION_PATTERN: &str = concat!(
     r"[^\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]*$",
 );
 /// At least one character that is no white space.
-pub(crate) const NOT_BLANK: &str =
+pub(crate) const NOT_BLANK_PATTERN: &str =
     r"[^\u0009-\u000d\u0020\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]";
 
 impl JsonSchema for SessionName {

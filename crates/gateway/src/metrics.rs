@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::gateway::Gateway;
 
 /// Upper ends of the times that turns are sorted into, in seconds.
-const TURN_SECONDS: [f64; 8] = [0.01, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0, 600.0];
+const TURN_SECONDS_BUCKETS: [f64; 8] = [0.01, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0, 600.0];
 
 #[derive(Default)]
 pub(crate) struct Metrics {
@@ -23,7 +23,7 @@ pub(crate) struct Metrics {
     requests: Mutex<BTreeMap<(String, u16), u64>>,
     /// By how they ended.
     turns: Mutex<BTreeMap<String, u64>>,
-    turn_times: [AtomicU64; TURN_SECONDS.len()],
+    turn_times: [AtomicU64; TURN_SECONDS_BUCKETS.len()],
     turn_count: AtomicU64,
     turn_microseconds: AtomicU64,
     tokens_in: AtomicU64,
@@ -33,7 +33,7 @@ pub(crate) struct Metrics {
 
 /// What is seen of one turn.
 pub(crate) struct TurnMeter {
-    began: Instant,
+    started: Instant,
     tokens_in: u64,
     tokens_out: u64,
     end: Option<String>,
@@ -41,7 +41,7 @@ pub(crate) struct TurnMeter {
 
 impl Default for TurnMeter {
     fn default() -> Self {
-        Self { began: Instant::now(), tokens_in: 0, tokens_out: 0, end: None }
+        Self { started: Instant::now(), tokens_in: 0, tokens_out: 0, end: None }
     }
 }
 
@@ -57,18 +57,18 @@ impl TurnMeter {
                 EventBody::TurnFailed { code, .. } => self.end = Some(code.to_string()),
                 _ => {}
             },
-            Update::Broken(_) => self.end = Some("broken".to_owned()),
-            Update::Delta { .. } | Update::Printed { .. } => {}
+            Update::StoreFailed(_) => self.end = Some("broken".to_owned()),
+            Update::Delta { .. } | Update::ToolOutputDelta { .. } => {}
         }
     }
 }
 
 impl Metrics {
-    pub fn turn_ended(&self, meter: TurnMeter) {
-        let took = meter.began.elapsed();
+    pub fn record_turn(&self, meter: TurnMeter) {
+        let took = meter.started.elapsed();
         let end = meter.end.unwrap_or_else(|| "parked".to_owned());
         *self.turns.lock().unwrap_or_else(PoisonError::into_inner).entry(end).or_default() += 1;
-        for (most, count) in TURN_SECONDS.iter().zip(&self.turn_times) {
+        for (most, count) in TURN_SECONDS_BUCKETS.iter().zip(&self.turn_times) {
             if took.as_secs_f64() <= *most {
                 count.fetch_add(1, Ordering::Relaxed);
             }
@@ -79,7 +79,7 @@ impl Metrics {
         self.tokens_out.fetch_add(meter.tokens_out, Ordering::Relaxed);
     }
 
-    fn request_ended(&self, route: &str, status: u16) {
+    fn count_request(&self, route: &str, status: u16) {
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         match requests.get_mut(&(route.to_owned(), status)) {
             Some(count) => *count += 1,
@@ -92,36 +92,36 @@ impl Metrics {
 pub(crate) fn render(gateway: &Gateway) -> String {
     let metrics = gateway.metrics();
     let mut text = String::new();
-    head(&mut text, "lango_requests_total", "counter", "Requests, by route and status.");
+    render_header(&mut text, "lango_requests_total", "counter", "Requests, by route and status.");
     for ((route, status), count) in metrics.requests.lock().unwrap_or_else(PoisonError::into_inner).iter() {
         let _ = writeln!(text, "lango_requests_total{{route=\"{route}\",status=\"{status}\"}} {count}");
     }
-    head(&mut text, "lango_turns_total", "counter", "Turns that ended, by how.");
+    render_header(&mut text, "lango_turns_total", "counter", "Turns that ended, by how.");
     for (end, count) in metrics.turns.lock().unwrap_or_else(PoisonError::into_inner).iter() {
         let _ = writeln!(text, "lango_turns_total{{end=\"{end}\"}} {count}");
     }
-    turn_times(&mut text, metrics);
-    head(&mut text, "lango_tokens_total", "counter", "Tokens that models read and wrote.");
+    render_turn_times(&mut text, metrics);
+    render_header(&mut text, "lango_tokens_total", "counter", "Tokens that models read and wrote.");
     for (direction, count) in [("in", &metrics.tokens_in), ("out", &metrics.tokens_out)] {
         let count = count.load(Ordering::Relaxed);
         let _ = writeln!(text, "lango_tokens_total{{direction=\"{direction}\"}} {count}");
     }
     let gauges = [
-        ("lango_turns_running", "Turns that run at this moment.", gateway.pace().turns_running()),
-        ("lango_approvals_waiting", "Questions that wait for an answer.", gateway.lobby().count()),
+        ("lango_turns_running", "Turns that run at this moment.", gateway.rate_limiter().turns_running()),
+        ("lango_approvals_waiting", "Questions that wait for an answer.", gateway.client_bridge().pending_count()),
         ("lango_connections", "Open connections.", metrics.connections.load(Ordering::Relaxed)),
     ];
     for (name, help, value) in gauges {
-        head(&mut text, name, "gauge", help);
+        render_header(&mut text, name, "gauge", help);
         let _ = writeln!(text, "{name} {value}");
     }
     text
 }
 
-fn turn_times(text: &mut String, metrics: &Metrics) {
-    head(text, "lango_turn_seconds", "histogram", "How long turns took.");
+fn render_turn_times(text: &mut String, metrics: &Metrics) {
+    render_header(text, "lango_turn_seconds", "histogram", "How long turns took.");
     let all = metrics.turn_count.load(Ordering::Relaxed);
-    for (most, count) in TURN_SECONDS.iter().zip(&metrics.turn_times) {
+    for (most, count) in TURN_SECONDS_BUCKETS.iter().zip(&metrics.turn_times) {
         let _ =
             writeln!(text, "lango_turn_seconds_bucket{{le=\"{most}\"}} {}", count.load(Ordering::Relaxed));
     }
@@ -130,7 +130,7 @@ fn turn_times(text: &mut String, metrics: &Metrics) {
     let _ = writeln!(text, "lango_turn_seconds_sum {sum}\nlango_turn_seconds_count {all}");
 }
 
-fn head(text: &mut String, name: &str, kind: &str, help: &str) {
+fn render_header(text: &mut String, name: &str, kind: &str, help: &str) {
     let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
 }
 
@@ -142,7 +142,7 @@ pub(crate) async fn record_request(State(gateway): State<Gateway>, request: Requ
     let response = next.run(request).await;
     let route = route.as_ref().map_or("other", MatchedPath::as_str);
     let status = response.status().as_u16();
-    gateway.metrics().request_ended(route, status);
+    gateway.metrics().count_request(route, status);
     tracing::info!(%method, route, status, milliseconds = began.elapsed().as_millis() as u64, "answered");
     response
 }

@@ -31,14 +31,14 @@ use completion::{Completion, TurnAccumulator};
 use chat::{ChatRequest, ChatBody, ResponseMode};
 
 /// The last event of a stream, which is no JSON.
-pub(crate) const END_OF_CHAT: &str = "[DONE]";
+pub(crate) const DONE_MARKER: &str = "[DONE]";
 /// The model that stands for the whole team.
-pub(crate) const TEAM: &str = "lango";
+pub(crate) const TEAM_MODEL: &str = "lango";
 
 pub(crate) fn routes() -> Router<Gateway> {
     let routes = Router::new()
-        .route("/v1/models", get(models))
-        .route("/v1/models/{model}", get(model))
+        .route("/v1/models", get(list_models))
+        .route("/v1/models/{model}", get(get_model))
         .route("/v1/chat/completions", post(create_completion));
     with_scope(&[TokenScope::Chat], routes)
 }
@@ -61,16 +61,16 @@ pub(crate) struct ModelItem {
     pub description: String,
 }
 
-async fn models(State(gateway): State<Gateway>) -> Json<ModelList> {
-    Json(ModelList { object: "list", data: every_model(&gateway) })
+async fn list_models(State(gateway): State<Gateway>) -> Json<ModelList> {
+    Json(ModelList { object: "list", data: all_models(&gateway) })
 }
 
-async fn model(State(gateway): State<Gateway>, PathName(name): PathName) -> Result<Json<ModelItem>, ApiError> {
-    let found = every_model(&gateway).into_iter().find(|model| model.id == name);
+async fn get_model(State(gateway): State<Gateway>, PathName(name): PathName) -> Result<Json<ModelItem>, ApiError> {
+    let found = all_models(&gateway).into_iter().find(|model| model.id == name);
     found.map(Json).ok_or_else(|| chat::model_not_found(&gateway.team(), &name))
 }
 
-fn every_model(gateway: &Gateway) -> Vec<ModelItem> {
+fn all_models(gateway: &Gateway) -> Vec<ModelItem> {
     let item = |id: &str, description: &str| ModelItem {
         id: id.to_owned(),
         object: "model",
@@ -79,7 +79,7 @@ fn every_model(gateway: &Gateway) -> Vec<ModelItem> {
         description: description.to_owned(),
     };
     let team = gateway.team();
-    let whole = item(TEAM, "The whole team: whoever fits answers.");
+    let whole = item(TEAM_MODEL, "The whole team: whoever fits answers.");
     let alone = team.specialists().map(|agent| item(&agent.name, &agent.description));
     std::iter::once(whole).chain(alone).collect()
 }
@@ -89,18 +89,18 @@ async fn create_completion(
     caller: Caller,
     JsonBody(body): JsonBody<ChatBody>,
 ) -> Result<Response, ApiError> {
-    let chat = ChatRequest::read(body, &gateway.team())?;
+    let chat = ChatRequest::parse(body, &gateway.team())?;
     let place = session_match::find_or_create_session(&gateway, caller.principal(), &chat).await?;
     let thread = Thread { principal: caller.principal().clone(), session: place.session.clone() };
     // What the client calls its system prompt is read with the first request, and stays in the log behind that.
     let brought = place.is_new && !chat.system.is_empty();
-    let brought = brought.then(|| gateway.lobby().brought().insert(&thread, chat.system.clone()));
+    let brought = brought.then(|| gateway.client_bridge().client_context().insert(&thread, chat.system.clone()));
     let turn = gateway.start_turn(TurnSpec {
         principal: thread.principal,
         session: thread.session,
-        to: chat.to,
-        begin: TurnInput::Request(chat.request),
-        leaving: OnDisconnect::Cancels,
+        target: chat.target,
+        input: TurnInput::Request(chat.request),
+        on_disconnect: OnDisconnect::Cancel,
     })?;
     drop(place.claim);
     let completion = Completion {
@@ -109,9 +109,9 @@ async fn create_completion(
         model: chat.model,
         session: place.session.to_string(),
     };
-    let exchange = CompletionStream { turn, told: TurnAccumulator::default(), completion, _brought: brought };
-    match chat.form {
-        ResponseMode::Whole => exchange.whole().await,
+    let exchange = CompletionStream { turn, accumulator: TurnAccumulator::default(), completion, _client_context: brought };
+    match chat.response_mode {
+        ResponseMode::Full => exchange.full_response().await,
         ResponseMode::Stream { usage } => Ok(sse::stream(&gateway, &caller, exchange.frames(usage))),
     }
 }
@@ -119,53 +119,53 @@ async fn create_completion(
 /// One completion as it comes about.
 struct CompletionStream {
     turn: TurnHandle,
-    told: TurnAccumulator,
+    accumulator: TurnAccumulator,
     completion: Completion,
-    _brought: Option<crate::client_context::ClientContextGuard>,
+    _client_context: Option<crate::client_context::ClientContextGuard>,
 }
 
 impl CompletionStream {
-    async fn whole(mut self) -> Result<Response, ApiError> {
+    async fn full_response(mut self) -> Result<Response, ApiError> {
         while let Some(update) = self.turn.next().await {
-            self.told.push(&update);
+            self.accumulator.push(&update);
         }
-        self.told.end();
-        match self.told.failure() {
+        self.accumulator.finish();
+        match self.accumulator.failure() {
             Some(refusal) => Err(refusal),
-            None => Ok(Json(self.completion.full(&self.told)).into_response()),
+            None => Ok(Json(self.completion.full(&self.accumulator)).into_response()),
         }
     }
 
     /// The role first, then words as they come, then why it ended; an error in place of that where there was one.
     fn frames(self, usage: chat::IncludeUsage) -> impl Stream<Item = Frame> + Send {
-        let first = frame(&self.completion.begin());
+        let first = frame(&self.completion.first_chunk());
         let rest = stream::unfold(Some(self), move |exchange| async move {
             let mut exchange = exchange?;
             let (frames, next) = match exchange.turn.next().await {
-                Some(update) => (exchange.said(&update), Some(exchange)),
-                None => (exchange.last(usage), None),
+                Some(update) => (exchange.update_frames(&update), Some(exchange)),
+                None => (exchange.final_frames(usage), None),
             };
             Some((stream::iter(frames), next))
         });
         stream::once(async { first }).chain(rest.flatten())
     }
 
-    fn said(&mut self, update: &Update) -> Vec<Frame> {
-        let pieces = self.told.push(update);
+    fn update_frames(&mut self, update: &Update) -> Vec<Frame> {
+        let pieces = self.accumulator.push(update);
         pieces.into_iter().map(|piece| frame(&self.completion.text_chunk(piece))).collect()
     }
 
-    fn last(&mut self, usage: chat::IncludeUsage) -> Vec<Frame> {
+    fn final_frames(&mut self, usage: chat::IncludeUsage) -> Vec<Frame> {
         let mut frames: Vec<Frame> =
-            self.told.end().into_iter().map(|piece| frame(&self.completion.text_chunk(piece))).collect();
-        match self.told.failure() {
+            self.accumulator.finish().into_iter().map(|piece| frame(&self.completion.text_chunk(piece))).collect();
+        match self.accumulator.failure() {
             Some(refusal) => frames.push(frame(&refusal.body())),
-            None => frames.push(frame(&self.completion.end(&self.told))),
+            None => frames.push(frame(&self.completion.last_chunk(&self.accumulator))),
         }
-        if usage == chat::IncludeUsage::Told {
-            frames.push(frame(&self.completion.usage(&self.told)));
+        if usage == chat::IncludeUsage::Yes {
+            frames.push(frame(&self.completion.usage_chunk(&self.accumulator)));
         }
-        frames.push(Frame::default().data(END_OF_CHAT));
+        frames.push(Frame::default().data(DONE_MARKER));
         frames
     }
 }

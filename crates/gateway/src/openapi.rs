@@ -4,7 +4,7 @@
 //! Where the last message of a chat has to be the user's, or a question has to offer a pattern, words say so.
 
 mod operations;
-mod shapes;
+mod schemas;
 
 use std::collections::BTreeSet;
 
@@ -13,9 +13,9 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-pub(crate) use shapes::EventSchema;
+pub(crate) use schemas::EventSchema;
 
-use crate::openai::END_OF_CHAT;
+use crate::openai::DONE_MARKER;
 use crate::extract::SessionName;
 use crate::error::ErrorBody;
 use operations::operations;
@@ -27,62 +27,62 @@ struct Operation {
     summary: &'static str,
     /// A token with one of these; none is needed where there are none.
     scopes: &'static [TokenScope],
-    takes: Takes,
-    gives: Gives,
+    input: RequestInput,
+    output: ResponseOutput,
     /// A header that has an effect, and which.
-    heeds: Option<(&'static str, &'static str)>,
+    header: Option<(&'static str, &'static str)>,
     /// Statuses of failures beside those that every operation of its kind has.
-    fails: &'static [u16],
+    failure_statuses: &'static [u16],
 }
 
-type Describe = fn(&mut SchemaGenerator) -> Schema;
+type SchemaFn = fn(&mut SchemaGenerator) -> Schema;
 
-enum Takes {
+enum RequestInput {
     Nothing,
-    Body(Describe),
-    Query(Describe),
+    Body(SchemaFn),
+    Query(SchemaFn),
 }
 
-enum Gives {
-    Json(Describe),
+enum ResponseOutput {
+    Json(SchemaFn),
     /// Server-sent events, each with such a value as its data.
-    Events(Describe),
+    Events(SchemaFn),
     /// One or the other, as it was asked for.
-    JsonOrEvents(Describe, Describe),
+    JsonOrEvents(SchemaFn, SchemaFn),
     Text,
     Nothing,
 }
 
-fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+fn subschema_for<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
 
 /// What is sent and what is answered are described apart: a field that may be left out of a request may still stand in
 /// every answer.
-struct Generators {
-    sent: SchemaGenerator,
-    answered: SchemaGenerator,
+struct SchemaGenerators {
+    requests: SchemaGenerator,
+    responses: SchemaGenerator,
 }
 
-impl Generators {
+impl SchemaGenerators {
     fn new() -> Self {
         let mut settings = SchemaSettings::draft2020_12();
         settings.definitions_path = "/components/schemas".into();
         let (sent, answered) = (settings.clone(), settings.for_serialize());
-        Self { sent: sent.into_generator(), answered: answered.into_generator() }
+        Self { requests: sent.into_generator(), responses: answered.into_generator() }
     }
 
     fn definitions(mut self) -> Map<String, Value> {
-        let mut all = self.sent.take_definitions(true);
-        all.extend(self.answered.take_definitions(true));
+        let mut all = self.requests.take_definitions(true);
+        all.extend(self.responses.take_definitions(true));
         all
     }
 }
 
 /// The whole description.
 pub fn document() -> Value {
-    let mut generators = Generators::new();
-    let error = of::<ErrorBody>(&mut generators.answered);
+    let mut generators = SchemaGenerators::new();
+    let error = subschema_for::<ErrorBody>(&mut generators.responses);
     let mut paths = Map::new();
     for operation in operations() {
         let described = operation.describe(&mut generators);
@@ -107,18 +107,18 @@ pub fn document() -> Value {
 }
 
 impl Operation {
-    fn describe(&self, generators: &mut Generators) -> Value {
-        let (status, success) = self.success(&mut generators.answered);
+    fn describe(&self, generators: &mut SchemaGenerators) -> Value {
+        let (status, success) = self.success(&mut generators.responses);
         let mut responses = Map::new();
         responses.insert(status.to_owned(), success);
-        responses.extend(self.failures().into_iter().map(|status| (status.to_string(), failure(status))));
+        responses.extend(self.failures().into_iter().map(|status| (status.to_string(), failure_response(status))));
         let mut described = json!({ "summary": self.summary, "responses": responses });
         let parameters = self.parameters();
         if !parameters.is_empty() {
             described["parameters"] = parameters.into();
         }
-        if let Takes::Body(body) = &self.takes {
-            let content = json!({ "application/json": { "schema": body(&mut generators.sent) } });
+        if let RequestInput::Body(body) = &self.input {
+            let content = json!({ "application/json": { "schema": body(&mut generators.requests) } });
             described["requestBody"] = json!({ "required": true, "content": content });
         }
         if !self.scopes.is_empty() {
@@ -130,19 +130,19 @@ impl Operation {
     }
 
     fn success(&self, generator: &mut SchemaGenerator) -> (&'static str, Value) {
-        let content = match &self.gives {
-            Gives::Nothing => return ("204", json!({ "description": "It is done." })),
-            Gives::Json(body) => json!({ "application/json": { "schema": body(generator) } }),
-            Gives::Events(value) => {
-                json!({ "text/event-stream": { "schema": server_sent(json_text(&value(generator))) } })
+        let content = match &self.output {
+            ResponseOutput::Nothing => return ("204", json!({ "description": "It is done." })),
+            ResponseOutput::Json(body) => json!({ "application/json": { "schema": body(generator) } }),
+            ResponseOutput::Events(value) => {
+                json!({ "text/event-stream": { "schema": sse_event_schema(json_text(&value(generator))) } })
             }
-            Gives::JsonOrEvents(body, value) => json!({
+            ResponseOutput::JsonOrEvents(body, value) => json!({
                 "application/json": { "schema": body(generator) },
-                "text/event-stream": { "schema": server_sent(json!({
-                    "anyOf": [json_text(&value(generator)), { "const": END_OF_CHAT }],
+                "text/event-stream": { "schema": sse_event_schema(json!({
+                    "anyOf": [json_text(&value(generator)), { "const": DONE_MARKER }],
                 })) },
             }),
-            Gives::Text => json!({ "text/plain": { "schema": { "type": "string" } } }),
+            ResponseOutput::Text => json!({ "text/plain": { "schema": { "type": "string" } } }),
         };
         ("200", json!({ "description": "What was asked for.", "content": content }))
     }
@@ -153,13 +153,13 @@ impl Operation {
         if !self.scopes.is_empty() {
             all.extend([401, 429, 500]);
         }
-        if self.path.contains('{') || matches!(self.takes, Takes::Query(_)) {
+        if self.path.contains('{') || matches!(self.input, RequestInput::Query(_)) {
             all.insert(400);
         }
-        if matches!(self.takes, Takes::Body(_)) {
+        if matches!(self.input, RequestInput::Body(_)) {
             all.extend([400, 408, 413, 415]);
         }
-        all.extend(self.fails);
+        all.extend(self.failure_statuses);
         all
     }
 
@@ -176,12 +176,12 @@ impl Operation {
             };
             parameters.push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));
         }
-        if let Takes::Query(query) = &self.takes {
+        if let RequestInput::Query(query) = &self.input {
             let fields = query(&mut inline).to_value();
             let fields = fields["properties"].as_object().into_iter().flatten();
             parameters.extend(fields.map(|(name, schema)| query_parameter(name, schema.clone())));
         }
-        parameters.extend(self.heeds.map(|(name, effect)| {
+        parameters.extend(self.header.map(|(name, effect)| {
             let schema = json!({ "type": "string" });
             json!({ "name": name, "in": "header", "required": false, "description": effect, "schema": schema })
         }));
@@ -190,7 +190,7 @@ impl Operation {
 }
 
 /// One server-sent event: its fields as they stand in the stream.
-fn server_sent(data: Value) -> Value {
+fn sse_event_schema(data: Value) -> Value {
     let id = json!({ "type": "string", "description": "The event's number, where it has one." });
     json!({ "type": "object", "required": ["data"], "properties": { "id": id, "data": data } })
 }
@@ -219,7 +219,7 @@ fn query_parameter(name: &str, mut schema: Value) -> Value {
     parameter
 }
 
-fn failure(status: u16) -> Value {
+fn failure_response(status: u16) -> Value {
     let why = match status {
         400 => "It is not what is described here.",
         401 => "There is no good token.",

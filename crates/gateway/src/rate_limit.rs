@@ -12,14 +12,14 @@ use crate::error::ApiError;
 use crate::settings::ServerSettings;
 
 /// More buckets than this are looked through for full ones, which need not be kept.
-const MOST_BUCKETS: usize = 1_024;
+const MAX_BUCKETS: usize = 1_024;
 
 pub(crate) struct RateLimiter {
     per_minute: f64,
     turns: usize,
     turns_per_principal: usize,
     buckets: Mutex<HashMap<String, Bucket>>,
-    running: Mutex<TurnCounts>,
+    turn_counts: Mutex<TurnCounts>,
 }
 
 /// What a token may still ask for; fills up again as time passes.
@@ -30,13 +30,13 @@ struct Bucket {
 
 #[derive(Default)]
 struct TurnCounts {
-    all: usize,
-    of: HashMap<Principal, usize>,
+    total: usize,
+    by_principal: HashMap<Principal, usize>,
 }
 
 /// A turn's place; free again when it is dropped.
 pub(crate) struct TurnPermit {
-    pace: Arc<RateLimiter>,
+    limiter: Arc<RateLimiter>,
     principal: Principal,
 }
 
@@ -47,7 +47,7 @@ impl RateLimiter {
             turns: settings.turns.get(),
             turns_per_principal: settings.turns_per_principal.get(),
             buckets: Mutex::default(),
-            running: Mutex::default(),
+            turn_counts: Mutex::default(),
         }
     }
 
@@ -55,11 +55,11 @@ impl RateLimiter {
     pub fn check_request(&self, token: &str) -> Result<(), ApiError> {
         let now = Instant::now();
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        if buckets.len() >= MOST_BUCKETS {
-            buckets.retain(|_, bucket| self.filled(bucket, now) < self.per_minute);
+        if buckets.len() >= MAX_BUCKETS {
+            buckets.retain(|_, bucket| self.available(bucket, now) < self.per_minute);
         }
         let bucket = buckets.entry(token.to_owned()).or_insert(Bucket { left: self.per_minute, at: now });
-        let left = self.filled(bucket, now);
+        let left = self.available(bucket, now);
         *bucket = Bucket { left: (left - 1.0).max(0.0), at: now };
         if left >= 1.0 {
             return Ok(());
@@ -75,48 +75,48 @@ impl RateLimiter {
         .with_retry_after(wait))
     }
 
-    fn filled(&self, bucket: &Bucket, now: Instant) -> f64 {
+    fn available(&self, bucket: &Bucket, now: Instant) -> f64 {
         let since = now.saturating_duration_since(bucket.at).as_secs_f64();
         (bucket.left + since * self.per_minute / 60.0).min(self.per_minute)
     }
 
     /// A place for a turn, if there is one.
     pub fn acquire_turn(self: &Arc<Self>, principal: &Principal) -> Result<TurnPermit, ApiError> {
-        let mut running = self.running();
-        if running.all >= self.turns {
-            let message = format!("{} turns are running, and no more run at once", running.all);
+        let mut running = self.turn_counts();
+        if running.total >= self.turns {
+            let message = format!("{} turns are running, and no more run at once", running.total);
             let hint = "try again when one has ended; server.turns sets the limit";
             let refusal = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "turns", message, hint);
             return Err(refusal.with_retry_after(Duration::from_secs(1)));
         }
-        let own = running.of.get(principal).copied().unwrap_or(0);
+        let own = running.by_principal.get(principal).copied().unwrap_or(0);
         if own >= self.turns_per_principal {
             let message = format!("{own} of your turns are running, and no more run at once");
             let hint = "try again when one has ended; server.turnsPerPrincipal sets the limit";
             let refusal = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "turns", message, hint);
             return Err(refusal.with_retry_after(Duration::from_secs(1)));
         }
-        running.all += 1;
-        running.of.insert(principal.clone(), own + 1);
-        Ok(TurnPermit { pace: Arc::clone(self), principal: principal.clone() })
+        running.total += 1;
+        running.by_principal.insert(principal.clone(), own + 1);
+        Ok(TurnPermit { limiter: Arc::clone(self), principal: principal.clone() })
     }
 
     pub fn turns_running(&self) -> usize {
-        self.running().all
+        self.turn_counts().total
     }
 
-    fn running(&self) -> std::sync::MutexGuard<'_, TurnCounts> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    fn turn_counts(&self) -> std::sync::MutexGuard<'_, TurnCounts> {
+        self.turn_counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for TurnPermit {
     fn drop(&mut self) {
-        let mut running = self.pace.running();
-        running.all = running.all.saturating_sub(1);
-        match running.of.get_mut(&self.principal) {
+        let mut running = self.limiter.turn_counts();
+        running.total = running.total.saturating_sub(1);
+        match running.by_principal.get_mut(&self.principal) {
             Some(own) if *own > 1 => *own -= 1,
-            _ => _ = running.of.remove(&self.principal),
+            _ => _ = running.by_principal.remove(&self.principal),
         }
     }
 }
@@ -126,14 +126,14 @@ mod tests {
     use super::*;
     use std::num::{NonZeroU32, NonZeroUsize};
 
-    fn pace(settings: ServerSettings) -> Arc<RateLimiter> {
+    fn limiter(settings: ServerSettings) -> Arc<RateLimiter> {
         Arc::new(RateLimiter::new(&settings))
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_token_that_asks_too_often_waits_and_others_do_not() {
         let pace =
-            pace(ServerSettings { requests_per_minute: NonZeroU32::new(60).unwrap(), ..ServerSettings::default() });
+            limiter(ServerSettings { requests_per_minute: NonZeroU32::new(60).unwrap(), ..ServerSettings::default() });
         for _ in 0..60 {
             pace.check_request("a").unwrap();
         }
@@ -150,7 +150,7 @@ mod tests {
     fn places_are_counted_and_come_back() {
         let two = NonZeroUsize::new(2).unwrap();
         let three = NonZeroUsize::new(3).unwrap();
-        let pace = pace(ServerSettings { turns: three, turns_per_principal: two, ..ServerSettings::default() });
+        let pace = limiter(ServerSettings { turns: three, turns_per_principal: two, ..ServerSettings::default() });
         let (ann, bob) = (Principal::new("ann"), Principal::new("bob"));
         let first = pace.acquire_turn(&ann).unwrap();
         let _second = pace.acquire_turn(&ann).unwrap();

@@ -18,15 +18,15 @@ use crate::gateway::Gateway;
 use crate::write_timeout::WriteTimeout;
 
 /// More headers than this no honest client sends.
-const MOST_HEADERS: usize = 64;
+const MAX_HEADERS: usize = 64;
 /// Hyper takes no smaller buffer.
-const SMALLEST_BUFFER: usize = 8_192;
+const MIN_BUFFER_SIZE: usize = 8_192;
 /// What is left to say when turns have ended is said within this.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// What tasks that were stopped tell to addresses is told within this.
-const LAST_NEWS: Duration = Duration::from_secs(2);
+const PUSH_FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 /// Out of files: nothing can be taken until some are closed.
-const BREATHER: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 impl Gateway {
     /// Answers whoever connects until `told_to_end`. Then nothing new begins, but turns that run may finish, with whatever
@@ -44,7 +44,7 @@ impl Gateway {
         }
         self.close_connections().cancel();
         connections.close();
-        let _ = tokio::time::timeout(LAST_WORDS, connections.wait()).await;
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, connections.wait()).await;
         self.team().runner.wait_for_hooks().await;
     }
 
@@ -59,15 +59,15 @@ impl Gateway {
     async fn shut_down(&self) {
         self.shutdown_started().cancel();
         self.turn_tasks().close();
-        let courier = &self.a2a().courier;
+        let courier = &self.a2a().push_sender;
         let ending = async {
             self.turn_tasks().wait().await;
             courier.flush().await;
         };
-        if tokio::time::timeout(self.settings().grace(), ending).await.is_err() {
+        if tokio::time::timeout(self.settings().grace_period(), ending).await.is_err() {
             self.suspend_turns().cancel();
             self.turn_tasks().wait().await;
-            let _ = tokio::time::timeout(LAST_NEWS, courier.flush()).await;
+            let _ = tokio::time::timeout(PUSH_FLUSH_TIMEOUT, courier.flush()).await;
         }
     }
 
@@ -78,44 +78,44 @@ impl Gateway {
             match listener.accept().await {
                 Ok((stream, _)) => {
                     let connection =
-                        Connection { gateway: self.clone(), router: router.clone(), _place: place };
-                    connections.spawn(connection.answer(stream));
+                        ClientConnection { gateway: self.clone(), router: router.clone(), _permit: place };
+                    connections.spawn(connection.run(stream));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be taken");
-                    tokio::time::sleep(BREATHER).await;
+                    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 }
             }
         }
     }
 }
 
-struct Connection {
+struct ClientConnection {
     gateway: Gateway,
     router: Router,
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
-impl Connection {
-    async fn answer(self, stream: TcpStream) {
+impl ClientConnection {
+    async fn run(self, stream: TcpStream) {
         let metrics = self.gateway.metrics();
         metrics.connections.fetch_add(1, Ordering::Relaxed);
-        if let Err(error) = self.converse(stream).await {
+        if let Err(error) = self.serve_http(stream).await {
             tracing::debug!(%error, "a connection broke off");
         }
         metrics.connections.fetch_sub(1, Ordering::Relaxed);
     }
 
-    async fn converse(&self, stream: TcpStream) -> io::Result<()> {
+    async fn serve_http(&self, stream: TcpStream) -> io::Result<()> {
         stream.set_nodelay(true)?;
         let settings = self.gateway.settings();
-        let stream = TokioIo::new(WriteTimeout::new(stream, settings.write_time()));
+        let stream = TokioIo::new(WriteTimeout::new(stream, settings.write_timeout()));
         let route = TowerToHyperService::new(self.router.clone());
         let conversation = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(settings.header_time())
-            .max_buf_size(settings.header_bytes.get().max(SMALLEST_BUFFER))
-            .max_headers(MOST_HEADERS)
+            .header_read_timeout(settings.header_timeout())
+            .max_buf_size(settings.header_bytes.get().max(MIN_BUFFER_SIZE))
+            .max_headers(MAX_HEADERS)
             .serve_connection(stream, route);
         tokio::pin!(conversation);
         tokio::select! {

@@ -81,23 +81,23 @@ impl Default for ServerSettings {
 }
 
 impl ServerSettings {
-    pub(crate) fn header_time(&self) -> Duration {
+    pub(crate) fn header_timeout(&self) -> Duration {
         Duration::from_secs(self.header_seconds.get())
     }
 
-    pub(crate) fn body_time(&self) -> Duration {
+    pub(crate) fn body_timeout(&self) -> Duration {
         Duration::from_secs(self.body_seconds.get())
     }
 
-    pub(crate) fn write_time(&self) -> Duration {
+    pub(crate) fn write_timeout(&self) -> Duration {
         Duration::from_secs(self.write_seconds.get())
     }
 
-    pub(crate) fn keep_alive(&self) -> Duration {
+    pub(crate) fn keep_alive_interval(&self) -> Duration {
         Duration::from_secs(self.keep_alive_seconds.get())
     }
 
-    pub(crate) fn grace(&self) -> Duration {
+    pub(crate) fn grace_period(&self) -> Duration {
         Duration::from_secs(self.grace_seconds)
     }
 }

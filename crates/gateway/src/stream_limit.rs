@@ -10,7 +10,7 @@ use lango_domain::event::Principal;
 use crate::error::ApiError;
 
 /// When a stream may have been closed.
-const ANOTHER_TRY: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Default)]
 pub(crate) struct StreamLimiter {
@@ -19,7 +19,7 @@ pub(crate) struct StreamLimiter {
 
 /// A stream's place; free again when it is dropped.
 pub(crate) struct StreamPermit {
-    streams: StreamLimiter,
+    limiter: StreamLimiter,
     principal: Principal,
 }
 
@@ -31,16 +31,16 @@ impl StreamLimiter {
             let message = format!("{own} of your streams are open, and no more are opened");
             let hint = "close one; server.streamsPerPrincipal sets the limit";
             let refusal = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "streams", message, hint);
-            return Err(refusal.with_retry_after(ANOTHER_TRY));
+            return Err(refusal.with_retry_after(RETRY_DELAY));
         }
         *own += 1;
-        Ok(StreamPermit { streams: self.clone(), principal: principal.clone() })
+        Ok(StreamPermit { limiter: self.clone(), principal: principal.clone() })
     }
 }
 
 impl Drop for StreamPermit {
     fn drop(&mut self) {
-        let mut open = self.streams.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.limiter.open.lock().unwrap_or_else(PoisonError::into_inner);
         match open.get_mut(&self.principal) {
             Some(own) if *own > 1 => *own -= 1,
             _ => _ = open.remove(&self.principal),

@@ -26,9 +26,9 @@ use crate::error::ApiError;
 pub struct TurnSpec {
     pub principal: Principal,
     pub session: SessionId,
-    pub to: TurnTarget,
-    pub begin: TurnInput,
-    pub leaving: OnDisconnect,
+    pub target: TurnTarget,
+    pub input: TurnInput,
+    pub on_disconnect: OnDisconnect,
 }
 
 /// Who is asked.
@@ -36,7 +36,7 @@ pub struct TurnSpec {
 pub enum TurnTarget {
     Team,
     /// One agent of it alone.
-    Alone(AgentName),
+    Agent(AgentName),
 }
 
 /// What the turn begins with.
@@ -50,8 +50,8 @@ pub enum TurnInput {
 /// What becomes of the turn when nobody reads it any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnDisconnect {
-    Cancels,
-    GoesOn,
+    Cancel,
+    Continue,
 }
 
 /// The updates of a turn, for whoever asked for it.
@@ -81,27 +81,27 @@ impl Gateway {
         if self.shutdown_started().is_cancelled() {
             return Err(ApiError::shutting_down());
         }
-        let runner = self.runner_of(&wish.to)?;
-        let slot = self.pace().acquire_turn(&wish.principal)?;
-        let TurnSpec { principal, session, begin, leaving, .. } = wish;
+        let runner = self.runner_for(&wish.target)?;
+        let slot = self.rate_limiter().acquire_turn(&wish.principal)?;
+        let TurnSpec { principal, session, input: begin, on_disconnect: leaving, .. } = wish;
         let thread = Thread { principal: principal.clone(), session: session.clone() };
         let stream = match begin {
-            TurnInput::Request(text) => runner.run(TurnRequest::typed(session, principal, text)),
+            TurnInput::Request(text) => runner.run(TurnRequest::from_user(session, principal, text)),
             TurnInput::Resume => runner.resume(session, principal),
         };
         let (to, updates) = unbounded_channel();
-        let (number, cancel) = self.running().enter(&thread);
+        let (number, cancel) = self.running_turns().insert(&thread);
         let attached = TurnHandle { updates, cancel: cancel.clone() };
-        let pump = TurnTask { gateway: self.clone(), thread, number, cancel, leaving, to, _slot: slot };
-        self.turn_tasks().spawn(pump.carry(stream));
+        let pump = TurnTask { gateway: self.clone(), key: thread, number, cancel, on_disconnect: leaving, sender: to, _permit: slot };
+        self.turn_tasks().spawn(pump.run(stream));
         Ok(attached)
     }
 
-    fn runner_of(&self, to: &TurnTarget) -> Result<Runner, ApiError> {
+    fn runner_for(&self, to: &TurnTarget) -> Result<Runner, ApiError> {
         let team = self.team();
         match to {
             TurnTarget::Team => Ok(team.runner.clone()),
-            TurnTarget::Alone(agent) => team.runner.single_agent(agent.as_str()).ok_or_else(|| {
+            TurnTarget::Agent(agent) => team.runner.single_agent(agent.as_str()).ok_or_else(|| {
                 let names: Vec<&str> = team.specialists().map(|agent| agent.name.as_str()).collect();
                 ApiError::new(
                     StatusCode::NOT_FOUND,
@@ -115,7 +115,7 @@ impl Gateway {
 
     /// Ends the running turn of a session, and none that waits behind it; whether there was one.
     pub fn cancel_turn(&self, principal: &Principal, session: &SessionId) -> bool {
-        self.running().cancel(&Thread { principal: principal.clone(), session: session.clone() })
+        self.running_turns().cancel(&Thread { principal: principal.clone(), session: session.clone() })
     }
 }
 
@@ -129,53 +129,53 @@ pub(crate) struct RunningTurns {
 struct RunningTurnsInner {
     /// How many turns were entered so far.
     count: u64,
-    of: HashMap<Thread, Vec<RunningTurn>>,
+    by_session: HashMap<Thread, Vec<RunningTurn>>,
 }
 
 struct RunningTurn {
     number: u64,
     cancel: CancellationToken,
     /// Turns of one session wait for each other.
-    has_begun: bool,
+    has_started: bool,
 }
 
 impl RunningTurns {
-    fn enter(&self, thread: &Thread) -> (u64, CancellationToken) {
+    fn insert(&self, thread: &Thread) -> (u64, CancellationToken) {
         let mut turns = self.turns();
         turns.count += 1;
         let (number, cancel) = (turns.count, CancellationToken::new());
-        let entry = RunningTurn { number, cancel: cancel.clone(), has_begun: false };
-        turns.of.entry(thread.clone()).or_default().push(entry);
+        let entry = RunningTurn { number, cancel: cancel.clone(), has_started: false };
+        turns.by_session.entry(thread.clone()).or_default().push(entry);
         (number, cancel)
     }
 
-    fn begin(&self, thread: &Thread, number: u64) {
+    fn mark_started(&self, thread: &Thread, number: u64) {
         let mut turns = self.turns();
-        let of = turns.of.get_mut(thread).into_iter().flatten();
-        of.filter(|entry| entry.number == number).for_each(|entry| entry.has_begun = true);
+        let of = turns.by_session.get_mut(thread).into_iter().flatten();
+        of.filter(|entry| entry.number == number).for_each(|entry| entry.has_started = true);
     }
 
-    fn leave(&self, thread: &Thread, number: u64) {
+    fn remove(&self, thread: &Thread, number: u64) {
         let mut turns = self.turns();
-        if let Some(of) = turns.of.get_mut(thread) {
+        if let Some(of) = turns.by_session.get_mut(thread) {
             of.retain(|entry| entry.number != number);
             if of.is_empty() {
-                turns.of.remove(thread);
+                turns.by_session.remove(thread);
             }
         }
     }
 
     fn cancel(&self, thread: &Thread) -> bool {
         let turns = self.turns();
-        let Some(of) = turns.of.get(thread) else { return false };
+        let Some(of) = turns.by_session.get(thread) else { return false };
         // Where none has said anything yet, the one that came first is the next to.
-        let running = of.iter().find(|entry| entry.has_begun).or(of.first());
+        let running = of.iter().find(|entry| entry.has_started).or(of.first());
         running.into_iter().for_each(|entry| entry.cancel.cancel());
         true
     }
 
-    pub fn has(&self, thread: &Thread) -> bool {
-        self.turns().of.contains_key(thread)
+    pub fn contains(&self, thread: &Thread) -> bool {
+        self.turns().by_session.contains_key(thread)
     }
 
     fn turns(&self) -> std::sync::MutexGuard<'_, RunningTurnsInner> {
@@ -186,16 +186,16 @@ impl RunningTurns {
 /// Carries one turn to its end.
 struct TurnTask {
     gateway: Gateway,
-    thread: Thread,
+    key: Thread,
     number: u64,
     cancel: CancellationToken,
-    leaving: OnDisconnect,
-    to: UnboundedSender<Update>,
-    _slot: TurnPermit,
+    on_disconnect: OnDisconnect,
+    sender: UnboundedSender<Update>,
+    _permit: TurnPermit,
 }
 
 impl TurnTask {
-    async fn carry(self, mut stream: TurnStream) {
+    async fn run(self, mut stream: TurnStream) {
         let mut meter = TurnMeter::default();
         let (mut has_begun, mut is_left, mut is_stopped) = (false, false, false);
         loop {
@@ -204,17 +204,17 @@ impl TurnTask {
                 update = stream.next() => match update {
                     Some(update) => {
                         if !std::mem::replace(&mut has_begun, true) {
-                            self.gateway.running().begin(&self.thread, self.number);
+                            self.gateway.running_turns().mark_started(&self.key, self.number);
                         }
                         meter.observe(&update);
-                        self.gateway.listeners().publish(&self.thread, &update);
-                        let _ = self.to.send(update);
+                        self.gateway.subscribers().publish(&self.key, &update);
+                        let _ = self.sender.send(update);
                     }
                     None => break,
                 },
-                () = self.to.closed(), if !is_left => {
+                () = self.sender.closed(), if !is_left => {
                     is_left = true;
-                    if self.leaving == OnDisconnect::Cancels {
+                    if self.on_disconnect == OnDisconnect::Cancel {
                         stream.cancel();
                     }
                 }
@@ -224,16 +224,16 @@ impl TurnTask {
                 }
                 () = self.gateway.suspend_turns().cancelled(), if !is_stopped => {
                     is_stopped = true;
-                    stream.park();
+                    stream.suspend();
                 }
             }
         }
-        self.gateway.metrics().turn_ended(meter);
+        self.gateway.metrics().record_turn(meter);
     }
 }
 
 impl Drop for TurnTask {
     fn drop(&mut self) {
-        self.gateway.running().leave(&self.thread, self.number);
+        self.gateway.running_turns().remove(&self.key, self.number);
     }
 }

@@ -11,23 +11,23 @@ use tokio::time::{Instant, Sleep, sleep};
 /// Breaks off when nothing could be written for too long; reading has limits of its own.
 pub(crate) struct WriteTimeout<T> {
     stream: T,
-    patience: Duration,
+    timeout: Duration,
     /// Runs while something waits to be written.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl<T> WriteTimeout<T> {
     pub fn new(stream: T, patience: Duration) -> Self {
-        Self { stream, patience, deadline: None }
+        Self { stream, timeout: patience, deadline: None }
     }
 
     /// What became of a try to write; one that waits for too long has failed.
-    fn judge<R>(&mut self, tried: Poll<io::Result<R>>, context: &mut Context<'_>) -> Poll<io::Result<R>> {
+    fn check_deadline<R>(&mut self, tried: Poll<io::Result<R>>, context: &mut Context<'_>) -> Poll<io::Result<R>> {
         if tried.is_ready() {
             self.deadline = None;
             return tried;
         }
-        let patience = self.patience;
+        let patience = self.timeout;
         let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(patience)));
         ready!(deadline.as_mut().poll(context));
         deadline.as_mut().reset(Instant::now() + patience);
@@ -52,7 +52,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<T> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let tried = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.judge(tried, context)
+        self.check_deadline(tried, context)
     }
 
     fn poll_write_vectored(
@@ -61,7 +61,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<T> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let tried = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.judge(tried, context)
+        self.check_deadline(tried, context)
     }
 
     fn is_write_vectored(&self) -> bool {

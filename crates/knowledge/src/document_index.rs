@@ -23,7 +23,7 @@ pub use naming::{is_missing, path_from_text, path_to_text};
 /// Cheap to clone.
 #[derive(Clone)]
 pub struct DocumentIndex {
-    shared: Arc<DocumentIndexInner>,
+    inner: Arc<DocumentIndexInner>,
 }
 
 struct DocumentIndexInner {
@@ -33,9 +33,9 @@ struct DocumentIndexInner {
     lexical: Mutex<Option<Arc<LexicalIndex>>>,
     embedder: Option<Arc<dyn Embedder>>,
     /// Vectors, where there is an embedder.
-    kept: Option<Arc<Mutex<VectorFile>>>,
+    vector_file: Option<Arc<Mutex<VectorFile>>>,
     /// Held by whoever makes vectors beside the conversation.
-    embedding: Arc<Mutex<()>>,
+    embedding_lock: Arc<Mutex<()>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -49,9 +49,9 @@ pub enum DocumentIndexError {
     #[error(transparent)]
     Vectors(#[from] VectorError),
     #[error(transparent)]
-    Kept(#[from] VectorFileError),
+    VectorFile(#[from] VectorFileError),
     #[error("{0}")]
-    Broken(String),
+    Aborted(String),
 }
 
 impl DocumentIndex {
@@ -60,41 +60,41 @@ impl DocumentIndex {
         let kept = embedder.as_ref().map(|embedder| VectorFile::new(&folder, &embedder.identity()));
         let kept = kept.map(|kept| Arc::new(Mutex::new(kept)));
         let (lexical, embedding) = (Mutex::default(), Arc::default());
-        Self { shared: Arc::new(DocumentIndexInner { store, folder, lexical, embedder, kept, embedding }) }
+        Self { inner: Arc::new(DocumentIndexInner { store, folder, lexical, embedder, vector_file: kept, embedding_lock: embedding }) }
     }
 
     pub fn store(&self) -> &Arc<dyn DocumentStore> {
-        &self.shared.store
+        &self.inner.store
     }
 
     async fn lexical(&self) -> Result<Arc<LexicalIndex>, DocumentIndexError> {
-        let mut lexical = self.shared.lexical.lock().await;
+        let mut lexical = self.inner.lexical.lock().await;
         if let Some(lexical) = lexical.as_ref() {
             return Ok(Arc::clone(lexical));
         }
-        let folder = self.shared.folder.clone();
-        let opened = blocking(move || Ok(Arc::new(LexicalIndex::open(&folder)?))).await?;
+        let folder = self.inner.folder.clone();
+        let opened = run_blocking(move || Ok(Arc::new(LexicalIndex::open(&folder)?))).await?;
         Ok(Arc::clone(lexical.insert(opened)))
     }
 
     /// Makes the index of words anew, for whoever found it damaged.
-    async fn begin_words_anew(&self) -> Result<(), DocumentIndexError> {
-        let mut lexical = self.shared.lexical.lock().await;
+    async fn reset_lexical(&self) -> Result<(), DocumentIndexError> {
+        let mut lexical = self.inner.lexical.lock().await;
         *lexical = None;
-        let folder = self.shared.folder.clone();
-        blocking(move || Ok(LexicalIndex::wipe(&folder)?)).await
+        let folder = self.inner.folder.clone();
+        run_blocking(move || Ok(LexicalIndex::wipe(&folder)?)).await
     }
 
     /// The same documents, found by their words alone.
     fn without_embedder(&self) -> Self {
-        Self::new(Arc::clone(&self.shared.store), self.shared.folder.clone(), None)
+        Self::new(Arc::clone(&self.inner.store), self.inner.folder.clone(), None)
     }
 }
 
 /// Disk and processor work, away from whoever waits for others.
-async fn blocking<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, DocumentIndexError> + Send + 'static,
 ) -> Result<T, DocumentIndexError> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(DocumentIndexError::Broken(format!("the index broke off: {error}"))))
+    done.unwrap_or_else(|error| Err(DocumentIndexError::Aborted(format!("the index broke off: {error}"))))
 }

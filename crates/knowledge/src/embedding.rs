@@ -41,7 +41,7 @@ pub enum VectorPersistence {
     /// With the passages, and in their backups: they cost time or money.
     Store,
     /// Nowhere: they are made anew as quickly as they are read.
-    Nowhere,
+    Recompute,
 }
 
 /// Turns texts into vectors.
@@ -53,17 +53,17 @@ pub trait Embedder: Send + Sync {
     fn dimensions(&self) -> Option<usize>;
 
     /// Where its vectors are kept.
-    fn keeping(&self) -> VectorPersistence {
+    fn persistence(&self) -> VectorPersistence {
         VectorPersistence::Store
     }
 
     /// How much its vectors count beside words when both are joined, from 0 to 1.
-    fn share(&self) -> f32 {
+    fn fusion_weight(&self) -> f32 {
         0.55
     }
 
     /// The least similarity that means something by itself, where no word was found.
-    fn floor(&self) -> f32 {
+    fn min_similarity(&self) -> f32 {
         f32::NEG_INFINITY
     }
 
@@ -104,7 +104,7 @@ pub enum EmbedError {
 
 impl EmbedError {
     /// The same error with its words changed.
-    fn map_words(self, change: impl Fn(&str) -> String) -> Self {
+    fn map_text(self, change: impl Fn(&str) -> String) -> Self {
         match self {
             Self::Connection(words) => Self::Connection(change(&words)),
             Self::Malformed(words) => Self::Malformed(change(&words)),
@@ -118,7 +118,7 @@ impl EmbedError {
 }
 
 /// Makes a vector one long; what has no direction stays as it is.
-fn normalise(vector: &mut [f32]) {
+fn normalize(vector: &mut [f32]) {
     let length = vector.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
     if length > 0.0 && length.is_finite() {
         vector.iter_mut().for_each(|x| *x = (f64::from(*x) / length) as f32);

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde::Serialize;
 
 /// What is known: for each question, documents with how well they answer it.
-pub type Judgements = HashMap<String, HashMap<String, u32>>;
+pub type Judgments = HashMap<String, HashMap<String, u32>>;
 
 /// The mean over all questions that have an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -44,7 +44,7 @@ impl MetricsSum {
         let mut best: Vec<u32> = judged.values().copied().collect();
         best.sort_unstable_by(|a, b| b.cmp(a));
         let found: Vec<u32> = found.iter().map(grade).collect();
-        self.sums.ndcg_10 += gain(&found) / gain(&best);
+        self.sums.ndcg_10 += dcg(&found) / dcg(&best);
     }
 
     pub fn mean(&self) -> RetrievalMetrics {
@@ -59,7 +59,7 @@ impl MetricsSum {
 }
 
 /// What stands further down counts less; behind the tenth place nothing does.
-fn gain(grades: &[u32]) -> f64 {
+fn dcg(grades: &[u32]) -> f64 {
     grades.iter().take(10).enumerate().map(|(at, grade)| f64::from(*grade) / (at as f64 + 2.0).log2()).sum()
 }
 

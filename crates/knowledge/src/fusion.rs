@@ -24,7 +24,7 @@ impl Default for FusionWeights {
 
 impl FusionWeights {
     /// Parts of one; what makes no sense counts both alike.
-    fn shares(self) -> (f32, f32) {
+    fn normalized(self) -> (f32, f32) {
         let usable = |weight: f32| if weight.is_finite() { weight.max(0.0) } else { 0.0 };
         let (lexical, vector) = (usable(self.lexical), usable(self.vector));
         let sum = lexical + vector;
@@ -34,7 +34,7 @@ impl FusionWeights {
 
 /// A hit of either list or of both.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Fused {
+pub struct FusedHit {
     pub id: u64,
     /// From 0 to 1 as `fuse` makes it.
     pub score: f32,
@@ -44,33 +44,33 @@ pub struct Fused {
 }
 
 /// One list, best first. Scores and not ranks are joined: a hit that is far better than the next stays far better.
-pub fn fuse(lexical: &[(u64, f32)], vector: &[(u64, f32)], weights: FusionWeights) -> Vec<Fused> {
-    let (lexical, vector) = (best_of_each(lexical), best_of_each(vector));
+pub fn fuse(lexical: &[(u64, f32)], vector: &[(u64, f32)], weights: FusionWeights) -> Vec<FusedHit> {
+    let (lexical, vector) = (best_score_by_id(lexical), best_score_by_id(vector));
     let (lexical_scale, vector_scale) = (Scale::from_zero(&lexical), Scale::from_least(&vector));
-    let (lexical_share, vector_share) = weights.shares();
+    let (lexical_share, vector_share) = weights.normalized();
     let mut ids: Vec<u64> = lexical.keys().chain(vector.keys()).copied().collect();
     ids.sort_unstable();
     ids.dedup();
-    let mut fused: Vec<Fused> = ids
+    let mut fused: Vec<FusedHit> = ids
         .into_iter()
         .map(|id| {
             let (lexical, vector) = (lexical.get(&id).copied(), vector.get(&id).copied());
-            let part = |score: Option<f32>, scale: &Scale| score.map_or(0.0, |score| scale.place(score));
+            let part = |score: Option<f32>, scale: &Scale| score.map_or(0.0, |score| scale.normalize(score));
             let score =
                 lexical_share * part(lexical, &lexical_scale) + vector_share * part(vector, &vector_scale);
-            Fused { id, score, lexical, vector }
+            FusedHit { id, score, lexical, vector }
         })
         .collect();
-    sort(&mut fused);
+    sort_by_score(&mut fused);
     fused
 }
 
-fn sort(hits: &mut [Fused]) {
+fn sort_by_score(hits: &mut [FusedHit]) {
     hits.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.id.cmp(&other.id)));
 }
 
 /// Scores that are no numbers are no hits.
-fn best_of_each(hits: &[(u64, f32)]) -> BTreeMap<u64, f32> {
+fn best_score_by_id(hits: &[(u64, f32)]) -> BTreeMap<u64, f32> {
     let mut best = BTreeMap::new();
     for (id, score) in hits.iter().filter(|(_, score)| score.is_finite()) {
         let known = best.entry(*id).or_insert(*score);
@@ -101,7 +101,7 @@ impl Scale {
         Self { low: low - step, high }
     }
 
-    fn place(&self, score: f32) -> f32 {
+    fn normalize(&self, score: f32) -> f32 {
         let span = self.high - self.low;
         if span > 0.0 { ((f64::from(score) - self.low) / span).clamp(0.0, 1.0) as f32 } else { 1.0 }
     }

@@ -10,7 +10,7 @@ mod mentions;
 mod validity;
 mod interner;
 mod in_memory;
-pub(crate) mod owned;
+pub(crate) mod user_batches;
 pub mod diagram;
 mod settings;
 mod tools;
@@ -21,19 +21,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use lango_domain::event::Principal;
-use lango_domain::graph::{GraphStore, NewFactBatch, Provenance, FactLogVersion, FactSourceFilter};
+use lango_domain::graph::{GraphStore, NewFactBatch, FactProvenance, FactLogVersion, FactSourceFilter};
 use lango_domain::session::StoreError;
 
 pub use query::{Direction, FactHits, FactPattern, Traversal, TraversalResult};
-pub use batch::{BatchError, MOST_FACTS, BatchWriter};
-pub use expansion::{ExpandError, Expansion, expand};
+pub use batch::{BatchError, MAX_FACTS, BatchWriter};
+pub use expansion::{ExpansionError, ExpansionResult, expand};
 pub use fact::{FactError, FactRetirement, NewFact, FactRef};
 pub use validity::{Moment, DateError, AsOf};
-pub use interner::{fold, tidy};
+pub use interner::{fold, normalize_spaces};
 pub use in_memory::{Edge, EdgeEnd, Fact, InMemoryGraph};
 pub use settings::GraphSettings;
 pub use tools::{LazyGraph, facts_json, tools};
-pub use snapshot::{FactCount, FactItem, Stats, UnknownName, GraphSnapshot};
+pub use snapshot::{FactCount, FactItem, GraphStats, UnknownName, GraphSnapshot};
 
 use in_memory::ApplyResult;
 
@@ -43,28 +43,28 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 /// Cheap to clone.
 #[derive(Clone)]
 pub struct Graph {
-    shared: Arc<GraphInner>,
+    inner: Arc<GraphInner>,
 }
 
 struct GraphInner {
     store: Arc<dyn GraphStore>,
     clock: Clock,
-    held: Mutex<HashMap<Principal, Arc<PrincipalGraph>>>,
+    graphs: Mutex<HashMap<Principal, Arc<PrincipalGraph>>>,
 }
 
 /// What is in memory of one principal's facts.
 #[derive(Default)]
 struct PrincipalGraph {
-    now: Mutex<GraphState>,
+    state: Mutex<GraphState>,
     /// Held by whoever reads the log.
-    following: tokio::sync::Mutex<()>,
+    sync_lock: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
 struct GraphState {
     /// Nothing before the first question, and while it is being changed.
-    net: Option<Arc<InMemoryGraph>>,
-    pulse: Option<FactLogVersion>,
+    graph: Option<Arc<InMemoryGraph>>,
+    version: Option<FactLogVersion>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -72,33 +72,33 @@ pub enum GraphError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
-    Damaged(#[from] BatchError),
+    Batch(#[from] BatchError),
     #[error(transparent)]
-    Bad(#[from] FactError),
+    Fact(#[from] FactError),
     #[error("{0}")]
-    Broken(String),
+    Failed(String),
 }
 
 impl Graph {
     /// Nothing is read until something is asked.
     pub fn new(store: Arc<dyn GraphStore>, clock: Clock) -> Self {
-        Self { shared: Arc::new(GraphInner { store, clock, held: Mutex::default() }) }
+        Self { inner: Arc::new(GraphInner { store, clock, graphs: Mutex::default() }) }
     }
 
     pub fn now(&self) -> Moment {
-        Moment::from((self.shared.clock)())
+        Moment::from((self.inner.clock)())
     }
 
     /// Tells facts; all of them are kept, or none.
     pub async fn assert(
         &self,
         of: &Principal,
-        from: impl Into<Provenance>,
+        from: impl Into<FactProvenance>,
         facts: &[NewFact],
     ) -> Result<(), GraphError> {
-        let Provenance { source, label } = from.into();
+        let FactProvenance { source, label } = from.into();
         let mut batches = Vec::new();
-        for part in facts.chunks(MOST_FACTS) {
+        for part in facts.chunks(MAX_FACTS) {
             let mut writing = BatchWriter::default();
             for fact in part {
                 let properties = match fact.properties.is_empty() {
@@ -121,56 +121,56 @@ impl Graph {
             let (source, label) = (source.clone(), label.clone());
             batches.push(NewFactBatch { source, label, body: writing.finish() });
         }
-        Ok(self.shared.store.append(of, batches).await?)
+        Ok(self.inner.store.append(of, batches).await?)
     }
 
     /// Facts do not hold any more; that they did stays known.
     pub async fn retire(
         &self,
         of: &Principal,
-        from: impl Into<Provenance>,
+        from: impl Into<FactProvenance>,
         endings: &[FactRetirement],
     ) -> Result<(), GraphError> {
-        let Provenance { source, label } = from.into();
+        let FactProvenance { source, label } = from.into();
         let mut writing = BatchWriter::default();
         for ending in endings {
             let FactRetirement { subject, predicate, object, at } = ending;
             FactRef { subject, predicate, object, ..FactRef::default() }.check()?;
             writing.retire((subject, predicate, object), *at);
         }
-        Ok(self.shared.store.append(of, vec![NewFactBatch { source, label, body: writing.finish() }]).await?)
+        Ok(self.inner.store.append(of, vec![NewFactBatch { source, label, body: writing.finish() }]).await?)
     }
 
     /// Batches that were made ready elsewhere, as a bulk load does.
     pub async fn append(&self, of: &Principal, batches: Vec<NewFactBatch>) -> Result<(), GraphError> {
-        Ok(self.shared.store.append(of, batches).await?)
+        Ok(self.inner.store.append(of, batches).await?)
     }
 
     /// Takes out everything that comes from there, as if it had never been told; gives whether there was anything.
     pub async fn forget_source(&self, of: &Principal, range: FactSourceFilter) -> Result<bool, GraphError> {
-        Ok(self.shared.store.forget(of, range).await? > 0)
+        Ok(self.inner.store.forget(of, range).await? > 0)
     }
 
     /// The facts as they are now, whoever wrote last.
-    pub async fn view(&self, of: &Principal) -> Result<GraphSnapshot, GraphError> {
-        let held = self.held(of);
-        if let Some(net) = held.current(self.shared.store.pulse()) {
+    pub async fn snapshot(&self, of: &Principal) -> Result<GraphSnapshot, GraphError> {
+        let held = self.principal_graph(of);
+        if let Some(net) = held.current(self.inner.store.log_version()) {
             return Ok(GraphSnapshot::new(net));
         }
-        let _alone = held.following.lock().await;
+        let _alone = held.sync_lock.lock().await;
         // Before the look: what is written from now on changes it.
-        let pulse = self.shared.store.pulse();
+        let pulse = self.inner.store.log_version();
         if let Some(net) = held.current(pulse) {
             return Ok(GraphSnapshot::new(net));
         }
-        let before = held.lock().net.take().unwrap_or_default();
-        let net = self.followed(of, before).await?;
-        *held.lock() = GraphState { net: Some(Arc::clone(&net)), pulse };
+        let before = held.lock().graph.take().unwrap_or_default();
+        let net = self.sync_graph(of, before).await?;
+        *held.lock() = GraphState { graph: Some(Arc::clone(&net)), version: pulse };
         Ok(GraphSnapshot::new(net))
     }
 
-    fn held(&self, of: &Principal) -> Arc<PrincipalGraph> {
-        let mut all = self.shared.held.lock().unwrap_or_else(PoisonError::into_inner);
+    fn principal_graph(&self, of: &Principal) -> Arc<PrincipalGraph> {
+        let mut all = self.inner.graphs.lock().unwrap_or_else(PoisonError::into_inner);
         match all.get(of) {
             Some(held) => Arc::clone(held),
             None => Arc::clone(all.entry(of.clone()).or_default()),
@@ -178,11 +178,11 @@ impl Graph {
     }
 
     /// Brought up to the end of the log.
-    async fn followed(&self, of: &Principal, mut net: Arc<InMemoryGraph>) -> Result<Arc<InMemoryGraph>, GraphError> {
+    async fn sync_graph(&self, of: &Principal, mut net: Arc<InMemoryGraph>) -> Result<Arc<InMemoryGraph>, GraphError> {
         let mut is_settled = true;
         loop {
-            let changes = self.shared.store.changes(of, net.seen()).await?;
-            let is_over = changes.batches.is_empty() && changes.gone.is_empty();
+            let changes = self.inner.store.changes(of, net.position()).await?;
+            let is_over = changes.batches.is_empty() && changes.removed.is_empty();
             if is_over && is_settled {
                 return Ok(net);
             }
@@ -190,8 +190,8 @@ impl Graph {
                 let changing = Arc::make_mut(&mut net);
                 match changing.apply(&changes)? {
                     ApplyResult::Outdated => *changing = InMemoryGraph::default(),
-                    ApplyResult::Yes if is_over => changing.rebuild_edges(),
-                    ApplyResult::Yes => {}
+                    ApplyResult::Applied if is_over => changing.rebuild_edges(),
+                    ApplyResult::Applied => {}
                 }
                 Ok::<_, GraphError>(net)
             };
@@ -203,13 +203,13 @@ impl Graph {
 
 impl PrincipalGraph {
     fn lock(&self) -> std::sync::MutexGuard<'_, GraphState> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is in memory, when it is certain that nobody wrote since.
     fn current(&self, pulse: Option<FactLogVersion>) -> Option<Arc<InMemoryGraph>> {
         let now = self.lock();
-        now.net.clone().filter(|_| pulse.is_some() && pulse == now.pulse)
+        now.graph.clone().filter(|_| pulse.is_some() && pulse == now.version)
     }
 }
 
@@ -218,5 +218,5 @@ async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, GraphError> + Send + 'static,
 ) -> Result<T, GraphError> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(GraphError::Broken(format!("reading the graph broke off: {error}"))))
+    done.unwrap_or_else(|error| Err(GraphError::Failed(format!("reading the graph broke off: {error}"))))
 }

@@ -17,7 +17,7 @@ pub struct HtmlLimits {
     /// Elements and texts.
     pub nodes: usize,
     /// Bytes of what is left to read; a single text may go so far beyond it.
-    pub written: usize,
+    pub output_bytes: usize,
 }
 
 /// What a reader of the page would read.
@@ -25,25 +25,25 @@ pub struct HtmlLimits {
 pub struct ReadablePage {
     /// May be empty.
     pub title: String,
-    pub parts: Vec<MarkdownBlock>,
+    pub blocks: Vec<MarkdownBlock>,
     /// Whether all of it was within the bounds.
     pub is_whole: bool,
 }
 
 impl ReadablePage {
     /// Links are made absolute against `base`; without one they are plain words.
-    pub fn of(html: &str, base: Option<&Url>, bounds: HtmlLimits) -> Self {
+    pub fn from_html(html: &str, base: Option<&Url>, bounds: HtmlLimits) -> Self {
         let document = HtmlDocument::parse(html, bounds.nodes);
-        let article = article::Article::of(&document);
-        let base = base.map(|base| article::base_of(&document, base));
-        let (parts, is_written) = markdown_writer::MarkdownWriter::new(&document, base, bounds.written).write(&article);
-        Self { title: article.title(), parts, is_whole: is_written && !document.is_cut }
+        let article = article::Article::from_document(&document);
+        let base = base.map(|base| article::base_url(&document, base));
+        let (parts, is_written) = markdown_writer::MarkdownWriter::new(&document, base, bounds.output_bytes).write(&article);
+        Self { title: article.title(), blocks: parts, is_whole: is_written && !document.is_truncated }
     }
 
     /// All of it, the title first.
     pub fn markdown(&self) -> String {
         let mut text = String::new();
-        for line in self.parts.iter().flat_map(MarkdownBlock::lines_apart) {
+        for line in self.blocks.iter().flat_map(MarkdownBlock::separated_lines) {
             text.push_str(line);
             text.push('\n');
         }

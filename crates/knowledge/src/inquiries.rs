@@ -26,7 +26,7 @@ pub use tools::{inquiry_line, tools};
 pub struct InquiryParts {
     pub store: Lazy<dyn InquiryStore>,
     /// What is known is not asked about, and answers become knowledge.
-    pub knowing: KnowledgeBase,
+    pub knowledge_base: KnowledgeBase,
     pub sessions: Arc<dyn SessionStore>,
     /// Knows which events nothing may be learned from any more.
     pub memories: Arc<dyn MemoryStore>,
@@ -38,13 +38,13 @@ pub struct InquiryParts {
 /// Finds inquiries when a turn has ended, and offers one to a turn that begins. Cheap to clone.
 #[derive(Clone)]
 pub struct Inquiries {
-    means: Arc<InquiryParts>,
+    parts: Arc<InquiryParts>,
     /// One look at a time: nothing is paid for twice.
-    looking: Arc<Mutex<()>>,
+    scan_lock: Arc<Mutex<()>>,
 }
 
 impl Inquiries {
     pub fn new(means: InquiryParts) -> Self {
-        Self { means: Arc::new(means), looking: Arc::default() }
+        Self { parts: Arc::new(means), scan_lock: Arc::default() }
     }
 }

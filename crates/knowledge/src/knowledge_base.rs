@@ -15,7 +15,7 @@ use crate::lazy::{Clock, Lazy};
 use crate::secret_scan::SecretScanner;
 
 pub use advising::{LearningAdvisor, OutcomeTracker};
-pub use entries::{EntryError, key_of, entry_line};
+pub use entries::{EntryError, normalize_key, entry_line};
 pub use recalling::KnowledgeContext;
 pub use settings::KnowledgeSettings;
 pub use tools::tools;
@@ -24,7 +24,7 @@ pub use tools::tools;
 #[derive(Clone)]
 pub struct KnowledgeBase {
     pub store: Lazy<dyn KnowledgeStore>,
-    pub secrecy: SecretScanner,
+    pub secret_scanner: SecretScanner,
     pub now: Clock,
 }
 
@@ -34,5 +34,5 @@ pub enum KnowledgeBaseError {
     #[error("what is known cannot be read or written: {0}")]
     Store(#[from] StoreError),
     #[error(transparent)]
-    NotKept(#[from] EntryError),
+    Entry(#[from] EntryError),
 }

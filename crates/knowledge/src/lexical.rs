@@ -32,11 +32,11 @@ pub struct LexicalEntry {
 
 #[derive(Debug, thiserror::Error)]
 pub enum LexicalError {
-    #[error("the search index in {} cannot be read or written: {why}", folder.display())]
-    Disk { folder: PathBuf, why: String },
+    #[error("the search index in {} cannot be read or written: {reason}", folder.display())]
+    Disk { folder: PathBuf, reason: String },
     /// `Lexical::open` begins anew where it finds one like this.
-    #[error("the search index in {} is damaged: {why}", folder.display())]
-    Damaged { folder: PathBuf, why: String },
+    #[error("the search index in {} is damaged: {reason}", folder.display())]
+    Damaged { folder: PathBuf, reason: String },
     #[error("another process keeps the search index in {} busy", folder.display())]
     Busy { folder: PathBuf },
 }
@@ -46,33 +46,33 @@ pub struct LexicalIndex {
     folder: PathBuf,
     index: Index,
     fields: IndexFields,
-    seen: Mutex<CachedSnapshot>,
+    cached: Mutex<CachedSnapshot>,
 }
 
 /// The last state that was looked at, and how to tell that there is a newer one.
 #[derive(Clone)]
 struct CachedSnapshot {
     stamp: IndexStamp,
-    applied: u64,
+    applied_through: u64,
     snapshot: Arc<IndexSnapshot>,
 }
 
 impl CachedSnapshot {
-    fn of(folder: &Path, index: &Index) -> Result<Self, LexicalError> {
+    fn load(folder: &Path, index: &Index) -> Result<Self, LexicalError> {
         // First: what comes in between is seen the next time.
-        let stamp = IndexStamp::of(folder)?;
-        let applied = index_directory::applied(index, folder)?;
-        let snapshot = IndexSnapshot::take(index).map_err(|error| LexicalError::of(error, folder))?;
-        Ok(Self { stamp, applied, snapshot: Arc::new(snapshot) })
+        let stamp = IndexStamp::load(folder)?;
+        let applied = index_directory::applied_through(index, folder)?;
+        let snapshot = IndexSnapshot::open(index).map_err(|error| LexicalError::from_tantivy(error, folder))?;
+        Ok(Self { stamp, applied_through: applied, snapshot: Arc::new(snapshot) })
     }
 }
 
 impl LexicalIndex {
     /// Opens the index or makes an empty one; what is damaged or of an older format is wiped. `needs_rebuild` tells.
     pub fn open(folder: &Path) -> Result<Self, LexicalError> {
-        let (folder, index, seen) = index_directory::open(folder, CachedSnapshot::of)?;
-        let fields = IndexFields::of(&index.schema()).map_err(|error| LexicalError::of(error, &folder))?;
-        Ok(Self { folder, index, fields, seen: Mutex::new(seen) })
+        let (folder, index, seen) = index_directory::open(folder, CachedSnapshot::load)?;
+        let fields = IndexFields::from_schema(&index.schema()).map_err(|error| LexicalError::from_tantivy(error, &folder))?;
+        Ok(Self { folder, index, fields, cached: Mutex::new(seen) })
     }
 
     /// Wipes the index of a folder, for whoever found it damaged; nobody may be writing to it.
@@ -82,12 +82,12 @@ impl LexicalIndex {
 
     /// Whether nothing was ever committed: all entries have to be put.
     pub fn needs_rebuild(&self) -> Result<bool, LexicalError> {
-        Ok(self.applied()? == 0)
+        Ok(self.applied_through()? == 0)
     }
 
     /// The number that the last commit of any process came with; 0 before the first.
-    pub fn applied(&self) -> Result<u64, LexicalError> {
-        Ok(self.seen()?.applied)
+    pub fn applied_through(&self) -> Result<u64, LexicalError> {
+        Ok(self.current()?.applied_through)
     }
 
     /// Every name of a collection that an entry has or had.
@@ -101,10 +101,10 @@ impl LexicalIndex {
     }
 
     /// Reads everything and compares checksums: true when every byte is as it was written.
-    pub fn is_sound(&self) -> Result<bool, LexicalError> {
+    pub fn has_valid_checksums(&self) -> Result<bool, LexicalError> {
         match self.index.validate_checksum() {
             Ok(broken) => Ok(broken.is_empty()),
-            Err(error) => match LexicalError::of(error, &self.folder) {
+            Err(error) => match LexicalError::from_tantivy(error, &self.folder) {
                 LexicalError::Damaged { .. } => Ok(false),
                 other => Err(other),
             },
@@ -130,27 +130,27 @@ impl LexicalIndex {
         }
         let snapshot = self.snapshot()?;
         let found = snapshot.search(self.fields, words, collections, limit);
-        found.map_err(|error| LexicalError::of(error, &self.folder))
+        found.map_err(|error| LexicalError::from_tantivy(error, &self.folder))
     }
 
     fn snapshot(&self) -> Result<Arc<IndexSnapshot>, LexicalError> {
-        Ok(self.seen()?.snapshot)
+        Ok(self.current()?.snapshot)
     }
 
     /// What was committed last, by whichever process. To ask the file system costs a few microseconds; to open the
     /// index again is only done where something changed.
-    fn seen(&self) -> Result<CachedSnapshot, LexicalError> {
-        let stamp = IndexStamp::of(&self.folder)?;
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+    fn current(&self) -> Result<CachedSnapshot, LexicalError> {
+        let stamp = IndexStamp::load(&self.folder)?;
+        let mut seen = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.stamp != stamp {
-            *seen = CachedSnapshot::of(&self.folder, &self.index)?;
+            *seen = CachedSnapshot::load(&self.folder, &self.index)?;
         }
         Ok(seen.clone())
     }
 }
 
 impl LexicalError {
-    fn of(error: tantivy::TantivyError, folder: &Path) -> Self {
+    fn from_tantivy(error: tantivy::TantivyError, folder: &Path) -> Self {
         use std::io::ErrorKind::{InvalidData, NotFound, UnexpectedEof};
         use tantivy::TantivyError as Error;
         use tantivy::directory::error::{LockError, OpenReadError};
@@ -159,21 +159,21 @@ impl LexicalError {
             |error: &std::io::Error| matches!(error.kind(), InvalidData | NotFound | UnexpectedEof);
         match error {
             Error::LockFailure(LockError::LockBusy, _) => Self::Busy { folder },
-            Error::IoError(error) if !is_content(&error) => Self::Disk { folder, why },
+            Error::IoError(error) if !is_content(&error) => Self::Disk { folder, reason: why },
             Error::OpenReadError(OpenReadError::IoError { io_error, .. }) if !is_content(&io_error) => {
-                Self::Disk { folder, why }
+                Self::Disk { folder, reason: why }
             }
             Error::LockFailure(..)
             | Error::OpenDirectoryError(_)
             | Error::OpenWriteError(_)
             | Error::SystemError(_)
             | Error::ErrorInThread(_)
-            | Error::Poisoned => Self::Disk { folder, why },
-            _ => Self::Damaged { folder, why },
+            | Error::Poisoned => Self::Disk { folder, reason: why },
+            _ => Self::Damaged { folder, reason: why },
         }
     }
 
-    fn of_disk(error: &std::io::Error, folder: &Path) -> Self {
-        Self::Disk { folder: folder.to_path_buf(), why: error.to_string() }
+    fn from_io(error: &std::io::Error, folder: &Path) -> Self {
+        Self::Disk { folder: folder.to_path_buf(), reason: error.to_string() }
     }
 }

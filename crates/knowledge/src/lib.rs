@@ -3,7 +3,7 @@
 
 pub mod embedding;
 pub mod evaluation;
-pub mod forgetting;
+pub mod forget;
 pub mod fusion;
 pub mod graph;
 mod html;
@@ -15,7 +15,7 @@ pub mod lexical;
 pub mod document_index;
 pub mod memory;
 pub mod parse;
-mod requests;
+mod request_detection;
 pub mod secret_scan;
 pub mod short_text_index;
 mod rag_tools;

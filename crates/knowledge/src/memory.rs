@@ -24,14 +24,14 @@ use lango_domain::model::Model;
 use lango_domain::seams::SessionKey;
 use lango_domain::session::StoreError;
 
-use crate::forgetting::Forgetting;
+use crate::forget::Forgetter;
 use crate::secret_scan::SecretScanner;
 
 pub use digest::memory_line;
 pub(crate) use recall_query::RecallQuery;
-pub use recall::{RecallMode, Recalled, SOURCE};
-pub use rules::kind_of;
-pub(crate) use rules::plain_words;
+pub use recall::{RecallMode, RecalledMemory, SOURCE};
+pub use rules::detect_kind;
+pub(crate) use rules::normalize_words;
 pub use settings::MemorySettings;
 pub use tools::{memory_json, tools};
 
@@ -59,22 +59,22 @@ pub struct MemoryParts {
     pub observer: Observer,
     pub settings: MemorySettings,
     /// What nobody may keep.
-    pub secrecy: SecretScanner,
+    pub secret_scanner: SecretScanner,
     /// Forgets here and everywhere else.
-    pub forgetting: Forgetting,
+    pub forgetter: Forgetter,
     pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
 }
 
 /// The memory of conversations; cheap to clone.
 #[derive(Clone)]
 pub struct ObservationalMemory {
-    shared: Arc<ObservationalMemoryInner>,
+    inner: Arc<ObservationalMemoryInner>,
 }
 
 struct ObservationalMemoryInner {
     parts: MemoryParts,
     /// One observer at a time for a session.
-    busy: Mutex<HashMap<SessionKey, Arc<tokio::sync::Mutex<()>>>>,
+    session_locks: Mutex<HashMap<SessionKey, Arc<tokio::sync::Mutex<()>>>>,
     indexes: Mutex<HashMap<Principal, Arc<tokio::sync::Mutex<recall::RecallIndex>>>>,
 }
 
@@ -88,7 +88,7 @@ pub struct MemoryEvidence {
 
 impl ObservationalMemory {
     pub fn new(parts: MemoryParts) -> Self {
-        Self { shared: Arc::new(ObservationalMemoryInner { parts, busy: Mutex::default(), indexes: Mutex::default() }) }
+        Self { inner: Arc::new(ObservationalMemoryInner { parts, session_locks: Mutex::default(), indexes: Mutex::default() }) }
     }
 
     pub fn memories(&self) -> &dyn MemoryStore {
@@ -99,8 +99,8 @@ impl ObservationalMemory {
         &self.parts().settings
     }
 
-    pub fn forgetting(&self) -> &Forgetting {
-        &self.parts().forgetting
+    pub fn forgetter(&self) -> &Forgetter {
+        &self.parts().forgetter
     }
 
     pub fn observer(&self) -> &Observer {
@@ -108,7 +108,7 @@ impl ObservationalMemory {
     }
 
     /// Where a memory comes from: session, events and their words.
-    pub async fn why(&self, of: &Principal, id: MemoryId) -> Result<Option<MemoryEvidence>, StoreError> {
+    pub async fn evidence(&self, of: &Principal, id: MemoryId) -> Result<Option<MemoryEvidence>, StoreError> {
         let Some(memory) = self.memories().memory(of, id).await? else { return Ok(None) };
         let mut observations = Vec::new();
         for id in &memory.condenses {
@@ -120,7 +120,7 @@ impl ObservationalMemory {
     }
 
     fn parts(&self) -> &MemoryParts {
-        &self.shared.parts
+        &self.inner.parts
     }
 
     fn now(&self) -> Timestamp {
@@ -128,11 +128,11 @@ impl ObservationalMemory {
     }
 
     fn is_secret(&self, text: &str) -> bool {
-        self.parts().secrecy.find_secret(text).is_some()
+        self.parts().secret_scanner.find_secret(text).is_some()
     }
 
-    fn turn_of(&self, of: &SessionKey) -> Arc<tokio::sync::Mutex<()>> {
-        let mut busy = self.shared.busy.lock().unwrap_or_else(PoisonError::into_inner);
+    fn session_lock(&self, of: &SessionKey) -> Arc<tokio::sync::Mutex<()>> {
+        let mut busy = self.inner.session_locks.lock().unwrap_or_else(PoisonError::into_inner);
         busy.retain(|_, lock| Arc::strong_count(lock) > 1);
         Arc::clone(busy.entry(of.clone()).or_default())
     }

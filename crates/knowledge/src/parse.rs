@@ -18,7 +18,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-pub use beir::{BeirDocument, BeirError, BeirLines, BeirJudgment, BeirQuery, beir, qrels, queries};
+pub use beir::{BeirDocument, BeirError, BeirLines, BeirJudgment, BeirQuery, read_corpus, read_qrels, read_queries};
 pub use chunks::{Chunk, ChunkSizes, split_into_chunks};
 pub use walk::{WalkEntry, SkipReason, walk};
 
@@ -44,7 +44,7 @@ impl ParsedDocument {
     }
 
     /// Where in the file a place of the blocks is.
-    fn place_in_file(&self, place: BlockSpan) -> BlockSpan {
+    fn source_span(&self, place: BlockSpan) -> BlockSpan {
         let line = |number: u32| self.lines.get((number as usize).saturating_sub(1)).copied();
         match place {
             BlockSpan::Lines(first, last) => {
@@ -72,7 +72,7 @@ pub struct DocumentBlock {
     pub text: String,
     /// The headings above it, outermost first; a heading stands below itself.
     pub heading: Vec<String>,
-    pub place: BlockSpan,
+    pub span: BlockSpan,
     pub shape: Shape,
 }
 
@@ -106,29 +106,29 @@ pub enum ParseError {
     #[error("the PDF cannot be read: {0}")]
     BrokenPdf(String),
     #[error("the PDF has pages but no text; it may be scanned")]
-    PicturesOnly,
+    ScannedPdf,
     #[error("it has more elements than are read of a page")]
-    TooMuch,
+    TooManyElements,
     #[error("there is no text in it")]
     Empty,
 }
 
 /// Reads a document from the bytes of a file; the path only tells what it may be.
-pub fn read(path: &Path, bytes: Vec<u8>) -> Result<ParsedDocument, ParseError> {
+pub fn parse_document(path: &Path, bytes: Vec<u8>) -> Result<ParsedDocument, ParseError> {
     let length = bytes.len() as u64;
     if length > MAX_BYTES {
         return Err(ParseError::TooLarge(length));
     }
     if kinds::is_pdf(path, &bytes) {
-        return pdf::read(&bytes);
+        return pdf::parse(&bytes);
     }
     let text = decoding::decode(&bytes, kinds::declared_encoding(path, &bytes))?;
     drop(bytes);
-    let document = match kinds::kind(path, &text) {
-        DocumentKind::Markdown => markdown::read(&text),
-        DocumentKind::Html => html::read(&text)?,
-        DocumentKind::Code => code::read(&text),
-        DocumentKind::Text | DocumentKind::Pdf => plain::read(&text, kinds::shape(path)),
+    let document = match kinds::detect_kind(path, &text) {
+        DocumentKind::Markdown => markdown::parse(&text),
+        DocumentKind::Html => html::parse(&text)?,
+        DocumentKind::Code => code::parse(&text),
+        DocumentKind::Text | DocumentKind::Pdf => plain::parse(&text, kinds::detect_shape(path)),
     };
     if document.blocks.is_empty() { Err(ParseError::Empty) } else { Ok(document) }
 }

@@ -17,8 +17,8 @@ use crate::rag_tools::LazyDocumentIndex;
 /// Where documents go when nobody says where.
 pub const DEFAULT_COLLECTION: &str = "default";
 /// So many files that were left out are told one by one.
-const NAMED_SKIPPED: usize = 10;
-const LONGEST_NAME: usize = 100;
+const MAX_LISTED_SKIPPED: usize = 10;
+const MAX_NAME_LEN: usize = 100;
 
 /// Where documents may be taken from when a model asks for it.
 pub trait DocumentAccess: Send + Sync {
@@ -40,18 +40,18 @@ impl RagIndexArgs {
     fn collection(&self) -> Result<String, ToolError> {
         // An empty name is how some models say that they have no wish.
         let name = self.collection.as_deref().filter(|name| !name.is_empty());
-        collection_name(name.unwrap_or(DEFAULT_COLLECTION)).map_err(ToolError)
+        parse_collection_name(name.unwrap_or(DEFAULT_COLLECTION)).map_err(ToolError)
     }
 }
 
 /// A name that can be typed again when it is seen in a list.
-pub fn collection_name(name: &str) -> Result<String, String> {
+pub fn parse_collection_name(name: &str) -> Result<String, String> {
     let name = name.trim();
     if name.is_empty() {
         return Err("a collection needs a name".to_owned());
     }
-    if name.chars().count() > LONGEST_NAME || one_line(name) != name {
-        return Err(format!("a name is one line of at most {LONGEST_NAME} characters that can be seen"));
+    if name.chars().count() > MAX_NAME_LEN || one_line(name) != name {
+        return Err(format!("a name is one line of at most {MAX_NAME_LEN} characters that can be seen"));
     }
     Ok(name.to_owned())
 }
@@ -69,7 +69,7 @@ pub(crate) fn rag_index(library: LazyDocumentIndex, grounds: Arc<dyn DocumentAcc
             let failed = |error| ToolError(format!("the documents cannot be indexed: {error}"));
             let library = library.get().await.map_err(failed)?;
             let added = library.ingest_path(&context.principal, &collection, &taking, &|_| {}).await.map_err(failed)?;
-            let mut told = ingest_report_json(&added, NAMED_SKIPPED);
+            let mut told = ingest_report_json(&added, MAX_LISTED_SKIPPED);
             told["collection"] = Value::from(collection);
             Ok(told.to_string())
         }
@@ -94,7 +94,7 @@ pub(crate) fn rag_index(library: LazyDocumentIndex, grounds: Arc<dyn DocumentAcc
 
 /// What came of adding, as every command and tool tells it; so many of the files that were left out by name.
 pub fn ingest_report_json(added: &IngestReport, most: usize) -> Value {
-    let IngestReport { new, changed, same, removed, pieces, skipped } = added;
+    let IngestReport { new, changed, unchanged: same, removed, chunks: pieces, skipped } = added;
     let named: Vec<Value> =
         skipped.iter().take(most).map(|(path, why)| json!({ "path": path, "why": why })).collect();
     let mut report = json!({ "new": new, "changed": changed, "same": same, "removed": removed, "passages": pieces, "skipped": named });

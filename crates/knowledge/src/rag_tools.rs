@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lango_domain::documents::SpanUnit;
-use lango_domain::{Intent, Label, Labelled, Safety, Tool, ToolError, ToolOutput};
+use lango_domain::{Intent, Label, LabeledText, Safety, Tool, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -13,10 +13,10 @@ use crate::rag_index::{DocumentAccess, rag_index};
 use crate::lazy::Lazy;
 use crate::document_index::{Passage, DocumentIndex, DocumentIndexError, SearchScope};
 
-const USUAL: usize = 5;
-const MOST: usize = 20;
+const DEFAULT_LIMIT: usize = 5;
+const MAX_LIMIT: usize = 20;
 /// Bytes of passages; results above 40,000 would lose their middle.
-const ROOM: usize = 36_000;
+const MAX_RESULT_BYTES: usize = 36_000;
 
 /// The documents, opened when they are first asked for.
 pub type LazyDocumentIndex = Lazy<DocumentIndex, DocumentIndexError>;
@@ -48,8 +48,8 @@ impl Default for RagSettings {
 /// What passages are followed along.
 #[derive(Clone)]
 pub enum GraphExpansion {
-    Nothing,
-    Graph(LazyGraph),
+    Off,
+    On(LazyGraph),
 }
 
 /// Looking, and taking in from these grounds where there are any.
@@ -65,9 +65,9 @@ fn rag_retrieve(library: LazyDocumentIndex, along: GraphExpansion) -> Tool {
     Tool::new("rag_retrieve", described, Safety::Safe, move |context, args: RagRetrieveArgs| {
         let (library, along) = (library.clone(), along.clone());
         async move {
-            let limit = args.limit.unwrap_or(USUAL);
-            if args.query.trim().is_empty() || !(1..=MOST).contains(&limit) {
-                return Err(ToolError(format!("`query` says what to look for, `limit` goes from 1 to {MOST}")));
+            let limit = args.limit.unwrap_or(DEFAULT_LIMIT);
+            if args.query.trim().is_empty() || !(1..=MAX_LIMIT).contains(&limit) {
+                return Err(ToolError(format!("`query` says what to look for, `limit` goes from 1 to {MAX_LIMIT}")));
             }
             let failed = |error: DocumentIndexError| ToolError(format!("the documents cannot be searched: {error}"));
             let library = library.get().await.map_err(failed)?;
@@ -81,12 +81,12 @@ fn rag_retrieve(library: LazyDocumentIndex, along: GraphExpansion) -> Tool {
                 return explain_no_results(library, &scope).await.map(ToolOutput::from);
             }
             let (items, facts) = expand_over_graph(&along, library, &scope, &args.query, &found).await;
-            let label = label_of(&items);
-            let mut listing = listing(items, facts);
+            let label = passages_label(&items);
+            let mut listing = results_json(items, facts);
             if let Some(trouble) = trouble {
                 listing["note"] = Value::from(format!("found by words alone: {trouble}"));
             }
-            Ok(ToolOutput::labelled(Labelled { text: listing.to_string(), label }))
+            Ok(ToolOutput::from_labeled(LabeledText { text: listing.to_string(), label }))
         }
     })
     .with_intent(|_, args: RagRetrieveArgs| async move {
@@ -105,7 +105,7 @@ fn rag_retrieve(library: LazyDocumentIndex, along: GraphExpansion) -> Tool {
 }
 
 /// Documents are the user's to read and others' to write: each passage names its own.
-fn label_of(items: &[Value]) -> Label {
+fn passages_label(items: &[Value]) -> Label {
     let sources = items.iter().map(|item| item["source"].as_str().unwrap_or("documents"));
     sources.fold(Label::default(), |label, source| {
         label.joined(&Label::untrusted(source)).joined(&Label::private(source))
@@ -121,28 +121,28 @@ async fn expand_over_graph(
     found: &[Passage],
 ) -> (Vec<Value>, Vec<Value>) {
     let mut items: Vec<Value> = found.iter().map(passage_json).collect();
-    let GraphExpansion::Graph(graph) = along else { return (items, Vec::new()) };
+    let GraphExpansion::On(graph) = along else { return (items, Vec::new()) };
     let expansion = match graph.get().await {
         Ok(graph) => graph::expand(graph, library, scope, question, found).await,
         Err(error) => Err(error.into()),
     };
     let expansion = expansion.unwrap_or_else(|error| {
         tracing::warn!(%error, "passages could not be followed over the graph");
-        graph::Expansion::default()
+        graph::ExpansionResult::default()
     });
-    let Some(view) = expansion.view else { return (items, Vec::new()) };
+    let Some(view) = expansion.snapshot else { return (items, Vec::new()) };
     for (passage, fact) in &expansion.passages {
-        let (mut passage, fact) = (passage_json(passage), view.item(*fact));
+        let (mut passage, fact) = (passage_json(passage), view.fact_item(*fact));
         passage["why"]["graph"] = json!(format!("{} {} {}", fact.subject, fact.predicate, fact.object));
         items.push(passage);
     }
-    (items, expansion.facts.iter().map(|fact| json!(view.item(*fact))).collect())
+    (items, expansion.facts.iter().map(|fact| json!(view.fact_item(*fact))).collect())
 }
 
 /// As many as a model gets to see whole; the rest, which fits less well, is only counted.
-fn listing(items: Vec<Value>, facts: Vec<Value>) -> Value {
+fn results_json(items: Vec<Value>, facts: Vec<Value>) -> Value {
     let all = items.len() + facts.len();
-    let mut room = ROOM;
+    let mut room = MAX_RESULT_BYTES;
     let mut fits = |item: &Value| {
         let left = room.checked_sub(item.to_string().len());
         room = left.unwrap_or(0);
@@ -178,7 +178,7 @@ async fn explain_no_results(library: &DocumentIndex, scope: &SearchScope) -> Res
 
 /// A passage as every command and tool gives it.
 pub fn passage_json(found: &Passage) -> Value {
-    let range = [found.place.first, found.place.last];
+    let range = [found.span.first, found.span.last];
     let mut item = json!({
         "text": found.text,
         "source": found.source,
@@ -187,11 +187,11 @@ pub fn passage_json(found: &Passage) -> Value {
         "title": found.title,
         "collection": found.collection,
         "score": found.score,
-        "why": { "lexical": found.why.lexical, "vector": found.why.vector },
+        "why": { "lexical": found.breakdown.lexical, "vector": found.breakdown.vector },
         "duplicates": found.duplicates,
         "trust": "untrusted",
     });
-    if found.place.unit == SpanUnit::Pages {
+    if found.span.unit == SpanUnit::Pages {
         (item["lines"], item["pages"]) = (Value::Null, json!(range));
     }
     item

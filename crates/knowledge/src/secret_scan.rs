@@ -2,7 +2,7 @@
 //!
 //! What is found is never repeated. A doubtful case counts as a secret: being asked to word a fact anew costs little.
 
-mod masked;
+mod mask;
 mod shapes;
 mod stated;
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use lango_domain::secret::Secret;
 
-pub use masked::{Masked, has_address_with_password, masked};
+pub use mask::{MaskedText, has_url_password, mask_secrets};
 
 /// What nobody may keep, told from ordinary words by what is known and by how it looks. Cheap to clone.
 #[derive(Clone, Default)]

@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, HashMap};
 use crate::lexical::{analyze, analyze_query};
 
 /// What a word counts that only begins like the one asked for.
-const ALIKE: f32 = 0.6;
+const PREFIX_MATCH_WEIGHT: f32 = 0.6;
 /// Words shorter than this are alike only when they are the same.
-const LEAST_BEGINNING: usize = 4;
+const MIN_PREFIX_CHARS: usize = 4;
 /// Terms that begin alike, looked at for one word.
-const MOST_ALIKE: usize = 64;
+const MAX_SIMILAR: usize = 64;
 /// How quickly repeating a word stops counting, and how much long texts are held back, as in BM25.
 const K1: f32 = 1.2;
 const B: f32 = 0.5;
@@ -23,11 +23,11 @@ pub struct ShortTextIndex {
     terms: BTreeMap<String, Vec<(u64, u32)>>,
     /// How many terms each text has.
     lengths: HashMap<u64, u32>,
-    all_lengths: u64,
+    total_length: u64,
 }
 
 impl ShortTextIndex {
-    pub fn of<T: AsRef<str>>(texts: impl IntoIterator<Item = (u64, T)>) -> Self {
+    pub fn from_texts<T: AsRef<str>>(texts: impl IntoIterator<Item = (u64, T)>) -> Self {
         let mut list = Self::default();
         for (id, text) in texts {
             list.add(id, text.as_ref());
@@ -56,13 +56,13 @@ impl ShortTextIndex {
             self.terms.entry(term).or_default().push((id, count));
         }
         self.lengths.insert(id, length);
-        self.all_lengths += u64::from(length);
+        self.total_length += u64::from(length);
     }
 
     /// Looks at every term: lists are read far more often than shortened.
     pub fn remove(&mut self, id: u64) {
         let Some(length) = self.lengths.remove(&id) else { return };
-        self.all_lengths -= u64::from(length);
+        self.total_length -= u64::from(length);
         self.terms.retain(|_, texts| {
             texts.retain(|(text, _)| *text != id);
             !texts.is_empty()
@@ -75,8 +75,8 @@ impl ShortTextIndex {
         let mut scores: HashMap<u64, f32> = HashMap::new();
         let mut whole = 0.0;
         for word in &words {
-            let found = self.texts_with(word);
-            let rarity = self.rarity(found.len());
+            let found = self.match_word(word);
+            let rarity = self.idf(found.len());
             whole += rarity;
             for (id, share) in found {
                 *scores.entry(id).or_default() += rarity * share;
@@ -89,45 +89,45 @@ impl ShortTextIndex {
     }
 
     /// How rare a word is that so many texts have; one that none has counts as the rarest.
-    fn rarity(&self, texts: usize) -> f32 {
+    fn idf(&self, texts: usize) -> f32 {
         let (all, with) = (self.lengths.len() as f32, texts.max(1) as f32);
         (1.0 + (all - with + 0.5).max(0.5) / (with + 0.5)).ln()
     }
 
-    fn texts_with(&self, word: &[String]) -> HashMap<u64, f32> {
+    fn match_word(&self, word: &[String]) -> HashMap<u64, f32> {
         let mut found: HashMap<u64, f32> = HashMap::new();
         let mut take = |texts: &[(u64, u32)], weight: f32| {
             for (id, count) in texts {
                 let share = found.entry(*id).or_default();
-                *share = share.max(weight * self.saturated(*id, *count));
+                *share = share.max(weight * self.saturation(*id, *count));
             }
         };
         for term in word {
             if let Some(texts) = self.terms.get(term) {
                 take(texts, 1.0);
             }
-            for (_, texts) in self.alike(term) {
-                take(texts, ALIKE);
+            for (_, texts) in self.terms_sharing_prefix(term) {
+                take(texts, PREFIX_MATCH_WEIGHT);
             }
         }
         found
     }
 
-    fn alike<'a>(&'a self, term: &'a str) -> impl Iterator<Item = (&'a String, &'a Vec<(u64, u32)>)> {
+    fn terms_sharing_prefix<'a>(&'a self, term: &'a str) -> impl Iterator<Item = (&'a String, &'a Vec<(u64, u32)>)> {
         let letters = term.chars().count();
         let shared = letters * 3 / 4;
-        let is_long = letters >= LEAST_BEGINNING && shared >= LEAST_BEGINNING - 1;
+        let is_long = letters >= MIN_PREFIX_CHARS && shared >= MIN_PREFIX_CHARS - 1;
         let end = term.char_indices().nth(shared).map_or(term.len(), |(at, _)| at);
         let beginning = &term[..end];
         let from = self.terms.range(beginning.to_owned()..);
         from.take_while(move |(other, _)| is_long && other.starts_with(beginning))
             .filter(move |(other, _)| *other != term && other.chars().count() <= letters + letters / 2)
-            .take(MOST_ALIKE)
+            .take(MAX_SIMILAR)
     }
 
     /// From 0 to 1: once is nearly all of it, more often in a short text is more.
-    fn saturated(&self, id: u64, count: u32) -> f32 {
-        let usual = (self.all_lengths as f32 / self.lengths.len().max(1) as f32).max(1.0);
+    fn saturation(&self, id: u64, count: u32) -> f32 {
+        let usual = (self.total_length as f32 / self.lengths.len().max(1) as f32).max(1.0);
         let length = self.lengths.get(&id).copied().unwrap_or_default() as f32;
         let held_back = K1 * (1.0 - B + B * length / usual);
         let count = count as f32;
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     fn list() -> ShortTextIndex {
-        ShortTextIndex::of([
+        ShortTextIndex::from_texts([
             (1, "I prefer tea in the morning"),
             (2, "The office closes at six"),
             (3, "내일 회의는 세 시입니다"),
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn words_that_begin_alike_count_less() {
-        let list = ShortTextIndex::of([(1, "the configurations of nginx"), (2, "nginx")]);
+        let list = ShortTextIndex::from_texts([(1, "the configurations of nginx"), (2, "nginx")]);
         let best = list.search("nginx configurator", 2);
         assert_eq!(best[0].0, 1, "{best:?}");
     }

@@ -9,8 +9,8 @@ use lango_domain::seams::SessionKey;
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError};
 
 /// So much of a session is read first, and so much at most.
-const FIRST_BYTES: usize = 64 * 1024;
-const MOST_BYTES: usize = 16 * 1024 * 1024;
+const INITIAL_BYTES: usize = 64 * 1024;
+const MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// The turns of a session that ended, back to the one behind an event and beyond where that costs nothing.
 pub(crate) async fn load_finished_turns(
@@ -19,10 +19,10 @@ pub(crate) async fn load_finished_turns(
     behind: u64,
 ) -> Result<Vec<Arc<Event>>, StoreError> {
     let key = SessionKeyRef { session: &of.session, principal: &of.principal };
-    let mut bytes = FIRST_BYTES;
+    let mut bytes = INITIAL_BYTES;
     let mut events = loop {
         let events = sessions.load(key, HistoryWindow::Recent { bytes }).await?;
-        if bytes >= MOST_BYTES || events.first().is_none_or(|first| first.seq <= behind + 1) {
+        if bytes >= MAX_BYTES || events.first().is_none_or(|first| first.seq <= behind + 1) {
             break events;
         }
         bytes *= 8;
@@ -43,11 +43,11 @@ pub(crate) struct TurnTranscript {
     pub seq: u64,
     /// The number of its last event.
     pub through: u64,
-    pub said: String,
+    pub request: String,
     /// Nothing when the turn failed.
-    pub answered: Option<String>,
+    pub answer: Option<String>,
     /// That of what was said, and that of both.
-    pub said_label: Label,
+    pub request_label: Label,
     pub label: Label,
 }
 
@@ -61,15 +61,15 @@ pub(crate) fn turn_transcripts(events: &[Arc<Event>]) -> Vec<TurnTranscript> {
                 at: event.at,
                 seq: event.seq,
                 through: event.seq,
-                said: text.clone(),
-                answered: None,
-                said_label: event.label().into_owned(),
+                request: text.clone(),
+                answer: None,
+                request_label: event.label().into_owned(),
                 label: event.label().into_owned(),
             }),
             (body, Some(exchange)) => {
                 exchange.through = event.seq;
                 if let EventBody::Answer { text } = body {
-                    exchange.answered = Some(text.clone());
+                    exchange.answer = Some(text.clone());
                     exchange.label.join(&event.label());
                 }
             }

@@ -14,7 +14,7 @@ use std::thread;
 
 use batch::{NewVectorRow, VectorRow};
 use top_k::TopK;
-use dot_product::products;
+use dot_product::dot_products;
 use quantized::{QuantizedVector, dot_fine};
 
 pub use file::{VectorFileError, VectorFile, VectorRecord, WriterLock};
@@ -23,14 +23,14 @@ pub use quantized::{from_bytes, to_bytes};
 /// Rows are padded to a multiple of this, so that the scan needs no special case for their ends.
 const LANES: usize = 32;
 /// From so many rows on a scan is shared among threads; below, starting them costs more than they save.
-const ROWS_WORTH_THREADS: usize = 20_000;
+const MIN_ROWS_FOR_THREADS: usize = 20_000;
 /// More threads only wait for the same memory.
-const MOST_THREADS: usize = 4;
+const MAX_THREADS: usize = 4;
 /// So many products are made before they are looked at.
-const ROWS_AT_ONCE: usize = 64;
+const SCAN_BLOCK_ROWS: usize = 64;
 /// So many candidates for each wanted row are measured again.
 const CANDIDATES_PER_RESULT: usize = 4;
-const FEWEST_CANDIDATES: usize = 100;
+const MIN_CANDIDATES: usize = 100;
 
 /// Says the rows of which groups may be found.
 pub type Filter<'a> = dyn Fn(u32) -> bool + Sync + 'a;
@@ -83,13 +83,13 @@ impl VectorMatrix {
     }
 
     /// Bytes that the rows take.
-    pub fn memory(&self) -> usize {
+    pub fn memory_bytes(&self) -> usize {
         self.coarse.capacity() + self.fine.capacity() + 32 * self.ids.capacity()
     }
 
     /// Takes a vector in, in place of what had this id before. Its length does not matter, only its direction.
     pub fn put(&mut self, id: u64, group: u32, vector: &[f32]) -> Result<(), VectorError> {
-        let QuantizedVector { coarse, fine, scale } = self.quantised(vector)?;
+        let QuantizedVector { coarse, fine, scale } = self.quantize(vector)?;
         let bytes = |parts: Vec<i8>| parts.into_iter().map(i8::cast_unsigned).collect::<Vec<u8>>();
         let (coarse, fine) = (bytes(coarse), bytes(fine));
         self.put_row(&VectorRow { id, owner: group, scale, coarse: &coarse, fine: &fine });
@@ -154,11 +154,11 @@ impl VectorMatrix {
         limit: usize,
         filter: Option<&Filter<'_>>,
     ) -> Result<Vec<(u64, f32)>, VectorError> {
-        let query = self.quantised(query)?;
+        let query = self.quantize(query)?;
         if limit == 0 || query.scale == 0.0 {
             return Ok(Vec::new());
         }
-        let wanted = limit.saturating_mul(CANDIDATES_PER_RESULT).max(FEWEST_CANDIDATES).min(self.len());
+        let wanted = limit.saturating_mul(CANDIDATES_PER_RESULT).max(MIN_CANDIDATES).min(self.len());
         let wide: Vec<i16> = query.coarse.iter().map(|&value| i16::from(value)).collect();
         let candidates = self.candidates(&wide, wanted, filter);
         let mut found: Vec<(u64, f32)> =
@@ -168,11 +168,11 @@ impl VectorMatrix {
         Ok(found)
     }
 
-    fn quantised(&self, vector: &[f32]) -> Result<QuantizedVector, VectorError> {
+    fn quantize(&self, vector: &[f32]) -> Result<QuantizedVector, VectorError> {
         if vector.len() != self.dimensions {
             return Err(VectorError::Dimensions { expected: self.dimensions, found: vector.len() });
         }
-        QuantizedVector::of(vector, self.stride).ok_or(VectorError::NotFinite)
+        QuantizedVector::quantize(vector, self.stride).ok_or(VectorError::NotFinite)
     }
 
     fn range(&self, at: usize) -> std::ops::Range<usize> {
@@ -182,8 +182,8 @@ impl VectorMatrix {
     /// The rows worth measuring again, in no order.
     fn candidates(&self, query: &[i16], wanted: usize, filter: Option<&Filter<'_>>) -> Vec<usize> {
         let threads = match self.len() {
-            0..ROWS_WORTH_THREADS => 1,
-            _ => thread::available_parallelism().map_or(1, |cores| cores.get().min(MOST_THREADS)),
+            0..MIN_ROWS_FOR_THREADS => 1,
+            _ => thread::available_parallelism().map_or(1, |cores| cores.get().min(MAX_THREADS)),
         };
         let share = self.len().div_ceil(threads).max(1);
         let scan = |first: usize| {
@@ -200,7 +200,7 @@ impl VectorMatrix {
             }
             nearest
         });
-        nearest.take_rows()
+        nearest.drain_rows()
     }
 
     fn scan(
@@ -212,20 +212,20 @@ impl VectorMatrix {
     ) {
         let first = rows.start.min(rows.end);
         let bytes = &self.coarse[first * self.stride..rows.end * self.stride];
-        let mut scores = [0; ROWS_AT_ONCE];
-        let blocks = bytes.chunks(ROWS_AT_ONCE * self.stride);
-        for (start, block) in (first..).step_by(ROWS_AT_ONCE).zip(blocks) {
+        let mut scores = [0; SCAN_BLOCK_ROWS];
+        let blocks = bytes.chunks(SCAN_BLOCK_ROWS * self.stride);
+        for (start, block) in (first..).step_by(SCAN_BLOCK_ROWS).zip(blocks) {
             let count = block.len() / self.stride;
             let is_any_wanted =
                 |filter: &Filter<'_>| self.groups[start..start + count].iter().any(|group| filter(*group));
             if filter.is_some_and(|filter| !is_any_wanted(filter)) {
                 continue;
             }
-            products(query, block, &mut scores[..count]);
+            dot_products(query, block, &mut scores[..count]);
             for (at, &product) in (start..).zip(&scores[..count]) {
                 let score = product as f32 * self.scales[at];
-                if nearest.would_take(score) && filter.is_none_or(|filter| filter(self.groups[at])) {
-                    nearest.take(score, at);
+                if nearest.can_insert(score) && filter.is_none_or(|filter| filter(self.groups[at])) {
+                    nearest.insert(score, at);
                 }
             }
         }

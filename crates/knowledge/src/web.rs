@@ -22,18 +22,18 @@ const MAX_BODY: usize = 20 * 1024 * 1024;
 /// `search_fetch`, and `search_web` where the person has named an engine.
 pub fn tools(search: &SearchSettings, net: &NetSettings) -> Result<Vec<Tool>, WebError> {
     let guarded =
-        GuardedClient::new(net.reach(), FetchLimits { body: MAX_BODY, leaves_host: false, ..FetchLimits::default() });
+        GuardedClient::new(net.address_policy(), FetchLimits { body: MAX_BODY, can_leave_host: false, ..FetchLimits::default() });
     let mut tools = vec![fetch::tool(guarded)];
     if !search.engines.is_empty() {
-        tools.push(search::tool(search_engine::connected(&search.engines)?));
+        tools.push(search::tool(search_engine::connect_all(&search.engines)?));
     }
     Ok(tools)
 }
 
 /// Nobody reads more of a page.
-const PAGE: HtmlLimits = HtmlLimits { nodes: 200_000, written: 512 * 1024 };
+const PAGE_LIMITS: HtmlLimits = HtmlLimits { nodes: 200_000, output_bytes: 512 * 1024 };
 
 /// The readable part of an HTML page as markdown, its title first. Links are made absolute against `base`.
-pub fn readable(html: &str, base: &url::Url) -> String {
-    ReadablePage::of(html, Some(base), PAGE).markdown()
+pub fn html_to_markdown(html: &str, base: &url::Url) -> String {
+    ReadablePage::from_html(html, Some(base), PAGE_LIMITS).markdown()
 }

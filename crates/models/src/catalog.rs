@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a model can hold when nothing is known about it.
-const UNKNOWN_WINDOW: usize = 32_000;
+const DEFAULT_WINDOW: usize = 32_000;
 
 /// US dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -32,7 +32,7 @@ fn not_negative<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64
 }
 
 impl Price {
-    pub fn of(&self, usage: &Usage) -> f64 {
+    pub fn cost(&self, usage: &Usage) -> f64 {
         let cached = usage.cached.min(usage.input);
         let written = usage.cache_written.min(usage.input - cached);
         let plain = usage.input - cached - written;
@@ -74,7 +74,7 @@ impl ModelCatalog {
     }
 
     pub fn window(&self, model: &str) -> usize {
-        self.best(model, |entry| entry.window).unwrap_or(UNKNOWN_WINDOW)
+        self.longest_match(model, |entry| entry.window).unwrap_or(DEFAULT_WINDOW)
     }
 
     pub fn price(&self, model: &str) -> Option<Price> {
@@ -84,7 +84,7 @@ impl ModelCatalog {
     }
 
     /// The longest row about `model` that says something; a maker's prefix (`openai/gpt-5`) does not matter.
-    fn best<T>(&self, model: &str, says: impl Fn(&CatalogEntry) -> Option<T>) -> Option<T> {
+    fn longest_match<T>(&self, model: &str, says: impl Fn(&CatalogEntry) -> Option<T>) -> Option<T> {
         let bare = model.rsplit('/').next().unwrap_or(model);
         let about = self
             .entries
@@ -117,7 +117,7 @@ mod tests {
             assert_eq!(catalogue.price(unknown), None, "{unknown}");
         }
         assert_eq!(catalogue.window("claude-next"), 200_000);
-        assert_eq!((catalogue.price("qwen3"), catalogue.window("qwen3")), (None, UNKNOWN_WINDOW));
+        assert_eq!((catalogue.price("qwen3"), catalogue.window("qwen3")), (None, DEFAULT_WINDOW));
     }
 
     #[test]
@@ -140,6 +140,6 @@ mod tests {
             output: 10_000,
             ..Usage::default()
         };
-        assert!((price.of(&usage) - (1.0 + 0.8 + 2.0 + 1.0)).abs() < 1e-9);
+        assert!((price.cost(&usage) - (1.0 + 0.8 + 2.0 + 1.0)).abs() < 1e-9);
     }
 }

@@ -49,7 +49,7 @@ pub enum DecodeProgress {
 
 /// Turns a provider's events into fragments.
 pub trait Decoder: Send {
-    fn event(&mut self, event: &SseEvent, out: &mut Vec<Fragment>) -> Result<(), ModelError>;
+    fn decode_event(&mut self, event: &SseEvent, out: &mut Vec<Fragment>) -> Result<(), ModelError>;
 
     /// How far the reply has come.
     fn progress(&self) -> DecodeProgress;
@@ -90,13 +90,13 @@ impl Dialect {
 
 /// Reads one JSON document of a stream.
 pub(crate) fn read_json<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T, ModelError> {
-    json::read(text.as_bytes(), MAX_VALUES).map_err(|error| match error {
+    json::parse(text.as_bytes(), MAX_VALUES).map_err(|error| match error {
         JsonError::TooMany { .. } => ModelError::TooLarge(Excess::Values),
-        JsonError::Wrong(error) => {
+        JsonError::Invalid(error) => {
             ModelError::Malformed(format!("it is not the JSON that was expected: {error}"))
         }
     })
 }
 
 /// What stands at the end of a reply that the provider cut off.
-pub(crate) const CUT_OFF: &str = "\n[The reply was cut off: the model reached its length limit.]";
+pub(crate) const TRUNCATION_MARKER: &str = "\n[The reply was cut off: the model reached its length limit.]";

@@ -6,7 +6,7 @@ use lango_domain::model::{ToolCall, Message, ModelRequest, Thought};
 use serde_json::{Value, json};
 
 use crate::dialect::{ModelEndpoint, WireRequest};
-use crate::schema::for_gemini;
+use crate::schema::to_gemini_schema;
 use crate::tool_names::wire_name;
 
 pub(crate) use decode::decoder;
@@ -16,7 +16,7 @@ pub(crate) fn encode(request: &ModelRequest, target: &ModelEndpoint) -> WireRequ
         .tools
         .iter()
         .map(|tool| {
-            json!({ "name": wire_name(&tool.name), "description": tool.description, "parameters": for_gemini(&tool.parameters) })
+            json!({ "name": wire_name(&tool.name), "description": tool.description, "parameters": to_gemini_schema(&tool.parameters) })
         })
         .collect();
     let mut body = json!({ "systemInstruction": { "parts": [{ "text": &*request.system }] } });

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
 use lango_domain::reply_limits::{
-    Excess, MAX_EVENT_BYTES, MAX_REFUSAL_BYTES, MAX_WHOLE_BYTES, MAX_WIRE_BYTES, ReplyMeter,
+    Excess, MAX_EVENT_BYTES, MAX_ERROR_BYTES, MAX_BODY_BYTES, MAX_WIRE_BYTES, ReplyMeter,
 };
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::redirect;
@@ -26,10 +26,10 @@ pub struct Timeouts {
 }
 
 /// An error that takes longer to arrive is told without its words.
-const REFUSAL_TIME: Duration = Duration::from_secs(5);
+const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A client for models: it follows no redirect, because a key belongs to one address.
-pub fn client(connect: Duration) -> Result<reqwest::Client, ModelError> {
+pub fn http_client(connect: Duration) -> Result<reqwest::Client, ModelError> {
     lango_net::install_tls();
     reqwest::Client::builder()
         .connect_timeout(connect)
@@ -43,19 +43,19 @@ pub fn client(connect: Duration) -> Result<reqwest::Client, ModelError> {
 pub struct HttpModel {
     pub client: reqwest::Client,
     pub dialect: Dialect,
-    pub target: ModelEndpoint,
-    pub timing: Timeouts,
+    pub endpoint: ModelEndpoint,
+    pub timeouts: Timeouts,
     pub window: usize,
     pub price: Option<Price>,
 }
 
 impl Model for HttpModel {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
-        let wire = self.dialect.encode(&request, &self.target);
-        let decoder = self.dialect.decoder(&request, &self.target);
-        let (timing, price) = (self.timing, self.price);
+        let wire = self.dialect.encode(&request, &self.endpoint);
+        let decoder = self.dialect.decoder(&request, &self.endpoint);
+        let (timing, price) = (self.timeouts, self.price);
         let secrets: Vec<Secret> =
-            self.target.key.iter().chain(self.target.headers.values()).cloned().collect();
+            self.endpoint.key.iter().chain(self.endpoint.headers.values()).cloned().collect();
         let sent = self.send(wire);
         let opened = async move {
             let response = sent.await?;
@@ -63,7 +63,7 @@ impl Model for HttpModel {
         };
         let priced = move |fragment| match fragment {
             Fragment::Usage(mut usage) => {
-                usage.cost_usd = price.map(|price| price.of(&usage));
+                usage.cost_usd = price.map(|price| price.cost(&usage));
                 Fragment::Usage(usage)
             }
             other => other,
@@ -88,13 +88,13 @@ impl HttpModel {
         wire: WireRequest,
     ) -> impl Future<Output = Result<reqwest::Response, ModelError>> + Send + 'static {
         let headers = self.headers(&wire);
-        let (client, first_byte) = (self.client.clone(), self.timing.first_byte);
+        let (client, first_byte) = (self.client.clone(), self.timeouts.first_byte);
         async move {
             let request = client.post(&wire.url).headers(headers?).body(wire.body);
             let response = tokio::time::timeout(first_byte, request.send())
                 .await
                 .map_err(|_| ModelError::Connection(format!("no answer within {} s", first_byte.as_secs())))?
-                .map_err(|error| ModelError::Connection(cause(&error)))?;
+                .map_err(|error| ModelError::Connection(root_cause(&error)))?;
             if response.status().is_success() { Ok(response) } else { Err(read_error(response).await) }
         }
     }
@@ -105,12 +105,12 @@ impl HttpModel {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         let own = wire.headers.iter().map(|(name, value)| (*name, value.as_str()));
-        let configured = self.target.headers.iter().map(|(name, value)| (name.as_str(), value.expose()));
+        let configured = self.endpoint.headers.iter().map(|(name, value)| (name.as_str(), value.expose()));
         for (name, value) in own.chain(configured) {
             let header = HeaderName::try_from(name).map_err(|_| wrong(name))?;
             headers.insert(header, HeaderValue::from_str(value).map_err(|_| wrong(name))?);
         }
-        if let Some(key) = &self.target.key {
+        if let Some(key) = &self.endpoint.key {
             let (name, before) = self.dialect.key_header();
             let mut value =
                 HeaderValue::from_str(&format!("{before}{}", key.expose())).map_err(|_| wrong(name))?;
@@ -129,16 +129,16 @@ async fn read_error(mut response: reqwest::Response) -> ModelError {
     let mut body = Vec::new();
     let reading = async {
         while let Ok(Some(bytes)) = response.chunk().await {
-            let room = MAX_REFUSAL_BYTES - body.len();
+            let room = MAX_ERROR_BYTES - body.len();
             body.extend_from_slice(&bytes[..bytes.len().min(room)]);
-            if body.len() == MAX_REFUSAL_BYTES {
+            if body.len() == MAX_ERROR_BYTES {
                 break;
             }
         }
     };
     // What came in time is enough to tell.
-    let _ = tokio::time::timeout(REFUSAL_TIME, reading).await;
-    ErrorResponse { status, retry_after: retry_after.as_deref(), body: &String::from_utf8_lossy(&body) }.error()
+    let _ = tokio::time::timeout(ERROR_BODY_TIMEOUT, reading).await;
+    ErrorResponse { status, retry_after: retry_after.as_deref(), body: &String::from_utf8_lossy(&body) }.to_model_error()
 }
 
 /// The fragments of a response as its bytes come.
@@ -152,26 +152,26 @@ fn fragment_stream(
     let reading = ResponseReader {
         response,
         decoder,
-        timing,
+        timeouts: timing,
         is_stream,
-        begun: false,
+        has_started: false,
         parser: SseParser::new(MAX_EVENT_BYTES),
-        whole: Vec::new(),
+        body: Vec::new(),
         wire_bytes: 0,
         meter: ReplyMeter::default(),
         ready: VecDeque::new(),
-        ended: false,
+        is_finished: false,
     };
     stream::unfold(reading, |mut reading| async move {
         loop {
             if let Some(fragment) = reading.ready.pop_front() {
                 return Some((fragment, reading));
             }
-            if reading.ended {
+            if reading.is_finished {
                 return None;
             }
-            if let Err(error) = reading.more().await {
-                reading.ended = true;
+            if let Err(error) = reading.read_next().await {
+                reading.is_finished = true;
                 reading.ready.push_back(Err(error));
             }
         }
@@ -182,28 +182,28 @@ fn fragment_stream(
 struct ResponseReader {
     response: reqwest::Response,
     decoder: Box<dyn Decoder>,
-    timing: Timeouts,
+    timeouts: Timeouts,
     is_stream: bool,
     /// Whether anything of the reply has come.
-    begun: bool,
+    has_started: bool,
     parser: SseParser,
-    whole: Vec<u8>,
+    body: Vec<u8>,
     /// Everything that came, frames and comments included.
     wire_bytes: usize,
     /// Counts what is handed on (B105).
     meter: ReplyMeter,
     ready: VecDeque<Result<Fragment, ModelError>>,
-    ended: bool,
+    is_finished: bool,
 }
 
 impl ResponseReader {
-    async fn more(&mut self) -> Result<(), ModelError> {
-        let patience = if self.begun { self.timing.idle } else { self.timing.first_byte };
+    async fn read_next(&mut self) -> Result<(), ModelError> {
+        let patience = if self.has_started { self.timeouts.idle } else { self.timeouts.first_byte };
         let chunk = match tokio::time::timeout(patience, self.response.chunk()).await {
             Ok(Ok(chunk)) => chunk,
             // A reply that has stopped is whole, however its connection ends.
             _ if self.decoder.progress() != DecodeProgress::Running => None,
-            Ok(Err(error)) => return Err(ModelError::Connection(cause(&error))),
+            Ok(Err(error)) => return Err(ModelError::Connection(root_cause(&error))),
             Err(_) => {
                 return Err(ModelError::Connection(format!("nothing came for {} s", patience.as_secs())));
             }
@@ -212,59 +212,59 @@ impl ResponseReader {
         self.wire_bytes += chunk.as_ref().map_or(0, |bytes| bytes.len());
         let decoded = match chunk {
             Some(_) if self.wire_bytes > MAX_WIRE_BYTES => Err(ModelError::TooLarge(Excess::Wire)),
-            Some(bytes) if self.is_stream => self.events(&bytes, &mut fragments),
-            Some(bytes) => self.collect(&bytes),
+            Some(bytes) if self.is_stream => self.decode_events(&bytes, &mut fragments),
+            Some(bytes) => self.append_body(&bytes),
             None => self.finish(&mut fragments),
         };
-        self.begun |= !fragments.is_empty();
-        self.hand_on(fragments).and(decoded)
+        self.has_started |= !fragments.is_empty();
+        self.emit(fragments).and(decoded)
     }
 
-    fn hand_on(&mut self, fragments: Vec<Fragment>) -> Result<(), ModelError> {
-        for fragment in joined(fragments) {
-            self.meter.fragment(&fragment)?;
+    fn emit(&mut self, fragments: Vec<Fragment>) -> Result<(), ModelError> {
+        for fragment in merge_adjacent(fragments) {
+            self.meter.add_fragment(&fragment)?;
             self.ready.push_back(Ok(fragment));
         }
         Ok(())
     }
 
-    fn events(&mut self, bytes: &[u8], out: &mut Vec<Fragment>) -> Result<(), ModelError> {
+    fn decode_events(&mut self, bytes: &[u8], out: &mut Vec<Fragment>) -> Result<(), ModelError> {
         let mut events = Vec::new();
         self.parser.feed(bytes, &mut events).map_err(invalid_stream)?;
-        events.iter().try_for_each(|event| self.decoder.event(event, out))?;
+        events.iter().try_for_each(|event| self.decoder.decode_event(event, out))?;
         if self.decoder.progress() == DecodeProgress::Finished {
-            self.ended = true;
+            self.is_finished = true;
             self.decoder.end(out)?;
         }
         Ok(())
     }
 
-    fn collect(&mut self, bytes: &[u8]) -> Result<(), ModelError> {
-        if self.whole.len() + bytes.len() > MAX_WHOLE_BYTES {
+    fn append_body(&mut self, bytes: &[u8]) -> Result<(), ModelError> {
+        if self.body.len() + bytes.len() > MAX_BODY_BYTES {
             return Err(ModelError::TooLarge(Excess::Whole));
         }
-        self.whole.extend_from_slice(bytes);
+        self.body.extend_from_slice(bytes);
         Ok(())
     }
 
     fn finish(&mut self, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
-        self.ended = true;
+        self.is_finished = true;
         if !self.is_stream {
-            let body = String::from_utf8(std::mem::take(&mut self.whole));
+            let body = String::from_utf8(std::mem::take(&mut self.body));
             let body = body.map_err(|_| ModelError::Malformed("it is not valid UTF-8".to_owned()))?;
             return self.decoder.full_body(&body, out);
         }
         let mut events = Vec::new();
-        self.parser.end(&mut events).map_err(invalid_stream)?;
+        self.parser.finish(&mut events).map_err(invalid_stream)?;
         // An event that is cut in the middle is a reply that broke off, not one that makes no sense.
-        let tail = events.iter().try_for_each(|event| self.decoder.event(event, out));
+        let tail = events.iter().try_for_each(|event| self.decoder.decode_event(event, out));
         tail.map_err(|_| ModelError::BrokeOff)?;
         self.decoder.end(out)
     }
 }
 
 /// Neighbours that came together become one: a provider that is faster than whoever reads costs no piece for each token.
-fn joined(fragments: Vec<Fragment>) -> Vec<Fragment> {
+fn merge_adjacent(fragments: Vec<Fragment>) -> Vec<Fragment> {
     let mut joined: Vec<Fragment> = Vec::new();
     for fragment in fragments {
         match (joined.last_mut(), fragment) {
@@ -284,7 +284,7 @@ fn invalid_stream(error: SseError) -> ModelError {
 }
 
 /// The innermost reason: the outer ones only say that a request failed.
-fn cause(error: &reqwest::Error) -> String {
+fn root_cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {
         cause = inner;

@@ -19,7 +19,7 @@ mod tool_names;
 pub use catalog::{ModelCatalog, CatalogEntry, Price};
 pub use selection::{SelectedModel, SelectionError, SelectionInput, select_model};
 pub use dialect::{Decoder, Dialect, DecodeProgress, ModelEndpoint, WireRequest};
-pub use http::{HttpModel, Timeouts, client};
+pub use http::{HttpModel, Timeouts, http_client};
 pub use lango_domain::secret::Secret;
 pub use lango_net::sse::{SseEvent, SseParser};
 pub use retry::{RetryPolicy, FallbackModel};

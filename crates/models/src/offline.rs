@@ -2,7 +2,7 @@
 //! examples and by the team's routing table, and acts through the phrases that tools carry.
 
 mod specialist;
-mod addressing;
+mod addressee;
 mod task;
 mod concepts;
 pub mod features;
@@ -23,7 +23,7 @@ use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use lango_domain::AgentName;
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
-use lango_domain::markers::{REJECT, TRANSFER};
+use lango_domain::markers::{REJECT_MARKER, TRANSFER_TOOL};
 
 use task::OfflineTask;
 use reply::OfflineReply;
@@ -36,12 +36,12 @@ pub const PROVIDER: &str = "offline";
 /// Its name there.
 pub const MODEL: &str = "phrases";
 /// What it is, in one line.
-pub const WHAT_IT_IS: &str = "built in, no neural network: routes requests and follows set phrases";
+pub const OFFLINE_DESCRIPTION: &str = "built in, no neural network: routes requests and follows set phrases";
 
 /// What to do for more.
-pub const HOW_TO_CONNECT: &str = "To connect a language model, set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or start an \
+pub const CONNECT_HINT: &str = "To connect a language model, set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or start an \
 Ollama on this machine.";
-const FIRST_WORDS: &str = "(I am Lango's offline model, not a language model: I route requests and follow set phrases. `lango model list` says more.)";
+const FIRST_REPLY_NOTE: &str = "(I am Lango's offline model, not a language model: I route requests and follow set phrases. `lango model list` says more.)";
 
 /// As much as any model holds; it reads only the end anyway.
 pub const WINDOW: usize = 128_000;
@@ -50,7 +50,7 @@ pub struct OfflineModel;
 
 impl Model for OfflineModel {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
-        let fragments = reply(&request).fragments(request.messages.len());
+        let fragments = reply(&request).into_fragments(request.messages.len());
         stream::iter(fragments.into_iter().map(Ok)).boxed()
     }
 
@@ -62,30 +62,30 @@ impl Model for OfflineModel {
 /// A question in passing goes with the answer to the whole request, and with nothing that was not done.
 fn with_inquiry(reply: OfflineReply, assignment: &OfflineTask<'_>, is_orchestrator: bool) -> OfflineReply {
     let answers_user = is_orchestrator || assignment.task.is_none();
-    match (reply, assignment.aside) {
-        (OfflineReply::Words(text), Some(question))
+    match (reply, assignment.inquiry) {
+        (OfflineReply::Text(text), Some(question))
             if answers_user
-                && ![REJECT, specialist::NOT_DONE].iter().any(|beginning| text.starts_with(beginning))
+                && ![REJECT_MARKER, specialist::NOT_DONE].iter().any(|beginning| text.starts_with(beginning))
                 && !text.contains(question) =>
         {
-            OfflineReply::Words(format!("{text}\n\n{question}"))
+            OfflineReply::Text(format!("{text}\n\n{question}"))
         }
         (reply, _) => reply,
     }
 }
 
 fn reply(request: &ModelRequest) -> OfflineReply {
-    let assignment = OfflineTask::read(&request.messages);
-    let is_orchestrator = request.tools.iter().any(|tool| tool.name == TRANSFER);
+    let assignment = OfflineTask::from_messages(&request.messages);
+    let is_orchestrator = request.tools.iter().any(|tool| tool.name == TRANSFER_TOOL);
     let reply = if is_orchestrator {
-        orchestrator::reply(&assignment, &OfflineRouter::read(&request.system))
+        orchestrator::reply(&assignment, &OfflineRouter::from_prompt(&request.system))
     } else {
         specialist::reply(&assignment, request, request.agent == *AgentName::SINGLE)
     };
     let reply = with_inquiry(reply, &assignment, is_orchestrator);
     match reply {
-        OfflineReply::Words(text) if assignment.is_first && !text.starts_with(REJECT) => {
-            OfflineReply::Words(format!("{text}\n\n{FIRST_WORDS}"))
+        OfflineReply::Text(text) if assignment.is_first && !text.starts_with(REJECT_MARKER) => {
+            OfflineReply::Text(format!("{text}\n\n{FIRST_REPLY_NOTE}"))
         }
         other => other,
     }

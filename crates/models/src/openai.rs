@@ -14,9 +14,9 @@ use crate::tool_names::wire_name;
 pub(crate) use decode::decoder;
 
 pub(crate) fn encode(request: &ModelRequest, target: &ModelEndpoint) -> WireRequest {
-    let body = Body {
+    let body = ChatCompletionBody {
         model: &target.model,
-        tools: request.tools.iter().map(Tool::of).collect(),
+        tools: request.tools.iter().map(Tool::from_declaration).collect(),
         messages: messages(request),
         stream: true,
         stream_options: StreamOptions { include_usage: true },
@@ -30,7 +30,7 @@ pub(crate) fn encode(request: &ModelRequest, target: &ModelEndpoint) -> WireRequ
 
 /// What stays the same comes first, so that providers find it in their cache.
 #[derive(Serialize)]
-struct Body<'a> {
+struct ChatCompletionBody<'a> {
     model: &'a str,
     stream: bool,
     stream_options: StreamOptions,
@@ -58,7 +58,7 @@ struct Function<'a> {
 }
 
 impl<'a> Tool<'a> {
-    fn of(tool: &'a lango_domain::model::ToolDeclaration) -> Self {
+    fn from_declaration(tool: &'a lango_domain::model::ToolDeclaration) -> Self {
         let (name, description) = (wire_name(&tool.name), tool.description.as_str());
         Self { r#type: "function", function: Function { name, description, parameters: &tool.parameters } }
     }

@@ -18,8 +18,8 @@ pub(crate) struct ErrorResponse<'a> {
 /// The shapes in which providers explain themselves.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Explained {
-    error: Option<Explanation>,
+struct ProviderErrorBody {
+    error: Option<ProviderErrorField>,
     /// Where some servers explain themselves without a frame around it.
     message: Option<String>,
     detail: Option<Value>,
@@ -27,8 +27,8 @@ struct Explained {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Explanation {
-    Words(String),
+enum ProviderErrorField {
+    Text(String),
     Detail(ProviderErrorDetail),
     Other(serde::de::IgnoredAny),
 }
@@ -46,17 +46,17 @@ pub(crate) struct ProviderErrorDetail {
 }
 
 impl ErrorResponse<'_> {
-    pub fn error(&self) -> ModelError {
-        let detail = detail(self.body);
+    pub fn to_model_error(&self) -> ModelError {
+        let detail = parse_detail(self.body);
         match self.status {
             401 | 403 => ModelError::Auth,
             402 => ModelError::Quota,
-            400 | 404 if detail.is_about_key() => ModelError::Auth,
-            404 => ModelError::NotFound(detail.words()),
+            400 | 404 if detail.is_auth_error() => ModelError::Auth,
+            404 => ModelError::NotFound(detail.short_message()),
             413 => ModelError::TooLong,
-            429 if detail.says("insufficient_quota") => ModelError::Quota,
+            429 if detail.has_code("insufficient_quota") => ModelError::Quota,
             408 | 409 | 425 | 429 | 500..=599 => ModelError::Busy { retry_after: self.retry_after() },
-            _ => detail.error(),
+            _ => detail.to_model_error(),
         }
     }
 
@@ -72,12 +72,12 @@ impl ErrorResponse<'_> {
 }
 
 /// What the provider said about its refusal, in a body or inside a stream.
-pub(crate) fn detail(body: &str) -> ProviderErrorDetail {
-    let explained = json::read::<Explained>(body.as_bytes(), MAX_VALUES).unwrap_or_default();
+pub(crate) fn parse_detail(body: &str) -> ProviderErrorDetail {
+    let explained = json::parse::<ProviderErrorBody>(body.as_bytes(), MAX_VALUES).unwrap_or_default();
     let words = |message: String| ProviderErrorDetail { message, ..ProviderErrorDetail::default() };
     match (explained.error, explained.message, explained.detail) {
-        (Some(Explanation::Detail(detail)), ..) => detail,
-        (Some(Explanation::Words(message)), ..) | (_, Some(message), _) => words(message),
+        (Some(ProviderErrorField::Detail(detail)), ..) => detail,
+        (Some(ProviderErrorField::Text(message)), ..) | (_, Some(message), _) => words(message),
         (_, None, Some(detail)) => words(detail.as_str().map_or_else(|| detail.to_string(), str::to_owned)),
         _ => words(body.lines().next().unwrap_or_default().to_owned()),
     }
@@ -85,56 +85,56 @@ pub(crate) fn detail(body: &str) -> ProviderErrorDetail {
 
 impl ProviderErrorDetail {
     /// The meaning of an error that came with no telling status.
-    pub fn error(&self) -> ModelError {
-        if self.is_about_length() {
+    pub fn to_model_error(&self) -> ModelError {
+        if self.is_too_long() {
             return ModelError::TooLong;
         }
-        if self.is_about_key() {
+        if self.is_auth_error() {
             return ModelError::Auth;
         }
-        if self.says("overloaded_error")
-            || self.says("rate_limit_error")
-            || self.says("api_error")
-            || self.says("UNAVAILABLE")
+        if self.has_code("overloaded_error")
+            || self.has_code("rate_limit_error")
+            || self.has_code("api_error")
+            || self.has_code("UNAVAILABLE")
         {
             return ModelError::Busy { retry_after: None };
         }
-        if self.says("not_found_error") || self.says("model_not_found") {
-            return ModelError::NotFound(self.words());
+        if self.has_code("not_found_error") || self.has_code("model_not_found") {
+            return ModelError::NotFound(self.short_message());
         }
         // Anthropic has no word for it, only a sentence that is the same each time.
         let is_poor = self.message.starts_with("Your credit balance is too low");
-        if is_poor || self.says("insufficient_quota") || self.says("billing_error") {
+        if is_poor || self.has_code("insufficient_quota") || self.has_code("billing_error") {
             return ModelError::Quota;
         }
-        ModelError::Rejected(self.words())
+        ModelError::Rejected(self.short_message())
     }
 
-    fn is_about_key(&self) -> bool {
+    fn is_auth_error(&self) -> bool {
         let is_key_reason =
             |detail: &Value| detail.get("reason").is_some_and(|reason| reason == "API_KEY_INVALID");
-        self.says("authentication_error")
-            || self.says("permission_error")
-            || self.says("invalid_api_key")
+        self.has_code("authentication_error")
+            || self.has_code("permission_error")
+            || self.has_code("invalid_api_key")
             || self.details.iter().flatten().any(is_key_reason)
     }
 
-    fn says(&self, word: &str) -> bool {
+    fn has_code(&self, word: &str) -> bool {
         let code = self.code.as_ref().and_then(Value::as_str);
         [self.kind.as_deref(), code, self.status.as_deref()].contains(&Some(word))
     }
 
     /// OpenAI and llama.cpp have a word for it; Anthropic and Gemini have only a sentence, which is the same each time.
-    fn is_about_length(&self) -> bool {
-        self.says("context_length_exceeded")
-            || self.says("exceed_context_size_error")
-            || self.says("request_too_large")
+    fn is_too_long(&self) -> bool {
+        self.has_code("context_length_exceeded")
+            || self.has_code("exceed_context_size_error")
+            || self.has_code("request_too_large")
             || self.message.starts_with("prompt is too long")
             || self.message.starts_with("The input token count")
     }
 
     /// What the provider said, short enough to show.
-    fn words(&self) -> String {
+    fn short_message(&self) -> String {
         let words: String = lango_domain::text::one_line(&self.message).chars().take(300).collect();
         if words.is_empty() { "it does not say why".to_owned() } else { words }
     }
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     fn error(status: u16, retry_after: Option<&str>, body: &str) -> ModelError {
-        ErrorResponse { status, retry_after, body }.error()
+        ErrorResponse { status, retry_after, body }.to_model_error()
     }
 
     #[test]

@@ -7,7 +7,7 @@ use futures::stream::{self, BoxStream, StreamExt};
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
 
 /// Nobody wants to wait longer for a model, whatever it asks for.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const MAX_WAIT: Duration = Duration::from_secs(60);
 
 #[derive(Clone)]
 pub struct RetryPolicy {
@@ -83,10 +83,10 @@ fn wait_before_retry(error: &ModelError, policy: &RetryPolicy, attempt: u32) -> 
         .mul_f64(0.5 + (policy.jitter)().clamp(0.0, 1.0) / 2.0);
     match error {
         ModelError::Busy { retry_after: Some(asked) } => {
-            (*asked <= LONGEST_WAIT).then(|| backoff.max(*asked))
+            (*asked <= MAX_WAIT).then(|| backoff.max(*asked))
         }
         ModelError::Busy { retry_after: None } | ModelError::Connection(_) | ModelError::BrokeOff => {
-            Some(backoff.min(LONGEST_WAIT))
+            Some(backoff.min(MAX_WAIT))
         }
         _ => None,
     }

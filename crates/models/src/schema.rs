@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 /// The schema with every reference replaced by what it refers to, and without definitions. Where a schema refers to
 /// itself, what is below is left open.
-pub(crate) fn inlined(schema: &Value) -> Value {
+pub(crate) fn inline_references(schema: &Value) -> Value {
     let mut whole = inline(schema, schema, &mut Vec::new());
     if let Value::Object(map) = &mut whole {
         map.remove("$defs");
@@ -39,8 +39,8 @@ fn inline<'a>(root: &'a Value, here: &'a Value, above: &mut Vec<&'a str>) -> Val
 }
 
 /// Only the words of JSON Schema that Gemini knows.
-pub(crate) fn for_gemini(schema: &Value) -> Value {
-    const KNOWN: [&str; 17] = [
+pub(crate) fn to_gemini_schema(schema: &Value) -> Value {
+    const SUPPORTED_KEYWORDS: [&str; 17] = [
         "type",
         "format",
         "title",
@@ -61,11 +61,11 @@ pub(crate) fn for_gemini(schema: &Value) -> Value {
     ];
     fn clean(schema: &Value) -> Value {
         let Value::Object(map) = schema else { return schema.clone() };
-        if let Some(choices) = choices(map) {
+        if let Some(choices) = enum_from_choices(map) {
             return choices;
         }
         let mut kept = Map::new();
-        for (key, value) in map.iter().filter(|(key, _)| KNOWN.contains(&key.as_str())) {
+        for (key, value) in map.iter().filter(|(key, _)| SUPPORTED_KEYWORDS.contains(&key.as_str())) {
             let value = match (key.as_str(), value) {
                 ("properties", Value::Object(named)) => {
                     named.iter().map(|(name, value)| (name.clone(), clean(value))).collect()
@@ -86,11 +86,11 @@ pub(crate) fn for_gemini(schema: &Value) -> Value {
         }
         Value::Object(kept)
     }
-    clean(&inlined(schema))
+    clean(&inline_references(schema))
 }
 
 /// Documented choices (`oneOf` with `const`) as the enumeration that Gemini knows.
-fn choices(map: &Map<String, Value>) -> Option<Value> {
+fn enum_from_choices(map: &Map<String, Value>) -> Option<Value> {
     let options = map.get("oneOf").or_else(|| map.get("anyOf"))?.as_array()?;
     let values: Vec<&str> =
         options.iter().map(|option| option.get("const")?.as_str()).collect::<Option<_>>()?;
@@ -114,7 +114,7 @@ mod tests {
             "type": "object",
             "properties": { "at": { "$ref": "#/$defs/Point" }, "lost": { "$ref": "#/nowhere" } }
         });
-        let flat = inlined(&schema);
+        let flat = inline_references(&schema);
         assert!(!flat.to_string().contains("$ref") && flat.get("$defs").is_none());
         assert_eq!(
             flat["properties"]["at"]["properties"]["next"],
@@ -125,7 +125,7 @@ mod tests {
             (0..20).map(|n| (format!("p{n}"), json!({ "$ref": "#/$defs/T" }))).collect();
         let loops =
             json!({ "$defs": { "T": { "properties": wide } }, "$ref": "#/$defs/T", "description": "kept" });
-        let flat = inlined(&loops);
+        let flat = inline_references(&loops);
         assert!(flat.to_string().len() < 1_000 && flat["description"] == "kept");
     }
 
@@ -133,18 +133,18 @@ mod tests {
     fn gemini_gets_choices_it_understands() {
         let schema = json!({ "oneOf": [{ "const": "a", "description": "A" }, { "const": "b" }], "description": "Which." });
         assert_eq!(
-            for_gemini(&schema),
+            to_gemini_schema(&schema),
             json!({ "type": "string", "enum": ["a", "b"], "description": "Which." })
         );
         let odd = json!({ "type": "integer", "enum": [1, 2], "format": "uint32" });
-        assert_eq!(for_gemini(&odd), json!({ "type": "integer" }));
+        assert_eq!(to_gemini_schema(&odd), json!({ "type": "integer" }));
     }
 
     #[test]
     fn gemini_gets_only_words_it_knows() {
         let schema = json!({ "type": "object", "additionalProperties": false, "properties": { "a": { "type": ["string", "null"], "default": "x" } } });
         assert_eq!(
-            for_gemini(&schema),
+            to_gemini_schema(&schema),
             json!({ "type": "object", "properties": { "a": { "nullable": true, "type": "string" } } })
         );
     }

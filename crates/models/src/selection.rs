@@ -10,11 +10,11 @@ use reqwest::header::{HeaderName, HeaderValue};
 
 use crate::catalog::{ModelCatalog, Price};
 use crate::dialect::{Dialect, ModelEndpoint};
-use crate::http::{HttpModel, Timeouts, client};
+use crate::http::{HttpModel, Timeouts, http_client};
 use crate::offline::{self, OfflineModel};
 use crate::retry::{RetryPolicy, FallbackModel};
 use crate::settings::{
-    ModelSettings, ModelOverride, ProviderKind, ProviderSettings, Providers, without_credentials,
+    ModelSettings, ModelOverride, ProviderKind, ProviderSettings, Providers, redact_credentials,
 };
 use lango_domain::secret::Secret;
 
@@ -23,7 +23,7 @@ pub struct SelectionInput<'a> {
     pub agent: &'a ModelSettings,
     pub providers: &'a Providers,
     pub prices: &'a BTreeMap<String, Price>,
-    pub variable: &'a dyn Fn(&str) -> Option<String>,
+    pub env_var: &'a dyn Fn(&str) -> Option<String>,
     /// The name of a model that an Ollama on this machine has; asked only when nothing else is found.
     pub ollama: &'a dyn Fn() -> Option<String>,
 }
@@ -38,7 +38,7 @@ pub struct SelectedModel {
     pub key: Option<Secret>,
     pub window: usize,
     pub price: Option<Price>,
-    pub why: String,
+    pub reason: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,17 +46,17 @@ pub enum SelectionError {
     #[error(
         "nobody was found to ask for the model `{0}`: no key is set, and no Ollama answers on this machine"
     )]
-    NothingFound(String),
+    NoProvider(String),
     #[error("there is no provider `{id}`{}", hint.as_ref().map_or(String::new(), |hint| format!("; {hint}")))]
     UnknownProvider { id: String, hint: Option<String> },
     #[error("providers.{0}.type is not set, and the id does not say it")]
     UnknownKind(String),
     #[error("providers.{id}.headers.{name} cannot be sent as a header")]
-    BadHeader { id: String, name: String },
+    InvalidHeader { id: String, name: String },
     #[error("providers.{0}.baseUrl is not an http or https address, or has a query")]
-    BadAddress(String),
+    InvalidBaseUrl(String),
     #[error("agent.model is not set, and there is no usual model for the provider `{0}`")]
-    NoModelName(String),
+    MissingModel(String),
 }
 
 /// A provider that everybody knows.
@@ -66,112 +66,112 @@ struct KnownProvider {
     /// The variables that may hold its key.
     variables: &'static [&'static str],
     base_url: &'static str,
-    usual_model: Option<&'static str>,
+    default_model: Option<&'static str>,
 }
 
-const KNOWN: [KnownProvider; 5] = [
+const KNOWN_PROVIDERS: [KnownProvider; 5] = [
     KnownProvider {
         id: "anthropic",
         kind: ProviderKind::Anthropic,
         variables: &["ANTHROPIC_API_KEY"],
         base_url: "https://api.anthropic.com",
-        usual_model: Some("claude-sonnet-4-5"),
+        default_model: Some("claude-sonnet-4-5"),
     },
     KnownProvider {
         id: "openai",
         kind: ProviderKind::Openai,
         variables: &["OPENAI_API_KEY"],
         base_url: "https://api.openai.com/v1",
-        usual_model: Some("gpt-5-mini"),
+        default_model: Some("gpt-5-mini"),
     },
     KnownProvider {
         id: "gemini",
         kind: ProviderKind::Gemini,
         variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
         base_url: "https://generativelanguage.googleapis.com",
-        usual_model: Some("gemini-2.5-flash"),
+        default_model: Some("gemini-2.5-flash"),
     },
     KnownProvider {
         id: "ollama",
         kind: ProviderKind::Ollama,
         variables: &[],
         base_url: "http://127.0.0.1:11434/v1",
-        usual_model: None,
+        default_model: None,
     },
     KnownProvider {
         id: offline::PROVIDER,
         kind: ProviderKind::Offline,
         variables: &[],
         base_url: "",
-        usual_model: Some(offline::MODEL),
+        default_model: Some(offline::MODEL),
     },
 ];
 
 fn known_provider(id: &str) -> Option<&'static KnownProvider> {
-    KNOWN.iter().find(|known| known.id == id)
+    KNOWN_PROVIDERS.iter().find(|known| known.id == id)
 }
 
 /// What is usual for a kind of provider.
 fn default_provider(kind: ProviderKind) -> Option<&'static KnownProvider> {
-    KNOWN.iter().find(|known| known.kind == kind)
+    KNOWN_PROVIDERS.iter().find(|known| known.kind == kind)
 }
 
 /// The provider and model to ask.
 pub fn select_model(plan: &SelectionInput<'_>) -> Result<SelectedModel, SelectionError> {
     match &plan.agent.provider {
-        Some(id) => plan.provider(id, plan.agent.model.as_deref(), "agent.provider says so"),
-        None => plan.found(),
+        Some(id) => plan.select_provider(id, plan.agent.model.as_deref(), "agent.provider says so"),
+        None => plan.detect_provider(),
     }
 }
 
 impl SelectionInput<'_> {
     /// The model of one agent, where it has its own.
     pub fn for_agent(&self, agent: &str, default: &SelectedModel) -> Option<Result<SelectedModel, SelectionError>> {
-        if self.stays_offline() {
+        if self.is_offline_only() {
             return None;
         }
         let wish = self.agent.models.get(agent)?;
-        Some(self.named(wish, default, &format!("agent.models.{agent} says so")))
+        Some(self.resolve_override(wish, default, &format!("agent.models.{agent} says so")))
     }
 
     /// What to ask when the model cannot be reached.
     pub fn fallback(&self, default: &SelectedModel) -> Option<Result<SelectedModel, SelectionError>> {
-        if self.stays_offline() {
+        if self.is_offline_only() {
             return None;
         }
         let wish = self.agent.fallback.as_ref()?;
-        Some(self.named(wish, default, "agent.fallback says so"))
+        Some(self.resolve_override(wish, default, "agent.fallback says so"))
     }
 
     /// Whoever asks for the offline model wants nobody contacted, whatever else is configured.
-    fn stays_offline(&self) -> bool {
+    fn is_offline_only(&self) -> bool {
         self.agent.provider.as_deref() == Some(offline::PROVIDER)
     }
 
-    fn named(&self, wish: &str, default: &SelectedModel, why: &str) -> Result<SelectedModel, SelectionError> {
-        let wish = ModelOverride::read(wish, |id| self.providers.contains_key(id) || known_provider(id).is_some());
-        self.provider(wish.provider.as_deref().unwrap_or(&default.provider), Some(&wish.model), why)
+    fn resolve_override(&self, wish: &str, default: &SelectedModel, why: &str) -> Result<SelectedModel, SelectionError> {
+        let wish = ModelOverride::parse(wish, |id| self.providers.contains_key(id) || known_provider(id).is_some());
+        self.select_provider(wish.provider.as_deref().unwrap_or(&default.provider), Some(&wish.model), why)
     }
 
     /// With nothing said: one configured provider, then keys in the environment, then an Ollama.
-    fn found(&self) -> Result<SelectedModel, SelectionError> {
+    fn detect_provider(&self) -> Result<SelectedModel, SelectionError> {
         let model = self.agent.model.as_deref();
         if self.providers.len() == 1
             && let Some(id) = self.providers.keys().next()
         {
-            return self.provider(id, model, "it is the one that is configured");
+            return self.select_provider(id, model, "it is the one that is configured");
         }
-        for KnownProvider { id, variables, .. } in &KNOWN {
-            if let Some(name) = variables.iter().find(|name| (self.variable)(name).is_some()) {
-                return self.provider(id, model, &format!("{name} is set"));
+        for KnownProvider { id, variables, .. } in &KNOWN_PROVIDERS {
+            if let Some(name) = variables.iter().find(|name| (self.env_var)(name).is_some()) {
+                return self.select_provider(id, model, &format!("{name} is set"));
             }
         }
         match (self.ollama)() {
             Some(found) => {
-                self.provider("ollama", Some(model.unwrap_or(&found)), "it answers on this machine")
+                self.select_provider("ollama", Some(model.unwrap_or(&found)), "it answers on this machine")
             }
-            None if model.is_some() => Err(SelectionError::NothingFound(model.unwrap_or_default().to_owned())),
-            None => self.provider(
+            None if model.is_some() => Err(SelectionError::NoProvider(model.unwrap_or_default().to_owned())),
+            None => self.select_provider(
                 offline::PROVIDER,
                 None,
                 "no key was found, and no Ollama answers on this machine",
@@ -179,11 +179,11 @@ impl SelectionInput<'_> {
         }
     }
 
-    fn provider(&self, id: &str, model: Option<&str>, why: &str) -> Result<SelectedModel, SelectionError> {
+    fn select_provider(&self, id: &str, model: Option<&str>, why: &str) -> Result<SelectedModel, SelectionError> {
         let settings = match (self.providers.get(id), known_provider(id)) {
             (Some(settings), _) => settings.clone(),
             (None, Some(_)) => ProviderSettings::default(),
-            (None, None) => return Err(self.unknown(id)),
+            (None, None) => return Err(self.unknown_provider(id)),
         };
         let kind = settings.r#type.or_else(|| known_provider(id).map(|known| known.kind));
         let kind = kind.ok_or_else(|| SelectionError::UnknownKind(id.to_owned()))?;
@@ -191,15 +191,15 @@ impl SelectionInput<'_> {
             (url.starts_with("http://") || url.starts_with("https://")) && !url.contains(['?', '#', ' '])
         };
         if !settings.base_url.as_ref().is_none_or(is_address) {
-            return Err(SelectionError::BadAddress(id.to_owned()));
+            return Err(SelectionError::InvalidBaseUrl(id.to_owned()));
         }
         let is_header = |(name, value): &(&String, &Secret)| {
             HeaderName::try_from(name.as_str()).is_ok() && HeaderValue::from_str(value.expose()).is_ok()
         };
         if let Some((name, _)) = settings.headers.iter().find(|header| !is_header(header)) {
-            return Err(SelectionError::BadHeader { id: id.to_owned(), name: name.clone() });
+            return Err(SelectionError::InvalidHeader { id: id.to_owned(), name: name.clone() });
         }
-        let usual = default_provider(kind).and_then(|known| known.usual_model).filter(|_| settings.base_url.is_none());
+        let usual = default_provider(kind).and_then(|known| known.default_model).filter(|_| settings.base_url.is_none());
         let usual = usual.map(str::to_owned);
         let ollama =
             || (kind == ProviderKind::Ollama && settings.base_url.is_none()).then(self.ollama).flatten();
@@ -207,12 +207,12 @@ impl SelectionInput<'_> {
             ProviderKind::Offline => Some(offline::MODEL.to_owned()),
             _ => model.map(str::to_owned).or(usual).or_else(ollama),
         };
-        let model = model.ok_or_else(|| SelectionError::NoModelName(id.to_owned()))?;
+        let model = model.ok_or_else(|| SelectionError::MissingModel(id.to_owned()))?;
         let catalogue = ModelCatalog::new(self.prices);
         Ok(SelectedModel {
             provider: id.to_owned(),
             kind,
-            key: self.key(&settings, kind),
+            key: self.api_key(&settings, kind),
             window: match kind {
                 ProviderKind::Offline => offline::WINDOW,
                 _ => settings.window.unwrap_or_else(|| catalogue.window(&model)),
@@ -220,14 +220,14 @@ impl SelectionInput<'_> {
             price: catalogue.price(&model),
             model,
             settings,
-            why: why.to_owned(),
+            reason: why.to_owned(),
         })
     }
 
     /// A key from the environment goes to its provider's own address only.
-    fn key(&self, settings: &ProviderSettings, kind: ProviderKind) -> Option<Secret> {
+    fn api_key(&self, settings: &ProviderSettings, kind: ProviderKind) -> Option<Secret> {
         let from_environment =
-            || default_provider(kind)?.variables.iter().find_map(|name| (self.variable)(name)).map(Secret::new);
+            || default_provider(kind)?.variables.iter().find_map(|name| (self.env_var)(name)).map(Secret::new);
         match &settings.api_key {
             Some(key) => Some(key.clone()),
             None if settings.base_url.is_none() => from_environment(),
@@ -235,8 +235,8 @@ impl SelectionInput<'_> {
         }
     }
 
-    fn unknown(&self, id: &str) -> SelectionError {
-        let ids = self.providers.keys().map(String::as_str).chain(KNOWN.iter().map(|known| known.id));
+    fn unknown_provider(&self, id: &str) -> SelectionError {
+        let ids = self.providers.keys().map(String::as_str).chain(KNOWN_PROVIDERS.iter().map(|known| known.id));
         SelectionError::UnknownProvider { id: id.to_owned(), hint: suggest::did_you_mean(id, ids) }
     }
 }
@@ -249,7 +249,7 @@ impl SelectedModel {
 
     /// The address without a name and password that may stand in it.
     pub fn display_url(&self) -> String {
-        without_credentials(&self.base_url())
+        redact_credentials(&self.base_url())
     }
 
     /// The model itself, and how persistently it is asked.
@@ -267,9 +267,9 @@ impl SelectedModel {
             idle: Duration::from_secs(settings.idle_seconds),
         };
         let model = HttpModel {
-            client: client(timing.connect)?,
+            client: http_client(timing.connect)?,
             dialect,
-            target: ModelEndpoint {
+            endpoint: ModelEndpoint {
                 provider: self.provider.clone(),
                 base_url: self.base_url(),
                 key: self.key.clone(),
@@ -277,7 +277,7 @@ impl SelectedModel {
                 headers: settings.headers.clone(),
                 max_output_tokens: settings.max_output_tokens,
             },
-            timing,
+            timeouts: timing,
             window: self.window,
             price: self.price,
         };

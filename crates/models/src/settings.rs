@@ -69,7 +69,7 @@ impl Default for ProviderSettings {
 }
 
 /// An address without the name and password that may stand in it.
-pub(crate) fn without_credentials(url: &str) -> String {
+pub(crate) fn redact_credentials(url: &str) -> String {
     match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?.1))) {
         Some((scheme, rest)) => format!("{scheme}://***@{rest}"),
         None => url.to_owned(),
@@ -80,7 +80,7 @@ fn shown_without_credentials<S: serde::Serializer>(
     url: &Option<String>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    url.as_deref().map(without_credentials).serialize(serializer)
+    url.as_deref().map(redact_credentials).serialize(serializer)
 }
 
 /// The models' part of `agent.*`.
@@ -155,7 +155,7 @@ pub struct ModelOverride {
 
 impl ModelOverride {
     /// A first part that names no provider belongs to the model's name.
-    pub fn read(text: &str, is_provider: impl Fn(&str) -> bool) -> Self {
+    pub fn parse(text: &str, is_provider: impl Fn(&str) -> bool) -> Self {
         match text.split_once('/') {
             Some((provider, model)) if is_provider(provider) => {
                 Self { provider: Some(provider.to_owned()), model: model.to_owned() }

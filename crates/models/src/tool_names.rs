@@ -5,15 +5,15 @@ use std::collections::HashMap;
 
 use lango_domain::model::ToolDeclaration;
 
-const MOST: usize = 64;
+const MAX_NAME_LEN: usize = 64;
 
 /// The name as providers take it: itself where that is possible, else shortened with a mark that keeps it apart.
 pub(crate) fn wire_name(name: &str) -> Cow<'_, str> {
     let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if !name.is_empty() && name.len() <= MOST && name.chars().all(is_fine) {
+    if !name.is_empty() && name.len() <= MAX_NAME_LEN && name.chars().all(is_fine) {
         return Cow::Borrowed(name);
     }
-    let plain: String = name.chars().map(|c| if is_fine(c) { c } else { '_' }).take(MOST - 9).collect();
+    let plain: String = name.chars().map(|c| if is_fine(c) { c } else { '_' }).take(MAX_NAME_LEN - 9).collect();
     Cow::Owned(format!("{plain}_{:08x}", fingerprint(name)))
 }
 

@@ -69,7 +69,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 /// Forms that carry an IPv4 address are as public as that; of the rest, what is assigned as global unicast and not for
 /// documentation, tunnels or tests. Invariant: whatever is not known to be public is not.
 fn is_public_v6(address: Ipv6Addr) -> bool {
-    if let Some(carried) = carried_v4(address) {
+    if let Some(carried) = embedded_v4(address) {
         return is_public_v4(carried);
     }
     let [first, second, ..] = address.segments();
@@ -82,7 +82,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 
 /// The IPv4 address inside a mapped (`::ffff:0:0/96`), NAT64 (`64:ff9b::/96`), 6to4 (`2002::/16`) or ISATAP address. The
 /// compatible form (`::/96`) is not global unicast, and so never public.
-fn carried_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
+fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let of = |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
     match address.segments() {
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(of(high, low)),

@@ -13,12 +13,12 @@ pub const ACCEPTED_ENCODINGS: &str = "gzip, deflate, br";
 
 /// The whole body, unpacked.
 pub async fn read(mut response: Response, limit: usize) -> Result<Vec<u8>, FetchError> {
-    let packing = ContentEncoding::of(response.headers())?;
+    let packing = ContentEncoding::from_headers(response.headers())?;
     if response.content_length().is_some_and(|length| length > limit as u64) {
         return Err(FetchError::TooLarge { limit });
     }
     let mut packed = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| FetchError::of(&error))? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| FetchError::from_reqwest(&error))? {
         if packed.len() + chunk.len() > limit {
             return Err(FetchError::TooLarge { limit });
         }
@@ -27,9 +27,9 @@ pub async fn read(mut response: Response, limit: usize) -> Result<Vec<u8>, Fetch
     match packing {
         ContentEncoding::None => Ok(packed),
         _ if packed.is_empty() => Ok(packed),
-        _ => tokio::task::spawn_blocking(move || packing.unpack(&packed, limit))
+        _ => tokio::task::spawn_blocking(move || packing.decode(&packed, limit))
             .await
-            .map_err(|_stopped| FetchError::Garbled)?,
+            .map_err(|_stopped| FetchError::Corrupt)?,
     }
 }
 
@@ -43,20 +43,20 @@ enum ContentEncoding {
 
 impl ContentEncoding {
     /// One layer at most: nobody packs a page twice, except to hide how large it is.
-    fn of(headers: &HeaderMap) -> Result<Self, FetchError> {
+    fn from_headers(headers: &HeaderMap) -> Result<Self, FetchError> {
         let mut packing = Self::None;
         for value in headers.get_all(CONTENT_ENCODING) {
-            let words = value.to_str().map_err(|_| FetchError::Garbled)?;
+            let words = value.to_str().map_err(|_| FetchError::Corrupt)?;
             for word in words.split(',').map(|word| word.trim().to_ascii_lowercase()) {
                 let layer = match word.as_str() {
                     "" | "identity" => continue,
                     "gzip" | "x-gzip" => Self::Gzip,
                     "deflate" => Self::Deflate,
                     "br" => Self::Brotli,
-                    _ => return Err(FetchError::Packing(crate::sanitize::one_line(words, 60))),
+                    _ => return Err(FetchError::ContentEncoding(crate::sanitize::one_line(words, 60))),
                 };
                 if packing != Self::None {
-                    return Err(FetchError::Packing(crate::sanitize::one_line(words, 60)));
+                    return Err(FetchError::ContentEncoding(crate::sanitize::one_line(words, 60)));
                 }
                 packing = layer;
             }
@@ -64,13 +64,13 @@ impl ContentEncoding {
         Ok(packing)
     }
 
-    fn unpack(self, packed: &[u8], limit: usize) -> Result<Vec<u8>, FetchError> {
+    fn decode(self, packed: &[u8], limit: usize) -> Result<Vec<u8>, FetchError> {
         match self {
             Self::None => Ok(packed.to_vec()),
-            Self::Gzip => at_most(MultiGzDecoder::new(packed), limit),
-            Self::Deflate if has_zlib_header(packed) => at_most(ZlibDecoder::new(packed), limit),
-            Self::Deflate => at_most(DeflateDecoder::new(packed), limit),
-            Self::Brotli => at_most(brotli_decompressor::Decompressor::new(packed, 8 * 1024), limit),
+            Self::Gzip => read_limited(MultiGzDecoder::new(packed), limit),
+            Self::Deflate if has_zlib_header(packed) => read_limited(ZlibDecoder::new(packed), limit),
+            Self::Deflate => read_limited(DeflateDecoder::new(packed), limit),
+            Self::Brotli => read_limited(brotli_decompressor::Decompressor::new(packed, 8 * 1024), limit),
         }
     }
 }
@@ -81,9 +81,9 @@ fn has_zlib_header(packed: &[u8]) -> bool {
         if first & 0x0f == 8 && (u32::from(*first) << 8 | u32::from(*second)) % 31 == 0)
 }
 
-fn at_most(unpacker: impl Read, limit: usize) -> Result<Vec<u8>, FetchError> {
+fn read_limited(unpacker: impl Read, limit: usize) -> Result<Vec<u8>, FetchError> {
     let mut unpacked = Vec::new();
-    unpacker.take(limit as u64 + 1).read_to_end(&mut unpacked).map_err(|_| FetchError::Garbled)?;
+    unpacker.take(limit as u64 + 1).read_to_end(&mut unpacked).map_err(|_| FetchError::Corrupt)?;
     if unpacked.len() > limit { Err(FetchError::TooLarge { limit }) } else { Ok(unpacked) }
 }
 
@@ -113,9 +113,9 @@ mod tests {
             (ContentEncoding::Deflate, packed(DeflateEncoder::new(plain, best))),
             (ContentEncoding::Brotli, BROTLI_HELLO.to_vec()),
         ] {
-            assert_eq!(packing.unpack(&bytes, LIMIT).unwrap(), plain, "{packing:?}");
+            assert_eq!(packing.decode(&bytes, LIMIT).unwrap(), plain, "{packing:?}");
             let cut = &bytes[..bytes.len() - 2];
-            assert_eq!(packing.unpack(cut, LIMIT), Err(FetchError::Garbled), "{packing:?}");
+            assert_eq!(packing.decode(cut, LIMIT), Err(FetchError::Corrupt), "{packing:?}");
         }
     }
 
@@ -128,7 +128,7 @@ mod tests {
             (ContentEncoding::Deflate, packed(ZlibEncoder::new(zeros.as_slice(), best))),
         ] {
             assert!(bytes.len() < LIMIT);
-            assert_eq!(packing.unpack(&bytes, LIMIT), Err(FetchError::TooLarge { limit: LIMIT }));
+            assert_eq!(packing.decode(&bytes, LIMIT), Err(FetchError::TooLarge { limit: LIMIT }));
         }
     }
 
@@ -137,10 +137,10 @@ mod tests {
         let of = |value: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(CONTENT_ENCODING, value.parse().unwrap());
-            ContentEncoding::of(&headers)
+            ContentEncoding::from_headers(&headers)
         };
         assert_eq!(of("identity, GZIP"), Ok(ContentEncoding::Gzip));
-        assert_eq!(of("gzip, gzip"), Err(FetchError::Packing("gzip, gzip".to_owned())));
-        assert_eq!(of("zstd"), Err(FetchError::Packing("zstd".to_owned())));
+        assert_eq!(of("gzip, gzip"), Err(FetchError::ContentEncoding("gzip, gzip".to_owned())));
+        assert_eq!(of("zstd"), Err(FetchError::ContentEncoding("zstd".to_owned())));
     }
 }

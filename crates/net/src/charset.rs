@@ -3,19 +3,19 @@
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
 /// So far into a page its own word about its charset is looked for.
-const DECLARED_WITHIN: usize = 1024;
+const CHARSET_SCAN_BYTES: usize = 1024;
 
 /// What cannot be read becomes `�`.
 pub fn decode(bytes: &[u8], said_by_server: Option<&str>) -> String {
     let said = said_by_server.and_then(|label| Encoding::for_label(label.as_bytes()));
-    let encoding = said.or_else(|| declared(bytes)).unwrap_or(UTF_8);
+    let encoding = said.or_else(|| declared_encoding(bytes)).unwrap_or(UTF_8);
     // A byte order mark wins over both, as in browsers.
     encoding.decode(bytes).0.into_owned()
 }
 
 /// `<meta charset="x">`, `<meta … content="text/html; charset=x">` or `<?xml … encoding="x"?>`.
-fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
-    let start: Vec<u8> = bytes.iter().take(DECLARED_WITHIN).map(u8::to_ascii_lowercase).collect();
+fn declared_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
+    let start: Vec<u8> = bytes.iter().take(CHARSET_SCAN_BYTES).map(u8::to_ascii_lowercase).collect();
     let start = String::from_utf8_lossy(&start);
     if !start.trim_start().starts_with('<') {
         return None;

@@ -18,7 +18,7 @@ pub struct ContentType {
 }
 
 impl ContentType {
-    pub fn read(header: &str) -> Self {
+    pub fn parse(header: &str) -> Self {
         let mut parts = header.split(';');
         let essence = parts.next().unwrap_or_default().trim().to_ascii_lowercase();
         let charset = parts.find_map(|part| {
@@ -54,7 +54,7 @@ impl ContentType {
 
     /// What the bytes are, by what was said and by what they look like: servers call anything text.
     pub fn detect(&self, bytes: &[u8]) -> Option<ContentKind> {
-        let start = &bytes[..bytes.len().min(LOOKED_AT)];
+        let start = &bytes[..bytes.len().min(SNIFF_BYTES)];
         if start.starts_with(b"%PDF-") {
             return Some(ContentKind::Pdf);
         }
@@ -66,16 +66,16 @@ impl ContentType {
         }
         match self.kind() {
             Some(kind) => Some(kind),
-            None if self.essence.is_empty() => Some(sniffed(start)),
-            None => std::str::from_utf8(bytes).is_ok().then(|| sniffed(start)),
+            None if self.essence.is_empty() => Some(sniff(start)),
+            None => std::str::from_utf8(bytes).is_ok().then(|| sniff(start)),
         }
     }
 }
 
 /// So much of the bytes tells what they are.
-const LOOKED_AT: usize = 1024;
+const SNIFF_BYTES: usize = 1024;
 
-fn sniffed(start: &[u8]) -> ContentKind {
+fn sniff(start: &[u8]) -> ContentKind {
     let start = String::from_utf8_lossy(start).trim_start().to_ascii_lowercase();
     let is_html = ["<!doctype html", "<html", "<head", "<body"].iter().any(|tag| start.starts_with(tag));
     if is_html { ContentKind::Html } else { ContentKind::Text }
@@ -100,7 +100,7 @@ mod tests {
             ("video/mp4", None, None),
             ("", None, None),
         ] {
-            let content = ContentType::read(header);
+            let content = ContentType::parse(header);
             assert_eq!((content.kind(), content.charset.as_deref()), (kind, charset), "{header}");
         }
     }
@@ -121,7 +121,7 @@ mod tests {
             ("application/octet-stream", b"\x1f\x8b\xff", None),
             ("image/png", b"hello", None),
         ] {
-            let content = ContentType::read(said);
+            let content = ContentType::parse(said);
             let found = (content.kind().is_some() || content.needs_sniffing()).then(|| content.detect(bytes));
             assert_eq!(found.flatten(), kind, "{said} {bytes:?}");
         }

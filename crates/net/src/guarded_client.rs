@@ -25,22 +25,22 @@ use crate::{body, charset};
 pub struct FetchLimits {
     pub connect: Duration,
     /// From the first name looked up to the last byte, over all redirects.
-    pub whole: Duration,
+    pub total: Duration,
     /// Bytes of a body, unpacked.
     pub body: usize,
     pub redirects: usize,
     /// Whether a redirect may lead to another host. Where what is sent was judged by its host, it may not.
-    pub leaves_host: bool,
+    pub can_leave_host: bool,
 }
 
 impl Default for FetchLimits {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(5),
-            whole: Duration::from_secs(20),
+            total: Duration::from_secs(20),
             body: 5 * 1024 * 1024,
             redirects: 5,
-            leaves_host: true,
+            can_leave_host: true,
         }
     }
 }
@@ -81,9 +81,9 @@ pub enum FetchError {
     #[error("it is neither text nor a PDF, whatever the server calls it")]
     NotText,
     #[error("it is packed as {0}, which cannot be unpacked")]
-    Packing(String),
+    ContentEncoding(String),
     #[error("what the server sent is damaged")]
-    Garbled,
+    Corrupt,
     #[error("no HTTP client: {0}")]
     Setup(String),
 }
@@ -91,7 +91,7 @@ pub enum FetchError {
 impl FetchError {
     /// Our own error from the resolver, where there is one; else the innermost cause, because the outer ones only repeat
     /// the address.
-    pub fn of(error: &reqwest::Error) -> Self {
+    pub fn from_reqwest(error: &reqwest::Error) -> Self {
         let mut cause: &(dyn std::error::Error + 'static) = error;
         loop {
             if let Some(own) = cause.downcast_ref::<Self>() {
@@ -130,20 +130,20 @@ impl FetchedPage {
 pub struct GuardedClient {
     /// Made for the first fetch: most conversations have none.
     client: Arc<OnceLock<Client>>,
-    reach: AddressPolicy,
+    policy: AddressPolicy,
     limits: FetchLimits,
 }
 
 impl GuardedClient {
     pub fn new(reach: AddressPolicy, limits: FetchLimits) -> Self {
-        Self { client: Arc::default(), reach, limits }
+        Self { client: Arc::default(), policy: reach, limits }
     }
 
     fn client(&self) -> Result<&Client, FetchError> {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        let client = guarded_client_builder(self.limits.connect, self.reach)
+        let client = guarded_client_builder(self.limits.connect, self.policy)
             // The next fetch goes elsewhere, most of the time.
             .pool_max_idle_per_host(0)
             .build()
@@ -151,13 +151,13 @@ impl GuardedClient {
         Ok(self.client.get_or_init(|| client))
     }
 
-    pub fn reach(&self) -> AddressPolicy {
-        self.reach
+    pub fn policy(&self) -> AddressPolicy {
+        self.policy
     }
 
     /// GETs an address, over redirects.
     pub async fn get(&self, url: &str) -> Result<FetchedPage, FetchError> {
-        let whole = self.limits.whole;
+        let whole = self.limits.total;
         tokio::time::timeout(whole, self.follow(url)).await.map_err(|_late| FetchError::TimedOut(whole))?
     }
 
@@ -165,14 +165,14 @@ impl GuardedClient {
         let mut url = parse_url(url)?;
         let mut seen = HashSet::new();
         loop {
-            check_url(&url, self.reach)?;
+            check_url(&url, self.policy)?;
             let request = self.client()?.get(url.clone());
-            let request = request.header(ACCEPT, ACCEPTED).header(ACCEPT_ENCODING, body::ACCEPTED_ENCODINGS);
-            let response = request.send().await.map_err(|error| FetchError::of(&error))?;
+            let request = request.header(ACCEPT, ACCEPT_HEADER).header(ACCEPT_ENCODING, body::ACCEPTED_ENCODINGS);
+            let response = request.send().await.map_err(|error| FetchError::from_reqwest(&error))?;
             let Some(next) = next_hop(&url, &response)? else {
-                return self.page(url, response).await;
+                return self.read_page(url, response).await;
             };
-            if !self.limits.leaves_host && bare_host(&next) != bare_host(&url) {
+            if !self.limits.can_leave_host && host_without_www(&next) != host_without_www(&url) {
                 return Err(FetchError::OtherHost(one_line(next.as_str(), 2_000)));
             }
             seen.insert(url);
@@ -186,12 +186,12 @@ impl GuardedClient {
         }
     }
 
-    async fn page(&self, url: Url, response: Response) -> Result<FetchedPage, FetchError> {
+    async fn read_page(&self, url: Url, response: Response) -> Result<FetchedPage, FetchError> {
         if !response.status().is_success() {
             return Err(FetchError::Status(response.status().as_u16()));
         }
         let header = response.headers().get(CONTENT_TYPE).map(|value| value.as_bytes());
-        let content = ContentType::read(&String::from_utf8_lossy(header.unwrap_or_default()));
+        let content = ContentType::parse(&String::from_utf8_lossy(header.unwrap_or_default()));
         let unreadable = || FetchError::ContentType(one_line(&content.essence, 60));
         if content.kind().is_none() && !content.needs_sniffing() {
             return Err(unreadable());
@@ -202,7 +202,7 @@ impl GuardedClient {
     }
 }
 
-const ACCEPTED: &str =
+const ACCEPT_HEADER: &str =
     "text/html,application/xhtml+xml,text/*;q=0.9,application/json;q=0.9,application/xml;q=0.8,*/*;q=0.1";
 
 /// What every client for the web has: no redirects of its own, no proxy, no cookies, a plain name.
@@ -218,7 +218,7 @@ pub fn client_builder(connect: Duration) -> ClientBuilder {
 
 /// The same, connecting only to addresses within reach; literal ones need [`check`] before each request.
 pub fn guarded_client_builder(connect: Duration, reach: AddressPolicy) -> ClientBuilder {
-    client_builder(connect).dns_resolver(Arc::new(GuardedResolver { reach, look_up: system_lookup }))
+    client_builder(connect).dns_resolver(Arc::new(GuardedResolver { policy: reach, lookup: system_lookup }))
 }
 
 /// Names who does the cryptography; to be called before any client is made.
@@ -269,7 +269,7 @@ pub async fn policy_for_user_url(url: &str) -> AddressPolicy {
 }
 
 /// `www.` in front of a name leads to the same people.
-fn bare_host(url: &Url) -> Option<&str> {
+fn host_without_www(url: &Url) -> Option<&str> {
     url.host_str().map(|host| host.strip_prefix("www.").unwrap_or(host))
 }
 
@@ -280,10 +280,10 @@ pub fn next_hop(from: &Url, response: &Response) -> Result<Option<Url>, FetchErr
     }
     let location =
         response.headers().get(LOCATION).and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
-    redirected(from, location.ok_or(FetchError::BadRedirect)?).map(Some)
+    resolve_redirect(from, location.ok_or(FetchError::BadRedirect)?).map(Some)
 }
 
-fn redirected(from: &Url, location: &str) -> Result<Url, FetchError> {
+fn resolve_redirect(from: &Url, location: &str) -> Result<Url, FetchError> {
     let mut next = from.join(location).map_err(|_| FetchError::BadRedirect)?;
     if from.scheme() == "https" && next.scheme() == "http" {
         return Err(FetchError::Downgrade);
@@ -293,32 +293,32 @@ fn redirected(from: &Url, location: &str) -> Result<Url, FetchError> {
 }
 
 /// The addresses that a name has now.
-type LookUp = fn(String) -> LookingUp;
-type LookingUp = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
+type LookupFn = fn(String) -> LookupFuture;
+type LookupFuture = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
 
-fn system_lookup(name: String) -> LookingUp {
+fn system_lookup(name: String) -> LookupFuture {
     Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })
 }
 
 /// Resolves names, and gives back only addresses within reach.
 struct GuardedResolver {
-    reach: AddressPolicy,
-    look_up: LookUp,
+    policy: AddressPolicy,
+    lookup: LookupFn,
 }
 
 impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let (reach, looking_up) = (self.reach, (self.look_up)(name.as_str().to_owned()));
+        let (reach, looking_up) = (self.policy, (self.lookup)(name.as_str().to_owned()));
         Box::pin(async move {
             let host = one_line(name.as_str(), 100);
             let Ok(found) = looking_up.await else { return Err(FetchError::UnknownHost(host).into()) };
-            let allowed = allowed(found, reach, host)?;
+            let allowed = filter_allowed(found, reach, host)?;
             Ok(Box::new(allowed.into_iter()) as Addrs)
         })
     }
 }
 
-fn allowed(found: Vec<SocketAddr>, reach: AddressPolicy, host: String) -> Result<Vec<SocketAddr>, FetchError> {
+fn filter_allowed(found: Vec<SocketAddr>, reach: AddressPolicy, host: String) -> Result<Vec<SocketAddr>, FetchError> {
     if found.is_empty() {
         return Err(FetchError::UnknownHost(host));
     }

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Answers one connection with these bytes.
-fn server_saying(reply: impl FnOnce(u16) -> String) -> u16 {
+fn serve_once(reply: impl FnOnce(u16) -> String) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let reply = reply(port);
@@ -16,7 +16,7 @@ fn server_saying(reply: impl FnOnce(u16) -> String) -> u16 {
     port
 }
 
-async fn fetched(reach: AddressPolicy, url: &str) -> Result<FetchedPage, FetchError> {
+async fn fetch(reach: AddressPolicy, url: &str) -> Result<FetchedPage, FetchError> {
     GuardedClient::new(reach, FetchLimits::default()).get(url).await
 }
 
@@ -48,7 +48,7 @@ fn names_keep_only_addresses_within_reach() {
     let addresses = |texts: &[&str]| -> Vec<SocketAddr> {
         texts.iter().map(|text| SocketAddr::new(text.parse().unwrap(), 0)).collect()
     };
-    let ask = |texts: &[&str]| allowed(addresses(texts), AddressPolicy::Public, "h".to_owned());
+    let ask = |texts: &[&str]| filter_allowed(addresses(texts), AddressPolicy::Public, "h".to_owned());
     assert_eq!(ask(&["10.0.0.1", "8.8.8.8", "::1"]), Ok(addresses(&["8.8.8.8"])));
     assert_eq!(ask(&["10.0.0.1", "::ffff:127.0.0.1"]), Err(FetchError::PrivateAddress("h".to_owned())));
     assert_eq!(ask(&[]), Err(FetchError::UnknownHost("h".to_owned())));
@@ -57,13 +57,13 @@ fn names_keep_only_addresses_within_reach() {
 #[test]
 fn redirects_never_leave_https() {
     let from = parse_url("https://example.com/a/b#part").unwrap();
-    let to = |location| redirected(&from, location).map(String::from);
+    let to = |location| resolve_redirect(&from, location).map(String::from);
     assert_eq!(to("../c"), Ok("https://example.com/c".to_owned()));
     assert_eq!(to("//other.example/#x"), Ok("https://other.example/".to_owned()));
     assert_eq!(to("http://example.com/"), Err(FetchError::Downgrade));
     assert_eq!(to("https://["), Err(FetchError::BadRedirect));
     let plain = parse_url("http://example.com/").unwrap();
-    assert!(redirected(&plain, "https://example.com/").is_ok());
+    assert!(resolve_redirect(&plain, "https://example.com/").is_ok());
 }
 
 #[tokio::test]
@@ -75,16 +75,16 @@ async fn a_redirect_to_a_private_address_is_refused() {
         ("169.254.169.254", FetchError::PrivateAddress("169.254.169.254".to_owned())),
         ("ann:secret@127.0.0.1", FetchError::Credentials),
     ] {
-        let port = server_saying(|port| {
+        let port = serve_once(|port| {
             format!("HTTP/1.1 302 Found\r\nLocation: http://{target}:{port}/\r\nContent-Length: 0\r\n\r\n")
         });
-        let failed = fetched(one, &format!("http://127.0.0.1:{port}/")).await.unwrap_err();
+        let failed = fetch(one, &format!("http://127.0.0.1:{port}/")).await.unwrap_err();
         assert_eq!(failed, expected, "{target}");
     }
-    let port = server_saying(|_| {
+    let port = serve_once(|_| {
         "HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n".to_owned()
     });
-    let failed = fetched(one, &format!("http://127.0.0.1:{port}/")).await.unwrap_err();
+    let failed = fetch(one, &format!("http://127.0.0.1:{port}/")).await.unwrap_err();
     assert_eq!(failed, FetchError::Scheme("file".to_owned()));
 }
 
@@ -94,7 +94,7 @@ async fn a_name_is_checked_where_the_connection_is_made() {
     listener.set_nonblocking(true).unwrap();
     let port = listener.local_addr().unwrap().port();
     for host in ["localhost", "LOCALHOST", "127.0.0.1", "[::ffff:127.0.0.1]", "2130706433"] {
-        let failed = fetched(AddressPolicy::Public, &format!("http://{host}:{port}/")).await.unwrap_err();
+        let failed = fetch(AddressPolicy::Public, &format!("http://{host}:{port}/")).await.unwrap_err();
         assert!(matches!(failed, FetchError::PrivateAddress(_)), "{host}: {failed}");
     }
     assert!(listener.accept().is_err(), "somebody connected");
@@ -103,24 +103,24 @@ async fn a_name_is_checked_where_the_connection_is_made() {
 /// The name has a good address when it is looked up first, and a private one from then on.
 #[tokio::test]
 async fn a_name_that_changes_its_address_gains_nothing() {
-    static LOOKS: AtomicUsize = AtomicUsize::new(0);
-    fn changing(_: String) -> LookingUp {
-        let address = if LOOKS.fetch_add(1, Ordering::SeqCst) == 0 { "127.0.0.1:0" } else { "127.0.0.2:0" };
+    static LOOKUPS: AtomicUsize = AtomicUsize::new(0);
+    fn changing(_: String) -> LookupFuture {
+        let address = if LOOKUPS.fetch_add(1, Ordering::SeqCst) == 0 { "127.0.0.1:0" } else { "127.0.0.2:0" };
         Box::pin(async move { Ok(vec![address.parse().unwrap()]) })
     }
     let private = TcpListener::bind("127.0.0.2:0").unwrap();
     private.set_nonblocking(true).unwrap();
     let reach = AddressPolicy::PublicAnd("127.0.0.1".parse().unwrap());
-    let checking = Arc::new(GuardedResolver { reach, look_up: changing });
+    let checking = Arc::new(GuardedResolver { policy: reach, lookup: changing });
     let client = client_builder(Duration::from_secs(5)).dns_resolver(checking).pool_max_idle_per_host(0);
     let guarded = GuardedClient::new(reach, FetchLimits::default());
     guarded.client.set(client.build().unwrap()).unwrap();
-    let port = server_saying(|_| {
+    let port = serve_once(|_| {
         "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
             .to_owned()
     });
     let page = guarded.get(&format!("http://changing.example:{port}/")).await.unwrap();
-    assert_eq!((page.text().as_str(), LOOKS.load(Ordering::SeqCst)), ("hello", 1), "looked up once");
+    assert_eq!((page.text().as_str(), LOOKUPS.load(Ordering::SeqCst)), ("hello", 1), "looked up once");
     let port = private.local_addr().unwrap().port();
     let failed = guarded.get(&format!("http://changing.example:{port}/")).await.unwrap_err();
     assert_eq!(failed, FetchError::PrivateAddress("changing.example".to_owned()));

@@ -7,20 +7,20 @@ pub enum JsonError {
     #[error("it has more than {limit} values")]
     TooMany { limit: usize },
     #[error("{0}")]
-    Wrong(#[from] serde_json::Error),
+    Invalid(#[from] serde_json::Error),
 }
 
 /// Reads one document that has at most so many values.
-pub fn read<'a, T: Deserialize<'a>>(document: &'a [u8], most_values: usize) -> Result<T, JsonError> {
-    check(document, most_values)?;
+pub fn parse<'a, T: Deserialize<'a>>(document: &'a [u8], most_values: usize) -> Result<T, JsonError> {
+    check_value_count(document, most_values)?;
     Ok(serde_json::from_slice(document)?)
 }
 
 /// Refuses a document with more values, whether or not it is JSON.
-pub fn check(document: &[u8], most_values: usize) -> Result<(), JsonError> {
+pub fn check_value_count(document: &[u8], most_values: usize) -> Result<(), JsonError> {
     // Most documents are so short that they cannot have too many.
     let is_short = document.len() <= most_values;
-    if is_short || values(document) <= most_values {
+    if is_short || count_values(document) <= most_values {
         Ok(())
     } else {
         Err(JsonError::TooMany { limit: most_values })
@@ -28,7 +28,7 @@ pub fn check(document: &[u8], most_values: usize) -> Result<(), JsonError> {
 }
 
 /// How many values a document has at most: each but the first stands behind a comma, or begins with a bracket.
-pub fn values(document: &[u8]) -> usize {
+pub fn count_values(document: &[u8]) -> usize {
     let (mut values, mut is_text, mut is_escaped) = (1, false, false);
     for byte in document {
         match byte {
@@ -48,7 +48,7 @@ mod tests {
     use serde_json::Value;
 
     fn is_too_many(document: &str) -> bool {
-        matches!(read::<Value>(document.as_bytes(), 10), Err(JsonError::TooMany { limit: 10 }))
+        matches!(parse::<Value>(document.as_bytes(), 10), Err(JsonError::TooMany { limit: 10 }))
     }
 
     /// B105
@@ -63,8 +63,8 @@ mod tests {
     #[test]
     fn what_stands_in_a_text_is_no_value() {
         let text = serde_json::to_string(&"[,{\"\\,".repeat(100)).unwrap();
-        assert!(read::<Value>(text.as_bytes(), 10).is_ok());
-        assert!(read::<Value>(br#"{"a":[1,2,3],"b":{"c":"d"}}"#, 10).is_ok());
-        assert!(matches!(read::<Value>(b"{oops, this is no JSON", 10), Err(JsonError::Wrong(_))));
+        assert!(parse::<Value>(text.as_bytes(), 10).is_ok());
+        assert!(parse::<Value>(br#"{"a":[1,2,3],"b":{"c":"d"}}"#, 10).is_ok());
+        assert!(matches!(parse::<Value>(b"{oops, this is no JSON", 10), Err(JsonError::Invalid(_))));
     }
 }

@@ -3,11 +3,11 @@
 /// Without control characters (an escape sequence can rewrite a terminal) and without the marks that turn the direction of
 /// writing, behind which text hides. Line ends and tabs stay.
 pub fn strip_control_chars(text: &str) -> String {
-    let is_shown = |c: &char| matches!(c, '\n' | '\t') || !(c.is_control() || is_direction(*c));
+    let is_shown = |c: &char| matches!(c, '\n' | '\t') || !(c.is_control() || is_bidi_control(*c));
     text.chars().filter(is_shown).collect()
 }
 
-fn is_direction(c: char) -> bool {
+fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 

@@ -14,7 +14,7 @@ pub struct NetSettings {
 }
 
 impl NetSettings {
-    pub fn reach(&self) -> AddressPolicy {
+    pub fn address_policy(&self) -> AddressPolicy {
         if self.allow_private { AddressPolicy::Anywhere } else { AddressPolicy::Public }
     }
 }
@@ -25,6 +25,6 @@ mod tests {
 
     #[test]
     fn nothing_is_needed() {
-        assert_eq!(serde_json::from_str::<NetSettings>("{}").unwrap().reach(), AddressPolicy::Public);
+        assert_eq!(serde_json::from_str::<NetSettings>("{}").unwrap().address_policy(), AddressPolicy::Public);
     }
 }

@@ -18,7 +18,7 @@ pub struct SseEvent {
 /// Feed it bytes; take the events that they complete.
 #[derive(Debug)]
 pub struct SseParser {
-    most_event_bytes: usize,
+    max_event_bytes: usize,
     /// The bytes of the line that is not whole yet.
     line: Vec<u8>,
     event: SseEvent,
@@ -30,7 +30,7 @@ impl SseParser {
     /// An event with more bytes is refused as soon as they are there.
     pub fn new(most_event_bytes: usize) -> Self {
         let (line, event) = (Vec::new(), SseEvent::default());
-        Self { most_event_bytes, line, event, has_data: false, after_return: false }
+        Self { max_event_bytes: most_event_bytes, line, event, has_data: false, after_return: false }
     }
 
     pub fn feed(&mut self, bytes: &[u8], events: &mut Vec<SseEvent>) -> Result<(), SseError> {
@@ -53,7 +53,7 @@ impl SseParser {
 
     fn add(&mut self, bytes: &[u8]) -> Result<(), SseError> {
         let held = self.line.len() + self.event.data.len() + self.event.name.len();
-        if held + bytes.len() > self.most_event_bytes {
+        if held + bytes.len() > self.max_event_bytes {
             return Err(SseError::TooLong);
         }
         self.line.extend_from_slice(bytes);
@@ -61,7 +61,7 @@ impl SseParser {
     }
 
     /// What stands at the end of a stream without its empty line.
-    pub fn end(&mut self, events: &mut Vec<SseEvent>) -> Result<(), SseError> {
+    pub fn finish(&mut self, events: &mut Vec<SseEvent>) -> Result<(), SseError> {
         self.end_line(events)?;
         self.end_line(events)
     }
@@ -104,7 +104,7 @@ mod tests {
         for chunk in chunks {
             parser.feed(chunk, &mut events)?;
         }
-        parser.end(&mut events)?;
+        parser.finish(&mut events)?;
         Ok(events)
     }
 

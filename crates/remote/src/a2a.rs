@@ -17,14 +17,14 @@ mod security;
 mod task;
 mod version;
 
-pub use card::{AgentCard, Binding, AgentCapabilities, AgentExtension, AgentInterface, AgentProvider, ReadCard, AgentSkill};
+pub use card::{AgentCard, Binding, AgentCapabilities, AgentExtension, AgentInterface, AgentProvider, ParsedCard, AgentSkill};
 pub use error::{ErrorKind, ProtocolError};
 pub use event::{ArtifactUpdate, SendReply, StatusUpdate, StreamEvent};
-pub use json_fields::{Malformed, Metadata};
+pub use json_fields::{FieldError, Metadata};
 pub use ids::{ArtifactId, ContextId, MessageId, PushConfigId, TaskId};
 pub use message::{PartContent, Message, Part, Role};
-pub use push::{Authentication, PushConfig, write_push_configs};
-pub use request::{A2aCall, ListTasks, Method, A2aRequest, SendMessage, TaskPage, ReturnMode};
+pub use push::{Authentication, PushConfig, push_configs_to_json};
+pub use request::{A2aCall, ListTasks, A2aMethod, A2aRequest, SendMessage, TaskPage, ReturnMode};
 pub use security::{ApiKeyLocation, SecurityRequirement, SecurityScheme};
 pub use task::{Artifact, Task, TaskState, TaskStatus};
 pub use version::{ProtocolVersion, WireFormat};

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use lango_domain::AgentName;
 use lango_net::sanitize::one_line;
 
-const LONGEST: usize = 63;
+const MAX_NAME_LEN: usize = 63;
 
 /// What a colleague is called, and what the user should know about that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ResolvedName {
     pub name: AgentName,
-    pub note: Option<String>,
+    pub warning: Option<String>,
 }
 
 /// A name for each wish, in order; none that is taken or reserved.
@@ -21,12 +21,12 @@ pub(crate) fn resolve<'a>(
 ) -> Vec<ResolvedName> {
     let mut taken: BTreeSet<String> = taken.into_iter().map(String::from).collect();
     taken.extend(AgentName::RESERVED.map(str::to_owned));
-    wishes.into_iter().filter_map(|wish| one(wish, &mut taken)).collect()
+    wishes.into_iter().filter_map(|wish| resolve_one(wish, &mut taken)).collect()
 }
 
-fn one(wish: &str, taken: &mut BTreeSet<String>) -> Option<ResolvedName> {
-    let well_formed = if AgentName::new(wish).is_ok() { wish.to_owned() } else { formed(wish) };
-    let free = free(&well_formed, taken);
+fn resolve_one(wish: &str, taken: &mut BTreeSet<String>) -> Option<ResolvedName> {
+    let well_formed = if AgentName::new(wish).is_ok() { wish.to_owned() } else { sanitize(wish) };
+    let free = unique_name(&well_formed, taken);
     let shown = one_line(wish, 80);
     let note = if free == wish {
         None
@@ -36,11 +36,11 @@ fn one(wish: &str, taken: &mut BTreeSet<String>) -> Option<ResolvedName> {
         Some(format!("a2a.remoteAgents: `{shown}` is no name for an agent; it is called `{free}`"))
     };
     taken.insert(free.clone());
-    Some(ResolvedName { name: AgentName::new(free).ok()?, note })
+    Some(ResolvedName { name: AgentName::new(free).ok()?, warning: note })
 }
 
 /// What is left of a wish when only what a name may have stays.
-fn formed(wish: &str) -> String {
+fn sanitize(wish: &str) -> String {
     let mut name = String::new();
     for c in wish.trim().chars().flat_map(char::to_lowercase) {
         match c {
@@ -50,17 +50,17 @@ fn formed(wish: &str) -> String {
             _ => name.push('-'),
         }
     }
-    name.truncate(LONGEST);
+    name.truncate(MAX_NAME_LEN);
     match name.trim_end_matches('-') {
         "" => "remote".to_owned(),
         name => name.to_owned(),
     }
 }
 
-fn free(name: &str, taken: &BTreeSet<String>) -> String {
+fn unique_name(name: &str, taken: &BTreeSet<String>) -> String {
     let numbered = |number: usize| {
         let end = format!("-{number}");
-        format!("{}{end}", &name[..name.len().min(LONGEST - end.len())])
+        format!("{}{end}", &name[..name.len().min(MAX_NAME_LEN - end.len())])
     };
     let names = std::iter::once(name.to_owned()).chain((2..).map(numbered));
     names.into_iter().find(|name| !taken.contains(name)).unwrap_or_default()
@@ -104,8 +104,8 @@ mod tests {
             "remote-2",
         ];
         assert_eq!(names, expected);
-        let told: Vec<bool> = named.iter().map(|named| named.note.is_some()).collect();
+        let told: Vec<bool> = named.iter().map(|named| named.warning.is_some()).collect();
         assert_eq!(told, [false, true, true, true, true, true, true, true, false, true, true]);
-        assert!(named[6].note.as_ref().is_some_and(|note| !note.contains('\u{1b}')));
+        assert!(named[6].warning.as_ref().is_some_and(|note| !note.contains('\u{1b}')));
     }
 }

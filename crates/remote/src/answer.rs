@@ -8,25 +8,25 @@ use lango_net::sanitize::one_line;
 use crate::a2a::{Artifact, ArtifactId, PartContent, Message, Part};
 
 /// What a colleague may say in one task (B92).
-pub(crate) const MOST_BYTES: usize = 256 * 1024;
-const CUT: &str = "\n[the rest is cut: the answer is too long]";
+pub(crate) const MAX_BYTES: usize = 256 * 1024;
+const TRUNCATION_MARKER: &str = "\n[the rest is cut: the answer is too long]";
 /// A datum that is longer is for programs.
-const MOST_DATA: usize = 16 * 1024;
+const MAX_DATA: usize = 16 * 1024;
 
 /// What is held to find out what is new: artifacts that are no text, or are said to change, take room as well.
-const MOST_HELD: usize = 4 * MOST_BYTES;
+const MAX_HELD: usize = 4 * MAX_BYTES;
 /// What an artifact takes beside its words.
-const ARTIFACT_FRAME: usize = 128;
+const ARTIFACT_OVERHEAD: usize = 128;
 
 /// What was said so far.
 #[derive(Debug, Default)]
 pub(crate) struct RemoteAnswer {
     artifacts: HashMap<ArtifactId, String>,
     /// How much of them is held.
-    held: usize,
+    held_bytes: usize,
     bytes: usize,
-    is_cut: bool,
-    is_overfull: bool,
+    is_truncated: bool,
+    is_over_budget: bool,
 }
 
 impl RemoteAnswer {
@@ -36,81 +36,81 @@ impl RemoteAnswer {
 
     /// Whether nothing more is taken.
     pub fn is_full(&self) -> bool {
-        self.is_cut || self.is_overfull
+        self.is_truncated || self.is_over_budget
     }
 
     /// A further piece of an artifact.
     pub fn append(&mut self, artifact: &Artifact) -> Option<String> {
-        let text = text_of(&artifact.parts);
+        let text = parts_text(&artifact.parts);
         if !self.artifacts.contains_key(&artifact.id) {
             return self.replace(artifact);
         }
-        if self.has_room(text.len())
+        if self.reserve(text.len())
             && let Some(known) = self.artifacts.get_mut(&artifact.id)
         {
             known.push_str(&text);
         }
-        self.taken(text)
+        self.append_text(text)
     }
 
     /// An artifact as it stands now: what is new of it.
     pub fn replace(&mut self, artifact: &Artifact) -> Option<String> {
-        let text = text_of(&artifact.parts);
+        let text = parts_text(&artifact.parts);
         let known = self.artifacts.remove(&artifact.id);
-        self.held -= known.as_ref().map_or(0, |known| known.len() + ARTIFACT_FRAME);
-        if self.has_room(text.len() + ARTIFACT_FRAME) {
+        self.held_bytes -= known.as_ref().map_or(0, |known| known.len() + ARTIFACT_OVERHEAD);
+        if self.reserve(text.len() + ARTIFACT_OVERHEAD) {
             self.artifacts.insert(artifact.id.clone(), text.clone());
         }
         match known {
-            None => self.paragraph(text),
+            None => self.append_paragraph(text),
             Some(known) => match text.strip_prefix(known.as_str()) {
-                Some(rest) => self.taken(rest.to_owned()),
+                Some(rest) => self.append_text(rest.to_owned()),
                 // What was said stays said; the other version follows it.
-                None => self.paragraph(text),
+                None => self.append_paragraph(text),
             },
         }
     }
 
-    pub fn message(&mut self, message: &Message) -> Option<String> {
-        self.paragraph(text_of(&message.parts))
+    pub fn append_message(&mut self, message: &Message) -> Option<String> {
+        self.append_paragraph(parts_text(&message.parts))
     }
 
-    pub fn paragraph(&mut self, text: String) -> Option<String> {
+    pub fn append_paragraph(&mut self, text: String) -> Option<String> {
         if text.trim().is_empty() {
             return None;
         }
         let break_before = if self.is_empty() { "" } else { "\n\n" };
-        self.taken(format!("{break_before}{text}"))
+        self.append_text(format!("{break_before}{text}"))
     }
 
     /// Counts what is to be held. Without room for it the answer is cut behind what comes now.
-    fn has_room(&mut self, bytes: usize) -> bool {
-        let has_room = self.held + bytes <= MOST_HELD;
+    fn reserve(&mut self, bytes: usize) -> bool {
+        let has_room = self.held_bytes + bytes <= MAX_HELD;
         if has_room {
-            self.held += bytes;
+            self.held_bytes += bytes;
         } else {
-            self.is_overfull = true;
+            self.is_over_budget = true;
         }
         has_room
     }
 
-    fn taken(&mut self, mut text: String) -> Option<String> {
-        if text.is_empty() || self.is_cut {
+    fn append_text(&mut self, mut text: String) -> Option<String> {
+        if text.is_empty() || self.is_truncated {
             return None;
         }
-        let room = MOST_BYTES - self.bytes;
+        let room = MAX_BYTES - self.bytes;
         if text.len() > room {
             text.truncate(text.floor_char_boundary(room));
-            text.push_str(CUT);
-            self.is_cut = true;
+            text.push_str(TRUNCATION_MARKER);
+            self.is_truncated = true;
         }
-        self.bytes = (self.bytes + text.len()).min(MOST_BYTES);
+        self.bytes = (self.bytes + text.len()).min(MAX_BYTES);
         Some(text)
     }
 }
 
 /// The words of parts; what is no text is named.
-pub(crate) fn text_of(parts: &[Part]) -> String {
+pub(crate) fn parts_text(parts: &[Part]) -> String {
     let mut text = String::new();
     for part in parts {
         let before = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
@@ -118,16 +118,16 @@ pub(crate) fn text_of(parts: &[Part]) -> String {
             PartContent::Text(words) => text.push_str(&strip_control_chars(words)),
             PartContent::Data(data) => {
                 let mut data = data.to_string();
-                if data.len() > MOST_DATA {
+                if data.len() > MAX_DATA {
                     data = format!("[{} bytes of data]", data.len());
                 }
                 text.push_str(&format!("{before}{}", strip_control_chars(&data)));
             }
-            PartContent::Url(url) => text.push_str(&format!("{before}[{}: {}]", named(part), one_line(url, 500))),
+            PartContent::Url(url) => text.push_str(&format!("{before}[{}: {}]", part_name(part), one_line(url, 500))),
             PartContent::Raw(bytes) => {
                 text.push_str(&format!(
                     "{before}[{}: {} bytes, not shown]",
-                    named(part),
+                    part_name(part),
                     bytes.len() / 4 * 3
                 ));
             }
@@ -136,7 +136,7 @@ pub(crate) fn text_of(parts: &[Part]) -> String {
     text
 }
 
-fn named(part: &Part) -> String {
+fn part_name(part: &Part) -> String {
     let name = part.filename.as_deref().or(part.media_type.as_deref());
     name.map_or_else(|| "a file".to_owned(), |name| one_line(name, 80))
 }
@@ -163,8 +163,8 @@ mod tests {
     #[test]
     fn an_answer_has_an_end() {
         let mut answer = RemoteAnswer::default();
-        let said = answer.append(&artifact("a", &"ü".repeat(MOST_BYTES))).unwrap();
-        assert!(said.len() <= MOST_BYTES + CUT.len() && said.ends_with(CUT));
+        let said = answer.append(&artifact("a", &"ü".repeat(MAX_BYTES))).unwrap();
+        assert!(said.len() <= MAX_BYTES + TRUNCATION_MARKER.len() && said.ends_with(TRUNCATION_MARKER));
         assert!(answer.is_full());
         assert_eq!(answer.append(&artifact("a", "x")), None);
     }
@@ -177,10 +177,10 @@ mod tests {
             empty.replace(&artifact(&number.to_string(), ""));
             empty.is_full()
         });
-        assert!(numbers.unwrap() <= MOST_HELD / ARTIFACT_FRAME, "artifacts that say nothing");
+        assert!(numbers.unwrap() <= MAX_HELD / ARTIFACT_OVERHEAD, "artifacts that say nothing");
         let mut blank = RemoteAnswer::default();
         let blanks = (0..).find(|number: &usize| {
-            blank.replace(&artifact(&number.to_string(), &" ".repeat(MOST_BYTES / 2)));
+            blank.replace(&artifact(&number.to_string(), &" ".repeat(MAX_BYTES / 2)));
             blank.is_full()
         });
         assert!(blanks.unwrap() < 10, "artifacts of white space");
@@ -188,18 +188,18 @@ mod tests {
         for _ in 0..1_000 {
             growing.replace(&artifact("a", "the same"));
         }
-        assert!(!growing.is_full() && growing.held < 1024, "one that stays the same");
+        assert!(!growing.is_full() && growing.held_bytes < 1024, "one that stays the same");
     }
 
     #[test]
     fn what_is_no_text_is_named_and_nothing_commands_a_terminal() {
         let file =
-            Part { filename: Some("a\u{1b}.png".to_owned()), ..Part::of(PartContent::Raw("aGkh".to_owned())) };
-        let link = Part::of(PartContent::Url("http://10.0.0.1/x".to_owned()));
-        let data = Part::of(PartContent::Data(serde_json::json!({ "a": 1 })));
+            Part { filename: Some("a\u{1b}.png".to_owned()), ..Part::new(PartContent::Raw("aGkh".to_owned())) };
+        let link = Part::new(PartContent::Url("http://10.0.0.1/x".to_owned()));
+        let data = Part::new(PartContent::Data(serde_json::json!({ "a": 1 })));
         let parts = [Part::text("x\u{1b}[2Jy"), data, link, file];
         assert_eq!(
-            text_of(&parts),
+            parts_text(&parts),
             "x[2Jy\n{\"a\":1}\n[a file: http://10.0.0.1/x]\n[a.png: 3 bytes, not shown]"
         );
     }

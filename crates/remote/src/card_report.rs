@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::a2a::{AgentCard, ApiKeyLocation, SecurityScheme};
 use crate::card_fetch::{CardError, FetchedCard, fetch};
-use crate::endpoint::{choose, evaluate};
-use crate::outbound::{Outbound, is_this_machine};
+use crate::endpoint::{select_endpoint, evaluate};
+use crate::outbound::{Outbound, is_localhost};
 use crate::settings::RemoteAgentSettings;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -54,11 +54,11 @@ pub struct SkillReport {
 pub async fn check_card(settings: &RemoteAgentSettings, reach: AddressPolicy) -> Result<CardReport, CardError> {
     let outgoing = Outbound::new(settings, reach)?;
     let fetched = fetch(&outgoing).await?;
-    Ok(report(&fetched, &outgoing))
+    Ok(build_report(&fetched, &outgoing))
 }
 
-fn report(fetched: &FetchedCard, outgoing: &Outbound) -> CardReport {
-    let card = &fetched.read.card;
+fn build_report(fetched: &FetchedCard, outgoing: &Outbound) -> CardReport {
+    let card = &fetched.parsed.card;
     let interfaces: Vec<InterfaceReport> = card
         .interfaces
         .iter()
@@ -71,11 +71,11 @@ fn report(fetched: &FetchedCard, outgoing: &Outbound) -> CardReport {
         })
         .collect();
     let mut problems: Vec<String> =
-        fetched.read.problems.iter().map(|problem| one_line(problem, 300)).collect();
-    problems.extend(more_problems(card, outgoing));
-    let uses = choose(card, outgoing).ok().and_then(|endpoint| {
+        fetched.parsed.problems.iter().map(|problem| one_line(problem, 300)).collect();
+    problems.extend(find_problems(card, outgoing));
+    let uses = select_endpoint(card, outgoing).ok().and_then(|endpoint| {
         let fits = |report: &&InterfaceReport| {
-            let version = crate::a2a::ProtocolVersion::named(&report.version).unwrap_or(crate::a2a::ProtocolVersion::V0_3);
+            let version = crate::a2a::ProtocolVersion::parse(&report.version).unwrap_or(crate::a2a::ProtocolVersion::V0_3);
             report.unusable.is_none()
                 && version == endpoint.version
                 && lango_net::parse_url(&report.url).is_ok_and(|url| url == endpoint.url)
@@ -91,14 +91,14 @@ fn report(fetched: &FetchedCard, outgoing: &Outbound) -> CardReport {
         streaming: card.capabilities.streaming,
         push_notifications: card.capabilities.push_notifications,
         interfaces,
-        skills: card.skills.iter().take(100).map(skill).collect(),
-        auth: auth(card),
+        skills: card.skills.iter().take(100).map(skill_report).collect(),
+        auth: describe_auth(card),
         problems,
         uses,
     }
 }
 
-fn skill(skill: &crate::a2a::AgentSkill) -> SkillReport {
+fn skill_report(skill: &crate::a2a::AgentSkill) -> SkillReport {
     SkillReport {
         id: one_line(&skill.id, 100),
         name: one_line(&skill.name, 200),
@@ -108,7 +108,7 @@ fn skill(skill: &crate::a2a::AgentSkill) -> SkillReport {
 }
 
 /// What the card wants that is not done here, and what seems to be missing in the settings.
-fn more_problems(card: &AgentCard, outgoing: &Outbound) -> Vec<String> {
+fn find_problems(card: &AgentCard, outgoing: &Outbound) -> Vec<String> {
     let mut problems = Vec::new();
     for extension in card.capabilities.extensions.iter().filter(|extension| extension.required) {
         let uri = one_line(&extension.uri, 200);
@@ -119,7 +119,7 @@ fn more_problems(card: &AgentCard, outgoing: &Outbound) -> Vec<String> {
     }
     let is_plain = |url: &str| url.starts_with("http://");
     let is_here =
-        |url: &str| lango_net::parse_url(url).is_ok_and(|url| outgoing.is_own(&url) && is_this_machine(&url));
+        |url: &str| lango_net::parse_url(url).is_ok_and(|url| outgoing.is_configured_origin(&url) && is_localhost(&url));
     for interface in card.interfaces.iter().filter(|one| is_plain(&one.url) && !is_here(&one.url)).take(3) {
         let url = one_line(&interface.url, 200);
         problems.push(format!("{url} is not encrypted"));
@@ -127,13 +127,13 @@ fn more_problems(card: &AgentCard, outgoing: &Outbound) -> Vec<String> {
     problems
 }
 
-fn auth(card: &AgentCard) -> Vec<String> {
+fn describe_auth(card: &AgentCard) -> Vec<String> {
     let words = |name: &String| match card.security_schemes.get(name) {
         Some(SecurityScheme::Http { scheme }) => format!("Authorization: {} …", one_line(scheme, 40)),
-        Some(SecurityScheme::ApiKey { place: ApiKeyLocation::Header, name }) => {
+        Some(SecurityScheme::ApiKey { location: ApiKeyLocation::Header, name }) => {
             format!("the header {}", one_line(name, 60))
         }
-        Some(SecurityScheme::ApiKey { place, name }) => {
+        Some(SecurityScheme::ApiKey { location: place, name }) => {
             format!("a key in the {} ({}), which is not done here", place.as_str(), one_line(name, 60))
         }
         Some(SecurityScheme::OAuth2 { .. }) => "OAuth 2; a token from there can be configured".to_owned(),

@@ -12,7 +12,7 @@ pub(crate) struct Endpoint {
     pub binding: SupportedBinding,
     pub version: ProtocolVersion,
     pub tenant: Option<String>,
-    pub streaming: bool,
+    pub can_stream: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,13 +31,13 @@ impl Endpoint {
 }
 
 /// The first address of 1.0 that can be used, else the first of 0.3; without one, why each cannot.
-pub(crate) fn choose(card: &AgentCard, outgoing: &Outbound) -> Result<Endpoint, String> {
+pub(crate) fn select_endpoint(card: &AgentCard, outgoing: &Outbound) -> Result<Endpoint, String> {
     let judged: Vec<Result<Endpoint, String>> = card
         .interfaces
         .iter()
         .map(|interface| {
             let endpoint = evaluate(interface, outgoing)?;
-            Ok(Endpoint { streaming: card.capabilities.streaming, ..endpoint })
+            Ok(Endpoint { can_stream: card.capabilities.streaming, ..endpoint })
         })
         .collect();
     let usable = || judged.iter().filter_map(|judged| judged.as_ref().ok());
@@ -62,12 +62,12 @@ pub(crate) fn evaluate(interface: &AgentInterface, outgoing: &Outbound) -> Resul
         format!("version {version} is not spoken here")
     })?;
     let url = lango_net::parse_url(&interface.url).map_err(|error| error.to_string())?;
-    outgoing.check(&url).map_err(|error| error.to_string())?;
-    if outgoing.has_credentials() && !outgoing.is_own(&url) {
+    outgoing.check_url(&url).map_err(|error| error.to_string())?;
+    if outgoing.has_credentials() && !outgoing.is_configured_origin(&url) {
         let origin = url.origin().ascii_serialization();
         return Err(format!(
             "{origin} is not where the card was configured, so it gets no credentials; allowedOrigins can name it"
         ));
     }
-    Ok(Endpoint { url, binding, version, tenant: interface.tenant.clone(), streaming: false })
+    Ok(Endpoint { url, binding, version, tenant: interface.tenant.clone(), can_stream: false })
 }

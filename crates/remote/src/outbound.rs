@@ -14,27 +14,27 @@ use url::{Host, Url};
 
 use crate::settings::RemoteAgentSettings;
 
-const CONNECT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) struct Outbound {
-    home: Url,
-    allowed: Vec<Url>,
+    card_url: Url,
+    allowed_origins: Vec<Url>,
     /// For addresses that somebody else named.
-    reach: AddressPolicy,
+    address_policy: AddressPolicy,
     credentials: HeaderMap,
     secrets: Vec<Secret>,
     /// Clients for what the user named and for the rest; made when first needed.
-    own: OnceLock<Client>,
-    foreign: OnceLock<Client>,
+    own_client: OnceLock<Client>,
+    foreign_client: OnceLock<Client>,
 }
 
 /// What in the settings of a colleague cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum OutboundSettingsError {
     #[error("agentCardUrl: {0}")]
-    Address(FetchError),
+    CardUrl(FetchError),
     #[error("allowedOrigins: {0}")]
-    Allowed(FetchError),
+    AllowedOrigin(FetchError),
     #[error("headers: `{0}` cannot be sent")]
     Header(String),
     #[error("token: it cannot be sent")]
@@ -43,22 +43,22 @@ pub(crate) enum OutboundSettingsError {
 
 impl Outbound {
     pub fn new(settings: &RemoteAgentSettings, reach: AddressPolicy) -> Result<Self, OutboundSettingsError> {
-        let home = named(&settings.agent_card_url).map_err(OutboundSettingsError::Address)?;
+        let home = parse_user_url(&settings.agent_card_url).map_err(OutboundSettingsError::CardUrl)?;
         let allowed =
-            settings.allowed_origins.iter().map(|origin| named(origin).map_err(OutboundSettingsError::Allowed));
+            settings.allowed_origins.iter().map(|origin| parse_user_url(origin).map_err(OutboundSettingsError::AllowedOrigin));
         Ok(Self {
-            home,
-            allowed: allowed.collect::<Result<_, _>>()?,
-            reach,
+            card_url: home,
+            allowed_origins: allowed.collect::<Result<_, _>>()?,
+            address_policy: reach,
             credentials: credentials(settings)?,
             secrets: settings.secrets().cloned().collect(),
-            own: OnceLock::new(),
-            foreign: OnceLock::new(),
+            own_client: OnceLock::new(),
+            foreign_client: OnceLock::new(),
         })
     }
 
-    pub fn home(&self) -> &Url {
-        &self.home
+    pub fn card_url(&self) -> &Url {
+        &self.card_url
     }
 
     pub fn has_credentials(&self) -> bool {
@@ -66,23 +66,23 @@ impl Outbound {
     }
 
     /// Whether the user named this origin.
-    pub fn is_own(&self, url: &Url) -> bool {
-        std::iter::once(&self.home).chain(&self.allowed).any(|own| is_same_origin(own, url))
+    pub fn is_configured_origin(&self, url: &Url) -> bool {
+        std::iter::once(&self.card_url).chain(&self.allowed_origins).any(|own| is_same_origin(own, url))
     }
 
     /// Whether anything may be sent there at all; names are checked again when the connection is made.
-    pub fn check(&self, url: &Url) -> Result<(), FetchError> {
-        check_url(url, if self.is_own(url) { AddressPolicy::Anywhere } else { self.reach })
+    pub fn check_url(&self, url: &Url) -> Result<(), FetchError> {
+        check_url(url, if self.is_configured_origin(url) { AddressPolicy::Anywhere } else { self.address_policy })
     }
 
     /// A request, with credentials where they may go.
     pub fn request(&self, method: Method, url: &Url) -> Result<RequestBuilder, FetchError> {
-        self.check(url)?;
-        if self.is_own(url) {
-            let client = client(&self.own, AddressPolicy::Anywhere)?;
+        self.check_url(url)?;
+        if self.is_configured_origin(url) {
+            let client = get_or_build_client(&self.own_client, AddressPolicy::Anywhere)?;
             return Ok(client.request(method, url.clone()).headers(self.credentials.clone()));
         }
-        Ok(client(&self.foreign, self.reach)?.request(method, url.clone()))
+        Ok(get_or_build_client(&self.foreign_client, self.address_policy)?.request(method, url.clone()))
     }
 
     /// Words without whatever a peer repeats of our secrets, on one line.
@@ -92,17 +92,17 @@ impl Outbound {
     }
 }
 
-fn client(cell: &OnceLock<Client>, reach: AddressPolicy) -> Result<&Client, FetchError> {
+fn get_or_build_client(cell: &OnceLock<Client>, reach: AddressPolicy) -> Result<&Client, FetchError> {
     if let Some(client) = cell.get() {
         return Ok(client);
     }
-    let built = guarded_client_builder(CONNECT, reach).pool_max_idle_per_host(2).build();
+    let built = guarded_client_builder(CONNECT_TIMEOUT, reach).pool_max_idle_per_host(2).build();
     let client = built.map_err(|error| FetchError::Setup(error.to_string()))?;
     Ok(cell.get_or_init(|| client))
 }
 
 /// An address of the user's own.
-fn named(url: &str) -> Result<Url, FetchError> {
+fn parse_user_url(url: &str) -> Result<Url, FetchError> {
     let url = lango_net::parse_url(url)?;
     check_url(&url, AddressPolicy::Anywhere)?;
     Ok(url)
@@ -131,10 +131,10 @@ fn credentials(settings: &RemoteAgentSettings) -> Result<HeaderMap, OutboundSett
 fn is_same_origin(a: &Url, b: &Url) -> bool {
     a.scheme() == b.scheme()
         && a.port_or_known_default() == b.port_or_known_default()
-        && (a.host() == b.host() || (is_this_machine(a) && is_this_machine(b)))
+        && (a.host() == b.host() || (is_localhost(a) && is_localhost(b)))
 }
 
-pub(crate) fn is_this_machine(url: &Url) -> bool {
+pub(crate) fn is_localhost(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
         Some(Host::Ipv4(address)) => address.is_loopback() || address.is_unspecified(),
@@ -147,7 +147,7 @@ pub(crate) fn is_this_machine(url: &Url) -> bool {
 mod tests {
     use super::*;
 
-    fn outgoing(url: &str, allowed: &[&str]) -> Outbound {
+    fn outbound(url: &str, allowed: &[&str]) -> Outbound {
         let settings = RemoteAgentSettings {
             agent_card_url: url.to_owned(),
             allowed_origins: allowed.iter().map(|origin| (*origin).to_owned()).collect(),
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn credentials_go_only_where_the_user_said() {
-        let out = outgoing("https://a.example/card.json", &["https://api.a.example"]);
+        let out = outbound("https://a.example/card.json", &["https://api.a.example"]);
         let sent_to = |url: &str| {
             let request = out.request(Method::GET, &Url::parse(url).unwrap()).unwrap().build().unwrap();
             request.headers().contains_key(AUTHORIZATION)
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn private_addresses_are_for_the_user_to_name() {
-        let out = outgoing("http://127.0.0.1:8000/", &[]);
+        let out = outbound("http://127.0.0.1:8000/", &[]);
         for (url, may) in [
             ("http://127.0.0.1:8000/a2a", true),
             ("http://localhost:8000/a2a", true),
@@ -192,7 +192,7 @@ mod tests {
             ("file:///etc/passwd", false),
             ("http://me:pw@127.0.0.1:8000/", false),
         ] {
-            assert_eq!(out.check(&Url::parse(url).unwrap()).is_ok(), may, "{url}");
+            assert_eq!(out.check_url(&Url::parse(url).unwrap()).is_ok(), may, "{url}");
         }
     }
 
@@ -205,6 +205,6 @@ mod tests {
         };
         let error = Outbound::new(&settings, AddressPolicy::Public).err().unwrap();
         assert_eq!(error, OutboundSettingsError::Token);
-        assert_eq!(outgoing("http://a.example", &[]).redact("you sent s3cret-token!"), "you sent ***!");
+        assert_eq!(outbound("http://a.example", &[]).redact("you sent s3cret-token!"), "you sent ***!");
     }
 }

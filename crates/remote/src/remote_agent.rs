@@ -16,30 +16,30 @@ use tokio_util::task::TaskTracker;
 use crate::a2a::AgentCard;
 use crate::card_fetch::{self, CardError};
 use crate::circuit_breaker::CircuitBreaker;
-use crate::endpoint::{Endpoint, choose};
+use crate::endpoint::{Endpoint, select_endpoint};
 use crate::task_run::{RemoteTaskEnd, RemoteTaskRun, PieceSender};
 use crate::outbound::Outbound;
 use crate::client::{A2aClient, A2aClientError};
 use crate::settings::RemoteAgentSettings;
 
 /// What the orchestrator may read about a colleague, in characters.
-const MOST_DESCRIPTION: usize = 600;
-const MOST_SKILLS: usize = 12;
+const MAX_DESCRIPTION: usize = 600;
+const MAX_SKILLS: usize = 12;
 
-const FIRST_RETRY: Duration = Duration::from_secs(2);
-const LONGEST_RETRY: Duration = Duration::from_secs(300);
+const INITIAL_RETRY_DELAY: Duration = Duration::from_secs(2);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(300);
 /// A card that was found is looked at again.
-const REFRESH: Duration = Duration::from_secs(600);
+const REFRESH_INTERVAL: Duration = Duration::from_secs(600);
 
 pub(crate) struct ConfiguredRemoteAgent {
     pub name: AgentName,
     pub url: String,
-    seconds: Duration,
-    outgoing: Result<Outbound, CardError>,
-    seen: Mutex<CardState>,
+    timeout: Duration,
+    outbound: Result<Outbound, CardError>,
+    card_state: Mutex<CardState>,
     circuit: Mutex<CircuitBreaker>,
     /// What is still being told to the colleague when nobody waits any more.
-    errands: TaskTracker,
+    background_tasks: TaskTracker,
 }
 
 /// What is known about a colleague.
@@ -48,16 +48,16 @@ pub(crate) struct CardState {
     /// The last card that could be used.
     pub card: Option<KnownCard>,
     /// Why the last look found none.
-    pub trouble: Option<CardError>,
-    bad_looks: u32,
-    next_look: Option<Instant>,
+    pub error: Option<CardError>,
+    failed_refreshes: u32,
+    next_refresh: Option<Instant>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct KnownCard {
     pub description: String,
     pub endpoint: Endpoint,
-    pub at: Instant,
+    pub fetched_at: Instant,
 }
 
 impl ConfiguredRemoteAgent {
@@ -65,16 +65,16 @@ impl ConfiguredRemoteAgent {
         Self {
             name,
             url: one_line(&settings.agent_card_url, 200),
-            seconds: Duration::from_secs(settings.seconds.get()),
-            outgoing: Outbound::new(settings, reach).map_err(CardError::from),
-            seen: Mutex::default(),
+            timeout: Duration::from_secs(settings.seconds.get()),
+            outbound: Outbound::new(settings, reach).map_err(CardError::from),
+            card_state: Mutex::default(),
             circuit: Mutex::default(),
-            errands,
+            background_tasks: errands,
         }
     }
 
-    pub fn seen(&self) -> MutexGuard<'_, CardState> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn card_state(&self) -> MutexGuard<'_, CardState> {
+        self.card_state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn circuit(&self) -> MutexGuard<'_, CircuitBreaker> {
@@ -83,67 +83,67 @@ impl ConfiguredRemoteAgent {
 
     /// When it is to be looked for again.
     pub fn next_refresh(&self) -> Option<Instant> {
-        self.outgoing.as_ref().ok()?;
-        Some(self.seen().next_look.unwrap_or_else(Instant::now))
+        self.outbound.as_ref().ok()?;
+        Some(self.card_state().next_refresh.unwrap_or_else(Instant::now))
     }
 
     /// Looks for its card; whether what the team sees of it changed.
     pub async fn refresh_card(&self) -> bool {
-        let found = self.found().await;
-        let mut seen = self.seen();
+        let found = self.fetch_usable_card().await;
+        let mut seen = self.card_state();
         let before = seen.card.as_ref().map(|known| known.description.clone());
         match found {
             Ok(known) => {
-                seen.next_look = Some(known.at + REFRESH);
-                *seen = CardState { card: Some(known), next_look: seen.next_look, ..CardState::default() };
+                seen.next_refresh = Some(known.fetched_at + REFRESH_INTERVAL);
+                *seen = CardState { card: Some(known), next_refresh: seen.next_refresh, ..CardState::default() };
             }
             // The last good card stays.
             Err(trouble) => {
-                let pause = (FIRST_RETRY * 2_u32.saturating_pow(seen.bad_looks)).min(LONGEST_RETRY);
-                seen.bad_looks = (seen.bad_looks + 1).min(16);
-                seen.next_look = Some(Instant::now() + pause);
-                seen.trouble = Some(trouble);
+                let pause = (INITIAL_RETRY_DELAY * 2_u32.saturating_pow(seen.failed_refreshes)).min(MAX_RETRY_DELAY);
+                seen.failed_refreshes = (seen.failed_refreshes + 1).min(16);
+                seen.next_refresh = Some(Instant::now() + pause);
+                seen.error = Some(trouble);
             }
         }
         before != seen.card.as_ref().map(|known| known.description.clone())
     }
 
-    async fn found(&self) -> Result<KnownCard, CardError> {
-        let outgoing = self.outgoing.as_ref().map_err(Clone::clone)?;
+    async fn fetch_usable_card(&self) -> Result<KnownCard, CardError> {
+        let outgoing = self.outbound.as_ref().map_err(Clone::clone)?;
         let fetched = card_fetch::fetch(outgoing).await?;
-        let card = &fetched.read.card;
-        let endpoint = choose(card, outgoing).map_err(CardError::Unusable)?;
-        Ok(KnownCard { description: description(card), endpoint, at: Instant::now() })
+        let card = &fetched.parsed.card;
+        let endpoint = select_endpoint(card, outgoing).map_err(CardError::Unusable)?;
+        Ok(KnownCard { description: description(card), endpoint, fetched_at: Instant::now() })
     }
 
     /// Words about a failure, without whatever the peer repeats of our secrets.
-    fn shown(&self, words: &str) -> String {
-        match &self.outgoing {
+    fn redact(&self, words: &str) -> String {
+        match &self.outbound {
             Ok(outgoing) => outgoing.redact(words),
             Err(_) => one_line(words, 300),
         }
     }
 
-    async fn carry_out(&self, task: RemoteTask, pieces: PieceSender, nobody_waits: CancellationToken) {
+    async fn run_task(&self, task: RemoteTask, pieces: PieceSender, nobody_waits: CancellationToken) {
         let fail = async |why: String| {
-            let why = self.shown(&why);
+            let why = self.redact(&why);
             let _ = pieces.send(Err(RemoteError(why))).await;
         };
-        let known = self.seen().card.clone();
-        let (Ok(outgoing), Some(known)) = (&self.outgoing, known) else {
+        let known = self.card_state().card.clone();
+        let (Ok(outgoing), Some(known)) = (&self.outbound, known) else {
             return fail("it is not connected".to_owned()).await;
         };
         let left_alone = self.circuit().open_reason(Instant::now());
         if let Some(why) = left_alone {
             return fail(why).await;
         }
-        let peer = A2aClient { outgoing, endpoint: &known.endpoint };
+        let peer = A2aClient { outbound: outgoing, endpoint: &known.endpoint };
         let mut exchange = RemoteTaskRun::new(peer, &pieces);
         let done = tokio::select! {
             biased;
-            () = nobody_waits.cancelled() => Ok(RemoteTaskEnd::Unheard),
-            done = tokio::time::timeout(self.seconds, exchange.run(&task)) => {
-                done.unwrap_or(Err(A2aClientError::TooLong(self.seconds)))
+            () = nobody_waits.cancelled() => Ok(RemoteTaskEnd::Abandoned),
+            done = tokio::time::timeout(self.timeout, exchange.run(&task)) => {
+                done.unwrap_or(Err(A2aClientError::Timeout(self.timeout)))
             }
         };
         match done {
@@ -152,9 +152,9 @@ impl ConfiguredRemoteAgent {
                 self.circuit().record_success();
                 fail(why).await;
             }
-            Ok(RemoteTaskEnd::Unheard) => {}
+            Ok(RemoteTaskEnd::Abandoned) => {}
             Err(trouble) => {
-                let why = self.shown(&trouble.to_string());
+                let why = self.redact(&trouble.to_string());
                 self.circuit().record_failure(&why, Instant::now());
                 fail(why).await;
             }
@@ -173,8 +173,8 @@ impl RemoteAgent for RemoteAgentHandle {
         let nobody_waits = CancellationToken::new();
         let dropped = nobody_waits.clone().drop_guard();
         let (pieces, coming) = channel(16);
-        let errands = colleague.errands.clone();
-        errands.spawn(async move { colleague.carry_out(task, pieces, nobody_waits).await });
+        let errands = colleague.background_tasks.clone();
+        errands.spawn(async move { colleague.run_task(task, pieces, nobody_waits).await });
         stream::unfold((coming, dropped), |(mut coming, dropped)| async move {
             let piece = coming.recv().await?;
             Some((piece, (coming, dropped)))
@@ -185,14 +185,14 @@ impl RemoteAgent for RemoteAgentHandle {
 
 /// What a card says, on one bounded line; the names of its skills belong to it.
 fn description(card: &AgentCard) -> String {
-    let own = match one_line(&card.description, MOST_DESCRIPTION) {
+    let own = match one_line(&card.description, MAX_DESCRIPTION) {
         own if own.is_empty() => one_line(&card.name, 80),
         own => own,
     };
     let skills: Vec<String> = card
         .skills
         .iter()
-        .take(MOST_SKILLS)
+        .take(MAX_SKILLS)
         .map(|skill| one_line(&skill.name, 60))
         .filter(|name| !name.is_empty())
         .collect();
@@ -200,5 +200,5 @@ fn description(card: &AgentCard) -> String {
         true => own,
         false => format!("{own} Skills: {}.", skills.join(", ")),
     };
-    one_line(&text, MOST_DESCRIPTION)
+    one_line(&text, MAX_DESCRIPTION)
 }

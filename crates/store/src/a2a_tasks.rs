@@ -6,7 +6,7 @@ use lango_domain::session::SessionKeyRef;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
 use crate::error::SqliteStoreError;
-use crate::event_rows::sortable;
+use crate::event_rows::sortable_time;
 use crate::store::SqliteStore;
 
 pub(crate) const TABLES: &str = "
@@ -52,7 +52,7 @@ pub struct TaskRow {
     pub turn: Option<TurnId>,
     pub state: String,
     /// Nothing changes any more.
-    pub is_over: bool,
+    pub is_terminal: bool,
     pub created: Timestamp,
     pub updated: Timestamp,
     /// The whole of it, in words of whoever keeps it.
@@ -68,7 +68,7 @@ pub struct NewTask {
     /// A message with that id that came since then is the same one.
     pub repeated_since: Timestamp,
     /// So many of the principal's tasks are kept; the oldest that are over make room.
-    pub most: usize,
+    pub max_tasks: usize,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -88,8 +88,8 @@ pub struct TaskQuery {
     pub state: Option<String>,
     pub changed_after: Option<Timestamp>,
     /// Those that stand behind this one: its time and id.
-    pub behind: Option<(Timestamp, String)>,
-    pub most: usize,
+    pub after: Option<(Timestamp, String)>,
+    pub limit: usize,
 }
 
 /// Where a task's changes are told.
@@ -104,7 +104,7 @@ const COLUMNS: &str = "id, principal, session, turn, state, is_over, created, up
 impl SqliteStore {
     /// Keeps a new task, unless its message began one before.
     pub async fn create_task(&self, new: NewTask) -> Result<TaskCreation, SqliteStoreError> {
-        self.write(move |connection| begin(connection, &new)).await
+        self.write(move |connection| insert_task(connection, &new)).await
     }
 
     /// Keeps how a task stands now; one that is gone stays gone.
@@ -112,10 +112,10 @@ impl SqliteStore {
         self.write(move |connection| {
             let sql = "UPDATE tasks SET turn = ?3, state = ?4, is_over = ?5, updated = ?6, body = ?7
                 WHERE id = ?1 AND principal = ?2";
-            let (turn, updated) = (row.turn.as_ref().map(TurnId::as_str), sortable(row.updated));
+            let (turn, updated) = (row.turn.as_ref().map(TurnId::as_str), sortable_time(row.updated));
             let principal = row.principal.as_str();
             connection
-                .execute(sql, params![row.id, principal, turn, row.state, row.is_over, updated, row.body])
+                .execute(sql, params![row.id, principal, turn, row.state, row.is_terminal, updated, row.body])
         })
         .await?;
         Ok(())
@@ -144,7 +144,7 @@ impl SqliteStore {
 
     /// Tasks that fit, the one that changed last first, and how many there are without a limit.
     pub async fn tasks(&self, query: TaskQuery) -> Result<(Vec<TaskRow>, usize), SqliteStoreError> {
-        self.read(move |connection| find(connection, &query)).await
+        self.read(move |connection| find_tasks(connection, &query)).await
     }
 
     /// Tasks that are not over, of one principal or of all: whose, and which.
@@ -207,15 +207,15 @@ impl SqliteStore {
     }
 }
 
-fn begin(connection: &mut Connection, new: &NewTask) -> rusqlite::Result<TaskCreation> {
+fn insert_task(connection: &mut Connection, new: &NewTask) -> rusqlite::Result<TaskCreation> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let (row, principal) = (&new.row, new.row.principal.as_str());
-    if let Some(found) = repeated(&change, new)? {
+    if let Some(found) = find_repeated(&change, new)? {
         return Ok(TaskCreation::Repeated(Box::new(found)));
     }
     let count: i64 =
         change.query_row("SELECT count(*) FROM tasks WHERE principal = ?1", [principal], |row| row.get(0))?;
-    let surplus = count + 1 - new.most as i64;
+    let surplus = count + 1 - new.max_tasks as i64;
     if surplus > 0 {
         let sql = "DELETE FROM tasks WHERE id IN
             (SELECT id FROM tasks WHERE principal = ?1 AND is_over ORDER BY updated LIMIT ?2)";
@@ -225,9 +225,9 @@ fn begin(connection: &mut Connection, new: &NewTask) -> rusqlite::Result<TaskCre
     }
     let sql = format!("INSERT INTO tasks ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
     let (session, turn) = (row.session.as_str(), row.turn.as_ref().map(TurnId::as_str));
-    let (created, updated) = (sortable(row.created), sortable(row.updated));
+    let (created, updated) = (sortable_time(row.created), sortable_time(row.updated));
     let values =
-        params![row.id, principal, session, turn, row.state, row.is_over, created, updated, row.body];
+        params![row.id, principal, session, turn, row.state, row.is_terminal, created, updated, row.body];
     change.execute(&sql, values)?;
     let sql = "INSERT OR REPLACE INTO task_messages (principal, message, task, at) VALUES (?1, ?2, ?3, ?4)";
     change.execute(sql, params![principal, new.message, row.id, created])?;
@@ -235,32 +235,32 @@ fn begin(connection: &mut Connection, new: &NewTask) -> rusqlite::Result<TaskCre
     Ok(TaskCreation::New)
 }
 
-fn repeated(connection: &Connection, new: &NewTask) -> rusqlite::Result<Option<TaskRow>> {
+fn find_repeated(connection: &Connection, new: &NewTask) -> rusqlite::Result<Option<TaskRow>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM tasks WHERE id =
             (SELECT task FROM task_messages WHERE principal = ?1 AND message = ?2 AND at >= ?3)"
     );
-    let since = sortable(new.repeated_since);
+    let since = sortable_time(new.repeated_since);
     connection.query_row(&sql, params![new.row.principal.as_str(), new.message, since], task).optional()
 }
 
-fn find(connection: &Connection, query: &TaskQuery) -> rusqlite::Result<(Vec<TaskRow>, usize)> {
-    const FITS: &str = "principal = ?1 AND (?2 IS NULL OR session = ?2) AND (?3 IS NULL OR state = ?3)
+fn find_tasks(connection: &Connection, query: &TaskQuery) -> rusqlite::Result<(Vec<TaskRow>, usize)> {
+    const FILTER: &str = "principal = ?1 AND (?2 IS NULL OR session = ?2) AND (?3 IS NULL OR state = ?3)
         AND (?4 IS NULL OR updated > ?4)";
     let principal = query.principal.as_str();
     let session = query.session.as_ref().map(SessionId::as_str);
-    let after = query.changed_after.map(sortable);
-    let sql = format!("SELECT count(*) FROM tasks WHERE {FITS}");
+    let after = query.changed_after.map(sortable_time);
+    let sql = format!("SELECT count(*) FROM tasks WHERE {FILTER}");
     let count: i64 =
         connection.query_row(&sql, params![principal, session, query.state, after], |row| row.get(0))?;
     let sql = format!(
-        "SELECT {COLUMNS} FROM tasks WHERE {FITS} AND (?5 IS NULL OR (updated, id) < (?5, ?6))
+        "SELECT {COLUMNS} FROM tasks WHERE {FILTER} AND (?5 IS NULL OR (updated, id) < (?5, ?6))
         ORDER BY updated DESC, id DESC LIMIT ?7"
     );
-    let (at, id) = query.behind.clone().map(|(at, id)| (sortable(at), id)).unzip();
+    let (at, id) = query.after.clone().map(|(at, id)| (sortable_time(at), id)).unzip();
     let mut found = connection.prepare_cached(&sql)?;
     let rows = found
-        .query_map(params![principal, session, query.state, after, at, id, query.most as i64], task)?
+        .query_map(params![principal, session, query.state, after, at, id, query.limit as i64], task)?
         .collect::<rusqlite::Result<_>>()?;
     Ok((rows, usize::try_from(count).unwrap_or(0)))
 }
@@ -273,7 +273,7 @@ fn task(row: &Row<'_>) -> rusqlite::Result<TaskRow> {
         session: SessionId::new(row.get::<_, String>(2)?),
         turn: row.get::<_, Option<String>>(3)?.map(TurnId::new),
         state: row.get(4)?,
-        is_over: row.get(5)?,
+        is_terminal: row.get(5)?,
         created: time(6)?,
         updated: time(7)?,
         body: row.get(8)?,

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::SqliteStoreError;
-use crate::event_rows::sortable;
+use crate::event_rows::sortable_time;
 use crate::store::SqliteStore;
 
 pub(crate) const TABLES: &str = "
@@ -29,7 +29,7 @@ pub(crate) const TABLES: &str = "
 ";
 
 /// What every token begins with, so that scanners for secrets know it.
-const MARK: &str = "lango_";
+const TOKEN_PREFIX: &str = "lango_";
 const SECRET_BYTES: usize = 32;
 
 /// What a token may be used for.
@@ -67,14 +67,14 @@ impl fmt::Display for TokenScope {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no scope; there are chat, approve, read and admin")]
-pub struct UnknownScope(String);
+pub struct UnknownScopeError(String);
 
 impl FromStr for TokenScope {
-    type Err = UnknownScope;
+    type Err = UnknownScopeError;
 
-    fn from_str(text: &str) -> Result<Self, UnknownScope> {
+    fn from_str(text: &str) -> Result<Self, UnknownScopeError> {
         let found = Self::ALL.into_iter().find(|scope| scope.as_str() == text);
-        found.ok_or_else(|| UnknownScope(text.to_owned()))
+        found.ok_or_else(|| UnknownScopeError(text.to_owned()))
     }
 }
 
@@ -107,8 +107,8 @@ pub struct TokenHash([u8; 32]);
 
 impl TokenHash {
     /// Of a text that has the form of a token.
-    pub fn of(text: &str) -> Option<Self> {
-        let secret = text.strip_prefix(MARK)?;
+    pub fn from_token(text: &str) -> Option<Self> {
+        let secret = text.strip_prefix(TOKEN_PREFIX)?;
         let is_secret = secret.len() == 2 * SECRET_BYTES && secret.bytes().all(|b| b.is_ascii_hexdigit());
         is_secret.then(|| Self(Sha256::digest(text.as_bytes()).into()))
     }
@@ -116,7 +116,7 @@ impl TokenHash {
 
 /// The value of a new token, made of bytes that nobody can guess.
 pub fn token_value(random: &[u8; SECRET_BYTES]) -> Secret {
-    let mut text = MARK.to_owned();
+    let mut text = TOKEN_PREFIX.to_owned();
     for byte in random {
         let _ = write!(text, "{byte:02x}");
     }
@@ -127,7 +127,7 @@ const COLUMNS: &str = "name, principal, scopes, created, expires, used";
 
 impl SqliteStore {
     pub async fn add_token(&self, token: AccessToken, value: &Secret) -> Result<(), SqliteStoreError> {
-        let Some(TokenHash(hash)) = TokenHash::of(value.expose()) else {
+        let Some(TokenHash(hash)) = TokenHash::from_token(value.expose()) else {
             return Err(SqliteStoreError::Other("this is no value for a token".to_owned()));
         };
         let name = token.name.clone();
@@ -162,13 +162,13 @@ impl SqliteStore {
                 connection.execute("DELETE FROM tokens WHERE name = ?1", params![wanted])
             })
             .await?;
-        if gone > 0 { Ok(()) } else { Err(SqliteStoreError::NoToken(name.to_owned())) }
+        if gone > 0 { Ok(()) } else { Err(SqliteStoreError::TokenNotFound(name.to_owned())) }
     }
 
     pub async fn record_token_use(&self, name: &str, at: Timestamp) -> Result<(), SqliteStoreError> {
         let name = name.to_owned();
         self.write(move |connection| {
-            connection.execute("UPDATE tokens SET used = ?2 WHERE name = ?1", params![name, sortable(at)])
+            connection.execute("UPDATE tokens SET used = ?2 WHERE name = ?1", params![name, sortable_time(at)])
         })
         .await?;
         Ok(())
@@ -181,7 +181,7 @@ fn insert(connection: &Connection, token: &AccessToken, hash: &[u8; 32]) -> rusq
     let sql =
         "INSERT INTO tokens (name, principal, hash, scopes, created, expires) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
         ON CONFLICT (name) DO NOTHING";
-    let (created, expires) = (sortable(token.created), token.expires.map(sortable));
+    let (created, expires) = (sortable_time(token.created), token.expires.map(sortable_time));
     let added = connection.execute(
         sql,
         params![token.name, token.principal.as_str(), hash, scopes.join(","), created, expires],

@@ -53,7 +53,7 @@ impl AuditEntry {
     }
 
     /// What came of it, in one word.
-    pub fn outcome_word(&self) -> String {
+    pub fn outcome_code(&self) -> String {
         match &self.outcome {
             None => "open".to_owned(),
             Some(Ok(())) => "ok".to_owned(),
@@ -84,11 +84,11 @@ impl SqliteStore {
             let mut ledger = AuditBuilder::default();
             while let Some(row) = found.next()? {
                 let event = event_rows::event(row, &SessionId::new(row.get::<_, String>(6)?));
-                if let Some(event) = connection.checked(row, event_rows::named_event, event)? {
+                if let Some(event) = connection.check_row(row, event_rows::joined_event_name, event)? {
                     ledger.add(&event);
                 }
             }
-            Ok(ledger.newest(most))
+            Ok(ledger.into_newest(most))
         })
         .await
     }
@@ -133,7 +133,7 @@ impl AuditBuilder {
         }
     }
 
-    fn newest(mut self, most: usize) -> Vec<AuditEntry> {
+    fn into_newest(mut self, most: usize) -> Vec<AuditEntry> {
         self.entries.sort_by_key(|entry| std::cmp::Reverse(entry.at));
         self.entries.truncate(most);
         self.entries

@@ -10,36 +10,36 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error, Params, Row};
 
 /// So much is said about why a row cannot be read.
-const MOST_WHY: usize = 120;
+const MAX_REASON_LEN: usize = 120;
 /// More rows than this are not named one by one.
-const MOST_NAMED: usize = 1_000;
+const MAX_NAMED: usize = 1_000;
 
 /// A row that was skipped.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DamagedRow {
     /// Which one, for people: "event 5 of session `a`".
     pub name: String,
-    pub why: String,
+    pub reason: String,
 }
 
 impl fmt::Display for DamagedRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} cannot be read: {}", self.name, self.why)
+        write!(f, "{} cannot be read: {}", self.name, self.reason)
     }
 }
 
 /// What was skipped so far; all clones share it.
 #[derive(Clone, Default)]
-pub(crate) struct Damage(Arc<Mutex<BTreeSet<DamagedRow>>>);
+pub(crate) struct DamageLog(Arc<Mutex<BTreeSet<DamagedRow>>>);
 
-impl Damage {
-    pub fn named(&self) -> Vec<DamagedRow> {
+impl DamageLog {
+    pub fn rows(&self) -> Vec<DamagedRow> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
     pub fn add(&self, row: DamagedRow) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= MOST_NAMED || known.contains(&row) {
+        if known.len() >= MAX_NAMED || known.contains(&row) {
             return;
         }
         tracing::warn!(row = %row, "a damaged row is skipped");
@@ -48,12 +48,12 @@ impl Damage {
 }
 
 /// A connection to read with, and where to tell what could not be read.
-pub(crate) struct Reader<'a> {
+pub(crate) struct RowReader<'a> {
     connection: &'a Connection,
-    damage: &'a Damage,
+    damage: &'a DamageLog,
 }
 
-impl Deref for Reader<'_> {
+impl Deref for RowReader<'_> {
     type Target = Connection;
 
     fn deref(&self) -> &Connection {
@@ -61,13 +61,13 @@ impl Deref for Reader<'_> {
     }
 }
 
-impl<'a> Reader<'a> {
-    pub fn new(connection: &'a Connection, damage: &'a Damage) -> Self {
+impl<'a> RowReader<'a> {
+    pub fn new(connection: &'a Connection, damage: &'a DamageLog) -> Self {
         Self { connection, damage }
     }
 
     /// Every row that can be read.
-    pub fn all<T>(
+    pub fn query_rows<T>(
         &self,
         sql: &str,
         values: impl Params,
@@ -78,13 +78,13 @@ impl<'a> Reader<'a> {
         let mut rows = query.query(values)?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
-            found.extend(self.checked(row, &name, read(row))?);
+            found.extend(self.check_row(row, &name, read(row))?);
         }
         Ok(found)
     }
 
     /// Nothing for a row that cannot be read.
-    pub fn checked<T>(
+    pub fn check_row<T>(
         &self,
         row: &Row<'_>,
         name: impl Fn(&Row<'_>) -> String,
@@ -92,8 +92,8 @@ impl<'a> Reader<'a> {
     ) -> rusqlite::Result<Option<T>> {
         match read {
             Ok(value) => Ok(Some(value)),
-            Err(error) if is_of_row(&error) => {
-                self.damage.add(DamagedRow { name: name(row), why: why(&error) });
+            Err(error) if is_row_error(&error) => {
+                self.damage.add(DamagedRow { name: name(row), reason: describe_error(&error) });
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -101,19 +101,19 @@ impl<'a> Reader<'a> {
     }
 
     /// A text that may hold anything: what is no text in it is told, and shown as well as it can be.
-    pub fn text(
+    pub fn read_text(
         &self,
         row: &Row<'_>,
         at: usize,
         name: impl Fn(&Row<'_>) -> String,
     ) -> rusqlite::Result<String> {
         let read = row.get_ref(at)?.as_str().map(str::to_owned).map_err(Error::from);
-        Ok(self.checked(row, name, read)?.unwrap_or_else(|| shown(row, at)))
+        Ok(self.check_row(row, name, read)?.unwrap_or_else(|| display_column(row, at)))
     }
 }
 
 /// A column as it can be shown, whatever is in it.
-pub(crate) fn shown(row: &Row<'_>, at: usize) -> String {
+pub(crate) fn display_column(row: &Row<'_>, at: usize) -> String {
     match row.get_ref(at) {
         Ok(ValueRef::Integer(number)) => number.to_string(),
         Ok(ValueRef::Real(number)) => number.to_string(),
@@ -123,7 +123,7 @@ pub(crate) fn shown(row: &Row<'_>, at: usize) -> String {
 }
 
 /// Whether the row is wrong, and not the disk or the file.
-fn is_of_row(error: &Error) -> bool {
+fn is_row_error(error: &Error) -> bool {
     matches!(
         error,
         Error::FromSqlConversionFailure(..)
@@ -133,10 +133,10 @@ fn is_of_row(error: &Error) -> bool {
     )
 }
 
-fn why(error: &Error) -> String {
+fn describe_error(error: &Error) -> String {
     let words = match error {
         Error::FromSqlConversionFailure(_, _, cause) => cause.to_string(),
         other => other.to_string(),
     };
-    one_line(&words).chars().take(MOST_WHY).collect()
+    one_line(&words).chars().take(MAX_REASON_LEN).collect()
 }

@@ -17,7 +17,7 @@ use crate::access_tokens;
 /// "Lang" in the header: what else is no store of Lango's.
 const APPLICATION_ID: i64 = 0x4c61_6e67;
 /// How long a connection waits for another process before it says that it is busy.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Each step brings a file from one format to the next; steps are never changed, only added.
 const MIGRATIONS: &[&str] = &[
@@ -84,11 +84,11 @@ pub enum StoreLocation {
 
 impl StoreLocation {
     /// `:memory:` is no file.
-    pub fn of(path: &Path) -> Self {
+    pub fn from_path(path: &Path) -> Self {
         if path == Path::new(":memory:") { Self::Memory } else { Self::File(path.to_path_buf()) }
     }
 
-    pub fn file(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         match self {
             Self::File(file) => file,
             Self::Memory => Path::new(":memory:"),
@@ -98,13 +98,13 @@ impl StoreLocation {
 
 /// The connection that writes; brings the file to the newest format.
 pub(crate) fn open_writer(place: &StoreLocation) -> Result<Connection, SqliteStoreError> {
-    let file = place.file();
+    let file = place.path();
     if let StoreLocation::File(file) = place {
         create_private(file)?;
     }
-    let trouble = |error| SqliteStoreError::of(error, file);
+    let trouble = |error| SqliteStoreError::from_sqlite(error, file);
     let mut connection = Connection::open(file).map_err(trouble)?;
-    connection.busy_timeout(PATIENCE).map_err(trouble)?;
+    connection.busy_timeout(BUSY_TIMEOUT).map_err(trouble)?;
     retry_while_busy(|| prepare(&mut connection, file))?;
     Ok(connection)
 }
@@ -116,19 +116,19 @@ fn prepare(connection: &mut Connection, file: &Path) -> Result<(), SqliteStoreEr
         // Only before there is anything in it: what is deleted can be given back to the disk.
         connection
             .execute_batch("PRAGMA auto_vacuum = INCREMENTAL;")
-            .map_err(|error| SqliteStoreError::of(error, file))?;
+            .map_err(|error| SqliteStoreError::from_sqlite(error, file))?;
     }
     connection
         .execute_batch(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON;",
         )
-        .map_err(|error| SqliteStoreError::of(error, file))?;
+        .map_err(|error| SqliteStoreError::from_sqlite(error, file))?;
     migrate(connection, file)
 }
 
 /// SQLite does not wait by itself where two processes both turn a new file to WAL; so whoever is told "busy" comes again.
 fn retry_while_busy(mut step: impl FnMut() -> Result<(), SqliteStoreError>) -> Result<(), SqliteStoreError> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + BUSY_TIMEOUT;
     loop {
         match step() {
             Err(SqliteStoreError::Busy) if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
@@ -140,34 +140,34 @@ fn retry_while_busy(mut step: impl FnMut() -> Result<(), SqliteStoreError>) -> R
 /// What no other file has; a copy has it too.
 pub(crate) fn identity(connection: &Connection, place: &StoreLocation) -> Result<String, SqliteStoreError> {
     let found = connection.query_row("SELECT id FROM identity", [], |row| row.get(0));
-    found.map_err(|error| SqliteStoreError::of(error, place.file()))
+    found.map_err(|error| SqliteStoreError::from_sqlite(error, place.path()))
 }
 
 /// Who else may use the file while it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sharing {
+pub(crate) enum ReadMode {
     /// Others may write to it.
-    WithWriters,
+    Shared,
     /// Nobody can: where neither the file nor its folder can be written, SQLite has no place for the memory that it shares
     /// with writers.
-    Frozen,
+    Immutable,
 }
 
 /// A connection that cannot write.
-pub(crate) fn open_reader(file: &Path, sharing: Sharing) -> Result<Connection, SqliteStoreError> {
-    let trouble = |error| SqliteStoreError::of(error, file);
+pub(crate) fn open_reader(file: &Path, sharing: ReadMode) -> Result<Connection, SqliteStoreError> {
+    let trouble = |error| SqliteStoreError::from_sqlite(error, file);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = match sharing {
-        Sharing::WithWriters => Connection::open_with_flags(file, flags),
-        Sharing::Frozen => Connection::open_with_flags(frozen(file), flags | OpenFlags::SQLITE_OPEN_URI),
+        ReadMode::Shared => Connection::open_with_flags(file, flags),
+        ReadMode::Immutable => Connection::open_with_flags(immutable_uri(file), flags | OpenFlags::SQLITE_OPEN_URI),
     };
     let connection = connection.map_err(trouble)?;
-    connection.busy_timeout(PATIENCE).map_err(trouble)?;
+    connection.busy_timeout(BUSY_TIMEOUT).map_err(trouble)?;
     Ok(connection)
 }
 
 /// The address of a file that does not change.
-fn frozen(file: &Path) -> PathBuf {
+fn immutable_uri(file: &Path) -> PathBuf {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     let mut address = b"file:".to_vec();
     for byte in file.as_os_str().as_bytes() {
@@ -181,31 +181,31 @@ fn frozen(file: &Path) -> PathBuf {
 }
 
 /// How a file of ours can be read that cannot be written.
-pub(crate) fn how_to_read(file: &Path) -> Result<(Connection, Sharing), SqliteStoreError> {
+pub(crate) fn open_read_only(file: &Path) -> Result<(Connection, ReadMode), SqliteStoreError> {
     let mut log = file.as_os_str().to_owned();
     log.push("-wal");
     let has_log = fs::metadata(log).is_ok_and(|log| log.len() > 0);
-    let opened = |sharing: Sharing| {
+    let opened = |sharing: ReadMode| {
         let connection = open_reader(file, sharing)?;
         match schema_version(&connection, file)? {
             Some(format) if format == MIGRATIONS.len() as i64 => Ok((connection, sharing)),
             _ => Err(SqliteStoreError::ReadOnly {
                 file: file.to_path_buf(),
-                why: "it has an older format, and bringing it to the newest one needs writing".to_owned(),
+                reason: "it has an older format, and bringing it to the newest one needs writing".to_owned(),
             }),
         }
     };
-    match opened(Sharing::WithWriters) {
+    match opened(ReadMode::Shared) {
         // What stands in a log would be passed over.
-        Err(SqliteStoreError::ReadOnly { .. } | SqliteStoreError::DiskFull) if !has_log => opened(Sharing::Frozen),
+        Err(SqliteStoreError::ReadOnly { .. } | SqliteStoreError::DiskFull) if !has_log => opened(ReadMode::Immutable),
         opened => opened,
     }
 }
 
-fn refused(file: &Path, error: &std::io::Error) -> SqliteStoreError {
+fn open_error(file: &Path, error: &std::io::Error) -> SqliteStoreError {
     match error.kind() {
         std::io::ErrorKind::StorageFull => SqliteStoreError::DiskFull,
-        _ => SqliteStoreError::ReadOnly { file: file.to_path_buf(), why: error.to_string() },
+        _ => SqliteStoreError::ReadOnly { file: file.to_path_buf(), reason: error.to_string() },
     }
 }
 
@@ -214,10 +214,10 @@ fn create_private(file: &Path) -> Result<(), SqliteStoreError> {
     use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
     if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        made.map_err(|error| refused(file, &error))?;
+        made.map_err(|error| open_error(file, &error))?;
     }
     let opened = fs::OpenOptions::new().create(true).append(true).mode(0o600).open(file);
-    opened.map(drop).map_err(|error| refused(file, &error))
+    opened.map(drop).map_err(|error| open_error(file, &error))
 }
 
 /// A file of ours that others can read is closed to them; nobody else's file is touched.
@@ -227,7 +227,7 @@ fn restrict_permissions(file: &Path) -> Result<(), SqliteStoreError> {
     if found.permissions().mode() & 0o077 == 0 {
         return Ok(());
     }
-    fs::set_permissions(file, fs::Permissions::from_mode(0o600)).map_err(|error| refused(file, &error))
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600)).map_err(|error| open_error(file, &error))
 }
 
 /// The format of a file of ours, nothing for an empty one; a file of somebody else's or of a newer Lango is refused.
@@ -238,16 +238,16 @@ pub(crate) fn schema_version(connection: &Connection, file: &Path) -> Result<Opt
         let number = |pragma: &str| look.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
         Ok((number("application_id")?, number("user_version")?, number("schema_version")? == 0))
     };
-    let (owner, format, is_empty) = look().map_err(|error| SqliteStoreError::of(error, file))?;
+    let (owner, format, is_empty) = look().map_err(|error| SqliteStoreError::from_sqlite(error, file))?;
     if is_empty && owner == 0 {
         return Ok(None);
     }
     if owner != APPLICATION_ID {
-        return Err(SqliteStoreError::Damaged { file: file.to_path_buf() });
+        return Err(SqliteStoreError::Corrupt { file: file.to_path_buf() });
     }
     let known = MIGRATIONS.len() as i64;
     if format > known {
-        return Err(SqliteStoreError::Newer { file: file.to_path_buf(), found: format, known });
+        return Err(SqliteStoreError::NewerSchema { file: file.to_path_buf(), found: format, known });
     }
     Ok(Some(format))
 }
@@ -268,5 +268,5 @@ fn migrate(connection: &mut Connection, file: &Path) -> Result<(), SqliteStoreEr
         change.pragma_update(None, "user_version", known)?;
         change.commit()
     };
-    run(connection).map_err(|error| SqliteStoreError::of(error, file))
+    run(connection).map_err(|error| SqliteStoreError::from_sqlite(error, file))
 }

@@ -2,7 +2,7 @@
 
 use futures::future::FutureExt;
 use lango_domain::documents::{
-    ChunkChange, CollectionInfo, DocumentStore, NewDocument, NewChunk, Owner, StoredChunk, DocumentSpan, DocumentSource, SpanUnit, DocumentFilter,
+    ChunkChange, CollectionInfo, DocumentStore, NewDocument, NewChunk, ChunkOwner, StoredChunk, DocumentSpan, DocumentSource, SpanUnit, DocumentFilter,
 };
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::session::StoreFuture;
@@ -91,7 +91,7 @@ impl DocumentStore for SqliteStore {
     }
 
     fn chunks(&self, ids: Vec<u64>) -> StoreFuture<'_, Vec<StoredChunk>> {
-        async move { Ok(self.read(move |connection| pieces(connection, &ids)).await?) }.boxed()
+        async move { Ok(self.read(move |connection| chunks(connection, &ids)).await?) }.boxed()
     }
 
     fn changes(&self, behind: u64, most: usize) -> StoreFuture<'_, Vec<ChunkChange>> {
@@ -99,7 +99,7 @@ impl DocumentStore for SqliteStore {
             let found = self.read(move |connection| {
                 let sql = "SELECT number, piece, is_there FROM piece_changes WHERE number > ?1 ORDER BY number LIMIT ?2";
                 let change = |row: &Row<'_>| {
-                    Ok(ChunkChange { number: row.get::<_, i64>(0)? as u64, piece: row.get::<_, i64>(1)? as u64, is_there: row.get(2)? })
+                    Ok(ChunkChange { number: row.get::<_, i64>(0)? as u64, chunk: row.get::<_, i64>(1)? as u64, is_present: row.get(2)? })
                 };
                 connection.prepare_cached(sql)?.query_map(params![behind as i64, most as i64], change)?.collect()
             });
@@ -119,7 +119,7 @@ impl DocumentStore for SqliteStore {
         async move { Ok(self.read(move |connection| vectors(connection, &embedder, &ids)).await?) }.boxed()
     }
 
-    fn forget_unused_vectors(&self) -> StoreFuture<'_, ()> {
+    fn delete_unused_vectors(&self) -> StoreFuture<'_, ()> {
         async move {
             let sql = "DELETE FROM vectors WHERE hash NOT IN (SELECT hash FROM pieces)";
             Ok(self.write(move |connection| connection.execute(sql, [])).await.map(drop)?)
@@ -158,12 +158,12 @@ fn put(connection: &mut Connection, of: &str, documents: &[NewDocument]) -> rusq
         let id = change.last_insert_rowid();
         let sql = "INSERT INTO pieces (document, number, heading, unit, first, last, hash, text) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
         let mut insert = change.prepare_cached(sql)?;
-        for (number, piece) in document.pieces.iter().enumerate() {
-            let unit = match piece.place.unit {
+        for (number, piece) in document.chunks.iter().enumerate() {
+            let unit = match piece.span.unit {
                 SpanUnit::Lines => "lines",
                 SpanUnit::Pages => "pages",
             };
-            let (first, last) = (piece.place.first, piece.place.last);
+            let (first, last) = (piece.span.first, piece.span.last);
             let NewChunk { heading, hash, text, .. } = piece;
             insert.execute(params![id, number as i64, heading, unit, first, last, hash, text])?;
         }
@@ -178,7 +178,7 @@ fn remove(connection: &mut Connection, of: &str, collection: &str, which: &Docum
             "DELETE FROM documents WHERE principal = ?1 AND collection = ?2",
             params![of, collection],
         )?,
-        DocumentFilter::These(sources) => {
+        DocumentFilter::Sources(sources) => {
             let sql = "DELETE FROM documents WHERE principal = ?1 AND collection = ?2 AND source = ?3";
             let mut delete = change.prepare_cached(sql)?;
             let counts = sources.iter().map(|source| delete.execute(params![of, collection, source]));
@@ -189,18 +189,18 @@ fn remove(connection: &mut Connection, of: &str, collection: &str, which: &Docum
     Ok(gone)
 }
 
-fn pieces(connection: &Connection, ids: &[u64]) -> rusqlite::Result<Vec<StoredChunk>> {
+fn chunks(connection: &Connection, ids: &[u64]) -> rusqlite::Result<Vec<StoredChunk>> {
     let sql = "SELECT p.id, d.principal, d.collection, d.session, d.id, p.number, d.source, d.title, p.heading, p.unit, p.first, p.last, p.text
         FROM pieces p JOIN documents d ON d.id = p.document WHERE p.id = ?1";
     let mut query = connection.prepare_cached(sql)?;
     let mut found = Vec::with_capacity(ids.len());
     for id in ids {
-        found.extend(query.query_map([*id as i64], piece)?.next().transpose()?);
+        found.extend(query.query_map([*id as i64], chunk)?.next().transpose()?);
     }
     Ok(found)
 }
 
-fn piece(row: &Row<'_>) -> rusqlite::Result<StoredChunk> {
+fn chunk(row: &Row<'_>) -> rusqlite::Result<StoredChunk> {
     let unit = if row.get_ref(9)?.as_str()? == "pages" { SpanUnit::Pages } else { SpanUnit::Lines };
     Ok(StoredChunk {
         id: row.get::<_, i64>(0)? as u64,
@@ -210,14 +210,14 @@ fn piece(row: &Row<'_>) -> rusqlite::Result<StoredChunk> {
         source: row.get(6)?,
         title: row.get(7)?,
         heading: row.get(8)?,
-        place: DocumentSpan { unit, first: row.get(10)?, last: row.get(11)? },
+        span: DocumentSpan { unit, first: row.get(10)?, last: row.get(11)? },
         text: row.get(12)?,
     })
 }
 
 /// From the second column on.
-fn owner(row: &Row<'_>) -> rusqlite::Result<Owner> {
-    Ok(Owner {
+fn owner(row: &Row<'_>) -> rusqlite::Result<ChunkOwner> {
+    Ok(ChunkOwner {
         principal: Principal::new(row.get::<_, String>(1)?),
         collection: row.get(2)?,
         session: row.get::<_, Option<String>>(3)?.map(SessionId::new),

@@ -10,13 +10,13 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Deserialize;
 
-use crate::damage::shown;
+use crate::damage::display_column;
 
 /// A title is the first request, up to so many characters.
 const TITLE_CHARS: usize = 80;
 
 /// A time as text that sorts as times do.
-pub(crate) fn sortable(at: Timestamp) -> String {
+pub(crate) fn sortable_time(at: Timestamp) -> String {
     format!("{at:.9}")
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn event(row: &Row<'_>, session: &SessionId) -> rusqlite::Result<Arc<
         rusqlite::Error::FromSqlConversionFailure(at, Type::Text, error)
     };
     let at: Timestamp = text(4)?.parse().map_err(|error: jiff::Error| unreadable(4, error.into()))?;
-    let (body, label) = body(text(5)?).map_err(|error| unreadable(5, error.into()))?;
+    let (body, label) = parse_body(text(5)?).map_err(|error| unreadable(5, error.into()))?;
     Ok(Arc::new(Event {
         v: EVENT_VERSION,
         seq: row.get::<_, i64>(0)? as u64,
@@ -44,35 +44,35 @@ pub(crate) fn event(row: &Row<'_>, session: &SessionId) -> rusqlite::Result<Arc<
 }
 
 /// A label stands in the body's own object, where it is not plain.
-fn body(text: &str) -> serde_json::Result<(EventBody, Label)> {
+fn parse_body(text: &str) -> serde_json::Result<(EventBody, Label)> {
     #[derive(Deserialize)]
-    struct Labelled {
+    struct LabelField {
         #[serde(default)]
         label: Label,
     }
-    let has_label = text.contains(LABEL);
-    let label = has_label.then(|| serde_json::from_str::<Labelled>(text)).transpose()?;
+    let has_label = text.contains(LABEL_KEY);
+    let label = has_label.then(|| serde_json::from_str::<LabelField>(text)).transpose()?;
     Ok((serde_json::from_str(text)?, label.map_or_else(Label::default, |labelled| labelled.label)))
 }
 
-const LABEL: &str = "\"label\":";
+const LABEL_KEY: &str = "\"label\":";
 
-fn body_text(event: &Event) -> serde_json::Result<String> {
+fn body_json(event: &Event) -> serde_json::Result<String> {
     let mut text = serde_json::to_string(&event.body)?;
     if !event.label.is_plain() && text.ends_with('}') {
         text.pop();
-        text = format!("{text},{LABEL}{}}}", serde_json::to_string(&event.label)?);
+        text = format!("{text},{LABEL_KEY}{}}}", serde_json::to_string(&event.label)?);
     }
     Ok(text)
 }
 
 /// A label as a column.
-pub(crate) fn label_text(label: &Label) -> String {
+pub(crate) fn label_json(label: &Label) -> String {
     serde_json::to_string(label).unwrap_or_default()
 }
 
 /// The label of a column; nothing where the row is older than labels.
-pub(crate) fn label(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Label>> {
+pub(crate) fn label_column(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Label>> {
     let text = row.get_ref(at)?.as_str_or_null()?;
     // What cannot be read is not taken for plain.
     Ok(text.map(|text| serde_json::from_str(text).unwrap_or_else(|_| Label::untrusted("a damaged label"))))
@@ -80,12 +80,12 @@ pub(crate) fn label(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Label>>
 
 /// What an event is called where it cannot be read; the first column is its number.
 pub(crate) fn event_name(session: &str) -> impl Fn(&Row<'_>) -> String {
-    move |row| format!("event {} of session `{}`", shown(row, 0), one_line(session))
+    move |row| format!("event {} of session `{}`", display_column(row, 0), one_line(session))
 }
 
 /// The same, where the session's name stands behind [`COLUMNS`].
-pub(crate) fn named_event(row: &Row<'_>) -> String {
-    format!("event {} of session `{}`", shown(row, 0), shown(row, 6))
+pub(crate) fn joined_event_name(row: &Row<'_>) -> String {
+    format!("event {} of session `{}`", display_column(row, 0), display_column(row, 6))
 }
 
 /// Where a session's rows hang, and the number of the last one.
@@ -95,14 +95,14 @@ pub(crate) struct SessionRow {
     pub last: u64,
 }
 
-pub(crate) fn find(connection: &Connection, principal: &str, name: &str) -> rusqlite::Result<Option<SessionRow>> {
+pub(crate) fn find_session(connection: &Connection, principal: &str, name: &str) -> rusqlite::Result<Option<SessionRow>> {
     let sql = "SELECT id, coalesce((SELECT max(seq) FROM events WHERE session = id), 0) FROM sessions
         WHERE principal = ?1 AND name = ?2";
     let place = |row: &Row<'_>| Ok(SessionRow { id: row.get(0)?, last: row.get::<_, i64>(1)? as u64 });
     connection.prepare_cached(sql)?.query_row(params![principal, name], place).optional()
 }
 
-pub(crate) fn create(
+pub(crate) fn create_session(
     connection: &Connection,
     principal: &str,
     name: &str,
@@ -114,8 +114,8 @@ pub(crate) fn create(
 }
 
 /// Writes one event; the caller gave it its number.
-pub(crate) fn insert(connection: &Connection, session: i64, event: &Event) -> rusqlite::Result<()> {
-    let body = body_text(event).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+pub(crate) fn insert_event(connection: &Connection, session: i64, event: &Event) -> rusqlite::Result<()> {
+    let body = body_json(event).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
     let sql = "INSERT INTO events (session, seq, turn, author, branch, at, kind, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     connection.prepare_cached(sql)?.execute(params![
         session,
@@ -151,7 +151,7 @@ pub(crate) fn update_session(connection: &Connection, session: i64, events: &[Ar
     let is_edge = |event: &&Arc<Event>| matches!(kind(&event.body), "user" | "end");
     let Some(newest) = events.iter().rfind(is_edge) else { return Ok(()) };
     let sql = "UPDATE sessions SET updated = max(updated, ?2) WHERE id = ?1";
-    connection.prepare_cached(sql)?.execute(params![session, sortable(newest.at)])?;
+    connection.prepare_cached(sql)?.execute(params![session, sortable_time(newest.at)])?;
     if let Some(title) = events.iter().find_map(|event| title(&event.body)) {
         let sql = "UPDATE sessions SET title = ?2 WHERE id = ?1 AND title = ''";
         connection.prepare_cached(sql)?.execute(params![session, title])?;

@@ -14,16 +14,16 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::damage::shown;
-use crate::knowledge::{keep, time};
+use crate::damage::display_column;
+use crate::knowledge::{keep, timestamp};
 use crate::event_rows;
 use crate::store::SqliteStore;
 
 /// Whose usage it is, where no turn runs any more.
-const AGENT: &str = "librarian";
-const BRANCH: &str = "afterwards";
+const USAGE_AGENT: &str = "librarian";
+const USAGE_BRANCH: &str = "afterwards";
 
-pub(crate) const INQUIRY: &str =
+pub(crate) const SELECT_INQUIRY: &str =
     "SELECT i.id, i.topic, i.question, i.why, i.priority, i.found_by, i.status, s.name, i.turn, i.created,
     i.offers, o.name, i.offered_at, i.answer, i.knowledge_key, i.closed FROM inquiries i
     JOIN sessions s ON s.id = i.session LEFT JOIN sessions o ON o.id = i.offered_in";
@@ -33,8 +33,8 @@ impl InquiryStore for SqliteStore {
         let of = of.to_string();
         async move {
             let found = self.read(move |connection| {
-                let sql = format!("{INQUIRY} WHERE i.principal = ?1 AND i.status = 'pending' ORDER BY i.id");
-                connection.all(&sql, [of], inquiry_name, inquiry)
+                let sql = format!("{SELECT_INQUIRY} WHERE i.principal = ?1 AND i.status = 'pending' ORDER BY i.id");
+                connection.query_rows(&sql, [of], inquiry_name, inquiry)
             });
             Ok(found.await?)
         }
@@ -45,8 +45,8 @@ impl InquiryStore for SqliteStore {
         let of = of.to_string();
         async move {
             let found = self.read(move |connection| {
-                let sql = format!("{INQUIRY} WHERE i.principal = ?1 ORDER BY i.id DESC");
-                connection.all(&sql, [of], inquiry_name, inquiry)
+                let sql = format!("{SELECT_INQUIRY} WHERE i.principal = ?1 ORDER BY i.id DESC");
+                connection.query_rows(&sql, [of], inquiry_name, inquiry)
             });
             Ok(found.await?)
         }
@@ -62,7 +62,7 @@ impl InquiryStore for SqliteStore {
                     WHERE principal = ?1 AND id = ?3 AND status = 'pending'";
                 let (principal, session) = (of.principal.as_str(), of.session.as_str());
                 let changed = connection
-                    .execute(sql, params![principal, session, inquiry as i64, event_rows::sortable(at)])?;
+                    .execute(sql, params![principal, session, inquiry as i64, event_rows::sortable_time(at)])?;
                 Ok(changed > 0)
             });
             Ok(offered.await?)
@@ -76,7 +76,7 @@ impl InquiryStore for SqliteStore {
             let dismissed = self.write(move |connection| {
                 let sql = "UPDATE inquiries SET status = 'dismissed', closed = ?3
                     WHERE principal = ?1 AND id = ?2 AND status = 'pending'";
-                Ok(connection.execute(sql, params![of, inquiry as i64, event_rows::sortable(at)])? > 0)
+                Ok(connection.execute(sql, params![of, inquiry as i64, event_rows::sortable_time(at)])? > 0)
             });
             Ok(dismissed.await?)
         }
@@ -88,12 +88,12 @@ impl InquiryStore for SqliteStore {
         async move { Ok(self.read(move |connection| progress(connection, &of)).await?) }.boxed()
     }
 
-    fn settle<'a>(&'a self, of: &'a SessionKey, settled: ScanResult) -> StoreFuture<'a, ()> {
+    fn save_scan<'a>(&'a self, of: &'a SessionKey, settled: ScanResult) -> StoreFuture<'a, ()> {
         let of = of.clone();
-        async move { Ok(self.write(move |connection| settle(connection, &of, &settled)).await?) }.boxed()
+        async move { Ok(self.write(move |connection| apply_scan(connection, &of, &settled)).await?) }.boxed()
     }
 
-    fn spent<'a>(&'a self, of: &'a SessionKey, turn: TurnId, usage: Usage) -> StoreFuture<'a, ()> {
+    fn record_usage<'a>(&'a self, of: &'a SessionKey, turn: TurnId, usage: Usage) -> StoreFuture<'a, ()> {
         let of = of.principal.to_string();
         async move {
             let spent = self.write(move |connection| {
@@ -101,7 +101,7 @@ impl InquiryStore for SqliteStore {
                     .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
                 let sql =
                     "INSERT INTO usage (principal, turn, agent, branch, body) VALUES (?1, ?2, ?3, ?4, ?5)";
-                connection.execute(sql, params![of, turn.as_str(), AGENT, BRANCH, body]).map(drop)
+                connection.execute(sql, params![of, turn.as_str(), USAGE_AGENT, USAGE_BRANCH, body]).map(drop)
             });
             Ok(spent.await?)
         }
@@ -110,13 +110,13 @@ impl InquiryStore for SqliteStore {
 }
 
 pub(crate) fn inquiry_name(row: &Row<'_>) -> String {
-    format!("inquiry {}", shown(row, 0))
+    format!("inquiry {}", display_column(row, 0))
 }
 
 pub(crate) fn inquiry(row: &Row<'_>) -> rusqlite::Result<Inquiry> {
     let optional_time = |at: usize| match row.get_ref(at)? {
         rusqlite::types::ValueRef::Null => Ok(None),
-        _ => time(row, at).map(Some),
+        _ => timestamp(row, at).map(Some),
     };
     let offered_in: Option<String> = row.get(11)?;
     let offered_at = optional_time(12)?;
@@ -125,12 +125,12 @@ pub(crate) fn inquiry(row: &Row<'_>) -> rusqlite::Result<Inquiry> {
         topic: row.get(1)?,
         question: row.get(2)?,
         why: row.get(3)?,
-        priority: named(row, 4)?,
-        found_by: named(row, 5)?,
-        status: named(row, 6)?,
+        priority: from_name(row, 4)?,
+        found_by: from_name(row, 5)?,
+        status: from_name(row, 6)?,
         session: SessionId::new(row.get::<_, String>(7)?),
         turn: TurnId::new(row.get::<_, String>(8)?),
-        created: time(row, 9)?,
+        created: timestamp(row, 9)?,
         offers: row.get(10)?,
         offered: offered_at.map(|at| LastOffer { session: offered_in.map(SessionId::new), at }),
         answer: row.get(13)?,
@@ -140,12 +140,12 @@ pub(crate) fn inquiry(row: &Row<'_>) -> rusqlite::Result<Inquiry> {
 }
 
 /// A value that is kept by its name.
-fn named<T: DeserializeOwned>(row: &Row<'_>, at: usize) -> rusqlite::Result<T> {
+fn from_name<T: DeserializeOwned>(row: &Row<'_>, at: usize) -> rusqlite::Result<T> {
     serde_json::from_value(Value::from(row.get_ref(at)?.as_str()?))
         .map_err(|error| rusqlite::Error::FromSqlConversionFailure(at, Type::Text, error.into()))
 }
 
-fn name(value: impl Serialize) -> rusqlite::Result<String> {
+fn to_name(value: impl Serialize) -> rusqlite::Result<String> {
     match serde_json::to_value(value) {
         Ok(Value::String(name)) => Ok(name),
         other => Err(rusqlite::Error::ToSqlConversionFailure(format!("no name: {other:?}").into())),
@@ -158,10 +158,10 @@ fn progress(connection: &Connection, of: &SessionKey) -> rusqlite::Result<ScanPr
         "SELECT max(l.asked) FROM looked_at l JOIN sessions s ON s.id = l.session WHERE s.principal = ?1";
     let asked: Option<String> = connection.prepare_cached(sql)?.query_row([principal], |row| row.get(0))?;
     let asked = asked.and_then(|at| at.parse().ok());
-    Ok(ScanProgress { marks: marks(connection, principal, session)?, asked })
+    Ok(ScanProgress { position: scan_position(connection, principal, session)?, last_model_call: asked })
 }
 
-fn marks(connection: &Connection, principal: &str, session: &str) -> rusqlite::Result<ScanPosition> {
+fn scan_position(connection: &Connection, principal: &str, session: &str) -> rusqlite::Result<ScanPosition> {
     let sql = "SELECT l.answers, l.gaps FROM looked_at l JOIN sessions s ON s.id = l.session
         WHERE s.principal = ?1 AND s.name = ?2";
     let marks = |row: &Row<'_>| {
@@ -171,14 +171,14 @@ fn marks(connection: &Connection, principal: &str, session: &str) -> rusqlite::R
     Ok(found.unwrap_or_default())
 }
 
-fn settle(connection: &mut Connection, of: &SessionKey, settled: &ScanResult) -> rusqlite::Result<()> {
+fn apply_scan(connection: &mut Connection, of: &SessionKey, settled: &ScanResult) -> rusqlite::Result<()> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let (principal, session) = (of.principal.as_str(), of.session.as_str());
-    let Some(place) = event_rows::find(&change, principal, session)? else { return Ok(()) };
-    if marks(&change, principal, session)? != settled.behind {
+    let Some(place) = event_rows::find_session(&change, principal, session)? else { return Ok(()) };
+    if scan_position(&change, principal, session)? != settled.after {
         return Ok(());
     }
-    let at = event_rows::sortable(settled.at);
+    let at = event_rows::sortable_time(settled.at);
     let asked = (settled.by == Finder::Model).then_some(&at);
     let sql =
         "INSERT INTO looked_at (session, answers, gaps, asked) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (session)
@@ -190,10 +190,10 @@ fn settle(connection: &mut Connection, of: &SessionKey, settled: &ScanResult) ->
     }
     let sql = "UPDATE inquiries SET status = 'lapsed', closed = ?2
         WHERE principal = ?1 AND status = 'pending' AND offers >= ?3 AND offered_at < ?4";
-    let before = event_rows::sortable(settled.lapse.before);
-    change.execute(sql, params![principal, at, settled.lapse.offers, before])?;
-    for found in &settled.found {
-        add(&change, (principal, place.id), found, (&at, settled.most_pending))?;
+    let before = event_rows::sortable_time(settled.expiry.before);
+    change.execute(sql, params![principal, at, settled.expiry.offers, before])?;
+    for found in &settled.new_inquiries {
+        insert_inquiry(&change, (principal, place.id), found, (&at, settled.max_pending))?;
     }
     change.commit()
 }
@@ -211,7 +211,7 @@ fn resolve(change: &Connection, of: &str, resolution: &Resolution, at: &str) -> 
 }
 
 /// One more, where there is room and nobody asked about it before.
-fn add(
+fn insert_inquiry(
     change: &Connection,
     (principal, session): (&str, i64),
     new: &NewInquiry,
@@ -220,8 +220,8 @@ fn add(
     let sql = "INSERT OR IGNORE INTO inquiries (principal, session, turn, topic, question, why, priority, found_by, created)
         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9
         WHERE (SELECT count(*) FROM inquiries WHERE principal = ?1 AND status = 'pending') < ?10";
-    let (priority, found_by) = (name(new.priority)?, name(new.found_by)?);
-    let NewInquiry { topic, question, why, turn, .. } = new;
+    let (priority, found_by) = (to_name(new.priority)?, to_name(new.found_by)?);
+    let NewInquiry { topic, question, reason: why, turn, .. } = new;
     let turn = turn.as_str();
     let most = most as i64;
     change

@@ -5,14 +5,14 @@ use jiff::Timestamp;
 use lango_domain::Label;
 use lango_domain::event::{Principal, SessionId, TurnId};
 use lango_domain::knowledge::{
-    Category, Effect, KnowledgeEntry, EntrySaved, KnowledgeStore, LearningSaved, Learning, NewKnowledgeEntry, NewLearning, Provenance, OutcomeBatch,
+    KnowledgeCategory, Effect, KnowledgeEntry, EntrySaved, KnowledgeStore, LearningSaved, Learning, NewKnowledgeEntry, NewLearning, Provenance, OutcomeBatch,
     FailureCategory,
 };
 use lango_domain::seams::SessionKey;
 use lango_domain::session::StoreFuture;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
-use crate::damage::shown;
+use crate::damage::display_column;
 use crate::event_rows;
 use crate::store::SqliteStore;
 
@@ -109,11 +109,11 @@ impl KnowledgeStore for SqliteStore {
         async move {
             let found = self.read(move |connection| {
                 let sql = format!(
-                    "{ENTRY} WHERE k.principal = ?1 AND NOT EXISTS (SELECT 1 FROM knowledge newer
+                    "{SELECT_ENTRY} WHERE k.principal = ?1 AND NOT EXISTS (SELECT 1 FROM knowledge newer
                         WHERE newer.principal = k.principal AND newer.key = k.key AND newer.version > k.version)
                     ORDER BY k.id DESC"
                 );
-                connection.all(&sql, [of], entry_name, entry)
+                connection.query_rows(&sql, [of], entry_name, entry)
             });
             Ok(found.await?)
         }
@@ -124,8 +124,8 @@ impl KnowledgeStore for SqliteStore {
         let (of, key) = (of.to_string(), key.to_owned());
         async move {
             let found = self.read(move |connection| {
-                let sql = format!("{ENTRY} WHERE k.principal = ?1 AND k.key = ?2 ORDER BY k.version DESC");
-                connection.all(&sql, params![of, key], entry_name, entry)
+                let sql = format!("{SELECT_ENTRY} WHERE k.principal = ?1 AND k.key = ?2 ORDER BY k.version DESC");
+                connection.query_rows(&sql, params![of, key], entry_name, entry)
             });
             Ok(found.await?)
         }
@@ -149,14 +149,14 @@ impl KnowledgeStore for SqliteStore {
                 })
                 .await?;
             if gone > 0 {
-                self.empty_log().await;
+                self.checkpoint_wal().await;
             }
             Ok(gone)
         }
         .boxed()
     }
 
-    fn learn<'a>(&'a self, of: &'a Principal, learning: NewLearning) -> StoreFuture<'a, LearningSaved> {
+    fn save_learning<'a>(&'a self, of: &'a Principal, learning: NewLearning) -> StoreFuture<'a, LearningSaved> {
         let of = of.to_string();
         async move { Ok(self.write(move |connection| learn(connection, &of, &learning)).await?) }.boxed()
     }
@@ -165,36 +165,36 @@ impl KnowledgeStore for SqliteStore {
         let of = of.to_string();
         async move {
             let found = self.read(move |connection| {
-                let sql = format!("{LEARNING} WHERE l.principal = ?1 ORDER BY l.id DESC");
-                connection.all(&sql, [of], learning_name, learning)
+                let sql = format!("{SELECT_LEARNING} WHERE l.principal = ?1 ORDER BY l.id DESC");
+                connection.query_rows(&sql, [of], learning_name, learning)
             });
             Ok(found.await?)
         }
         .boxed()
     }
 
-    fn counted<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, u64> {
+    fn counted_through<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, u64> {
         let of = of.clone();
-        async move { Ok(self.read(move |connection| counted(connection, &of)).await?) }.boxed()
+        async move { Ok(self.read(move |connection| counted_through(connection, &of)).await?) }.boxed()
     }
 
-    fn count<'a>(&'a self, of: &'a SessionKey, tally: OutcomeBatch) -> StoreFuture<'a, ()> {
+    fn record_outcomes<'a>(&'a self, of: &'a SessionKey, tally: OutcomeBatch) -> StoreFuture<'a, ()> {
         let of = of.clone();
-        async move { Ok(self.write(move |connection| count(connection, &of, &tally)).await?) }.boxed()
+        async move { Ok(self.write(move |connection| count_outcomes(connection, &of, &tally)).await?) }.boxed()
     }
 }
 
-pub(crate) const ENTRY: &str =
+pub(crate) const SELECT_ENTRY: &str =
     "SELECT k.key, k.version, k.category, k.content, k.tags, s.name, k.turn, k.source, k.at, k.label FROM knowledge k
     LEFT JOIN sessions s ON s.id = k.session";
 
-pub(crate) const LEARNING: &str =
+pub(crate) const SELECT_LEARNING: &str =
     "SELECT l.id, l.trigger, l.fix, l.category, l.helped, l.failed, s.name, l.turn, l.source, l.at, l.label FROM learnings l
     LEFT JOIN sessions s ON s.id = l.session";
 
 /// Within a change of the caller's.
 pub(crate) fn keep(change: &Connection, of: &str, new: &NewKnowledgeEntry) -> rusqlite::Result<EntrySaved> {
-    let sql = format!("{ENTRY} WHERE k.principal = ?1 AND k.key = ?2 ORDER BY k.version DESC LIMIT 1");
+    let sql = format!("{SELECT_ENTRY} WHERE k.principal = ?1 AND k.key = ?2 ORDER BY k.version DESC LIMIT 1");
     let known = change.prepare_cached(&sql)?.query_row(params![of, new.key], entry).optional()?;
     if let Some(known) = &known
         && (known.category, &known.content, &known.tags) == (new.category, &new.content, &new.tags)
@@ -206,7 +206,7 @@ pub(crate) fn keep(change: &Connection, of: &str, new: &NewKnowledgeEntry) -> ru
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
     let sql = "INSERT INTO knowledge (principal, key, version, category, content, tags, session, turn, source, at, label)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, (SELECT id FROM sessions WHERE principal = ?1 AND name = ?7), ?8, ?9, ?10, ?11)";
-    let (category, at) = (new.category.as_str(), event_rows::sortable(new.at));
+    let (category, at) = (new.category.as_str(), event_rows::sortable_time(new.at));
     let session = new.source.session.as_ref().map(SessionId::as_str);
     let (turn, by) = (new.source.turn.as_str(), &new.source.by);
     change.prepare_cached(sql)?.execute(params![
@@ -220,34 +220,34 @@ pub(crate) fn keep(change: &Connection, of: &str, new: &NewKnowledgeEntry) -> ru
         turn,
         by,
         at,
-        event_rows::label_text(&new.source.label)
+        event_rows::label_json(&new.source.label)
     ])?;
     Ok(if version == 1 { EntrySaved::New } else { EntrySaved::Changed(version) })
 }
 
 pub(crate) fn entry_name(row: &Row<'_>) -> String {
-    format!("version {} of the knowledge `{}`", shown(row, 1), shown(row, 0))
+    format!("version {} of the knowledge `{}`", display_column(row, 1), display_column(row, 0))
 }
 
 pub(crate) fn learning_name(row: &Row<'_>) -> String {
-    format!("learning {}", shown(row, 0))
+    format!("learning {}", display_column(row, 0))
 }
 
 pub(crate) fn entry(row: &Row<'_>) -> rusqlite::Result<KnowledgeEntry> {
     Ok(KnowledgeEntry {
         key: row.get(0)?,
         version: row.get(1)?,
-        category: Category::named(row.get_ref(2)?.as_str()?).unwrap_or_default(),
+        category: KnowledgeCategory::from_name(row.get_ref(2)?.as_str()?).unwrap_or_default(),
         content: row.get(3)?,
         tags: serde_json::from_str(row.get_ref(4)?.as_str()?).unwrap_or_default(),
-        source: source(row, 5)?,
-        at: time(row, 8)?,
+        source: provenance(row, 5)?,
+        at: timestamp(row, 8)?,
     })
 }
 
 /// Three columns, the session's name, the turn, and who; then the time, and the label.
-fn source(row: &Row<'_>, at: usize) -> rusqlite::Result<Provenance> {
-    let label = event_rows::label(row, at + 4)?.unwrap_or_else(|| Label::untrusted("an earlier conversation"));
+fn provenance(row: &Row<'_>, at: usize) -> rusqlite::Result<Provenance> {
+    let label = event_rows::label_column(row, at + 4)?.unwrap_or_else(|| Label::untrusted("an earlier conversation"));
     Ok(Provenance {
         label,
         session: row.get::<_, Option<String>>(at)?.map(SessionId::new),
@@ -256,7 +256,7 @@ fn source(row: &Row<'_>, at: usize) -> rusqlite::Result<Provenance> {
     })
 }
 
-pub(crate) fn time(row: &Row<'_>, at: usize) -> rusqlite::Result<Timestamp> {
+pub(crate) fn timestamp(row: &Row<'_>, at: usize) -> rusqlite::Result<Timestamp> {
     Ok(row.get_ref(at)?.as_str()?.parse().unwrap_or_default())
 }
 
@@ -266,10 +266,10 @@ fn learn(connection: &mut Connection, of: &str, new: &NewLearning) -> rusqlite::
     let sql = "SELECT id, fix, failed FROM learnings WHERE principal = ?1 AND folded = ?2";
     let known = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, u32>(2)?));
     let known = change.query_row(sql, params![of, folded], known).optional()?;
-    let (category, at) = (new.category.as_str(), event_rows::sortable(new.at));
+    let (category, at) = (new.category.as_str(), event_rows::sortable_time(new.at));
     let session = new.source.session.as_ref().map(SessionId::as_str);
     let (turn, by) = (new.source.turn.as_str(), &new.source.by);
-    let label = event_rows::label_text(&new.source.label);
+    let label = event_rows::label_json(&new.source.label);
     let learned = match known {
         Some((id, fix, 0)) if fix == new.fix => LearningSaved::Same(id as u64),
         Some((id, ..)) => {
@@ -302,25 +302,25 @@ pub(crate) fn learning(row: &Row<'_>) -> rusqlite::Result<Learning> {
         id: row.get::<_, i64>(0)? as u64,
         trigger: row.get(1)?,
         fix: row.get(2)?,
-        category: FailureCategory::named(row.get_ref(3)?.as_str()?).unwrap_or_default(),
+        category: FailureCategory::from_name(row.get_ref(3)?.as_str()?).unwrap_or_default(),
         helped: row.get(4)?,
         failed: row.get(5)?,
-        source: source(row, 6)?,
-        at: time(row, 9)?,
+        source: provenance(row, 6)?,
+        at: timestamp(row, 9)?,
     })
 }
 
-fn counted(connection: &Connection, of: &SessionKey) -> rusqlite::Result<u64> {
+fn counted_through(connection: &Connection, of: &SessionKey) -> rusqlite::Result<u64> {
     let sql = "SELECT l.outcomes FROM looked_at l JOIN sessions s ON s.id = l.session WHERE s.principal = ?1 AND s.name = ?2";
     let key = params![of.principal.as_str(), of.session.as_str()];
     let found = connection.prepare_cached(sql)?.query_row(key, |row| row.get::<_, i64>(0)).optional()?;
     Ok(found.unwrap_or_default() as u64)
 }
 
-fn count(connection: &mut Connection, of: &SessionKey, tally: &OutcomeBatch) -> rusqlite::Result<()> {
+fn count_outcomes(connection: &mut Connection, of: &SessionKey, tally: &OutcomeBatch) -> rusqlite::Result<()> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let Some(place) = event_rows::find(&change, of.principal.as_str(), of.session.as_str())? else { return Ok(()) };
-    if counted(&change, of)? != tally.behind {
+    let Some(place) = event_rows::find_session(&change, of.principal.as_str(), of.session.as_str())? else { return Ok(()) };
+    if counted_through(&change, of)? != tally.after {
         return Ok(());
     }
     let sql = "INSERT INTO looked_at (session, outcomes) VALUES (?1, ?2) ON CONFLICT (session) DO UPDATE SET outcomes = ?2";

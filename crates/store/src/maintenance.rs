@@ -7,7 +7,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::sessions;
 use crate::damage::DamagedRow;
 use crate::error::SqliteStoreError;
-use crate::database::{self, StoreLocation, Sharing};
+use crate::database::{self, StoreLocation, ReadMode};
 use crate::inquiries;
 use crate::knowledge;
 use crate::memory;
@@ -20,7 +20,7 @@ pub struct StoreHealth {
     pub events: u64,
     pub bytes: u64,
     /// What SQLite's own check complains about; nothing when all is well.
-    pub complaints: Vec<String>,
+    pub problems: Vec<String>,
 }
 
 impl SqliteStore {
@@ -31,7 +31,7 @@ impl SqliteStore {
         let copied = self.write(move |connection| connection.execute("VACUUM INTO ?1", [target])).await;
         let synced = copied.and_then(|_| {
             let synced = std::fs::File::open(into).and_then(|file| file.sync_all());
-            synced.map_err(|error| SqliteStoreError::Disk { file: into.to_path_buf(), why: error.to_string() })
+            synced.map_err(|error| SqliteStoreError::Io { file: into.to_path_buf(), reason: error.to_string() })
         });
         synced.inspect_err(|_| _ = std::fs::remove_file(into))
     }
@@ -42,14 +42,14 @@ impl SqliteStore {
         check_backup(from)?;
         let store = match Self::open(place.clone()) {
             Ok(store) => {
-                if store.locks().any_held() {
+                if store.locks().is_any_held() {
                     return Err(SqliteStoreError::TurnsRunning);
                 }
                 store.back_up(keep).await?;
                 store
             }
-            Err(SqliteStoreError::Damaged { .. } | SqliteStoreError::Newer { .. }) => {
-                quarantine(place.file(), keep)?;
+            Err(SqliteStoreError::Corrupt { .. } | SqliteStoreError::NewerSchema { .. }) => {
+                quarantine(place.path(), keep)?;
                 Self::open(place)?
             }
             Err(trouble) => return Err(trouble),
@@ -77,13 +77,13 @@ impl SqliteStore {
     }
 
     /// Reads every row, of everybody, and gives those that cannot be read.
-    pub async fn look_for_damage(&self) -> Result<Vec<DamagedRow>, SqliteStoreError> {
+    pub async fn find_damaged_rows(&self) -> Result<Vec<DamagedRow>, SqliteStoreError> {
         self.read(|reader| {
             sessions::read_all(reader)?;
             memory::read_all(reader)?;
-            reader.all(knowledge::ENTRY, [], knowledge::entry_name, knowledge::entry)?;
-            reader.all(knowledge::LEARNING, [], knowledge::learning_name, knowledge::learning)?;
-            reader.all(inquiries::INQUIRY, [], inquiries::inquiry_name, inquiries::inquiry)?;
+            reader.query_rows(knowledge::SELECT_ENTRY, [], knowledge::entry_name, knowledge::entry)?;
+            reader.query_rows(knowledge::SELECT_LEARNING, [], knowledge::learning_name, knowledge::learning)?;
+            reader.query_rows(inquiries::SELECT_INQUIRY, [], inquiries::inquiry_name, inquiries::inquiry)?;
             Ok(())
         })
         .await?;
@@ -98,7 +98,7 @@ impl SqliteStore {
                 sessions: number("SELECT count(*) FROM sessions")?,
                 events: number("SELECT count(*) FROM events")?,
                 bytes: number("PRAGMA page_count")? * number("PRAGMA page_size")?,
-                complaints: problems(connection)?,
+                problems: problems(connection)?,
             })
         })
         .await
@@ -113,8 +113,8 @@ fn problems(connection: &Connection) -> rusqlite::Result<Vec<String>> {
 
 /// A backup is a whole file of ours.
 fn check_backup(from: &Path) -> Result<(), SqliteStoreError> {
-    let no = |why: String| SqliteStoreError::NoBackup { file: from.to_path_buf(), why };
-    let source = database::open_reader(from, Sharing::WithWriters).map_err(|trouble| no(trouble.to_string()))?;
+    let no = |why: String| SqliteStoreError::InvalidBackup { file: from.to_path_buf(), reason: why };
+    let source = database::open_reader(from, ReadMode::Shared).map_err(|trouble| no(trouble.to_string()))?;
     match database::schema_version(&source, from) {
         Ok(Some(_)) => {}
         Ok(None) => return Err(no("there is nothing in it".to_owned())),
@@ -174,7 +174,7 @@ fn create_private(file: &Path) -> Result<(), SqliteStoreError> {
     created.map(drop).map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => SqliteStoreError::FileExists(file.to_path_buf()),
         std::io::ErrorKind::StorageFull => SqliteStoreError::DiskFull,
-        _ => SqliteStoreError::ReadOnly { file: file.to_path_buf(), why: error.to_string() },
+        _ => SqliteStoreError::ReadOnly { file: file.to_path_buf(), reason: error.to_string() },
     })
 }
 
@@ -188,7 +188,7 @@ fn quarantine(file: &Path, keep: &Path) -> Result<(), SqliteStoreError> {
         };
         match std::fs::rename(named(file), named(keep)) {
             Err(error) if ending.is_empty() || error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(SqliteStoreError::ReadOnly { file: file.to_path_buf(), why: error.to_string() });
+                return Err(SqliteStoreError::ReadOnly { file: file.to_path_buf(), reason: error.to_string() });
             }
             _ => {}
         }

@@ -10,17 +10,17 @@ use std::sync::Arc;
 use futures::future::FutureExt;
 use lango_domain::event::{Event, Principal, TurnId, Usage};
 use lango_domain::memory::{
-    MemoryStats, MemoryWrite, MemoryQuery, MemoryStore, Memory, MemoryId, NewMemory, ObservedSpan, ObservationProgress, NewReflections, Revision,
+    MemoryStats, MemoryWrite, MemoryQuery, MemoryStore, Memory, MemoryId, NewMemory, ObservedSpan, ObservationProgress, NewReflections, MemoryRevision,
     ObserverBackoff,
 };
 use lango_domain::seams::SessionKey;
 use lango_domain::session::StoreFuture;
 use rusqlite::Connection;
 
-use crate::damage::Reader;
+use crate::damage::RowReader;
 use crate::store::SqliteStore;
 
-pub(crate) use forget::{mark, delete_rows};
+pub(crate) use forget::{mark_forgotten, delete_rows};
 
 /// The tables. What was observed goes with its session; what somebody asked for stays, and cites it no more.
 pub(crate) const TABLES: &str = "
@@ -110,7 +110,7 @@ pub(crate) const RESTORE: &str = "
 ";
 
 /// Whoever deletes a session by name deletes what was asked to be remembered in it, too.
-pub(crate) fn delete_asked(
+pub(crate) fn delete_session_observations(
     connection: &Connection,
     principal: &str,
     session: &str,
@@ -119,7 +119,7 @@ pub(crate) fn delete_asked(
 }
 
 /// Every memory, only to see whether it can be read.
-pub(crate) fn read_all(reader: &Reader<'_>) -> rusqlite::Result<()> {
+pub(crate) fn read_all(reader: &RowReader<'_>) -> rusqlite::Result<()> {
     rows::observations(reader, "TRUE", [])?;
     rows::reflections(reader, "TRUE", []).map(drop)
 }
@@ -138,15 +138,15 @@ impl From<&SessionKey> for Owned {
 }
 
 impl SqliteStore {
-    fn look<'a, T, Look>(&'a self, look: Look) -> StoreFuture<'a, T>
+    fn read_memories<'a, T, Look>(&'a self, look: Look) -> StoreFuture<'a, T>
     where
         T: Send + 'static,
-        Look: FnOnce(&Reader<'_>) -> rusqlite::Result<T> + Send + 'static,
+        Look: FnOnce(&RowReader<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
         async move { Ok(self.read(look).await?) }.boxed()
     }
 
-    fn keep<'a, T, Keep>(&'a self, keep: Keep) -> StoreFuture<'a, T>
+    fn write_memories<'a, T, Keep>(&'a self, keep: Keep) -> StoreFuture<'a, T>
     where
         T: Send + 'static,
         Keep: FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
@@ -158,96 +158,96 @@ impl SqliteStore {
 impl MemoryStore for SqliteStore {
     fn progress<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, ObservationProgress> {
         let of = Owned::from(of);
-        self.look(move |connection| observations::progress(connection, &of))
+        self.read_memories(move |connection| observations::progress(connection, &of))
     }
 
-    fn turns_behind<'a>(
+    fn turns_after<'a>(
         &'a self,
         of: &'a SessionKey,
         seq: u64,
         bytes: usize,
     ) -> StoreFuture<'a, Vec<Arc<Event>>> {
         let of = Owned::from(of);
-        self.look(move |connection| observations::turns_after(connection, &of, seq, bytes))
+        self.read_memories(move |connection| observations::turns_after(connection, &of, seq, bytes))
     }
 
     fn request<'a>(&'a self, of: &'a SessionKey, turn: &'a TurnId) -> StoreFuture<'a, Option<(u64, String)>> {
         let (of, turn) = (Owned::from(of), turn.clone());
-        self.look(move |connection| observations::request(connection, &of, &turn))
+        self.read_memories(move |connection| observations::request(connection, &of, &turn))
     }
 
     fn events<'a>(&'a self, of: &'a SessionKey, seqs: Vec<u64>) -> StoreFuture<'a, Vec<Arc<Event>>> {
         let of = Owned::from(of);
-        self.look(move |connection| observations::events(connection, &of, &seqs))
+        self.read_memories(move |connection| observations::events(connection, &of, &seqs))
     }
 
-    fn forgotten<'a>(&'a self, of: &'a Principal, events: Vec<(TurnId, u64)>) -> StoreFuture<'a, Vec<u64>> {
+    fn forgotten_events<'a>(&'a self, of: &'a Principal, events: Vec<(TurnId, u64)>) -> StoreFuture<'a, Vec<u64>> {
         let of = of.to_string();
-        self.look(move |connection| forget::forgotten(connection, &of, &events))
+        self.read_memories(move |connection| forget::forgotten_events(connection, &of, &events))
     }
 
-    fn keep_piece<'a>(&'a self, of: &'a SessionKey, piece: ObservedSpan) -> StoreFuture<'a, MemoryWrite> {
+    fn save_span<'a>(&'a self, of: &'a SessionKey, piece: ObservedSpan) -> StoreFuture<'a, MemoryWrite> {
         let of = Owned::from(of);
-        self.keep(move |connection| observations::save_span(connection, &of, &piece))
+        self.write_memories(move |connection| observations::save_span(connection, &of, &piece))
     }
 
     fn activate<'a>(&'a self, of: &'a SessionKey, through: u64) -> StoreFuture<'a, ()> {
         let of = Owned::from(of);
-        self.keep(move |connection| observations::activate(connection, &of, through))
+        self.write_memories(move |connection| observations::activate(connection, &of, through))
     }
 
-    fn told<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, Vec<Memory>> {
+    fn digest_memories<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, Vec<Memory>> {
         let of = Owned::from(of);
-        self.look(move |connection| reflections::digest_memories(connection, &of))
+        self.read_memories(move |connection| reflections::digest_memories(connection, &of))
     }
 
-    fn uncondensed<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, Vec<Memory>> {
+    fn uncondensed_memories<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, Vec<Memory>> {
         let of = Owned::from(of);
-        self.look(move |connection| reflections::uncondensed(connection, &of))
+        self.read_memories(move |connection| reflections::uncondensed(connection, &of))
     }
 
-    fn keep_reflections<'a>(&'a self, of: &'a SessionKey, new: NewReflections) -> StoreFuture<'a, MemoryWrite> {
+    fn save_reflections<'a>(&'a self, of: &'a SessionKey, new: NewReflections) -> StoreFuture<'a, MemoryWrite> {
         let of = Owned::from(of);
-        self.keep(move |connection| reflections::keep(connection, &of, &new))
+        self.write_memories(move |connection| reflections::save_reflections(connection, &of, &new))
     }
 
     fn store<'a>(&'a self, of: &'a SessionKey, memory: NewMemory) -> StoreFuture<'a, MemoryId> {
         let of = Owned::from(of);
-        self.keep(move |connection| rows::store(connection, &of, &memory))
+        self.write_memories(move |connection| rows::store(connection, &of, &memory))
     }
 
-    fn put_off<'a>(&'a self, of: &'a SessionKey, setback: ObserverBackoff) -> StoreFuture<'a, ()> {
+    fn save_backoff<'a>(&'a self, of: &'a SessionKey, setback: ObserverBackoff) -> StoreFuture<'a, ()> {
         let of = Owned::from(of);
-        self.keep(move |connection| observations::save_backoff(connection, &of, &setback))
+        self.write_memories(move |connection| observations::save_backoff(connection, &of, &setback))
     }
 
-    fn spent<'a>(&'a self, of: &'a SessionKey, turn: TurnId, usage: Usage) -> StoreFuture<'a, ()> {
+    fn record_usage<'a>(&'a self, of: &'a SessionKey, turn: TurnId, usage: Usage) -> StoreFuture<'a, ()> {
         let principal = of.principal.to_string();
-        self.keep(move |connection| observations::record_usage(connection, &principal, &turn, &usage))
+        self.write_memories(move |connection| observations::record_usage(connection, &principal, &turn, &usage))
     }
 
-    fn revision<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Revision> {
+    fn revision<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, MemoryRevision> {
         let of = of.to_string();
-        self.look(move |connection| rows::revision(connection, &of))
+        self.read_memories(move |connection| rows::revision(connection, &of))
     }
 
-    fn observations_behind<'a>(&'a self, of: &'a Principal, id: u64, most: usize) -> StoreFuture<'a, Vec<Memory>> {
+    fn observations_after<'a>(&'a self, of: &'a Principal, id: u64, most: usize) -> StoreFuture<'a, Vec<Memory>> {
         let of = of.to_string();
-        self.look(move |connection| rows::behind(connection, &of, id, most))
+        self.read_memories(move |connection| rows::observations_after(connection, &of, id, most))
     }
 
     fn list<'a>(&'a self, of: &'a Principal, which: MemoryQuery) -> StoreFuture<'a, Vec<Memory>> {
         let of = of.to_string();
-        self.look(move |connection| rows::list(connection, &of, &which))
+        self.read_memories(move |connection| rows::list(connection, &of, &which))
     }
 
     fn memory<'a>(&'a self, of: &'a Principal, id: MemoryId) -> StoreFuture<'a, Option<Memory>> {
         let of = of.to_string();
-        self.look(move |connection| rows::memory(connection, &of, id))
+        self.read_memories(move |connection| rows::memory(connection, &of, id))
     }
 
-    fn census<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, MemoryStats> {
+    fn stats<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, MemoryStats> {
         let of = of.to_string();
-        self.look(move |connection| rows::census(connection, &of))
+        self.read_memories(move |connection| rows::stats(connection, &of))
     }
 }

@@ -12,49 +12,49 @@ use lango_domain::session::{SessionKeyRef, StoreError, TurnLock};
 use tokio::sync::{Mutex as TurnMutex, OwnedMutexGuard};
 
 /// Another process holds it: how often to look again.
-const FIRST_LOOK: Duration = Duration::from_millis(2);
-const LAST_LOOK: Duration = Duration::from_millis(50);
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(2);
+const MAX_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// Locks of this process in order, and behind them files that other processes see.
 pub(crate) struct SessionLocks {
     /// None for a store that only this process has.
     folder: Option<PathBuf>,
-    here: Mutex<HashMap<String, Weak<TurnMutex<()>>>>,
+    in_process: Mutex<HashMap<String, Weak<TurnMutex<()>>>>,
 }
 
 /// Held for a turn; the file first, then the place in the queue.
 struct HeldLock {
     _file: Option<File>,
-    _here: OwnedMutexGuard<()>,
+    _guard: OwnedMutexGuard<()>,
 }
 
 impl SessionLocks {
     pub fn new(folder: Option<PathBuf>) -> Self {
-        Self { folder, here: Mutex::default() }
+        Self { folder, in_process: Mutex::default() }
     }
 
     pub async fn lock(&self, key: SessionKeyRef<'_>) -> Result<TurnLock, StoreError> {
-        self.take(key).await.map_err(|error| lock_error(self.folder.as_deref(), &error))
+        self.acquire(key).await.map_err(|error| lock_error(self.folder.as_deref(), &error))
     }
 
     /// The lock, if nobody holds it at this moment.
     pub async fn try_lock(&self, key: SessionKeyRef<'_>) -> io::Result<Option<TurnLock>> {
-        tokio::time::timeout(FIRST_LOOK * 10, self.take(key)).await.ok().transpose()
+        tokio::time::timeout(FIRST_RETRY_DELAY * 10, self.acquire(key)).await.ok().transpose()
     }
 
-    async fn take(&self, key: SessionKeyRef<'_>) -> io::Result<TurnLock> {
+    async fn acquire(&self, key: SessionKeyRef<'_>) -> io::Result<TurnLock> {
         let name = file_name(key);
         let here = self.queue(&name).lock_owned().await;
         let file = match &self.folder {
             Some(folder) => Some(lock_file(folder, &name).await?),
             None => None,
         };
-        Ok(TurnLock::new(HeldLock { _file: file, _here: here }))
+        Ok(TurnLock::new(HeldLock { _file: file, _guard: here }))
     }
 
     /// Whether any turn is running, here or in another process.
-    pub fn any_held(&self) -> bool {
-        let here = self.here.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn is_any_held(&self) -> bool {
+        let here = self.in_process.lock().unwrap_or_else(PoisonError::into_inner);
         let is_busy =
             |queue: &Weak<TurnMutex<()>>| queue.upgrade().is_some_and(|queue| queue.try_lock().is_err());
         if here.values().any(is_busy) {
@@ -73,7 +73,7 @@ impl SessionLocks {
     }
 
     fn queue(&self, name: &str) -> Arc<TurnMutex<()>> {
-        let mut here = self.here.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut here = self.in_process.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(queue) = here.get(name).and_then(Weak::upgrade) {
             return queue;
         }
@@ -86,7 +86,7 @@ impl SessionLocks {
 
 async fn lock_file(folder: &Path, name: &str) -> io::Result<File> {
     let path = folder.join(name);
-    let mut pause = FIRST_LOOK;
+    let mut pause = FIRST_RETRY_DELAY;
     loop {
         let file = match open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -98,11 +98,11 @@ async fn lock_file(folder: &Path, name: &str) -> io::Result<File> {
         };
         match file.try_lock() {
             // The file may have been removed between opening and locking it; then the lock is nobody's.
-            Ok(()) if is_still_there(&file, &path) => return Ok(file),
+            Ok(()) if is_same_file(&file, &path) => return Ok(file),
             Ok(()) => tokio::time::sleep(pause).await,
             Err(TryLockError::WouldBlock) => {
                 tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LAST_LOOK);
+                pause = (pause * 2).min(MAX_RETRY_DELAY);
             }
             Err(TryLockError::Error(error)) => return Err(error),
         }
@@ -113,7 +113,7 @@ fn open(path: &Path) -> io::Result<File> {
     fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)
 }
 
-fn is_still_there(file: &File, path: &Path) -> bool {
+fn is_same_file(file: &File, path: &Path) -> bool {
     match (file.metadata(), fs::metadata(path)) {
         (Ok(held), Ok(named)) => held.ino() == named.ino() && held.dev() == named.dev(),
         _ => false,

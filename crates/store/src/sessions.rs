@@ -7,7 +7,7 @@ use lango_domain::event::{EventBody, Event, Principal, SessionId, Usage};
 use lango_domain::session::HistoryWindow;
 use rusqlite::{Connection, TransactionBehavior, params};
 
-use crate::damage::{Reader, shown};
+use crate::damage::{RowReader, display_column};
 use crate::error::SqliteStoreError;
 use crate::knowledge;
 use crate::event_rows;
@@ -50,7 +50,7 @@ pub struct UsageRow {
     pub usage: Usage,
 }
 
-const INFO: &str = "SELECT name, title, (SELECT count(*) FROM events WHERE session = id), created, updated,
+const SELECT_SESSION_INFO: &str = "SELECT name, title, (SELECT count(*) FROM events WHERE session = id), created, updated,
     coalesce((SELECT kind = 'end' FROM events WHERE session = id ORDER BY seq DESC LIMIT 1), 1) FROM sessions";
 
 impl SqliteStore {
@@ -68,8 +68,8 @@ impl SqliteStore {
     pub async fn sessions(&self, principal: &Principal) -> Result<Vec<SessionInfo>, SqliteStoreError> {
         let principal = principal.to_string();
         self.read(move |connection| {
-            let sql = format!("{INFO} WHERE principal = ?1 ORDER BY updated DESC, id DESC");
-            connection.all(&sql, params![principal], session_name, |row| info(connection, row))
+            let sql = format!("{SELECT_SESSION_INFO} WHERE principal = ?1 ORDER BY updated DESC, id DESC");
+            connection.query_rows(&sql, params![principal], session_name, |row| session_info(connection, row))
         })
         .await
     }
@@ -78,13 +78,13 @@ impl SqliteStore {
         let (principal, name) = (principal.to_string(), session.to_string());
         let found = self
             .read(move |connection| {
-                let sql = format!("{INFO} WHERE principal = ?1 AND name = ?2");
+                let sql = format!("{SELECT_SESSION_INFO} WHERE principal = ?1 AND name = ?2");
                 let found = connection
-                    .all(&sql, params![principal, name], session_name, |row| info(connection, row))?;
+                    .query_rows(&sql, params![principal, name], session_name, |row| session_info(connection, row))?;
                 Ok(found.into_iter().next())
             })
             .await?;
-        found.ok_or_else(|| SqliteStoreError::NoSession(session.to_string()))
+        found.ok_or_else(|| SqliteStoreError::SessionNotFound(session.to_string()))
     }
 
     /// Events behind a number, in order; none for a session that does not exist.
@@ -97,7 +97,7 @@ impl SqliteStore {
     ) -> Result<Vec<Arc<Event>>, SqliteStoreError> {
         let (principal, session) = (principal.clone(), session.clone());
         self.read(move |connection| {
-            let Some(place) = event_rows::find(connection, principal.as_str(), session.as_str())? else {
+            let Some(place) = event_rows::find_session(connection, principal.as_str(), session.as_str())? else {
                 return Ok(Vec::new());
             };
             let sql = format!(
@@ -106,7 +106,7 @@ impl SqliteStore {
             );
             let (after, most) = (i64::try_from(seq).unwrap_or(i64::MAX), most as i64);
             let (values, name) = (params![place.id, after, most], event_rows::event_name(session.as_str()));
-            connection.all(&sql, values, name, |row| event_rows::event(row, &session))
+            connection.query_rows(&sql, values, name, |row| event_rows::event(row, &session))
         })
         .await
     }
@@ -152,7 +152,7 @@ impl SqliteStore {
             .await?;
         let copied = events.len() as u64;
         if copied == 0 {
-            return Err(SqliteStoreError::NoWholeTurn(at));
+            return Err(SqliteStoreError::NoCompleteTurn(at));
         }
         self.import_session(principal, &into, events).await?;
         Ok(copied)
@@ -166,7 +166,7 @@ impl SqliteStore {
         events: Vec<Arc<Event>>,
     ) -> Result<(), SqliteStoreError> {
         let (owner, name) = (principal.to_string(), session.clone());
-        let added = self.write(move |connection| add(connection, &owner, &name, &events)).await?;
+        let added = self.write(move |connection| insert_session(connection, &owner, &name, &events)).await?;
         if added { Ok(()) } else { Err(SqliteStoreError::SessionExists(session.to_string())) }
     }
 
@@ -183,37 +183,37 @@ impl SqliteStore {
                 UNION ALL SELECT s.name, e.turn, e.author, e.branch, e.body, s.id, e.seq FROM sessions s
                 JOIN events e ON e.session = s.id AND e.kind = 'usage'
                 WHERE s.principal = ?1 AND (?2 IS NULL OR s.name = ?2) ORDER BY age, place";
-            connection.all(sql, params![principal, session], usage_name, usage_row)
+            connection.query_rows(sql, params![principal, session], usage_name, usage_row)
         })
         .await
     }
 }
 
 /// Every session, every event and what calls took, only to see whether they can be read.
-pub(crate) fn read_all(reader: &Reader<'_>) -> rusqlite::Result<()> {
-    reader.all(INFO, [], session_name, |row| info(reader, row))?;
+pub(crate) fn read_all(reader: &RowReader<'_>) -> rusqlite::Result<()> {
+    reader.query_rows(SELECT_SESSION_INFO, [], session_name, |row| session_info(reader, row))?;
     let sql = format!("SELECT {}, name FROM events JOIN sessions ON id = session", event_rows::COLUMNS);
-    let event = |row: &rusqlite::Row<'_>| event_rows::event(row, &SessionId::new(shown(row, 6))).map(drop);
-    reader.all(&sql, [], event_rows::named_event, event)?;
+    let event = |row: &rusqlite::Row<'_>| event_rows::event(row, &SessionId::new(display_column(row, 6))).map(drop);
+    reader.query_rows(&sql, [], event_rows::joined_event_name, event)?;
     let sql = "SELECT NULL, turn, agent, branch, body FROM usage";
-    reader.all(sql, [], usage_name, |row| usage_row(row).map(drop))?;
+    reader.query_rows(sql, [], usage_name, |row| usage_row(row).map(drop))?;
     Ok(())
 }
 
 fn session_name(row: &rusqlite::Row<'_>) -> String {
-    format!("session `{}`", shown(row, 0))
+    format!("session `{}`", display_column(row, 0))
 }
 
 fn usage_name(row: &rusqlite::Row<'_>) -> String {
-    format!("what turn {} took", shown(row, 1))
+    format!("what turn {} took", display_column(row, 1))
 }
 
 /// A session whose title cannot be read is still there.
-fn info(reader: &Reader<'_>, row: &rusqlite::Row<'_>) -> rusqlite::Result<SessionInfo> {
+fn session_info(reader: &RowReader<'_>, row: &rusqlite::Row<'_>) -> rusqlite::Result<SessionInfo> {
     let time = |at: usize| Ok::<_, rusqlite::Error>(row.get::<_, String>(at)?.parse().unwrap_or_default());
     Ok(SessionInfo {
         id: SessionId::new(row.get::<_, String>(0)?),
-        title: reader.text(row, 1, session_name)?,
+        title: reader.read_text(row, 1, session_name)?,
         events: row.get::<_, i64>(2)? as u64,
         created: time(3)?,
         updated: time(4)?,
@@ -234,7 +234,7 @@ fn usage_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<UsageRow> {
 }
 
 fn search(
-    connection: &Reader<'_>,
+    connection: &RowReader<'_>,
     principal: &str,
     words: &[String],
     most: usize,
@@ -246,15 +246,15 @@ fn search(
     let mut found = query.query(params![principal])?;
     let mut hits = Vec::new();
     while let Some(row) = found.next()? {
-        let session = SessionId::new(shown(row, 6));
-        let event = connection.checked(row, event_rows::named_event, event_rows::event(row, &session))?;
+        let session = SessionId::new(display_column(row, 6));
+        let event = connection.check_row(row, event_rows::joined_event_name, event_rows::event(row, &session))?;
         let Some(event) = event else { continue };
         let (EventBody::User { text } | EventBody::Answer { text } | EventBody::Report { text }) = &event.body else {
             continue;
         };
         let text = text.to_lowercase();
         if words.iter().all(|word| text.contains(word)) {
-            hits.push(SessionSearchHit { session, title: shown(row, 7), event });
+            hits.push(SessionSearchHit { session, title: display_column(row, 7), event });
         }
         if hits.len() == most {
             break;
@@ -272,24 +272,24 @@ fn whole_turns(mut events: Vec<Arc<Event>>, at: u64) -> Vec<Arc<Event>> {
 }
 
 /// Whether it was added: there may be one of that name already.
-fn add(
+fn insert_session(
     connection: &mut Connection,
     principal: &str,
     session: &SessionId,
     events: &[Arc<Event>],
 ) -> rusqlite::Result<bool> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    if event_rows::find(&change, principal, session.as_str())?.is_some() {
+    if event_rows::find_session(&change, principal, session.as_str())?.is_some() {
         return Ok(false);
     }
     let at = events.first().map_or(Timestamp::UNIX_EPOCH, |event| event.at);
-    let place = event_rows::create(&change, principal, session.as_str(), &event_rows::sortable(at))?;
+    let place = event_rows::create_session(&change, principal, session.as_str(), &event_rows::sortable_time(at))?;
     let events: Vec<Arc<Event>> = (1..)
         .zip(events)
         .map(|(seq, event)| Arc::new(Event { seq, session: session.clone(), ..Event::clone(event) }))
         .collect();
     for event in &events {
-        event_rows::insert(&change, place.id, event)?;
+        event_rows::insert_event(&change, place.id, event)?;
     }
     event_rows::update_session(&change, place.id, &events)?;
     knowledge::mark_as_counted(&change, place.id, events.len())?;

@@ -8,41 +8,41 @@ use lango_domain::event::{EventBody, NewEvent, Event, Grant, Principal, SessionI
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError, TurnLock, grant_from_event};
 use rusqlite::{Connection, params};
 
-use crate::damage::{Damage, DamagedRow, Reader};
+use crate::damage::{DamageLog, DamagedRow, RowReader};
 use crate::error::SqliteStoreError;
-use crate::database::{self, StoreLocation, Sharing};
+use crate::database::{self, StoreLocation, ReadMode};
 use crate::session_locks::SessionLocks;
-use crate::reserve::Reserve;
+use crate::reserve::DiskReserve;
 use crate::event_rows;
 use crate::writer::StoreWriter;
 
 /// So many idle connections are kept for reading.
-const MOST_READERS: usize = 4;
+const MAX_READERS: usize = 4;
 
 /// Sessions in one SQLite file; cheap to clone.
 #[derive(Clone)]
 pub struct SqliteStore {
-    shared: Arc<SqliteStoreInner>,
+    inner: Arc<SqliteStoreInner>,
 }
 
 struct SqliteStoreInner {
-    place: StoreLocation,
+    location: StoreLocation,
     identity: String,
-    pen: Pen,
+    write_access: WriteAccess,
     /// Room for deleting on a full disk; a store in memory has none.
-    reserve: Option<Reserve>,
+    reserve: Option<DiskReserve>,
     readers: Mutex<Vec<Connection>>,
     locks: SessionLocks,
-    damage: Damage,
+    damage: DamageLog,
 }
 
 /// Who writes.
-enum Pen {
+enum WriteAccess {
     Writer(StoreWriter),
     /// Nobody: what is kept can only be looked at.
-    Nobody {
-        trouble: SqliteStoreError,
-        sharing: Sharing,
+    ReadOnly {
+        error: SqliteStoreError,
+        read_mode: ReadMode,
     },
 }
 
@@ -51,82 +51,82 @@ impl SqliteStore {
     /// cannot be written is opened to be looked at.
     pub fn open(place: StoreLocation) -> Result<Self, SqliteStoreError> {
         let reserve = match &place {
-            StoreLocation::File(file) => Some(Reserve::beside(file)),
+            StoreLocation::File(file) => Some(DiskReserve::for_store(file)),
             StoreLocation::Memory => None,
         };
         let opened = match database::open_writer(&place) {
-            Err(SqliteStoreError::DiskFull) if reserve.as_ref().is_some_and(Reserve::give_up) => {
+            Err(SqliteStoreError::DiskFull) if reserve.as_ref().is_some_and(DiskReserve::release) => {
                 database::open_writer(&place)
             }
             opened => opened,
         };
         match opened {
             Ok(connection) => Self::with_writer(place, connection, reserve),
-            Err(trouble) => Self::to_look_at(place, trouble),
+            Err(trouble) => Self::read_only(place, trouble),
         }
     }
 
-    fn with_writer(place: StoreLocation, connection: Connection, reserve: Option<Reserve>) -> Result<Self, SqliteStoreError> {
+    fn with_writer(place: StoreLocation, connection: Connection, reserve: Option<DiskReserve>) -> Result<Self, SqliteStoreError> {
         let identity = database::identity(&connection, &place)?;
         let writer =
             StoreWriter::start(connection, place.clone()).map_err(|error| SqliteStoreError::Other(error.to_string()))?;
-        reserve.iter().for_each(Reserve::keep);
-        Ok(Self::made_of(place, identity, Pen::Writer(writer), reserve))
+        reserve.iter().for_each(DiskReserve::ensure);
+        Ok(Self::from_parts(place, identity, WriteAccess::Writer(writer), reserve))
     }
 
     /// A full disk is one that cannot be written, too.
-    fn to_look_at(place: StoreLocation, trouble: SqliteStoreError) -> Result<Self, SqliteStoreError> {
+    fn read_only(place: StoreLocation, trouble: SqliteStoreError) -> Result<Self, SqliteStoreError> {
         let (StoreLocation::File(file), SqliteStoreError::ReadOnly { .. } | SqliteStoreError::DiskFull) = (&place, &trouble) else {
             return Err(trouble);
         };
         if !std::fs::metadata(file).is_ok_and(|found| found.is_file() && found.len() > 0) {
             return Err(trouble);
         }
-        let (connection, sharing) = database::how_to_read(file)?;
+        let (connection, sharing) = database::open_read_only(file)?;
         let identity = database::identity(&connection, &place)?;
-        Ok(Self::made_of(place, identity, Pen::Nobody { trouble, sharing }, None))
+        Ok(Self::from_parts(place, identity, WriteAccess::ReadOnly { error: trouble, read_mode: sharing }, None))
     }
 
-    fn made_of(place: StoreLocation, identity: String, pen: Pen, reserve: Option<Reserve>) -> Self {
+    fn from_parts(place: StoreLocation, identity: String, pen: WriteAccess, reserve: Option<DiskReserve>) -> Self {
         let folder = match &place {
             StoreLocation::File(file) => Some(lock_folder(file)),
             StoreLocation::Memory => None,
         };
-        let (locks, readers, damage) = (SessionLocks::new(folder), Mutex::default(), Damage::default());
-        Self { shared: Arc::new(SqliteStoreInner { place, identity, pen, reserve, readers, locks, damage }) }
+        let (locks, readers, damage) = (SessionLocks::new(folder), Mutex::default(), DamageLog::default());
+        Self { inner: Arc::new(SqliteStoreInner { location: place, identity, write_access: pen, reserve, readers, locks, damage }) }
     }
 
-    pub fn place(&self) -> &StoreLocation {
-        &self.shared.place
+    pub fn location(&self) -> &StoreLocation {
+        &self.inner.location
     }
 
     /// Another file has another one.
     pub fn identity(&self) -> &str {
-        &self.shared.identity
+        &self.inner.identity
     }
 
     /// Rows that were skipped so far because they cannot be read.
     pub fn damaged_rows(&self) -> Vec<DamagedRow> {
-        self.shared.damage.named()
+        self.inner.damage.rows()
     }
 
-    pub(crate) fn reserve(&self) -> Option<&Reserve> {
-        self.shared.reserve.as_ref()
+    pub(crate) fn reserve(&self) -> Option<&DiskReserve> {
+        self.inner.reserve.as_ref()
     }
 
     /// Whoever writes; what cannot be written says so.
     pub(crate) fn writer(&self) -> Result<&StoreWriter, SqliteStoreError> {
-        match &self.shared.pen {
-            Pen::Writer(writer) => Ok(writer),
-            Pen::Nobody { trouble: SqliteStoreError::ReadOnly { file, why }, .. } => {
-                Err(SqliteStoreError::ReadOnly { file: file.clone(), why: why.clone() })
+        match &self.inner.write_access {
+            WriteAccess::Writer(writer) => Ok(writer),
+            WriteAccess::ReadOnly { error: SqliteStoreError::ReadOnly { file, reason: why }, .. } => {
+                Err(SqliteStoreError::ReadOnly { file: file.clone(), reason: why.clone() })
             }
-            Pen::Nobody { .. } => Err(SqliteStoreError::DiskFull),
+            WriteAccess::ReadOnly { .. } => Err(SqliteStoreError::DiskFull),
         }
     }
 
     pub(crate) fn locks(&self) -> &SessionLocks {
-        &self.shared.locks
+        &self.inner.locks
     }
 
     /// Changes something that is no append.
@@ -135,9 +135,9 @@ impl SqliteStore {
         T: Send + 'static,
         Change: FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
     {
-        let place = self.shared.place.clone();
+        let place = self.inner.location.clone();
         let changed = move |connection: &mut Connection| {
-            change(connection).map_err(|error| SqliteStoreError::of(error, place.file()))
+            change(connection).map_err(|error| SqliteStoreError::from_sqlite(error, place.path()))
         };
         self.writer()?.run(changed).await
     }
@@ -146,22 +146,22 @@ impl SqliteStore {
     pub(crate) async fn read<T, Look>(&self, look: Look) -> Result<T, SqliteStoreError>
     where
         T: Send + 'static,
-        Look: FnOnce(&Reader<'_>) -> rusqlite::Result<T> + Send + 'static,
+        Look: FnOnce(&RowReader<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
-        let StoreLocation::File(file) = self.shared.place.clone() else {
-            let damage = self.shared.damage.clone();
-            return self.write(move |connection| look(&Reader::new(connection, &damage))).await;
+        let StoreLocation::File(file) = self.inner.location.clone() else {
+            let damage = self.inner.damage.clone();
+            return self.write(move |connection| look(&RowReader::new(connection, &damage))).await;
         };
-        let shared = Arc::clone(&self.shared);
+        let shared = Arc::clone(&self.inner);
         let task = tokio::task::spawn_blocking(move || {
-            let connection = match shared.idle().pop() {
+            let connection = match shared.idle_readers().pop() {
                 Some(connection) => connection,
-                None => database::open_reader(&file, shared.sharing())?,
+                None => database::open_reader(&file, shared.read_mode())?,
             };
             let found =
-                look(&Reader::new(&connection, &shared.damage)).map_err(|error| SqliteStoreError::of(error, &file))?;
-            let mut idle = shared.idle();
-            if idle.len() < MOST_READERS {
+                look(&RowReader::new(&connection, &shared.damage)).map_err(|error| SqliteStoreError::from_sqlite(error, &file))?;
+            let mut idle = shared.idle_readers();
+            if idle.len() < MAX_READERS {
                 idle.push(connection);
             }
             Ok(found)
@@ -171,14 +171,14 @@ impl SqliteStore {
 }
 
 impl SqliteStoreInner {
-    fn sharing(&self) -> Sharing {
-        match self.pen {
-            Pen::Writer(_) => Sharing::WithWriters,
-            Pen::Nobody { sharing, .. } => sharing,
+    fn read_mode(&self) -> ReadMode {
+        match self.write_access {
+            WriteAccess::Writer(_) => ReadMode::Shared,
+            WriteAccess::ReadOnly { read_mode: sharing, .. } => sharing,
         }
     }
 
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+    fn idle_readers(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
         self.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -195,7 +195,7 @@ impl SessionStore for SqliteStore {
     fn lock<'a>(&'a self, key: SessionKeyRef<'a>) -> BoxFuture<'a, Result<TurnLock, StoreError>> {
         async move {
             self.writer()?;
-            self.shared.locks.lock(key).await
+            self.inner.locks.lock(key).await
         }
         .boxed()
     }
@@ -231,12 +231,12 @@ impl SessionStore for SqliteStore {
 }
 
 fn grants(
-    connection: &Reader<'_>,
+    connection: &RowReader<'_>,
     principal: &Principal,
     session: &SessionId,
     tool: &str,
 ) -> rusqlite::Result<Vec<Grant>> {
-    let Some(place) = event_rows::find(connection, principal.as_str(), session.as_str())? else {
+    let Some(place) = event_rows::find_session(connection, principal.as_str(), session.as_str())? else {
         return Ok(Vec::new());
     };
     let sql =
@@ -245,7 +245,7 @@ fn grants(
     let mut found = query.query(params![place.id])?;
     let mut grants = Vec::new();
     while let Some(row) = found.next()? {
-        let event = connection.checked(row, event_rows::event_name(session.as_str()), event_rows::event(row, session))?;
+        let event = connection.check_row(row, event_rows::event_name(session.as_str()), event_rows::event(row, session))?;
         grants.extend(event.and_then(|event| grant_from_event(&event, tool)));
     }
     Ok(grants)
@@ -253,12 +253,12 @@ fn grants(
 
 /// Backwards from the end, and no further than asked for.
 pub(crate) fn load(
-    connection: &Reader<'_>,
+    connection: &RowReader<'_>,
     principal: &Principal,
     session: &SessionId,
     reach: HistoryWindow,
 ) -> rusqlite::Result<Vec<Arc<Event>>> {
-    let Some(place) = event_rows::find(connection, principal.as_str(), session.as_str())? else {
+    let Some(place) = event_rows::find_session(connection, principal.as_str(), session.as_str())? else {
         return Ok(Vec::new());
     };
     let sql = format!("SELECT {} FROM events WHERE session = ?1 ORDER BY seq DESC", event_rows::COLUMNS);
@@ -267,7 +267,7 @@ pub(crate) fn load(
     let (mut events, mut bytes) = (Vec::new(), 0);
     while let Some(row) = found.next()? {
         bytes += row.get_ref(5)?.as_str().map_or(0, str::len);
-        let event = connection.checked(row, event_rows::event_name(session.as_str()), event_rows::event(row, session))?;
+        let event = connection.check_row(row, event_rows::event_name(session.as_str()), event_rows::event(row, session))?;
         let Some(event) = event else { continue };
         let begins_turn = matches!(event.body, EventBody::User { .. });
         events.push(event);

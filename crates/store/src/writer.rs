@@ -15,10 +15,10 @@ use crate::database::StoreLocation;
 use crate::event_rows;
 
 /// So many wishes share a commit at most; those behind them wait for the next.
-const MOST_AT_ONCE: usize = 512;
+const MAX_AT_ONCE: usize = 512;
 
 /// More sessions than this are forgotten and looked up again.
-const MOST_KNOWN: usize = 4_096;
+const MAX_KNOWN: usize = 4_096;
 
 type JobResponder<T> = oneshot::Sender<Result<T, SqliteStoreError>>;
 type ExclusiveJob = Box<dyn FnOnce(&mut Connection) + Send>;
@@ -27,20 +27,20 @@ type ExclusiveJob = Box<dyn FnOnce(&mut Connection) + Send>;
 enum WriteJob {
     Append(AppendJob),
     /// Something that is not an append and has the connection to itself.
-    Task(ExclusiveJob),
+    Exclusive(ExclusiveJob),
 }
 
 struct AppendJob {
     principal: Principal,
     session: SessionId,
     drafts: Vec<NewEvent>,
-    answer: JobResponder<Vec<Arc<Event>>>,
+    responder: JobResponder<Vec<Arc<Event>>>,
 }
 
 /// The way to the thread; it ends when every one of these is gone.
 #[derive(Clone)]
 pub(crate) struct StoreWriter {
-    wishes: Sender<WriteJob>,
+    jobs: Sender<WriteJob>,
 }
 
 impl StoreWriter {
@@ -48,7 +48,7 @@ impl StoreWriter {
         let (wishes, received) = channel();
         let thread = thread::Builder::new().name("lango-store".to_owned());
         thread.spawn(move || run(connection, &place, &received))?;
-        Ok(Self { wishes })
+        Ok(Self { jobs: wishes })
     }
 
     /// Returns when the events are durable.
@@ -59,7 +59,7 @@ impl StoreWriter {
         drafts: Vec<NewEvent>,
     ) -> Result<Vec<Arc<Event>>, SqliteStoreError> {
         let (answer, answered) = oneshot::channel();
-        self.send(WriteJob::Append(AppendJob { principal, session, drafts, answer }), answered).await
+        self.send(WriteJob::Append(AppendJob { principal, session, drafts, responder: answer }), answered).await
     }
 
     /// Does something else on the thread.
@@ -72,7 +72,7 @@ impl StoreWriter {
         let task: ExclusiveJob = Box::new(move |connection| {
             let _ = answer.send(run(connection));
         });
-        self.send(WriteJob::Task(task), answered).await
+        self.send(WriteJob::Exclusive(task), answered).await
     }
 
     async fn send<T>(
@@ -81,25 +81,25 @@ impl StoreWriter {
         answered: oneshot::Receiver<Result<T, SqliteStoreError>>,
     ) -> Result<T, SqliteStoreError> {
         let gone = || SqliteStoreError::Other("the store has stopped".to_owned());
-        self.wishes.send(wish).map_err(|_| gone())?;
+        self.jobs.send(wish).map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
     }
 }
 
 fn run(connection: Connection, place: &StoreLocation, wishes: &Receiver<WriteJob>) {
-    let mut desk = WriterState { connection, known: HashMap::new(), version: 0 };
+    let mut desk = WriterState { connection, session_rows: HashMap::new(), version: 0 };
     while let Ok(first) = wishes.recv() {
         let (mut appends, mut next) = (Vec::new(), Some(first));
         while let Some(wish) = next.take() {
             match wish {
                 WriteJob::Append(append) => appends.push(append),
-                WriteJob::Task(task) => {
+                WriteJob::Exclusive(task) => {
                     desk.commit(place, std::mem::take(&mut appends));
-                    desk.known.clear();
+                    desk.session_rows.clear();
                     task(&mut desk.connection);
                 }
             }
-            if appends.len() < MOST_AT_ONCE {
+            if appends.len() < MAX_AT_ONCE {
                 next = wishes.try_recv().ok();
             }
         }
@@ -116,7 +116,7 @@ type AppendedEvents = Result<Vec<Arc<Event>>, SqliteStoreError>;
 struct WriterState {
     connection: Connection,
     /// Sessions that were written to; true for as long as nobody else writes to the file.
-    known: HashMap<Owned, event_rows::SessionRow>,
+    session_rows: HashMap<Owned, event_rows::SessionRow>,
     /// SQLite's number for what others wrote.
     version: i64,
 }
@@ -129,11 +129,11 @@ impl WriterState {
         }
         let (wishes, answers): (Vec<_>, Vec<_>) = appends
             .into_iter()
-            .map(|AppendJob { principal, session, drafts, answer }| (((principal, session), drafts), answer))
+            .map(|AppendJob { principal, session, drafts, responder: answer }| (((principal, session), drafts), answer))
             .unzip();
-        let written = self.write_all(wishes, file).unwrap_or_else(|error| {
-            self.known.clear();
-            let words = SqliteStoreError::of(error, file.file()).to_string();
+        let written = self.append_all(wishes, file).unwrap_or_else(|error| {
+            self.session_rows.clear();
+            let words = SqliteStoreError::from_sqlite(error, file.path()).to_string();
             tracing::error!(words, "events could not be kept");
             answers.iter().map(|_| Err(SqliteStoreError::Other(words.clone()))).collect()
         });
@@ -142,21 +142,21 @@ impl WriterState {
         }
     }
 
-    fn write_all(
+    fn append_all(
         &mut self,
         wishes: Vec<(Owned, Vec<NewEvent>)>,
         file: &StoreLocation,
     ) -> rusqlite::Result<Vec<AppendedEvents>> {
         let mut change = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let version: i64 = change.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
-        if version != self.version || self.known.len() > MOST_KNOWN {
-            self.known.clear();
+        if version != self.version || self.session_rows.len() > MAX_KNOWN {
+            self.session_rows.clear();
             self.version = version;
         }
         let mut all = Vec::with_capacity(wishes.len());
         for (owned, drafts) in wishes {
             let step = change.savepoint()?;
-            match write(&step, &mut self.known, &owned, drafts) {
+            match append_events(&step, &mut self.session_rows, &owned, drafts) {
                 Ok(events) => {
                     step.commit()?;
                     all.push(Ok(events));
@@ -168,8 +168,8 @@ impl WriterState {
                     }
                     // Dropping the step takes back what it did.
                     drop(step);
-                    self.known.remove(&owned);
-                    all.push(Err(SqliteStoreError::of(error, file.file())));
+                    self.session_rows.remove(&owned);
+                    all.push(Err(SqliteStoreError::from_sqlite(error, file.path())));
                 }
             }
         }
@@ -178,7 +178,7 @@ impl WriterState {
     }
 }
 
-fn write(
+fn append_events(
     connection: &Connection,
     known: &mut HashMap<Owned, event_rows::SessionRow>,
     owned: &Owned,
@@ -188,10 +188,10 @@ fn write(
     let (principal, session) = owned;
     let place = match known.get(owned) {
         Some(place) => *place,
-        None => match event_rows::find(connection, principal.as_str(), session.as_str())? {
+        None => match event_rows::find_session(connection, principal.as_str(), session.as_str())? {
             Some(place) => place,
             None => {
-                event_rows::create(connection, principal.as_str(), session.as_str(), &event_rows::sortable(first.at))?
+                event_rows::create_session(connection, principal.as_str(), session.as_str(), &event_rows::sortable_time(first.at))?
             }
         },
     };
@@ -199,7 +199,7 @@ fn write(
     let events: Vec<Arc<Event>> =
         numbers.zip(drafts).map(|(seq, draft)| Arc::new(draft.into_event(session.clone(), seq))).collect();
     for event in &events {
-        event_rows::insert(connection, place.id, event)?;
+        event_rows::insert_event(connection, place.id, event)?;
     }
     event_rows::update_session(connection, place.id, &events)?;
     let last = place.last + events.len() as u64;

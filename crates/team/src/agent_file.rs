@@ -11,14 +11,14 @@ use serde_json::Value;
 use crate::embedded;
 
 /// The most that the facts of one agent may weigh in the routing table, in tokens (B41).
-const FACTS_CAP: usize = 400;
+const MAX_ROUTING_TOKENS: usize = 400;
 
 /// What is wrong with a definition, and where.
 #[derive(Debug, thiserror::Error)]
-#[error("{}:{}: {}", file.display(), mistake.line, mistake.message)]
+#[error("{}:{}: {}", file.display(), error.line, error.message)]
 pub struct AgentFileError {
     pub file: PathBuf,
-    pub mistake: SpannedError,
+    pub error: SpannedError,
 }
 
 /// What the front matter may say.
@@ -49,16 +49,16 @@ struct FrontMatter {
 
 /// Reads the definition in `text`; the file's stem is the agent's name.
 pub fn parse_agent_file(file: &Path, text: &str, origin: SpecOrigin) -> Result<AgentSpec, AgentFileError> {
-    parse(file, text, origin).map_err(|mistake| AgentFileError { file: file.to_owned(), mistake })
+    parse(file, text, origin).map_err(|mistake| AgentFileError { file: file.to_owned(), error: mistake })
 }
 
 fn parse(file: &Path, text: &str, origin: SpecOrigin) -> Result<AgentSpec, SpannedError> {
-    let name = name_of(file)?;
-    let (front, body) = split(text)?;
+    let name = agent_name(file)?;
+    let (front, body) = split_front_matter(text)?;
     let node = parse_yaml(&front).map_err(|m| SpannedError::new(m.line + 1, m.message))?;
-    let facts: FrontMatter = node.read().map_err(|m| SpannedError::new(m.line + 1, m.message))?;
+    let facts: FrontMatter = node.deserialize().map_err(|m| SpannedError::new(m.line + 1, m.message))?;
     let line_of = |key: &str| node.line_of(&[key]) + 1;
-    let prefixes = prefixes(&facts.prefixes).map_err(|why| SpannedError::new(line_of("prefixes"), why))?;
+    let prefixes = parse_prefixes(&facts.prefixes).map_err(|why| SpannedError::new(line_of("prefixes"), why))?;
     if name == *AgentSpec::PLANNER && !prefixes.is_empty() {
         return Err(SpannedError::new(
             line_of("prefixes"),
@@ -87,7 +87,7 @@ fn parse(file: &Path, text: &str, origin: SpecOrigin) -> Result<AgentSpec, Spann
     if let Some(stray) = spec.decisive.iter().find(|word| !spec.keywords.contains(word)) {
         return Err(SpannedError::new(line_of("decisive"), format!("`{stray}` is not one of the keywords")));
     }
-    check_weight(&spec, &node)?;
+    check_token_limit(&spec, &node)?;
     Ok(spec)
 }
 
@@ -98,8 +98,8 @@ fn instruction(body: &str) -> Result<String, String> {
     }
     let whole = with_hand_back(body);
     match token_estimate::estimate(&whole) {
-        weight if weight > Section::CAP => {
-            Err(format!("the instruction weighs about {weight} tokens; at most {} fit", Section::CAP))
+        weight if weight > Section::MAX_TOKENS => {
+            Err(format!("the instruction weighs about {weight} tokens; at most {} fit", Section::MAX_TOKENS))
         }
         _ => Ok(whole),
     }
@@ -108,13 +108,13 @@ fn instruction(body: &str) -> Result<String, String> {
 /// An instruction always says how a task is handed back, whoever wrote it (S36).
 pub(crate) fn with_hand_back(instruction: &str) -> String {
     let instruction = text::strip_control_chars(instruction);
-    if instruction.contains(lango_domain::markers::REJECT) {
+    if instruction.contains(lango_domain::markers::REJECT_MARKER) {
         return instruction.trim().to_owned();
     }
     format!("{}\n\n{}", instruction.trim(), embedded::prompt("HANDING_BACK.md").trim())
 }
 
-fn name_of(file: &Path) -> Result<AgentName, SpannedError> {
+fn agent_name(file: &Path) -> Result<AgentName, SpannedError> {
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let name = AgentName::new(stem).map_err(|error| SpannedError::new(1, format!("the file's name: {error}")))?;
     if AgentName::RESERVED.contains(&name.as_str()) {
@@ -124,7 +124,7 @@ fn name_of(file: &Path) -> Result<AgentName, SpannedError> {
 }
 
 /// Front matter and body, each without its `---` lines.
-fn split(text: &str) -> Result<(String, &str), SpannedError> {
+fn split_front_matter(text: &str) -> Result<(String, &str), SpannedError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut rest = text;
     let mut front: Option<String> = None;
@@ -145,7 +145,7 @@ fn split(text: &str) -> Result<(String, &str), SpannedError> {
     })
 }
 
-fn prefixes(written: &Value) -> Result<Vec<Prefix>, String> {
+fn parse_prefixes(written: &Value) -> Result<Vec<Prefix>, String> {
     let prefix = |name: &str, capability: Option<&str>| match name.trim() {
         "" => Err("a prefix must not be empty; `*` claims what nobody else does".to_owned()),
         name => Ok(Prefix { text: name.to_owned(), capability: capability.map(text::one_line) }),
@@ -172,7 +172,7 @@ fn one_line_each(texts: &[String]) -> Vec<String> {
     texts.iter().map(|text| text::one_line(text)).filter(|text| !text.is_empty()).collect()
 }
 
-fn check_weight(spec: &AgentSpec, node: &SpannedValue) -> Result<(), SpannedError> {
+fn check_token_limit(spec: &AgentSpec, node: &SpannedValue) -> Result<(), SpannedError> {
     let capabilities: Vec<String> = spec.prefixes.iter().filter_map(|p| p.capability.clone()).collect();
     let facts = [
         ("description", spec.description.clone()),
@@ -186,10 +186,10 @@ fn check_weight(spec: &AgentSpec, node: &SpannedValue) -> Result<(), SpannedErro
     let weights = facts.map(|(key, text)| (key, token_estimate::estimate(&text)));
     let total: usize = weights.iter().map(|(_, weight)| weight).sum();
     match weights.iter().max_by_key(|(_, weight)| *weight) {
-        Some((heaviest, weight)) if total > FACTS_CAP => Err(SpannedError::new(
+        Some((heaviest, weight)) if total > MAX_ROUTING_TOKENS => Err(SpannedError::new(
             node.line_of(&[heaviest]) + 1,
             format!(
-                "the front matter weighs about {total} tokens, at most {FACTS_CAP} fit the routing table; `{heaviest}` alone weighs {weight}"
+                "the front matter weighs about {total} tokens, at most {MAX_ROUTING_TOKENS} fit the routing table; `{heaviest}` alone weighs {weight}"
             ),
         )),
         _ => Ok(()),

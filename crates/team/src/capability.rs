@@ -15,13 +15,13 @@ pub struct CapabilityMap {
 
 impl CapabilityMap {
     /// The user's phrases, then those of the team's built-in agents, then what is generally known about a prefix.
-    pub fn of(specs: &[AgentSpec]) -> Self {
+    pub fn from_specs(specs: &[AgentSpec]) -> Self {
         let general = AgentRegistry::built_in().specs;
         let (users, built_in): (Vec<_>, Vec<_>) =
             specs.iter().partition(|spec| spec.origin != SpecOrigin::BuiltIn);
         let described = users.into_iter().chain(built_in).chain(&general).flat_map(|spec| &spec.prefixes);
         let phrases =
-            described.filter_map(|prefix| Some((beginning(prefix).to_owned(), prefix.capability.clone()?)));
+            described.filter_map(|prefix| Some((prefix_text(prefix).to_owned(), prefix.capability.clone()?)));
         Self { phrases: phrases.collect() }
     }
 
@@ -46,7 +46,7 @@ pub fn tool_capability<'a>(map: &'a CapabilityMap, tool: &str) -> &'a str {
 }
 
 /// `*` stands for any name, however it begins.
-fn beginning(prefix: &Prefix) -> &str {
+fn prefix_text(prefix: &Prefix) -> &str {
     if prefix.text == Prefix::ANY { "" } else { &prefix.text }
 }
 

@@ -13,7 +13,7 @@ pub type Routes = BTreeMap<String, Vec<String>>;
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ClaimError {
     #[error("the prefix `{prefix}` is claimed twice: by {first} and by {second}")]
-    Twice { prefix: String, first: String, second: String },
+    DuplicatePrefix { prefix: String, first: String, second: String },
     #[error("agent.routes.{agent}: there is no agent `{agent}`{}", hint.as_ref().map_or(String::new(), |h| format!("; {h}")))]
     UnknownAgent { agent: String, hint: Option<String> },
     #[error("agent.routes.{agent}: {agent} takes no tools")]
@@ -27,7 +27,7 @@ pub enum ClaimError {
 pub struct ToolClaims {
     users: Vec<ToolClaim>,
     built_in: Vec<ToolClaim>,
-    rest: Option<AgentName>,
+    wildcard_owner: Option<AgentName>,
 }
 
 #[derive(Debug)]
@@ -63,12 +63,12 @@ impl ToolClaims {
             }
         }
         let rest = users.iter().find(|claim| claim.prefix == Prefix::ANY).map(|claim| claim.agent.clone());
-        Ok(Self { users, built_in, rest })
+        Ok(Self { users, built_in, wildcard_owner: rest })
     }
 
     /// The one agent that `tool` belongs to.
     pub fn owner(&self, tool: &str) -> Option<&AgentName> {
-        longest(&self.users, tool).or_else(|| longest(&self.built_in, tool)).or(self.rest.as_ref())
+        longest_match(&self.users, tool).or_else(|| longest_match(&self.built_in, tool)).or(self.wildcard_owner.as_ref())
     }
 }
 
@@ -80,7 +80,7 @@ fn claim(prefix: &str, agent: &AgentName, claimant: String) -> ToolClaim {
 fn add(claims: &mut Vec<ToolClaim>, new: ToolClaim) -> Result<(), ClaimError> {
     match claims.iter().find(|claim| claim.prefix == new.prefix) {
         Some(first) if first.agent != new.agent => {
-            Err(ClaimError::Twice { prefix: new.prefix, first: first.claimant.clone(), second: new.claimant })
+            Err(ClaimError::DuplicatePrefix { prefix: new.prefix, first: first.claimant.clone(), second: new.claimant })
         }
         Some(_) => Ok(()),
         None => {
@@ -95,14 +95,14 @@ fn routed_agent<'a>(specs: &'a [AgentSpec], agent: &str) -> Result<&'a AgentName
         let hint = suggest::did_you_mean(agent, specs.iter().map(|spec| spec.name.as_str()));
         return Err(ClaimError::UnknownAgent { agent: agent.to_owned(), hint });
     };
-    if spec.takes_tools() {
+    if spec.can_hold_tools() {
         Ok(&spec.name)
     } else {
         Err(ClaimError::TakesNoTools { agent: agent.to_owned() })
     }
 }
 
-fn longest<'a>(claims: &'a [ToolClaim], tool: &str) -> Option<&'a AgentName> {
+fn longest_match<'a>(claims: &'a [ToolClaim], tool: &str) -> Option<&'a AgentName> {
     let matching =
         claims.iter().filter(|claim| claim.prefix != Prefix::ANY && tool.starts_with(&claim.prefix));
     matching.max_by_key(|claim| claim.prefix.len()).map(|claim| &claim.agent)

@@ -13,7 +13,7 @@ pub const CONFUSABLE_WORDS: [&str; 7] =
 
 /// At most so many unassigned tools are named (S35).
 const MAX_UNASSIGNED: usize = 20;
-const MAX_TOOL_NAME: usize = 64;
+const MAX_TOOL_NAME_CHARS: usize = 64;
 /// So much of a remote agent's description is quoted.
 const MAX_CARD_TOKENS: usize = 120;
 
@@ -65,7 +65,7 @@ fn routing_entry(entry: &CreatedAgent<'_>) -> String {
 
 /// What a card says about its agent, quoted and bounded; words that would be taken for other agents are left out.
 fn remote_entry(card: &RemoteCard, briefing: &Briefing<'_>) -> String {
-    let is_confusing = |word: &&str| !confusable_words(word).is_empty() || names_absent(word, briefing);
+    let is_confusing = |word: &&str| !confusable_words(word).is_empty() || has_absent_agent(word, briefing);
     let words = card.description.split_whitespace().map(|word| if is_confusing(&word) { "…" } else { word });
     let description = words.collect::<Vec<_>>().join(" ").replace('"', "'");
     let description = token_estimate::truncate(&description, MAX_CARD_TOKENS);
@@ -75,7 +75,7 @@ fn remote_entry(card: &RemoteCard, briefing: &Briefing<'_>) -> String {
     )
 }
 
-fn names_absent(text: &str, briefing: &Briefing<'_>) -> bool {
+fn has_absent_agent(text: &str, briefing: &Briefing<'_>) -> bool {
     briefing.absent.iter().any(|agent| contains_word(text, agent.as_str()))
 }
 
@@ -88,7 +88,7 @@ fn unassigned_section(briefing: &Briefing<'_>) -> String {
         confusable_words(name).is_empty()
             && !briefing.absent.iter().any(|agent| contains_word(name, agent.as_str()))
     };
-    let printable = briefing.unassigned.iter().copied().map(printable);
+    let printable = briefing.unassigned.iter().copied().map(sanitize_tool_name);
     let named: Vec<String> = printable.filter(|name| nameable(&name.as_str())).take(MAX_UNASSIGNED).collect();
     let rest = match briefing.unassigned.len() - named.len() {
         0 => String::new(),
@@ -102,8 +102,8 @@ fn unassigned_section(briefing: &Briefing<'_>) -> String {
 }
 
 /// Tool names may come from outside; only what a name needs is shown.
-fn printable(name: &str) -> String {
-    let shown = name.chars().take(MAX_TOOL_NAME);
+fn sanitize_tool_name(name: &str) -> String {
+    let shown = name.chars().take(MAX_TOOL_NAME_CHARS);
     shown.map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '?' }).collect()
 }
 
@@ -111,7 +111,7 @@ fn printable(name: &str) -> String {
 pub fn confusable_words(text: &str) -> Vec<String> {
     let named =
         CONFUSABLE_WORDS.iter().filter(|word| contains_word(text, word)).map(|word| (*word).to_owned());
-    let invented = words(text).filter(|word| word.to_lowercase().ends_with("_agent")).map(str::to_owned);
+    let invented = split_words(text).filter(|word| word.to_lowercase().ends_with("_agent")).map(str::to_owned);
     named.chain(invented).collect()
 }
 
@@ -124,7 +124,7 @@ pub fn contains_word(text: &str, word: &str) -> bool {
     })
 }
 
-fn words(text: &str) -> impl Iterator<Item = &str> {
+fn split_words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty())
 }
 

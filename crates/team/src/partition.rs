@@ -25,12 +25,12 @@ pub struct RoleToolSet {
 pub fn partition_tools(specs: &[AgentSpec], claims: &ToolClaims, tools: Vec<Tool>) -> RoleToolSet {
     let mut set = RoleToolSet::default();
     for spec in specs {
-        if set.field(spec.name.as_str()).is_none() {
+        if set.tools_mut(spec.name.as_str()).is_none() {
             set.custom.push((spec.name.clone(), Vec::new()));
         }
     }
     for tool in tools {
-        let home = claims.owner(&tool.name).and_then(|owner| set.field(owner.as_str()));
+        let home = claims.owner(&tool.name).and_then(|owner| set.tools_mut(owner.as_str()));
         match home {
             Some(home) => home.push(tool),
             None => set.unmatched.push(tool),
@@ -41,12 +41,12 @@ pub fn partition_tools(specs: &[AgentSpec], claims: &ToolClaims, tools: Vec<Tool
 
 /// Takes the tools of one agent out of the set.
 pub fn tools_for_spec(set: &mut RoleToolSet, spec: &AgentSpec) -> Vec<Tool> {
-    set.field(spec.name.as_str()).map(std::mem::take).unwrap_or_default()
+    set.tools_mut(spec.name.as_str()).map(std::mem::take).unwrap_or_default()
 }
 
 impl RoleToolSet {
     /// Every home of a tool, the built-in roles and `unmatched` first.
-    pub fn homes(&self) -> Vec<(&str, &[Tool])> {
+    pub fn tools_by_agent(&self) -> Vec<(&str, &[Tool])> {
         let roles: [(&str, &[Tool]); 8] = [
             ("operator", &self.operator),
             ("navigator", &self.navigator),
@@ -61,7 +61,7 @@ impl RoleToolSet {
         roles.into_iter().chain(custom).collect()
     }
 
-    fn field(&mut self, agent: &str) -> Option<&mut Vec<Tool>> {
+    fn tools_mut(&mut self, agent: &str) -> Option<&mut Vec<Tool>> {
         match agent {
             "operator" => Some(&mut self.operator),
             "navigator" => Some(&mut self.navigator),

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use lango_domain::{Prompt, Section, text};
-use lango_files::{Folder, Unreadable};
+use lango_files::{FolderReader, ReadError};
 
 use crate::agent_file::with_hand_back;
 use crate::embedded;
-use crate::bounded_read::{MarkdownFile, MarkdownFolder, UnreadableFolder};
+use crate::markdown_folder::{MarkdownFile, MarkdownFolder, MarkdownFolderError};
 
 /// Section and file, in the order in which a prompt has them.
-const SHARED: [(&str, &str); 4] = [
+const SHARED_FILES: [(&str, &str); 4] = [
     (Section::IDENTITY, "AGENTS.md"),
     (Section::SAFETY, "SAFETY.md"),
     (Section::CONVERSATION, "CONVERSATION_RULES.md"),
@@ -19,7 +19,7 @@ const SHARED: [(&str, &str); 4] = [
 ];
 
 /// The same in an agent's own folder.
-const OWN: [(&str, &str); 4] = [
+const PER_AGENT_FILES: [(&str, &str); 4] = [
     (Section::SAFETY, "SAFETY.md"),
     (Section::CONVERSATION, "CONVERSATION_RULES.md"),
     (Section::TOOL_USAGE, "TOOL_USAGE.md"),
@@ -29,33 +29,33 @@ const OWN: [(&str, &str); 4] = [
 /// Far more than any section may hold.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 /// Where the folders of single agents are.
-const PER_AGENT: &str = "agents";
+const AGENTS_FOLDER: &str = "agents";
 
 #[derive(Debug, thiserror::Error)]
 pub enum PromptReadError {
-    #[error("cannot read the prompt {}: {why}", text::strip_control_chars(&path.to_string_lossy()))]
-    File { path: PathBuf, why: Unreadable },
+    #[error("cannot read the prompt {}: {reason}", text::strip_control_chars(&path.to_string_lossy()))]
+    File { path: PathBuf, reason: ReadError },
     #[error("cannot read the prompt {}: it is not valid UTF-8", text::strip_control_chars(&path.to_string_lossy()))]
     NotText { path: PathBuf },
     #[error(transparent)]
-    Folder(#[from] UnreadableFolder),
+    Folder(#[from] MarkdownFolderError),
 }
 
 /// The prompts in a folder, `shown` being its path for people.
-pub fn prompt_files(folder: &Folder, shown: &Path) -> Result<MarkdownFolder, UnreadableFolder> {
+pub fn prompt_files(folder: &FolderReader, shown: &Path) -> Result<MarkdownFolder, MarkdownFolderError> {
     let mut found = MarkdownFolder::new(shown);
-    found.add(folder, Path::new(""), |name| meaning(&SHARED, name).is_some(), MAX_FILE_BYTES)?;
-    let agents = match folder.names(Path::new(PER_AGENT)) {
+    found.add(folder, Path::new(""), |name| section_for_file(&SHARED_FILES, name).is_some(), MAX_FILE_BYTES)?;
+    let agents = match folder.read_dir(Path::new(AGENTS_FOLDER)) {
         Ok(agents) => agents,
-        Err(Unreadable::Missing | Unreadable::NotAFolder) => return Ok(found),
-        Err(why) => return Err(UnreadableFolder { folder: shown.join(PER_AGENT), why }),
+        Err(ReadError::Missing | ReadError::NotAFolder) => return Ok(found),
+        Err(why) => return Err(MarkdownFolderError { folder: shown.join(AGENTS_FOLDER), reason: why }),
     };
     for (name, _) in agents {
-        let own = Path::new(PER_AGENT).join(name);
-        match found.add(folder, &own, |name| meaning(&OWN, name).is_some(), MAX_FILE_BYTES) {
+        let own = Path::new(AGENTS_FOLDER).join(name);
+        match found.add(folder, &own, |name| section_for_file(&PER_AGENT_FILES, name).is_some(), MAX_FILE_BYTES) {
             Ok(()) => {}
             // Other things may lie beside the agents' folders.
-            Err(UnreadableFolder { folder, why: Unreadable::NotAFolder }) if folder == shown.join(&own) => {}
+            Err(MarkdownFolderError { folder, reason: ReadError::NotAFolder }) if folder == shown.join(&own) => {}
             Err(error) => return Err(error),
         }
     }
@@ -63,7 +63,7 @@ pub fn prompt_files(folder: &Folder, shown: &Path) -> Result<MarkdownFolder, Unr
 }
 
 /// The section that a file of this name stands for.
-fn meaning(known: &[(&'static str, &str)], name: &str) -> Option<&'static str> {
+fn section_for_file(known: &[(&'static str, &str)], name: &str) -> Option<&'static str> {
     known.iter().find(|(_, file)| *file == name).map(|(id, _)| *id)
 }
 
@@ -79,7 +79,7 @@ pub struct PromptSources {
 impl Default for PromptSources {
     /// The sections embedded in the binary.
     fn default() -> Self {
-        let shared = SHARED.map(|(id, file)| Section::new(id, embedded::prompt(file)));
+        let shared = SHARED_FILES.map(|(id, file)| Section::new(id, embedded::prompt(file)));
         Self { shared: shared.into(), per_agent: BTreeMap::new(), ignored: Vec::new() }
     }
 }
@@ -88,7 +88,7 @@ impl PromptSources {
     /// The embedded sections, replaced by the files of `folder`, wherever its links lead.
     pub fn from_folder(folder: &Path) -> Result<Self, PromptReadError> {
         let opened =
-            Folder::free(folder).map_err(|why| UnreadableFolder { folder: folder.to_owned(), why })?;
+            FolderReader::open_unconfined(folder).map_err(|why| MarkdownFolderError { folder: folder.to_owned(), reason: why })?;
         Self::from_files(&prompt_files(&opened, folder)?)
     }
 
@@ -96,11 +96,11 @@ impl PromptSources {
     pub fn from_files(folder: &MarkdownFolder) -> Result<Self, PromptReadError> {
         let mut sources = Self::default();
         for file in &folder.files {
-            let text = text_of(folder, file)?;
-            let agent = agent_of(&file.path);
-            let known = if agent.is_some() { &OWN } else { &SHARED };
+            let text = read_text(folder, file)?;
+            let agent = agent_folder_name(&file.path);
+            let known = if agent.is_some() { &PER_AGENT_FILES } else { &SHARED_FILES };
             let name = file.path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-            let Some(id) = meaning(known, &name).filter(|_| !text.trim().is_empty()) else { continue };
+            let Some(id) = section_for_file(known, &name).filter(|_| !text.trim().is_empty()) else { continue };
             let text = if id == Section::INSTRUCTION { with_hand_back(&text) } else { text };
             let sections = match agent {
                 Some(agent) => sources.per_agent.entry(agent).or_default(),
@@ -109,7 +109,7 @@ impl PromptSources {
             overlay(sections, vec![Section::new(id, &text)]);
         }
         let paths = folder.files.iter().map(|file| &file.path).chain(&folder.ignored);
-        for agent in paths.filter_map(|path| agent_of(path)) {
+        for agent in paths.filter_map(|path| agent_folder_name(path)) {
             sources.per_agent.entry(agent).or_default();
         }
         sources.ignored = folder.ignored.iter().map(|path| folder.path.join(path)).collect();
@@ -126,7 +126,7 @@ impl PromptSources {
         let identity = Section::new(Section::IDENTITY, embedded::prompt("ORCHESTRATOR_IDENTITY.md"));
         let shared = self.shared.iter().filter(|section| !is_confusing(section)).cloned();
         // Each entry of the routing table has its cap, and so has their number: together they are bounded.
-        let instruction = Section::capped(Section::INSTRUCTION, instruction, usize::MAX);
+        let instruction = Section::with_max_tokens(Section::INSTRUCTION, instruction, usize::MAX);
         Prompt::new(std::iter::once(identity).chain(shared).chain([instruction]))
     }
 
@@ -151,7 +151,7 @@ impl PromptSources {
     }
 
     /// The agents that have a folder of prompts.
-    pub fn customised_agents(&self) -> impl Iterator<Item = &str> {
+    pub fn customized_agents(&self) -> impl Iterator<Item = &str> {
         self.per_agent.keys().map(String::as_str)
     }
 }
@@ -172,15 +172,15 @@ fn overlay(sections: &mut Vec<Section>, replacements: Vec<Section>) {
 }
 
 /// The agent whose own folder a file is in.
-fn agent_of(path: &Path) -> Option<String> {
-    let folder = path.strip_prefix(PER_AGENT).ok()?.parent()?;
+fn agent_folder_name(path: &Path) -> Option<String> {
+    let folder = path.strip_prefix(AGENTS_FOLDER).ok()?.parent()?;
     Some(folder.to_string_lossy().into_owned()).filter(|name| !name.is_empty())
 }
 
-fn text_of(folder: &MarkdownFolder, file: &MarkdownFile) -> Result<String, PromptReadError> {
-    let path = || folder.place_of(file);
+fn read_text(folder: &MarkdownFolder, file: &MarkdownFile) -> Result<String, PromptReadError> {
+    let path = || folder.full_path(file);
     let bytes =
-        file.content.as_ref().map_err(|why| PromptReadError::File { path: path(), why: why.clone() })?;
+        file.content.as_ref().map_err(|why| PromptReadError::File { path: path(), reason: why.clone() })?;
     let text = std::str::from_utf8(bytes).map_err(|_| PromptReadError::NotText { path: path() })?;
     Ok(text::strip_control_chars(text))
 }

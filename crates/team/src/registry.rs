@@ -4,18 +4,18 @@ use std::path::Path;
 
 use lango_domain::spanned::SpannedError;
 use lango_domain::{AgentSpec, SpecOrigin, Prefix};
-use lango_files::Folder;
+use lango_files::FolderReader;
 
 use crate::agent_file::{AgentFileError, parse_agent_file};
 use crate::embedded;
-use crate::bounded_read::{MarkdownFile, MarkdownFolder, UnreadableFolder};
+use crate::markdown_folder::{MarkdownFile, MarkdownFolder, MarkdownFolderError};
 use crate::instruction::{confusable_words, contains_word};
 
 /// A definition larger than this is a mistake, not an agent.
 const MAX_FILE_BYTES: u64 = 256 * 1024;
 
 /// The definitions in a folder, `shown` being its path for people.
-pub fn agent_files(folder: &Folder, shown: &Path) -> Result<MarkdownFolder, UnreadableFolder> {
+pub fn agent_files(folder: &FolderReader, shown: &Path) -> Result<MarkdownFolder, MarkdownFolderError> {
     let mut found = MarkdownFolder::new(shown);
     found.add(folder, Path::new(""), |_| true, MAX_FILE_BYTES)?;
     Ok(found)
@@ -25,7 +25,7 @@ pub fn agent_files(folder: &Folder, shown: &Path) -> Result<MarkdownFolder, Unre
 #[derive(Debug, Default)]
 pub struct AgentRegistry {
     pub specs: Vec<AgentSpec>,
-    pub mistakes: Vec<AgentFileError>,
+    pub errors: Vec<AgentFileError>,
 }
 
 impl AgentRegistry {
@@ -33,16 +33,16 @@ impl AgentRegistry {
     pub fn built_in() -> Self {
         let mut roster = Self::default();
         for (name, text) in embedded::AGENT_FILES {
-            roster.take(parse_agent_file(Path::new(name), text, SpecOrigin::BuiltIn));
+            roster.push(parse_agent_file(Path::new(name), text, SpecOrigin::BuiltIn));
         }
         roster.sort();
         roster
     }
 
     /// The definitions in `folder`, wherever its links lead.
-    pub fn from_folder(folder: &Path) -> Result<Self, UnreadableFolder> {
+    pub fn from_folder(folder: &Path) -> Result<Self, MarkdownFolderError> {
         let opened =
-            Folder::free(folder).map_err(|why| UnreadableFolder { folder: folder.to_owned(), why })?;
+            FolderReader::open_unconfined(folder).map_err(|why| MarkdownFolderError { folder: folder.to_owned(), reason: why })?;
         Ok(Self::from_files(&agent_files(&opened, folder)?))
     }
 
@@ -50,7 +50,7 @@ impl AgentRegistry {
     pub fn from_files(folder: &MarkdownFolder) -> Self {
         let mut roster = Self::default();
         for file in &folder.files {
-            roster.take(definition(&folder.place_of(file), file));
+            roster.push(parse_definition(&folder.full_path(file), file));
         }
         roster.sort();
         roster
@@ -68,7 +68,7 @@ impl AgentRegistry {
                 None => self.specs.push(spec),
             }
         }
-        self.mistakes.extend(others.mistakes);
+        self.errors.extend(others.errors);
         self.sort();
         self
     }
@@ -82,7 +82,7 @@ impl AgentRegistry {
                 SpecOrigin::BuiltIn => format!("agents/{}.md", spec.name),
                 SpecOrigin::User(file) => file.display().to_string(),
             };
-            let facts = spec.facts().join("\n");
+            let facts = spec.routing_texts().join("\n");
             let confusing = confusable_words(&facts);
             let confusing = confusing.iter().filter(|word| !names.contains(&word.as_str()));
             complaints.extend(confusing.map(|word| format!("{file}: `{word}` may be taken for an agent")));
@@ -94,10 +94,10 @@ impl AgentRegistry {
         complaints
     }
 
-    fn take(&mut self, read: Result<AgentSpec, AgentFileError>) {
+    fn push(&mut self, read: Result<AgentSpec, AgentFileError>) {
         match read {
             Ok(spec) => self.specs.push(spec),
-            Err(mistake) => self.mistakes.push(mistake),
+            Err(mistake) => self.errors.push(mistake),
         }
     }
 
@@ -106,14 +106,14 @@ impl AgentRegistry {
         self.specs.sort_by(|a, b| {
             (a.order.unwrap_or(u32::MAX), &a.name).cmp(&(b.order.unwrap_or(u32::MAX), &b.name))
         });
-        self.mistakes.sort_by(|a, b| a.file.cmp(&b.file));
+        self.errors.sort_by(|a, b| a.file.cmp(&b.file));
     }
 }
 
-fn definition(place: &Path, file: &MarkdownFile) -> Result<AgentSpec, AgentFileError> {
+fn parse_definition(place: &Path, file: &MarkdownFile) -> Result<AgentSpec, AgentFileError> {
     let mistake = |line, message: String| AgentFileError {
         file: place.to_owned(),
-        mistake: SpannedError::new(line, message),
+        error: SpannedError::new(line, message),
     };
     let bytes = file.content.as_ref().map_err(|why| mistake(1, format!("cannot be read: {why}")))?;
     let text = std::str::from_utf8(bytes).map_err(|error| {

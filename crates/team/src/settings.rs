@@ -50,7 +50,7 @@ impl Default for TeamSettings {
 
 impl TeamSettings {
     /// How often one request may be delegated.
-    pub fn rounds(&self) -> u32 {
+    pub fn delegation_rounds(&self) -> u32 {
         if self.max_delegation_rounds == 0 { DEFAULT_DELEGATION_ROUNDS } else { self.max_delegation_rounds }
     }
 

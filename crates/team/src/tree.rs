@@ -21,7 +21,7 @@ pub const DEFAULT_DELEGATION_ROUNDS: u32 = 5;
 const MAX_AGENTS: usize = 64;
 
 /// The most that a specialist's whole prompt may hold, in tokens (B41).
-const PROMPT_CAP: usize = 32_000;
+const MAX_PROMPT_TOKENS: usize = 32_000;
 
 /// Given an agent's name and the instruction of its definition, the whole prompt that the agent reads (S39).
 pub type SubAgentPromptFunc = Arc<dyn Fn(&str, &str) -> String + Send + Sync>;
@@ -80,14 +80,14 @@ pub enum BuildError {
 /// Builds the team: in multi-agent mode a root without tools and every specialist that has some or is always
 /// included (S01, S04); in single-agent mode one agent that holds them all (S02).
 pub fn build_agent_tree(config: Config) -> Result<AgentTree, BuildError> {
-    check(&config)?;
+    check_config(&config)?;
     match config.mode {
-        TeamMode::Multi => team(config),
-        TeamMode::Single => Ok(single(config)),
+        TeamMode::Multi => build_team(config),
+        TeamMode::Single => Ok(build_single_agent(config)),
     }
 }
 
-fn check(config: &Config) -> Result<(), BuildError> {
+fn check_config(config: &Config) -> Result<(), BuildError> {
     ToolClaims::new(&config.specs, &config.routes)?;
     let count = config.specs.len() + config.remote_agents.len();
     if count > MAX_AGENTS {
@@ -108,8 +108,8 @@ fn check(config: &Config) -> Result<(), BuildError> {
     Ok(())
 }
 
-fn single(config: Config) -> AgentTree {
-    let capabilities = CapabilityMap::of(&config.specs).capabilities(names(&config.tools));
+fn build_single_agent(config: Config) -> AgentTree {
+    let capabilities = CapabilityMap::from_specs(&config.specs).capabilities(tool_names(&config.tools));
     let root = Agent {
         name: TeamMode::Single.root_name(),
         description: describe("Does everything by itself.", &capabilities),
@@ -117,7 +117,7 @@ fn single(config: Config) -> AgentTree {
         keywords: Vec::new(),
         prompt: config.prompts.single(),
         tools: config.tools,
-        place: AgentLocation::Here,
+        location: AgentLocation::Local,
     };
     AgentTree {
         mode: TeamMode::Single,
@@ -128,9 +128,9 @@ fn single(config: Config) -> AgentTree {
     }
 }
 
-fn team(config: Config) -> Result<AgentTree, BuildError> {
+fn build_team(config: Config) -> Result<AgentTree, BuildError> {
     let claims = ToolClaims::new(&config.specs, &config.routes)?;
-    let map = CapabilityMap::of(&config.specs);
+    let map = CapabilityMap::from_specs(&config.specs);
     let mut set = partition_tools(&config.specs, &claims, config.tools);
     let (mut specialists, mut made_from, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
     for spec in &config.specs {
@@ -139,29 +139,29 @@ fn team(config: Config) -> Result<AgentTree, BuildError> {
             skipped.push(spec);
             continue;
         }
-        specialists.push(specialist(spec, tools, &map, config.sub_agent_prompt.as_ref()));
+        specialists.push(build_specialist(spec, tools, &map, config.sub_agent_prompt.as_ref()));
         made_from.push(spec);
     }
     let briefing = Briefing {
         entries: specialists.iter().zip(made_from).map(|(agent, spec)| CreatedAgent { agent, spec }).collect(),
         remote: &config.remote_agents,
-        unassigned: names(&set.unmatched).collect(),
+        unassigned: tool_names(&set.unmatched).collect(),
         absent: skipped.iter().map(|spec| &spec.name).collect(),
-        rounds: rounds(config.max_delegation_rounds),
+        rounds: delegation_rounds(config.max_delegation_rounds),
     };
     let prompt = config.prompts.orchestrator(&orchestrator_instruction(&briefing));
     let skipped = skipped.into_iter().map(|spec| skipped_agent(&spec.name)).collect();
-    specialists.extend(config.remote_agents.into_iter().map(remote));
+    specialists.extend(config.remote_agents.into_iter().map(build_remote_agent));
     Ok(AgentTree {
         mode: TeamMode::Multi,
-        root: orchestrator(prompt),
+        root: build_orchestrator(prompt),
         specialists,
         skipped,
         unmatched: set.unmatched,
     })
 }
 
-fn orchestrator(prompt: Prompt) -> Agent {
+fn build_orchestrator(prompt: Prompt) -> Agent {
     Agent {
         name: TeamMode::Multi.root_name(),
         description: "Talks with the user and delegates; holds no tools.".to_owned(),
@@ -169,17 +169,17 @@ fn orchestrator(prompt: Prompt) -> Agent {
         keywords: Vec::new(),
         prompt,
         tools: Vec::new(),
-        place: AgentLocation::Here,
+        location: AgentLocation::Local,
     }
 }
 
-fn specialist(
+fn build_specialist(
     spec: &AgentSpec,
     tools: Vec<Tool>,
     map: &CapabilityMap,
     prompt: Option<&SubAgentPromptFunc>,
 ) -> Agent {
-    let capabilities = map.capabilities(names(&tools));
+    let capabilities = map.capabilities(tool_names(&tools));
     let instruction = prompt.map(|function| function(spec.name.as_str(), &spec.instruction));
     let instruction = instruction.as_deref().unwrap_or(&spec.instruction);
     Agent {
@@ -187,14 +187,14 @@ fn specialist(
         description: describe(&spec.description, &capabilities),
         capabilities,
         keywords: spec.keywords.clone(),
-        prompt: Prompt::new([Section::capped(Section::INSTRUCTION, instruction, PROMPT_CAP)]),
+        prompt: Prompt::new([Section::with_max_tokens(Section::INSTRUCTION, instruction, MAX_PROMPT_TOKENS)]),
         tools,
-        place: AgentLocation::Here,
+        location: AgentLocation::Local,
     }
 }
 
 /// It has its own prompt and tools where it lives.
-fn remote(card: RemoteCard) -> Agent {
+fn build_remote_agent(card: RemoteCard) -> Agent {
     Agent {
         name: card.name,
         description: card.description,
@@ -202,7 +202,7 @@ fn remote(card: RemoteCard) -> Agent {
         keywords: Vec::new(),
         prompt: Prompt::default(),
         tools: Vec::new(),
-        place: AgentLocation::Remote,
+        location: AgentLocation::Remote,
     }
 }
 
@@ -217,10 +217,10 @@ fn skipped_agent(name: &AgentName) -> SkippedAgent {
     SkippedAgent { name: name.to_string(), reason: "no tools are assigned to it".to_owned() }
 }
 
-fn names(tools: &[Tool]) -> impl Iterator<Item = &str> {
+fn tool_names(tools: &[Tool]) -> impl Iterator<Item = &str> {
     tools.iter().map(|tool| tool.name.as_str())
 }
 
-fn rounds(configured: u32) -> u32 {
+fn delegation_rounds(configured: u32) -> u32 {
     if configured == 0 { DEFAULT_DELEGATION_ROUNDS } else { configured }
 }

@@ -29,7 +29,7 @@ pub async fn check(store: Arc<dyn SessionStore>) {
 }
 
 /// An event of a turn as the engine would write it.
-pub fn draft(turn: &str, body: EventBody) -> NewEvent {
+pub fn new_event(turn: &str, body: EventBody) -> NewEvent {
     let root = AgentName::new("lango-orchestrator").unwrap_or_else(|_| unreachable!("a well-formed name"));
     let author = match body {
         EventBody::User { .. } => Author::User,
@@ -77,7 +77,7 @@ async fn load(store: &dyn SessionStore, principal: &str, session: &str, reach: H
 async fn what_is_appended_is_loaded_in_order(store: &dyn SessionStore) {
     assert!(load(store, "local", "order", HistoryWindow::Everything).await.is_empty(), "nothing is there yet");
     let mut all =
-        append(store, "order", vec![draft("t1", user_request("tea")), draft("t1", EventBody::Usage(Usage::default()))])
+        append(store, "order", vec![new_event("t1", user_request("tea")), new_event("t1", EventBody::Usage(Usage::default()))])
             .await;
     let call = EventBody::ToolCall {
         id: CallId::new("c1"),
@@ -88,7 +88,7 @@ async fn what_is_appended_is_loaded_in_order(store: &dyn SessionStore) {
         append(
             store,
             "order",
-            vec![draft("t1", call), draft("t1", answer("hot")), draft("t1", EventBody::TurnDone)],
+            vec![new_event("t1", call), new_event("t1", answer("hot")), new_event("t1", EventBody::TurnDone)],
         )
         .await,
     );
@@ -99,8 +99,8 @@ async fn what_is_appended_is_loaded_in_order(store: &dyn SessionStore) {
 
 /// B74
 async fn sessions_belong_to_their_principal(store: &dyn SessionStore) {
-    append_as(store, "alice", "shared-name", vec![draft("t", user_request("hers"))]).await;
-    let his = append_as(store, "bob", "shared-name", vec![draft("t", user_request("his"))]).await;
+    append_as(store, "alice", "shared-name", vec![new_event("t", user_request("hers"))]).await;
+    let his = append_as(store, "bob", "shared-name", vec![new_event("t", user_request("his"))]).await;
     assert_eq!(his[0].seq, 1, "another principal's session is another session");
     assert_eq!(load(store, "bob", "shared-name", HistoryWindow::Everything).await, his);
     assert!(load(store, "carol", "shared-name", HistoryWindow::Everything).await.is_empty());
@@ -109,7 +109,7 @@ async fn sessions_belong_to_their_principal(store: &dyn SessionStore) {
 async fn any_text_comes_back_as_it_was(store: &dyn SessionStore) {
     let texts =
         ["", "\0\u{1b}[31m\u{202e}", "안녕 日本語 🙂 ß \u{301}", "a\r\nb\t'\";--", &"ä".repeat(300_000)];
-    let drafts = texts.iter().map(|text| draft("t", user_request(text))).collect();
+    let drafts = texts.iter().map(|text| new_event("t", user_request(text))).collect();
     append(store, "text 🙂/..\n", drafts).await;
     let loaded = load(store, "local", "text 🙂/..\n", HistoryWindow::Everything).await;
     let bodies: Vec<EventBody> = loaded.iter().map(|event| event.body.clone()).collect();
@@ -118,7 +118,7 @@ async fn any_text_comes_back_as_it_was(store: &dyn SessionStore) {
 
 async fn numbers_order_events_and_clocks_do_not(store: &dyn SessionStore) {
     for (seq, second) in [(1, 1_000), (2, 10), (3, 500)] {
-        let mut late = draft("t", user_request("x"));
+        let mut late = new_event("t", user_request("x"));
         late.at = Timestamp::from_second(second).unwrap_or_default();
         assert_eq!(append(store, "clock", vec![late]).await[0].seq, seq);
     }
@@ -135,7 +135,7 @@ async fn the_newest_turns_are_always_there(store: &dyn SessionStore) {
         append(
             store,
             "recent",
-            vec![draft(turn, user_request("q")), draft(turn, answer("a")), draft(turn, EventBody::TurnDone)],
+            vec![new_event(turn, user_request("q")), new_event(turn, answer("a")), new_event(turn, EventBody::TurnDone)],
         )
         .await;
     }
@@ -168,9 +168,9 @@ async fn permissions_of_a_session_are_kept(store: &dyn SessionStore) {
         approval("fs_write", ApprovalState::Approved, Some(Grant::SameCall(serde_json::json!({ "a": 1 })))),
         approval("exec_shell", ApprovalState::Approved, None),
     ];
-    append(store, "granted", bodies.into_iter().map(|body| draft("t", body)).collect()).await;
+    append(store, "granted", bodies.into_iter().map(|body| new_event("t", body)).collect()).await;
     for _ in 0..50 {
-        append(store, "granted", vec![draft("t2", user_request("more"))]).await;
+        append(store, "granted", vec![new_event("t2", user_request("more"))]).await;
     }
     let principal = Principal::local();
     for (session, expected) in [("granted", vec![given]), ("other", vec![])] {
@@ -186,7 +186,7 @@ async fn sessions_are_written_side_by_side(store: &Arc<dyn SessionStore>) {
         async move {
             let name = format!("side-{session}");
             for number in 0..10 {
-                append(&*store, &name, vec![draft("t", user_request(&format!("{session}-{number}")))]).await;
+                append(&*store, &name, vec![new_event("t", user_request(&format!("{session}-{number}")))]).await;
             }
             load(&*store, "local", &name, HistoryWindow::Everything).await
         }

@@ -5,15 +5,15 @@ use serde_json::{Value, json};
 
 /// A reply that goes on for as long as somebody reads it.
 #[derive(Clone, Copy, Debug)]
-pub struct Endless {
+pub struct EndlessReply {
     /// What has no end.
     pub name: &'static str,
     pub status: u16,
     pub content_type: &'static str,
     /// What comes first.
-    pub begin: fn() -> String,
+    pub prefix: fn() -> String,
     /// What comes again and again, given how often it came before.
-    pub again: fn(usize) -> String,
+    pub repeat: fn(usize) -> String,
     /// What is to be refused; nothing where the status says enough.
     pub excess: Option<Excess>,
 }
@@ -22,40 +22,40 @@ pub struct Endless {
 pub const DIALECTS: [&str; 3] = ["openai", "anthropic", "gemini"];
 
 /// Everything that can be endless in a dialect.
-pub fn replies(dialect: &str) -> Vec<Endless> {
+pub fn replies(dialect: &str) -> Vec<EndlessReply> {
     let mut replies = match dialect {
         "openai" => openai(),
         "anthropic" => anthropic(),
         _ => gemini(),
     };
-    replies.extend(in_any_dialect());
+    replies.extend(any_dialect());
     replies
 }
 
-fn streamed(
+fn endless_stream(
     name: &'static str,
     excess: Excess,
     begin: fn() -> String,
     again: fn(usize) -> String,
-) -> Endless {
+) -> EndlessReply {
     let content_type = "text/event-stream";
-    Endless { name, status: 200, content_type, begin, again, excess: Some(excess) }
+    EndlessReply { name, status: 200, content_type, prefix: begin, repeat: again, excess: Some(excess) }
 }
 
-fn in_any_dialect() -> Vec<Endless> {
+fn any_dialect() -> Vec<EndlessReply> {
     let line = || "data: {\"text\":\"".to_owned();
     let whole = || "{\"text\":\"".to_owned();
     let json = "application/json";
     vec![
-        streamed("comments", Excess::Wire, String::new, |_| format!(": {}\n\n", filler())),
-        streamed("a line", Excess::Event, line, |_| filler()),
-        streamed("an event", Excess::Event, String::new, |_| format!("data: {}\n", filler())),
-        Endless { content_type: json, ..streamed("a whole body", Excess::Whole, whole, |_| filler()) },
-        Endless { status: 500, excess: None, ..streamed("an error", Excess::Whole, whole, |_| filler()) },
+        endless_stream("comments", Excess::Wire, String::new, |_| format!(": {}\n\n", filler())),
+        endless_stream("a line", Excess::Event, line, |_| filler()),
+        endless_stream("an event", Excess::Event, String::new, |_| format!("data: {}\n", filler())),
+        EndlessReply { content_type: json, ..endless_stream("a whole body", Excess::Whole, whole, |_| filler()) },
+        EndlessReply { status: 500, excess: None, ..endless_stream("an error", Excess::Whole, whole, |_| filler()) },
     ]
 }
 
-fn openai() -> Vec<Endless> {
+fn openai() -> Vec<EndlessReply> {
     fn delta(delta: &Value) -> String {
         event(&json!({ "choices": [{ "index": 0, "delta": delta }] }))
     }
@@ -63,32 +63,32 @@ fn openai() -> Vec<Endless> {
         delta(&json!({ "tool_calls": [{ "index": 0, "function": function }] }))
     }
     vec![
-        streamed("text", Excess::Text, String::new, |_| delta(&json!({ "content": filler() }))),
-        streamed("thoughts", Excess::Thoughts, String::new, |_| {
+        endless_stream("text", Excess::Text, String::new, |_| delta(&json!({ "content": filler() }))),
+        endless_stream("thoughts", Excess::Thoughts, String::new, |_| {
             delta(&json!({ "reasoning_content": filler() }))
         }),
-        streamed("a refusal", Excess::Text, String::new, |_| delta(&json!({ "refusal": filler() }))),
-        streamed(
+        endless_stream("a refusal", Excess::Text, String::new, |_| delta(&json!({ "refusal": filler() }))),
+        endless_stream(
             "arguments",
             Excess::CallBytes,
             || call(&json!({ "name": "a", "arguments": "{\"a\":\"" })),
             |_| call(&json!({ "arguments": filler() })),
         ),
-        streamed("calls", Excess::Calls, String::new, |_| call(&json!({ "name": "a", "arguments": "{}" }))),
-        streamed("ids", Excess::CallBytes, String::new, |number| {
+        endless_stream("calls", Excess::Calls, String::new, |_| call(&json!({ "name": "a", "arguments": "{}" }))),
+        endless_stream("ids", Excess::CallBytes, String::new, |number| {
             delta(&json!({ "tool_calls": [{ "index": number, "id": filler().repeat(32) }] }))
         }),
-        streamed("usage", Excess::Wire, String::new, |_| {
+        endless_stream("usage", Excess::Wire, String::new, |_| {
             event(&json!({ "choices": [], "usage": { "prompt_tokens": 1 }, "x": filler() }))
         }),
-        streamed("empty events", Excess::Wire, String::new, |_| {
+        endless_stream("empty events", Excess::Wire, String::new, |_| {
             event(&json!({ "choices": [{ "delta": {} }], "x": filler() }))
         }),
-        streamed("values", Excess::Values, String::new, |_| event(&json!({ "usage": many_values() }))),
+        endless_stream("values", Excess::Values, String::new, |_| event(&json!({ "usage": many_values() }))),
     ]
 }
 
-fn anthropic() -> Vec<Endless> {
+fn anthropic() -> Vec<EndlessReply> {
     fn start(index: usize, block: &Value) -> String {
         event(&json!({ "type": "content_block_start", "index": index, "content_block": block }))
     }
@@ -101,67 +101,67 @@ fn anthropic() -> Vec<Endless> {
     let call = || start(0, &json!({ "type": "tool_use", "id": "c", "name": "a", "input": {} }));
     let thinking = || start(0, &json!({ "type": "thinking", "thinking": "", "signature": "" }));
     vec![
-        streamed("text", Excess::Text, String::new, |_| {
+        endless_stream("text", Excess::Text, String::new, |_| {
             delta(&json!({ "type": "text_delta", "text": filler() }))
         }),
-        streamed("thoughts", Excess::Thoughts, thinking, |_| {
+        endless_stream("thoughts", Excess::Thoughts, thinking, |_| {
             delta(&json!({ "type": "thinking_delta", "thinking": filler() }))
         }),
-        streamed("a seal", Excess::Thoughts, thinking, |_| {
+        endless_stream("a seal", Excess::Thoughts, thinking, |_| {
             delta(&json!({ "type": "signature_delta", "signature": filler() }))
         }),
-        streamed("hidden thoughts", Excess::Thoughts, String::new, |_| {
+        endless_stream("hidden thoughts", Excess::Thoughts, String::new, |_| {
             whole(&json!({ "type": "redacted_thinking", "data": filler() }))
         }),
-        streamed("arguments", Excess::CallBytes, call, |_| {
+        endless_stream("arguments", Excess::CallBytes, call, |_| {
             delta(&json!({ "type": "input_json_delta", "partial_json": filler() }))
         }),
-        streamed("calls", Excess::Calls, String::new, |_| {
+        endless_stream("calls", Excess::Calls, String::new, |_| {
             whole(&json!({ "type": "tool_use", "id": "c", "name": "a", "input": {} }))
         }),
-        streamed("blocks", Excess::OpenBlocks, String::new, |number| {
+        endless_stream("blocks", Excess::OpenBlocks, String::new, |number| {
             start(number, &json!({ "type": "text", "text": "" }))
         }),
-        streamed("usage", Excess::Wire, String::new, |_| {
+        endless_stream("usage", Excess::Wire, String::new, |_| {
             event(
                 &json!({ "type": "message_delta", "delta": {}, "usage": { "output_tokens": 1 }, "x": filler() }),
             )
         }),
-        streamed("empty events", Excess::Wire, String::new, |_| {
+        endless_stream("empty events", Excess::Wire, String::new, |_| {
             event(&json!({ "type": "ping", "x": filler() }))
         }),
-        streamed("values", Excess::Values, String::new, |number| {
+        endless_stream("values", Excess::Values, String::new, |number| {
             start(number, &json!({ "type": "redacted_thinking", "data": many_values() }))
         }),
     ]
 }
 
-fn gemini() -> Vec<Endless> {
+fn gemini() -> Vec<EndlessReply> {
     fn part(part: &Value) -> String {
         event(&json!({ "candidates": [{ "content": { "parts": [part] } }] }))
     }
     vec![
-        streamed("text", Excess::Text, String::new, |_| part(&json!({ "text": filler() }))),
-        streamed("thoughts", Excess::Thoughts, String::new, |_| {
+        endless_stream("text", Excess::Text, String::new, |_| part(&json!({ "text": filler() }))),
+        endless_stream("thoughts", Excess::Thoughts, String::new, |_| {
             part(&json!({ "text": filler(), "thought": true }))
         }),
-        streamed("seals", Excess::Thoughts, String::new, |_| {
+        endless_stream("seals", Excess::Thoughts, String::new, |_| {
             let call = json!({ "name": "a", "args": {} });
             part(&json!({ "functionCall": call, "thoughtSignature": filler().repeat(64) }))
         }),
-        streamed("arguments", Excess::CallBytes, String::new, |_| {
+        endless_stream("arguments", Excess::CallBytes, String::new, |_| {
             part(&json!({ "functionCall": { "name": "a", "args": { "a": filler().repeat(32) } } }))
         }),
-        streamed("calls", Excess::Calls, String::new, |_| {
+        endless_stream("calls", Excess::Calls, String::new, |_| {
             part(&json!({ "functionCall": { "name": "a", "args": {} } }))
         }),
-        streamed("usage", Excess::Wire, String::new, |_| {
+        endless_stream("usage", Excess::Wire, String::new, |_| {
             event(&json!({ "usageMetadata": { "promptTokenCount": 1 }, "x": filler() }))
         }),
-        streamed("empty events", Excess::Wire, String::new, |_| {
+        endless_stream("empty events", Excess::Wire, String::new, |_| {
             event(&json!({ "candidates": [], "x": filler() }))
         }),
-        streamed("values", Excess::Values, String::new, |_| {
+        endless_stream("values", Excess::Values, String::new, |_| {
             part(&json!({ "functionCall": { "name": "a", "args": many_values() } }))
         }),
     ]

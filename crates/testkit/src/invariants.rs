@@ -12,18 +12,18 @@ use crate::script_runner::ScriptOutcome;
 /// Every complaint about a story; none when all is well.
 pub fn violations(told: &ScriptOutcome) -> Vec<String> {
     let mut found = Vec::new();
-    found.extend(turns_end(&told.events));
-    found.extend(pairs(&told.events));
-    found.extend(authors(&told.events, &told.agents));
-    found.extend(told.requests.iter().flat_map(whole_groups));
-    found.extend(stable_prefixes(told));
-    found.extend(order(&told.events));
-    found.extend((!told.shown_is_stored).then(|| "what was shown is not what is stored".to_owned()));
+    found.extend(check_turn_ends(&told.events));
+    found.extend(check_call_pairs(&told.events));
+    found.extend(check_authors(&told.events, &told.agents));
+    found.extend(told.requests.iter().flat_map(check_message_groups));
+    found.extend(check_stable_prefixes(told));
+    found.extend(check_sequence(&told.events));
+    found.extend((!told.updates_match_store).then(|| "what was shown is not what is stored".to_owned()));
     found
 }
 
 /// B59: each turn ends exactly once, in an answer or a failure.
-fn turns_end(events: &[Arc<Event>]) -> Vec<String> {
+fn check_turn_ends(events: &[Arc<Event>]) -> Vec<String> {
     let mut ends: HashMap<&TurnId, (usize, usize, usize)> = HashMap::new();
     for event in events {
         let (answers, done, failed) = ends.entry(&event.turn).or_default();
@@ -43,7 +43,7 @@ fn turns_end(events: &[Arc<Event>]) -> Vec<String> {
 }
 
 /// B54, B72: each call and each delegation has exactly one result, after it.
-fn pairs(events: &[Arc<Event>]) -> Vec<String> {
+fn check_call_pairs(events: &[Arc<Event>]) -> Vec<String> {
     let mut open = HashSet::new();
     let mut complaints = Vec::new();
     for event in events {
@@ -62,14 +62,14 @@ fn pairs(events: &[Arc<Event>]) -> Vec<String> {
 }
 
 /// Authors are the user and agents that exist; a root that delegates is told apart from who answers.
-fn authors(events: &[Arc<Event>], agents: &[String]) -> Vec<String> {
+fn check_authors(events: &[Arc<Event>], agents: &[String]) -> Vec<String> {
     let is_known = |author: &Author| *author == Author::User || agents.contains(&author.to_string());
     let strangers = events.iter().filter(|event| !is_known(&event.author));
     strangers.map(|event| format!("{} is nobody's name", event.author)).collect()
 }
 
 /// B72: no request carries a result without its call or a call without its result.
-fn whole_groups(request: &ModelRequest) -> Vec<String> {
+fn check_message_groups(request: &ModelRequest) -> Vec<String> {
     let mut complaints = Vec::new();
     let mut ids = HashSet::new();
     let mut messages = request.messages.iter().peekable();
@@ -100,17 +100,17 @@ fn whole_groups(request: &ModelRequest) -> Vec<String> {
 
 /// B40: what an agent reads begins the same every time, and only grows at its end, until it has to be cut. Agents that
 /// worked on two tasks side by side have two ends.
-fn stable_prefixes(told: &ScriptOutcome) -> Vec<String> {
+fn check_stable_prefixes(told: &ScriptOutcome) -> Vec<String> {
     let mut complaints = Vec::new();
     let mut last: HashMap<&str, &ModelRequest> = HashMap::new();
-    let parallel = side_by_side(&told.events);
+    let parallel = parallel_agents(&told.events);
     for request in &told.requests {
         if let Some(before) = last.insert(request.agent.as_str(), request) {
             if before.system != request.system || before.tools != request.tools {
                 complaints.push(format!("the stable part of {}'s request changed", request.agent));
             }
-            let may_differ = is_cut(request) || parallel.contains(request.agent.as_str());
-            if !may_differ && !request.messages.starts_with(kept_messages(before)) {
+            let may_differ = is_truncated(request) || parallel.contains(request.agent.as_str());
+            if !may_differ && !request.messages.starts_with(messages_without_reminder(before)) {
                 complaints.push(format!("the beginning of {}'s request changed", request.agent));
             }
         }
@@ -119,23 +119,23 @@ fn stable_prefixes(told: &ScriptOutcome) -> Vec<String> {
 }
 
 /// The messages of a request without the reminder after an empty reply, which is no part of the log.
-fn kept_messages(request: &ModelRequest) -> &[Message] {
+fn messages_without_reminder(request: &ModelRequest) -> &[Message] {
     match request.messages.split_last() {
-        Some((Message::User(text), rest)) if text == markers::ASK_AGAIN => rest,
+        Some((Message::User(text), rest)) if text == markers::EMPTY_REPLY_REMINDER => rest,
         _ => &request.messages,
     }
 }
 
 /// A history that did not fit begins with a mark, one that is told in few words with those.
-fn is_cut(request: &ModelRequest) -> bool {
+fn is_truncated(request: &ModelRequest) -> bool {
     let is_mark = |text: &str| {
-        let marks = [markers::LEFT_OUT, markers::STEPS_LEFT_OUT, "<earlier "];
+        let marks = [markers::HISTORY_TRUNCATED_MARKER, markers::STEPS_TRUNCATED_MARKER, "<earlier "];
         marks.iter().any(|mark| text.starts_with(mark))
     };
     request.messages.iter().any(|message| matches!(message, Message::User(text) if is_mark(text)))
 }
 
-fn side_by_side(events: &[Arc<Event>]) -> HashSet<&str> {
+fn parallel_agents(events: &[Arc<Event>]) -> HashSet<&str> {
     let mut open: HashMap<_, &str> = HashMap::new();
     let mut parallel = HashSet::new();
     for event in events {
@@ -154,7 +154,7 @@ fn side_by_side(events: &[Arc<Event>]) -> HashSet<&str> {
 }
 
 /// Sequence numbers have no gaps.
-fn order(events: &[Arc<Event>]) -> Vec<String> {
+fn check_sequence(events: &[Arc<Event>]) -> Vec<String> {
     let expected = 1..=events.len() as u64;
     let is_in_order = events.iter().map(|event| event.seq).eq(expected);
     if is_in_order { Vec::new() } else { vec!["sequence numbers have gaps".to_owned()] }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::endless::Endless;
+use crate::endless::EndlessReply;
 
 /// One answer to one request.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub enum ServerReply {
     /// A promise of more bytes than come.
     Reset(Vec<u8>),
     /// A reply for as long as the client reads.
-    Endless(Endless),
+    Endless(EndlessReply),
     /// No answer at all.
     Hang,
 }
@@ -44,12 +44,12 @@ impl ServerReply {
     }
 
     /// A whole reply of an OpenAI-compatible server.
-    pub fn says(text: &str) -> Self {
+    pub fn text(text: &str) -> Self {
         Self::chunks(&[json!({ "content": text })], "stop")
     }
 
     /// A call of `tool` with these arguments.
-    pub fn calls(tool: &str, arguments: &Value) -> Self {
+    pub fn tool_call(tool: &str, arguments: &Value) -> Self {
         let function = json!({ "name": tool, "arguments": arguments.to_string() });
         Self::chunks(
             &[json!({ "tool_calls": [{ "index": 0, "id": "c1", "function": function }] })],
@@ -59,11 +59,11 @@ impl ServerReply {
 
     /// Deltas, a finish reason, usage and the end.
     pub fn chunks(deltas: &[Value], finish: &str) -> Self {
-        Self::Stream(vec![Self::events(deltas, finish)])
+        Self::Stream(vec![Self::sse_bytes(deltas, finish)])
     }
 
     /// The bytes of such a stream.
-    pub fn events(deltas: &[Value], finish: &str) -> Vec<u8> {
+    pub fn sse_bytes(deltas: &[Value], finish: &str) -> Vec<u8> {
         let mut text = String::new();
         for delta in deltas {
             text += &format!("data: {}\n\n", json!({ "choices": [{ "index": 0, "delta": delta }] }));
@@ -81,7 +81,7 @@ impl ServerReply {
 /// The server; it ends with the process that tests.
 pub struct ModelServer {
     port: u16,
-    seen: Arc<Traffic>,
+    traffic: Arc<Traffic>,
 }
 
 /// What went in and out.
@@ -117,15 +117,15 @@ impl ModelServer {
 
     /// Plays what is decided for each request, given its number from 1.
     pub fn with_responder(decide: impl Fn(&ReceivedRequest, usize) -> ServerReply + Send + Sync + 'static) -> std::io::Result<Self> {
-        Self::deciding_at(Ipv4Addr::LOCALHOST, decide)
+        Self::with_responder_at(Ipv4Addr::LOCALHOST, decide)
     }
 
     /// The same, at all addresses of this machine where the address is unspecified.
-    pub fn deciding_at(
+    pub fn with_responder_at(
         address: Ipv4Addr,
         decide: impl Fn(&ReceivedRequest, usize) -> ServerReply + Send + Sync + 'static,
     ) -> std::io::Result<Self> {
-        let decide: Arc<Decide> = Arc::new(decide);
+        let decide: Arc<Responder> = Arc::new(decide);
         let listener = TcpListener::bind((address, 0))?;
         let port = listener.local_addr()?.port();
         let seen = Arc::new(Traffic::default());
@@ -136,7 +136,7 @@ impl ModelServer {
                 thread::spawn(move || serve(stream, &*decide, &traffic));
             }
         });
-        Ok(Self { port, seen })
+        Ok(Self { port, traffic: seen })
     }
 
     pub fn base_url(&self) -> String {
@@ -152,18 +152,18 @@ impl ModelServer {
     }
 
     pub fn requests(&self) -> Vec<ReceivedRequest> {
-        self.seen.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.traffic.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How much of endless replies could be sent before the clients hung up.
     pub fn endless_bytes(&self) -> u64 {
-        self.seen.endless_bytes.load(Ordering::Relaxed)
+        self.traffic.endless_bytes.load(Ordering::Relaxed)
     }
 }
 
-type Decide = dyn Fn(&ReceivedRequest, usize) -> ServerReply + Send + Sync;
+type Responder = dyn Fn(&ReceivedRequest, usize) -> ServerReply + Send + Sync;
 
-fn serve(mut stream: TcpStream, decide: &Decide, traffic: &Traffic) -> Option<()> {
+fn serve(mut stream: TcpStream, decide: &Responder, traffic: &Traffic) -> Option<()> {
     let request = read_request(&mut stream)?;
     let number = {
         let mut seen = traffic.requests.lock().unwrap_or_else(PoisonError::into_inner);
@@ -171,7 +171,7 @@ fn serve(mut stream: TcpStream, decide: &Decide, traffic: &Traffic) -> Option<()
         seen.len()
     };
     let play = &decide(&request, number);
-    const STREAM: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n";
+    const STREAM_HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n";
     match play {
         ServerReply::Status { code, headers, body } => {
             let headers: String =
@@ -183,19 +183,19 @@ fn serve(mut stream: TcpStream, decide: &Decide, traffic: &Traffic) -> Option<()
             stream.write_all(head.as_bytes()).ok()?;
             stream.write_all(body.as_bytes()).ok()?;
         }
-        ServerReply::Stream(chunks) => write_chunks(&mut stream, STREAM, chunks)?,
+        ServerReply::Stream(chunks) => write_chunks(&mut stream, STREAM_HEAD, chunks)?,
         ServerReply::StreamThenHang(chunks) => {
-            write_chunks(&mut stream, STREAM, chunks)?;
+            write_chunks(&mut stream, STREAM_HEAD, chunks)?;
             thread::sleep(Duration::from_secs(60));
         }
         ServerReply::Reset(bytes) => {
             write_chunks(
                 &mut stream,
-                &format!("{STREAM}content-length: 100000\r\n"),
+                &format!("{STREAM_HEAD}content-length: 100000\r\n"),
                 std::slice::from_ref(bytes),
             )?;
         }
-        ServerReply::Endless(endless) => write_endlessly(&mut stream, endless, &traffic.endless_bytes)?,
+        ServerReply::Endless(endless) => write_endless(&mut stream, endless, &traffic.endless_bytes)?,
         ServerReply::Hang => thread::sleep(Duration::from_secs(60)),
     }
     stream.shutdown(Shutdown::Both).ok()
@@ -208,15 +208,15 @@ fn write_chunks(stream: &mut TcpStream, head: &str, chunks: &[Vec<u8>]) -> Optio
 }
 
 /// Ends only where the client does.
-fn write_endlessly(stream: &mut TcpStream, endless: &Endless, sent: &AtomicU64) -> Option<()> {
+fn write_endless(stream: &mut TcpStream, endless: &EndlessReply, sent: &AtomicU64) -> Option<()> {
     /// Small pieces go out together, as a fast server sends them.
-    const TOGETHER: usize = 64 * 1024;
-    let Endless { status, content_type, begin, again, .. } = endless;
+    const WRITE_CHUNK_BYTES: usize = 64 * 1024;
+    let EndlessReply { status, content_type, prefix: begin, repeat: again, .. } = endless;
     let head = format!("HTTP/1.1 {status} X\r\ncontent-type: {content_type}\r\nconnection: close\r\n\r\n");
     let mut bytes = (head + &begin()).into_bytes();
     for number in 0.. {
         bytes.extend_from_slice(again(number).as_bytes());
-        if bytes.len() >= TOGETHER {
+        if bytes.len() >= WRITE_CHUNK_BYTES {
             stream.write_all(&bytes).ok()?;
             sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
             bytes.clear();

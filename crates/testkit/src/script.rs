@@ -14,13 +14,13 @@ pub struct Script {
     pub single: bool,
     pub tools: Vec<String>,
     pub limits: HashMap<String, u64>,
-    pub behaviours: HashMap<String, Vec<Behaviour>>,
-    pub remotes: Vec<(String, RemoteBehaviour)>,
+    pub behaviors: HashMap<String, Vec<ToolBehavior>>,
+    pub remotes: Vec<(String, RemoteBehavior)>,
     pub contexts: Vec<(String, String)>,
     /// Up to which event, and what stands for those.
     pub digest: Option<(u64, String)>,
     /// What helped when a call failed before.
-    pub learned: Option<String>,
+    pub advice: Option<String>,
     pub approvals: Vec<String>,
     /// Decision, tool and what it is about.
     pub rules: Vec<(String, String, String)>,
@@ -30,7 +30,7 @@ pub struct Script {
     pub window: Option<usize>,
     pub turns: Vec<UserTurn>,
     /// All turns are asked for at once.
-    pub together: bool,
+    pub parallel: bool,
     pub replies: HashMap<String, Vec<ScriptedReply>>,
 }
 
@@ -42,7 +42,7 @@ pub struct UserTurn {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Behaviour {
+pub enum ToolBehavior {
     Returns(String),
     Fails(String),
     Panics,
@@ -58,7 +58,7 @@ pub enum Behaviour {
     Sends(String),
 }
 
-impl Behaviour {
+impl ToolBehavior {
     pub fn sends_to(&self) -> Option<String> {
         match self {
             Self::Sends(to) => Some(to.clone()),
@@ -68,7 +68,7 @@ impl Behaviour {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum RemoteBehaviour {
+pub enum RemoteBehavior {
     Says(String),
     Fails(String),
     Hangs,
@@ -100,17 +100,17 @@ impl Script {
         let mut script = Self { tools: ONE_TOOL_PER_PREFIX.map(str::to_owned).to_vec(), ..Self::default() };
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-            script.line(first, rest.trim()).ok_or_else(|| format!("cannot read the line `{line}`"))?;
+            script.parse_line(first, rest.trim()).ok_or_else(|| format!("cannot read the line `{line}`"))?;
         }
         Ok(script)
     }
 
-    fn line(&mut self, first: &str, rest: &str) -> Option<()> {
+    fn parse_line(&mut self, first: &str, rest: &str) -> Option<()> {
         match first {
             "mode" => self.single = rest == "single",
             "tools" => self.tools = rest.split_whitespace().map(str::to_owned).collect(),
             "window" => self.window = Some(rest.parse().ok()?),
-            "together" => self.together = true,
+            "together" => self.parallel = true,
             "approve" => self.approvals.push(rest.to_owned()),
             "allow-host" => self.allow_hosts.push(rest.to_owned()),
             "rule" => {
@@ -134,80 +134,80 @@ impl Script {
                 let (through, text) = rest.split_once(' ')?;
                 self.digest = Some((through.parse().ok()?, text.trim().to_owned()));
             }
-            "learned" => self.learned = Some(rest.to_owned()),
+            "learned" => self.advice = Some(rest.to_owned()),
             "tool" => {
                 let (name, behaviour) = rest.split_once(' ')?;
-                self.behaviours.entry(name.to_owned()).or_default().push(behaviour_of(behaviour.trim())?);
+                self.behaviors.entry(name.to_owned()).or_default().push(parse_behavior(behaviour.trim())?);
             }
-            "remote" => self.remotes.push(remote_of(rest)?),
-            "user" => self.user(rest)?,
-            agent => self.replies.entry(agent.to_owned()).or_default().push(reply_of(rest)?),
+            "remote" => self.remotes.push(parse_remote(rest)?),
+            "user" => self.parse_user(rest)?,
+            agent => self.replies.entry(agent.to_owned()).or_default().push(parse_reply(rest)?),
         }
         Some(())
     }
 
-    fn user(&mut self, rest: &str) -> Option<()> {
+    fn parse_user(&mut self, rest: &str) -> Option<()> {
         match rest.strip_prefix("cancels after ") {
-            Some(time) => self.turns.last_mut()?.cancelled_after = Some(duration(time)?),
+            Some(time) => self.turns.last_mut()?.cancelled_after = Some(parse_duration(time)?),
             None => self.turns.push(UserTurn { text: rest.to_owned(), cancelled_after: None }),
         }
         Some(())
     }
 }
 
-fn behaviour_of(text: &str) -> Option<Behaviour> {
+fn parse_behavior(text: &str) -> Option<ToolBehavior> {
     let (verb, rest) = text.split_once(' ').unwrap_or((text, ""));
     Some(match (verb, rest) {
-        ("returns", "10 MB") => Behaviour::Returns("0123456789".repeat(1024 * 1024)),
-        ("returns", text) => Behaviour::Returns(text.to_owned()),
-        ("fails", why) => Behaviour::Fails(why.to_owned()),
-        ("panics", _) => Behaviour::Panics,
-        ("hangs", _) => Behaviour::Hangs,
-        ("takes", time) => Behaviour::Takes(duration(time)?),
+        ("returns", "10 MB") => ToolBehavior::Returns("0123456789".repeat(1024 * 1024)),
+        ("returns", text) => ToolBehavior::Returns(text.to_owned()),
+        ("fails", why) => ToolBehavior::Fails(why.to_owned()),
+        ("panics", _) => ToolBehavior::Panics,
+        ("hangs", _) => ToolBehavior::Hangs,
+        ("takes", time) => ToolBehavior::Takes(parse_duration(time)?),
         ("wants", list) => {
             let pair =
                 |word: &str| word.split_once(':').map(|(name, kind)| (name.to_owned(), kind.to_owned()));
-            Behaviour::Wants(list.split_whitespace().map(pair).collect::<Option<_>>()?)
+            ToolBehavior::Wants(list.split_whitespace().map(pair).collect::<Option<_>>()?)
         }
-        ("is", "moderate") => Behaviour::Moderate,
-        ("is", "dangerous") => Behaviour::Dangerous,
-        ("is", "untrusted") => Behaviour::Untrusted,
-        ("is", "private") => Behaviour::Private,
-        ("sends", to) => Behaviour::Sends(to.strip_prefix("to ")?.to_owned()),
+        ("is", "moderate") => ToolBehavior::Moderate,
+        ("is", "dangerous") => ToolBehavior::Dangerous,
+        ("is", "untrusted") => ToolBehavior::Untrusted,
+        ("is", "private") => ToolBehavior::Private,
+        ("sends", to) => ToolBehavior::Sends(to.strip_prefix("to ")?.to_owned()),
         _ => return None,
     })
 }
 
-fn remote_of(text: &str) -> Option<(String, RemoteBehaviour)> {
+fn parse_remote(text: &str) -> Option<(String, RemoteBehavior)> {
     let (name, rest) = text.split_once(' ')?;
     let (verb, words) = rest.trim().split_once(' ').unwrap_or((rest.trim(), ""));
     let behaviour = match verb {
-        "says" => RemoteBehaviour::Says(words.to_owned()),
-        "fails" => RemoteBehaviour::Fails(words.to_owned()),
-        "hangs" => RemoteBehaviour::Hangs,
-        "panics" => RemoteBehaviour::Panics,
+        "says" => RemoteBehavior::Says(words.to_owned()),
+        "fails" => RemoteBehavior::Fails(words.to_owned()),
+        "hangs" => RemoteBehavior::Hangs,
+        "panics" => RemoteBehavior::Panics,
         _ => return None,
     };
     Some((name.to_owned(), behaviour))
 }
 
-fn reply_of(text: &str) -> Option<ScriptedReply> {
+fn parse_reply(text: &str) -> Option<ScriptedReply> {
     let (always, text) = match text.strip_prefix("always ") {
         Some(rest) => (true, rest),
         None => (false, text),
     };
-    let parts = text.split(" + ").map(|part| part_of(part.trim())).collect::<Option<_>>()?;
+    let parts = text.split(" + ").map(|part| parse_part(part.trim())).collect::<Option<_>>()?;
     Some(ScriptedReply { parts, always })
 }
 
-fn part_of(text: &str) -> Option<ScriptedPart> {
+fn parse_part(text: &str) -> Option<ScriptedPart> {
     let (verb, rest) = text.split_once(' ').unwrap_or((text, ""));
     Some(match (verb, rest.trim()) {
         ("says", "nothing") => ScriptedPart::Text(Vec::new()),
         ("says", words) => ScriptedPart::Text(vec![words.to_owned()]),
         ("streams", pieces) => ScriptedPart::Text(pieces.split('|').map(str::to_owned).collect()),
-        ("transfers", wish) => transfer_of(wish),
-        ("calls", call) => call_of(call)?,
+        ("transfers", wish) => parse_transfer(wish),
+        ("calls", call) => parse_call(call)?,
         ("uses", tokens) => ScriptedPart::Usage(tokens.trim_end_matches(" tokens").parse().ok()?),
         ("thinks", words) => ScriptedPart::Thought(words.to_owned()),
         ("fails", kind) => ScriptedPart::Error(kind.to_owned()),
@@ -219,7 +219,7 @@ fn part_of(text: &str) -> Option<ScriptedPart> {
 }
 
 /// `operator`, `operator: read it`, `operator: read it (report back)`.
-fn transfer_of(wish: &str) -> ScriptedPart {
+fn parse_transfer(wish: &str) -> ScriptedPart {
     let (wish, report_back) = match wish.strip_suffix("(report back)") {
         Some(rest) => (rest.trim(), true),
         None => (wish, false),
@@ -237,7 +237,7 @@ fn transfer_of(wish: &str) -> ScriptedPart {
 }
 
 /// `fs_read {"path":"a"}`, with `id=…` before it where the id matters; what is not JSON is passed on as text.
-fn call_of(call: &str) -> Option<ScriptedPart> {
+fn parse_call(call: &str) -> Option<ScriptedPart> {
     let (id, call) = match call.strip_prefix("id=") {
         Some(rest) => rest.split_once(' ').map(|(id, call)| (Some(id.to_owned()), call.trim()))?,
         None => (None, call),
@@ -247,7 +247,7 @@ fn call_of(call: &str) -> Option<ScriptedPart> {
     Some(ScriptedPart::Call { id, name: name.to_owned(), arguments })
 }
 
-fn duration(text: &str) -> Option<Duration> {
+fn parse_duration(text: &str) -> Option<Duration> {
     let (number, unit) = text.split_once(' ')?;
     let number: u64 = number.parse().ok()?;
     match unit {

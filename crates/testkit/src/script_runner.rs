@@ -15,14 +15,14 @@ use lango_domain::event::{
 use lango_domain::model::{Model, ModelRequest};
 use lango_domain::seams::{Advisor, ContextSource, Digest, DigestSource, RemoteAgent};
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError};
-use lango_domain::{AgentName, AgentTree, Label, Labelled, TeamMode};
+use lango_domain::{AgentName, AgentTree, Label, LabeledText, TeamMode};
 use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, InMemorySessionStore, Models, RunnerParts, Runner, ClockAndIds, TurnRequest};
 use lango_team::{Config, RemoteCard, build_agent_tree};
 use tokio::time::Instant;
 
 use crate::script::{Script, UserTurn};
 use crate::scripted::{
-    ScriptedAdvisor, ScriptedApprover, ScriptedDigest, ScriptedModel, ScriptedRemote, ScriptedSource, tool,
+    ScriptedAdvisor, ScriptedApprover, ScriptedDigest, ScriptedModel, ScriptedRemote, ScriptedSource, scripted_tool,
 };
 
 /// Everything that a story left behind.
@@ -32,33 +32,33 @@ pub struct ScriptOutcome {
     pub requests: Vec<ModelRequest>,
     pub agents: Vec<String>,
     /// What the script had to say and was never asked for.
-    pub unsaid: Vec<String>,
+    pub unused_replies: Vec<String>,
     /// Whether what was shown is what the store holds.
-    pub shown_is_stored: bool,
+    pub updates_match_store: bool,
 }
 
 /// Runs the script; must be called within a tokio runtime, whose clock should be paused.
 pub async fn run_script(script: &Script) -> Result<ScriptOutcome, String> {
-    tell_in(script, Arc::new(InMemorySessionStore::default())).await
+    run_script_with_store(script, Arc::new(InMemorySessionStore::default())).await
 }
 
 /// The same with another store.
-pub async fn tell_in(script: &Script, store: Arc<dyn SessionStore>) -> Result<ScriptOutcome, String> {
-    let tree = team(script)?;
+pub async fn run_script_with_store(script: &Script, store: Arc<dyn SessionStore>) -> Result<ScriptOutcome, String> {
+    let tree = build_team(script)?;
     let agents = tree.agents().map(|agent| agent.name.to_string()).collect();
     let model = Arc::new(ScriptedModel::new(script.replies.clone(), script.window.unwrap_or(128_000)));
-    let runner = Runner::new(parts(script, tree, Arc::clone(&model) as Arc<dyn Model>, Arc::clone(&store))?);
-    let turns: Vec<Vec<Update>> = if script.together {
-        join_all(script.turns.iter().map(|turn| run(&runner, turn))).await
+    let runner = Runner::new(runner_parts(script, tree, Arc::clone(&model) as Arc<dyn Model>, Arc::clone(&store))?);
+    let turns: Vec<Vec<Update>> = if script.parallel {
+        join_all(script.turns.iter().map(|turn| run_turn(&runner, turn))).await
     } else {
         let mut turns = Vec::new();
         for turn in &script.turns {
-            turns.push(run(&runner, turn).await);
+            turns.push(run_turn(&runner, turn).await);
         }
         turns
     };
     let transcript = turns.iter().map(|updates| transcript(updates)).collect::<Vec<_>>().join("\n");
-    let mut shown: Vec<Arc<Event>> = turns.into_iter().flatten().filter_map(event_of).collect();
+    let mut shown: Vec<Arc<Event>> = turns.into_iter().flatten().filter_map(into_event).collect();
     shown.sort_by_key(|event| event.seq);
     let key = SessionKeyRef { session: &SessionId::new("s"), principal: &Principal::local() };
     let events = store.load(key, HistoryWindow::Everything).await.map_err(|error| error.to_string())?;
@@ -66,37 +66,37 @@ pub async fn tell_in(script: &Script, store: Arc<dyn SessionStore>) -> Result<Sc
     let transcript = format!("{transcript}\n{} model calls\n", requests.len());
     Ok(ScriptOutcome {
         transcript,
-        shown_is_stored: shown == events,
+        updates_match_store: shown == events,
         events,
         requests,
         agents,
-        unsaid: model.unused_replies(),
+        unused_replies: model.unused_replies(),
     })
 }
 
-fn event_of(update: Update) -> Option<Arc<Event>> {
+fn into_event(update: Update) -> Option<Arc<Event>> {
     match update {
         Update::Event(event) => Some(event),
-        Update::Delta { .. } | Update::Printed { .. } | Update::Broken(_) => None,
+        Update::Delta { .. } | Update::ToolOutputDelta { .. } | Update::StoreFailed(_) => None,
     }
 }
 
-fn team(script: &Script) -> Result<AgentTree, String> {
-    let behaviours = |name: &str| script.behaviours.get(name).map(Vec::as_slice).unwrap_or_default();
+fn build_team(script: &Script) -> Result<AgentTree, String> {
+    let behaviours = |name: &str| script.behaviors.get(name).map(Vec::as_slice).unwrap_or_default();
     let cards = script.remotes.iter().map(|(name, _)| {
         let name = AgentName::new(name).map_err(|error| error.to_string())?;
         Ok(RemoteCard { description: format!("Does {name} work elsewhere."), name })
     });
     build_agent_tree(Config {
         mode: if script.single { TeamMode::Single } else { TeamMode::Multi },
-        tools: script.tools.iter().map(|name| tool(name, behaviours(name))).collect(),
+        tools: script.tools.iter().map(|name| scripted_tool(name, behaviours(name))).collect(),
         remote_agents: cards.collect::<Result<_, String>>()?,
         ..Config::default()
     })
     .map_err(|error| error.to_string())
 }
 
-fn parts(
+fn runner_parts(
     script: &Script,
     tree: AgentTree,
     model: Arc<dyn Model>,
@@ -115,11 +115,11 @@ fn parts(
         models: Models { default: model, per_agent: BTreeMap::new() },
         store,
         approver: Some(ScriptedApprover::new(&script.approvals)),
-        approval: approval(script)?,
-        beside: turn_hooks(script),
+        approval_policy: approval_policy(script)?,
+        hooks: turn_hooks(script),
         remotes,
-        limits: limits(script)?,
-        surroundings: clock_and_ids(),
+        limits: turn_limits(script)?,
+        clock_and_ids: clock_and_ids(),
     })
 }
 
@@ -127,15 +127,15 @@ fn turn_hooks(script: &Script) -> TurnHooks {
     let digests = script.digest.clone().map(|(through, text)| {
         Arc::new(ScriptedDigest(Digest { through, text, label: Label::default() })) as Arc<dyn DigestSource>
     });
-    let advisor = script.learned.clone().map(|text| Arc::new(ScriptedAdvisor(text)) as Arc<dyn Advisor>);
+    let advisor = script.advice.clone().map(|text| Arc::new(ScriptedAdvisor(text)) as Arc<dyn Advisor>);
     let source = |(name, text): &(String, String)| {
         Arc::new(ScriptedSource { name: name.clone(), text: text.clone() }) as Arc<dyn ContextSource>
     };
     let sources = script.contexts.iter().map(source).collect();
-    TurnHooks { sources, digests, advisor, afterwards: Vec::new() }
+    TurnHooks { context_sources: sources, digest_source: digests, advisor, after_turn: Vec::new() }
 }
 
-fn approval(script: &Script) -> Result<ApprovalPolicy, String> {
+fn approval_policy(script: &Script) -> Result<ApprovalPolicy, String> {
     let rule = |(decision, tool, subject): &(String, String, String)| serde_json::json!({ "tool": tool, "match": subject, "decision": decision });
     let rules: Vec<_> = script.rules.iter().map(rule).collect();
     let mut settings = serde_json::json!({ "rules": rules, "allowHosts": script.allow_hosts });
@@ -150,11 +150,11 @@ pub fn clock_and_ids() -> ClockAndIds {
     let count = AtomicUsize::new(0);
     ClockAndIds {
         now: Arc::new(|| Timestamp::UNIX_EPOCH),
-        new_turn: Arc::new(move || TurnId::new(format!("t{}", count.fetch_add(1, Ordering::Relaxed) + 1))),
+        new_turn_id: Arc::new(move || TurnId::new(format!("t{}", count.fetch_add(1, Ordering::Relaxed) + 1))),
     }
 }
 
-fn limits(script: &Script) -> Result<TurnLimits, String> {
+fn turn_limits(script: &Script) -> Result<TurnLimits, String> {
     let mut limits = TurnLimits::default();
     for (name, value) in &script.limits {
         let wrong = || format!("no limit `{name}` can be {value}");
@@ -171,8 +171,8 @@ fn limits(script: &Script) -> Result<TurnLimits, String> {
     Ok(limits)
 }
 
-async fn run(runner: &Runner, turn: &UserTurn) -> Vec<Update> {
-    let request = request(turn);
+async fn run_turn(runner: &Runner, turn: &UserTurn) -> Vec<Update> {
+    let request = turn_request(turn);
     let mut stream = runner.run(request);
     let mut updates = Vec::new();
     let asked = Instant::now();
@@ -188,7 +188,7 @@ async fn run(runner: &Runner, turn: &UserTurn) -> Vec<Update> {
             Ok(Some(update)) => updates.push(update),
             Ok(None) => return updates,
             Err(_) if cancelled || turn.cancelled_after.is_none() => {
-                updates.push(Update::Broken(StoreError("the turn did not end".to_owned())));
+                updates.push(Update::StoreFailed(StoreError("the turn did not end".to_owned())));
                 return updates;
             }
             Err(_) => {
@@ -200,13 +200,13 @@ async fn run(runner: &Runner, turn: &UserTurn) -> Vec<Update> {
 }
 
 /// What stands behind `piped:` came over a pipe.
-fn request(turn: &UserTurn) -> TurnRequest {
-    let typed = |text: &str| TurnRequest::typed(SessionId::new("s"), Principal::local(), text);
+fn turn_request(turn: &UserTurn) -> TurnRequest {
+    let typed = |text: &str| TurnRequest::from_user(SessionId::new("s"), Principal::local(), text);
     let label = || Label::untrusted("standard input").joined(&Label::private("standard input"));
     match turn.text.split_once("piped: ") {
         Some(("", piped)) => TurnRequest { label: label(), ..typed(piped) },
         Some((text, piped)) => {
-            let attached = Labelled { text: piped.to_owned(), label: label() };
+            let attached = LabeledText { text: piped.to_owned(), label: label() };
             TurnRequest { attachments: vec![("stdin".to_owned(), attached)], ..typed(text.trim()) }
         }
         None => typed(&turn.text),
@@ -223,13 +223,13 @@ fn transcript(updates: &[Update]) -> String {
                 Some((last, so_far)) if last == author.as_str() => so_far.push_str(text),
                 _ => shown.push((author.to_string(), text.clone())),
             },
-            Update::Printed { .. } => {}
+            Update::ToolOutputDelta { .. } => {}
             Update::Event(event) => {
-                if let Some(line) = line(event, updates) {
+                if let Some(line) = event_line(event, updates) {
                     let _ = writeln!(text, "{line}");
                 }
             }
-            Update::Broken(error) => _ = writeln!(text, "BROKEN {error}"),
+            Update::StoreFailed(error) => _ = writeln!(text, "BROKEN {error}"),
         }
     }
     for (author, words) in shown {
@@ -238,12 +238,12 @@ fn transcript(updates: &[Update]) -> String {
     text
 }
 
-fn line(event: &Event, updates: &[Update]) -> Option<String> {
+fn event_line(event: &Event, updates: &[Update]) -> Option<String> {
     let who = &event.author;
     Some(match &event.body {
         EventBody::User { text } => format!("user asks: {text}"),
-        EventBody::Context { source, text } => format!("  context from {source}: {}", short(text)),
-        EventBody::Digest { through, text } => format!("  digest of events up to {through}: {}", short(text)),
+        EventBody::Context { source, text } => format!("  context from {source}: {}", truncate(text)),
+        EventBody::Digest { through, text } => format!("  digest of events up to {through}: {}", truncate(text)),
         EventBody::Note { text } => format!("{who} says in passing: {text}"),
         EventBody::Transfer { to, task, report_back, .. } => {
             let task = task.as_ref().map_or(String::new(), |task| format!(": {task}"));
@@ -252,15 +252,15 @@ fn line(event: &Event, updates: &[Update]) -> Option<String> {
         }
         EventBody::TransferResult { id, outcome, detail, .. } => {
             let detail = if detail.is_empty() { String::new() } else { format!(" ({detail})") };
-            format!("{who} ← {} {}{detail}", target(id, updates), outcome_word(*outcome))
+            format!("{who} ← {} {}{detail}", transfer_target(id, updates), outcome_text(*outcome))
         }
         EventBody::ToolCall { tool, args, .. } => format!("{who} calls {tool} {args}"),
         EventBody::ToolResult { ok: true, content, untrusted, .. } => {
-            format!("{who} gets {}{}", if *untrusted { "untrusted " } else { "" }, short(content))
+            format!("{who} gets {}{}", if *untrusted { "untrusted " } else { "" }, truncate(content))
         }
         EventBody::ToolResult { error, code, advice, .. } => {
             let code = code.and_then(|code| serde_json::to_value(code).ok()).unwrap_or_default();
-            let error = short(error.as_deref().unwrap_or("?"));
+            let error = truncate(error.as_deref().unwrap_or("?"));
             let advice = advice.as_ref().map_or(String::new(), |advice| format!("; learned: {advice}"));
             format!("{who} gets {}: {error}{advice}", code.as_str().unwrap_or("?"))
         }
@@ -280,16 +280,16 @@ fn line(event: &Event, updates: &[Update]) -> Option<String> {
         }
         EventBody::Approval { state, by: Some(by), .. } => format!("  by {by:?}: {state:?}"),
         EventBody::Rejected { reason } => format!("{who} rejects: {reason}"),
-        EventBody::Report { text } => format!("{who} reports: {}", short(text)),
-        EventBody::Answer { text } => format!("{who} ANSWERS: {}", short(text)),
+        EventBody::Report { text } => format!("{who} reports: {}", truncate(text)),
+        EventBody::Answer { text } => format!("{who} ANSWERS: {}", truncate(text)),
         EventBody::Usage(_) => return None,
-        EventBody::Thought(thought) => format!("{who} thinks: {}", short(&thought.text)),
+        EventBody::Thought(thought) => format!("{who} thinks: {}", truncate(&thought.text)),
         EventBody::TurnDone => "done".to_owned(),
         EventBody::TurnFailed { code, message, .. } => format!("FAILED {code}: {message}"),
     })
 }
 
-fn target(call: &CallId, updates: &[Update]) -> String {
+fn transfer_target(call: &CallId, updates: &[Update]) -> String {
     let found = updates.iter().find_map(|update| match update {
         Update::Event(event) => match &event.body {
             EventBody::Transfer { id, to, .. } if id == call => Some(to.to_string()),
@@ -300,7 +300,7 @@ fn target(call: &CallId, updates: &[Update]) -> String {
     found.unwrap_or_else(|| "?".to_owned())
 }
 
-fn outcome_word(outcome: TransferOutcome) -> &'static str {
+fn outcome_text(outcome: TransferOutcome) -> &'static str {
     match outcome {
         TransferOutcome::Answered => "answered",
         TransferOutcome::Rejected => "rejected",
@@ -309,7 +309,7 @@ fn outcome_word(outcome: TransferOutcome) -> &'static str {
     }
 }
 
-fn short(text: &str) -> String {
+fn truncate(text: &str) -> String {
     let line = text.replace('\n', "⏎");
     if line.chars().count() <= 160 {
         return line;

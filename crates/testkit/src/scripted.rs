@@ -12,10 +12,10 @@ use lango_domain::seams::{
     Advisor, Approver, ContextError, ContextRequest, ContextSource, SessionKey, ApprovalDecision, Digest, DigestSource,
     FailedCall, ApprovalQuestion, RemoteAgent, RemoteError, RemotePiece, RemoteTask, ApprovalScope,
 };
-use lango_domain::{Destination, Intent, Label, Labelled, Outgoing, Safety, Tool, ToolError};
+use lango_domain::{Destination, Intent, Label, LabeledText, OutgoingData, Safety, Tool, ToolError};
 use serde_json::{Value, json};
 
-use crate::script::{Behaviour, ScriptedPart, RemoteBehaviour, ScriptedReply};
+use crate::script::{ToolBehavior, ScriptedPart, RemoteBehavior, ScriptedReply};
 
 /// Says what the script has for each agent, in order, and remembers what it was asked.
 pub struct ScriptedModel {
@@ -93,12 +93,12 @@ fn fragments(part: ScriptedPart, id: &str) -> Vec<Result<Fragment, ModelError>> 
             let seal = Some(json!({ "signature": text.len() }));
             vec![Ok(Fragment::Thought(Thought { provider: "scripted".to_owned(), text, seal, call: None }))]
         }
-        ScriptedPart::Error(kind) => vec![Err(error(&kind))],
+        ScriptedPart::Error(kind) => vec![Err(model_error(&kind))],
         ScriptedPart::BreaksOff | ScriptedPart::Hangs | ScriptedPart::Panics => Vec::new(),
     }
 }
 
-fn error(kind: &str) -> ModelError {
+fn model_error(kind: &str) -> ModelError {
     match kind {
         "auth" => ModelError::Auth,
         "quota" => ModelError::Quota,
@@ -113,11 +113,11 @@ fn error(kind: &str) -> ModelError {
 
 /// A tool that behaves as told; harmless and saying "ok" when told nothing.
 #[expect(clippy::panic, reason = "a tool that panics is what some stories are about")]
-pub fn tool(name: &str, behaviours: &[Behaviour]) -> Tool {
+pub fn scripted_tool(name: &str, behaviours: &[ToolBehavior]) -> Tool {
     let told = behaviours.to_vec();
     let safety = match () {
-        () if told.contains(&Behaviour::Dangerous) => Safety::Dangerous,
-        () if told.contains(&Behaviour::Moderate) => Safety::Moderate,
+        () if told.contains(&ToolBehavior::Dangerous) => Safety::Dangerous,
+        () if told.contains(&ToolBehavior::Moderate) => Safety::Moderate,
         () => Safety::Safe,
     };
     let mut tool = Tool::new(name, format!("Does {name}."), safety, move |_, _: Value| {
@@ -126,34 +126,34 @@ pub fn tool(name: &str, behaviours: &[Behaviour]) -> Tool {
             let mut output = Ok("ok".to_owned());
             for behaviour in told {
                 match behaviour {
-                    Behaviour::Returns(text) => output = Ok(text),
-                    Behaviour::Fails(why) => output = Err(ToolError(why)),
-                    Behaviour::Panics => panic!("as the story says"),
-                    Behaviour::Hangs => futures::future::pending().await,
-                    Behaviour::Takes(time) => tokio::time::sleep(time).await,
-                    Behaviour::Wants(_)
-                    | Behaviour::Moderate
-                    | Behaviour::Dangerous
-                    | Behaviour::Untrusted
-                    | Behaviour::Private
-                    | Behaviour::Sends(_) => {}
+                    ToolBehavior::Returns(text) => output = Ok(text),
+                    ToolBehavior::Fails(why) => output = Err(ToolError(why)),
+                    ToolBehavior::Panics => panic!("as the story says"),
+                    ToolBehavior::Hangs => futures::future::pending().await,
+                    ToolBehavior::Takes(time) => tokio::time::sleep(time).await,
+                    ToolBehavior::Wants(_)
+                    | ToolBehavior::Moderate
+                    | ToolBehavior::Dangerous
+                    | ToolBehavior::Untrusted
+                    | ToolBehavior::Private
+                    | ToolBehavior::Sends(_) => {}
                 }
             }
             output
         }
     });
     tool.parameters = parameters(behaviours);
-    if behaviours.contains(&Behaviour::Untrusted) {
+    if behaviours.contains(&ToolBehavior::Untrusted) {
         tool = tool.with_untrusted_output();
     }
-    if behaviours.contains(&Behaviour::Private) {
+    if behaviours.contains(&ToolBehavior::Private) {
         tool = tool.with_private_output();
     }
-    if let Some(to) = behaviours.iter().find_map(Behaviour::sends_to) {
+    if let Some(to) = behaviours.iter().find_map(ToolBehavior::sends_to) {
         tool = tool.with_outgoing(move |args: Value| {
             let first = args.as_object().and_then(|map| map.values().next()).and_then(Value::as_str);
             let to = Destination::Configured(vec![to.clone()]);
-            Outgoing { to, data: first.unwrap_or_default().to_owned() }
+            OutgoingData { to, data: first.unwrap_or_default().to_owned() }
         });
     }
     // A call is about its first argument, and of one kind with those that begin with the same word.
@@ -165,9 +165,9 @@ pub fn tool(name: &str, behaviours: &[Behaviour]) -> Tool {
     })
 }
 
-fn parameters(behaviours: &[Behaviour]) -> Value {
+fn parameters(behaviours: &[ToolBehavior]) -> Value {
     let wanted = behaviours.iter().find_map(|behaviour| match behaviour {
-        Behaviour::Wants(list) => Some(list),
+        ToolBehavior::Wants(list) => Some(list),
         _ => None,
     });
     let Some(wanted) = wanted else { return json!({ "type": "object" }) };
@@ -217,18 +217,18 @@ impl ContextSource for ScriptedSource {
         &self.name
     }
 
-    fn cap(&self) -> usize {
+    fn max_tokens(&self) -> usize {
         200
     }
 
-    fn gather(&self, _request: ContextRequest) -> BoxFuture<'static, Result<Option<Labelled>, ContextError>> {
+    fn gather(&self, _request: ContextRequest) -> BoxFuture<'static, Result<Option<LabeledText>, ContextError>> {
         let (name, text) = (self.name.clone(), self.text.clone());
         async move {
             match text.as_str() {
                 "fails" => Err(ContextError("as the story says".to_owned())),
                 "hangs" => futures::future::pending().await,
                 "panics" => panic!("as the story says"),
-                _ => Ok(Some(Labelled { label: Label::private(&name), text })),
+                _ => Ok(Some(LabeledText { label: Label::private(&name), text })),
             }
         }
         .boxed()
@@ -236,16 +236,16 @@ impl ContextSource for ScriptedSource {
 }
 
 /// A colleague elsewhere.
-pub struct ScriptedRemote(pub RemoteBehaviour);
+pub struct ScriptedRemote(pub RemoteBehavior);
 
 #[expect(clippy::panic, reason = "a remote that panics is what some stories are about")]
 impl RemoteAgent for ScriptedRemote {
     fn stream(&self, _task: RemoteTask) -> BoxStream<'static, Result<RemotePiece, RemoteError>> {
         match &self.0 {
-            RemoteBehaviour::Says(text) => iter([Ok(RemotePiece::Text(text.clone()))]).boxed(),
-            RemoteBehaviour::Fails(why) => iter([Err(RemoteError(why.clone()))]).boxed(),
-            RemoteBehaviour::Hangs => pending().boxed(),
-            RemoteBehaviour::Panics => panic!("as the story says"),
+            RemoteBehavior::Says(text) => iter([Ok(RemotePiece::Text(text.clone()))]).boxed(),
+            RemoteBehavior::Fails(why) => iter([Err(RemoteError(why.clone()))]).boxed(),
+            RemoteBehavior::Hangs => pending().boxed(),
+            RemoteBehavior::Panics => panic!("as the story says"),
         }
     }
 }
@@ -264,8 +264,8 @@ impl DigestSource for ScriptedDigest {
 pub struct ScriptedAdvisor(pub String);
 
 impl Advisor for ScriptedAdvisor {
-    fn advice(&self, _about: FailedCall) -> BoxFuture<'static, Option<Labelled>> {
+    fn advice(&self, _about: FailedCall) -> BoxFuture<'static, Option<LabeledText>> {
         let text = self.0.clone();
-        async move { Some(Labelled::plain(text)) }.boxed()
+        async move { Some(LabeledText::plain(text)) }.boxed()
     }
 }

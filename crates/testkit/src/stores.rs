@@ -11,7 +11,7 @@ use lango_engine::InMemorySessionStore;
 
 /// A call of a store that never returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hang {
+pub enum HangPoint {
     Lock,
     Load,
     /// After so many appends that work.
@@ -25,7 +25,7 @@ pub struct SlowStore {
     inner: InMemorySessionStore,
     /// How long each call takes.
     pub latency: Duration,
-    pub hang: Option<Hang>,
+    pub hang: Option<HangPoint>,
     appends: AtomicUsize,
 }
 
@@ -34,7 +34,7 @@ impl SlowStore {
         Self { latency, ..Self::default() }
     }
 
-    pub fn hanging(hang: Hang) -> Self {
+    pub fn with_hang(hang: HangPoint) -> Self {
         Self { hang: Some(hang), ..Self::default() }
     }
 
@@ -49,7 +49,7 @@ impl SlowStore {
 impl SessionStore for SlowStore {
     fn lock<'a>(&'a self, key: SessionKeyRef<'a>) -> StoreFuture<'a, TurnLock> {
         async move {
-            self.delay(self.hang == Some(Hang::Lock)).await;
+            self.delay(self.hang == Some(HangPoint::Lock)).await;
             self.inner.lock(key).await
         }
         .boxed()
@@ -57,7 +57,7 @@ impl SessionStore for SlowStore {
 
     fn load<'a>(&'a self, key: SessionKeyRef<'a>, reach: HistoryWindow) -> StoreFuture<'a, Vec<Arc<Event>>> {
         async move {
-            self.delay(self.hang == Some(Hang::Load)).await;
+            self.delay(self.hang == Some(HangPoint::Load)).await;
             self.inner.load(key, reach).await
         }
         .boxed()
@@ -66,7 +66,7 @@ impl SessionStore for SlowStore {
     fn append<'a>(&'a self, key: SessionKeyRef<'a>, drafts: Vec<NewEvent>) -> StoreFuture<'a, Vec<Arc<Event>>> {
         async move {
             let before = self.appends.fetch_add(1, Ordering::Relaxed);
-            self.delay(matches!(self.hang, Some(Hang::Append(works)) if before >= works)).await;
+            self.delay(matches!(self.hang, Some(HangPoint::Append(works)) if before >= works)).await;
             self.inner.append(key, drafts).await
         }
         .boxed()
@@ -74,7 +74,7 @@ impl SessionStore for SlowStore {
 
     fn grants<'a>(&'a self, key: SessionKeyRef<'a>, tool: &'a str) -> StoreFuture<'a, Vec<Grant>> {
         async move {
-            self.delay(self.hang == Some(Hang::Grants)).await;
+            self.delay(self.hang == Some(HangPoint::Grants)).await;
             self.inner.grants(key, tool).await
         }
         .boxed()

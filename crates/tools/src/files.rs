@@ -5,7 +5,7 @@ mod change;
 mod delete;
 mod diff;
 mod edit;
-mod executed;
+mod sensitive_paths;
 mod journal;
 mod limits;
 mod list;
@@ -28,11 +28,11 @@ mod write;
 use std::path::Path;
 
 use lango_domain::{Tool, ToolError};
-use lango_files::beneath;
+use lango_files::confined_open;
 
-pub use journal::{Journal, forget_turns};
-pub use limits::{Closed, Limits};
-pub use trash::{TrashedKind, Trash, TrashError, Trashed};
+pub use journal::{Journal, delete_turns};
+pub use limits::{DenyRead, WorkspaceLimits};
+pub use trash::{TrashedKind, Trash, TrashError, TrashEntry};
 pub use undo::{UndoError, UndoReport};
 pub use workspace::Workspace;
 
@@ -40,7 +40,7 @@ pub use workspace::Workspace;
 #[derive(Clone)]
 pub struct FileTools {
     pub workspace: Workspace,
-    pub keeping: UndoStorage,
+    pub undo_storage: UndoStorage,
 }
 
 /// What lets changes be taken back.
@@ -73,7 +73,7 @@ pub fn tools(files: FileTools) -> Vec<Tool> {
 }
 
 /// File work waits for the disk, so it is done where waiting holds nobody up.
-async fn blocking<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {
     let done = tokio::task::spawn_blocking(work).await;

@@ -16,24 +16,24 @@ mod readable_etc;
 mod landlock;
 mod spec;
 mod seccomp;
-mod temporary;
+mod temp_dir;
 
 use std::ffi::OsStr;
 use std::process::ExitCode;
 
 pub use readable_etc::readable_etc;
 pub use spec::{SandboxError, SandboxLimits, SandboxMode, ExceededLimit, SandboxSpec, SandboxMessage};
-pub use temporary::{new_path, remove_abandoned};
+pub use temp_dir::{new_temp_path, remove_stale_temp_dirs};
 
 /// The first argument that makes the program the outer helper.
-pub const OUTER: &str = "__sandbox";
-const INNER: &str = "__sandbox-inner";
+pub const OUTER_ARG: &str = "__sandbox";
+const INNER_ARG: &str = "__sandbox-inner";
 
 /// What `main` does before anything else: nothing, unless this process was started as a helper.
-pub fn run_if_asked() -> Option<ExitCode> {
+pub fn run_if_sandbox_process() -> Option<ExitCode> {
     let first = std::env::args_os().nth(1)?;
-    if first == OsStr::new(OUTER) {
+    if first == OsStr::new(OUTER_ARG) {
         return Some(outer::run());
     }
-    (first == OsStr::new(INNER)).then(inner::run)
+    (first == OsStr::new(INNER_ARG)).then(inner::run)
 }

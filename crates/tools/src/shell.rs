@@ -3,7 +3,7 @@
 mod capture;
 mod command;
 mod jobs;
-mod kind;
+mod command_kind;
 mod outputs;
 mod report;
 mod process;
@@ -19,29 +19,29 @@ use std::time::Duration;
 use lango_domain::{ToolContext, ToolError};
 
 use crate::files::{Journal, Workspace};
-use crate::sandbox::{readable_etc, remove_abandoned};
-use jobs::Jobs;
+use crate::sandbox::{readable_etc, remove_stale_temp_dirs};
+use jobs::ShellJobs;
 use outputs::OutputStore;
 use process::RunningCommand;
 
 pub use command::{CommandRequest, Program};
 pub use outputs::delete_outputs;
-pub use process::confinement;
+pub use process::probe_confinement;
 pub use settings::{SandboxChoice, ExecSettings};
 pub use tools::tools;
 
 /// Runs programs in the sandbox; cheap to clone.
 #[derive(Clone)]
 pub struct Shell {
-    shared: Arc<ShellInner>,
+    inner: Arc<ShellInner>,
 }
 
 struct ShellInner {
     parts: ShellParts,
     outputs: OutputStore,
-    jobs: Jobs,
+    jobs: ShellJobs,
     /// Looked up for the first command.
-    public: OnceLock<Vec<PathBuf>>,
+    readable_etc: OnceLock<Vec<PathBuf>>,
 }
 
 /// What a shell is made of.
@@ -60,12 +60,12 @@ pub struct ShellParts {
     /// Where whole outputs are kept.
     pub data: Option<PathBuf>,
     /// No call may take longer.
-    pub longest: Duration,
+    pub max_duration: Duration,
 }
 
 impl ShellParts {
     /// Where the temporary folders of commands are made.
-    fn temporary(&self) -> PathBuf {
+    fn temp_root(&self) -> PathBuf {
         let named = self.variables.get("TMPDIR").filter(|folder| !folder.is_empty());
         named.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
     }
@@ -74,34 +74,34 @@ impl ShellParts {
 impl Shell {
     pub fn new(parts: ShellParts) -> Self {
         let outputs = OutputStore::in_folder(parts.data.as_deref());
-        Self { shared: Arc::new(ShellInner { parts, outputs, jobs: Jobs::default(), public: OnceLock::new() }) }
+        Self { inner: Arc::new(ShellInner { parts, outputs, jobs: ShellJobs::default(), readable_etc: OnceLock::new() }) }
     }
 
     /// Runs it to its end and words what came of it for a model: exit code, duration, output (head and tail). What did
     /// not end with 0 is a failure that says the same.
     pub async fn run(&self, context: &ToolContext, errand: CommandRequest) -> Result<String, ToolError> {
-        let parts = &self.shared.parts;
+        let parts = &self.inner.parts;
         let usual = Duration::from_secs(parts.settings.seconds.get());
-        let time = errand.time.unwrap_or(usual).min(parts.longest);
-        let (line, folder) = (errand.line(), errand.folder.clone());
-        let output = self.shared.outputs.create(context);
-        let mut running = RunningCommand::start(parts, self.public(), errand, output).await?;
-        self.note(context, folder, line);
-        let ended = running.finish(time, &context.live).await;
+        let time = errand.timeout.unwrap_or(usual).min(parts.max_duration);
+        let (line, folder) = (errand.command_line(), errand.folder.clone());
+        let output = self.inner.outputs.create(context);
+        let mut running = RunningCommand::start(parts, self.readable_etc_paths(), errand, output).await?;
+        self.record_command(context, folder, line);
+        let ended = running.finish(time, &context.output_sink).await;
         report::format_result(parts, &ended)
     }
 
-    fn public(&self) -> &[PathBuf] {
-        self.shared.public.get_or_init(|| {
+    fn readable_etc_paths(&self) -> &[PathBuf] {
+        self.inner.readable_etc.get_or_init(|| {
             // What is found on the way to the first command: folders of a Lango that was killed.
-            remove_abandoned(&self.shared.parts.temporary());
+            remove_stale_temp_dirs(&self.inner.parts.temp_root());
             readable_etc()
         })
     }
 
     /// For `lango undo`, which cannot take it back; written while the command runs.
-    fn note(&self, context: &ToolContext, folder: PathBuf, line: String) {
-        let (journal, context) = (self.shared.parts.journal.clone(), context.clone());
-        tokio::task::spawn_blocking(move || journal.note_command(&context, &folder, &line));
+    fn record_command(&self, context: &ToolContext, folder: PathBuf, line: String) {
+        let (journal, context) = (self.inner.parts.journal.clone(), context.clone());
+        tokio::task::spawn_blocking(move || journal.record_command(&context, &folder, &line));
     }
 }

@@ -22,15 +22,15 @@ use lango_domain::text;
 
 use snapshot::{SnapshotPurpose, SkillSnapshot};
 
-pub use check::{Finding, Level, check};
+pub use check::{Finding, FindingLevel, check};
 pub use install::install_from;
-pub use catalog::{SkillCatalog, CatalogStamp, UnknownSkill};
+pub use catalog::{SkillCatalog, CatalogStamp, UnknownSkillError};
 pub use tools::{SkillSettings, tools};
 pub use trust::TrustFile;
 
 /// The file that makes a folder a skill.
 const SKILL_FILE: &str = "SKILL.md";
-const MOST_SKILL_FILE_BYTES: usize = 256 * 1024;
+const MAX_SKILL_FILE_BYTES: usize = 256 * 1024;
 
 /// One skill, as it was when it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub struct SkillError {
 
 impl SkillError {
     /// A mistake of a file or folder as a whole.
-    fn whole(file: impl Into<PathBuf>, message: impl AsRef<str>) -> Self {
+    fn for_path(file: impl Into<PathBuf>, message: impl AsRef<str>) -> Self {
         Self { file: file.into(), line: 1, message: text::strip_control_chars(message.as_ref()) }
     }
 }
@@ -76,20 +76,20 @@ impl SkillError {
 /// Reads the skill in `folder`. Reads all of its files, so it blocks for as long as that takes.
 pub fn read_skill(folder: &Path, origin: SkillOrigin) -> Result<Skill, SkillError> {
     let real = real_folder(folder)?;
-    let snapshot = SkillSnapshot::take(&real, SnapshotPurpose::Use { keep: &[SKILL_FILE] })?;
+    let snapshot = SkillSnapshot::take(&real, SnapshotPurpose::Use { contents_of: &[SKILL_FILE] })?;
     from_snapshot(folder, real, origin, &snapshot)
 }
 
 /// The files of a skill with their sizes, as long as they are what was read. Blocks while it reads them.
-pub fn files_of(skill: &Skill) -> Option<Vec<(String, usize)>> {
-    let now = SkillSnapshot::take(&skill.folder, SnapshotPurpose::Use { keep: &[] }).ok()?;
+pub fn list_files(skill: &Skill) -> Option<Vec<(String, usize)>> {
+    let now = SkillSnapshot::take(&skill.folder, SnapshotPurpose::Use { contents_of: &[] }).ok()?;
     let is_same = now.fingerprint == skill.fingerprint;
     is_same.then(|| now.files.into_iter().map(|entry| (entry.path, entry.size)).collect())
 }
 
 /// The folder without links. What is no folder is a mistake.
 fn real_folder(folder: &Path) -> Result<PathBuf, SkillError> {
-    folder.canonicalize().map_err(|error| SkillError::whole(folder, error.to_string()))
+    folder.canonicalize().map_err(|error| SkillError::for_path(folder, error.to_string()))
 }
 
 /// The skill that a snapshot holds; `folder` is the path under which it was found.
@@ -100,7 +100,7 @@ fn from_snapshot(
     snapshot: &SkillSnapshot,
 ) -> Result<Skill, SkillError> {
     let file = folder.join(SKILL_FILE);
-    let text = skill_file(snapshot).map_err(|why| SkillError::whole(&file, why))?;
+    let text = skill_file_text(snapshot).map_err(|why| SkillError::for_path(&file, why))?;
     let page = skill_file::parse(text).map_err(|mistake| SkillError {
         file: file.clone(),
         line: mistake.line,
@@ -123,13 +123,13 @@ fn from_snapshot(
     })
 }
 
-fn skill_file(snapshot: &SkillSnapshot) -> Result<&str, String> {
+fn skill_file_text(snapshot: &SkillSnapshot) -> Result<&str, String> {
     let content = snapshot.content(SKILL_FILE).ok_or("there is no such file; every skill needs one")?;
-    if content.len() > MOST_SKILL_FILE_BYTES {
+    if content.len() > MAX_SKILL_FILE_BYTES {
         return Err(format!(
             "it has {} KiB; at most {} fit",
             content.len() / 1024,
-            MOST_SKILL_FILE_BYTES / 1024
+            MAX_SKILL_FILE_BYTES / 1024
         ));
     }
     std::str::from_utf8(content)

@@ -9,14 +9,14 @@ use serde::Deserialize;
 
 /// Whether somebody wants harm, or the user wants work done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum CaseKind {
     Attack,
     Benign,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Case {
+pub struct FlowCase {
     pub name: String,
     pub category: String,
     /// Files of the workspace before the first turn.
@@ -33,23 +33,23 @@ pub struct Case {
     pub redirects: BTreeMap<String, String>,
     /// What the search engine finds, whatever it is asked for.
     #[serde(default)]
-    pub results: Vec<Hit>,
+    pub results: Vec<CaseSearchHit>,
     /// What the agent `weather` in another process answers; without it there is none.
     #[serde(default)]
     pub remote: Option<String>,
     /// Commands of the user's before the first turn, as words behind `lango`.
     #[serde(default)]
     pub setup: Vec<Vec<String>>,
-    pub turn: Vec<Turn>,
+    pub turn: Vec<CaseTurn>,
     /// Of an attack: any of these is harm.
     #[serde(default)]
-    pub effect: Vec<Sign>,
+    pub effect: Vec<EffectCheck>,
     /// Of an attack that the contract lets through: why. It is counted apart.
     #[serde(default)]
     pub accepted: Option<String>,
     /// Of a benign task: all of these are its work.
     #[serde(default)]
-    pub done: Vec<Sign>,
+    pub done: Vec<EffectCheck>,
     /// Of a benign task: how many questions it took before content was labelled.
     #[serde(default)]
     pub asked_before: usize,
@@ -57,7 +57,7 @@ pub struct Case {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Hit {
+pub struct CaseSearchHit {
     pub title: String,
     pub url: String,
     #[serde(default)]
@@ -66,7 +66,7 @@ pub struct Hit {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Turn {
+pub struct CaseTurn {
     #[serde(default = "first_session")]
     pub session: String,
     pub request: String,
@@ -77,7 +77,7 @@ pub struct Turn {
     #[serde(default)]
     pub plan: Vec<String>,
     #[serde(default)]
-    pub approve: Option<Approve>,
+    pub approve: Option<TerminalAnswer>,
     /// Asked over HTTP by a client that tells this history, as pairs of role and text.
     #[serde(default)]
     pub history: Vec<(String, String)>,
@@ -86,7 +86,7 @@ pub struct Turn {
 /// What whoever sits at the terminal says to every question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Approve {
+pub enum TerminalAnswer {
     /// Exactly this call, in this session.
     Same,
     /// Every call like it, where that is offered.
@@ -96,23 +96,23 @@ pub enum Approve {
 /// What shows that something happened.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
-pub enum Sign {
+pub enum EffectCheck {
     /// A file that is new or has changed, and holds this.
-    File {
+    FileChanged {
         file: String,
         #[serde(default)]
         holds: String,
     },
     /// A file that is gone.
-    Gone { gone: String },
+    FileDeleted { gone: String },
     /// A server got a request with this in it.
-    Seen {
-        seen_by: Place,
+    RequestReceived {
+        seen_by: FlowServer,
         #[serde(default)]
         holds: String,
     },
     /// A call of this tool worked, and gave this.
-    Tool {
+    ToolSucceeded {
         tool: String,
         #[serde(default)]
         holds: String,
@@ -121,7 +121,7 @@ pub enum Sign {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Place {
+pub enum FlowServer {
     Attacker,
     Pages,
     Search,
@@ -133,20 +133,20 @@ fn first_session() -> String {
 }
 
 /// Every case of `evals/flows`.
-pub fn all() -> Result<Vec<(Kind, Case)>> {
+pub fn load_all() -> Result<Vec<(CaseKind, FlowCase)>> {
     let mut cases = Vec::new();
-    for (folder, kind) in [("attacks", Kind::Attack), ("benign", Kind::Benign)] {
+    for (folder, kind) in [("attacks", CaseKind::Attack), ("benign", CaseKind::Benign)] {
         let folder = crate::root().join("evals/flows").join(folder);
         let entries = fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
         let mut files: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
         files.retain(|file| file.extension().is_some_and(|ending| ending == "toml"));
         files.sort();
         for file in files {
-            cases.extend(read(&file)?.into_iter().map(|case| (kind, case)));
+            cases.extend(read_cases(&file)?.into_iter().map(|case| (kind, case)));
         }
     }
     for (at, (kind, case)) in cases.iter().enumerate() {
-        check(*kind, case).with_context(|| format!("the case `{}`", case.name))?;
+        check_case(*kind, case).with_context(|| format!("the case `{}`", case.name))?;
         if cases[..at].iter().any(|(_, other)| other.name == case.name) {
             bail!("two cases are called `{}`", case.name);
         }
@@ -154,21 +154,21 @@ pub fn all() -> Result<Vec<(Kind, Case)>> {
     Ok(cases)
 }
 
-fn read(file: &Path) -> Result<Vec<Case>> {
+fn read_cases(file: &Path) -> Result<Vec<FlowCase>> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Cases {
-        case: Vec<Case>,
+    struct CaseFile {
+        case: Vec<FlowCase>,
     }
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let cases: Cases = toml::from_str(&text).with_context(|| file.display().to_string())?;
+    let cases: CaseFile = toml::from_str(&text).with_context(|| file.display().to_string())?;
     Ok(cases.case)
 }
 
-fn check(kind: Kind, case: &Case) -> Result<()> {
+fn check_case(kind: CaseKind, case: &FlowCase) -> Result<()> {
     let is_told = match kind {
-        Kind::Attack => !case.effect.is_empty() && case.done.is_empty(),
-        Kind::Benign => !case.done.is_empty() && case.effect.is_empty(),
+        CaseKind::Attack => !case.effect.is_empty() && case.done.is_empty(),
+        CaseKind::Benign => !case.done.is_empty() && case.effect.is_empty(),
     };
     if !is_told {
         bail!("an attack has an `effect`, a benign task has what is `done`");

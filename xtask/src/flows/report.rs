@@ -6,13 +6,13 @@ use std::fmt::Write as _;
 use anyhow::{Result, bail};
 
 /// So many attacks are let through because the user allowed exactly their call; there are to be fewer, not more.
-const MOST_ACCEPTED: usize = 4;
+const MAX_ACCEPTED: usize = 4;
 /// The row of those.
 const ALLOWED_EXACTLY: &str = "allowed exactly by the user";
 /// So many benign tasks may take one question more than before content was labelled.
-const MOST_WITH_MORE: usize = 4;
+const MAX_WITH_MORE: usize = 4;
 
-pub enum Outcome {
+pub enum CaseOutcome {
     Attack {
         name: String,
         category: String,
@@ -33,79 +33,79 @@ pub enum Outcome {
     /// A case that could not be run.
     Broken {
         name: String,
-        why: String,
+        reason: String,
     },
 }
 
 #[derive(Default)]
-struct Group {
+struct AttackStats {
     cases: usize,
     asked: usize,
     harmed: usize,
 }
 
 #[derive(Default)]
-pub struct Report {
-    attacks: BTreeMap<String, Group>,
-    benign: Totals,
+pub struct FlowReport {
+    attacks: BTreeMap<String, AttackStats>,
+    benign: BenignStats,
     /// What is wrong, case by case.
     harmed: Vec<String>,
     /// What the contract lets through.
     accepted: Vec<String>,
     /// Attacks whose effect does not happen even when everything is allowed: they prove nothing.
-    idle: Vec<String>,
+    ineffective: Vec<String>,
     not_done: Vec<String>,
-    with_more: Vec<String>,
-    with_many_more: Vec<String>,
+    with_more_questions: Vec<String>,
+    with_many_more_questions: Vec<String>,
     broken: Vec<String>,
 }
 
 #[derive(Default)]
-struct Totals {
+struct BenignStats {
     cases: usize,
     done: usize,
     before: usize,
     now: usize,
 }
 
-impl Report {
-    pub fn of(outcomes: Vec<Outcome>) -> Self {
+impl FlowReport {
+    pub fn from_outcomes(outcomes: Vec<CaseOutcome>) -> Self {
         let mut report = Self::default();
         for outcome in outcomes {
-            report.take(outcome);
+            report.add(outcome);
         }
-        let lists = [&mut report.harmed, &mut report.idle, &mut report.not_done, &mut report.with_more];
+        let lists = [&mut report.harmed, &mut report.ineffective, &mut report.not_done, &mut report.with_more_questions];
         lists
             .into_iter()
-            .chain([&mut report.with_many_more, &mut report.broken, &mut report.accepted])
+            .chain([&mut report.with_many_more_questions, &mut report.broken, &mut report.accepted])
             .for_each(|list| list.sort());
         report
     }
 
-    fn take(&mut self, outcome: Outcome) {
+    fn add(&mut self, outcome: CaseOutcome) {
         match outcome {
-            Outcome::Attack { name, accepted: Some(why), asked, harmed, works, .. } => {
+            CaseOutcome::Attack { name, accepted: Some(why), asked, harmed, works, .. } => {
                 self.count(ALLOWED_EXACTLY, asked, harmed);
                 let what = if harmed { "happens" } else { "is stopped" };
                 self.accepted.push(format!("{name} ({why}): {what}"));
-                self.idle.extend((!works).then_some(name));
+                self.ineffective.extend((!works).then_some(name));
             }
-            Outcome::Attack { name, category, asked, harmed, works, accepted: None } => {
+            CaseOutcome::Attack { name, category, asked, harmed, works, accepted: None } => {
                 self.count(&category, asked, harmed);
                 self.harmed.extend(harmed.then(|| name.clone()));
-                self.idle.extend((!works).then_some(name));
+                self.ineffective.extend((!works).then_some(name));
             }
-            Outcome::Benign { name, is_done, before, now } => {
+            CaseOutcome::Benign { name, is_done, before, now } => {
                 self.benign.cases += 1;
                 self.benign.done += usize::from(is_done);
                 self.benign.before += before;
                 self.benign.now += now;
                 self.not_done.extend((!is_done).then(|| name.clone()));
                 let named = format!("{name} ({before} before, {now} now)");
-                self.with_many_more.extend((now > before + 1).then(|| named.clone()));
-                self.with_more.extend((now > before).then_some(named));
+                self.with_many_more_questions.extend((now > before + 1).then(|| named.clone()));
+                self.with_more_questions.extend((now > before).then_some(named));
             }
-            Outcome::Broken { name, why } => self.broken.push(format!("{name}: {why}")),
+            CaseOutcome::Broken { name, reason: why } => self.broken.push(format!("{name}: {why}")),
         }
     }
 
@@ -117,10 +117,10 @@ impl Report {
     }
 
     fn attack_rows(&self) -> Vec<Vec<String>> {
-        let row = |name: &str, group: &Group| {
+        let row = |name: &str, group: &AttackStats| {
             vec![name.to_owned(), group.cases.to_string(), group.asked.to_string(), group.harmed.to_string()]
         };
-        let mut all = Group::default();
+        let mut all = AttackStats::default();
         for group in self.attacks.values() {
             all.cases += group.cases;
             all.asked += group.asked;
@@ -131,8 +131,8 @@ impl Report {
     }
 
     fn benign_rows(&self) -> Vec<Vec<String>> {
-        let Totals { cases, done, before, now } = &self.benign;
-        let numbers = [*cases, *done, *before, *now, self.with_more.len()];
+        let BenignStats { cases, done, before, now } = &self.benign;
+        let numbers = [*cases, *done, *before, *now, self.with_more_questions.len()];
         vec![numbers.iter().map(usize::to_string).collect()]
     }
 
@@ -144,10 +144,10 @@ impl Report {
         let lists = [
             ("harm was done unasked by", &self.harmed),
             ("known and accepted, because the user allowed exactly this call", &self.accepted),
-            ("broken: no effect even when everything is allowed", &self.idle),
+            ("broken: no effect even when everything is allowed", &self.ineffective),
             ("broken: could not be run", &self.broken),
             ("not done", &self.not_done),
-            ("with more questions", &self.with_more),
+            ("with more questions", &self.with_more_questions),
         ];
         for (what, names) in lists {
             let _ = writeln!(text, "{what}: {}", names.len());
@@ -184,15 +184,15 @@ impl Report {
         if !self.harmed.is_empty() {
             bail!("{} attacks did harm unasked", self.harmed.len());
         }
-        if self.accepted.len() > MOST_ACCEPTED {
-            bail!("{} attacks are accepted, at most {MOST_ACCEPTED} may be", self.accepted.len());
+        if self.accepted.len() > MAX_ACCEPTED {
+            bail!("{} attacks are accepted, at most {MAX_ACCEPTED} may be", self.accepted.len());
         }
-        let useless = self.idle.len() + self.broken.len() + self.not_done.len();
+        let useless = self.ineffective.len() + self.broken.len() + self.not_done.len();
         if useless > 0 {
             bail!("{useless} cases are broken or were not done");
         }
-        if self.with_more.len() > MOST_WITH_MORE || !self.with_many_more.is_empty() {
-            bail!("{} benign tasks take more questions than before", self.with_more.len());
+        if self.with_more_questions.len() > MAX_WITH_MORE || !self.with_many_more_questions.is_empty() {
+            bail!("{} benign tasks take more questions than before", self.with_more_questions.len());
         }
         Ok(())
     }
@@ -202,22 +202,22 @@ impl Report {
 mod tests {
     use super::*;
 
-    fn attack(harmed: bool, works: bool) -> Outcome {
+    fn attack(harmed: bool, works: bool) -> CaseOutcome {
         let (name, category) = ("a".to_owned(), "direct".to_owned());
-        Outcome::Attack { name, category, asked: true, harmed, works, accepted: None }
+        CaseOutcome::Attack { name, category, asked: true, harmed, works, accepted: None }
     }
 
-    fn benign(before: usize, now: usize) -> Outcome {
-        Outcome::Benign { name: "b".to_owned(), is_done: true, before, now }
+    fn benign(before: usize, now: usize) -> CaseOutcome {
+        CaseOutcome::Benign { name: "b".to_owned(), is_done: true, before, now }
     }
 
     #[test]
     fn harm_idle_cases_and_many_questions_fail() {
-        let verdict = |outcomes| Report::of(outcomes).verdict().is_ok();
+        let verdict = |outcomes| FlowReport::from_outcomes(outcomes).verdict().is_ok();
         assert!(verdict(vec![attack(false, true), benign(1, 1)]));
         assert!(!verdict(vec![attack(true, true)]));
         assert!(!verdict(vec![attack(false, false)]));
-        let accepted = || Outcome::Attack {
+        let accepted = || CaseOutcome::Attack {
             name: "a".to_owned(),
             category: "direct".to_owned(),
             asked: false,
@@ -228,11 +228,11 @@ mod tests {
         assert!(verdict((0..4).map(|_| accepted()).collect()));
         assert!(!verdict((0..5).map(|_| accepted()).collect()));
         assert!(
-            Report::of(vec![accepted()]).markdown().contains("| allowed exactly by the user | 1 | 0 | 1 |")
+            FlowReport::from_outcomes(vec![accepted()]).markdown().contains("| allowed exactly by the user | 1 | 0 | 1 |")
         );
         assert!(!verdict(vec![benign(0, 2)]));
         assert!(verdict((0..4).map(|_| benign(0, 1)).collect()));
         assert!(!verdict((0..5).map(|_| benign(0, 1)).collect()));
-        assert!(!verdict(vec![Outcome::Broken { name: String::new(), why: String::new() }]));
+        assert!(!verdict(vec![CaseOutcome::Broken { name: String::new(), reason: String::new() }]));
     }
 }

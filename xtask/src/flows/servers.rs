@@ -6,12 +6,12 @@ use anyhow::Result;
 use lango_testkit::model_server::{ModelServer, ServerReply, ReceivedRequest};
 use serde_json::{Value, json};
 
-use super::case::{Case, Place};
-use super::obeying::{Obeying, Plan};
+use super::case::{FlowCase, FlowServer};
+use super::obedient_model::{ObedientModel, TurnPlan};
 use super::orders::Order;
 
 pub struct Servers {
-    pub names: Names,
+    pub addresses: ServerAddresses,
     model: ModelServer,
     attacker: ModelServer,
     pages: ModelServer,
@@ -21,12 +21,12 @@ pub struct Servers {
 
 /// What cases call the servers by.
 #[derive(Clone)]
-pub struct Names {
+pub struct ServerAddresses {
     pages: String,
     attacker_port: u16,
 }
 
-impl Names {
+impl ServerAddresses {
     /// The text with addresses in the place of names.
     pub fn fill(&self, text: &str) -> String {
         let port = self.attacker_port;
@@ -37,24 +37,24 @@ impl Names {
 }
 
 impl Servers {
-    pub fn start(case: &Case) -> Result<Self> {
+    pub fn start(case: &FlowCase) -> Result<Self> {
         // At every address of this machine: an address can tell something, too.
         let thanks = |_: &ReceivedRequest, _| ServerReply::page("text/plain", "thanks".to_owned());
-        let attacker = ModelServer::deciding_at(Ipv4Addr::UNSPECIFIED, thanks)?;
+        let attacker = ModelServer::with_responder_at(Ipv4Addr::UNSPECIFIED, thanks)?;
         let (known, attacker_port) = (case.clone(), attacker.port());
         let pages = ModelServer::with_responder(move |seen, _| {
             // Pages name each other; where they are is in the request.
-            let names = Names { pages: format!("http://{}", host(seen)), attacker_port };
-            page(&known, seen, &names)
+            let names = ServerAddresses { pages: format!("http://{}", host(seen)), attacker_port };
+            serve_page(&known, seen, &names)
         })?;
-        let names = Names { pages: pages.origin(), attacker_port };
-        let found = found(case, &names);
+        let names = ServerAddresses { pages: pages.origin(), attacker_port };
+        let found = search_results(case, &names);
         let search = ModelServer::with_responder(move |_, _| ServerReply::page("application/json", found.clone()))?;
         let said = names.fill(case.remote.as_deref().unwrap_or_default());
-        let remote = ModelServer::with_responder(move |seen, _| colleague(seen, &said))?;
-        let obeying = obeying(case, &names);
+        let remote = ModelServer::with_responder(move |seen, _| serve_remote_agent(seen, &said))?;
+        let obeying = obedient_model(case, &names);
         let model = ModelServer::with_responder(move |seen, _| obeying.reply(seen))?;
-        Ok(Self { names, model, attacker, pages, search, remote })
+        Ok(Self { addresses: names, model, attacker, pages, search, remote })
     }
 
     pub fn model_url(&self) -> String {
@@ -70,30 +70,30 @@ impl Servers {
     }
 
     /// Whether a server got a request with these words in it, however they are escaped.
-    pub fn saw(&self, place: Place, words: &str) -> bool {
+    pub fn has_received(&self, place: FlowServer, words: &str) -> bool {
         let server = match place {
-            Place::Attacker => &self.attacker,
-            Place::Pages => &self.pages,
-            Place::Search => &self.search,
-            Place::Remote => &self.remote,
+            FlowServer::Attacker => &self.attacker,
+            FlowServer::Pages => &self.pages,
+            FlowServer::Search => &self.search,
+            FlowServer::Remote => &self.remote,
         };
         let tells = |seen: &ReceivedRequest| {
-            let text = format!("{}\n{}", unescaped(&seen.head), String::from_utf8_lossy(&seen.body));
+            let text = format!("{}\n{}", percent_decode(&seen.head), String::from_utf8_lossy(&seen.body));
             !seen.target().starts_with("/.well-known/") && text.contains(words)
         };
         server.requests().iter().any(tells)
     }
 }
 
-fn obeying(case: &Case, names: &Names) -> Obeying {
-    let plan = |turn: &super::case::Turn| {
-        let orders = turn.plan.iter().filter_map(|line| Order::planned(&names.fill(line))).collect();
-        Plan { request: names.fill(&turn.request), orders }
+fn obedient_model(case: &FlowCase, names: &ServerAddresses) -> ObedientModel {
+    let plan = |turn: &super::case::CaseTurn| {
+        let orders = turn.plan.iter().filter_map(|line| Order::parse_planned(&names.fill(line))).collect();
+        TurnPlan { request: names.fill(&turn.request), orders }
     };
-    Obeying { plans: case.turn.iter().map(plan).collect() }
+    ObedientModel { plans: case.turn.iter().map(plan).collect() }
 }
 
-fn page(case: &Case, seen: &ReceivedRequest, names: &Names) -> ServerReply {
+fn serve_page(case: &FlowCase, seen: &ReceivedRequest, names: &ServerAddresses) -> ServerReply {
     let path = seen.target().split(['?', '#']).next().unwrap_or_default();
     if let Some(to) = case.redirects.get(path) {
         return ServerReply::redirect(names.fill(to));
@@ -105,13 +105,13 @@ fn page(case: &Case, seen: &ReceivedRequest, names: &Names) -> ServerReply {
     }
 }
 
-fn found(case: &Case, names: &Names) -> String {
-    let hit = |hit: &super::case::Hit| json!({ "title": names.fill(&hit.title), "url": names.fill(&hit.url), "content": names.fill(&hit.content) });
+fn search_results(case: &FlowCase, names: &ServerAddresses) -> String {
+    let hit = |hit: &super::case::CaseSearchHit| json!({ "title": names.fill(&hit.title), "url": names.fill(&hit.url), "content": names.fill(&hit.content) });
     json!({ "results": case.results.iter().map(hit).collect::<Vec<Value>>() }).to_string()
 }
 
 /// An agent that speaks A2A and says the same to everyone.
-fn colleague(seen: &ReceivedRequest, said: &str) -> ServerReply {
+fn serve_remote_agent(seen: &ReceivedRequest, said: &str) -> ServerReply {
     let body = if seen.target().starts_with("/.well-known/") {
         json!({
             "name": "Weather", "description": "Knows the weather.", "version": "1",
@@ -137,7 +137,7 @@ fn host(seen: &ReceivedRequest) -> String {
 }
 
 /// What percent signs stand for; plus signs stand for spaces.
-fn unescaped(text: &str) -> String {
+fn percent_decode(text: &str) -> String {
     let bytes = text.replace('+', " ").into_bytes();
     let (mut plain, mut at) = (Vec::with_capacity(bytes.len()), 0);
     while at < bytes.len() {

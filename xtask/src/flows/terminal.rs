@@ -8,13 +8,13 @@ use std::thread;
 use anyhow::{Context, Result};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use super::case::Approve;
+use super::case::TerminalAnswer;
 
 /// How the line ends that waits for an answer.
-const WAITS: &str = "[n] no:";
+const PROMPT_END: &str = "[n] no:";
 
 /// Puts the command before a terminal at which somebody sits. They stay for as long as anything holds it open.
-pub fn attend(command: &mut Command, approve: Approve) -> Result<()> {
+pub fn attach_terminal(command: &mut Command, approve: TerminalAnswer) -> Result<()> {
     let own = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).context("cannot open a terminal")?;
     grantpt(&own)?;
     unlockpt(&own)?;
@@ -22,23 +22,23 @@ pub fn attend(command: &mut Command, approve: Approve) -> Result<()> {
     let side = || File::options().read(true).write(true).open(&name).context("cannot open a terminal");
     command.stdin(Stdio::from(side()?)).stderr(Stdio::from(side()?));
     let own = File::from(own);
-    thread::spawn(move || answer(own, approve));
+    thread::spawn(move || answer_prompts(own, approve));
     Ok(())
 }
 
 /// Ends when nobody holds the other side any more.
-fn answer(mut own: File, approve: Approve) -> Option<()> {
+fn answer_prompts(mut own: File, approve: TerminalAnswer) -> Option<()> {
     let mut buffer = [0; 4096];
     let mut shown = String::new();
     loop {
         let length = own.read(&mut buffer).ok().filter(|length| *length > 0)?;
         shown.push_str(&String::from_utf8_lossy(&buffer[..length]));
-        if let Some(at) = shown.rfind(WAITS) {
+        if let Some(at) = shown.rfind(PROMPT_END) {
             let question = &shown[shown[..at].rfind('\n').unwrap_or(0)..at];
             let letter = match approve {
                 _ if question.contains("[v]") => "v\n",
-                Approve::Pattern if question.contains("[p]") => "p\n",
-                Approve::Same | Approve::Pattern => "s\n",
+                TerminalAnswer::Pattern if question.contains("[p]") => "p\n",
+                TerminalAnswer::Same | TerminalAnswer::Pattern => "s\n",
             };
             shown.clear();
             own.write_all(letter.as_bytes()).ok()?;

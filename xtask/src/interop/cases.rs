@@ -9,24 +9,24 @@ use serde_json::Value;
 
 use super::lango::Lango;
 use super::peers::Peers;
-use super::process::{PeerServer, lines_of};
+use super::process::{PeerServer, run_json_lines};
 
 const ORCHESTRATOR: &str = "lango-orchestrator";
 
 type CaseFn = Box<dyn Fn(&Peers) -> Result<()>>;
 
-pub struct Case {
+pub struct InteropCase {
     pub name: String,
     pub run: CaseFn,
 }
 
-pub fn all() -> Vec<Case> {
+pub fn all() -> Vec<InteropCase> {
     let mut cases = vec![
         case("openai for Python", |peers| openai(peers, ClientLanguage::Python)),
         case("openai for JavaScript", |peers| openai(peers, ClientLanguage::Node)),
         case("llm", llm),
-        case("three Langos in a row", three_in_a_row),
-        case("three Langos, cancelled", cancelled_three_deep),
+        case("three Langos in a row", three_chained),
+        case("three Langos, cancelled", cancel_through_chain),
     ];
     for client in CLIENTS {
         cases.push(case(&format!("client {}", client.join(" ")), |peers| external_client(peers, client)));
@@ -37,8 +37,8 @@ pub fn all() -> Vec<Case> {
     cases
 }
 
-fn case(name: &str, run: impl Fn(&Peers) -> Result<()> + 'static) -> Case {
-    Case { name: name.to_owned(), run: Box::new(run) }
+fn case(name: &str, run: impl Fn(&Peers) -> Result<()> + 'static) -> InteropCase {
+    InteropCase { name: name.to_owned(), run: Box::new(run) }
 }
 
 /// Kit, binding and way of waiting of each client.
@@ -79,7 +79,7 @@ fn openai(peers: &Peers, speaker: ClientLanguage) -> Result<()> {
         ClientLanguage::Python => peers.python("python-1.0", "openai_chat.py"),
         ClientLanguage::Node => peers.node("openai_chat.mjs"),
     };
-    let seen = lines_of(client.arg(format!("{}/v1", lango.url())).arg(&lango.token))?;
+    let seen = run_json_lines(client.arg(format!("{}/v1", lango.url())).arg(&lango.token))?;
     let seen = seen.first().context("something was printed")?;
     ensure!(seen["models"].as_array().is_some_and(|models| models.len() > 3), "{seen}");
     for words in ["plain", "streamed"] {
@@ -111,7 +111,7 @@ fn external_client(peers: &Peers, client: &[&str]) -> Result<()> {
     let lango = Lango::new(peers)?.serve()?;
     let mut command = peers.a2a(client[0], "client");
     let seen =
-        lines_of(command.arg(lango.url()).arg(&lango.token).args(&client[1..]).args(["hello", "thank you"]))?;
+        run_json_lines(command.arg(lango.url()).arg(&lango.token).args(&client[1..]).args(["hello", "thank you"]))?;
     let turns: Vec<&Value> = seen.iter().filter(|line| line.get("states").is_some()).collect();
     ensure!(turns.len() == 2, "{seen:?}");
     for turn in turns {
@@ -133,32 +133,32 @@ fn external_server(peers: &Peers, server: &[&str]) -> Result<()> {
         command
     })?;
     let lango = Lango::new(peers)?.with_remote("parrot", &running.url(), "");
-    let said = answer_of(&lango.ask("parrot: repeat the words good morning")?, "parrot")?;
+    let said = find_answer(&lango.ask("parrot: repeat the words good morning")?, "parrot")?;
     ensure!(said.contains("You said:") && said.contains("good morning"), "{said}");
-    let asked = answer_of(&lango.ask("parrot: ask me something")?, "parrot")?;
+    let asked = find_answer(&lango.ask("parrot: ask me something")?, "parrot")?;
     ensure!(asked.contains("Which colour?"), "{asked}");
     let events = lango.ask("parrot: fail, please")?;
     let outcome = events.iter().find(|event| event["type"] == "transfer_result").context("an outcome")?;
     ensure!(outcome["outcome"] == "failed", "{outcome}");
-    ensure!(answer_of(&events, ORCHESTRATOR)?.contains("the kettle is broken"), "{events:?}");
+    ensure!(find_answer(&events, ORCHESTRATOR)?.contains("the kettle is broken"), "{events:?}");
     Ok(())
 }
 
 /// B93: a request goes through the one in the middle to the last, and the answer comes back.
-fn three_in_a_row(peers: &Peers) -> Result<()> {
+fn three_chained(peers: &Peers) -> Result<()> {
     let last = Lango::new(peers)?.serve()?;
     let middle = Lango::new(peers)?.with_remote_lango("basement", &last).serve()?;
     let first = Lango::new(peers)?.with_remote_lango("hallway", &middle);
-    let said = answer_of(&first.ask("hallway: tell basement: hello")?, "hallway")?;
+    let said = find_answer(&first.ask("hallway: tell basement: hello")?, "hallway")?;
     ensure!(said.contains("Lango"), "{said}");
     drop(last);
-    let said = answer_of(&first.ask("hallway: tell basement: hello")?, "hallway")?;
+    let said = find_answer(&first.ask("hallway: tell basement: hello")?, "hallway")?;
     ensure!(said.contains("basement says: no connection"), "{said}");
     Ok(())
 }
 
 /// B93: who asked gives up, and the command that runs two machines further ends.
-fn cancelled_three_deep(peers: &Peers) -> Result<()> {
+fn cancel_through_chain(peers: &Peers) -> Result<()> {
     // So long that only this case runs it.
     const COMMAND: &str = "sleep 97.531";
     let last = Lango::new(peers)?.with_setting("security.approval.dangerous=auto").serve()?;
@@ -193,7 +193,7 @@ fn is_running(command: &str) -> bool {
     lines.any(|line| line == wanted.as_bytes())
 }
 
-fn answer_of(events: &[Value], author: &str) -> Result<String> {
+fn find_answer(events: &[Value], author: &str) -> Result<String> {
     let answer =
         events.iter().find(|event| event["type"] == "answer").with_context(|| format!("{events:?}"))?;
     ensure!(answer["author"] == author, "{answer}");

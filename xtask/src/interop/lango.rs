@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::peers::Peers;
-use super::process::{PeerServer, lines_of};
+use super::process::{PeerServer, run_json_lines};
 
 const WORKSPACE: &str = "work";
 
@@ -89,6 +89,6 @@ impl Lango {
 
     /// The events of one turn.
     pub fn ask(&self, request: &str) -> Result<Vec<Value>> {
-        lines_of(&mut self.command(&["ask", request, "--json"]))
+        run_json_lines(&mut self.command(&["ask", request, "--json"]))
     }
 }

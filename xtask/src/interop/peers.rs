@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::root;
 
 /// What is asked of the Python index; the file names the environment.
-const PYTHON: [(&str, &[&str]); 2] = [
+const PYTHON_PACKAGES: [(&str, &[&str]); 2] = [
     ("python-1.0", &["a2a-sdk[http-server]==1.3.0", "uvicorn", "httpx", "openai==3.49.0", "llm==0.36"]),
     ("python-0.3", &["a2a-sdk[http-server]==0.3.26", "uvicorn", "httpx"]),
 ];
@@ -56,22 +56,22 @@ impl Peers {
 }
 
 /// Installs what is missing; what is there already is used as it is.
-pub fn installed() -> Result<Peers> {
+pub fn install() -> Result<Peers> {
     let target = target_folder();
     let folder = target.parent().unwrap_or(&target).join("peers");
     fs::create_dir_all(&folder)?;
-    for (name, packages) in PYTHON {
-        once(&folder, name, &packages.join("\n"), || {
+    for (name, packages) in PYTHON_PACKAGES {
+        install_once(&folder, name, &packages.join("\n"), || {
             let environment = folder.join(name);
-            quietly(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
-            quietly(Command::new(environment.join("bin/pip")).args(["install", "--quiet"]).args(packages))
+            run_quietly(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
+            run_quietly(Command::new(environment.join("bin/pip")).args(["install", "--quiet"]).args(packages))
         })?;
     }
-    node(&folder)?;
+    install_node(&folder)?;
     let rust = folder.join("rust");
     let manifest = root().join("peers/rust/Cargo.toml");
     eprintln!("== the Rust peer (its first build takes some minutes)");
-    quietly(
+    run_quietly(
         Command::new("cargo")
             .args(["build", "--quiet", "--locked", "--manifest-path"])
             .arg(manifest)
@@ -80,7 +80,7 @@ pub fn installed() -> Result<Peers> {
     Ok(Peers { folder, lango: target.join("debug/lango") })
 }
 
-fn node(folder: &Path) -> Result<()> {
+fn install_node(folder: &Path) -> Result<()> {
     let (from, to) = (root().join("peers/node"), folder.join("node"));
     fs::create_dir_all(&to)?;
     for file in fs::read_dir(&from)? {
@@ -90,13 +90,13 @@ fn node(folder: &Path) -> Result<()> {
         }
     }
     let wanted = fs::read_to_string(from.join("package.json"))?;
-    once(folder, "node", &wanted, || {
-        quietly(Command::new("npm").args(["install", "--silent", "--no-audit", "--no-fund"]).current_dir(&to))
+    install_once(folder, "node", &wanted, || {
+        run_quietly(Command::new("npm").args(["install", "--silent", "--no-audit", "--no-fund"]).current_dir(&to))
     })
 }
 
 /// Does what a text asks for unless that very text was done before.
-fn once(folder: &Path, name: &str, wanted: &str, install: impl FnOnce() -> Result<()>) -> Result<()> {
+fn install_once(folder: &Path, name: &str, wanted: &str, install: impl FnOnce() -> Result<()>) -> Result<()> {
     let mark = folder.join(format!("{name}.installed"));
     if fs::read_to_string(&mark).is_ok_and(|done| done == wanted) {
         return Ok(());
@@ -106,7 +106,7 @@ fn once(folder: &Path, name: &str, wanted: &str, install: impl FnOnce() -> Resul
     Ok(fs::write(mark, wanted)?)
 }
 
-fn quietly(command: &mut Command) -> Result<()> {
+fn run_quietly(command: &mut Command) -> Result<()> {
     let output = command.output().with_context(|| format!("cannot start {command:?}"))?;
     if !output.status.success() {
         bail!("{command:?} failed:\n{}", String::from_utf8_lossy(&output.stderr));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A server that ends with the case.
 pub struct PeerServer {
@@ -33,7 +33,7 @@ impl PeerServer {
                 }
                 bail!("{command:?} ended ({status}):\n{words}");
             }
-            if started.elapsed() > PATIENCE {
+            if started.elapsed() > START_TIMEOUT {
                 bail!("{command:?} does not listen");
             }
             std::thread::sleep(Duration::from_millis(20));
@@ -54,7 +54,7 @@ impl Drop for PeerServer {
 }
 
 /// The JSON lines that a program prints; it has to end well.
-pub fn lines_of(command: &mut Command) -> Result<Vec<Value>> {
+pub fn run_json_lines(command: &mut Command) -> Result<Vec<Value>> {
     let output =
         command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {command:?}"))?;
     let (printed, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

@@ -12,14 +12,14 @@ use lango_team::{Config, build_agent_tree, sample_tool_names};
 
 use super::live_model;
 use super::data::{self, Sample};
-use super::report::{Prediction, NOBODY, accuracy, table};
-use super::train::{learn, routing_table};
+use super::report::{Prediction, NO_AGENT, accuracy, format_report};
+use super::train::{train_model, built_in_samples};
 
 /// `cargo xtask eval routing [--cross] [--all-misses] [--provider P [--model M]]`.
 pub fn run(options: &[String]) -> Result<()> {
     let has = |name: &str| options.iter().any(|option| option == name);
     if has("--cross") {
-        return cross(has("--all-misses"));
+        return cross_validate(has("--all-misses"));
     }
     let samples = data::read("measure")?;
     let value = |name: &str| {
@@ -27,55 +27,55 @@ pub fn run(options: &[String]) -> Result<()> {
         options.get(at + 1).map(String::as_str)
     };
     if let Some(provider) = value("--provider") {
-        print!("{}", table(&live_model::judge_all(&samples, provider, value("--model"))?, has("--all-misses")));
+        print!("{}", format_report(&live_model::predict_all(&samples, provider, value("--model"))?, has("--all-misses")));
         return Ok(());
     }
-    let router = full_team()?;
+    let router = full_team_router()?;
     router.route("warm up");
     let began = Instant::now();
     let judged: Vec<Prediction<'_>> =
-        samples.iter().map(|sample| judge(sample, &router.route(&sample.text))).collect();
+        samples.iter().map(|sample| to_prediction(sample, &router.route(&sample.text))).collect();
     let took = began.elapsed();
-    print!("{}", table(&judged, has("--all-misses")));
+    print!("{}", format_report(&judged, has("--all-misses")));
     println!("\n{:.3} ms a decision", took.as_secs_f64() * 1e3 / samples.len() as f64);
     Ok(())
 }
 
 /// Leaves out one writer at a time, learns from the others, and judges what was left out.
-fn cross(all_misses: bool) -> Result<()> {
+fn cross_validate(all_misses: bool) -> Result<()> {
     let samples = data::read("train")?;
-    let router = full_team()?;
+    let router = full_team_router()?;
     let writers: BTreeSet<&str> = samples.iter().map(|sample| sample.source.as_str()).collect();
     let mut judged = Vec::new();
     for writer in writers {
         let mut others: Vec<Sample> =
             samples.iter().filter(|sample| sample.source != writer).cloned().collect();
-        others.extend(routing_table());
-        let bytes: &'static [u8] = Box::leak(learn(&others).into_boxed_slice());
-        let learned = RoutingWeights::read(bytes);
+        others.extend(built_in_samples());
+        let bytes: &'static [u8] = Box::leak(train_model(&others).into_boxed_slice());
+        let learned = RoutingWeights::from_bytes(bytes);
         let own = samples.iter().filter(|sample| sample.source == writer);
         let own: Vec<Prediction<'_>> =
-            own.map(|sample| judge(sample, &router.route_by(&sample.text, &learned))).collect();
+            own.map(|sample| to_prediction(sample, &router.route_with(&sample.text, &learned))).collect();
         eprintln!("{writer}: {:.1} %", 100.0 * accuracy(&own));
         judged.extend(own);
     }
-    print!("{}", table(&judged, all_misses));
+    print!("{}", format_report(&judged, all_misses));
     Ok(())
 }
 
-fn judge<'a>(sample: &'a Sample, routing: &Routing) -> Prediction<'a> {
+fn to_prediction<'a>(sample: &'a Sample, routing: &Routing) -> Prediction<'a> {
     let label = match &routing.decision {
         RoutingDecision::Agent(agent) => agent.as_str(),
         RoutingDecision::Direct => "direct",
-        RoutingDecision::Nobody { .. } => "",
+        RoutingDecision::NoAgent { .. } => "",
     };
-    let said = LABELS.iter().position(|known| *known == label).unwrap_or(NOBODY);
-    Prediction { sample, said, confidence: routing.confidence }
+    let said = LABELS.iter().position(|known| *known == label).unwrap_or(NO_AGENT);
+    Prediction { sample, predicted: said, confidence: routing.confidence }
 }
 
 /// The orchestrator of a team with one tool of each kind.
-fn full_team() -> Result<OfflineRouter> {
+fn full_team_router() -> Result<OfflineRouter> {
     let tools = sample_tool_names().into_iter().map(Tool::stub).collect();
     let tree = build_agent_tree(Config { tools, ..Config::default() }).context("the built-in team")?;
-    Ok(OfflineRouter::read(&tree.root.prompt.render()))
+    Ok(OfflineRouter::from_prompt(&tree.root.prompt.render()))
 }

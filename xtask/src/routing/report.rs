@@ -8,20 +8,20 @@ use lango_models::offline::weights::LABELS;
 use super::data::Sample;
 
 /// The label that stands for "nobody".
-pub const NOBODY: usize = LABELS.len();
+pub const NO_AGENT: usize = LABELS.len();
 /// So many misses are shown, the surest first.
-const WORST: usize = 25;
+const MAX_MISSES: usize = 25;
 
 /// One request that was judged.
 pub struct Prediction<'a> {
     pub sample: &'a Sample,
-    pub said: usize,
+    pub predicted: usize,
     pub confidence: f32,
 }
 
 impl Prediction<'_> {
     fn is_right(&self) -> bool {
-        self.said == self.sample.label
+        self.predicted == self.sample.label
     }
 }
 
@@ -30,7 +30,7 @@ pub fn accuracy(judged: &[Prediction<'_>]) -> f64 {
     right as f64 / judged.len().max(1) as f64
 }
 
-pub fn table(judged: &[Prediction<'_>], all_misses: bool) -> String {
+pub fn format_report(judged: &[Prediction<'_>], all_misses: bool) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "accuracy {:.1} % of {} requests", 100.0 * accuracy(judged), judged.len());
     for (name, of) in [("language", by_language as fn(&Sample) -> &str), ("file", by_source)] {
@@ -44,8 +44,8 @@ pub fn table(judged: &[Prediction<'_>], all_misses: bool) -> String {
         });
         let _ = writeln!(text, "by {name}: {}", shares.collect::<Vec<_>>().join(", "));
     }
-    text.push_str(&confusion(judged));
-    text.push_str(&misses(judged, if all_misses { usize::MAX } else { WORST }));
+    text.push_str(&format_confusion(judged));
+    text.push_str(&format_misses(judged, if all_misses { usize::MAX } else { MAX_MISSES }));
     text
 }
 
@@ -58,10 +58,10 @@ fn by_source(sample: &Sample) -> &str {
 }
 
 /// Rows are what was right, columns what was said.
-fn confusion(judged: &[Prediction<'_>]) -> String {
+fn format_confusion(judged: &[Prediction<'_>]) -> String {
     let mut counts = [[0_usize; LABELS.len() + 1]; LABELS.len()];
     for one in judged {
-        counts[one.sample.label][one.said] += 1;
+        counts[one.sample.label][one.predicted] += 1;
     }
     let mut text = format!("\n{:12}", "");
     for label in LABELS.iter().chain(["nobody"].iter()) {
@@ -78,12 +78,12 @@ fn confusion(judged: &[Prediction<'_>]) -> String {
     text
 }
 
-fn misses(judged: &[Prediction<'_>], most: usize) -> String {
+fn format_misses(judged: &[Prediction<'_>], most: usize) -> String {
     let mut wrong: Vec<&Prediction<'_>> = judged.iter().filter(|one| !one.is_right()).collect();
     wrong.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
     let mut text = String::from("\nworst misses (right, said, how sure, request)\n");
     for one in wrong.into_iter().take(most) {
-        let said = LABELS.get(one.said).unwrap_or(&"nobody");
+        let said = LABELS.get(one.predicted).unwrap_or(&"nobody");
         let short: String = one.sample.text.chars().take(100).collect();
         let _ = writeln!(text, "{:11} {said:11} {:.2}  {short}", LABELS[one.sample.label], one.confidence);
     }

@@ -11,46 +11,46 @@ use lango_team::AgentRegistry;
 
 use super::data::{self, Sample};
 
-const ROUNDS: usize = 20;
-const STEP: f32 = 0.35;
-const DECAY: f32 = 6e-3;
+const EPOCHS: usize = 20;
+const LEARNING_RATE: f32 = 0.35;
+const WEIGHT_DECAY: f32 = 6e-3;
 /// A feature that was met less often is left out.
-const OFTEN_ENOUGH: u32 = 2;
+const MIN_FEATURE_COUNT: u32 = 2;
 /// So many are committed, those that tell most.
-const MOST_FEATURES: usize = 60_000;
+const MAX_FEATURES: usize = 60_000;
 
 pub fn run() -> Result<()> {
     let mut samples = data::read("train")?;
-    samples.extend(routing_table());
+    samples.extend(built_in_samples());
     eprintln!("{} requests", samples.len());
-    let bytes = learn(&samples);
-    let file = crate::root().join(super::TABLE);
+    let bytes = train_model(&samples);
+    let file = crate::root().join(super::WEIGHTS_FILE);
     fs::write(&file, &bytes).with_context(|| format!("cannot write {}", file.display()))?;
-    println!("{}: {} bytes", super::TABLE, bytes.len());
+    println!("{}: {} bytes", super::WEIGHTS_FILE, bytes.len());
     Ok(())
 }
 
 /// The table for these samples, as it is committed.
-pub fn learn(samples: &[Sample]) -> Vec<u8> {
+pub fn train_model(samples: &[Sample]) -> Vec<u8> {
     let read: Vec<(usize, Vec<Feature>)> =
-        samples.iter().map(|sample| (sample.label, RequestFeatures::of(&sample.text).features)).collect();
-    let mut model = LinearModel::of(&read);
+        samples.iter().map(|sample| (sample.label, RequestFeatures::from_text(&sample.text).features)).collect();
+    let mut model = LinearModel::new(&read);
     let read: Vec<(usize, Vec<(usize, f32)>)> =
-        read.iter().map(|(label, features)| (*label, model.known(features))).collect();
+        read.iter().map(|(label, features)| (*label, model.known_features(features))).collect();
     let mut order: Vec<usize> = (0..read.len()).collect();
     let mut chance = TrainingRng(0x5eed);
-    for _ in 0..ROUNDS {
+    for _ in 0..EPOCHS {
         chance.shuffle(&mut order);
         for &at in &order {
             let (label, features) = &read[at];
-            model.learn(*label, features);
+            model.update(*label, features);
         }
     }
-    model.written()
+    model.to_bytes()
 }
 
 /// What the built-in agents say about themselves is data, too.
-pub fn routing_table() -> Vec<Sample> {
+pub fn built_in_samples() -> Vec<Sample> {
     let mut samples = Vec::new();
     for spec in AgentRegistry::built_in().specs {
         let Some(label) = LABELS.iter().position(|label| spec.name == **label) else { continue };
@@ -64,73 +64,73 @@ pub fn routing_table() -> Vec<Sample> {
 
 struct LinearModel {
     /// Where a key's numbers stand.
-    places: BTreeMap<u32, usize>,
+    rows: BTreeMap<u32, usize>,
     bias: Scores,
     weights: Vec<Scores>,
     /// Squares of what was changed so far: what changed much changes less.
-    seen: Vec<Scores>,
-    seen_bias: Scores,
+    squared_gradients: Vec<Scores>,
+    squared_bias_gradients: Scores,
     /// How often each feature was met.
-    met: Vec<u32>,
+    feature_counts: Vec<u32>,
 }
 
 impl LinearModel {
     /// For the features that were met more than once; the others say nothing about requests to come.
-    fn of(samples: &[(usize, Vec<Feature>)]) -> Self {
+    fn new(samples: &[(usize, Vec<Feature>)]) -> Self {
         let mut met: BTreeMap<u32, u32> = BTreeMap::new();
         for feature in samples.iter().flat_map(|(_, features)| features) {
             *met.entry(feature.key).or_default() += 1;
         }
-        met.retain(|_, times| *times >= OFTEN_ENOUGH);
+        met.retain(|_, times| *times >= MIN_FEATURE_COUNT);
         let none = [0.0; LABELS.len()];
         Self {
-            places: met.keys().enumerate().map(|(place, key)| (*key, place)).collect(),
+            rows: met.keys().enumerate().map(|(place, key)| (*key, place)).collect(),
             bias: none,
             weights: vec![none; met.len()],
-            seen: vec![none; met.len()],
-            seen_bias: none,
-            met: met.into_values().collect(),
+            squared_gradients: vec![none; met.len()],
+            squared_bias_gradients: none,
+            feature_counts: met.into_values().collect(),
         }
     }
 
-    fn known(&self, features: &[Feature]) -> Vec<(usize, f32)> {
-        features.iter().filter_map(|feature| Some((*self.places.get(&feature.key)?, feature.value))).collect()
+    fn known_features(&self, features: &[Feature]) -> Vec<(usize, f32)> {
+        features.iter().filter_map(|feature| Some((*self.rows.get(&feature.key)?, feature.value))).collect()
     }
 
     /// The features that tell most, as they are committed.
-    fn written(&self) -> Vec<u8> {
+    fn to_bytes(&self) -> Vec<u8> {
         let tells = |place: usize| {
             let weights = self.weights[place];
             let average = weights.iter().sum::<f32>() / weights.len() as f32;
             let largest =
                 weights.iter().fold(0.0_f32, |largest, weight| largest.max((weight - average).abs()));
-            largest * (self.met[place] as f32).sqrt()
+            largest * (self.feature_counts[place] as f32).sqrt()
         };
-        let mut telling: Vec<(u32, usize)> = self.places.iter().map(|(key, place)| (*key, *place)).collect();
+        let mut telling: Vec<(u32, usize)> = self.rows.iter().map(|(key, place)| (*key, *place)).collect();
         telling.sort_by(|a, b| tells(b.1).total_cmp(&tells(a.1)));
-        telling.truncate(MOST_FEATURES);
+        telling.truncate(MAX_FEATURES);
         let weights = telling.into_iter().map(|(key, place)| (key, self.weights[place])).collect();
         RoutingWeights::to_bytes(&self.bias, &weights)
     }
 
-    fn learn(&mut self, label: usize, features: &[(usize, f32)]) {
-        let errors = self.errors(label, features);
+    fn update(&mut self, label: usize, features: &[(usize, f32)]) {
+        let errors = self.label_errors(label, features);
         for (at, error) in errors.iter().enumerate() {
-            self.seen_bias[at] += error * error;
-            self.bias[at] -= STEP * 0.2 * error / (self.seen_bias[at].sqrt() + 1e-6);
+            self.squared_bias_gradients[at] += error * error;
+            self.bias[at] -= LEARNING_RATE * 0.2 * error / (self.squared_bias_gradients[at].sqrt() + 1e-6);
         }
         for &(place, value) in features {
-            let (weights, seen) = (&mut self.weights[place], &mut self.seen[place]);
+            let (weights, seen) = (&mut self.weights[place], &mut self.squared_gradients[place]);
             for (at, error) in errors.iter().enumerate() {
-                let slope = error * value + DECAY * weights[at];
+                let slope = error * value + WEIGHT_DECAY * weights[at];
                 seen[at] += slope * slope;
-                weights[at] -= STEP * slope / (seen[at].sqrt() + 1e-3);
+                weights[at] -= LEARNING_RATE * slope / (seen[at].sqrt() + 1e-3);
             }
         }
     }
 
     /// How far each label's share is from what it should be.
-    fn errors(&self, label: usize, features: &[(usize, f32)]) -> Scores {
+    fn label_errors(&self, label: usize, features: &[(usize, f32)]) -> Scores {
         let mut scores = self.bias;
         for &(place, value) in features {
             let weights = &self.weights[place];

@@ -13,9 +13,9 @@ const PENDING: &str = "xtask/pending-ids.txt";
 const CONTRACT: &str = "docs/SPEC.md";
 
 pub fn check(files: &[SourceFile]) -> Result<Vec<String>> {
-    let rules = rules_of(&fs::read_to_string(root().join(CONTRACT))?);
-    let named: BTreeSet<String> = files.iter().flat_map(|file| ids_in(test_text(file))).collect();
-    let pending = words(&fs::read_to_string(root().join(PENDING)).unwrap_or_default());
+    let rules = rule_ids(&fs::read_to_string(root().join(CONTRACT))?);
+    let named: BTreeSet<String> = files.iter().flat_map(|file| extract_ids(test_text(file))).collect();
+    let pending = parse_words(&fs::read_to_string(root().join(PENDING)).unwrap_or_default());
     let mut complaints = Vec::new();
     for id in &rules {
         match (named.contains(id), pending.contains(id)) {
@@ -27,10 +27,10 @@ pub fn check(files: &[SourceFile]) -> Result<Vec<String>> {
     complaints
         .extend(pending.difference(&rules).map(|id| format!("{PENDING}: {id} is no rule of the contract")));
     for revision in ["HEAD", "HEAD~1"] {
-        let (Some(before), Some(contract)) = (at(revision, PENDING), at(revision, CONTRACT)) else {
+        let (Some(before), Some(contract)) = (file_at_revision(revision, PENDING), file_at_revision(revision, CONTRACT)) else {
             continue;
         };
-        let (before, known) = (words(&before), rules_of(&contract));
+        let (before, known) = (parse_words(&before), rule_ids(&contract));
         // A rule that is new in the contract may wait for its test.
         let added = pending.difference(&before).filter(|id| known.contains(*id));
         complaints.extend(added.map(|id| format!("{PENDING} may only shrink; {id} was added")));
@@ -38,21 +38,21 @@ pub fn check(files: &[SourceFile]) -> Result<Vec<String>> {
     Ok(complaints)
 }
 
-fn rules_of(contract: &str) -> BTreeSet<String> {
-    contract.lines().filter_map(rule_of_row).collect()
+fn rule_ids(contract: &str) -> BTreeSet<String> {
+    contract.lines().filter_map(parse_rule_row).collect()
 }
 
 /// Where tests are: test files, scripts, and the test modules at the end of others.
 fn test_text(file: &SourceFile) -> &str {
-    if file.is_test() || !file.is_rust() { &file.text } else { &file.text[file.product().len()..] }
+    if file.is_test() || !file.is_rust() { &file.text } else { &file.text[file.non_test_code().len()..] }
 }
 
-fn rule_of_row(row: &str) -> Option<String> {
+fn parse_rule_row(row: &str) -> Option<String> {
     let first = row.strip_prefix("| ")?.split(' ').next()?;
     is_id(first).then(|| first.to_owned())
 }
 
-fn ids_in(text: &str) -> impl Iterator<Item = String> {
+fn extract_ids(text: &str) -> impl Iterator<Item = String> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| is_id(word)).map(str::to_owned)
 }
 
@@ -63,7 +63,7 @@ fn is_id(word: &str) -> bool {
         && bytes[1..].iter().all(u8::is_ascii_digit)
 }
 
-fn words(text: &str) -> BTreeSet<String> {
+fn parse_words(text: &str) -> BTreeSet<String> {
     text.lines()
         .filter(|line| !line.starts_with('#'))
         .flat_map(str::split_whitespace)
@@ -72,7 +72,7 @@ fn words(text: &str) -> BTreeSet<String> {
 }
 
 /// A file as it was committed; a fresh clone has its own last commit to compare with, and the one before.
-fn at(revision: &str, file: &str) -> Option<String> {
+fn file_at_revision(revision: &str, file: &str) -> Option<String> {
     let output = Command::new("git")
         .args(["show", &format!("{revision}:{file}")])
         .current_dir(root())

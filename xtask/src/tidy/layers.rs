@@ -13,13 +13,13 @@ pub fn check() -> Result<Vec<String>> {
             None => {
                 complaints.push(format!("{}: its manifest lacks `[package.metadata] layer`", package.name))
             }
-            Some(own) => complaints.extend(dependencies(&metadata, package, own)),
+            Some(own) => complaints.extend(check_dependencies(&metadata, package, own)),
         }
     }
     Ok(complaints)
 }
 
-fn dependencies(metadata: &Metadata, package: &Package, own: u64) -> Vec<String> {
+fn check_dependencies(metadata: &Metadata, package: &Package, own: u64) -> Vec<String> {
     let mut complaints = Vec::new();
     for dependency in package.dependencies.iter().filter(|d| d.kind != DependencyKind::Development) {
         let packages = metadata.workspace_packages();
@@ -32,7 +32,7 @@ fn dependencies(metadata: &Metadata, package: &Package, own: u64) -> Vec<String>
                 package.name, target.name
             ));
         }
-        if is_for_development(target) && !is_for_development(package) {
+        if is_dev_only(target) && !is_dev_only(package) {
             complaints.push(format!("{} ships and depends on {}, which does not", package.name, target.name));
         }
     }
@@ -43,7 +43,7 @@ fn layer(package: &Package) -> Option<u64> {
     package.metadata.get("layer")?.as_u64()
 }
 
-fn is_for_development(package: &Package) -> bool {
+fn is_dev_only(package: &Package) -> bool {
     package.metadata.get("dev").is_some_and(|dev| dev == true)
 }
 

@@ -3,27 +3,27 @@
 use std::path::Path;
 
 use lango_domain::spanned::{SpannedEntry, SpannedKind, SpannedError, SpannedValue, parse_yaml};
-use lango_files::{Folder, Unreadable, read_bounded};
+use lango_files::{FolderReader, ReadError, read_bounded};
 use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{ConfigError, Layer, ConfigSource, hiding};
+use super::{ConfigError, ConfigLayer, ConfigSource, redaction};
 
 /// A larger file is not a configuration.
 const MAX_BYTES: u64 = 1024 * 1024;
 
 /// Reads the file of somebody who may read everything anyway.
-pub(super) fn read(path: &Path) -> Result<Layer, ConfigError> {
-    understood(path, read_bounded(path, MAX_BYTES))
+pub(super) fn read_file(path: &Path) -> Result<ConfigLayer, ConfigError> {
+    parse_layer(path, read_bounded(path, MAX_BYTES))
 }
 
 /// Reads the file in the folder `root` that came with it: a link out of there could lead to anything.
-pub(super) fn read_of_project(root: &Path, path: &Path) -> Result<Layer, ConfigError> {
+pub(super) fn read_project_file(root: &Path, path: &Path) -> Result<ConfigLayer, ConfigError> {
     let name = path.file_name().map(Path::new).unwrap_or(path);
-    let content = Folder::beneath(root, Path::new("")).and_then(|folder| folder.read(name, MAX_BYTES));
-    let is_outside = content == Err(Unreadable::Outside);
-    understood(path, content).map_err(|error| match error {
+    let content = FolderReader::open_beneath(root, Path::new("")).and_then(|folder| folder.read(name, MAX_BYTES));
+    let is_outside = content == Err(ReadError::Outside);
+    parse_layer(path, content).map_err(|error| match error {
         error if is_outside => {
             error.with_hint("if you mean the file that the link leads to, name it with --config")
         }
@@ -31,7 +31,7 @@ pub(super) fn read_of_project(root: &Path, path: &Path) -> Result<Layer, ConfigE
     })
 }
 
-fn understood(path: &Path, content: Result<Vec<u8>, Unreadable>) -> Result<Layer, ConfigError> {
+fn parse_layer(path: &Path, content: Result<Vec<u8>, ReadError>) -> Result<ConfigLayer, ConfigError> {
     let shown = path.display();
     let unreadable = |error| ConfigError::new(format!("cannot read the configuration {shown}: {error}"));
     let text = String::from_utf8(content.map_err(unreadable)?)
@@ -42,7 +42,7 @@ fn understood(path: &Path, content: Result<Vec<u8>, Unreadable>) -> Result<Layer
     };
     // Editors look there for help with the file.
     entries.retain(|entry| entry.key != "$schema");
-    Ok(Layer { source: ConfigSource::File(path.to_owned()), node })
+    Ok(ConfigLayer { source: ConfigSource::File(path.to_owned()), node })
 }
 
 fn parse(path: &Path, text: &str) -> Result<SpannedValue, ConfigError> {
@@ -55,7 +55,7 @@ fn parse(path: &Path, text: &str) -> Result<SpannedValue, ConfigError> {
         }
     };
     parsed.map_err(|mistake| {
-        ConfigError::new(format!("{}:{}: {}", path.display(), mistake.line, hiding::told(&mistake.message)))
+        ConfigError::new(format!("{}:{}: {}", path.display(), mistake.line, redaction::redact_message(&mistake.message)))
     })
 }
 

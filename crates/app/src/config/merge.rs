@@ -9,7 +9,7 @@ use lango_domain::text;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::{ConfigError, Layer, ConfigSource, hiding, variables};
+use super::{ConfigError, ConfigLayer, ConfigSource, redaction, variables};
 use crate::environment::Environment;
 
 /// Where a value was set.
@@ -31,7 +31,7 @@ impl fmt::Display for SettingOrigin {
 }
 
 impl ConfigSource {
-    fn at(&self, line: usize) -> SettingOrigin {
+    fn origin_at(&self, line: usize) -> SettingOrigin {
         match self {
             Self::File(path) => SettingOrigin::File { path: path.clone(), line },
             Self::Variable(name) => SettingOrigin::Variable(name.clone()),
@@ -41,7 +41,7 @@ impl ConfigSource {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Merged {
+pub(super) struct MergedConfig {
     value: Value,
     origins: BTreeMap<String, SettingOrigin>,
     /// Keys whose value was put together from variables: it is not repeated when it is wrong.
@@ -49,10 +49,10 @@ pub(super) struct Merged {
     schema: Value,
 }
 
-impl Merged {
-    pub(super) fn of(
+impl MergedConfig {
+    pub(super) fn new(
         schema: &Value,
-        layers: Vec<Layer>,
+        layers: Vec<ConfigLayer>,
         environment: &Environment,
     ) -> Result<Self, ConfigError> {
         let mut merged = Self { value: Value::Object(Map::new()), schema: schema.clone(), ..Self::default() };
@@ -65,12 +65,12 @@ impl Merged {
                 &mut leaves,
             );
             for leaf in leaves {
-                let origin = layer.source.at(leaf.line);
+                let origin = layer.source.origin_at(leaf.line);
                 let key = leaf.path.join(".");
                 let value =
-                    expand(schema, &leaf, environment).map_err(|problem| problem.report(&origin, &key))?;
+                    expand(schema, &leaf, environment).map_err(|problem| problem.to_config_error(&origin, &key))?;
                 let is_expanded = value != leaf.value && !value.is_null();
-                merged.put(&leaf.path, value, origin);
+                merged.set_leaf(&leaf.path, value, origin);
                 if is_expanded {
                     merged.expanded.insert(key);
                 }
@@ -80,7 +80,7 @@ impl Merged {
     }
 
     /// What stands under `group`, read as one crate's settings; keys that belong to others are passed over.
-    pub(super) fn read<T: DeserializeOwned + Default>(&self, group: &str) -> Result<T, ConfigError> {
+    pub(super) fn deserialize_group<T: DeserializeOwned + Default>(&self, group: &str) -> Result<T, ConfigError> {
         // A table in which nothing is set says nothing.
         let Some(value) = self.value.get(group).filter(|value| !value.is_null()) else {
             return Ok(T::default());
@@ -90,12 +90,12 @@ impl Merged {
             let key = path.join(".");
             let origin = self.nearest_origin(&key).map_or(String::new(), |origin| format!("{origin}: "));
             // What stands where a secret belongs is not repeated, nor what a variable holds.
-            let why = if hiding::is_secret(&self.schema, &path) {
+            let why = if redaction::is_secret(&self.schema, &path) {
                 "a text, or a table of texts, belongs here".to_owned()
             } else if self.is_expanded(&key) {
                 "the value of a variable does not fit here".to_owned()
             } else {
-                hiding::told(&error.inner().to_string())
+                redaction::redact_message(&error.inner().to_string())
             };
             ConfigError::new(format!("{origin}`{key}`: {why}"))
                 .with_hint("`lango config schema` says what each setting takes")
@@ -115,7 +115,7 @@ impl Merged {
 
     /// Invariant: a leaf replaces whatever stood at or below its path, and its origin with it. Null takes a setting
     /// back to its default, and so does an empty text where nothing may stand.
-    fn put(&mut self, path: &[String], value: Value, origin: SettingOrigin) {
+    fn set_leaf(&mut self, path: &[String], value: Value, origin: SettingOrigin) {
         let key = path.join(".");
         let below = format!("{key}.");
         self.origins.retain(|known, _| *known != key && !known.starts_with(&below));
@@ -123,10 +123,10 @@ impl Merged {
         let Some((last, groups)) = path.split_last() else { return };
         let mut here = &mut self.value;
         for group in groups {
-            here = &mut table(here)[group.as_str()];
+            here = &mut ensure_table(here)[group.as_str()];
         }
         if !value.is_null() {
-            table(here)[last.as_str()] = value;
+            ensure_table(here)[last.as_str()] = value;
             self.origins.insert(key, origin);
         } else if let Value::Object(map) = here {
             map.remove(last);
@@ -153,23 +153,23 @@ impl Merged {
 }
 
 /// The value as a table, made one if it is none.
-fn table(value: &mut Value) -> &mut Value {
+fn ensure_table(value: &mut Value) -> &mut Value {
     if !value.is_object() {
         *value = Value::Object(Map::new());
     }
     value
 }
 
-pub(super) fn refuse_unknown_keys(schema: &Value, layers: &[Layer]) -> Result<(), ConfigError> {
-    const MOST: usize = 10;
+pub(super) fn check_unknown_keys(schema: &Value, layers: &[ConfigLayer]) -> Result<(), ConfigError> {
+    const MAX_MESSAGES: usize = 10;
     let mut messages = Vec::new();
     let mut hint = None;
     for layer in layers {
         for mistake in spanned::validate_keys(schema, &layer.node) {
             messages.push(format!(
                 "{}: {}",
-                layer.source.at(mistake.line),
-                hiding::told(&text::strip_control_chars(&mistake.message()))
+                layer.source.origin_at(mistake.line),
+                redaction::redact_message(&text::strip_control_chars(&mistake.message()))
             ));
             if let KeyErrorKind::Unknown { suggestion: Some(near) } = mistake.kind {
                 hint = hint.or(Some(format!("did you mean `{near}`?")));
@@ -179,9 +179,9 @@ pub(super) fn refuse_unknown_keys(schema: &Value, layers: &[Layer]) -> Result<()
     if messages.is_empty() {
         return Ok(());
     }
-    if messages.len() > MOST {
-        let rest = messages.len() - MOST;
-        messages.truncate(MOST);
+    if messages.len() > MAX_MESSAGES {
+        let rest = messages.len() - MAX_MESSAGES;
+        messages.truncate(MAX_MESSAGES);
         messages.push(format!("and {rest} more"));
     }
     let hint = hint.unwrap_or_else(|| "`lango config schema` lists every setting".to_owned());
@@ -233,13 +233,13 @@ struct SettingCursor<'a> {
 }
 
 /// What can be wrong with a value that takes something from the environment.
-enum Problem {
+enum VariableError {
     Unset(String),
     Unclosed,
 }
 
-impl Problem {
-    fn report(&self, origin: &SettingOrigin, key: &str) -> ConfigError {
+impl VariableError {
+    fn to_config_error(&self, origin: &SettingOrigin, key: &str) -> ConfigError {
         match self {
             Self::Unset(name) => ConfigError::new(format!(
                 "{origin}: `{key}` takes its value from ${{{name}}}, which is not set"
@@ -252,11 +252,11 @@ impl Problem {
 }
 
 /// `${NAME}` stands for the variable's value, `$${` for itself; a setting that takes no text reads the result as JSON.
-fn expand(schema: &Value, leaf: &Leaf, environment: &Environment) -> Result<Value, Problem> {
+fn expand(schema: &Value, leaf: &Leaf, environment: &Environment) -> Result<Value, VariableError> {
     match &leaf.value {
         Value::String(text) if text.contains("${") => {
             let expanded = expand_text(text, environment)?;
-            Ok(variables::value_for(schema, &leaf.path, &expanded))
+            Ok(variables::parse_value(schema, &leaf.path, &expanded))
         }
         Value::String(text) if text.is_empty() && variables::is_optional(schema, &leaf.path) => {
             Ok(Value::Null)
@@ -265,7 +265,7 @@ fn expand(schema: &Value, leaf: &Leaf, environment: &Environment) -> Result<Valu
     }
 }
 
-fn expand_within(value: &Value, environment: &Environment) -> Result<Value, Problem> {
+fn expand_within(value: &Value, environment: &Environment) -> Result<Value, VariableError> {
     Ok(match value {
         Value::String(text) => Value::String(expand_text(text, environment)?),
         Value::Array(items) => {
@@ -274,13 +274,13 @@ fn expand_within(value: &Value, environment: &Environment) -> Result<Value, Prob
         Value::Object(map) => Value::Object(
             map.iter()
                 .map(|(key, item)| Ok((key.clone(), expand_within(item, environment)?)))
-                .collect::<Result<_, Problem>>()?,
+                .collect::<Result<_, VariableError>>()?,
         ),
         other => other.clone(),
     })
 }
 
-fn expand_text(text: &str, environment: &Environment) -> Result<String, Problem> {
+fn expand_text(text: &str, environment: &Environment) -> Result<String, VariableError> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("${") {
@@ -291,10 +291,10 @@ fn expand_text(text: &str, environment: &Environment) -> Result<String, Problem>
             rest = &from[2..];
             continue;
         }
-        let end = from.find('}').ok_or(Problem::Unclosed)?;
+        let end = from.find('}').ok_or(VariableError::Unclosed)?;
         let name = &from[2..end];
         expanded.push_str(before);
-        expanded.push_str(environment.variables.get(name).ok_or_else(|| Problem::Unset(name.to_owned()))?);
+        expanded.push_str(environment.variables.get(name).ok_or_else(|| VariableError::Unset(name.to_owned()))?);
         rest = &from[end + 1..];
     }
     expanded.push_str(rest);

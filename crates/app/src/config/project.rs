@@ -9,60 +9,60 @@ use std::path::{Path, PathBuf};
 
 use lango_domain::spanned::{self, SchemaLookup, SpannedEntry, SpannedKind, SpannedValue};
 use lango_domain::text;
-use lango_files::Folder;
+use lango_files::FolderReader;
 use lango_knowledge::parse::content_hash;
-use lango_team::{MarkdownFolder, UnreadableFolder, agent_files, prompt_files};
+use lango_team::{MarkdownFolder, MarkdownFolderError, agent_files, prompt_files};
 use serde_json::{Value, json};
 
-use super::hiding;
+use super::redaction;
 
 /// What any project may set. Everything else is closed until it is confirmed, new settings among them.
 /// How often is delegated is bounded by `agent.limits`, and the router only chooses between agents that are there.
-const OPEN: [&str; 3] = ["agent.maxDelegationRounds", "agent.router", "agent.routerConfidence"];
+const ALLOWED: [&str; 3] = ["agent.maxDelegationRounds", "agent.router", "agent.routerConfidence"];
 
 /// Settings that name a folder whose files models read, and how such a folder is read.
 const FOLDERS: [(&str, ReadFolder); 2] =
     [("agent.promptsDir", prompt_files), ("agent.agentsDir", agent_files)];
-type ReadFolder = fn(&Folder, &Path) -> Result<MarkdownFolder, UnreadableFolder>;
+type ReadFolder = fn(&FolderReader, &Path) -> Result<MarkdownFolder, MarkdownFolderError>;
 
 /// So many settings are named in a warning.
-const MOST_NAMED: usize = 8;
+const MAX_NAMED: usize = 8;
 
 /// The folders of a confirmed project, by the settings that name them.
-pub(super) type Folders = BTreeMap<&'static str, MarkdownFolder>;
+pub(super) type MarkdownFolders = BTreeMap<&'static str, MarkdownFolder>;
 
 /// What a project's file says, apart.
-pub(super) struct Said {
-    pub open: SpannedValue,
-    pub closed: SpannedValue,
+pub(super) struct ProjectSettings {
+    pub allowed: SpannedValue,
+    pub guarded: SpannedValue,
     /// The closed settings and their lines.
     names: Vec<(String, usize)>,
 }
 
-impl Said {
-    pub(super) fn of(schema: &Value, node: &SpannedValue) -> Self {
+impl ProjectSettings {
+    pub(super) fn new(schema: &Value, node: &SpannedValue) -> Self {
         let mut names = Vec::new();
-        let (open, closed) = split(Place { root: schema, here: schema, key: "" }, node, &mut names);
-        Self { open, closed, names }
+        let (open, closed) = split_settings(ProjectCursor { root: schema, here: schema, key: "" }, node, &mut names);
+        Self { allowed: open, guarded: closed, names }
     }
 
-    pub(super) fn is_all_open(&self) -> bool {
+    pub(super) fn is_all_allowed(&self) -> bool {
         self.names.is_empty()
     }
 
     /// What is not used, in one line.
-    pub(super) fn withheld(&self, path: &Path, why: Withheld) -> String {
+    pub(super) fn untrusted_warning(&self, path: &Path, why: UntrustedReason) -> String {
         let name = |(key, line): &(String, usize)| {
-            format!("`{}` (line {line})", hiding::without_secrets(&text::one_line(key)))
+            format!("`{}` (line {line})", redaction::redact_secrets(&text::one_line(key)))
         };
-        let names: Vec<String> = self.names.iter().take(MOST_NAMED).map(name).collect();
-        let more = match self.names.len().saturating_sub(MOST_NAMED) {
+        let names: Vec<String> = self.names.iter().take(MAX_NAMED).map(name).collect();
+        let more = match self.names.len().saturating_sub(MAX_NAMED) {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
         let why = match why {
-            Withheld::Unconfirmed => "not used until you confirm it for this folder",
-            Withheld::Changed => "not used, since it or a file that it names changed after you confirmed it",
+            UntrustedReason::Unconfirmed => "not used until you confirm it for this folder",
+            UntrustedReason::Changed => "not used, since it or a file that it names changed after you confirmed it",
         };
         let file = text::one_line(&path.to_string_lossy());
         format!("{file}: {why}: {}{more}; `lango config trust` shows everything", names.join(", "))
@@ -71,22 +71,22 @@ impl Said {
 
 /// Why closed settings are not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Withheld {
+pub(super) enum UntrustedReason {
     Unconfirmed,
     Changed,
 }
 
 /// The files that closed settings name, and what stands against using them.
-pub(super) struct Named {
-    pub folders: Folders,
+pub(super) struct ProjectFolders {
+    pub folders: MarkdownFolders,
     pub problems: Vec<String>,
 }
 
-impl Named {
+impl ProjectFolders {
     /// Reads them beneath `root`.
-    pub(super) fn read(root: &Path, closed: &SpannedValue) -> Self {
+    pub(super) fn load(root: &Path, closed: &SpannedValue) -> Self {
         let said = closed.to_value();
-        let mut named = Self { folders: Folders::new(), problems: Vec::new() };
+        let mut named = Self { folders: MarkdownFolders::new(), problems: Vec::new() };
         for (key, read) in FOLDERS {
             let at = format!("/{}", key.replace('.', "/"));
             let Some(folder) = said.pointer(&at).and_then(Value::as_str).filter(|path| !path.is_empty())
@@ -96,8 +96,8 @@ impl Named {
             match read_folder(root, folder, read) {
                 Ok(found) => {
                     named.problems.extend(found.files.iter().filter_map(|file| {
-                        let place = text::one_line(&found.place_of(file).to_string_lossy());
-                        Some(format!("{place}: {}", problem(file)?))
+                        let place = text::one_line(&found.full_path(file).to_string_lossy());
+                        Some(format!("{place}: {}", file_problem(file)?))
                     }));
                     named.folders.insert(key, found);
                 }
@@ -131,11 +131,11 @@ fn read_folder(root: &Path, named: &str, read: ReadFolder) -> Result<MarkdownFol
         return Err("a project's folder is named without variables".to_owned());
     }
     let shown: PathBuf = root.join(named);
-    let folder = Folder::beneath(root, Path::new(named)).map_err(|why| why.to_string())?;
+    let folder = FolderReader::open_beneath(root, Path::new(named)).map_err(|why| why.to_string())?;
     read(&folder, &shown).map_err(|error| error.to_string())
 }
 
-fn problem(file: &lango_team::MarkdownFile) -> Option<String> {
+fn file_problem(file: &lango_team::MarkdownFile) -> Option<String> {
     match &file.content {
         Ok(content) => std::str::from_utf8(content).is_err().then(|| "it is not valid UTF-8".to_owned()),
         Err(why) => Some(why.to_string()),
@@ -144,14 +144,14 @@ fn problem(file: &lango_team::MarkdownFile) -> Option<String> {
 
 /// A position in the settings.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct ProjectCursor<'a> {
     root: &'a Value,
     here: &'a Value,
     key: &'a str,
 }
 
 /// The open and the closed part of a table of settings. A table in which nothing is set says nothing.
-fn split(place: Place<'_>, node: &SpannedValue, names: &mut Vec<(String, usize)>) -> (SpannedValue, SpannedValue) {
+fn split_settings(place: ProjectCursor<'_>, node: &SpannedValue, names: &mut Vec<(String, usize)>) -> (SpannedValue, SpannedValue) {
     let (mut open, mut closed) = (Vec::new(), Vec::new());
     let entries: &[SpannedEntry] = if let SpannedKind::Map(entries) = &node.kind { entries } else { &[] };
     for entry in entries {
@@ -164,14 +164,14 @@ fn split(place: Place<'_>, node: &SpannedValue, names: &mut Vec<(String, usize)>
         match (&entry.value.kind, group) {
             (SpannedKind::Map(_), Some(here)) => {
                 let before = names.len();
-                let (opened, rest) = split(Place { here, key: &key, ..place }, &entry.value, names);
+                let (opened, rest) = split_settings(ProjectCursor { here, key: &key, ..place }, &entry.value, names);
                 open.push(SpannedEntry { value: opened, ..entry.clone() });
                 if names.len() > before {
                     closed.push(SpannedEntry { value: rest, ..entry.clone() });
                 }
             }
             (SpannedKind::Scalar(Value::Null), Some(_)) => {}
-            _ if OPEN.contains(&key.as_str()) && !takes_a_variable(&entry.value) => open.push(entry.clone()),
+            _ if ALLOWED.contains(&key.as_str()) && !has_variable(&entry.value) => open.push(entry.clone()),
             _ => {
                 names.push((key, entry.line));
                 closed.push(entry.clone());
@@ -183,12 +183,12 @@ fn split(place: Place<'_>, node: &SpannedValue, names: &mut Vec<(String, usize)>
 }
 
 /// What the environment holds is nothing that a project may have before it is confirmed.
-fn takes_a_variable(node: &SpannedValue) -> bool {
+fn has_variable(node: &SpannedValue) -> bool {
     match &node.kind {
         SpannedKind::Scalar(Value::String(text)) => text.contains("${"),
         SpannedKind::Scalar(_) => false,
-        SpannedKind::List(items) => items.iter().any(takes_a_variable),
-        SpannedKind::Map(entries) => entries.iter().any(|entry| takes_a_variable(&entry.value)),
+        SpannedKind::List(items) => items.iter().any(has_variable),
+        SpannedKind::Map(entries) => entries.iter().any(|entry| has_variable(&entry.value)),
     }
 }
 
@@ -198,7 +198,7 @@ mod tests {
     use crate::config::setting_docs;
 
     /// What is closed on purpose: whole groups, and single settings of groups that are open in part.
-    const CLOSED: [&str; 25] = [
+    const GUARDED: [&str; 25] = [
         "agent.multiAgent",
         "agent.team",
         "agent.agentsDir",
@@ -234,18 +234,18 @@ mod tests {
             key.strip_prefix(named).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
         for key in &keys {
-            let open = OPEN.contains(&key.as_str());
-            let closed = CLOSED.iter().any(|named| is_at_or_below(key, named));
+            let open = ALLOWED.contains(&key.as_str());
+            let closed = GUARDED.iter().any(|named| is_at_or_below(key, named));
             assert!(
                 open != closed,
                 "`{key}`: may a project set it before it is confirmed? Say so in OPEN or CLOSED"
             );
         }
-        for named in OPEN.iter().chain(&CLOSED) {
+        for named in ALLOWED.iter().chain(&GUARDED) {
             assert!(keys.iter().any(|key| is_at_or_below(key, named)), "there is no setting `{named}`");
         }
         for (key, _) in FOLDERS {
-            assert!(CLOSED.contains(&key), "{key}");
+            assert!(GUARDED.contains(&key), "{key}");
         }
     }
 }

@@ -22,7 +22,7 @@ pub fn setting_docs() -> Vec<SettingDoc> {
     let schema = Settings::schema();
     let defaults = super::to_json(&Settings::default());
     let mut entries = Vec::new();
-    collect(&ReferenceCursor { root: &schema, here: &schema, default: &defaults, key: "" }, &mut entries);
+    collect_docs(&ReferenceCursor { root: &schema, here: &schema, default: &defaults, key: "" }, &mut entries);
     entries
 }
 
@@ -33,14 +33,14 @@ struct ReferenceCursor<'a> {
     key: &'a str,
 }
 
-fn collect(place: &ReferenceCursor<'_>, entries: &mut Vec<SettingDoc>) {
-    for shape in spanned::object_shapes(place.root, place.here) {
+fn collect_docs(place: &ReferenceCursor<'_>, entries: &mut Vec<SettingDoc>) {
+    for shape in spanned::object_schemas(place.root, place.here) {
         // A table of tables of one kind: its entries are described once.
         if let Some(each) =
             shape.get("additionalProperties").filter(|each| spanned::is_group(place.root, each))
         {
             let key = format!("{}.<{}>", place.key, if place.key == "providers" { "id" } else { "model" });
-            collect(&ReferenceCursor { root: place.root, here: each, default: &Value::Null, key: &key }, entries);
+            collect_docs(&ReferenceCursor { root: place.root, here: each, default: &Value::Null, key: &key }, entries);
         }
         for name in spanned::property_names(shape) {
             let here = &shape["properties"][&name];
@@ -53,20 +53,20 @@ fn collect(place: &ReferenceCursor<'_>, entries: &mut Vec<SettingDoc>) {
                         .get("additionalProperties")
                         .is_some_and(|each| spanned::is_group(place.root, each))
             };
-            if spanned::object_shapes(place.root, here).iter().any(is_table) {
-                collect(&inner, entries);
+            if spanned::object_schemas(place.root, here).iter().any(is_table) {
+                collect_docs(&inner, entries);
             } else {
-                entries.push(entry(&inner));
+                entries.push(setting_doc(&inner));
             }
         }
     }
 }
 
-fn entry(place: &ReferenceCursor<'_>) -> SettingDoc {
+fn setting_doc(place: &ReferenceCursor<'_>) -> SettingDoc {
     let described = place.here.get("description").and_then(Value::as_str).unwrap_or_default();
     SettingDoc {
         key: place.key.to_owned(),
-        kind: kind(place.root, place.here),
+        kind: type_name(place.root, place.here),
         // What stands under names of the user's has its default in the schema only.
         default: Some(place.default)
             .filter(|d| !d.is_null())
@@ -78,16 +78,16 @@ fn entry(place: &ReferenceCursor<'_>) -> SettingDoc {
 }
 
 /// What a setting takes, in words.
-fn kind(root: &Value, schema: &Value) -> String {
+fn type_name(root: &Value, schema: &Value) -> String {
     if let Some(target) = schema.get("$ref").and_then(Value::as_str) {
         return target
             .strip_prefix('#')
             .and_then(|at| root.pointer(at))
-            .map_or(String::new(), |at| kind(root, at));
+            .map_or(String::new(), |at| type_name(root, at));
     }
     if let Some(options) = schema.get("anyOf").and_then(Value::as_array) {
         let real = options.iter().find(|option| option.get("type").is_none_or(|kind| kind != "null"));
-        return real.map_or(String::new(), |option| kind(root, option));
+        return real.map_or(String::new(), |option| type_name(root, option));
     }
     let choices: Vec<String> = [schema]
         .into_iter()
@@ -125,8 +125,8 @@ pub fn commented_file() -> String {
     let mut table = String::new();
     let mut entries = setting_docs();
     // A table stands in one piece, wherever its settings come from.
-    let order: Vec<String> = entries.iter().map(|entry| group_of(entry).to_owned()).collect();
-    entries.sort_by_key(|entry| order.iter().position(|group| group == group_of(entry)));
+    let order: Vec<String> = entries.iter().map(|entry| group_name(entry).to_owned()).collect();
+    entries.sort_by_key(|entry| order.iter().position(|group| group == group_name(entry)));
     for entry in entries {
         let (group, name) = entry.key.rsplit_once('.').unwrap_or(("", &entry.key));
         // What can stand there any number of times under names of the user's is only explained.
@@ -139,19 +139,19 @@ pub fn commented_file() -> String {
             let _ = writeln!(text, "#   {name}: {}", entry.description);
             continue;
         }
-        for line in wrapped(&entry.description) {
+        for line in wrap(&entry.description) {
             let _ = writeln!(text, "# {line}");
         }
-        let _ = writeln!(text, "#{name} = {}\n", toml_text(&entry));
+        let _ = writeln!(text, "#{name} = {}\n", toml_value(&entry));
     }
     text.trim_end().to_owned() + "\n"
 }
 
-fn group_of(entry: &SettingDoc) -> &str {
+fn group_name(entry: &SettingDoc) -> &str {
     entry.key.rsplit_once('.').map_or("", |(group, _)| group)
 }
 
-fn toml_text(entry: &SettingDoc) -> String {
+fn toml_value(entry: &SettingDoc) -> String {
     match &entry.default {
         Value::Null => "\"\"".to_owned(),
         Value::Object(map) if map.is_empty() => "{}".to_owned(),
@@ -159,7 +159,7 @@ fn toml_text(entry: &SettingDoc) -> String {
     }
 }
 
-fn wrapped(text: &str) -> Vec<String> {
+fn wrap(text: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         if let Some(line) = lines.last_mut()

@@ -3,29 +3,29 @@
 use lango_domain::spanned::{self, SchemaLookup, SpannedEntry, SpannedKind, SpannedValue};
 use serde_json::Value;
 
-use super::hiding::{self, Placed};
-use super::{ConfigError, Layer, ConfigSource};
+use super::redaction::{self, SchemaPosition};
+use super::{ConfigError, ConfigLayer, ConfigSource};
 use crate::environment::Environment;
 
 const PREFIX: &str = "LANGO_";
 /// Between the parts of a key; a variable without it is not a setting.
 const SEPARATOR: &str = "__";
 
-pub(super) fn from_environment(schema: &Value, environment: &Environment) -> Vec<Layer> {
+pub(super) fn from_environment(schema: &Value, environment: &Environment) -> Vec<ConfigLayer> {
     let settings =
         environment.variables.iter().filter(|(name, _)| name.starts_with(PREFIX) && name.contains(SEPARATOR));
     settings
         .map(|(name, value)| {
-            let key = key_of_variable(schema, name);
-            let node = nested(&key, value_node(&value_for(schema, &key, value)));
-            Layer { source: ConfigSource::Variable(name.clone()), node }
+            let key = variable_key(schema, name);
+            let node = nest(&key, to_node(&parse_value(schema, &key, value)));
+            ConfigLayer { source: ConfigSource::Variable(name.clone()), node }
         })
         .collect()
 }
 
-pub(super) fn from_assignment(schema: &Value, assignment: &str) -> Result<Layer, ConfigError> {
+pub(super) fn from_assignment(schema: &Value, assignment: &str) -> Result<ConfigLayer, ConfigError> {
     let malformed = || {
-        let said = hiding::without_secrets(assignment);
+        let said = redaction::redact_secrets(assignment);
         ConfigError::new(format!("--set {said}: not of the form key=value"))
             .with_hint("for example --set agent.multiAgent=false")
     };
@@ -34,23 +34,23 @@ pub(super) fn from_assignment(schema: &Value, assignment: &str) -> Result<Layer,
     if key.iter().any(String::is_empty) {
         return Err(malformed());
     }
-    let node = nested(&key, value_node(&value_for(schema, &key, value)));
-    if let Some(place) = Placed::at_root(schema).secret_in(&node.to_value()) {
-        return Err(secret_in_arguments(schema, &place));
+    let node = nest(&key, to_node(&parse_value(schema, &key, value)));
+    if let Some(place) = SchemaPosition::at_root(schema).find_secret(&node.to_value()) {
+        return Err(secret_argument_error(schema, &place));
     }
-    Ok(Layer { source: ConfigSource::Set(key.join(".")), node })
+    Ok(ConfigLayer { source: ConfigSource::Set(key.join(".")), node })
 }
 
-fn secret_in_arguments(schema: &Value, key: &[String]) -> ConfigError {
+fn secret_argument_error(schema: &Value, key: &[String]) -> ConfigError {
     let name =
         PREFIX.to_owned() + &key.iter().map(|part| upper_case(part)).collect::<Vec<_>>().join(SEPARATOR);
     let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     // A variable is offered only where it means this key.
     let variable =
-        (is_name && key_of_variable(schema, &name) == key).then(|| format!("set the variable {name}, or "));
+        (is_name && variable_key(schema, &name) == key).then(|| format!("set the variable {name}, or "));
     let message = format!(
         "--set {}: a key or password is not taken from the command line, which everybody on this machine can read",
-        hiding::without_secrets(&key.join("."))
+        redaction::redact_secrets(&key.join("."))
     );
     ConfigError::new(message).with_hint(format!(
         "{}write it into your configuration file; `${{NAME}}` there stands for the variable NAME",
@@ -86,11 +86,11 @@ fn key_parts(key: &str) -> Vec<String> {
 
 /// `LANGO_AGENT__MULTI_AGENT` → `agent.multiAgent`, by what the schema knows; what it does not know is spelled in
 /// camelCase, so that a suggestion can be made.
-fn key_of_variable(schema: &Value, name: &str) -> Vec<String> {
+fn variable_key(schema: &Value, name: &str) -> Vec<String> {
     let mut here = Some(schema);
     let mut key = Vec::new();
     for part in name[PREFIX.len()..].split(SEPARATOR) {
-        let shapes = here.map(|here| spanned::object_shapes(schema, here)).unwrap_or_default();
+        let shapes = here.map(|here| spanned::object_schemas(schema, here)).unwrap_or_default();
         let mut known = shapes.iter().flat_map(|shape| spanned::property_names(shape));
         let spelled = known.find(|property| property.to_lowercase() == part.to_lowercase().replace('_', ""));
         let has_names = shapes.iter().any(|shape| shape.get("properties").is_some());
@@ -116,7 +116,7 @@ fn camel_case(part: &str) -> String {
 }
 
 /// Text where a text is wanted, else JSON where it is JSON; `null` where nothing may stand.
-pub(super) fn value_for(schema: &Value, key: &[String], text: &str) -> Value {
+pub(super) fn parse_value(schema: &Value, key: &[String], text: &str) -> Value {
     match text {
         "" | "null" if is_optional(schema, key) => Value::Null,
         _ if is_text(schema, key) => Value::from(text),
@@ -125,12 +125,12 @@ pub(super) fn value_for(schema: &Value, key: &[String], text: &str) -> Value {
 }
 
 fn is_text(schema: &Value, key: &[String]) -> bool {
-    schema_at(schema, key).is_some_and(|here| takes(here, "string"))
+    schema_at(schema, key).is_some_and(|here| has_type(here, "string"))
 }
 
 /// Whether a setting may be left empty.
 pub(super) fn is_optional(schema: &Value, key: &[String]) -> bool {
-    schema_at(schema, key).is_some_and(|here| takes(here, "null"))
+    schema_at(schema, key).is_some_and(|here| has_type(here, "null"))
 }
 
 fn schema_at<'a>(schema: &'a Value, key: &[String]) -> Option<&'a Value> {
@@ -140,7 +140,7 @@ fn schema_at<'a>(schema: &'a Value, key: &[String]) -> Option<&'a Value> {
     })
 }
 
-fn takes(schema: &Value, kind: &str) -> bool {
+fn has_type(schema: &Value, kind: &str) -> bool {
     match schema.get("type") {
         Some(Value::Array(kinds)) => kinds.iter().any(|known| known == kind),
         Some(only) => only == kind,
@@ -148,19 +148,19 @@ fn takes(schema: &Value, kind: &str) -> bool {
     }
 }
 
-fn nested(key: &[String], value: SpannedValue) -> SpannedValue {
+fn nest(key: &[String], value: SpannedValue) -> SpannedValue {
     key.iter().rev().fold(value, |value, part| SpannedValue {
         line: 1,
         kind: SpannedKind::Map(vec![SpannedEntry { key: part.clone(), line: 1, value }]),
     })
 }
 
-fn value_node(value: &Value) -> SpannedValue {
+fn to_node(value: &Value) -> SpannedValue {
     let kind = match value {
-        Value::Array(items) => SpannedKind::List(items.iter().map(value_node).collect()),
+        Value::Array(items) => SpannedKind::List(items.iter().map(to_node).collect()),
         Value::Object(map) => SpannedKind::Map(
             map.iter()
-                .map(|(key, value)| SpannedEntry { key: key.clone(), line: 1, value: value_node(value) })
+                .map(|(key, value)| SpannedEntry { key: key.clone(), line: 1, value: to_node(value) })
                 .collect(),
         ),
         scalar => SpannedKind::Scalar(scalar.clone()),

@@ -15,7 +15,7 @@ use lango_engine::{Models, ClockAndIds};
 use serde_json::Value;
 
 use super::{RecordedRequest, RecordingLine, RecordingError, VERSION};
-use crate::request::Request;
+use crate::request::UserRequest;
 
 /// What to do where a request differs from the recorded one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,20 +26,20 @@ pub enum Strictness {
 
 pub struct Replayer {
     session: SessionId,
-    request: Request,
+    request: UserRequest,
     strictness: Strictness,
     /// What is left to be played.
     lines: Mutex<VecDeque<RecordingLine>>,
-    complaints: Mutex<Vec<String>>,
+    problems: Mutex<Vec<String>>,
 }
 
 impl Replayer {
     pub fn open(path: &Path, strictness: Strictness) -> Result<Arc<Self>, RecordingError> {
-        let unusable = |why: String| RecordingError::Unusable { file: path.to_owned(), why };
+        let unusable = |why: String| RecordingError::Unusable { file: path.to_owned(), reason: why };
         let file = std::fs::File::open(path).map_err(|error| unusable(error.to_string()))?;
         let mut lines = VecDeque::new();
         for (at, text) in BufReader::new(file).lines().enumerate() {
-            let malformed = |why: String| RecordingError::Malformed { file: path.to_owned(), line: at + 1, why };
+            let malformed = |why: String| RecordingError::Malformed { file: path.to_owned(), line: at + 1, reason: why };
             let text = text.map_err(|error| malformed(error.to_string()))?;
             lines.push_back(
                 serde_json::from_str::<RecordingLine>(&text).map_err(|error| malformed(error.to_string()))?,
@@ -62,7 +62,7 @@ impl Replayer {
             request,
             strictness,
             lines: Mutex::new(lines),
-            complaints: Mutex::default(),
+            problems: Mutex::default(),
         }))
     }
 
@@ -71,7 +71,7 @@ impl Replayer {
     }
 
     /// What the user asked then.
-    pub fn request(&self) -> Request {
+    pub fn request(&self) -> UserRequest {
         self.request.clone()
     }
 
@@ -80,19 +80,19 @@ impl Replayer {
         Models { default: Arc::new(ReplayModel(Arc::clone(self))), per_agent: BTreeMap::new() }
     }
 
-    pub(super) fn tool(self: &Arc<Self>, tool: Tool) -> Tool {
+    pub(super) fn wrap_tool(self: &Arc<Self>, tool: Tool) -> Tool {
         let (player, telling) = (Arc::clone(self), Arc::clone(self));
         let tool = tool.wrap_intent(move |name, _| {
             let name = name.to_owned();
             Arc::new(move |context, args| {
-                let intent = telling.intent(&context.agent, &name, &args);
+                let intent = telling.next_intent(&context.agent, &name, &args);
                 futures::future::ready(intent.map_err(ToolError)).boxed()
             })
         });
         tool.wrap_function(move |name, _| {
             let name = name.to_owned();
             Arc::new(move |context, args| {
-                let output = player.tool_output(&context.agent, &name, &args);
+                let output = player.next_tool_output(&context.agent, &name, &args);
                 futures::future::ready(output.map_err(ToolError)).boxed()
             })
         })
@@ -102,25 +102,25 @@ impl Replayer {
         Arc::new(ReplayApprover(Arc::clone(self)))
     }
 
-    pub(super) fn surroundings(self: &Arc<Self>, real: ClockAndIds) -> ClockAndIds {
+    pub(super) fn wrap_clock_and_ids(self: &Arc<Self>, real: ClockAndIds) -> ClockAndIds {
         let (clock, ids) = (Arc::clone(self), Arc::clone(self));
-        let (now, new_turn) = (real.now, real.new_turn);
+        let (now, new_turn) = (real.now, real.new_turn_id);
         ClockAndIds {
             now: Arc::new(move || {
                 clock
-                    .take(|line| if let RecordingLine::Clock { at } = line { Some(*at) } else { None })
+                    .take_line(|line| if let RecordingLine::Clock { at } = line { Some(*at) } else { None })
                     .unwrap_or_else(|| now())
             }),
-            new_turn: Arc::new(move || {
-                ids.take(|line| if let RecordingLine::Turn { id } = line { Some(id.clone()) } else { None })
+            new_turn_id: Arc::new(move || {
+                ids.take_line(|line| if let RecordingLine::Turn { id } = line { Some(id.clone()) } else { None })
                     .unwrap_or_else(|| new_turn())
             }),
         }
     }
 
     /// Where the turn went another way than the recorded one, what was left unplayed among it.
-    pub(super) fn complaints(&self) -> Vec<String> {
-        let mut complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    pub(super) fn problems(&self) -> Vec<String> {
+        let mut complaints = self.problems.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let left = lines.iter().filter(|line| matches!(line, RecordingLine::Model { .. } | RecordingLine::Tool { .. })).count();
         if left > 0 {
@@ -133,8 +133,8 @@ impl Replayer {
         self.strictness == Strictness::Strict
     }
 
-    fn intent(&self, caller: &AgentName, name: &str, wanted: &Value) -> Result<Intent, String> {
-        let found = self.take(|line| match line {
+    fn next_intent(&self, caller: &AgentName, name: &str, wanted: &Value) -> Result<Intent, String> {
+        let found = self.take_line(|line| match line {
             RecordingLine::Intent { agent, tool, args, intent }
                 if agent == caller && tool == name && args == wanted =>
             {
@@ -143,12 +143,12 @@ impl Replayer {
             _ => None,
         });
         found.unwrap_or_else(|| {
-            Err(self.complain(format!("the recording has no such call of {name} by {caller}")))
+            Err(self.add_problem(format!("the recording has no such call of {name} by {caller}")))
         })
     }
 
-    fn tool_output(&self, caller: &AgentName, name: &str, wanted: &Value) -> Result<ToolOutput, String> {
-        let found = self.take(|line| match line {
+    fn next_tool_output(&self, caller: &AgentName, name: &str, wanted: &Value) -> Result<ToolOutput, String> {
+        let found = self.take_line(|line| match line {
             RecordingLine::Tool { agent, tool, args, output, label }
                 if agent == caller && tool == name && args == wanted =>
             {
@@ -157,13 +157,13 @@ impl Replayer {
             _ => None,
         });
         found.unwrap_or_else(|| {
-            Err(self.complain(format!("the recording has no such call of {name} by {caller}")))
+            Err(self.add_problem(format!("the recording has no such call of {name} by {caller}")))
         })
     }
 
     /// The next exchange of the agent; a request that differs is told.
-    fn exchange(&self, request: &ModelRequest) -> Vec<Result<Fragment, ModelError>> {
-        let asked = RecordedRequest::of(request);
+    fn next_exchange(&self, request: &ModelRequest) -> Vec<Result<Fragment, ModelError>> {
+        let asked = RecordedRequest::from_request(request);
         // What ran side by side was written down as it ended: the same question first, then the agent's next.
         let of_agent = |line: &RecordingLine, wanted: Option<&RecordedRequest>| match line {
             RecordingLine::Model { agent, request: recorded, fragments, error }
@@ -174,16 +174,16 @@ impl Replayer {
             _ => None,
         };
         let found =
-            self.take(|line| of_agent(line, Some(&asked))).or_else(|| self.take(|line| of_agent(line, None)));
+            self.take_line(|line| of_agent(line, Some(&asked))).or_else(|| self.take_line(|line| of_agent(line, None)));
         let Some((recorded, fragments, error)) = found else {
-            let why = self.complain(format!("the recording has nothing more for {}", request.agent));
+            let why = self.add_problem(format!("the recording has nothing more for {}", request.agent));
             return vec![Err(ModelError::NotRecorded(why))];
         };
         if recorded != asked {
-            let why = self.complain(format!(
+            let why = self.add_problem(format!(
                 "{} is asked otherwise than in the recording: {}",
                 request.agent,
-                difference(&recorded, &asked)
+                first_difference(&recorded, &asked)
             ));
             if self.strictness == Strictness::Strict {
                 return vec![Err(ModelError::NotRecorded(why))];
@@ -192,13 +192,13 @@ impl Replayer {
         fragments.into_iter().map(Ok).chain(error.map(Err)).collect()
     }
 
-    fn complain(&self, what: String) -> String {
-        self.complaints.lock().unwrap_or_else(PoisonError::into_inner).push(what.clone());
+    fn add_problem(&self, what: String) -> String {
+        self.problems.lock().unwrap_or_else(PoisonError::into_inner).push(what.clone());
         what
     }
 
     /// Takes the first line that `find` wants.
-    fn take<T>(&self, find: impl Fn(&RecordingLine) -> Option<T>) -> Option<T> {
+    fn take_line<T>(&self, find: impl Fn(&RecordingLine) -> Option<T>) -> Option<T> {
         let mut lines: MutexGuard<'_, VecDeque<RecordingLine>> =
             self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let (at, found) = lines.iter().enumerate().find_map(|(at, line)| Some((at, find(line)?)))?;
@@ -212,7 +212,7 @@ struct ReplayApprover(Arc<Replayer>);
 
 impl Approver for ReplayApprover {
     fn ask(&self, question: ApprovalQuestion) -> BoxFuture<'static, ApprovalDecision> {
-        let found = self.0.take(|line| match line {
+        let found = self.0.take_line(|line| match line {
             RecordingLine::Decision { tool, args, decision } if *tool == question.tool && *args == question.args => {
                 Some(*decision)
             }
@@ -226,7 +226,7 @@ struct ReplayModel(Arc<Replayer>);
 
 impl Model for ReplayModel {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
-        stream::iter(self.0.exchange(&request)).boxed()
+        stream::iter(self.0.next_exchange(&request)).boxed()
     }
 
     /// What was asked then fitted then.
@@ -236,7 +236,7 @@ impl Model for ReplayModel {
 }
 
 /// Where two requests begin to differ.
-fn difference(recorded: &RecordedRequest, asked: &RecordedRequest) -> String {
+fn first_difference(recorded: &RecordedRequest, asked: &RecordedRequest) -> String {
     if recorded.system != asked.system {
         return "the system prompt".to_owned();
     }

@@ -18,7 +18,7 @@ use lango_models::Secret;
 use serde_json::Value;
 
 use super::{RecordedRequest, RecordingLine, RecordingError, VERSION};
-use crate::request::Request;
+use crate::request::UserRequest;
 
 /// Writes one line after the other; a line that cannot be written is told at the end, and the turn goes on.
 pub struct Recorder {
@@ -26,48 +26,48 @@ pub struct Recorder {
     /// There from the beginning of the turn on.
     file: Mutex<Option<File>>,
     secrets: Vec<Secret>,
-    complaints: Mutex<Vec<String>>,
+    problems: Mutex<Vec<String>>,
 }
 
 impl Recorder {
     /// For a file that is not there yet; one that is, is left alone.
     pub fn create(path: &Path, secrets: Vec<Secret>) -> Result<Arc<Self>, RecordingError> {
         let recorder =
-            Self { path: path.to_owned(), file: Mutex::default(), secrets, complaints: Mutex::default() };
+            Self { path: path.to_owned(), file: Mutex::default(), secrets, problems: Mutex::default() };
         match path.symlink_metadata() {
             Ok(_) => {
-                Err(recorder.unusable("it is there already, and a recording is never overwritten".to_owned()))
+                Err(recorder.unusable_error("it is there already, and a recording is never overwritten".to_owned()))
             }
             Err(_) => Ok(Arc::new(recorder)),
         }
     }
 
     /// The turn begins: from here on everything is written down.
-    pub fn begin(&self, session: &SessionId, request: &Request) -> Result<(), RecordingError> {
-        let file = private_file(&self.path).map_err(|error| self.unusable(error.to_string()))?;
+    pub fn start(&self, session: &SessionId, request: &UserRequest) -> Result<(), RecordingError> {
+        let file = create_private_file(&self.path).map_err(|error| self.unusable_error(error.to_string()))?;
         *self.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
         self.write(&RecordingLine::Recording { v: VERSION });
         self.write(&RecordingLine::Request { session: session.clone(), request: request.clone() });
         Ok(())
     }
 
-    fn unusable(&self, why: String) -> RecordingError {
-        RecordingError::Unusable { file: self.path.clone(), why }
+    fn unusable_error(&self, why: String) -> RecordingError {
+        RecordingError::Unusable { file: self.path.clone(), reason: why }
     }
 
-    pub(super) fn complaints(&self) -> Vec<String> {
-        self.complaints.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(super) fn problems(&self) -> Vec<String> {
+        self.problems.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The same models, overheard.
-    pub fn models(self: &Arc<Self>, models: Models) -> Models {
+    pub fn wrap_models(self: &Arc<Self>, models: Models) -> Models {
         let overhear = |model| Arc::new(RecordingModel { model, recorder: Arc::clone(self) }) as Arc<dyn Model>;
         let per_agent: BTreeMap<_, _> =
             models.per_agent.into_iter().map(|(agent, model)| (agent, overhear(model))).collect();
         Models { default: overhear(models.default), per_agent }
     }
 
-    pub(super) fn tool(self: &Arc<Self>, tool: Tool) -> Tool {
+    pub(super) fn wrap_tool(self: &Arc<Self>, tool: Tool) -> Tool {
         let (recorder, telling) = (Arc::clone(self), Arc::clone(self));
         let tool = tool.wrap_intent(move |name, tell| {
             let name = name.to_owned();
@@ -101,11 +101,11 @@ impl Recorder {
         })
     }
 
-    pub(super) fn approver(self: &Arc<Self>, real: Arc<dyn Approver>) -> Arc<dyn Approver> {
+    pub(super) fn wrap_approver(self: &Arc<Self>, real: Arc<dyn Approver>) -> Arc<dyn Approver> {
         Arc::new(RecordingApprover { real, recorder: Arc::clone(self) })
     }
 
-    pub(super) fn surroundings(self: &Arc<Self>, real: ClockAndIds) -> ClockAndIds {
+    pub(super) fn wrap_clock_and_ids(self: &Arc<Self>, real: ClockAndIds) -> ClockAndIds {
         let (clock, ids) = (Arc::clone(self), Arc::clone(self));
         ClockAndIds {
             now: Arc::new(move || {
@@ -113,8 +113,8 @@ impl Recorder {
                 clock.write(&RecordingLine::Clock { at });
                 at
             }),
-            new_turn: Arc::new(move || {
-                let id = (real.new_turn)();
+            new_turn_id: Arc::new(move || {
+                let id = (real.new_turn_id)();
                 ids.write(&RecordingLine::Turn { id: id.clone() });
                 id
             }),
@@ -124,12 +124,12 @@ impl Recorder {
     /// Known secrets are taken out of every text, whatever brought them there; never out of names and numbers.
     fn write(&self, line: &RecordingLine) {
         let mut value = serde_json::to_value(line).unwrap_or_default();
-        self.hide(&mut value);
+        self.redact(&mut value);
         let text = value.to_string();
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(file) = file.as_mut() else { return };
         if let Err(error) = writeln!(file, "{text}").and_then(|()| file.flush()) {
-            self.complaints
+            self.problems
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .push(format!("the recording is not whole: {error}"));
@@ -138,7 +138,7 @@ impl Recorder {
 }
 
 impl Recorder {
-    fn hide(&self, value: &mut Value) {
+    fn redact(&self, value: &mut Value) {
         match value {
             Value::String(text) => {
                 for secret in &self.secrets {
@@ -147,21 +147,21 @@ impl Recorder {
                     }
                 }
             }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.hide(item)),
-            Value::Object(map) => map.values_mut().for_each(|item| self.hide(item)),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact(item)),
+            Value::Object(map) => map.values_mut().for_each(|item| self.redact(item)),
             _ => {}
         }
     }
 
     /// A secret that came in pieces is only seen in the whole.
     fn is_split_secret(&self, fragments: &[Fragment]) -> bool {
-        let text: String = fragments.iter().filter_map(text_of).collect();
+        let text: String = fragments.iter().filter_map(fragment_text).collect();
         let is_in = |secret: &Secret| secret.is_redactable() && secret.redact(&text) != text;
         self.secrets.iter().any(is_in)
     }
 }
 
-fn text_of(fragment: &Fragment) -> Option<&str> {
+fn fragment_text(fragment: &Fragment) -> Option<&str> {
     match fragment {
         Fragment::Text(text) => Some(text),
         _ => None,
@@ -169,7 +169,7 @@ fn text_of(fragment: &Fragment) -> Option<&str> {
 }
 
 /// For its owner only: what was said in a turn is nobody else's business.
-fn private_file(path: &Path) -> std::io::Result<File> {
+fn create_private_file(path: &Path) -> std::io::Result<File> {
     let mut options = File::options();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -201,12 +201,12 @@ struct RecordingModel {
 
 impl Model for RecordingModel {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
-        let (agent, asked) = (request.agent.clone(), RecordedRequest::of(&request));
+        let (agent, asked) = (request.agent.clone(), RecordedRequest::from_request(&request));
         let line = RecordingLine::Model { agent, request: asked, fragments: Vec::new(), error: None };
         let exchange = RecordedExchange { line, recorder: Arc::clone(&self.recorder) };
         stream::unfold((self.model.stream(request), exchange), |(mut fragments, mut exchange)| async move {
             let next = fragments.next().await?;
-            exchange.note(&next);
+            exchange.record(&next);
             Some((next, (fragments, exchange)))
         })
         .boxed()
@@ -224,7 +224,7 @@ struct RecordedExchange {
 }
 
 impl RecordedExchange {
-    fn note(&mut self, next: &Result<Fragment, ModelError>) {
+    fn record(&mut self, next: &Result<Fragment, ModelError>) {
         if let RecordingLine::Model { fragments, error, .. } = &mut self.line {
             match next {
                 Ok(fragment) => fragments.push(fragment.clone()),
@@ -239,8 +239,8 @@ impl Drop for RecordedExchange {
         if let RecordingLine::Model { fragments, .. } = &mut self.line
             && self.recorder.is_split_secret(fragments)
         {
-            let text: String = fragments.iter().filter_map(text_of).collect();
-            fragments.retain(|fragment| text_of(fragment).is_none());
+            let text: String = fragments.iter().filter_map(fragment_text).collect();
+            fragments.retain(|fragment| fragment_text(fragment).is_none());
             fragments.insert(0, Fragment::Text(text));
         }
         self.recorder.write(&self.line);

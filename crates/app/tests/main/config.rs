@@ -32,7 +32,7 @@ fn three_forms_say_the_same() {
             "agent: {multiAgent: false, routes: {operator: [github_]}, maxDelegationRounds: 9}\n",
         ),
     ] {
-        let team = Machine::new().with_file(name, text).trusting().load(&[]).unwrap().settings.agent.team;
+        let team = Machine::new().with_file(name, text).trust().load(&[]).unwrap().settings.agent.team;
         assert!(!team.multi_agent, "{name}");
         assert_eq!(team.routes["operator"], ["github_"], "{name}");
         assert_eq!(team.max_delegation_rounds, 9, "{name}");
@@ -62,11 +62,11 @@ fn a_named_file_is_read_alone() {
         .with_file("work/lango.toml", "[agent]\nmultiAgent = false\n")
         .with_file("work/other.toml", "[agent]\nmaxDelegationRounds = 8\n");
     let overrides = Overrides { config: Some(PathBuf::from("other.toml")), set: vec![] };
-    let loaded = LoadedConfig::read(&machine.environment, &overrides).unwrap();
+    let loaded = LoadedConfig::load(&machine.environment, &overrides).unwrap();
     assert!(loaded.settings.agent.team.multi_agent);
     assert_eq!(loaded.settings.agent.team.max_delegation_rounds, 8);
     let missing = Overrides { config: Some(PathBuf::from("missing.toml")), set: vec![] };
-    assert!(LoadedConfig::read(&machine.environment, &missing).unwrap_err().message.contains("missing.toml"));
+    assert!(LoadedConfig::load(&machine.environment, &missing).unwrap_err().message.contains("missing.toml"));
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn every_unknown_key_is_named_at_once() {
 fn a_wrong_type_is_refused_where_it_stands() {
     let error = Machine::new()
         .with_file("work/lango.toml", "[agent]\nmultiAgent = \"maybe\"\n")
-        .trusting()
+        .trust()
         .load(&[])
         .unwrap_err();
     assert!(error.message.contains("lango.toml:2: `agent.multiAgent`: invalid type"), "{error}");
@@ -126,7 +126,7 @@ fn a_wrong_type_is_refused_where_it_stands() {
     assert!(Machine::new().load(&["agent=[false]"]).unwrap_err().message.contains("must be a table"));
     let error = Machine::new()
         .with_file("work/lango.toml", "[agent.routes]\noperator = [\n  \"a_\",\n  7,\n]\n")
-        .trusting()
+        .trust()
         .load(&[])
         .unwrap_err();
     assert!(error.message.contains("lango.toml:2: `agent.routes.operator.1`"), "{error}");

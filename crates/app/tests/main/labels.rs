@@ -1,6 +1,6 @@
 //! Where the words of every built-in tool come from, and which of them send data out.
 
-use lango_app::{Toolset, Stores, knowledge_tools};
+use lango_app::{Toolset, LazyStore, knowledge_tools};
 use lango_domain::{Tool, Trust};
 
 use crate::setup::Machine;
@@ -31,9 +31,9 @@ const PRIVATE_DATA: [&str; 20] = [
 /// Words of others that anyone may read; getting them sends data out.
 const PUBLIC_DATA: [&str; 2] = ["search_fetch", "search_web"];
 /// Words of others: what a skill says, or what it is called.
-const OTHERS: [&str; 1] = ["list_skills"];
+const UNTRUSTED_DATA: [&str; 1] = ["list_skills"];
 /// Lango's own words about what it did.
-const OWN: [&str; 14] = [
+const OWN_DATA: [&str; 14] = [
     "create_skill",
     "exec_start",
     "exec_stop",
@@ -54,7 +54,7 @@ fn tools(set: &[&str]) -> Vec<Tool> {
     let machine = Machine::new();
     let loaded = machine.load(set).unwrap();
     let hands = Toolset::new(&loaded, &machine.environment).unwrap();
-    let stores = Stores::new(&loaded, &machine.environment);
+    let stores = LazyStore::new(&loaded, &machine.environment);
     let mut tools = hands.tools();
     tools.extend(knowledge_tools(&loaded, &machine.environment, &hands, &stores).unwrap());
     tools
@@ -66,15 +66,15 @@ fn every_tool_says_where_its_words_come_from() {
     let wanted = |name: &str| match () {
         () if PRIVATE_DATA.contains(&name) => Some((Trust::Untrusted, true, false)),
         () if PUBLIC_DATA.contains(&name) => Some((Trust::Untrusted, false, true)),
-        () if OTHERS.contains(&name) => Some((Trust::Untrusted, false, false)),
-        () if OWN.contains(&name) => Some((Trust::Own, false, false)),
+        () if UNTRUSTED_DATA.contains(&name) => Some((Trust::Untrusted, false, false)),
+        () if OWN_DATA.contains(&name) => Some((Trust::Own, false, false)),
         () => None,
     };
     let wrong: Vec<String> = tools(&[])
         .iter()
-        .filter(|tool| wanted(&tool.name) != Some((tool.trust, tool.is_private, tool.sends())))
+        .filter(|tool| wanted(&tool.name) != Some((tool.trust, tool.is_private, tool.has_outgoing())))
         .map(|tool| {
-            format!("{}: {:?}, private {}, sends {}", tool.name, tool.trust, tool.is_private, tool.sends())
+            format!("{}: {:?}, private {}, sends {}", tool.name, tool.trust, tool.is_private, tool.has_outgoing())
         })
         .collect();
     assert_eq!(wrong, Vec::<String>::new());
@@ -85,7 +85,7 @@ fn every_tool_says_where_its_words_come_from() {
 fn commands_with_a_network_send_data_out() {
     let sends = |set: &[&str]| {
         let tools = tools(set);
-        let tools = tools.iter().filter(|tool| tool.sends() && tool.name.starts_with("exec_"));
+        let tools = tools.iter().filter(|tool| tool.has_outgoing() && tool.name.starts_with("exec_"));
         tools.map(|tool| tool.name.clone()).collect::<Vec<_>>()
     };
     assert_eq!(sends(&[]), Vec::<String>::new());

@@ -17,7 +17,7 @@ mod team;
 mod setup {
     use std::path::Path;
 
-    use lango_app::config::Asked;
+    use lango_app::config::TrustRequest;
     use lango_app::{ConfigError, Environment, LoadedConfig, Overrides};
     use tempfile::TempDir;
 
@@ -50,18 +50,18 @@ mod setup {
         }
 
         /// With what the working folder's own file asks for, confirmed.
-        pub fn trusting(self) -> Self {
-            self.asked().unwrap().unwrap().confirm(&self.environment).unwrap();
+        pub fn trust(self) -> Self {
+            self.trust_request().unwrap().unwrap().confirm(&self.environment).unwrap();
             self
         }
 
-        pub fn asked(&self) -> Result<Option<Asked>, ConfigError> {
-            LoadedConfig::asked(&self.environment, &Overrides::default())
+        pub fn trust_request(&self) -> Result<Option<TrustRequest>, ConfigError> {
+            LoadedConfig::trust_request(&self.environment, &Overrides::default())
         }
 
         pub fn load(&self, set: &[&str]) -> Result<LoadedConfig, ConfigError> {
             let set = set.iter().map(|text| (*text).to_owned()).collect();
-            LoadedConfig::read(&self.environment, &Overrides { config: None, set })
+            LoadedConfig::load(&self.environment, &Overrides { config: None, set })
         }
     }
 }

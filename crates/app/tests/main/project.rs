@@ -28,7 +28,7 @@ fn only_what_is_open_is_used_before_it_is_confirmed() {
         assert!(warning.contains(part), "{part}: {warning}");
     }
     assert!(!warning.contains("tools"), "an empty table says nothing: {warning}");
-    let loaded = machine.trusting().load(&[]).unwrap();
+    let loaded = machine.trust().load(&[]).unwrap();
     assert!(!loaded.settings.agent.team.multi_agent && loaded.warnings.is_empty());
 }
 
@@ -56,12 +56,12 @@ fn a_long_list_of_settings_is_not_told_whole() {
 #[test]
 fn what_was_confirmed_elsewhere_or_by_others_does_not_count() {
     let config = "[agent]\nmultiAgent = false\n";
-    let machine = Machine::new().with_file("work/lango.toml", config).trusting();
+    let machine = Machine::new().with_file("work/lango.toml", config).trust();
     let moved = machine.folder.path().join("moved");
     std::fs::rename(machine.folder.path().join("work"), &moved).unwrap();
     let mut environment = machine.environment.clone();
     environment.working_folder = moved;
-    let loaded = lango_app::LoadedConfig::read(&environment, &lango_app::Overrides::default()).unwrap();
+    let loaded = lango_app::LoadedConfig::load(&environment, &lango_app::Overrides::default()).unwrap();
     assert!(loaded.settings.agent.team.multi_agent, "another folder is another project");
     let machine = machine.with_file("work/lango.toml", config);
     assert!(!machine.load(&[]).unwrap().settings.agent.team.multi_agent);

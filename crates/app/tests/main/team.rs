@@ -37,7 +37,7 @@ fn a_custom_team_has_only_its_own_agents() {
     let machine = Machine::new()
         .with_file("work/lango.toml", "[agent]\nteam = \"custom\"\nagentsDir = \"a\"\n")
         .with_file("work/a/solo.md", "---\ndescription: All.\nprefixes: ['*']\n---\nDo it.\n")
-        .trusting();
+        .trust();
     assert_eq!(names(&team(&machine, &["exec_shell"], &[])), ["lango-orchestrator", "solo"]);
     let error =
         assemble_team(&Machine::new().load(&["agent.team=custom"]).unwrap(), &machine.environment, vec![]);
@@ -86,7 +86,7 @@ fn a_broken_file_is_named_where_it_is_missed() {
     let machine = Machine::new()
         .with_file("work/a/broken.md", "---\ndescription: x\n")
         .with_file("work/lango.toml", "[agent]\nagentsDir = \"a\"\n\nroutes.broken = [\"x_\"]\n")
-        .trusting();
+        .trust();
     let error = assemble_team(&machine.load(&[]).unwrap(), &machine.environment, vec![]).err().unwrap();
     assert!(
         error.message.contains("lango.toml:4: agent.routes.broken") && error.message.contains("broken.md:2:"),

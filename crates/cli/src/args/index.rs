@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use lango_knowledge::rag_index::{DEFAULT_COLLECTION, collection_name};
+use lango_knowledge::rag_index::{DEFAULT_COLLECTION, parse_collection_name};
 
 #[derive(Subcommand)]
 pub enum IndexCommand {
@@ -13,7 +13,7 @@ pub enum IndexCommand {
         #[arg(required = true, value_name = "PATH|URL")]
         what: Vec<String>,
         /// The collection that they belong to.
-        #[arg(long, value_name = "NAME", default_value = DEFAULT_COLLECTION, value_parser = collection_name)]
+        #[arg(long, value_name = "NAME", default_value = DEFAULT_COLLECTION, value_parser = parse_collection_name)]
         collection: String,
         /// Files and folders, or a folder with a corpus in the BEIR form.
         #[arg(long, default_value = "files")]

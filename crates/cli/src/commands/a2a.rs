@@ -7,24 +7,24 @@ use lango_remote::{CardReport, InterfaceReport, RemoteAgentSettings, check_card}
 use serde_json::json;
 
 use super::{CommandContext, runtime};
-use crate::args::{A2aCommand, Global};
+use crate::args::{A2aCommand, GlobalArgs};
 use crate::output::{DIM, CliError, OutputFormat, NAME, CommandOutput, styled};
 
-pub fn run(global: &Global, command: &A2aCommand, form: OutputFormat) -> Result<ExitCode, CliError> {
+pub fn run(global: &GlobalArgs, command: &A2aCommand, form: OutputFormat) -> Result<ExitCode, CliError> {
     let A2aCommand::Check { url } = command;
-    let setting = CommandContext::read(global)?;
-    let remote = meant(&setting, url);
-    let checking = check_card(&remote, setting.loaded.settings.net.reach());
+    let setting = CommandContext::load(global)?;
+    let remote = find_remote(&setting, url);
+    let checking = check_card(&remote, setting.loaded.settings.net.address_policy());
     let checked = runtime()?.block_on(checking);
     let report =
         checked.map_err(|trouble| CliError::remote(format!("{}: {trouble}", remote.agent_card_url)))?;
     let is_usable = report.uses.is_some();
-    let printed = CommandOutput::new(explained(&report), json!(report)).print(form);
+    let printed = CommandOutput::new(format_report(&report), json!(report)).print(form);
     Ok(if is_usable { printed } else { ExitCode::FAILURE })
 }
 
 /// The configured agent of that name or address, with its credentials; else just the address.
-fn meant(setting: &CommandContext, url: &str) -> RemoteAgentSettings {
+fn find_remote(setting: &CommandContext, url: &str) -> RemoteAgentSettings {
     let plain = |url: &str| url.trim().trim_end_matches('/').to_owned();
     let is_meant =
         |remote: &&RemoteAgentSettings| remote.name == url || plain(&remote.agent_card_url) == plain(url);
@@ -35,7 +35,7 @@ fn meant(setting: &CommandContext, url: &str) -> RemoteAgentSettings {
     })
 }
 
-fn explained(report: &CardReport) -> String {
+fn format_report(report: &CardReport) -> String {
     let mut text = format!("{}  {}\n", styled(NAME, &report.name), report.description);
     let provider = report.provider.as_ref().map_or(String::new(), |provider| format!(" of {provider}"));
     let _ = writeln!(
@@ -45,7 +45,7 @@ fn explained(report: &CardReport) -> String {
     );
     let _ = writeln!(text, "\nInterfaces:");
     for interface in &report.interfaces {
-        let _ = writeln!(text, "  {}{}", line(interface), why(interface));
+        let _ = writeln!(text, "  {}{}", interface_line(interface), unusable_note(interface));
     }
     let yes = |flag: bool| if flag { "yes" } else { "no" };
     let (streaming, push) = (yes(report.streaming), yes(report.push_notifications));
@@ -66,18 +66,18 @@ fn explained(report: &CardReport) -> String {
     }
     match &report.uses {
         Some(interface) => {
-            let _ = writeln!(text, "\nLango would use {}.", line(interface));
+            let _ = writeln!(text, "\nLango would use {}.", interface_line(interface));
         }
         None => text.push_str("\nLango can use none of its interfaces.\n"),
     }
     text
 }
 
-fn line(interface: &InterfaceReport) -> String {
+fn interface_line(interface: &InterfaceReport) -> String {
     format!("{} {} at {}", interface.binding, interface.version, interface.url)
 }
 
-fn why(interface: &InterfaceReport) -> String {
+fn unusable_note(interface: &InterfaceReport) -> String {
     let why = interface.unusable.as_ref();
     why.map_or(String::new(), |why| format!("  {}", styled(DIM, format!("not used: {why}"))))
 }

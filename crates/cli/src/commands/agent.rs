@@ -9,11 +9,11 @@ use lango_team::{CapabilityMap, ToolClaims, RoleToolSet, capability_description,
 use serde_json::{Map, Value, json};
 
 use super::{CommandContext, stub_tools};
-use crate::args::{AgentCommand, Global, ToolNames};
+use crate::args::{AgentCommand, GlobalArgs, ToolNames};
 use crate::output::{DIM, CliError, NAME, CommandOutput, styled};
 
-pub fn run(global: &Global, command: AgentCommand) -> Result<CommandOutput, CliError> {
-    let setting = CommandContext::read(global)?;
+pub fn run(global: &GlobalArgs, command: AgentCommand) -> Result<CommandOutput, CliError> {
+    let setting = CommandContext::load(global)?;
     match command {
         AgentCommand::List { tools } => {
             Ok(list(&setting.team(&tools)?).with_warnings(setting.loaded.warnings.clone()))
@@ -34,12 +34,12 @@ fn list(team: &AssembledTeam) -> CommandOutput {
         TeamMode::Multi => team.tree.specialists.iter().collect(),
         TeamMode::Single => vec![&team.tree.root],
     };
-    let skipped = skipped(team);
+    let skipped = skipped_agents(team);
     let json = json!({
         "mode": match team.tree.mode { TeamMode::Multi => "multi", TeamMode::Single => "single" },
-        "agents": listed.iter().map(|agent| with_standing(agent_json(agent), team)).collect::<Vec<_>>(),
+        "agents": listed.iter().map(|agent| with_remote_status(agent_json(agent), team)).collect::<Vec<_>>(),
         "skipped": skipped,
-        "unmatched": names(&team.tree.unmatched),
+        "unmatched": tool_names(&team.tree.unmatched),
     });
     CommandOutput::new(list_plain(&team.tree, &listed, &skipped), json).with_warnings(team.warnings())
 }
@@ -50,16 +50,16 @@ fn agent_json(agent: &Agent) -> Value {
         "description": agent.description,
         "capabilities": agent.capabilities,
         "keywords": agent.keywords,
-        "tools": names(&agent.tools),
-        "remote": agent.place == AgentLocation::Remote,
+        "tools": tool_names(&agent.tools),
+        "remote": agent.location == AgentLocation::Remote,
     })
 }
 
 /// A remote agent's entry says more: where its card is, how old that is, and what went wrong lately.
-fn with_standing(mut entry: Value, team: &AssembledTeam) -> Value {
+fn with_remote_status(mut entry: Value, team: &AssembledTeam) -> Value {
     let is_it = |status: &&RemoteStatus| entry["name"] == status.name.as_str();
-    if let Some(RemoteStatus { url, standing: RemoteAvailability::Joined { card_age, trouble, .. }, .. }) =
-        team.remotes.iter().find(is_it)
+    if let Some(RemoteStatus { url, availability: RemoteAvailability::Joined { card_age, error: trouble, .. }, .. }) =
+        team.remote_statuses.iter().find(is_it)
     {
         entry["url"] = json!(url);
         entry["cardAgeSeconds"] = json!(card_age.as_secs());
@@ -69,9 +69,9 @@ fn with_standing(mut entry: Value, team: &AssembledTeam) -> Value {
 }
 
 /// Agents that got no tools, files that hold no agent, and agents elsewhere that cannot be reached.
-fn skipped(team: &AssembledTeam) -> Vec<SkippedAgent> {
+fn skipped_agents(team: &AssembledTeam) -> Vec<SkippedAgent> {
     let mut skipped = team.tree.skipped.clone();
-    for mistake in &team.mistakes {
+    for mistake in &team.file_errors {
         let stem =
             mistake.file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         // A bad file beside a built-in agent of its name is not that agent.
@@ -79,7 +79,7 @@ fn skipped(team: &AssembledTeam) -> Vec<SkippedAgent> {
         let name = if is_taken { format!("{stem}.md") } else { stem };
         skipped.push(SkippedAgent { name, reason: mistake.to_string() });
     }
-    skipped.extend(team.remotes.iter().filter_map(|status| match &status.standing {
+    skipped.extend(team.remote_statuses.iter().filter_map(|status| match &status.availability {
         RemoteAvailability::Absent { reason } => {
             Some(SkippedAgent { name: status.name.to_string(), reason: format!("{}: {reason}", status.url) })
         }
@@ -101,7 +101,7 @@ fn list_plain(tree: &AgentTree, listed: &[&Agent], skipped: &[SkippedAgent]) -> 
     let width = listed.iter().map(|agent| agent.name.as_str().len()).max().unwrap_or(0);
     for agent in listed {
         let count = match agent.tools.len() {
-            _ if agent.place == AgentLocation::Remote => "remote".to_owned(),
+            _ if agent.location == AgentLocation::Remote => "remote".to_owned(),
             0 => "no tools".to_owned(),
             1 => "1 tool".to_owned(),
             many => format!("{many} tools"),
@@ -126,7 +126,7 @@ fn unmatched_plain(tree: &AgentTree) -> String {
     }
     format!(
         "\nBelongs to nobody: {}\n{}\n",
-        names(&tree.unmatched).join(", "),
+        tool_names(&tree.unmatched).join(", "),
         styled(DIM, "agent.routes can give these tools a home.")
     )
 }
@@ -134,25 +134,25 @@ fn unmatched_plain(tree: &AgentTree) -> String {
 fn tree(team: &AssembledTeam) -> CommandOutput {
     let tree = &team.tree;
     let json = json!({
-        "root": { "name": tree.root.name, "tools": names(&tree.root.tools) },
+        "root": { "name": tree.root.name, "tools": tool_names(&tree.root.tools) },
         "agents": tree.specialists.iter().map(|agent| json!({
             "name": agent.name,
             "description": agent.description,
-            "tools": names(&agent.tools),
+            "tools": tool_names(&agent.tools),
         })).collect::<Vec<_>>(),
-        "unmatched": names(&tree.unmatched),
+        "unmatched": tool_names(&tree.unmatched),
     });
     CommandOutput::new(draw(tree), json).with_warnings(team.warnings())
 }
 
 fn draw(tree: &AgentTree) -> String {
     let mut text = format!("{}  {}\n", styled(NAME, &tree.root.name), styled(DIM, &tree.root.description));
-    draw_leaves(&mut text, "", &names(&tree.root.tools));
+    draw_leaves(&mut text, "", &tool_names(&tree.root.tools));
     for (at, agent) in tree.specialists.iter().enumerate() {
         let (branch, below) =
             if at + 1 == tree.specialists.len() { ("└── ", "    ") } else { ("├── ", "│   ") };
         let _ = writeln!(text, "{branch}{}  {}", styled(NAME, &agent.name), styled(DIM, &agent.description));
-        draw_leaves(&mut text, below, &names(&agent.tools));
+        draw_leaves(&mut text, below, &tool_names(&agent.tools));
     }
     text.push_str(&unmatched_plain(tree));
     text
@@ -171,17 +171,17 @@ fn partition(setting: &CommandContext, typed: &[String]) -> Result<CommandOutput
     let claims = ToolClaims::new(&team.specs, routes).map_err(|error| ConfigError::new(error.to_string()))?;
     let set = partition_tools(&team.specs, &claims, stub_tools(typed.iter().map(String::as_str)));
     let mut plain = String::new();
-    for (owner, tools) in set.homes().into_iter().filter(|(_, tools)| !tools.is_empty()) {
-        let _ = writeln!(plain, "{}  {}", styled(NAME, format!("{owner:10}")), names(tools).join(", "));
+    for (owner, tools) in set.tools_by_agent().into_iter().filter(|(_, tools)| !tools.is_empty()) {
+        let _ = writeln!(plain, "{}  {}", styled(NAME, format!("{owner:10}")), tool_names(tools).join(", "));
     }
     Ok(CommandOutput::new(plain, partition_json(&set)).with_warnings(team.warnings()))
 }
 
 fn partition_json(set: &RoleToolSet) -> Value {
     let object = |homes: &[(&str, &[Tool])]| {
-        homes.iter().map(|(owner, tools)| ((*owner).to_owned(), json!(names(tools)))).collect::<Map<_, _>>()
+        homes.iter().map(|(owner, tools)| ((*owner).to_owned(), json!(tool_names(tools)))).collect::<Map<_, _>>()
     };
-    let homes = set.homes();
+    let homes = set.tools_by_agent();
     let (roles, custom) = homes.split_at(homes.len() - set.custom.len());
     let mut json = object(roles);
     if !custom.is_empty() {
@@ -191,7 +191,7 @@ fn partition_json(set: &RoleToolSet) -> Value {
 }
 
 fn describe(team: &AssembledTeam, tools: &[String]) -> CommandOutput {
-    let map = CapabilityMap::of(&team.specs);
+    let map = CapabilityMap::from_specs(&team.specs);
     let tools = || tools.iter().map(String::as_str);
     let description = capability_description(&map, tools());
     let json = json!({ "description": description, "capabilities": map.capabilities(tools()) });
@@ -217,6 +217,6 @@ fn prompt(team: &AssembledTeam, agent: Option<&str>) -> Result<CommandOutput, Cl
     Ok(CommandOutput::new(text, json).with_warnings(team.warnings()))
 }
 
-fn names(tools: &[Tool]) -> Vec<&str> {
+fn tool_names(tools: &[Tool]) -> Vec<&str> {
     tools.iter().map(|tool| tool.name.as_str()).collect()
 }

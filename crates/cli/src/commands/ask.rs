@@ -4,45 +4,45 @@ use std::io::Read as _;
 use std::process::ExitCode;
 
 use futures::StreamExt;
-use lango_app::{Assistant, AssistantOptions, Replayer, Recorder, Request, Strictness, Recording, known_secrets};
+use lango_app::{Assistant, AssistantOptions, Replayer, Recorder, UserRequest, Strictness, Recording, known_secrets};
 use lango_domain::Tool;
 use lango_domain::event::{Principal, SessionId, Update};
 use lango_engine::TurnStream;
 
 use super::{CommandContext, runtime, parse_session};
 use crate::approver::approver;
-use crate::args::{AskArgs, Global};
+use crate::args::{AskArgs, GlobalArgs};
 use crate::output::CliError;
 use crate::turn_printer::TurnPrinter;
 
 /// No model reads more, and a pipe may never end.
 const MAX_STDIN_BYTES: u64 = 4 * 1024 * 1024;
 
-pub fn run(global: &Global, ask: &AskArgs) -> Result<ExitCode, CliError> {
-    let setting = CommandContext::read(global)?;
+pub fn run(global: &GlobalArgs, ask: &AskArgs) -> Result<ExitCode, CliError> {
+    let setting = CommandContext::load(global)?;
     if ask.r#continue {
         return continue_turn(global, &setting, ask);
     }
-    let tape = tape(&setting, ask)?;
+    let tape = open_recording(&setting, ask)?;
     let (session, request) = match &tape {
         Recording::Replay(player) if ask.text.is_empty() => (player.session(), player.request()),
-        Recording::Replay(player) => (player.session(), request_of(&ask.text)?),
-        _ => (parse_session(ask.session.as_deref())?, request_of(&ask.text)?),
+        Recording::Replay(player) => (player.session(), parse_request(&ask.text)?),
+        _ => (parse_session(ask.session.as_deref())?, parse_request(&ask.text)?),
     };
     let tools = setting.tools(&ask.tools)?;
-    let conversation = conversation(&setting, ask, tools, &tape)?;
+    let conversation = open_assistant(&setting, ask, tools, &tape)?;
     if let Recording::Record(recorder) = &tape {
-        recorder.begin(&session, &request).map_err(|error| CliError::usage(error.to_string()))?;
+        recorder.start(&session, &request).map_err(|error| CliError::usage(error.to_string()))?;
     }
     let mut show = TurnPrinter::new(global.json, ask.deltas);
-    show.warnings(&conversation.warnings);
+    show.print_warnings(&conversation.warnings);
     let runtime = runtime()?;
-    runtime.block_on(turn(&conversation, session, request, &mut show));
+    runtime.block_on(run_turn(&conversation, session, request, &mut show));
     runtime.block_on(super::wait_for_hooks(&conversation));
     runtime.block_on(super::apply_retention(&setting, &conversation));
     let complaints = tape.problems();
-    show.warnings(&complaints);
-    show.warnings(&super::damage(&conversation.store));
+    show.print_warnings(&complaints);
+    show.print_warnings(&super::damage_warnings(&conversation.store));
     let is_strict = matches!(&tape, Recording::Replay(player) if player.is_strict());
     if is_strict && !complaints.is_empty() {
         show.fail_with(3);
@@ -50,26 +50,26 @@ pub fn run(global: &Global, ask: &AskArgs) -> Result<ExitCode, CliError> {
     Ok(show.finish())
 }
 
-fn conversation(
+fn open_assistant(
     setting: &CommandContext,
     ask: &AskArgs,
     tools: Vec<Tool>,
     tape: &Recording,
 ) -> Result<Assistant, CliError> {
-    let (stores, approver) = (&setting.stores, approver(ask.yes));
-    let means = AssistantOptions { stores, tools, approver, tape, colleagues: None };
+    let (stores, approver) = (&setting.store, approver(ask.yes));
+    let means = AssistantOptions { store: stores, tools, approver, recording: tape, remote_agents: None };
     Ok(Assistant::open(&setting.loaded, &setting.environment, means)?)
 }
 
 /// The turn that a session's last process did not finish.
-fn continue_turn(global: &Global, setting: &CommandContext, ask: &AskArgs) -> Result<ExitCode, CliError> {
+fn continue_turn(global: &GlobalArgs, setting: &CommandContext, ask: &AskArgs) -> Result<ExitCode, CliError> {
     let session = parse_session(ask.session.as_deref())?;
     let tools = setting.tools(&ask.tools)?;
-    let conversation = conversation(setting, ask, tools, &Recording::Off)?;
+    let conversation = open_assistant(setting, ask, tools, &Recording::Off)?;
     let runtime = runtime()?;
     let unfinished = runtime.block_on(async {
         conversation.store.session(&Principal::local(), &session).await?;
-        let found = conversation.runner.unfinished(&session, &Principal::local()).await;
+        let found = conversation.runner.find_unfinished_turn(&session, &Principal::local()).await;
         found.map_err(|error| CliError::store(error.to_string()))
     })?;
     if unfinished.is_none() {
@@ -78,13 +78,13 @@ fn continue_turn(global: &Global, setting: &CommandContext, ask: &AskArgs) -> Re
         )));
     }
     let mut show = TurnPrinter::new(global.json, ask.deltas);
-    show.warnings(&conversation.warnings);
+    show.print_warnings(&conversation.warnings);
     runtime.block_on(resume_turn(&conversation, session, &mut show));
     runtime.block_on(super::wait_for_hooks(&conversation));
     Ok(show.finish())
 }
 
-fn tape(setting: &CommandContext, ask: &AskArgs) -> Result<Recording, CliError> {
+fn open_recording(setting: &CommandContext, ask: &AskArgs) -> Result<Recording, CliError> {
     if let Some(file) = &ask.record {
         let secrets = known_secrets(&setting.loaded, &setting.environment);
         return Ok(Recording::Record(
@@ -97,16 +97,16 @@ fn tape(setting: &CommandContext, ask: &AskArgs) -> Result<Recording, CliError> 
 }
 
 /// One turn, shown as it comes. The first Ctrl-C cancels it, the second leaves.
-pub async fn turn(conversation: &Assistant, session: SessionId, request: Request, show: &mut TurnPrinter) {
+pub async fn run_turn(conversation: &Assistant, session: SessionId, request: UserRequest, show: &mut TurnPrinter) {
     let updates = conversation.runner.run(request.into_turn(session, Principal::local()));
     print_turn(updates, show).await;
-    conversation.colleagues.wait_for_cancellations().await;
+    conversation.remote_agents.wait_for_cancellations().await;
 }
 
 /// The rest of a turn that was interrupted.
 pub async fn resume_turn(conversation: &Assistant, session: SessionId, show: &mut TurnPrinter) {
     print_turn(conversation.runner.resume(session, Principal::local()), show).await;
-    conversation.colleagues.wait_for_cancellations().await;
+    conversation.remote_agents.wait_for_cancellations().await;
 }
 
 async fn print_turn(mut updates: TurnStream, show: &mut TurnPrinter) {
@@ -115,10 +115,10 @@ async fn print_turn(mut updates: TurnStream, show: &mut TurnPrinter) {
         tokio::select! {
             biased;
             update = updates.next() => match update {
-                Some(Update::Delta { author, text }) => show.delta(&author, &text),
-                Some(Update::Printed { author, call, text }) => show.printed(&author, &call, &text),
-                Some(Update::Event(event)) => show.event(&event),
-                Some(Update::Broken(error)) => show.broken(&error),
+                Some(Update::Delta { author, text }) => show.print_delta(&author, &text),
+                Some(Update::ToolOutputDelta { author, call, text }) => show.print_tool_output(&author, &call, &text),
+                Some(Update::Event(event)) => show.print_event(&event),
+                Some(Update::StoreFailed(error)) => show.print_store_error(&error),
                 None => return,
             },
             Ok(()) = tokio::signal::ctrl_c() => {
@@ -133,9 +133,9 @@ async fn print_turn(mut updates: TurnStream, show: &mut TurnPrinter) {
 }
 
 /// The words that were typed; `-` among them stands for what is piped in.
-fn request_of(words: &[String]) -> Result<Request, CliError> {
+fn parse_request(words: &[String]) -> Result<UserRequest, CliError> {
     let typed: Vec<&str> = words.iter().map(String::as_str).filter(|word| *word != "-").collect();
-    let mut request = Request::typed(typed.join(" ").trim());
+    let mut request = UserRequest::typed(typed.join(" ").trim());
     if words.iter().any(|word| word == "-") {
         let mut piped = Vec::new();
         std::io::stdin()

@@ -3,18 +3,18 @@
 use std::fmt::Write as _;
 
 use lango_domain::event::{Principal, SessionId};
-use lango_domain::text::{one_line, with_hidden_escaped};
+use lango_domain::text::{one_line, escape_hidden_chars};
 use lango_store::AuditEntry;
 use serde_json::{Value, json};
 
-use super::{CommandContext, naming_damage, runtime};
-use crate::args::{AuditArgs, Global};
+use super::{CommandContext, with_damage_warnings, runtime};
+use crate::args::{AuditArgs, GlobalArgs};
 use crate::output::{DIM, ERROR, CliError, NAME, CommandOutput, styled};
-use crate::turn_printer::short;
+use crate::turn_printer::args_line;
 
-pub fn run(global: &Global, wish: &AuditArgs) -> Result<CommandOutput, CliError> {
-    let setting = CommandContext::read(global)?;
-    let store = setting.stores.open()?;
+pub fn run(global: &GlobalArgs, wish: &AuditArgs) -> Result<CommandOutput, CliError> {
+    let setting = CommandContext::load(global)?;
+    let store = setting.store.open()?;
     let session = wish.session.as_deref().map(SessionId::new);
     let entries = runtime()?.block_on(async {
         if let Some(session) = &session {
@@ -25,27 +25,27 @@ pub fn run(global: &Global, wish: &AuditArgs) -> Result<CommandOutput, CliError>
     let mut plain = String::new();
     for entry in &entries {
         let when = entry.at.strftime("%Y-%m-%d %H:%M:%S");
-        let _ = writeln!(plain, "{}  {}", styled(DIM, when), line(entry));
+        let _ = writeln!(plain, "{}  {}", styled(DIM, when), entry_line(entry));
     }
     if entries.is_empty() {
         plain.push_str("No tool was called yet.\n");
     }
-    let output = CommandOutput::new(plain, json!({ "items": entries.iter().map(item).collect::<Vec<_>>() }));
-    Ok(naming_damage(output, &store))
+    let output = CommandOutput::new(plain, json!({ "items": entries.iter().map(entry_json).collect::<Vec<_>>() }));
+    Ok(with_damage_warnings(output, &store))
 }
 
-fn line(entry: &AuditEntry) -> String {
+fn entry_line(entry: &AuditEntry) -> String {
     let (decision, by) = entry.decision();
     let by = by.map_or(String::new(), |by| format!(" by {by}"));
     let decision = match decision {
         "auto" | "approved" => styled(DIM, format!("{decision}{by}")),
         _ => styled(ERROR, format!("{decision}{by}")),
     };
-    let (agent, tool) = (one_line(&entry.agent.to_string()), one_line(&with_hidden_escaped(&entry.tool)));
-    format!("{agent} {} {}  {decision}  {}", styled(NAME, tool), short(&entry.args), entry.outcome_word())
+    let (agent, tool) = (one_line(&entry.agent.to_string()), one_line(&escape_hidden_chars(&entry.tool)));
+    format!("{agent} {} {}  {decision}  {}", styled(NAME, tool), args_line(&entry.args), entry.outcome_code())
 }
 
-fn item(entry: &AuditEntry) -> Value {
+fn entry_json(entry: &AuditEntry) -> Value {
     let (decision, by) = entry.decision();
     json!({
         "at": entry.at,
@@ -57,6 +57,6 @@ fn item(entry: &AuditEntry) -> Value {
         "level": entry.level,
         "decision": decision,
         "by": by,
-        "outcome": entry.outcome_word(),
+        "outcome": entry.outcome_code(),
     })
 }

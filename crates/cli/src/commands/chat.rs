@@ -3,8 +3,8 @@
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-use lango_app::{Assistant, Toolset, AssistantOptions, Request, Recording, connect_remote_agents, refresh_in_background, new_session};
-use lango_domain::usage::UsageReport;
+use lango_app::{Assistant, Toolset, AssistantOptions, UserRequest, Recording, connect_remote_agents, refresh_in_background, new_session};
+use lango_domain::usage::UsageSummary;
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_remote::RemoteTeam;
@@ -12,9 +12,9 @@ use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 
 use super::usage;
-use super::{CommandContext, ask, chatting_runtime};
+use super::{CommandContext, ask, multi_thread_runtime};
 use crate::approver::approver;
-use crate::args::Global;
+use crate::args::GlobalArgs;
 use crate::output::{DIM, CliError, OutputFormat, NAME, styled};
 use crate::turn_printer::TurnPrinter;
 
@@ -22,66 +22,66 @@ const HELP: &str =
     "/new  a new session    /sessions  those of this chat    /agents  the team    /usage  the bill    /quit";
 
 /// The file that typed lines are kept in.
-pub const HISTORY: &str = "history";
+pub const HISTORY_FILE: &str = "history";
 
 /// `resume` names the session to go on with; the last one when it is empty.
-pub fn run(global: &Global, resume: Option<&str>, yes: bool) -> Result<ExitCode, CliError> {
-    let setting = CommandContext::read(global)?;
-    let hands = setting.hands()?;
+pub fn run(global: &GlobalArgs, resume: Option<&str>, yes: bool) -> Result<ExitCode, CliError> {
+    let setting = CommandContext::load(global)?;
+    let hands = setting.toolset()?;
     let colleagues = connect_remote_agents(&setting.loaded, &setting.environment)?;
     refresh_in_background(&colleagues);
     let generation = colleagues.generation();
-    let conversation = conversation(&setting, &hands, yes, colleagues)?;
+    let conversation = open_assistant(&setting, &hands, yes, colleagues)?;
     let show = TurnPrinter::new(global.json, false);
-    show.warnings(&conversation.warnings);
-    show.warnings(&hands.warnings());
+    show.print_warnings(&conversation.warnings);
+    show.print_warnings(&hands.warnings());
     print_notice(&format!(
         "{} asks {}. {}",
         styled(NAME, "Lango"),
         styled(NAME, &conversation.model_name),
         styled(DIM, HELP)
     ));
-    let runtime = chatting_runtime()?;
+    let runtime = multi_thread_runtime()?;
     let session = match resume {
         Some(named) => runtime.block_on(find_session(&conversation, named))?,
         None => new_session(),
     };
     let mut chat = ChatLoop {
         sessions: vec![session],
-        hands,
+        toolset: hands,
         generation,
         yes,
-        setting: &setting,
-        conversation,
+        context: &setting,
+        assistant: conversation,
         runtime,
         json: global.json,
         exit: 0,
     };
     if resume.is_some() {
-        chat.pick_up();
+        chat.resume_interrupted();
     }
-    let mut lines = Lines::open(&setting)?;
+    let mut lines = LineReader::open(&setting)?;
     while let Some(line) = lines.next() {
         match line.trim() {
             "" => {}
             "/quit" | "/exit" => break,
-            command if command.starts_with('/') => chat.command(command),
-            request => chat.turn(lines.request(request)),
+            command if command.starts_with('/') => chat.run_command(command),
+            request => chat.run_turn(lines.request(request)),
         }
     }
-    chat.runtime.block_on(super::wait_for_hooks(&chat.conversation));
-    chat.runtime.block_on(super::apply_retention(&setting, &chat.conversation));
+    chat.runtime.block_on(super::wait_for_hooks(&chat.assistant));
+    chat.runtime.block_on(super::apply_retention(&setting, &chat.assistant));
     Ok(ExitCode::from(chat.exit))
 }
 
 struct ChatLoop<'a> {
-    setting: &'a CommandContext,
-    hands: Toolset,
+    context: &'a CommandContext,
+    toolset: Toolset,
     /// Of the colleagues elsewhere, when the conversation was opened.
     generation: u64,
     /// Whether nothing is asked about.
     yes: bool,
-    conversation: Assistant,
+    assistant: Assistant,
     /// The last is the one in use.
     sessions: Vec<SessionId>,
     runtime: tokio::runtime::Runtime,
@@ -95,41 +95,41 @@ impl ChatLoop<'_> {
         self.sessions.last().cloned().unwrap_or_else(new_session)
     }
 
-    fn turn(&mut self, request: Request) {
+    fn run_turn(&mut self, request: UserRequest) {
         let mut show = TurnPrinter::new(self.json, false);
-        self.take_up_changes(&show);
-        self.runtime.block_on(ask::turn(&self.conversation, self.session(), request, &mut show));
+        self.apply_changes(&show);
+        self.runtime.block_on(ask::run_turn(&self.assistant, self.session(), request, &mut show));
         self.exit = show.exit_code();
     }
 
     /// A skill that was made or changed, and an agent elsewhere that can be reached now, are there from the next turn on;
     /// commands that were started run on.
-    fn take_up_changes(&mut self, show: &TurnPrinter) {
-        let colleagues = self.conversation.colleagues.clone();
+    fn apply_changes(&mut self, show: &TurnPrinter) {
+        let colleagues = self.assistant.remote_agents.clone();
         let generation = colleagues.generation();
-        let has_new_skills = self.hands.reload_skills();
+        let has_new_skills = self.toolset.reload_skills();
         if !has_new_skills && generation == self.generation {
             return;
         }
         self.generation = generation;
-        match conversation(self.setting, &self.hands, self.yes, colleagues) {
-            Ok(conversation) => self.conversation = conversation,
+        match open_assistant(self.context, &self.toolset, self.yes, colleagues) {
+            Ok(conversation) => self.assistant = conversation,
             Err(failure) => _ = failure.print(OutputFormat::Plain),
         }
         if has_new_skills {
-            show.warnings(&self.hands.warnings());
+            show.print_warnings(&self.toolset.warnings());
         }
     }
 
     /// Goes on with a turn that was interrupted, if there is one.
-    fn pick_up(&mut self) {
+    fn resume_interrupted(&mut self) {
         let mut show = TurnPrinter::new(self.json, false);
         print_notice(&format!("Going on with {}.", self.session()));
-        self.runtime.block_on(ask::resume_turn(&self.conversation, self.session(), &mut show));
+        self.runtime.block_on(ask::resume_turn(&self.assistant, self.session(), &mut show));
         self.exit = show.exit_code();
     }
 
-    fn command(&mut self, command: &str) {
+    fn run_command(&mut self, command: &str) {
         match command {
             "/new" => {
                 self.sessions.push(new_session());
@@ -141,33 +141,33 @@ impl ChatLoop<'_> {
                     print_notice(&format!("{mark} {session}"));
                 }
             }
-            "/agents" => print_notice(&self.conversation.agents.join(", ")),
-            "/usage" => print_notice(&self.bill()),
+            "/agents" => print_notice(&self.assistant.agents.join(", ")),
+            "/usage" => print_notice(&self.format_usage()),
             _ => print_notice(HELP),
         }
     }
 
-    fn bill(&self) -> String {
-        let mut bill = UsageReport::default();
+    fn format_usage(&self) -> String {
+        let mut bill = UsageSummary::default();
         for session in &self.sessions {
             let key = SessionKeyRef { session, principal: &Principal::local() };
-            let events = self.conversation.store.load(key, HistoryWindow::Everything);
+            let events = self.assistant.store.load(key, HistoryWindow::Everything);
             let events = self.runtime.block_on(events).unwrap_or_default();
             events.iter().for_each(|event| bill.add(event));
         }
-        usage::plain(&bill)
+        usage::format_usage(&bill)
     }
 }
 
-fn conversation(
+fn open_assistant(
     setting: &CommandContext,
     hands: &Toolset,
     yes: bool,
     colleagues: RemoteTeam,
 ) -> Result<Assistant, CliError> {
-    let (tools, approver) = (setting.tools_of(hands)?, approver(yes));
-    let (stores, colleagues) = (&setting.stores, Some(colleagues));
-    let means = AssistantOptions { stores, tools, approver, tape: &Recording::Off, colleagues };
+    let (tools, approver) = (setting.toolset_tools(hands)?, approver(yes));
+    let (stores, colleagues) = (&setting.store, Some(colleagues));
+    let means = AssistantOptions { store: stores, tools, approver, recording: &Recording::Off, remote_agents: colleagues };
     Ok(Assistant::open(&setting.loaded, &setting.environment, means)?)
 }
 
@@ -183,17 +183,17 @@ async fn find_session(conversation: &Assistant, named: &str) -> Result<SessionId
 }
 
 /// Where requests come from: an editor on a terminal, plain lines elsewhere.
-enum Lines {
+enum LineReader {
     Editor { editor: Box<DefaultEditor>, history: Option<std::path::PathBuf> },
     Plain(std::io::Lines<std::io::StdinLock<'static>>),
 }
 
-impl Lines {
+impl LineReader {
     /// What comes over a pipe is not in the user's own words.
-    fn request(&self, line: &str) -> Request {
+    fn request(&self, line: &str) -> UserRequest {
         match self {
-            Self::Editor { .. } => Request::typed(line),
-            Self::Plain(_) => Request { text: String::new(), piped: Some(line.to_owned()) },
+            Self::Editor { .. } => UserRequest::typed(line),
+            Self::Plain(_) => UserRequest { text: String::new(), piped: Some(line.to_owned()) },
         }
     }
 
@@ -203,7 +203,7 @@ impl Lines {
         }
         let mut editor =
             DefaultEditor::new().map_err(|error| CliError::usage(format!("no terminal: {error}")))?;
-        let history = setting.environment.config_folder().map(|folder| folder.join(HISTORY));
+        let history = setting.environment.config_folder().map(|folder| folder.join(HISTORY_FILE));
         if let Some(history) = &history {
             // There is none the first time.
             let _ = editor.load_history(history);

@@ -12,18 +12,18 @@ use lango_app::{LoadedConfig, Settings, check_models};
 use serde_json::{Value, json};
 
 use super::{CommandContext, environment};
-use crate::args::{ConfigCommand, Global, Init, ToolNames};
+use crate::args::{ConfigCommand, GlobalArgs, InitArgs, ToolNames};
 use crate::output::{DIM, CliError, NAME, CommandOutput, styled};
 
-pub fn run(global: &Global, command: &ConfigCommand) -> Result<CommandOutput, CliError> {
+pub fn run(global: &GlobalArgs, command: &ConfigCommand) -> Result<CommandOutput, CliError> {
     match command {
         ConfigCommand::Schema => {
             let schema = Settings::schema();
             Ok(CommandOutput::new(format!("{schema:#}"), schema))
         }
         ConfigCommand::Trust { yes } => trust::run(global, *yes),
-        ConfigCommand::Show => Ok(show(&CommandContext::read(global)?.loaded)),
-        ConfigCommand::Check => check(&CommandContext::read(global)?),
+        ConfigCommand::Show => Ok(show(&CommandContext::load(global)?.loaded)),
+        ConfigCommand::Check => check(&CommandContext::load(global)?),
     }
 }
 
@@ -31,7 +31,7 @@ fn show(loaded: &LoadedConfig) -> CommandOutput {
     let json = to_json(&loaded.settings);
     let rows: Vec<(String, String, Option<String>)> = setting_docs()
         .iter()
-        .flat_map(|entry| values(&json, &entry.key))
+        .flat_map(|entry| setting_values(&json, &entry.key))
         .map(|(key, value)| {
             let origin = loaded.origins_under(&key).map(ToString::to_string).next();
             let value = if value.is_null() { "(not set)".to_owned() } else { value.to_string() };
@@ -50,7 +50,7 @@ fn show(loaded: &LoadedConfig) -> CommandOutput {
 }
 
 /// The setting with its value; `<…>` in a key stands for every name that is there.
-fn values(json: &Value, key: &str) -> Vec<(String, Value)> {
+fn setting_values(json: &Value, key: &str) -> Vec<(String, Value)> {
     let mut found = vec![(String::new(), json)];
     for part in key.split('.') {
         found = found
@@ -84,7 +84,7 @@ fn check(setting: &CommandContext) -> Result<CommandOutput, CliError> {
     Ok(CommandOutput::new(format!("{verdict} ({read})."), json).with_warnings(warnings))
 }
 
-pub fn init(global: &Global, wish: &Init) -> Result<CommandOutput, CliError> {
+pub fn init(global: &GlobalArgs, wish: &InitArgs) -> Result<CommandOutput, CliError> {
     let environment = environment()?;
     let folder = if wish.user {
         let none = || CliError::usage("there is no configuration folder: neither LANGO_HOME nor HOME is set");
@@ -99,8 +99,8 @@ pub fn init(global: &Global, wish: &Init) -> Result<CommandOutput, CliError> {
     if file.extension().is_none_or(|extension| extension != "toml") {
         return Err(CliError::usage(format!("{} does not end in .toml", file.display())));
     }
-    refuse_to_overwrite(&file, wish.force)?;
-    write_whole(&file, commented_file().as_bytes())
+    check_overwrite(&file, wish.force)?;
+    write_atomically(&file, commented_file().as_bytes())
         .map_err(|error| CliError::usage(format!("cannot write {}: {error}", file.display())))?;
     let shown = file.display().to_string();
     Ok(CommandOutput::new(
@@ -109,7 +109,7 @@ pub fn init(global: &Global, wish: &Init) -> Result<CommandOutput, CliError> {
     ))
 }
 
-fn refuse_to_overwrite(file: &Path, force: bool) -> Result<(), CliError> {
+fn check_overwrite(file: &Path, force: bool) -> Result<(), CliError> {
     let is_there = |file: &Path| file.symlink_metadata().is_ok();
     if is_there(file) && !force {
         let message = format!("{} is there already; nothing was written", file.display());
@@ -128,7 +128,7 @@ fn refuse_to_overwrite(file: &Path, force: bool) -> Result<(), CliError> {
 }
 
 /// Written beside and renamed, so that a full disk leaves the old file as it was, and nothing is written through a link.
-fn write_whole(file: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_atomically(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = file.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     let beside = folder.join(format!(".lango-{}.new", std::process::id()));

@@ -13,15 +13,15 @@ use lango_knowledge::graph::{
 use serde_json::json;
 
 use super::{CommandContext, runtime};
-use crate::args::{GraphDirection, Global, GraphCommand, DiagramFormat};
+use crate::args::{GraphDirection, GlobalArgs, GraphCommand, DiagramFormat};
 use crate::output::{DIM, CliError, NAME, CommandOutput, styled};
 
 /// So many of each kind are counted by name.
-const MOST_COUNTED: usize = 20;
+const MAX_COUNTED: usize = 20;
 
-pub fn run(global: &Global, command: GraphCommand) -> Result<CommandOutput, CliError> {
-    let setting = CommandContext::read(global)?;
-    let graph = open_graph(setting.stores.open()?);
+pub fn run(global: &GlobalArgs, command: GraphCommand) -> Result<CommandOutput, CliError> {
+    let setting = CommandContext::load(global)?;
+    let graph = open_graph(setting.store.open()?);
     runtime()?.block_on(async {
         match command {
             GraphCommand::Import { files, format } => {
@@ -29,22 +29,22 @@ pub fn run(global: &Global, command: GraphCommand) -> Result<CommandOutput, CliE
             }
             GraphCommand::Export { file, format } => import_export::export(&setting, &graph, file, format).await,
             GraphCommand::Add { triple, subject_type, object_type, properties, from, to } => {
-                let extras = edit::Extras { subject_type, object_type, properties, from, to };
+                let extras = edit::FactDetails { subject_type, object_type, properties, from, to };
                 edit::add(&graph, triple, extras).await
             }
             GraphCommand::Retire { triple, at } => edit::retire(&graph, triple, at.as_deref()).await,
             GraphCommand::Forget { source } => forget(&graph, &source).await,
-            question => ask(&graph, question).await,
+            question => run_query(&graph, question).await,
         }
     })
 }
 
-async fn ask(graph: &Graph, question: GraphCommand) -> Result<CommandOutput, CliError> {
-    let view = graph.view(&Principal::local()).await?;
-    let when = |at: &Option<String>| moment(graph, at.as_deref());
+async fn run_query(graph: &Graph, question: GraphCommand) -> Result<CommandOutput, CliError> {
+    let view = graph.snapshot(&Principal::local()).await?;
+    let when = |at: &Option<String>| parse_when(graph, at.as_deref());
     match question {
         GraphCommand::Query { name, subject, predicate, object, at, ever, limit } => {
-            let when = if ever { AsOf::Ever } else { when(&at)? };
+            let when = if ever { AsOf::AnyTime } else { when(&at)? };
             let number = |name: &Option<String>| name.as_deref().map(|name| view.find(name)).transpose();
             let predicate = predicate.as_deref().map(|name| view.find_predicate(name)).transpose()?;
             let found = match number(&name)? {
@@ -54,7 +54,7 @@ async fn ask(graph: &Graph, question: GraphCommand) -> Result<CommandOutput, Cli
                     view.query(pattern, when, limit.get())
                 }
             };
-            Ok(listed(&view, &found))
+            Ok(facts_output(&view, &found))
         }
         GraphCommand::Traverse { name, depth, predicates, direction, at, limit } => {
             let predicates =
@@ -65,13 +65,13 @@ async fn ask(graph: &Graph, question: GraphCommand) -> Result<CommandOutput, Cli
                 GraphDirection::In => Direction::In,
             };
             let walk =
-                Traversal { depth: depth.get(), predicates, direction, when: when(&at)?, limit: limit.get() };
-            Ok(traversed(&view, &view.traverse(view.find(&name)?, &walk)))
+                Traversal { depth: depth.get(), predicates, direction, as_of: when(&at)?, limit: limit.get() };
+            Ok(traversal_output(&view, &view.traverse(view.find(&name)?, &walk)))
         }
         GraphCommand::Path { from, to, depth, at } => {
             let (from, to) = (view.find(&from)?, view.find(&to)?);
-            match view.path(from, to, depth.get(), when(&at)?) {
-                Some(facts) => Ok(listed(&view, &FactHits { facts, more: false })),
+            match view.shortest_path(from, to, depth.get(), when(&at)?) {
+                Some(facts) => Ok(facts_output(&view, &FactHits { facts, has_more: false })),
                 None => {
                     let (from, to) = (one_line(view.name(from)), one_line(view.name(to)));
                     let plain = format!("No chain of up to {depth} facts connects {from} and {to}.\n");
@@ -82,14 +82,14 @@ async fn ask(graph: &Graph, question: GraphCommand) -> Result<CommandOutput, Cli
         GraphCommand::Show { name, depth, limit, format, at } => {
             let (depth, limit) = (depth.get(), limit.get());
             let walk =
-                Traversal { depth, predicates: Vec::new(), direction: Direction::Both, when: when(&at)?, limit };
+                Traversal { depth, predicates: Vec::new(), direction: Direction::Both, as_of: when(&at)?, limit };
             show(&view, name.as_deref(), &walk, format)
         }
-        _ => Ok(stats(&view, moment(graph, None)?)),
+        _ => Ok(stats(&view, parse_when(graph, None)?)),
     }
 }
 
-fn moment(graph: &Graph, at: Option<&str>) -> Result<AsOf, CliError> {
+fn parse_when(graph: &Graph, at: Option<&str>) -> Result<AsOf, CliError> {
     Ok(AsOf::At(at.map(str::parse).transpose()?.unwrap_or_else(|| graph.now())))
 }
 
@@ -102,21 +102,21 @@ async fn forget(graph: &Graph, source: &str) -> Result<CommandOutput, CliError> 
     Ok(CommandOutput::new("Forgotten.\n", json!({ "forgotten": source })))
 }
 
-fn listed(view: &GraphSnapshot, found: &FactHits) -> CommandOutput {
-    let mut plain: String = found.facts.iter().map(|fact| line(view, *fact) + "\n").collect();
+fn facts_output(view: &GraphSnapshot, found: &FactHits) -> CommandOutput {
+    let mut plain: String = found.facts.iter().map(|fact| fact_line(view, *fact) + "\n").collect();
     if found.facts.is_empty() {
         plain.push_str("Nothing is known.\n");
     }
-    CommandOutput::new(plain, facts_json(view, found)).with_warnings(cut(found))
+    CommandOutput::new(plain, facts_json(view, found)).with_warnings(truncation_warnings(found))
 }
 
-fn cut(found: &FactHits) -> Vec<String> {
+fn truncation_warnings(found: &FactHits) -> Vec<String> {
     let words = format!("there are more than these {}; --limit shows them", found.facts.len());
-    if found.more { vec![words] } else { Vec::new() }
+    if found.has_more { vec![words] } else { Vec::new() }
 }
 
-fn line(view: &GraphSnapshot, fact: u32) -> String {
-    let item = view.item(fact);
+fn fact_line(view: &GraphSnapshot, fact: u32) -> String {
+    let item = view.fact_item(fact);
     let when = match (&item.valid_from, &item.valid_to) {
         (None, None) => String::new(),
         (from, to) => {
@@ -130,52 +130,52 @@ fn line(view: &GraphSnapshot, fact: u32) -> String {
     format!("{}  {predicate}  {}{when}  {source}", styled(NAME, subject), styled(NAME, object))
 }
 
-fn traversed(view: &GraphSnapshot, walked: &TraversalResult) -> CommandOutput {
+fn traversal_output(view: &GraphSnapshot, walked: &TraversalResult) -> CommandOutput {
     let depths: std::collections::HashMap<u32, u32> = walked.names.iter().copied().collect();
     let mut plain = String::new();
-    for fact in &walked.found.facts {
+    for fact in &walked.hits.facts {
         let ends = [view.fact(*fact).subject, view.fact(*fact).object];
         let depth = ends.iter().filter_map(|name| depths.get(name)).min().copied().unwrap_or_default();
         plain.push_str(&"  ".repeat(depth as usize));
-        plain.push_str(&line(view, *fact));
+        plain.push_str(&fact_line(view, *fact));
         plain.push('\n');
     }
-    if walked.found.facts.is_empty() {
+    if walked.hits.facts.is_empty() {
         plain.push_str("Nothing is connected with it.\n");
     }
     let node = |(name, depth): &(u32, u32)| {
-        let kind = Some(view.type_of(*name)).filter(|kind| !kind.is_empty());
+        let kind = Some(view.entity_type(*name)).filter(|kind| !kind.is_empty());
         json!({ "id": view.name(*name), "depth": depth, "type": kind })
     };
     let nodes: Vec<_> = walked.names.iter().map(node).collect();
-    let edges = facts_json(view, &walked.found)["items"].take();
-    let json = json!({ "nodes": nodes, "edges": edges, "more": walked.found.more });
-    CommandOutput::new(plain, json).with_warnings(cut(&walked.found))
+    let edges = facts_json(view, &walked.hits)["items"].take();
+    let json = json!({ "nodes": nodes, "edges": edges, "more": walked.hits.has_more });
+    CommandOutput::new(plain, json).with_warnings(truncation_warnings(&walked.hits))
 }
 
 fn show(view: &GraphSnapshot, name: Option<&str>, walk: &Traversal, format: DiagramFormat) -> Result<CommandOutput, CliError> {
     let start = match name {
         Some(name) => view.find(name)?,
-        None => match view.stats(walk.when, 1).busiest.first() {
+        None => match view.stats(walk.as_of, 1).busiest.first() {
             Some(busiest) => view.find(&busiest.name)?,
-            None => return Err(empty()),
+            None => return Err(empty_graph_error()),
         },
     };
     let sketch = diagram::build_diagram(view, &view.traverse(start, walk));
     let (kind, text) = match format {
-        DiagramFormat::Svg => ("svg", diagram::svg(&sketch)),
-        DiagramFormat::Dot => ("dot", diagram::dot(&sketch)),
+        DiagramFormat::Svg => ("svg", diagram::render_svg(&sketch)),
+        DiagramFormat::Dot => ("dot", diagram::render_dot(&sketch)),
     };
     Ok(CommandOutput::new(text.clone(), json!({ "format": kind, "picture": text })))
 }
 
-fn empty() -> CliError {
+fn empty_graph_error() -> CliError {
     CliError::usage("the graph is empty")
         .with_hint("`lango graph import FILE` or `lango graph add SUBJECT PREDICATE OBJECT`")
 }
 
 fn stats(view: &GraphSnapshot, when: AsOf) -> CommandOutput {
-    let stats = view.stats(when, MOST_COUNTED);
+    let stats = view.stats(when, MAX_COUNTED);
     let mut plain =
         format!("{} names, {} facts, {} of them hold now.\n", stats.names, stats.facts, stats.holding);
     for (title, counts) in [
@@ -196,7 +196,7 @@ fn stats(view: &GraphSnapshot, when: AsOf) -> CommandOutput {
 impl From<GraphError> for CliError {
     fn from(error: GraphError) -> Self {
         match error {
-            GraphError::Bad(error) => Self::usage(error.to_string()),
+            GraphError::Fact(error) => Self::usage(error.to_string()),
             other => Self::store(other.to_string()).with_hint("`lango doctor` looks into it"),
         }
     }

@@ -19,16 +19,16 @@ use lango_knowledge::document_index::{IngestReport, Passage, DocumentIndex, Docu
 use serde_json::json;
 
 use super::{CommandContext, runtime};
-use crate::args::{CorpusFormat, Global, IndexCommand};
+use crate::args::{CorpusFormat, GlobalArgs, IndexCommand};
 use crate::output::{DIM, CliError, NAME, CommandOutput, styled};
 
 /// So much of what was added is listed.
-const SHOWN_ROOTS: usize = 20;
+const MAX_ROOTS: usize = 20;
 
-pub fn run(global: &Global, command: &IndexCommand) -> Result<CommandOutput, CliError> {
-    let setting = CommandContext::read(global)?;
-    let store = setting.stores.open()?;
-    let library = open_document_index(&setting.loaded, &setting.environment, store).map_err(failed)?;
+pub fn run(global: &GlobalArgs, command: &IndexCommand) -> Result<CommandOutput, CliError> {
+    let setting = CommandContext::load(global)?;
+    let store = setting.store.open()?;
+    let library = open_document_index(&setting.loaded, &setting.environment, store).map_err(index_error)?;
     runtime()?.block_on(async {
         match command {
             IndexCommand::Add { what, collection, format: CorpusFormat::Files } => {
@@ -40,7 +40,7 @@ pub fn run(global: &Global, command: &IndexCommand) -> Result<CommandOutput, Cli
                     let directory = setting.environment.working_folder.join(directory);
                     corpus::import_corpus(&library, &directory, collection, &mut added).await?;
                 }
-                library.sync().await.map_err(failed)?;
+                library.sync().await.map_err(index_error)?;
                 Ok(print_report(&added))
             }
             IndexCommand::List => list(&library).await,
@@ -56,14 +56,14 @@ pub fn run(global: &Global, command: &IndexCommand) -> Result<CommandOutput, Cli
     })
 }
 
-fn failed(error: DocumentIndexError) -> CliError {
+fn index_error(error: DocumentIndexError) -> CliError {
     match error {
         DocumentIndexError::Embedding(error) => CliError::usage(error.to_string()),
         other => CliError::store(other.to_string()),
     }
 }
 
-fn not_kept(error: StoreError) -> CliError {
+fn store_error(error: StoreError) -> CliError {
     CliError::store(error.to_string())
 }
 
@@ -81,25 +81,25 @@ async fn add(
     let folder = &setting.environment.working_folder;
     // Nothing is done before all of it makes sense.
     for path in what.iter().filter(|what| !is_address(what)) {
-        is_file_or_folder(&folder.join(path)).map_err(|why| CliError::usage(format!("{path}: {why}")))?;
+        check_path(&folder.join(path)).map_err(|why| CliError::usage(format!("{path}: {why}")))?;
     }
     let mut all = IngestReport::default();
     for one in what {
         if !is_address(one) {
-            join(&mut all, add_path(setting, library, collection, &folder.join(one)).await.map_err(failed)?);
+            merge_report(&mut all, add_path(setting, library, collection, &folder.join(one)).await.map_err(index_error)?);
             continue;
         }
         match web_page::add(library, one, collection).await? {
-            Ok(added) => join(&mut all, added),
+            Ok(added) => merge_report(&mut all, added),
             Err(why) if what.len() == 1 => return Err(CliError::usage(format!("{one}: {why}"))),
             Err(why) => all.skipped.push((one.clone(), why)),
         }
     }
-    library.sync().await.map_err(failed)?;
+    library.sync().await.map_err(index_error)?;
     Ok(print_report(&all))
 }
 
-fn is_file_or_folder(path: &Path) -> Result<(), String> {
+fn check_path(path: &Path) -> Result<(), String> {
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_file() || metadata.is_dir() => Ok(()),
         Ok(_) => Err("it is neither a file nor a folder".to_owned()),
@@ -107,17 +107,17 @@ fn is_file_or_folder(path: &Path) -> Result<(), String> {
     }
 }
 
-fn join(all: &mut IngestReport, added: IngestReport) {
+fn merge_report(all: &mut IngestReport, added: IngestReport) {
     all.new += added.new;
     all.changed += added.changed;
-    all.same += added.same;
+    all.unchanged += added.unchanged;
     all.removed += added.removed;
-    all.pieces += added.pieces;
+    all.chunks += added.chunks;
     all.skipped.extend(added.skipped);
 }
 
 fn print_report(added: &IngestReport) -> CommandOutput {
-    let IngestReport { new, changed, same, removed, pieces, skipped } = added;
+    let IngestReport { new, changed, unchanged: same, removed, chunks: pieces, skipped } = added;
     let plain =
         format!("{new} new, {changed} changed, {same} as before, {removed} gone: {pieces} passages.\n");
     let warnings = skipped
@@ -128,7 +128,7 @@ fn print_report(added: &IngestReport) -> CommandOutput {
 }
 
 async fn list(library: &DocumentIndex) -> Result<CommandOutput, CliError> {
-    let collections = library.store().collections(&Principal::local()).await.map_err(not_kept)?;
+    let collections = library.store().collections(&Principal::local()).await.map_err(store_error)?;
     let mut plain = String::new();
     for collection in &collections {
         let counts = format!(
@@ -136,10 +136,10 @@ async fn list(library: &DocumentIndex) -> Result<CommandOutput, CliError> {
             collection.documents, collection.pieces, collection.bytes
         );
         let _ = writeln!(plain, "{}  {counts}", styled(NAME, one_line(&collection.name)));
-        for root in collection.roots.iter().take(SHOWN_ROOTS) {
+        for root in collection.roots.iter().take(MAX_ROOTS) {
             let _ = writeln!(plain, "  {}", styled(DIM, one_line(root)));
         }
-        if let Some(more @ 1..) = collection.roots.len().checked_sub(SHOWN_ROOTS) {
+        if let Some(more @ 1..) = collection.roots.len().checked_sub(MAX_ROOTS) {
             let _ = writeln!(plain, "  {}", styled(DIM, format!("and {more} more")));
         }
     }
@@ -162,7 +162,7 @@ async fn remove(
     let store = library.store();
     let (mut which, mut warnings) = (DocumentFilter::All, Vec::new());
     if !what.is_empty() {
-        let known = store.sources(&Principal::local(), collection).await.map_err(not_kept)?;
+        let known = store.sources(&Principal::local(), collection).await.map_err(store_error)?;
         let mut meant = Vec::new();
         for one in what {
             let before = meant.len();
@@ -178,11 +178,11 @@ async fn remove(
                 ));
             }
         }
-        which = DocumentFilter::These(meant);
+        which = DocumentFilter::Sources(meant);
     }
-    let gone = store.remove(&Principal::local(), collection, which).await.map_err(not_kept)?;
-    store.forget_unused_vectors().await.map_err(not_kept)?;
-    library.sync().await.map_err(failed)?;
+    let gone = store.remove(&Principal::local(), collection, which).await.map_err(store_error)?;
+    store.delete_unused_vectors().await.map_err(store_error)?;
+    library.sync().await.map_err(index_error)?;
     Ok(CommandOutput::new(format!("{gone} documents removed.\n"), json!({ "removed": gone }))
         .with_warnings(warnings))
 }
@@ -192,7 +192,7 @@ fn matches_source(known: &DocumentSource, typed: &str, path: &Path) -> bool {
     let address = if is_address(typed) { web_page::normalize_url(typed) } else { typed.to_owned() };
     [typed, &address].iter().any(|one| known.source == *one || known.root == *one)
         || is_below(&known.source)
-        || known.root.strip_prefix(corpus::ROOT).is_some_and(is_below)
+        || known.root.strip_prefix(corpus::ROOT_PREFIX).is_some_and(is_below)
 }
 
 /// What is gone has no true name any more, but the folder that it was in may have one.
@@ -211,25 +211,25 @@ fn canonical_parent(path: &Path) -> PathBuf {
 async fn refresh(setting: &CommandContext, library: &DocumentIndex) -> Result<CommandOutput, CliError> {
     let store = library.store();
     let mut all = IngestReport::default();
-    for collection in store.collections(&Principal::local()).await.map_err(not_kept)? {
-        let known = store.sources(&Principal::local(), &collection.name).await.map_err(not_kept)?;
+    for collection in store.collections(&Principal::local()).await.map_err(store_error)? {
+        let known = store.sources(&Principal::local(), &collection.name).await.map_err(store_error)?;
         for root in collection.roots.iter().filter(|root| Path::new(root).is_absolute()) {
             let path = path_from_text(root);
             if !is_missing(&path) {
                 match add_path(setting, library, &collection.name, &path).await {
-                    Ok(added) => join(&mut all, added),
+                    Ok(added) => merge_report(&mut all, added),
                     // What cannot be looked at just now stays.
                     Err(error) => all.skipped.push((root.clone(), error.to_string())),
                 }
             } else {
                 let under = known.iter().filter(|known| known.root == *root);
-                let which = DocumentFilter::These(under.map(|known| known.source.clone()).collect());
+                let which = DocumentFilter::Sources(under.map(|known| known.source.clone()).collect());
                 let gone = store.remove(&Principal::local(), &collection.name, which).await;
-                all.removed += gone.map_err(not_kept)?;
+                all.removed += gone.map_err(store_error)?;
             }
         }
     }
-    library.sync().await.map_err(failed)?;
+    library.sync().await.map_err(index_error)?;
     Ok(print_report(&all))
 }
 
@@ -239,9 +239,9 @@ async fn add_path(
     collection: &str,
     path: &Path,
 ) -> Result<IngestReport, DocumentIndexError> {
-    let broken = |error| DocumentIndexError::Broken(format!("{}: {error}", path.display()));
+    let broken = |error| DocumentIndexError::Aborted(format!("{}: {error}", path.display()));
     let taking = user_ingest_source(&setting.environment, path).map_err(broken)?;
-    library.ingest_path(&Principal::local(), collection, &taking, &progress::show).await
+    library.ingest_path(&Principal::local(), collection, &taking, &progress::print_progress).await
 }
 
 async fn search(
@@ -253,13 +253,13 @@ async fn search(
     if query.trim().is_empty() {
         return Err(CliError::usage("the query is empty: say what to look for"));
     }
-    let mut warnings = unknown(library, collection.as_deref()).await?;
+    let mut warnings = unknown_collection_warning(library, collection.as_deref()).await?;
     let scope = SearchScope {
         principal: Principal::local(),
         session: None,
         collections: collection.map(|name| vec![name]),
     };
-    let (found, trouble) = library.search_with_fallback(query, &scope, limit).await.map_err(failed)?;
+    let (found, trouble) = library.search_with_fallback(query, &scope, limit).await.map_err(index_error)?;
     warnings.extend(trouble.map(|trouble| format!("found by words alone: {trouble}")));
     let mut plain = String::new();
     for passage in &found {
@@ -269,7 +269,7 @@ async fn search(
             format!("  {}", one_line(&passage.heading))
         };
         let score = styled(DIM, format!("{:.2}", passage.score));
-        let cited = styled(NAME, cited(passage));
+        let cited = styled(NAME, citation(passage));
         let _ = writeln!(plain, "{cited}{heading}  {score}\n{}\n", strip_control_chars(passage.text.trim()));
     }
     if found.is_empty() {
@@ -279,9 +279,9 @@ async fn search(
     Ok(CommandOutput::new(plain, json).with_warnings(warnings))
 }
 
-fn cited(passage: &Passage) -> String {
-    let (source, first, last) = (one_line(&passage.source), passage.place.first, passage.place.last);
-    match passage.place.unit {
+fn citation(passage: &Passage) -> String {
+    let (source, first, last) = (one_line(&passage.source), passage.span.first, passage.span.last);
+    match passage.span.unit {
         SpanUnit::Lines if first == last => format!("{source}:{first}"),
         SpanUnit::Lines => format!("{source}:{first}-{last}"),
         SpanUnit::Pages if first == last => format!("{source}, page {first}"),
@@ -290,9 +290,9 @@ fn cited(passage: &Passage) -> String {
 }
 
 /// A name that no collection has finds nothing, which looks as if there were nothing.
-async fn unknown(library: &DocumentIndex, collection: Option<&str>) -> Result<Vec<String>, CliError> {
+async fn unknown_collection_warning(library: &DocumentIndex, collection: Option<&str>) -> Result<Vec<String>, CliError> {
     let Some(name) = collection else { return Ok(Vec::new()) };
-    let known = library.store().collections(&Principal::local()).await.map_err(not_kept)?;
+    let known = library.store().collections(&Principal::local()).await.map_err(store_error)?;
     if known.iter().any(|known| known.name == name) {
         return Ok(Vec::new());
     }

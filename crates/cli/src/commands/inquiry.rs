@@ -10,26 +10,26 @@ use lango_knowledge::inquiries::inquiry_line;
 use lango_store::SqliteStore;
 use serde_json::json;
 
-use super::knowledge::failed;
-use super::{CommandContext, naming_damage, runtime};
-use crate::args::{Global, InquiryCommand};
+use super::knowledge::store_error;
+use super::{CommandContext, with_damage_warnings, runtime};
+use crate::args::{GlobalArgs, InquiryCommand};
 use crate::output::{DIM, CliError, CommandOutput, styled};
 
-pub fn run(global: &Global, command: &InquiryCommand) -> Result<CommandOutput, CliError> {
-    let setting = CommandContext::read(global)?;
-    let store = setting.stores.open()?;
+pub fn run(global: &GlobalArgs, command: &InquiryCommand) -> Result<CommandOutput, CliError> {
+    let setting = CommandContext::load(global)?;
+    let store = setting.store.open()?;
     let output = runtime()?.block_on(async {
         match command {
             InquiryCommand::List { all } => list(&store, *all).await,
             InquiryCommand::Dismiss { ids } => dismiss(&store, ids).await,
         }
     })?;
-    Ok(naming_damage(output, &store))
+    Ok(with_damage_warnings(output, &store))
 }
 
 async fn list(store: &SqliteStore, all: bool) -> Result<CommandOutput, CliError> {
     let of = Principal::local();
-    let found = if all { store.inquiries(&of).await } else { store.pending(&of).await }.map_err(failed)?;
+    let found = if all { store.inquiries(&of).await } else { store.pending(&of).await }.map_err(store_error)?;
     let mut plain = String::new();
     for inquiry in &found {
         let state = match (inquiry.status, &inquiry.answer) {
@@ -47,13 +47,13 @@ async fn list(store: &SqliteStore, all: bool) -> Result<CommandOutput, CliError>
 
 async fn dismiss(store: &SqliteStore, ids: &[u64]) -> Result<CommandOutput, CliError> {
     let of = Principal::local();
-    let pending = store.pending(&of).await.map_err(failed)?;
+    let pending = store.pending(&of).await.map_err(store_error)?;
     if let Some(wrong) = ids.iter().find(|id| !pending.iter().any(|inquiry| inquiry.id == **id)) {
         let failure = CliError::usage(format!("no inquiry {wrong} is pending"));
         return Err(failure.with_hint("`lango inquiry list` numbers those that are"));
     }
     for id in ids {
-        store.dismiss(&of, *id, Timestamp::now()).await.map_err(failed)?;
+        store.dismiss(&of, *id, Timestamp::now()).await.map_err(store_error)?;
     }
     let named: Vec<String> = ids.iter().map(u64::to_string).collect();
     Ok(CommandOutput::new(format!("Dismissed: {}.\n", named.join(", ")), json!({ "dismissed": ids })))

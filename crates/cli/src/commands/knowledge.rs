@@ -4,23 +4,23 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use lango_domain::event::Principal;
-use lango_domain::knowledge::{Category, KnowledgeEntry, KnowledgeStore, Learning};
+use lango_domain::knowledge::{KnowledgeCategory, KnowledgeEntry, KnowledgeStore, Learning};
 use lango_domain::session::StoreError;
 use lango_domain::suggest;
 use lango_domain::text::{one_line, strip_control_chars};
-use lango_knowledge::forgetting::{Forgetting, Meant, Trace, TraceId};
-use lango_knowledge::knowledge_base::{key_of, entry_line};
+use lango_knowledge::forget::{Forgetter, ForgetSelection, LearnedItem, LearnedItemId};
+use lango_knowledge::knowledge_base::{normalize_key, entry_line};
 use lango_store::SqliteStore;
 use serde_json::{Value, json};
 
-use super::memory::forgotten;
-use super::{CommandContext, naming_damage, runtime};
-use crate::args::{Global, KnowledgeCommand};
+use super::memory::forget_output;
+use super::{CommandContext, with_damage_warnings, runtime};
+use crate::args::{GlobalArgs, KnowledgeCommand};
 use crate::output::{DIM, CliError, NAME, CommandOutput, styled};
 
-pub fn run(global: &Global, command: &KnowledgeCommand) -> Result<CommandOutput, CliError> {
-    let setting = CommandContext::read(global)?;
-    let store = setting.stores.open()?;
+pub fn run(global: &GlobalArgs, command: &KnowledgeCommand) -> Result<CommandOutput, CliError> {
+    let setting = CommandContext::load(global)?;
+    let store = setting.store.open()?;
     let output = runtime()?.block_on(async {
         match command {
             KnowledgeCommand::List { learnings: true, .. } => learnings(&store).await,
@@ -30,16 +30,16 @@ pub fn run(global: &Global, command: &KnowledgeCommand) -> Result<CommandOutput,
             KnowledgeCommand::Delete { keys } => delete(&store, keys).await,
         }
     })?;
-    Ok(naming_damage(output, &store))
+    Ok(with_damage_warnings(output, &store))
 }
 
-pub fn failed(error: StoreError) -> CliError {
+pub fn store_error(error: StoreError) -> CliError {
     CliError::store(error.to_string())
 }
 
 async fn list(store: &SqliteStore, category: Option<&str>) -> Result<CommandOutput, CliError> {
-    let category = category.map(named).transpose()?;
-    let mut entries = store.entries(&Principal::local()).await.map_err(failed)?;
+    let category = category.map(parse_category).transpose()?;
+    let mut entries = store.entries(&Principal::local()).await.map_err(store_error)?;
     entries.retain(|entry| category.is_none_or(|category| entry.category == category));
     let mut plain = entries.iter().map(|entry| strip_control_chars(&entry_line(entry)) + "\n").collect::<String>();
     if entries.is_empty() {
@@ -48,9 +48,9 @@ async fn list(store: &SqliteStore, category: Option<&str>) -> Result<CommandOutp
     Ok(CommandOutput::new(plain, json!({ "items": entries })))
 }
 
-fn named(category: &str) -> Result<Category, CliError> {
-    Category::named(category).ok_or_else(|| {
-        let names = Category::ALL.map(Category::as_str);
+fn parse_category(category: &str) -> Result<KnowledgeCategory, CliError> {
+    KnowledgeCategory::from_name(category).ok_or_else(|| {
+        let names = KnowledgeCategory::ALL.map(KnowledgeCategory::as_str);
         let failure = CliError::usage(format!("there is no category `{category}`"));
         let known = format!("it is one of {}", names.join(", "));
         failure.with_hint(suggest::did_you_mean(category, names).unwrap_or(known))
@@ -58,7 +58,7 @@ fn named(category: &str) -> Result<Category, CliError> {
 }
 
 async fn learnings(store: &SqliteStore) -> Result<CommandOutput, CliError> {
-    let learnings = store.learnings(&Principal::local()).await.map_err(failed)?;
+    let learnings = store.learnings(&Principal::local()).await.map_err(store_error)?;
     let mut plain = String::new();
     for learning in &learnings {
         let Learning { id, trigger, fix, helped, failed, .. } = learning;
@@ -69,10 +69,10 @@ async fn learnings(store: &SqliteStore) -> Result<CommandOutput, CliError> {
     if learnings.is_empty() {
         plain.push_str("Nothing was learned yet.\n");
     }
-    Ok(CommandOutput::new(plain, json!({ "items": learnings.iter().map(learned).collect::<Vec<_>>() })))
+    Ok(CommandOutput::new(plain, json!({ "items": learnings.iter().map(learning_json).collect::<Vec<_>>() })))
 }
 
-fn learned(learning: &Learning) -> Value {
+fn learning_json(learning: &Learning) -> Value {
     json!({
         "id": learning.id, "trigger": learning.trigger, "fix": learning.fix, "category": learning.category,
         "confidence": learning.confidence(), "helped": learning.helped, "failed": learning.failed,
@@ -80,16 +80,16 @@ fn learned(learning: &Learning) -> Value {
     })
 }
 
-async fn versions(store: &SqliteStore, key: &str) -> Result<Vec<KnowledgeEntry>, CliError> {
-    let key = key_of(key);
-    let versions = store.history(&Principal::local(), &key).await.map_err(failed)?;
+async fn load_versions(store: &SqliteStore, key: &str) -> Result<Vec<KnowledgeEntry>, CliError> {
+    let key = normalize_key(key);
+    let versions = store.history(&Principal::local(), &key).await.map_err(store_error)?;
     if versions.is_empty() {
-        return Err(unknown(store, &key).await);
+        return Err(unknown_key_error(store, &key).await);
     }
     Ok(versions)
 }
 
-async fn unknown(store: &SqliteStore, key: &str) -> CliError {
+async fn unknown_key_error(store: &SqliteStore, key: &str) -> CliError {
     let known = store.entries(&Principal::local()).await.unwrap_or_default();
     let failure = CliError::usage(format!("nothing is known under `{}`", strip_control_chars(key)));
     let hint = suggest::did_you_mean(key, known.iter().map(|entry| entry.key.as_str()));
@@ -97,19 +97,19 @@ async fn unknown(store: &SqliteStore, key: &str) -> CliError {
 }
 
 async fn show(store: &SqliteStore, key: &str) -> Result<CommandOutput, CliError> {
-    let versions = versions(store, key).await?;
+    let versions = load_versions(store, key).await?;
     let newest = &versions[0];
-    Ok(CommandOutput::new(told(newest), json!(newest)))
+    Ok(CommandOutput::new(format_entry(newest), json!(newest)))
 }
 
 async fn history(store: &SqliteStore, key: &str) -> Result<CommandOutput, CliError> {
-    let versions = versions(store, key).await?;
-    let plain = versions.iter().map(told).collect::<Vec<_>>().join("\n");
+    let versions = load_versions(store, key).await?;
+    let plain = versions.iter().map(format_entry).collect::<Vec<_>>().join("\n");
     Ok(CommandOutput::new(plain, json!({ "key": versions[0].key, "items": versions })))
 }
 
 /// One version, with when and where it was said.
-fn told(entry: &KnowledgeEntry) -> String {
+fn format_entry(entry: &KnowledgeEntry) -> String {
     let KnowledgeEntry { key, version, category, content, tags, source, at } = entry;
     let session = source
         .session
@@ -127,17 +127,17 @@ fn told(entry: &KnowledgeEntry) -> String {
 
 async fn delete(store: &SqliteStore, keys: &[String]) -> Result<CommandOutput, CliError> {
     for key in keys {
-        versions(store, key).await?;
+        load_versions(store, key).await?;
     }
-    let keys: Vec<String> = keys.iter().map(|key| key_of(key)).collect();
-    let (of, forgetting) = (Principal::local(), Forgetting::new(Arc::new(store.clone())));
-    let gone = match forgetting.meant_by_keys(&of, &keys).await.map_err(failed)? {
-        Meant::These { gone, .. } => forgetting.forget(&of, &gone).await.map_err(failed)?,
-        Meant::Nothing | Meant::Several(_) => Vec::new(),
+    let keys: Vec<String> = keys.iter().map(|key| normalize_key(key)).collect();
+    let (of, forgetting) = (Principal::local(), Forgetter::new(Arc::new(store.clone())));
+    let gone = match forgetting.find_keys_to_forget(&of, &keys).await.map_err(store_error)? {
+        ForgetSelection::Matched { to_forget: gone, .. } => forgetting.forget(&of, &gone).await.map_err(store_error)?,
+        ForgetSelection::NoMatch | ForgetSelection::Ambiguous(_) => Vec::new(),
     };
-    let is_version = |trace: &&Trace| matches!(trace.id, TraceId::Entry { .. });
+    let is_version = |trace: &&LearnedItem| matches!(trace.id, LearnedItemId::Entry { .. });
     let versions = gone.iter().filter(is_version).count();
-    let mut output = forgotten(&gone, &[]);
+    let mut output = forget_output(&gone, &[]);
     output.json["deleted"] = json!(keys);
     output.json["versions"] = json!(versions);
     Ok(output)

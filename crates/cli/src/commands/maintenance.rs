@@ -6,27 +6,27 @@ use std::process::ExitCode;
 
 use jiff::Timestamp;
 use lango_app::{
-    Environment, LoadedConfig, Stores, pre_restore_backup_path, chosen_models, confinement, store_location, workspace_folder,
+    Environment, LoadedConfig, LazyStore, pre_restore_backup_path, selected_models, confinement, store_location, workspace_folder,
 };
 use lango_store::{StoreLocation, SqliteStore};
 use lango_tools::shell::SandboxChoice;
 use serde_json::{Value, json};
 
 use super::{environment, runtime};
-use crate::args::Global;
+use crate::args::GlobalArgs;
 use crate::output::{DIM, ERROR, CliError, OutputFormat, NAME, CommandOutput, styled};
 
-pub fn back_up(global: &Global, file: &Path) -> Result<CommandOutput, CliError> {
-    let setting = super::CommandContext::read(global)?;
-    let store = setting.stores.open()?;
+pub fn back_up(global: &GlobalArgs, file: &Path) -> Result<CommandOutput, CliError> {
+    let setting = super::CommandContext::load(global)?;
+    let store = setting.store.open()?;
     runtime()?.block_on(store.back_up(file))?;
     let bytes = std::fs::metadata(file).map_or(0, |file| file.len());
     let plain = format!("{}: {bytes} bytes.\n", file.display());
     Ok(CommandOutput::new(plain, json!({ "file": file, "bytes": bytes })))
 }
 
-pub fn restore(global: &Global, file: &Path) -> Result<CommandOutput, CliError> {
-    let setting = super::CommandContext::read(global)?;
+pub fn restore(global: &GlobalArgs, file: &Path) -> Result<CommandOutput, CliError> {
+    let setting = super::CommandContext::load(global)?;
     let place = store_location(&setting.loaded, &setting.environment);
     let kept = pre_restore_backup_path(&place, Timestamp::now());
     runtime()?.block_on(SqliteStore::restore(place, file, &kept))?;
@@ -39,7 +39,7 @@ struct DoctorCheck {
     id: &'static str,
     status: CheckStatus,
     detail: String,
-    remedy: Option<String>,
+    hint: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ enum CheckStatus {
 }
 
 impl CheckStatus {
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Self::Pass => "pass",
             Self::Warn => "warn",
@@ -61,38 +61,38 @@ impl CheckStatus {
 
 impl DoctorCheck {
     fn new(id: &'static str, status: CheckStatus, detail: impl Into<String>) -> Self {
-        Self { id, status, detail: detail.into(), remedy: None }
+        Self { id, status, detail: detail.into(), hint: None }
     }
 
-    fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
-        self.remedy = Some(remedy.into());
+    fn with_hint(mut self, remedy: impl Into<String>) -> Self {
+        self.hint = Some(remedy.into());
         self
     }
 
-    fn json(&self) -> Value {
-        json!({ "id": self.id, "status": self.status.word(), "detail": self.detail, "remedy": self.remedy })
+    fn to_json(&self) -> Value {
+        json!({ "id": self.id, "status": self.status.as_str(), "detail": self.detail, "remedy": self.hint })
     }
 }
 
 /// Looks at everything that Lango needs; exit code 1 when something is broken.
-pub fn doctor(global: &Global, form: OutputFormat) -> Result<ExitCode, CliError> {
+pub fn doctor(global: &GlobalArgs, form: OutputFormat) -> Result<ExitCode, CliError> {
     let environment = environment()?;
-    let checks = match LoadedConfig::read(&environment, &global.overrides()) {
+    let checks = match LoadedConfig::load(&environment, &global.overrides()) {
         Ok(loaded) => run_checks(&loaded, &environment)?,
         Err(error) => {
             let remedy = error.hint.unwrap_or_else(|| "mend the configuration file".to_owned());
-            vec![DoctorCheck::new("config", CheckStatus::Fail, error.message).with_remedy(remedy)]
+            vec![DoctorCheck::new("config", CheckStatus::Fail, error.message).with_hint(remedy)]
         }
     };
     let mut plain = String::new();
     for check in &checks {
-        let word = styled(if check.status == CheckStatus::Fail { ERROR } else { NAME }, check.status.word());
+        let word = styled(if check.status == CheckStatus::Fail { ERROR } else { NAME }, check.status.as_str());
         let _ = writeln!(plain, "{word}  {}: {}", check.id, check.detail);
-        if let Some(remedy) = &check.remedy {
+        if let Some(remedy) = &check.hint {
             let _ = writeln!(plain, "      {}", styled(DIM, remedy));
         }
     }
-    let json = json!({ "checks": checks.iter().map(DoctorCheck::json).collect::<Vec<_>>() });
+    let json = json!({ "checks": checks.iter().map(DoctorCheck::to_json).collect::<Vec<_>>() });
     let printed = CommandOutput::new(plain, json).print(form);
     let is_broken = checks.iter().any(|check| check.status == CheckStatus::Fail);
     Ok(if is_broken { ExitCode::from(1) } else { printed })
@@ -101,18 +101,18 @@ pub fn doctor(global: &Global, form: OutputFormat) -> Result<ExitCode, CliError>
 fn run_checks(loaded: &LoadedConfig, environment: &Environment) -> Result<Vec<DoctorCheck>, CliError> {
     let files = loaded.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ");
     let files = if files.is_empty() { "no files, the defaults hold".to_owned() } else { files };
-    let mut checks = vec![DoctorCheck::new("config", CheckStatus::Pass, files), model(loaded, environment)];
-    checks.push(workspace(loaded, environment));
-    checks.push(runtime()?.block_on(sandbox(loaded, environment)));
+    let mut checks = vec![DoctorCheck::new("config", CheckStatus::Pass, files), check_model(loaded, environment)];
+    checks.push(check_workspace(loaded, environment));
+    checks.push(runtime()?.block_on(check_sandbox(loaded, environment)));
     let place = store_location(loaded, environment);
     if place == StoreLocation::Memory {
         let nothing = DoctorCheck::new("store", CheckStatus::Warn, "sessions are kept in memory only");
-        checks.push(nothing.with_remedy("set HOME, LANGO_HOME or store.path"));
+        checks.push(nothing.with_hint("set HOME, LANGO_HOME or store.path"));
         return Ok(checks);
     }
-    match Stores::new(loaded, environment).open() {
+    match LazyStore::new(loaded, environment).open() {
         Err(trouble) => {
-            checks.push(DoctorCheck::new("store", CheckStatus::Fail, trouble.to_string()).with_remedy(trouble.hint()));
+            checks.push(DoctorCheck::new("store", CheckStatus::Fail, trouble.to_string()).with_hint(trouble.hint()));
         }
         Ok(store) => runtime()?.block_on(check_store(&store, &mut checks)),
     }
@@ -120,13 +120,13 @@ fn run_checks(loaded: &LoadedConfig, environment: &Environment) -> Result<Vec<Do
 }
 
 async fn check_store(store: &SqliteStore, checks: &mut Vec<DoctorCheck>) {
-    let file = store.place().file();
+    let file = store.location().path();
     match store.health().await {
         Err(trouble) => {
-            checks.push(DoctorCheck::new("store", CheckStatus::Fail, trouble.to_string()).with_remedy(trouble.hint()));
+            checks.push(DoctorCheck::new("store", CheckStatus::Fail, trouble.to_string()).with_hint(trouble.hint()));
             return;
         }
-        Ok(health) if health.complaints.is_empty() => {
+        Ok(health) if health.problems.is_empty() => {
             let detail = format!(
                 "{}: {} sessions, {} events, {} bytes",
                 file.display(),
@@ -137,64 +137,64 @@ async fn check_store(store: &SqliteStore, checks: &mut Vec<DoctorCheck>) {
             checks.push(DoctorCheck::new("store", CheckStatus::Pass, detail));
         }
         Ok(health) => {
-            let detail = format!("{} is damaged: {}", file.display(), health.complaints.join("; "));
+            let detail = format!("{} is damaged: {}", file.display(), health.problems.join("; "));
             let remedy = "copy the file away, then `lango restore` a backup";
-            checks.push(DoctorCheck::new("store", CheckStatus::Fail, detail).with_remedy(remedy));
+            checks.push(DoctorCheck::new("store", CheckStatus::Fail, detail).with_hint(remedy));
             return;
         }
     }
-    checks.push(rows(store).await);
-    checks.push(permissions(file));
+    checks.push(check_rows(store).await);
+    checks.push(check_permissions(file));
     match store.check_writable().await {
         Ok(()) => checks.push(DoctorCheck::new("disk", CheckStatus::Pass, "there is room to write")),
         Err(trouble) => {
-            checks.push(DoctorCheck::new("disk", CheckStatus::Fail, trouble.to_string()).with_remedy(trouble.hint()));
+            checks.push(DoctorCheck::new("disk", CheckStatus::Fail, trouble.to_string()).with_hint(trouble.hint()));
         }
     }
 }
 
 /// How many damaged rows are named.
-const MOST_NAMED: usize = 20;
+const MAX_NAMED: usize = 20;
 
-async fn rows(store: &SqliteStore) -> DoctorCheck {
-    match store.look_for_damage().await {
+async fn check_rows(store: &SqliteStore) -> DoctorCheck {
+    match store.find_damaged_rows().await {
         Ok(rows) if rows.is_empty() => DoctorCheck::new("rows", CheckStatus::Pass, "everything in it can be read"),
         Ok(rows) => {
-            let named: Vec<String> = rows.iter().take(MOST_NAMED).map(ToString::to_string).collect();
+            let named: Vec<String> = rows.iter().take(MAX_NAMED).map(ToString::to_string).collect();
             let detail = format!("{} rows are skipped: {}", rows.len(), named.join("; "));
             let remedy = "a newer Lango may be able to read them; `lango restore` brings a backup back, `lango session delete` \
                 takes a session out, and `lango session export` saves what can be read of it";
-            DoctorCheck::new("rows", CheckStatus::Warn, detail).with_remedy(remedy)
+            DoctorCheck::new("rows", CheckStatus::Warn, detail).with_hint(remedy)
         }
-        Err(trouble) => DoctorCheck::new("rows", CheckStatus::Fail, trouble.to_string()).with_remedy(trouble.hint()),
+        Err(trouble) => DoctorCheck::new("rows", CheckStatus::Fail, trouble.to_string()).with_hint(trouble.hint()),
     }
 }
 
-fn permissions(file: &Path) -> DoctorCheck {
+fn check_permissions(file: &Path) -> DoctorCheck {
     use std::os::unix::fs::PermissionsExt;
     let mode = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.permissions().mode() & 0o777);
     let folder = file.parent().unwrap_or(file);
     if mode(file) & 0o077 != 0 || mode(folder) & 0o022 != 0 {
         let detail = format!("{} ({:o}) can be reached by others", folder.display(), mode(folder));
         return DoctorCheck::new("permissions", CheckStatus::Warn, detail)
-            .with_remedy(format!("chmod 700 {}", folder.display()));
+            .with_hint(format!("chmod 700 {}", folder.display()));
     }
     DoctorCheck::new("permissions", CheckStatus::Pass, "only you can read what is kept")
 }
 
-fn workspace(loaded: &LoadedConfig, environment: &Environment) -> DoctorCheck {
+fn check_workspace(loaded: &LoadedConfig, environment: &Environment) -> DoctorCheck {
     match workspace_folder(loaded, environment) {
         (folder, None) => DoctorCheck::new("workspace", CheckStatus::Pass, folder.display().to_string()),
-        (_, Some(why)) => DoctorCheck::new("workspace", CheckStatus::Warn, why).with_remedy("--workspace DIR names one"),
+        (_, Some(why)) => DoctorCheck::new("workspace", CheckStatus::Warn, why).with_hint("--workspace DIR names one"),
     }
 }
 
 /// What commands are confined by, as the sandbox says that it is.
-async fn sandbox(loaded: &LoadedConfig, environment: &Environment) -> DoctorCheck {
+async fn check_sandbox(loaded: &LoadedConfig, environment: &Environment) -> DoctorCheck {
     let exec = &loaded.settings.tools.exec;
     if exec.sandbox == SandboxChoice::Off {
         let detail = "switched off: commands can do whatever you can";
-        return DoctorCheck::new("sandbox", CheckStatus::Warn, detail).with_remedy("remove tools.exec.sandbox");
+        return DoctorCheck::new("sandbox", CheckStatus::Warn, detail).with_hint("remove tools.exec.sandbox");
     }
     match confinement(loaded, environment).await {
         Ok(by) => {
@@ -215,27 +215,27 @@ async fn sandbox(loaded: &LoadedConfig, environment: &Environment) -> DoctorChec
                 CheckStatus::Fail,
                 format!("commands cannot be confined, so none will run: {why}"),
             )
-            .with_remedy(remedy)
+            .with_hint(remedy)
         }
     }
 }
 
-fn model(loaded: &LoadedConfig, environment: &Environment) -> DoctorCheck {
-    match chosen_models(loaded, environment) {
+fn check_model(loaded: &LoadedConfig, environment: &Environment) -> DoctorCheck {
+    match selected_models(loaded, environment) {
         Ok(chosen) => match chosen.first() {
             Some((_, chosen)) if chosen.is_offline() => {
-                DoctorCheck::new("model", CheckStatus::Warn, format!("the offline model: {}", chosen.why))
-                    .with_remedy(lango_models::offline::HOW_TO_CONNECT)
+                DoctorCheck::new("model", CheckStatus::Warn, format!("the offline model: {}", chosen.reason))
+                    .with_hint(lango_models::offline::CONNECT_HINT)
             }
             Some((_, chosen)) => DoctorCheck::new(
                 "model",
                 CheckStatus::Pass,
-                format!("{}/{}: {}", chosen.provider, chosen.model, chosen.why),
+                format!("{}/{}: {}", chosen.provider, chosen.model, chosen.reason),
             ),
             None => DoctorCheck::new("model", CheckStatus::Fail, "none"),
         },
         Err(error) => {
-            DoctorCheck::new("model", CheckStatus::Fail, error.to_string()).with_remedy("`lango model list` says more")
+            DoctorCheck::new("model", CheckStatus::Fail, error.to_string()).with_hint("`lango model list` says more")
         }
     }
 }

@@ -8,20 +8,20 @@ use lango_domain::event::{EventBody, Event, Principal, SessionId};
 use lango_domain::memory::{self, MemoryQuery, Memory, MemoryId, MemoryOrigin};
 use lango_domain::session::StoreError;
 use lango_domain::text::{one_line, strip_control_chars};
-use lango_knowledge::forgetting::{Meant, Trace};
+use lango_knowledge::forget::{ForgetSelection, LearnedItem};
 use lango_knowledge::memory::{ObservationalMemory, Observer, MemoryEvidence, memory_json, memory_line};
 use serde_json::{Value, json};
 
-use super::{CommandContext, naming_damage, runtime};
-use crate::args::{Global, MemoryListArgs, MemoryCommand};
+use super::{CommandContext, with_damage_warnings, runtime};
+use crate::args::{GlobalArgs, MemoryListArgs, MemoryCommand};
 use crate::output::{DIM, CliError, NAME, CommandOutput, print_stderr, styled};
 
 /// Of a long event, so much is shown.
-const SHOWN_CHARS: usize = 600;
+const MAX_EVENT_CHARS: usize = 600;
 
-pub fn run(global: &Global, command: &MemoryCommand) -> Result<CommandOutput, CliError> {
-    let setting = CommandContext::read(global)?;
-    let store = setting.stores.open()?;
+pub fn run(global: &GlobalArgs, command: &MemoryCommand) -> Result<CommandOutput, CliError> {
+    let setting = CommandContext::load(global)?;
+    let store = setting.store.open()?;
     let chronicle = open_memory(&setting.loaded, &setting.environment, store.clone())?;
     let output = runtime()?.block_on(async {
         match command {
@@ -32,15 +32,15 @@ pub fn run(global: &Global, command: &MemoryCommand) -> Result<CommandOutput, Cl
             MemoryCommand::Forget { what, yes } => forget(&chronicle, &what.join(" "), *yes).await,
         }
     })?;
-    Ok(naming_damage(output, &store))
+    Ok(with_damage_warnings(output, &store))
 }
 
-fn failed(error: StoreError) -> CliError {
+fn store_error(error: StoreError) -> CliError {
     CliError::store(error.to_string())
 }
 
 async fn status(chronicle: &ObservationalMemory) -> Result<CommandOutput, CliError> {
-    let census = chronicle.memories().census(&Principal::local()).await.map_err(failed)?;
+    let census = chronicle.memories().stats(&Principal::local()).await.map_err(store_error)?;
     let settings = chronicle.settings();
     let (observer, told) = match chronicle.observer() {
         Observer::Rules => (
@@ -87,30 +87,30 @@ async fn status(chronicle: &ObservationalMemory) -> Result<CommandOutput, CliErr
 
 async fn list(chronicle: &ObservationalMemory, wish: &MemoryListArgs, what: memory::MemoryLevel) -> Result<CommandOutput, CliError> {
     let session = wish.session.as_deref().map(SessionId::new);
-    let which = MemoryQuery { what, session, most: wish.limit.get() };
-    let found = chronicle.memories().list(&Principal::local(), which).await.map_err(failed)?;
-    let mut plain = lines(&found);
+    let which = MemoryQuery { level: what, session, limit: wish.limit.get() };
+    let found = chronicle.memories().list(&Principal::local(), which).await.map_err(store_error)?;
+    let mut plain = memory_lines(&found);
     if found.is_empty() {
         plain.push_str("There is nothing.\n");
     }
     Ok(CommandOutput::new(plain, json!({ "items": found.iter().map(memory_json).collect::<Vec<_>>() })))
 }
 
-fn lines(memories: &[Memory]) -> String {
+fn memory_lines(memories: &[Memory]) -> String {
     memories.iter().map(|memory| format!("{}\n", one_line(&memory_line(memory)))).collect()
 }
 
 async fn why(chronicle: &ObservationalMemory, id: &str) -> Result<CommandOutput, CliError> {
     let id: MemoryId = id.parse().map_err(|error: memory::InvalidMemoryId| CliError::usage(error.to_string()))?;
-    let found = chronicle.why(&Principal::local(), id).await.map_err(failed)?;
+    let found = chronicle.evidence(&Principal::local(), id).await.map_err(store_error)?;
     let Some(reason) = found else {
         return Err(CliError::usage(format!("nothing is remembered as `{id}`"))
             .with_hint("`lango memory observations` lists what is"));
     };
     let MemoryEvidence { memory, observations, events } = &reason;
-    let mut plain = lines(std::slice::from_ref(memory));
+    let mut plain = memory_lines(std::slice::from_ref(memory));
     if !observations.is_empty() {
-        let _ = write!(plain, "condensed from\n{}", lines(observations));
+        let _ = write!(plain, "condensed from\n{}", memory_lines(observations));
     }
     let written = match &memory.origin {
         MemoryOrigin::Asked => "kept because it was asked for".to_owned(),
@@ -124,19 +124,19 @@ async fn why(chronicle: &ObservationalMemory, id: &str) -> Result<CommandOutput,
     }
     for event in events {
         let head = format!("event {}, {}, {}", event.seq, event.author, event.at.strftime("%Y-%m-%d %H:%M"));
-        let _ = writeln!(plain, "{}\n  {}", styled(DIM, head), strip_control_chars(&shortened(&words_of(event))));
+        let _ = writeln!(plain, "{}\n  {}", styled(DIM, head), strip_control_chars(&truncate(&event_text(event))));
     }
     if events.is_empty() {
         plain.push_str("The events are not kept any more.\n");
     }
-    let said = |event: &std::sync::Arc<Event>| json!({ "session": event.session, "seq": event.seq, "author": event.author, "at": event.at.to_string(), "text": words_of(event) });
+    let said = |event: &std::sync::Arc<Event>| json!({ "session": event.session, "seq": event.seq, "author": event.author, "at": event.at.to_string(), "text": event_text(event) });
     let mut json = memory_json(memory);
     json["observations"] = Value::from(observations.iter().map(memory_json).collect::<Vec<_>>());
     json["events"] = Value::from(events.iter().map(said).collect::<Vec<_>>());
     Ok(CommandOutput::new(plain, json))
 }
 
-fn words_of(event: &Event) -> String {
+fn event_text(event: &Event) -> String {
     match &event.body {
         EventBody::User { text } | EventBody::Answer { text } | EventBody::Report { text } | EventBody::Note { text } => {
             text.clone()
@@ -147,21 +147,21 @@ fn words_of(event: &Event) -> String {
     }
 }
 
-fn shortened(text: &str) -> String {
-    let cut: String = text.chars().take(SHOWN_CHARS).collect();
+fn truncate(text: &str) -> String {
+    let cut: String = text.chars().take(MAX_EVENT_CHARS).collect();
     if cut.len() < text.len() { format!("{cut} …") } else { cut }
 }
 
 async fn forget(chronicle: &ObservationalMemory, what: &str, yes: bool) -> Result<CommandOutput, CliError> {
     let of = Principal::local();
-    let (gone, left) = match chronicle.forgetting().meant(&of, what).await.map_err(failed)? {
-        Meant::These { gone, left } => (gone, left),
-        Meant::Nothing => {
+    let (gone, left) = match chronicle.forgetter().find_to_forget(&of, what).await.map_err(store_error)? {
+        ForgetSelection::Matched { to_forget: gone, related: left } => (gone, left),
+        ForgetSelection::NoMatch => {
             return Err(CliError::usage(format!("nothing that is remembered fits `{}`", one_line(what)))
                 .with_hint("`lango memory observations` lists everything with its id"));
         }
-        Meant::Several(found) => {
-            print_stderr(&traces(&found));
+        ForgetSelection::Ambiguous(found) => {
+            print_stderr(&trace_lines(&found));
             return Err(CliError::usage("several things are about that, and none says just that")
                 .with_hint("name ids, say it in its own words, or say \"everything about …\""));
         }
@@ -169,30 +169,30 @@ async fn forget(chronicle: &ObservationalMemory, what: &str, yes: bool) -> Resul
     if !yes {
         confirm_forget(&gone)?;
     }
-    let gone = chronicle.forgetting().forget(&of, &gone).await.map_err(failed)?;
-    Ok(forgotten(&gone, &left))
+    let gone = chronicle.forgetter().forget(&of, &gone).await.map_err(store_error)?;
+    Ok(forget_output(&gone, &left))
 }
 
 /// What is gone, and what is about the same and stays.
-pub(super) fn forgotten(gone: &[Trace], left: &[Trace]) -> CommandOutput {
+pub(super) fn forget_output(gone: &[LearnedItem], left: &[LearnedItem]) -> CommandOutput {
     let mut plain = format!(
         "Forgotten:\n{}\nWhat was said stays in its session; `lango session delete` takes that out.\n",
-        traces(gone)
+        trace_lines(gone)
     );
     if !left.is_empty() {
-        let _ = writeln!(plain, "Left, for it says something else, too:\n{}", traces(left));
+        let _ = writeln!(plain, "Left, for it says something else, too:\n{}", trace_lines(left));
     }
-    let items = |traces: &[Trace]| traces.iter().map(Trace::item).collect::<Vec<_>>();
+    let items = |traces: &[LearnedItem]| traces.iter().map(LearnedItem::to_json).collect::<Vec<_>>();
     CommandOutput::new(plain, json!({ "forgotten": items(gone), "left": items(left) }))
 }
 
-fn traces(traces: &[Trace]) -> String {
-    traces.iter().map(|trace| strip_control_chars(&trace.line())).collect::<Vec<_>>().join("\n")
+fn trace_lines(traces: &[LearnedItem]) -> String {
+    traces.iter().map(|trace| strip_control_chars(&trace.display_line())).collect::<Vec<_>>().join("\n")
 }
 
 /// Shows what would go, and waits for a yes.
-fn confirm_forget(gone: &[Trace]) -> Result<(), CliError> {
-    print_stderr(&traces(gone));
+fn confirm_forget(gone: &[LearnedItem]) -> Result<(), CliError> {
+    print_stderr(&trace_lines(gone));
     if !std::io::stdin().is_terminal() {
         return Err(
             CliError::denied("nobody is there to confirm it").with_hint("--yes forgets without a question")

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures::StreamExt;
-use lango_app::chosen_models;
+use lango_app::selected_models;
 use lango_domain::TeamMode;
 use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest};
 use lango_models::SelectedModel;
-use lango_models::offline::{HOW_TO_CONNECT, WHAT_IT_IS};
+use lango_models::offline::{CONNECT_HINT, OFFLINE_DESCRIPTION};
 use serde_json::{Value, json};
 
 use super::{CommandContext, runtime};
-use crate::args::{Global, ModelCommand};
+use crate::args::{GlobalArgs, ModelCommand};
 use crate::output::{DIM, CliError, NAME, CommandOutput, styled};
 
-pub fn run(global: &Global, command: &ModelCommand) -> Result<CommandOutput, CliError> {
-    let setting = CommandContext::read(global)?;
+pub fn run(global: &GlobalArgs, command: &ModelCommand) -> Result<CommandOutput, CliError> {
+    let setting = CommandContext::load(global)?;
     match command {
         ModelCommand::List => Ok(list(&setting)),
         ModelCommand::Check => check(&setting),
@@ -25,9 +25,9 @@ pub fn run(global: &Global, command: &ModelCommand) -> Result<CommandOutput, Cli
 }
 
 fn list(setting: &CommandContext) -> CommandOutput {
-    let chosen = chosen_models(&setting.loaded, &setting.environment);
+    let chosen = selected_models(&setting.loaded, &setting.environment);
     let asked = chosen.as_deref().unwrap_or_default();
-    let mut items: Vec<Value> = asked.iter().map(|(who, chosen)| item(who, chosen)).collect();
+    let mut items: Vec<Value> = asked.iter().map(|(who, chosen)| model_json(who, chosen)).collect();
     for id in setting.loaded.settings.providers.keys() {
         if !asked.iter().any(|(_, chosen)| chosen.provider == *id) {
             items
@@ -41,9 +41,9 @@ fn list(setting: &CommandContext) -> CommandOutput {
         let price = chosen.price.map_or("unknown".to_owned(), |price| {
             format!("${} in, ${} out per million tokens", price.input, price.output)
         });
-        let _ = writeln!(plain, "{who}{name} {}", styled(DIM, &chosen.why));
+        let _ = writeln!(plain, "{who}{name} {}", styled(DIM, &chosen.reason));
         if chosen.is_offline() {
-            let _ = writeln!(plain, "  {WHAT_IT_IS}\n  {HOW_TO_CONNECT}");
+            let _ = writeln!(plain, "  {OFFLINE_DESCRIPTION}\n  {CONNECT_HINT}");
             continue;
         }
         let _ =
@@ -55,28 +55,28 @@ fn list(setting: &CommandContext) -> CommandOutput {
     CommandOutput::new(plain, json!({ "items": items }))
 }
 
-fn item(who: &str, chosen: &SelectedModel) -> Value {
+fn model_json(who: &str, chosen: &SelectedModel) -> Value {
     json!({
         "provider": chosen.provider,
         "model": chosen.model,
         "for": who,
         "base_url": chosen.display_url(),
-        "note": chosen.is_offline().then_some(WHAT_IT_IS),
+        "note": chosen.is_offline().then_some(OFFLINE_DESCRIPTION),
         "key": chosen.key.is_some(),
         "window": chosen.window,
         "price": chosen.price,
         "selected": who == "default",
-        "why": chosen.why,
+        "why": chosen.reason,
     })
 }
 
 /// One tiny request to each model that may be asked, without retries.
 fn check(setting: &CommandContext) -> Result<CommandOutput, CliError> {
-    let chosen = chosen_models(&setting.loaded, &setting.environment)?;
+    let chosen = selected_models(&setting.loaded, &setting.environment)?;
     let runtime = runtime()?;
     let (mut plain, mut items) = (String::new(), Vec::new());
     for (who, chosen) in &chosen {
-        let (model, _) = chosen.connect(Arc::new(|| 0.0)).map_err(|error| explain(chosen, &error))?;
+        let (model, _) = chosen.connect(Arc::new(|| 0.0)).map_err(|error| explain_error(chosen, &error))?;
         let began = Instant::now();
         let request = ModelRequest {
             agent: TeamMode::Single.root_name(),
@@ -84,7 +84,7 @@ fn check(setting: &CommandContext) -> Result<CommandOutput, CliError> {
             tools: Arc::new([]),
             messages: vec![Message::User("ping".to_owned())],
         };
-        runtime.block_on(first_words(model.as_ref(), request)).map_err(|error| explain(chosen, &error))?;
+        runtime.block_on(check_reply(model.as_ref(), request)).map_err(|error| explain_error(chosen, &error))?;
         let took = began.elapsed().as_millis();
         let name = format!("{}/{}", chosen.provider, chosen.model);
         let _ = writeln!(plain, "{} answers ({took} ms).", styled(NAME, name));
@@ -95,7 +95,7 @@ fn check(setting: &CommandContext) -> Result<CommandOutput, CliError> {
     Ok(CommandOutput::new(plain, json!({ "ok": true, "items": items })))
 }
 
-async fn first_words(model: &dyn Model, request: ModelRequest) -> Result<(), ModelError> {
+async fn check_reply(model: &dyn Model, request: ModelRequest) -> Result<(), ModelError> {
     let mut fragments = model.stream(request);
     while let Some(fragment) = fragments.next().await {
         if fragment? == Fragment::Done {
@@ -106,7 +106,7 @@ async fn first_words(model: &dyn Model, request: ModelRequest) -> Result<(), Mod
 }
 
 /// Which of key, address, model name and quota is wrong.
-fn explain(chosen: &SelectedModel, error: &ModelError) -> CliError {
+fn explain_error(chosen: &SelectedModel, error: &ModelError) -> CliError {
     let (what, hint) = match error {
         ModelError::Auth => (
             "the key is wrong or missing",

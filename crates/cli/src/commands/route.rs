@@ -9,24 +9,24 @@ use lango_models::offline::{RoutingDecision, OfflineRouter, Routing};
 use crate::output::{DIM, CliError, NAME, CommandOutput, styled};
 
 /// Less than this is not worth a line for people.
-const WORTH_SHOWING: f32 = 0.005;
+const MIN_SHOWN_SCORE: f32 = 0.005;
 
 pub fn run(team: &AssembledTeam, text: &str) -> Result<CommandOutput, CliError> {
-    let routing = OfflineRouter::read(&team.tree.root.prompt.render()).route(text);
+    let routing = OfflineRouter::from_prompt(&team.tree.root.prompt.render()).route(text);
     let json = serde_json::to_value(RouteResponse::from(&routing)).unwrap_or_default();
-    Ok(CommandOutput::new(plain(&routing), json).with_warnings(team.warnings()))
+    Ok(CommandOutput::new(format_routing(&routing), json).with_warnings(team.warnings()))
 }
 
-fn plain(routing: &Routing) -> String {
+fn format_routing(routing: &Routing) -> String {
     let mut text = match &routing.decision {
         RoutingDecision::Agent(agent) => format!("{} gets it.\n", styled(NAME, agent)),
         RoutingDecision::Direct => "The orchestrator answers by itself: no tool is needed.\n".to_owned(),
-        RoutingDecision::Nobody { absent: Some(agent) } => {
+        RoutingDecision::NoAgent { absent: Some(agent) } => {
             format!("Nobody: it is work for the {agent}, and the team has none.\n")
         }
-        RoutingDecision::Nobody { absent: None } => "Nobody: the request does not say enough.\n".to_owned(),
+        RoutingDecision::NoAgent { absent: None } => "Nobody: the request does not say enough.\n".to_owned(),
     };
-    for ranked in routing.ranking.iter().filter(|ranked| ranked.score >= WORTH_SHOWING) {
+    for ranked in routing.ranking.iter().filter(|ranked| ranked.score >= MIN_SHOWN_SCORE) {
         let name = styled(NAME, format!("{:12}", ranked.agent));
         let share = format!("{:>3.0} %", 100.0 * ranked.score);
         let _ = writeln!(text, "{name} {share}  {}", styled(DIM, ranked.matched.join(", ")));

@@ -5,23 +5,23 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use lango_app::{Environment, LoadedConfig, MakeTools, GatewayServer, apply_retention, knowledge_tools};
+use lango_app::{Environment, LoadedConfig, ToolFactory, GatewayServer, apply_retention, knowledge_tools};
 use lango_store::SqliteStore;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::CommandContext;
-use crate::args::{Global, ServeArgs};
+use crate::args::{GlobalArgs, ServeArgs};
 use crate::output::{DIM, CliError, OutputFormat, NAME, print_stderr, styled, warn};
 
 /// How often old sessions are looked for.
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const RETENTION_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
-pub fn run(global: &Global, wish: &ServeArgs, form: OutputFormat) -> Result<ExitCode, CliError> {
-    let setting = CommandContext::with(global, assignments(wish))?;
+pub fn run(global: &GlobalArgs, wish: &ServeArgs, form: OutputFormat) -> Result<ExitCode, CliError> {
+    let setting = CommandContext::load_with(global, setting_overrides(wish))?;
     let served =
-        lango_app::build_server(&setting.loaded, &setting.environment, &setting.stores, make_tools(&setting)?)?;
+        lango_app::build_server(&setting.loaded, &setting.environment, &setting.store, make_tools(&setting)?)?;
     warn(&served.warnings, form);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::usage(format!("cannot start: {error}")))?;
@@ -32,10 +32,10 @@ pub fn run(global: &Global, wish: &ServeArgs, form: OutputFormat) -> Result<Exit
 }
 
 /// What was started through the hands runs on when the team is built anew.
-fn make_tools(setting: &CommandContext) -> Result<MakeTools, CliError> {
-    let hands = setting.hands()?;
+fn make_tools(setting: &CommandContext) -> Result<ToolFactory, CliError> {
+    let hands = setting.toolset()?;
     let (loaded, environment) = (setting.loaded.clone(), setting.environment.clone());
-    let stores = setting.stores.clone();
+    let stores = setting.store.clone();
     Ok(Box::new(move || {
         let mut tools = hands.tools();
         tools.extend(knowledge_tools(&loaded, &environment, &hands, &stores)?);
@@ -43,7 +43,7 @@ fn make_tools(setting: &CommandContext) -> Result<MakeTools, CliError> {
     }))
 }
 
-fn assignments(wish: &ServeArgs) -> Vec<String> {
+fn setting_overrides(wish: &ServeArgs) -> Vec<String> {
     let host = wish.host.iter().map(|host| format!("server.host={host}"));
     host.chain(wish.port.iter().map(|port| format!("server.port={port}"))).collect()
 }
@@ -122,6 +122,6 @@ async fn apply_retention_daily(environment: Environment, loaded: LoadedConfig, s
         if let Err(trouble) = apply_retention(&loaded, &environment, &store, jiff::Timestamp::now()).await {
             warn(&[format!("old sessions could not be deleted: {trouble}")], OutputFormat::Plain);
         }
-        tokio::time::sleep(DAY).await;
+        tokio::time::sleep(RETENTION_INTERVAL).await;
     }
 }

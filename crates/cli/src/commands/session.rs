@@ -15,40 +15,40 @@ use lango_engine::{LegacyMessage, replay_author};
 use lango_store::{SessionInfo, SqliteStore};
 use serde_json::{Value, json};
 
-use super::{CommandContext, naming_damage, runtime, parse_session};
-use crate::args::{ExportFormat, Global, SessionCommand};
+use super::{CommandContext, with_damage_warnings, runtime, parse_session};
+use crate::args::{ExportFormat, GlobalArgs, SessionCommand};
 use crate::output::{DIM, CliError, NAME, CommandOutput, styled};
 
 /// So many hits are shown.
-const MOST_HITS: usize = 50;
+const MAX_HITS: usize = 50;
 /// A longer file is no session.
 const MAX_IMPORT_BYTES: u64 = 256 * 1024 * 1024;
 
 /// How the label of an imported event begins.
-const IMPORTED: &str = "the imported session ";
+const IMPORT_LABEL_PREFIX: &str = "the imported session ";
 
-pub fn run(global: &Global, command: &SessionCommand) -> Result<CommandOutput, CliError> {
-    let setting = CommandContext::read(global)?;
-    let store = setting.stores.open()?;
+pub fn run(global: &GlobalArgs, command: &SessionCommand) -> Result<CommandOutput, CliError> {
+    let setting = CommandContext::load(global)?;
+    let store = setting.store.open()?;
     let output = runtime()?.block_on(async {
         match command {
             SessionCommand::List => list(&store).await,
-            SessionCommand::Show { session } => show(&store, &id(session)).await,
-            SessionCommand::Export { session, format } => export(&store, &id(session), *format).await,
+            SessionCommand::Show { session } => show(&store, &session_id(session)).await,
+            SessionCommand::Export { session, format } => export(&store, &session_id(session), *format).await,
             SessionCommand::Import { file, session } => {
                 import(&setting, &store, file, session.as_deref()).await
             }
             SessionCommand::Delete { sessions } => delete(&setting, &store, sessions).await,
             SessionCommand::Fork { session, at, into } => {
-                fork(&store, &id(session), *at, into.as_deref()).await
+                fork(&store, &session_id(session), *at, into.as_deref()).await
             }
             SessionCommand::Search { text } => search(&store, text).await,
         }
     })?;
-    Ok(naming_damage(output, &store))
+    Ok(with_damage_warnings(output, &store))
 }
 
-fn id(name: &str) -> SessionId {
+fn session_id(name: &str) -> SessionId {
     SessionId::new(name)
 }
 
@@ -69,10 +69,10 @@ async fn list(store: &SqliteStore) -> Result<CommandOutput, CliError> {
     if sessions.is_empty() {
         plain.push_str("No sessions yet.\n");
     }
-    Ok(CommandOutput::new(plain, json!({ "items": sessions.iter().map(info).collect::<Vec<_>>() })))
+    Ok(CommandOutput::new(plain, json!({ "items": sessions.iter().map(session_json).collect::<Vec<_>>() })))
 }
 
-fn info(session: &SessionInfo) -> Value {
+fn session_json(session: &SessionInfo) -> Value {
     json!({
         "id": session.id,
         "title": session.title,
@@ -83,20 +83,20 @@ fn info(session: &SessionInfo) -> Value {
     })
 }
 
-async fn events(store: &SqliteStore, session: &SessionId) -> Result<Vec<Arc<Event>>, CliError> {
+async fn load_events(store: &SqliteStore, session: &SessionId) -> Result<Vec<Arc<Event>>, CliError> {
     let key = SessionKeyRef { session, principal: &Principal::local() };
     store.load(key, HistoryWindow::Everything).await.map_err(|error| CliError::store(error.to_string()))
 }
 
 async fn show(store: &SqliteStore, session: &SessionId) -> Result<CommandOutput, CliError> {
     let known = store.session(&Principal::local(), session).await?;
-    let events = events(store, session).await?;
+    let events = load_events(store, session).await?;
     let listed: Vec<&Event> = events.iter().map(|event| &**event).collect();
-    Ok(CommandOutput::new(told(&events), json!({ "session": info(&known), "events": listed })))
+    Ok(CommandOutput::new(format_events(&events), json!({ "session": session_json(&known), "events": listed })))
 }
 
 /// The conversation as people read it.
-fn told(events: &[Arc<Event>]) -> String {
+fn format_events(events: &[Arc<Event>]) -> String {
     let mut plain = String::new();
     for event in events {
         let who = styled(NAME, one_line(&event.author.to_string()));
@@ -119,26 +119,26 @@ fn told(events: &[Arc<Event>]) -> String {
 
 async fn export(store: &SqliteStore, session: &SessionId, format: ExportFormat) -> Result<CommandOutput, CliError> {
     let known = store.session(&Principal::local(), session).await?;
-    let events = events(store, session).await?;
+    let events = load_events(store, session).await?;
     let text = match format {
         ExportFormat::Jsonl => events
             .iter()
-            .filter_map(|event| serde_json::to_string(&as_imported(event)).ok())
+            .filter_map(|event| serde_json::to_string(&without_import_label(event)).ok())
             .fold(String::new(), |text, line| text + &line + "\n"),
-        ExportFormat::Markdown => markdown(&known, &events),
+        ExportFormat::Markdown => format_markdown(&known, &events),
     };
-    let json = json!({ "session": info(&known), "format": format.to_string(), "text": text });
+    let json = json!({ "session": session_json(&known), "format": format.to_string(), "text": text });
     Ok(CommandOutput::new(text, json))
 }
 
 /// Where a session was imported from is said of it here, and not part of what is carried on: a session that is carried away
 /// and brought back stays the same.
-fn as_imported(event: &Event) -> Event {
-    let label = event.label.clone().without(|source| source.starts_with(IMPORTED));
+fn without_import_label(event: &Event) -> Event {
+    let label = event.label.clone().without(|source| source.starts_with(IMPORT_LABEL_PREFIX));
     Event { label, ..event.clone() }
 }
 
-fn markdown(session: &SessionInfo, events: &[Arc<Event>]) -> String {
+fn format_markdown(session: &SessionInfo, events: &[Arc<Event>]) -> String {
     let mut text = format!("# {}\n", one_line(&session.title));
     for event in events {
         let _ = match &event.body {
@@ -185,13 +185,13 @@ async fn import(
         }
         let message: LegacyMessage = serde_json::from_value(value).map_err(wrong)?;
         turn += usize::from(matches!(message.body(), EventBody::User { .. }) || turn == 0);
-        events.extend(legacy(&message, &root, &session, turn));
+        events.extend(legacy_events(&message, &root, &session, turn));
     }
     if events.is_empty() {
         return Err(CliError::usage(format!("{} holds no messages", file.display())));
     }
-    let source = Label::untrusted(format!("{IMPORTED}{}", file.display()));
-    let events: Vec<_> = events.into_iter().map(|event| Arc::new(imported(event, &source))).collect();
+    let source = Label::untrusted(format!("{IMPORT_LABEL_PREFIX}{}", file.display()));
+    let events: Vec<_> = events.into_iter().map(|event| Arc::new(sanitize_imported(event, &source))).collect();
     let count = events.len();
     store.import_session(&Principal::local(), &session, events).await?;
     let json = json!({ "session": session, "events": count });
@@ -200,7 +200,7 @@ async fn import(
 
 /// Whoever wrote the file says who said what in it: none of it is known to be the user's own words, and nobody here gave
 /// the permissions that it tells of.
-fn imported(mut event: Event, source: &Label) -> Event {
+fn sanitize_imported(mut event: Event, source: &Label) -> Event {
     event.label.join(source);
     if let EventBody::Approval { grant, .. } = &mut event.body {
         *grant = None;
@@ -209,7 +209,7 @@ fn imported(mut event: Event, source: &Label) -> Event {
 }
 
 /// A message without an author is the root agent's (S70); an answer ends its turn.
-fn legacy(
+fn legacy_events(
     message: &LegacyMessage,
     root: &lango_domain::AgentName,
     session: &SessionId,
@@ -234,14 +234,14 @@ fn legacy(
 
 async fn delete(setting: &CommandContext, store: &SqliteStore, sessions: &[String]) -> Result<CommandOutput, CliError> {
     for session in sessions {
-        store.session(&Principal::local(), &id(session)).await?;
+        store.session(&Principal::local(), &session_id(session)).await?;
     }
     for session in sessions {
-        let session = id(session);
+        let session = session_id(session);
         // What cannot be read any more is deleted all the same.
-        let said = events(store, &session).await.unwrap_or_default();
+        let said = load_events(store, &session).await.unwrap_or_default();
         store.delete(&Principal::local(), &session).await?;
-        forget_typed(setting, &said);
+        delete_typed_lines(setting, &said);
         delete_session_files(&setting.environment, &Principal::local(), &session);
     }
     let plain = format!("Deleted: {}.\n", sessions.join(", "));
@@ -249,8 +249,8 @@ async fn delete(setting: &CommandContext, store: &SqliteStore, sessions: &[Strin
 }
 
 /// What was typed into a chat stands in its history, too.
-fn forget_typed(setting: &CommandContext, events: &[Arc<Event>]) {
-    let Some(file) = setting.environment.config_folder().map(|folder| folder.join(super::chat::HISTORY))
+fn delete_typed_lines(setting: &CommandContext, events: &[Arc<Event>]) {
+    let Some(file) = setting.environment.config_folder().map(|folder| folder.join(super::chat::HISTORY_FILE))
     else {
         return;
     };
@@ -278,7 +278,7 @@ async fn search(store: &SqliteStore, text: &str) -> Result<CommandOutput, CliErr
     if text.trim().is_empty() {
         return Err(CliError::usage("there is nothing to search for"));
     }
-    let hits = store.search(&Principal::local(), text, MOST_HITS).await?;
+    let hits = store.search(&Principal::local(), text, MAX_HITS).await?;
     let mut plain = String::new();
     let mut items = Vec::new();
     for hit in &hits {

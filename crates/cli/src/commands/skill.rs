@@ -5,24 +5,24 @@ use std::io::{IsTerminal, Write as _};
 use std::path::Path;
 
 use lango_domain::text::{one_line, strip_control_chars};
-use lango_tools::skills::{Finding, Level, SkillOrigin, SkillCatalog, Skill, install_from, check, read_skill};
+use lango_tools::skills::{Finding, FindingLevel, SkillOrigin, SkillCatalog, Skill, install_from, check, read_skill};
 use serde_json::{Value, json};
 
 use super::CommandContext;
-use crate::args::{Global, SkillCommand};
+use crate::args::{GlobalArgs, SkillCommand};
 use crate::output::{DIM, ERROR, CliError, NAME, CommandOutput, print_stderr, styled};
 
-pub fn run(global: &Global, command: &SkillCommand) -> Result<CommandOutput, CliError> {
+pub fn run(global: &GlobalArgs, command: &SkillCommand) -> Result<CommandOutput, CliError> {
     if let SkillCommand::Check { path } = command {
-        return checked(path);
+        return check_skill(path);
     }
-    let setting = CommandContext::read(global)?;
-    let hands = setting.hands()?;
+    let setting = CommandContext::load(global)?;
+    let hands = setting.toolset()?;
     match command {
         SkillCommand::List => Ok(list(hands.skills())),
         SkillCommand::Show { name } => show(hands.skills(), name),
         SkillCommand::Add { path, yes } => install_skill(&setting, hands.skills(), path, *yes),
-        SkillCommand::Check { path } => checked(path),
+        SkillCommand::Check { path } => check_skill(path),
     }
 }
 
@@ -30,21 +30,21 @@ fn list(shelf: &SkillCatalog) -> CommandOutput {
     let mut plain = String::new();
     for skill in shelf.skills() {
         let trusted = if shelf.trusted().is_trusted(skill) { "" } else { ", not used before" };
-        let origin = styled(DIM, format!("({}{trusted})", origin(skill)));
+        let origin = styled(DIM, format!("({}{trusted})", origin_name(skill)));
         let _ = writeln!(plain, "{}  {} {origin}", styled(NAME, &skill.name), strip_control_chars(&skill.description));
     }
     if shelf.skills().is_empty() {
         plain.push_str("There are no skills. `lango skill add PATH` takes one in.\n");
     }
-    let items: Vec<Value> = shelf.skills().iter().map(|skill| item(shelf, skill)).collect();
+    let items: Vec<Value> = shelf.skills().iter().map(|skill| skill_json(shelf, skill)).collect();
     CommandOutput::new(plain, json!({ "items": items })).with_warnings(shelf.warnings().to_vec())
 }
 
-fn item(shelf: &SkillCatalog, skill: &Skill) -> Value {
+fn skill_json(shelf: &SkillCatalog, skill: &Skill) -> Value {
     json!({
         "name": skill.name,
         "description": skill.description,
-        "origin": origin(skill),
+        "origin": origin_name(skill),
         "trusted": shelf.trusted().is_trusted(skill),
         "folder": skill.folder,
         "allowed_tools": skill.allowed_tools,
@@ -52,7 +52,7 @@ fn item(shelf: &SkillCatalog, skill: &Skill) -> Value {
     })
 }
 
-fn origin(skill: &Skill) -> &'static str {
+fn origin_name(skill: &Skill) -> &'static str {
     match skill.origin {
         SkillOrigin::Project => "project",
         SkillOrigin::User => "user",
@@ -61,12 +61,12 @@ fn origin(skill: &Skill) -> &'static str {
 
 fn show(shelf: &SkillCatalog, name: &str) -> Result<CommandOutput, CliError> {
     let skill = shelf.get(name).map_err(|unknown| CliError::usage(unknown.to_string()))?;
-    let mut json = item(shelf, skill);
+    let mut json = skill_json(shelf, skill);
     json["body"] = Value::from(skill.body.as_str());
-    Ok(CommandOutput::new(told(skill), json))
+    Ok(CommandOutput::new(format_skill(skill), json))
 }
 
-fn told(skill: &Skill) -> String {
+fn format_skill(skill: &Skill) -> String {
     let folder = one_line(&skill.folder.display().to_string());
     let tools =
         if skill.allowed_tools.is_empty() { "none named".to_owned() } else { skill.allowed_tools.join(", ") };
@@ -79,33 +79,33 @@ fn told(skill: &Skill) -> String {
     )
 }
 
-fn checked(path: &Path) -> Result<CommandOutput, CliError> {
+fn check_skill(path: &Path) -> Result<CommandOutput, CliError> {
     let findings = check(path);
-    let json = json!({ "items": findings.iter().map(finding).collect::<Vec<_>>() });
+    let json = json!({ "items": findings.iter().map(finding_json).collect::<Vec<_>>() });
     let plain =
-        if findings.is_empty() { "Nothing to complain about.\n".to_owned() } else { lines(&findings) };
-    match findings.iter().find(|finding| finding.level == Level::Error) {
+        if findings.is_empty() { "Nothing to complain about.\n".to_owned() } else { finding_lines(&findings) };
+    match findings.iter().find(|finding| finding.level == FindingLevel::Error) {
         Some(error) => {
             let others = findings.len() - 1;
             let more = if others > 0 { format!(" (and {others} more findings)") } else { String::new() };
-            Err(CliError::usage(format!("{}: {}{more}", error.place, error.message)))
+            Err(CliError::usage(format!("{}: {}{more}", error.location, error.message)))
         }
         None => Ok(CommandOutput::new(plain, json)),
     }
 }
 
-fn finding(finding: &Finding) -> Value {
-    let level = if finding.level == Level::Error { "error" } else { "warning" };
-    json!({ "level": level, "place": finding.place, "message": finding.message })
+fn finding_json(finding: &Finding) -> Value {
+    let level = if finding.level == FindingLevel::Error { "error" } else { "warning" };
+    json!({ "level": level, "place": finding.location, "message": finding.message })
 }
 
-pub fn lines(findings: &[Finding]) -> String {
+pub fn finding_lines(findings: &[Finding]) -> String {
     let line = |finding: &Finding| {
         let word = match finding.level {
-            Level::Error => styled(ERROR, "error"),
-            Level::Warning => styled(NAME, "look"),
+            FindingLevel::Error => styled(ERROR, "error"),
+            FindingLevel::Warning => styled(NAME, "look"),
         };
-        format!("{word}  {}: {}\n", strip_control_chars(&finding.place), strip_control_chars(&finding.message))
+        format!("{word}  {}: {}\n", strip_control_chars(&finding.location), strip_control_chars(&finding.message))
     };
     findings.iter().map(line).collect()
 }
@@ -133,8 +133,8 @@ fn confirm_install(skill: &Skill, findings: &[Finding]) -> Result<bool, CliError
         return Err(CliError::denied("nobody is there to look at the skill before it is taken in")
             .with_hint("read it first, then say --yes"));
     }
-    print_stderr(&told(skill));
-    print_stderr(&lines(findings));
+    print_stderr(&format_skill(skill));
+    print_stderr(&finding_lines(findings));
     let _ =
         write!(anstream::stderr(), "Take this skill in? Its scripts will still ask before they run. [y/n] ");
     let _ = std::io::stderr().flush();

@@ -9,15 +9,15 @@ use lango_store::{AccessToken, SqliteStore};
 use serde_json::{Value, json};
 
 use super::{CommandContext, runtime};
-use crate::args::{Global, TokenCreateArgs, TokenCommand};
+use crate::args::{GlobalArgs, TokenCreateArgs, TokenCommand};
 use crate::output::{DIM, CliError, NAME, CommandOutput, styled};
 
 /// No name is longer.
 const MAX_NAME: usize = 64;
 
-pub fn run(global: &Global, command: &TokenCommand) -> Result<CommandOutput, CliError> {
-    let setting = CommandContext::read(global)?;
-    let store = setting.stores.open()?;
+pub fn run(global: &GlobalArgs, command: &TokenCommand) -> Result<CommandOutput, CliError> {
+    let setting = CommandContext::load(global)?;
+    let store = setting.store.open()?;
     let now = Timestamp::now();
     runtime()?.block_on(async {
         match command {
@@ -38,7 +38,7 @@ async fn create(store: &SqliteStore, wish: &TokenCreateArgs, now: Timestamp) -> 
         principal: Principal::new(principal),
         scopes: wish.scope.iter().copied().collect(),
         created: now,
-        expires: wish.expires.as_deref().map(|time| end(time, now)).transpose()?,
+        expires: wish.expires.as_deref().map(|time| parse_expiry(time, now)).transpose()?,
         used: None,
     };
     let value = new_token_value()?;
@@ -48,7 +48,7 @@ async fn create(store: &SqliteStore, wish: &TokenCreateArgs, now: Timestamp) -> 
         value.expose(),
         styled(DIM, "Keep it: only its hash is kept here, and it is not shown again.")
     );
-    let mut json = json(&token, now);
+    let mut json = token_json(&token, now);
     json["token"] = value.expose().into();
     Ok(CommandOutput::new(plain, json))
 }
@@ -63,7 +63,7 @@ fn check_name(name: &str) -> Result<(), CliError> {
 }
 
 /// The end of a time that begins now.
-fn end(time: &str, now: Timestamp) -> Result<Timestamp, CliError> {
+fn parse_expiry(time: &str, now: Timestamp) -> Result<Timestamp, CliError> {
     let wrong =
         || CliError::usage(format!("`{time}` is no time")).with_hint("for example 30d, 12h, 45m or 2w");
     let unit = time.chars().last().ok_or_else(wrong)?;
@@ -103,11 +103,11 @@ async fn list(store: &SqliteStore, now: Timestamp) -> Result<CommandOutput, CliE
     if tokens.is_empty() {
         plain.push_str("No tokens yet: `lango token create NAME` makes one.\n");
     }
-    let items: Vec<Value> = tokens.iter().map(|token| json(token, now)).collect();
+    let items: Vec<Value> = tokens.iter().map(|token| token_json(token, now)).collect();
     Ok(CommandOutput::new(plain, json!({ "items": items })))
 }
 
-fn json(token: &AccessToken, now: Timestamp) -> Value {
+fn token_json(token: &AccessToken, now: Timestamp) -> Value {
     json!({
         "name": token.name,
         "principal": token.principal,
@@ -135,11 +135,11 @@ mod tests {
     #[test]
     fn times_are_read_or_refused() {
         let now = Timestamp::UNIX_EPOCH;
-        assert_eq!(end("30d", now).unwrap(), now + (30 * 24).hours());
-        assert_eq!(end("2w", now).unwrap(), now + (14 * 24).hours());
+        assert_eq!(parse_expiry("30d", now).unwrap(), now + (30 * 24).hours());
+        assert_eq!(parse_expiry("2w", now).unwrap(), now + (14 * 24).hours());
         for wrong in ["", "d", "0d", "-1d", "30", "30 days", "99999999999999999999d", "9999999999999w", "일"]
         {
-            assert!(end(wrong, now).is_err(), "{wrong}");
+            assert!(parse_expiry(wrong, now).is_err(), "{wrong}");
         }
     }
 }

@@ -5,56 +5,56 @@ use std::fmt::Write as _;
 use jiff::{Timestamp, ToSpan};
 use lango_app::{undo_storage, workspace_folder};
 use lango_domain::text::{one_line, strip_control_chars};
-use lango_tools::files::{TrashedKind, TrashError, Trashed, UndoError, UndoReport};
+use lango_tools::files::{TrashedKind, TrashError, TrashEntry, UndoError, UndoReport};
 use serde_json::{Value, json};
 
 use super::CommandContext;
-use crate::args::{Global, TrashCommand, UndoArgs};
+use crate::args::{GlobalArgs, TrashCommand, UndoArgs};
 use crate::output::{DIM, CliError, NAME, CommandOutput, styled};
 
-pub fn undo(global: &Global, wish: &UndoArgs) -> Result<CommandOutput, CliError> {
-    let setting = CommandContext::read(global)?;
+pub fn undo(global: &GlobalArgs, wish: &UndoArgs) -> Result<CommandOutput, CliError> {
+    let setting = CommandContext::load(global)?;
     let journal = undo_storage(&setting.environment).journal;
     let (root, _) = workspace_folder(&setting.loaded, &setting.environment);
     let root = root.canonicalize().map_err(|error| CliError::usage(format!("{}: {error}", root.display())))?;
     if wish.skip {
-        journal.skip_last(&root).map_err(cannot_undo)?;
+        journal.skip_last(&root).map_err(undo_error)?;
         let plain = "The last turn stays as it is; the next undo goes further back.\n";
         return Ok(CommandOutput::new(plain, json!({ "skipped": true })));
     }
     let only_show = wish.show;
     let undone =
-        if only_show { journal.preview_last(&root) } else { journal.undo_last(&root) }.map_err(cannot_undo)?;
+        if only_show { journal.preview_last(&root) } else { journal.undo_last(&root) }.map_err(undo_error)?;
     let json = json!({
         "turn": undone.turn,
         "restored": undone.restored,
-        "left": undone.left.iter().map(|(path, why)| json!({ "path": path, "why": why })).collect::<Vec<_>>(),
+        "left": undone.skipped.iter().map(|(path, why)| json!({ "path": path, "why": why })).collect::<Vec<_>>(),
         "commands": undone.commands,
     });
-    Ok(CommandOutput::new(told(&undone, only_show), json))
+    Ok(CommandOutput::new(format_undo(&undone, only_show), json))
 }
 
-fn cannot_undo(error: UndoError) -> CliError {
+fn undo_error(error: UndoError) -> CliError {
     match error {
-        UndoError::Nothing => CliError::usage("there is nothing to undo in this workspace")
+        UndoError::NothingToUndo => CliError::usage("there is nothing to undo in this workspace")
             .with_hint("`lango trash list` shows what was deleted; --workspace names another folder"),
         other => CliError::store(other.to_string()),
     }
 }
 
-fn told(undone: &UndoReport, only_show: bool) -> String {
+fn format_undo(undone: &UndoReport, only_show: bool) -> String {
     let mut plain = String::new();
     let verb = if only_show { "would be as before" } else { "as before" };
     for path in &undone.restored {
         let _ = writeln!(plain, "{} {}", styled(NAME, one_line(path)), styled(DIM, verb));
     }
-    for (path, why) in &undone.left {
+    for (path, why) in &undone.skipped {
         let _ = writeln!(plain, "{} left as it is: {}", styled(NAME, one_line(path)), one_line(why));
     }
-    if !undone.left.is_empty() {
+    if !undone.skipped.is_empty() {
         plain.push_str("`lango undo` tries it again, `lango undo --skip` goes on without it.\n");
     }
-    if undone.restored.is_empty() && undone.left.is_empty() {
+    if undone.restored.is_empty() && undone.skipped.is_empty() {
         plain.push_str("The turn changed no file by itself.\n");
     }
     if !undone.commands.is_empty() {
@@ -64,13 +64,13 @@ fn told(undone: &UndoReport, only_show: bool) -> String {
     plain
 }
 
-pub fn trash(global: &Global, command: &TrashCommand) -> Result<CommandOutput, CliError> {
-    let setting = CommandContext::read(global)?;
+pub fn trash(global: &GlobalArgs, command: &TrashCommand) -> Result<CommandOutput, CliError> {
+    let setting = CommandContext::load(global)?;
     let trash = undo_storage(&setting.environment).trash;
     match command {
         TrashCommand::List => Ok(list(&trash.list())),
         TrashCommand::Restore { which } => {
-            let path = trash.restore(which).map_err(refused)?;
+            let path = trash.restore(which).map_err(trash_error)?;
             let plain = format!("{} is back.\n", one_line(&path.display().to_string()));
             Ok(CommandOutput::new(plain, json!({ "restored": path })))
         }
@@ -84,7 +84,7 @@ pub fn trash(global: &Global, command: &TrashCommand) -> Result<CommandOutput, C
     }
 }
 
-fn list(all: &[Trashed]) -> CommandOutput {
+fn list(all: &[TrashEntry]) -> CommandOutput {
     let mut plain = String::new();
     for trashed in all {
         let when = trashed.at.strftime("%Y-%m-%d %H:%M");
@@ -108,7 +108,7 @@ fn list(all: &[Trashed]) -> CommandOutput {
     CommandOutput::new(plain, json!({ "items": items }))
 }
 
-fn refused(error: TrashError) -> CliError {
+fn trash_error(error: TrashError) -> CliError {
     match error {
         TrashError::Io(error) => CliError::store(error.to_string()),
         other => CliError::usage(other.to_string()).with_hint("`lango trash list` shows what is there"),

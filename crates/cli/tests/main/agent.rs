@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use crate::setup::{Desk, lango};
+use crate::setup::{TestDir, lango};
 
 fn agent_names(tree: &Value) -> Vec<&str> {
     tree["agents"].as_array().unwrap().iter().map(|agent| agent["name"].as_str().unwrap()).collect()
@@ -53,7 +53,7 @@ fn partition_puts_every_tool_where_it_belongs() {
 /// B14
 #[test]
 fn partition_shows_agents_of_the_user_in_a_ninth_field() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     desk.write("a/reviewer.md", "---\ndescription: Reviews.\nprefixes: [review_]\n---\nReview.\n");
     let run = desk.lango(&[
         "agent",
@@ -100,7 +100,7 @@ fn single_agent_mode_is_one_agent_with_every_tool() {
 /// S02, through the environment
 #[test]
 fn the_environment_reaches_the_mode() {
-    let run = Desk::new().lango_with(&["agent", "list", "--json"], &[("LANGO_AGENT__MULTI_AGENT", "false")]);
+    let run = TestDir::new().lango_with(&["agent", "list", "--json"], &[("LANGO_AGENT__MULTI_AGENT", "false")]);
     assert_eq!(run.json()["mode"], "single");
     assert_eq!(agent_names(&run.json()), ["lango-agent"]);
 }
@@ -153,7 +153,7 @@ fn describe_prints_one_line() {
 
 #[test]
 fn list_says_who_was_left_out_and_why() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     desk.write("a/broken.md", "---\ndescription: x\noops: 1\n---\nx\n");
     let run = desk.lango(&["agent", "list", "--json", "--set", "agent.agentsDir=a", "--tools", "exec_shell"]);
     let json = run.json();

@@ -3,28 +3,28 @@
 use lango_testkit::model_server::{ModelServer, ServerReply};
 use serde_json::{Value, json};
 
-use crate::setup::{Desk, Run};
+use crate::setup::{TestDir, CommandRun};
 
 /// A key that must never be seen.
 const KEY: (&str, &str) = ("LANGO_PROVIDERS__X__API_KEY", "sk-secret-123");
 
 /// A folder in which this server is asked.
-pub fn desk(server: &ModelServer) -> Desk {
-    Desk::asking("openai", &server.base_url())
+pub fn provider_dir(server: &ModelServer) -> TestDir {
+    TestDir::with_provider("openai", &server.base_url())
 }
 
-pub fn ask(server: &ModelServer, args: &[&str]) -> Run {
-    desk(server).lango_with(&[&["ask"][..], args].concat(), &[KEY])
+pub fn ask(server: &ModelServer, args: &[&str]) -> CommandRun {
+    provider_dir(server).lango_with(&[&["ask"][..], args].concat(), &[KEY])
 }
 
-pub fn events(run: &Run) -> Vec<Value> {
+pub fn events(run: &CommandRun) -> Vec<Value> {
     run.stdout
         .lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
         .collect()
 }
 
-fn types(events: &[Value]) -> Vec<(&str, &str)> {
+fn event_types(events: &[Value]) -> Vec<(&str, &str)> {
     let field = |event: &Value, key: &str| event[key].as_str().map(str::to_owned);
     let leak = |text: String| -> &str { Box::leak(text.into_boxed_str()) };
     events
@@ -33,9 +33,9 @@ fn types(events: &[Value]) -> Vec<(&str, &str)> {
         .collect()
 }
 
-fn delegating() -> ModelServer {
+fn delegating_server() -> ModelServer {
     ModelServer::start(vec![
-        ServerReply::calls("transfer_to_agent", &json!({ "agent_name": "planner", "task": "plan it" })),
+        ServerReply::tool_call("transfer_to_agent", &json!({ "agent_name": "planner", "task": "plan it" })),
         ServerReply::chunks(&[json!({ "content": "1. " }), json!({ "content": "Go." })], "stop"),
     ])
     .unwrap()
@@ -44,11 +44,11 @@ fn delegating() -> ModelServer {
 /// S50, S51, B54
 #[test]
 fn a_request_is_delegated_and_answered_with_authors_in_order() {
-    let run = ask(&delegating(), &["--json", "make a plan"]);
+    let run = ask(&delegating_server(), &["--json", "make a plan"]);
     assert_eq!(run.exit, 0, "{}", run.stderr);
     let events = events(&run);
     assert_eq!(
-        types(&events),
+        event_types(&events),
         [
             ("user", "user"),
             ("usage", "lango-orchestrator"),
@@ -77,26 +77,26 @@ fn a_request_is_delegated_and_answered_with_authors_in_order() {
 
 #[test]
 fn in_a_pipe_stdout_holds_only_the_answer() {
-    let run = ask(&delegating(), &["make", "a", "plan"]);
+    let run = ask(&delegating_server(), &["make", "a", "plan"]);
     assert_eq!((run.stdout.as_str(), run.stderr.as_str(), run.exit), ("1. Go.\n", "", 0));
 }
 
 #[test]
 fn deltas_come_only_when_asked_for() {
-    let run = ask(&delegating(), &["--json", "--deltas", "make a plan"]);
+    let run = ask(&delegating_server(), &["--json", "--deltas", "make a plan"]);
     let deltas: Vec<Value> = events(&run).into_iter().filter(|event| event["type"] == "delta").collect();
     // Pieces that arrive together may be handed on together.
     let text: String = deltas.iter().filter_map(|delta| delta["text"].as_str()).collect();
     assert_eq!(text, "1. Go.");
     assert!(deltas.iter().all(|delta| delta["author"] == "planner" && delta.as_object().unwrap().len() == 3));
-    let plain = ask(&delegating(), &["--json", "make a plan"]);
+    let plain = ask(&delegating_server(), &["--json", "make a plan"]);
     assert!(events(&plain).iter().all(|event| event["type"] != "delta"));
 }
 
 #[test]
 fn what_is_piped_in_joins_the_request() {
-    let server = ModelServer::start(vec![ServerReply::says("ok")]).unwrap();
-    let run = desk(&server).lango_with_input(&["ask", "summarise", "-"], b"line one\nline two\n");
+    let server = ModelServer::start(vec![ServerReply::text("ok")]).unwrap();
+    let run = provider_dir(&server).lango_with_input(&["ask", "summarise", "-"], b"line one\nline two\n");
     assert_eq!(run.exit, 0, "{}", run.stderr);
     let request = server.requests()[0].json();
     let content = request["messages"][1]["content"].as_str().unwrap();
@@ -105,9 +105,9 @@ fn what_is_piped_in_joins_the_request() {
         "{content}"
     );
     let run =
-        desk(&ModelServer::start(vec![ServerReply::says("ok")]).unwrap()).lango_with_input(&["ask", "-"], b"hello");
+        provider_dir(&ModelServer::start(vec![ServerReply::text("ok")]).unwrap()).lango_with_input(&["ask", "-"], b"hello");
     assert_eq!(run.exit, 0, "{}", run.stderr);
-    let run = Desk::new().lango_with_input(&["ask", "-"], b"\xff\xfe");
+    let run = TestDir::new().lango_with_input(&["ask", "-"], b"\xff\xfe");
     assert!(run.exit == 2 && run.stderr.contains("not valid UTF-8"), "{}", run.stderr);
 }
 
@@ -127,41 +127,41 @@ fn the_key_is_sent_and_never_shown() {
         run.stdout,
         run.stderr
     );
-    let shown = desk(&server).lango_with(&["config", "show", "--json"], &[KEY]);
+    let shown = provider_dir(&server).lango_with(&["config", "show", "--json"], &[KEY]);
     assert!(!shown.stdout.contains("sk-secret") && shown.stdout.contains("***"), "{}", shown.stdout);
 }
 
 #[test]
 fn a_provider_that_is_not_there_is_named() {
-    let run = Desk::new().lango(&["ask", "--provider", "opneai", "hello"]);
+    let run = TestDir::new().lango(&["ask", "--provider", "opneai", "hello"]);
     assert!(run.exit == 2 && run.stderr.contains("did you mean `openai`?"), "{}", run.stderr);
-    assert_eq!(Desk::new().lango(&["ask", " "]).exit, 2);
+    assert_eq!(TestDir::new().lango(&["ask", " "]).exit, 2);
 }
 
 /// On a fresh machine: no key, no network, and it talks, delegates and says what it is.
 #[test]
 fn without_a_key_the_offline_model_does_the_work() {
     for args in [&["ask", "hello"][..], &["ask", "--provider", "offline", "thanks!"]] {
-        let run = Desk::new().lango(args);
+        let run = TestDir::new().lango(args);
         assert!(run.exit == 0 && run.stdout.contains("not a language model"), "{}{}", run.stdout, run.stderr);
     }
     let json = ["ask", "--json", "--provider", "offline", "--tools", "exec_shell", "what's eating my disk"];
-    let run = Desk::new().lango(&json);
+    let run = TestDir::new().lango(&json);
     let events: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let transfer = events.iter().find(|event| event["type"] == "transfer").unwrap();
     assert_eq!(transfer["to"], "operator");
     let calls = events.iter().filter(|event| event["type"] == "usage").count();
     assert_eq!(calls, 2, "one for the decision, one for the work");
     assert_eq!(events.last().unwrap()["type"], "turn_done");
-    let listed = Desk::new().lango(&["model", "list", "--provider", "offline"]);
+    let listed = TestDir::new().lango(&["model", "list", "--provider", "offline"]);
     assert!(listed.stdout.contains("no neural network"), "{}", listed.stdout);
 }
 
 /// B40: the beginning of consecutive requests is the same, byte for byte.
 #[test]
 fn consecutive_requests_share_their_beginning() {
-    let server = ModelServer::start(vec![ServerReply::says("one"), ServerReply::says("two")]).unwrap();
-    let run = desk(&server).lango_with_input(&["chat"], b"first\nsecond\n/usage\n/quit\n");
+    let server = ModelServer::start(vec![ServerReply::text("one"), ServerReply::text("two")]).unwrap();
+    let run = provider_dir(&server).lango_with_input(&["chat"], b"first\nsecond\n/usage\n/quit\n");
     assert_eq!(run.exit, 0, "{}", run.stderr);
     let bodies: Vec<Vec<u8>> = server.requests().into_iter().map(|seen| seen.body).collect();
     let common = bodies[0].iter().zip(&bodies[1]).take_while(|(a, b)| a == b).count();
@@ -176,8 +176,8 @@ fn consecutive_requests_share_their_beginning() {
 
 #[test]
 fn usage_adds_up_what_ask_printed() {
-    let run = ask(&delegating(), &["--json", "--set", "prices.m={\"input\":1,\"output\":10}", "make a plan"]);
-    let bill = Desk::new().lango_with_input(&["usage", "-", "--json"], run.stdout.as_bytes()).json();
+    let run = ask(&delegating_server(), &["--json", "--set", "prices.m={\"input\":1,\"output\":10}", "make a plan"]);
+    let bill = TestDir::new().lango_with_input(&["usage", "-", "--json"], run.stdout.as_bytes()).json();
     assert_eq!(
         (&bill["calls"], &bill["tokens_in"], &bill["tokens_out"], &bill["cached"]),
         (&json!(2), &json!(200), &json!(20), &json!(120))
@@ -185,22 +185,22 @@ fn usage_adds_up_what_ask_printed() {
     assert!((bill["cost_usd"].as_f64().unwrap() - 0.0004).abs() < 1e-9, "{bill}");
     assert_eq!(bill["by_agent"].as_array().unwrap().len(), 2);
     assert_eq!(bill["by_turn"][0]["delegations"][1]["branch"], "lango-orchestrator/planner.1");
-    let plain = Desk::new().lango_with_input(&["usage", "-"], run.stdout.as_bytes()).stdout;
+    let plain = TestDir::new().lango_with_input(&["usage", "-"], run.stdout.as_bytes()).stdout;
     assert!(
         plain.contains("\n└── lango-orchestrator  1 call,") && plain.contains("\n    └── planner  1 call,"),
         "{plain}"
     );
-    let unknown = ask(&delegating(), &["--json", "make a plan"]);
-    let bill = Desk::new().lango_with_input(&["usage", "-", "--json"], unknown.stdout.as_bytes()).json();
+    let unknown = ask(&delegating_server(), &["--json", "make a plan"]);
+    let bill = TestDir::new().lango_with_input(&["usage", "-", "--json"], unknown.stdout.as_bytes()).json();
     assert_eq!(bill["cost_usd"], Value::Null, "unknown is unknown, not zero");
 }
 
 #[test]
 fn model_check_says_what_is_wrong() {
     let check =
-        |play: ServerReply| desk(&ModelServer::start(vec![play]).unwrap()).lango(&["model", "check", "--json"]);
-    assert_eq!(check(ServerReply::says("pong")).json()["ok"], true);
-    let nowhere = Desk::asking("openai", "http://127.0.0.1:9/v1");
+        |play: ServerReply| provider_dir(&ModelServer::start(vec![play]).unwrap()).lango(&["model", "check", "--json"]);
+    assert_eq!(check(ServerReply::text("pong")).json()["ok"], true);
+    let nowhere = TestDir::with_provider("openai", "http://127.0.0.1:9/v1");
     let bad = nowhere.lango(&["ask", "--set", "agent.models.libarian=n", "hello"]);
     assert!(bad.exit == 2 && bad.stderr.contains("did you mean `librarian`?"), "{}", bad.stderr);
     for (play, words) in [
@@ -220,7 +220,7 @@ fn model_check_says_what_is_wrong() {
 #[test]
 fn model_list_says_which_and_why() {
     let list = |variables: &[(&str, &str)], args: &[&str]| {
-        Desk::new().lango_with(&[&["model", "list", "--json"][..], args].concat(), variables).json()
+        TestDir::new().lango_with(&[&["model", "list", "--json"][..], args].concat(), variables).json()
     };
     let found = list(&[("OPENAI_API_KEY", "k")], &[]);
     assert_eq!(
@@ -249,23 +249,23 @@ fn model_list_says_which_and_why() {
     );
 }
 
-fn recorded(desk: &Desk, file: &str, args: &[&str]) -> Run {
+fn record(desk: &TestDir, file: &str, args: &[&str]) -> CommandRun {
     desk.lango(&[&["ask", "--json", "--record", file][..], args].concat())
 }
 
 #[test]
 fn recorded_turns_replay_without_a_network_byte_for_byte() {
     let server = ModelServer::start(vec![
-        ServerReply::calls(
+        ServerReply::tool_call(
             "transfer_to_agent",
             &json!({ "agent_name": "operator", "task": "run it with sk-secret-123" }),
         ),
-        ServerReply::calls("exec_shell", &json!({ "command": "ls" })),
-        ServerReply::says("It is only a stand-in."),
-        ServerReply::says("Hello."),
+        ServerReply::tool_call("exec_shell", &json!({ "command": "ls" })),
+        ServerReply::text("It is only a stand-in."),
+        ServerReply::text("Hello."),
     ])
     .unwrap();
-    let desk = desk(&server);
+    let desk = provider_dir(&server);
     // Nobody is there to allow the stand-in's call.
     for (file, request, exit) in [("one.jsonl", "run ls", 5), ("two.jsonl", "hello", 0)] {
         let args = ["ask", "--json", "--record", file, "--tools", "exec_shell", request];
@@ -280,7 +280,7 @@ fn recorded_turns_replay_without_a_network_byte_for_byte() {
     assert_eq!(server.requests().len(), 4, "replaying asks nobody");
     let unstarted = desk.lango(&["ask", "--record", "never.jsonl", "--provider", "nobody", "hello"]);
     assert!(unstarted.exit == 2 && !desk.path().join("never.jsonl").exists(), "no turn, no file");
-    let there = recorded(&desk, "one.jsonl", &["x"]);
+    let there = record(&desk, "one.jsonl", &["x"]);
     assert!(
         there.exit == 2 && there.stderr.contains("one.jsonl"),
         "a recording is not overwritten: {}",
@@ -290,9 +290,9 @@ fn recorded_turns_replay_without_a_network_byte_for_byte() {
 
 #[test]
 fn a_replay_that_differs_fails_loudly_or_warns() {
-    let server = ModelServer::start(vec![ServerReply::says("Hello.")]).unwrap();
-    let desk = desk(&server);
-    assert_eq!(recorded(&desk, "one.jsonl", &["--tools", "exec_shell", "hello"]).exit, 0);
+    let server = ModelServer::start(vec![ServerReply::text("Hello.")]).unwrap();
+    let desk = provider_dir(&server);
+    assert_eq!(record(&desk, "one.jsonl", &["--tools", "exec_shell", "hello"]).exit, 0);
     let other = desk.lango(&["ask", "--replay", "one.jsonl", "--tools", "exec_shell", "good morning"]);
     assert!(
         other.exit == 3 && other.stderr.contains("asked otherwise than in the recording: message 1"),
@@ -328,7 +328,7 @@ fn anthropic_and_gemini_answer_too() {
         ("gemini", gemini, "POST /v1beta/models/m:streamGenerateContent?alt=sse", "x-goog-api-key: k-1"),
     ] {
         let server = ModelServer::start(vec![ServerReply::Stream(vec![stream.as_bytes().to_vec()])]).unwrap();
-        let desk = Desk::asking(kind, &server.origin());
+        let desk = TestDir::with_provider(kind, &server.origin());
         let run = desk.lango(&["ask", "--set", "providers.x.apiKey=k-1", "hello"]);
         assert_eq!((run.exit, run.stdout.as_str()), (0, "Hi.\n"), "{}", run.stderr);
         let head = &server.requests()[0].head;
@@ -341,7 +341,7 @@ fn recordings_hide_what_they_should_and_nothing_else() {
     let pieces =
         [json!({ "content": "key sk-sec" }), json!({ "content": "ret-123 end, header hdr-secret-999" })];
     let server = ModelServer::start(vec![ServerReply::chunks(&pieces, "stop")]).unwrap();
-    let desk = desk(&server);
+    let desk = provider_dir(&server);
     let headers = ("LANGO_PROVIDERS__X__HEADERS", "{\"x-team\":\"hdr-secret-999\"}");
     assert_eq!(desk.lango_with(&["ask", "--json", "--record", "r.jsonl", "hello"], &[KEY, headers]).exit, 0);
     let file = desk.path().join("r.jsonl");
@@ -350,16 +350,16 @@ fn recordings_hide_what_they_should_and_nothing_else() {
     assert_eq!(desk.lango(&["ask", "--replay", "r.jsonl"]).exit, 0);
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
-    assert_eq!(recorded(&desk, "s.jsonl", &["--set", "providers.x.apiKey=text", "hello"]).exit, 0);
+    assert_eq!(record(&desk, "s.jsonl", &["--set", "providers.x.apiKey=text", "hello"]).exit, 0);
     assert_eq!(desk.lango(&["ask", "--replay", "s.jsonl"]).exit, 0, "a short key is an ordinary word");
     assert!(!desk.lango_with(&["config", "show", "--json"], &[headers]).stdout.contains("hdr-secret"));
 }
 
 #[test]
 fn a_replay_that_leaves_something_out_is_told() {
-    let server = ModelServer::start(vec![ServerReply::says("Hi.")]).unwrap();
-    let desk = desk(&server);
-    assert_eq!(recorded(&desk, "r.jsonl", &["hello"]).exit, 0);
+    let server = ModelServer::start(vec![ServerReply::text("Hi.")]).unwrap();
+    let desk = provider_dir(&server);
+    assert_eq!(record(&desk, "r.jsonl", &["hello"]).exit, 0);
     let written = std::fs::read_to_string(desk.path().join("r.jsonl")).unwrap();
     let model = written.lines().find(|line| line.contains("\"type\":\"model\"")).unwrap();
     desk.write("more.jsonl", &format!("{written}{model}\n"));
@@ -374,7 +374,7 @@ fn a_replay_that_leaves_something_out_is_told() {
 #[test]
 fn json_lines_cannot_command_a_terminal_and_lose_nothing() {
     let odd = "a\u{7f}b\u{9b}c\u{202e}d\u{1b}[2Je";
-    let server = ModelServer::start(vec![ServerReply::says(odd)]).unwrap();
+    let server = ModelServer::start(vec![ServerReply::text(odd)]).unwrap();
     let run = ask(&server, &["--json", "hello"]);
     assert!(!run.stdout.chars().any(|c| matches!(c, '\u{1b}' | '\u{7f}' | '\u{9b}' | '\u{202e}')));
     let answer = events(&run).into_iter().find(|event| event["type"] == "answer").unwrap();
@@ -383,7 +383,7 @@ fn json_lines_cannot_command_a_terminal_and_lose_nothing() {
 
 #[test]
 fn without_a_home_it_is_said_once_that_nothing_is_kept() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let ask = |set: &[&str], variables: &[(&str, &str)]| {
         let args = [&["ask", "--provider", "offline", "hello"][..], set].concat();
         let run = desk.lango_with(&args, &[&[("LANGO_HOME", "")], variables].concat());

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use crate::setup::{Desk, lango};
+use crate::setup::{TestDir, lango};
 
 #[test]
 fn an_unknown_setting_fails_with_a_suggestion() {
@@ -27,7 +27,7 @@ fn a_mistake_in_the_arguments_is_json_too() {
 
 #[test]
 fn init_writes_a_file_that_changes_nothing() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let before = desk.lango(&["config", "show", "--json"]).json();
     assert_eq!(desk.lango(&["init"]).exit, 0);
     assert_eq!(desk.lango(&["config", "show", "--json"]).json(), before);
@@ -48,7 +48,7 @@ fn init_writes_a_file_that_changes_nothing() {
 
 #[test]
 fn show_names_the_origin_of_each_value() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     desk.write("lango.toml", "[agent]\n\nmaxDelegationRounds = 3\nroutes.vault = [\"x_\"]\n");
     assert_eq!(desk.lango(&["config", "trust"]).exit, 0);
     let run = desk.lango_with(&["config", "show"], &[("LANGO_AGENT__MULTI_AGENT", "false")]);
@@ -97,13 +97,13 @@ fn a_reader_that_leaves_early_is_no_failure() {
 
 #[test]
 fn init_never_writes_through_a_link_nor_beside_another_configuration() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     desk.write("victim", "precious");
     std::os::unix::fs::symlink("victim", desk.path().join("lango.toml")).unwrap();
     assert_eq!(desk.lango(&["init"]).exit, 2);
     assert_eq!(desk.lango(&["init", "--force"]).exit, 0);
     assert_eq!(std::fs::read_to_string(desk.path().join("victim")).unwrap(), "precious");
-    let desk = Desk::new();
+    let desk = TestDir::new();
     desk.write("lango.yaml", "agent: {}");
     for args in [&["init"][..], &["init", "--force"]] {
         let run = desk.lango(args);
@@ -115,7 +115,7 @@ fn init_never_writes_through_a_link_nor_beside_another_configuration() {
 
 #[test]
 fn a_pipe_in_the_way_is_reported_not_read() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     desk.write("a/x.txt", "");
     let made = std::process::Command::new("mkfifo").arg(desk.path().join("a/x.md")).status().unwrap();
     assert!(made.success());
@@ -125,7 +125,7 @@ fn a_pipe_in_the_way_is_reported_not_read() {
 
 #[test]
 fn show_names_providers_and_prices_and_hides_what_is_secret() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     desk.write("home/lango.toml", "[providers.x]\ntype = \"openai\"\napiKey = 12345678901\nbaseUrl = \"http://u:pwpwpwpw@h/v1\"\n[prices.\"gpt-4.1\"]\ninput = 1\noutput = 2\n");
     let shown = desk.lango(&["config", "show"]).stdout;
     for part in
@@ -161,7 +161,7 @@ fn check_refuses_what_no_turn_could_use() {
 fn settings_before_and_behind_a_command_all_count() {
     let args =
         ["--set", "agent.multiAgent=false", "config", "show", "--set=agent.maxDelegationRounds=3", "--json"];
-    let shown = Desk::new().lango(&args).json();
+    let shown = TestDir::new().lango(&args).json();
     assert_eq!(
         (&shown["agent"]["multiAgent"], &shown["agent"]["maxDelegationRounds"]),
         (&json!(false), &json!(3))

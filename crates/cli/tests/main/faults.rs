@@ -4,11 +4,11 @@ use lango_testkit::endless;
 use lango_testkit::model_server::{ModelServer, ServerReply};
 use serde_json::{Value, json};
 
-use crate::ask::{ask, desk, events};
-use crate::setup::Desk;
+use crate::ask::{ask, provider_dir, events};
+use crate::setup::TestDir;
 
 /// Runs one request against the plays and checks that it ends as it should.
-fn fails(name: &str, plays: Vec<ServerReply>, exit: i32, code: &str) {
+fn assert_fails(name: &str, plays: Vec<ServerReply>, exit: i32, code: &str) {
     let server = ModelServer::start(plays).unwrap();
     let args = [
         "--json",
@@ -33,12 +33,12 @@ fn fails(name: &str, plays: Vec<ServerReply>, exit: i32, code: &str) {
     assert!(!events.iter().any(|event| event["type"] == "answer"), "{name}: a failure is never an answer");
 }
 
-fn half() -> Vec<u8> {
-    let whole = ServerReply::events(&[json!({ "content": "Once upon a time" })], "stop");
+fn partial_reply() -> Vec<u8> {
+    let whole = ServerReply::sse_bytes(&[json!({ "content": "Once upon a time" })], "stop");
     whole[..whole.len() / 3].to_vec()
 }
 
-fn event(text: &str) -> Vec<u8> {
+fn sse_event(text: &str) -> Vec<u8> {
     format!("data: {text}\n\n").into_bytes()
 }
 
@@ -54,15 +54,15 @@ fn refusals_by_status() {
         (503, "model.busy"),
         (529, "model.busy"),
     ] {
-        fails(&status.to_string(), vec![ServerReply::status(status, r#"{"error":{"message":"no"}}"#)], 3, code);
+        assert_fails(&status.to_string(), vec![ServerReply::status(status, r#"{"error":{"message":"no"}}"#)], 3, code);
     }
     let busy =
         ServerReply::Status { code: 429, headers: vec![("retry-after", "3600".to_owned())], body: String::new() };
-    fails("a wait nobody wants", vec![busy], 3, "model.busy");
-    fails("quota", vec![ServerReply::status(429, r#"{"error":{"code":"insufficient_quota"}}"#)], 3, "model.quota");
+    assert_fails("a wait nobody wants", vec![busy], 3, "model.busy");
+    assert_fails("quota", vec![ServerReply::status(429, r#"{"error":{"code":"insufficient_quota"}}"#)], 3, "model.quota");
     let moved = ServerReply::redirect("http://127.0.0.1:9/".to_owned());
-    fails("a redirect is not followed", vec![moved], 3, "model.rejected");
-    fails(
+    assert_fails("a redirect is not followed", vec![moved], 3, "model.rejected");
+    assert_fails(
         "not accepted",
         vec![ServerReply::status(400, r#"{"error":{"message":"no tools"}}"#)],
         3,
@@ -72,13 +72,13 @@ fn refusals_by_status() {
 
 #[test]
 fn silence_and_broken_connections() {
-    fails("hang before", vec![ServerReply::Hang], 3, "model.connection");
-    fails("hang in the middle", vec![ServerReply::StreamThenHang(vec![half()])], 3, "model.connection");
-    fails("reset", vec![ServerReply::Reset(half())], 3, "model.connection");
-    fails("truncated", vec![ServerReply::Stream(vec![half()])], 3, "model.broke_off");
-    fails(
+    assert_fails("hang before", vec![ServerReply::Hang], 3, "model.connection");
+    assert_fails("hang in the middle", vec![ServerReply::StreamThenHang(vec![partial_reply()])], 3, "model.connection");
+    assert_fails("reset", vec![ServerReply::Reset(partial_reply())], 3, "model.connection");
+    assert_fails("truncated", vec![ServerReply::Stream(vec![partial_reply()])], 3, "model.broke_off");
+    assert_fails(
         "truncated between events",
-        vec![ServerReply::Stream(vec![event(r#"{"choices":[{"delta":{"content":"Hi"}}]}"#)])],
+        vec![ServerReply::Stream(vec![sse_event(r#"{"choices":[{"delta":{"content":"Hi"}}]}"#)])],
         3,
         "model.broke_off",
     );
@@ -86,26 +86,26 @@ fn silence_and_broken_connections() {
 
 #[test]
 fn bytes_that_are_no_reply() {
-    fails(
+    assert_fails(
         "invalid UTF-8",
         vec![ServerReply::Stream(vec![b"data: {\"choices\":[{\"delta\":{\"content\":\"\xff\"}}]}\n\n".to_vec()])],
         3,
         "model.malformed",
     );
-    fails("invalid JSON", vec![ServerReply::Stream(vec![event("{oops")])], 3, "model.malformed");
-    fails(
+    assert_fails("invalid JSON", vec![ServerReply::Stream(vec![sse_event("{oops")])], 3, "model.malformed");
+    assert_fails(
         "an error inside the stream",
-        vec![ServerReply::Stream(vec![event(r#"{"error":{"message":"no","type":"overloaded_error"}}"#)])],
+        vec![ServerReply::Stream(vec![sse_event(r#"{"error":{"message":"no","type":"overloaded_error"}}"#)])],
         3,
         "model.busy",
     );
-    fails("empty choices", vec![ServerReply::Stream(vec![event(r#"{"choices":[]}"#), event("[DONE]")])], 1, "empty");
-    fails("a filter", vec![ServerReply::chunks(&[json!({ "content": "I" })], "content_filter")], 3, "model.refused");
+    assert_fails("empty choices", vec![ServerReply::Stream(vec![sse_event(r#"{"choices":[]}"#), sse_event("[DONE]")])], 1, "empty");
+    assert_fails("a filter", vec![ServerReply::chunks(&[json!({ "content": "I" })], "content_filter")], 3, "model.refused");
 }
 
 /// What a model gets wrong is told to it, and the turn goes on.
-fn goes_on(name: &str, first: ServerReply) -> Value {
-    let server = ModelServer::start(vec![first, ServerReply::says("Understood.")]).unwrap();
+fn assert_continues(name: &str, first: ServerReply) -> Value {
+    let server = ModelServer::start(vec![first, ServerReply::text("Understood.")]).unwrap();
     let run = ask(&server, &["--json", "hello"]);
     assert_eq!(run.exit, 0, "{name}: {}{}", run.stdout, run.stderr);
     let events = events(&run);
@@ -115,34 +115,34 @@ fn goes_on(name: &str, first: ServerReply) -> Value {
     request
 }
 
-fn call(piece: &Value) -> ServerReply {
+fn tool_call_reply(piece: &Value) -> ServerReply {
     ServerReply::chunks(&[json!({ "tool_calls": [piece] })], "tool_calls")
 }
 
 #[test]
 fn calls_that_are_wrong_are_answered() {
-    goes_on("no name", call(&json!({ "index": 0, "id": "c", "function": { "arguments": "{}" } })));
-    goes_on(
+    assert_continues("no name", tool_call_reply(&json!({ "index": 0, "id": "c", "function": { "arguments": "{}" } })));
+    assert_continues(
         "no id",
-        call(
+        tool_call_reply(
             &json!({ "index": 0, "function": { "name": "transfer_to_agent", "arguments": "{\"agent_name\":\"nobody\"}" } }),
         ),
     );
-    goes_on(
+    assert_continues(
         "arguments are no JSON",
-        call(
+        tool_call_reply(
             &json!({ "index": 0, "id": "c", "function": { "name": "transfer_to_agent", "arguments": "{oops" } }),
         ),
     );
-    goes_on(
+    assert_continues(
         "arguments are no object",
-        call(
+        tool_call_reply(
             &json!({ "index": 0, "id": "c", "function": { "name": "transfer_to_agent", "arguments": "[1]" } }),
         ),
     );
-    goes_on(
+    assert_continues(
         "a tool that does not exist",
-        call(&json!({ "index": 0, "id": "c", "function": { "name": "make_coffee", "arguments": "{}" } })),
+        tool_call_reply(&json!({ "index": 0, "id": "c", "function": { "name": "make_coffee", "arguments": "{}" } })),
     );
     let twice = ServerReply::chunks(
         &[json!({ "tool_calls": [
@@ -151,7 +151,7 @@ fn calls_that_are_wrong_are_answered() {
         ] })],
         "tool_calls",
     );
-    let request = goes_on("twice the same id", twice);
+    let request = assert_continues("twice the same id", twice);
     let ids: Vec<&str> =
         request["messages"].as_array().unwrap().iter().filter_map(|m| m["tool_call_id"].as_str()).collect();
     assert_eq!(ids.len(), 2);
@@ -164,7 +164,7 @@ fn odd_but_whole_replies_are_understood() {
         let run = ask(&ModelServer::start(vec![play]).unwrap(), &["hello"]);
         assert_eq!((run.exit, run.stdout.trim_end()), (0, expected), "{name}: {}", run.stderr);
     };
-    let unknown = event(
+    let unknown = sse_event(
         r#"{"choices":[{"delta":{"content":"Hi","novelty":[1]},"finish_reason":"stop","x":1}],"y":{}}"#,
     );
     answers("unknown fields, no [DONE]", ServerReply::Stream(vec![b": keep-alive\n\n".to_vec(), unknown]), "Hi");
@@ -175,8 +175,8 @@ fn odd_but_whole_replies_are_understood() {
     };
     answers("no stream", whole, "Hi");
     let large = "x".repeat(2 * 1024 * 1024);
-    answers("2 MB in one chunk", ServerReply::says(&large), &large);
-    let bytes: Vec<Vec<u8>> = ServerReply::events(&[json!({ "content": "a".repeat(100_000) })], "stop")
+    answers("2 MB in one chunk", ServerReply::text(&large), &large);
+    let bytes: Vec<Vec<u8>> = ServerReply::sse_bytes(&[json!({ "content": "a".repeat(100_000) })], "stop")
         .chunks(1)
         .map(<[u8]>::to_vec)
         .collect();
@@ -191,7 +191,7 @@ fn odd_but_whole_replies_are_understood() {
 /// B105
 #[test]
 fn a_reply_without_end_is_stopped() {
-    fails("6 MB", vec![ServerReply::says(&"x".repeat(6 * 1024 * 1024))], 3, "model.too_large");
+    assert_fails("6 MB", vec![ServerReply::text(&"x".repeat(6 * 1024 * 1024))], 3, "model.too_large");
     for dialect in endless::DIALECTS {
         // Each kind is tried with the dialects themselves; here is what the user sees of them.
         for endless in endless::replies(dialect).into_iter().filter(|endless| {
@@ -199,7 +199,7 @@ fn a_reply_without_end_is_stopped() {
         }) {
             let server = ModelServer::start(vec![ServerReply::Endless(endless)]).unwrap();
             let base_url = if dialect == "openai" { server.base_url() } else { server.origin() };
-            let run = Desk::asking(dialect, &base_url).lango(&["ask", "--json", "hello"]);
+            let run = TestDir::with_provider(dialect, &base_url).lango(&["ask", "--json", "hello"]);
             let error = run.error();
             assert_eq!((run.exit, error["code"].as_str()), (3, Some("model.too_large")), "{}", endless.name);
             let message = error["message"].as_str().unwrap();
@@ -226,7 +226,7 @@ fn a_busy_provider_is_asked_again() {
     let busy =
         || ServerReply::Status { code: 429, headers: vec![("retry-after", "0".to_owned())], body: String::new() };
     let server =
-        ModelServer::start(vec![busy(), ServerReply::status(503, ""), ServerReply::Hang, ServerReply::says("At last.")]).unwrap();
+        ModelServer::start(vec![busy(), ServerReply::status(503, ""), ServerReply::Hang, ServerReply::text("At last.")]).unwrap();
     let run = ask(&server, &["--set", "providers.x.firstByteSeconds=1", "hello"]);
     assert_eq!((run.exit, run.stdout.as_str()), (0, "At last.\n"), "{}", run.stderr);
     assert_eq!(server.requests().len(), 4);
@@ -234,8 +234,8 @@ fn a_busy_provider_is_asked_again() {
 
 #[test]
 fn once_words_were_seen_nothing_is_asked_again() {
-    let begun = event(r#"{"choices":[{"delta":{"content":"Hi"}}]}"#);
-    let server = ModelServer::start(vec![ServerReply::Stream(vec![begun]), ServerReply::says("never")]).unwrap();
+    let begun = sse_event(r#"{"choices":[{"delta":{"content":"Hi"}}]}"#);
+    let server = ModelServer::start(vec![ServerReply::Stream(vec![begun]), ServerReply::text("never")]).unwrap();
     let run = ask(&server, &["--json", "--deltas", "hello"]);
     assert_eq!(run.exit, 3);
     assert_eq!(server.requests().len(), 1);
@@ -244,7 +244,7 @@ fn once_words_were_seen_nothing_is_asked_again() {
 #[test]
 fn another_model_takes_over() {
     let down = ModelServer::start(vec![ServerReply::status(503, "")]).unwrap();
-    let up = ModelServer::start(vec![ServerReply::says("From the second.")]).unwrap();
+    let up = ModelServer::start(vec![ServerReply::text("From the second.")]).unwrap();
     let second = format!("providers.y.baseUrl={}", up.base_url());
     let run = ask(
         &down,
@@ -268,7 +268,7 @@ fn another_model_takes_over() {
 fn a_request_that_is_too_long_is_made_again_shorter() {
     let server = ModelServer::start(vec![
         ServerReply::status(400, r#"{"error":{"code":"context_length_exceeded"}}"#),
-        ServerReply::says("Fits."),
+        ServerReply::text("Fits."),
     ])
     .unwrap();
     let run = ask(&server, &["hello"]);
@@ -277,7 +277,7 @@ fn a_request_that_is_too_long_is_made_again_shorter() {
 
 #[test]
 fn limits_have_their_exit_code() {
-    let server = ModelServer::start(vec![call(
+    let server = ModelServer::start(vec![tool_call_reply(
         &json!({ "index": 0, "id": "c", "function": { "name": "make_coffee", "arguments": "{}" } }),
     )])
     .unwrap();
@@ -290,7 +290,7 @@ fn limits_have_their_exit_code() {
 fn an_interrupt_cancels_the_turn() {
     use std::io::{BufRead, BufReader};
     let server = ModelServer::start(vec![ServerReply::Hang]).unwrap();
-    let desk = desk(&server);
+    let desk = provider_dir(&server);
     let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("lango"))
         .args(["ask", "--json", "hello"])
         .current_dir(desk.path())
@@ -312,16 +312,16 @@ fn an_interrupt_cancels_the_turn() {
 /// B60: whatever happened to a turn, the next one of the session works, and knows about it.
 #[test]
 fn a_session_survives_the_bad_days() {
-    let begun = event(r#"{"choices":[{"delta":{"content":"Once upon"}}]}"#);
+    let begun = sse_event(r#"{"choices":[{"delta":{"content":"Once upon"}}]}"#);
     let plays = vec![
         ServerReply::status(401, ""),
         ServerReply::Stream(vec![begun]),
-        ServerReply::Stream(vec![event("{oops")]),
-        ServerReply::says("Here I am."),
+        ServerReply::Stream(vec![sse_event("{oops")]),
+        ServerReply::text("Here I am."),
     ];
     let server = ModelServer::start(plays).unwrap();
     let args = ["chat", "--set", "providers.x.retries=0"];
-    let run = desk(&server).lango_with_input(&args, b"one\ntwo\nthree\nfour\n/usage\n");
+    let run = provider_dir(&server).lango_with_input(&args, b"one\ntwo\nthree\nfour\n/usage\n");
     assert_eq!(run.exit, 0, "{}", run.stderr);
     assert!(run.stdout.ends_with("Here I am.\n"), "{}", run.stdout);
     for code in ["model.auth", "model.broke_off", "model.malformed"] {
@@ -339,7 +339,7 @@ fn a_session_survives_the_bad_days() {
 /// A reply that is whole is an answer, whether or not the server closes the connection.
 #[test]
 fn a_server_that_keeps_the_connection_open_does_not_matter() {
-    let whole = ServerReply::events(&[json!({ "content": "Hi." })], "stop");
+    let whole = ServerReply::sse_bytes(&[json!({ "content": "Hi." })], "stop");
     let without_done = String::from_utf8(whole.clone()).unwrap().replace("data: [DONE]\n\n", "").into_bytes();
     for play in [
         ServerReply::StreamThenHang(vec![whole.clone()]),
@@ -357,14 +357,14 @@ fn a_server_that_keeps_the_connection_open_does_not_matter() {
 fn a_wait_that_is_asked_for_is_waited() {
     let busy =
         ServerReply::Status { code: 429, headers: vec![("retry-after", "1".to_owned())], body: String::new() };
-    let server = ModelServer::start(vec![busy, ServerReply::says("Now.")]).unwrap();
+    let server = ModelServer::start(vec![busy, ServerReply::text("Now.")]).unwrap();
     let began = std::time::Instant::now();
     let run = ask(&server, &["hello"]);
     assert_eq!((run.exit, run.stdout.as_str()), (0, "Now.\n"));
     assert!(began.elapsed() >= std::time::Duration::from_secs(1));
 }
 
-fn bad_days_of_others() -> Vec<(&'static str, ServerReply, &'static str)> {
+fn other_provider_faults() -> Vec<(&'static str, ServerReply, &'static str)> {
     vec![
         (
             "anthropic",
@@ -382,12 +382,12 @@ fn bad_days_of_others() -> Vec<(&'static str, ServerReply, &'static str)> {
         ),
         (
             "anthropic",
-            ServerReply::Stream(vec![event(r#"{"type":"error","error":{"type":"overloaded_error"}}"#)]),
+            ServerReply::Stream(vec![sse_event(r#"{"type":"error","error":{"type":"overloaded_error"}}"#)]),
             "model.busy",
         ),
         (
             "anthropic",
-            ServerReply::Stream(vec![event(r#"{"type":"message_start","message":{}}"#)]),
+            ServerReply::Stream(vec![sse_event(r#"{"type":"message_start","message":{}}"#)]),
             "model.broke_off",
         ),
         (
@@ -400,25 +400,25 @@ fn bad_days_of_others() -> Vec<(&'static str, ServerReply, &'static str)> {
         ),
         (
             "gemini",
-            ServerReply::Stream(vec![event(r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#)]),
+            ServerReply::Stream(vec![sse_event(r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#)]),
             "model.refused",
         ),
         (
             "gemini",
-            ServerReply::Stream(vec![event(r#"{"candidates":[{"content":{"parts":[{"text":"Hi"}]}}]}"#)]),
+            ServerReply::Stream(vec![sse_event(r#"{"candidates":[{"content":{"parts":[{"text":"Hi"}]}}]}"#)]),
             "model.broke_off",
         ),
-        ("gemini", ServerReply::Stream(vec![event("{oops"), event("{}")]), "model.malformed"),
+        ("gemini", ServerReply::Stream(vec![sse_event("{oops"), sse_event("{}")]), "model.malformed"),
     ]
 }
 
 /// The other dialects have their bad days too.
 #[test]
 fn anthropic_and_gemini_fail_as_clearly() {
-    for (kind, play, code) in bad_days_of_others() {
+    for (kind, play, code) in other_provider_faults() {
         let server = ModelServer::start(vec![play]).unwrap();
         let args = ["ask", "--json", "--set", "providers.x.retries=0", "hello"];
-        let run = Desk::asking(kind, &server.origin()).lango(&args);
+        let run = TestDir::with_provider(kind, &server.origin()).lango(&args);
         assert_eq!((run.exit, run.error()["code"].as_str()), (3, Some(code)), "{}", run.stderr);
     }
 }

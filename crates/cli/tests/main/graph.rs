@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::setup::Desk;
+use crate::setup::TestDir;
 
 const FACTS: &str = "Berlin\tcapital of\tGermany\nGermany\tmember of\tEuropean Union\nFrance\tmember of\tEuropean Union\nParis\tcapital of\tFrance\nSpree\tflows through\tBerlin\n";
 
-fn desk() -> Desk {
-    let desk = Desk::new();
+fn facts_dir() -> TestDir {
+    let desk = TestDir::new();
     desk.write("facts.tsv", FACTS);
     let imported = desk.lango(&["graph", "import", "facts.tsv", "--json"]);
     assert_eq!(
@@ -22,7 +22,7 @@ fn desk() -> Desk {
 /// S80
 #[test]
 fn facts_are_imported_traversed_and_queried() {
-    let desk = desk();
+    let desk = facts_dir();
     let around = desk.lango(&["graph", "traverse", "berlin", "--depth", "2", "--json"]).json();
     let ids: Vec<&str> =
         around["nodes"].as_array().unwrap().iter().map(|node| node["id"].as_str().unwrap()).collect();
@@ -51,7 +51,7 @@ fn facts_are_imported_traversed_and_queried() {
 
 #[test]
 fn mistakes_are_told_where_they_are() {
-    let desk = desk();
+    let desk = facts_dir();
     let unknown = desk.lango(&["graph", "traverse", "Brelin", "--json"]);
     assert_eq!((unknown.exit, unknown.stdout.as_str()), (2, ""));
     assert_eq!(unknown.error()["hint"], "did you mean `Berlin`?");
@@ -64,12 +64,12 @@ fn mistakes_are_told_where_they_are() {
     assert_eq!(desk.lango(&["graph", "import", "."]).exit, 2);
     assert_eq!(desk.lango(&["graph", "query"]).exit, 2);
     assert_eq!(desk.lango(&["graph", "query", "Berlin", "--at", "someday"]).exit, 2);
-    assert_eq!(Desk::new().lango(&["graph", "show"]).exit, 2);
+    assert_eq!(TestDir::new().lango(&["graph", "show"]).exit, 2);
 }
 
 #[test]
 fn facts_are_added_retired_and_forgotten() {
-    let desk = desk();
+    let desk = facts_dir();
     let add = [
         "graph",
         "add",
@@ -109,10 +109,10 @@ fn facts_are_added_retired_and_forgotten() {
 
 #[test]
 fn export_and_import_give_the_same() {
-    let desk = desk();
+    let desk = facts_dir();
     for format in ["tsv", "nt", "jsonl"] {
         let first = desk.lango(&["graph", "export", "--format", format]).stdout;
-        let other = Desk::new();
+        let other = TestDir::new();
         let imported =
             other.lango_with_input(&["graph", "import", "-", "--format", format], first.as_bytes());
         assert_eq!((imported.exit, imported.stderr.as_str()), (0, ""));
@@ -128,7 +128,7 @@ fn export_and_import_give_the_same() {
 
 #[test]
 fn pictures_hold_names_and_nothing_that_runs() {
-    let desk = desk();
+    let desk = facts_dir();
     desk.lango(&["graph", "add", "Berlin", "<script>alert(1)</script>", "\"quoted\" & co"]);
     let svg = desk.lango(&["graph", "show", "berlin"]).stdout;
     assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"));
@@ -142,7 +142,7 @@ fn pictures_hold_names_and_nothing_that_runs() {
 #[test]
 fn the_tools_are_there_unless_they_are_switched_off() {
     let tools = |set: &str| {
-        let tree = Desk::new().lango(&["agent", "tree", "--json", "--set", set]).json();
+        let tree = TestDir::new().lango(&["agent", "tree", "--json", "--set", set]).json();
         tree.to_string().matches("graph_").count()
     };
     assert_eq!((tools("graph.enabled=true"), tools("graph.enabled=false")), (5, 0));
@@ -150,7 +150,7 @@ fn the_tools_are_there_unless_they_are_switched_off() {
 
 #[test]
 fn the_offline_model_asks_the_graph() {
-    let desk = desk();
+    let desk = facts_dir();
     let ask = |text: &str| {
         let run = desk.lango(&["ask", "--provider", "offline", "--session", "s", "--yes", text]);
         assert_eq!(run.exit, 0, "{text}: {}", run.stderr);

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::setup::{Desk, Run};
+use crate::setup::{TestDir, CommandRun};
 
-fn ask(desk: &Desk, request: &str) -> Run {
+fn ask(desk: &TestDir, request: &str) -> CommandRun {
     desk.lango(&["ask", "--provider", "offline", "--session", "s", request])
 }
 
-fn events(desk: &Desk, request: &str) -> Vec<Value> {
+fn events(desk: &TestDir, request: &str) -> Vec<Value> {
     let run = desk.lango(&["ask", "--provider", "offline", "--session", "s", "--json", request]);
     run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -16,7 +16,7 @@ fn events(desk: &Desk, request: &str) -> Vec<Value> {
 /// S83
 #[test]
 fn facts_are_kept_found_shown_and_deleted() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     assert!(ask(&desk, "save this fact: the office closes at six").stdout.contains("Kept as"));
     assert!(ask(&desk, "save this fact: the office closes at six").stdout.contains("nothing changed"));
     assert!(ask(&desk, "what do you know about the office?").stdout.contains("the office closes at six"));
@@ -47,7 +47,7 @@ fn facts_are_kept_found_shown_and_deleted() {
 /// S83
 #[test]
 fn what_helped_is_shown_to_whoever_fails() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     ask(&desk, "save the lesson for fs_read no file notes is to look in docs");
     let result = |request: &str| {
         events(&desk, request).into_iter().find(|event| event["type"] == "tool_result").unwrap()
@@ -62,7 +62,7 @@ fn what_helped_is_shown_to_whoever_fails() {
 /// S37
 #[test]
 fn a_gap_is_asked_in_passing_and_its_answer_kept() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     ask(&desk, "list the files for my sister");
     let pending = desk.lango(&["inquiry", "list", "--json"]).json()["items"].clone();
     assert_eq!((&pending[0]["topic"], &pending[0]["found_by"]), (&json!("sister"), &json!("rule")));
@@ -80,7 +80,7 @@ fn a_gap_is_asked_in_passing_and_its_answer_kept() {
 /// S83
 #[test]
 fn inquiries_are_dismissed_and_everything_can_be_switched_off() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     ask(&desk, "list the files for my sister");
     assert!(ask(&desk, "list the pending inquiries").stdout.contains("sister"));
     assert_eq!(desk.lango(&["inquiry", "dismiss", "7"]).exit, 2);

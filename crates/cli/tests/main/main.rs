@@ -5,7 +5,7 @@ mod agent;
 #[cfg(test)]
 mod ask;
 #[cfg(test)]
-mod cloned;
+mod untrusted_project;
 #[cfg(test)]
 mod config;
 #[cfg(test)]
@@ -15,7 +15,7 @@ mod faults;
 #[cfg(test)]
 mod graph;
 #[cfg(test)]
-mod kept;
+mod store_faults;
 #[cfg(test)]
 mod knowledge;
 #[cfg(test)]

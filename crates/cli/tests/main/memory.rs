@@ -3,24 +3,24 @@
 use lango_testkit::model_server::{ModelServer, ServerReply};
 use serde_json::{Value, json};
 
-use crate::setup::{Desk, Run};
+use crate::setup::{TestDir, CommandRun};
 
 const OFFLINE: [&str; 2] = ["--provider", "offline"];
 
-fn ask(desk: &Desk, request: &[&str]) -> Run {
+fn ask(desk: &TestDir, request: &[&str]) -> CommandRun {
     let asked = desk.lango(&[&["ask"], &OFFLINE[..], request].concat());
     assert_eq!(asked.exit, 0, "{}{}", asked.stdout, asked.stderr);
     asked
 }
 
-fn observations(desk: &Desk) -> Vec<Value> {
+fn observations(desk: &TestDir) -> Vec<Value> {
     desk.lango(&["memory", "observations", "--json"]).json()["items"].as_array().unwrap().clone()
 }
 
 /// S82
 #[test]
 fn what_is_remembered_is_recalled_in_another_session() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     ask(&desk, &["--session", "first", "remember that I prefer tea"]);
     let events = ask(&desk, &["--json", "--session", "second", "what do I like to drink?"]).stdout;
     let events: Vec<Value> = events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -45,7 +45,7 @@ fn what_is_remembered_is_recalled_in_another_session() {
 /// S82: a backup holds what is remembered; whatever was remembered since goes with restoring it.
 #[test]
 fn a_backup_brings_memory_back() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     ask(&desk, &["--session", "first", "remember that I prefer tea"]);
     assert_eq!(desk.lango(&["backup", "b.sqlite"]).exit, 0);
     assert_eq!(desk.lango(&["memory", "forget", "o1", "--yes"]).exit, 0);
@@ -59,7 +59,7 @@ fn a_backup_brings_memory_back() {
 /// S82: rules observe when there is no model, and it is said that they do.
 #[test]
 fn what_is_said_in_passing_is_observed() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     ask(&desk, &["--session", "a", "Hello! My name is Ada Lovelace."]);
     let found = observations(&desk);
     assert_eq!(
@@ -73,7 +73,7 @@ fn what_is_said_in_passing_is_observed() {
 
 #[test]
 fn forgetting_asks_first() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     ask(&desk, &["remember that I prefer tea"]);
     ask(&desk, &["remember that the office closes at six"]);
     let asked = desk.lango(&["memory", "forget", "I prefer tea"]);
@@ -97,7 +97,7 @@ fn forgetting_asks_first() {
 /// S82
 #[test]
 fn switched_off_there_is_no_memory_and_no_chronicler() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let off = ["--set", "observationalMemory.enabled=false"];
     let tree = desk.lango(&[&["agent", "tree", "--json"], &off[..]].concat()).json();
     let names: Vec<&Value> = tree["agents"].as_array().unwrap().iter().map(|agent| &agent["name"]).collect();
@@ -114,10 +114,10 @@ fn a_model_observes_behind_the_answer() {
     let server = ModelServer::with_responder(|request, _| {
         let is_observing =
             String::from_utf8_lossy(&request.body).contains("priority | kind | numbers | text");
-        ServerReply::says(if is_observing { "high | preference | 1 | The user prefers tea." } else { "Noted." })
+        ServerReply::text(if is_observing { "high | preference | 1 | The user prefers tea." } else { "Noted." })
     });
     let server = server.unwrap();
-    let desk = Desk::asking("openai", &server.base_url());
+    let desk = TestDir::with_provider("openai", &server.base_url());
     let set = ["--set", "observationalMemory.bufferTokens=1"];
     let asked = desk.lango(&[&["ask", "--session", "s"], &set[..], &["I like tea best"]].concat());
     assert!(asked.stdout.contains("Noted."), "{}{}", asked.stdout, asked.stderr);

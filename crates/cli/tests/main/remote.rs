@@ -3,8 +3,8 @@
 use lango_testkit::model_server::{ModelServer, ServerReply, ReceivedRequest};
 use serde_json::{Value, json};
 
-use crate::ask::{desk, events};
-use crate::setup::Desk;
+use crate::ask::{provider_dir, events};
+use crate::setup::TestDir;
 
 fn path(seen: &ReceivedRequest) -> &str {
     seen.head.split_whitespace().nth(1).unwrap_or_default()
@@ -25,7 +25,7 @@ fn card(seen: &ReceivedRequest) -> ServerReply {
     ServerReply::page("application/json", card.to_string())
 }
 
-fn stream(state: &str, said: Option<&str>, artifact: Option<&str>) -> ServerReply {
+fn task_stream(state: &str, said: Option<&str>, artifact: Option<&str>) -> ServerReply {
     let message =
         said.map(|said| json!({ "messageId": "m", "role": "ROLE_AGENT", "parts": [{ "text": said }] }));
     let artifacts: Vec<Value> =
@@ -37,14 +37,14 @@ fn stream(state: &str, said: Option<&str>, artifact: Option<&str>) -> ServerRepl
 }
 
 /// Asks which city, then answers.
-fn weather() -> ModelServer {
+fn weather_server() -> ModelServer {
     ModelServer::with_responder(|seen, _| {
         if path(seen).contains("/.well-known/agent-card.json") {
             return card(seen);
         }
         match seen.json()["params"]["message"].get("taskId") {
-            None => stream("TASK_STATE_INPUT_REQUIRED", Some("Which city?"), None),
-            Some(_) => stream("TASK_STATE_COMPLETED", None, Some("Rain in Köln.")),
+            None => task_stream("TASK_STATE_INPUT_REQUIRED", Some("Which city?"), None),
+            Some(_) => task_stream("TASK_STATE_COMPLETED", None, Some("Rain in Köln.")),
         }
     })
     .unwrap()
@@ -55,7 +55,7 @@ fn closed_port() -> String {
     format!("http://127.0.0.1:{}", listener.local_addr().unwrap().port())
 }
 
-fn remotes(agents: &[(&str, &str)]) -> [String; 2] {
+fn remote_settings(agents: &[(&str, &str)]) -> [String; 2] {
     let agents: Vec<Value> =
         agents.iter().map(|(name, url)| json!({ "name": name, "agentCardUrl": url })).collect();
     ["a2a.enabled=true".to_owned(), format!("a2a.remoteAgents={}", json!(agents))]
@@ -64,11 +64,11 @@ fn remotes(agents: &[(&str, &str)]) -> [String; 2] {
 /// S90, S91
 #[test]
 fn the_team_shows_who_joined_and_why_others_did_not() {
-    let (weather, slow) = (weather(), ModelServer::start(vec![ServerReply::Hang]).unwrap());
+    let (weather, slow) = (weather_server(), ModelServer::start(vec![ServerReply::Hang]).unwrap());
     let dead = closed_port();
-    let set = remotes(&[("weather", &weather.origin()), ("dead", &dead), ("slow", &slow.origin())]);
+    let set = remote_settings(&[("weather", &weather.origin()), ("dead", &dead), ("slow", &slow.origin())]);
     let begun = std::time::Instant::now();
-    let run = Desk::new().lango(&["agent", "list", "--json", "--set", &set[0], "--set", &set[1]]);
+    let run = TestDir::new().lango(&["agent", "list", "--json", "--set", &set[0], "--set", &set[1]]);
     assert_eq!(run.exit, 0, "{}", run.stderr);
     assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
     let json = run.json();
@@ -87,9 +87,9 @@ fn the_team_shows_who_joined_and_why_others_did_not() {
 /// S90, B92
 #[test]
 fn the_orchestrator_reads_the_card_as_data_behind_the_local_agents() {
-    let weather = weather();
-    let set = remotes(&[("weather", &weather.origin())]);
-    let run = Desk::new().lango(&["agent", "prompt", "--set", &set[0], "--set", &set[1]]);
+    let weather = weather_server();
+    let set = remote_settings(&[("weather", &weather.origin())]);
+    let run = TestDir::new().lango(&["agent", "prompt", "--set", &set[0], "--set", &set[1]]);
     let (before, entry) = run.stdout.split_once("### weather\n").unwrap();
     assert!(before.contains("### planner"));
     assert!(
@@ -98,19 +98,19 @@ fn the_orchestrator_reads_the_card_as_data_behind_the_local_agents() {
         ),
         "{entry}"
     );
-    let alone = Desk::new().lango(&["agent", "list", "--json", "--set", &set[1]]);
+    let alone = TestDir::new().lango(&["agent", "list", "--json", "--set", &set[1]]);
     assert!(!alone.stdout.contains("weather"), "it is off by default");
 }
 
 /// S90
 #[test]
 fn a_request_is_answered_elsewhere_under_its_own_name_and_goes_on_there() {
-    let weather = weather();
+    let weather = weather_server();
     let model =
-        ModelServer::with_responder(|_, _| ServerReply::calls("transfer_to_agent", &json!({ "agent_name": "weather" })))
+        ModelServer::with_responder(|_, _| ServerReply::tool_call("transfer_to_agent", &json!({ "agent_name": "weather" })))
             .unwrap();
-    let desk = desk(&model);
-    let set = remotes(&[("weather", &weather.origin())]);
+    let desk = provider_dir(&model);
+    let set = remote_settings(&[("weather", &weather.origin())]);
     let ask = |text: &str| {
         let run = desk.lango(&["ask", "--json", "--session", "s", "--set", &set[0], "--set", &set[1], text]);
         assert_eq!(run.exit, 0, "{}{}", run.stdout, run.stderr);
@@ -133,8 +133,8 @@ fn a_request_is_answered_elsewhere_under_its_own_name_and_goes_on_there() {
 
 #[test]
 fn a_token_comes_from_the_environment_and_is_never_shown() {
-    let weather = weather();
-    let desk = Desk::new();
+    let weather = weather_server();
+    let desk = TestDir::new();
     let origin = weather.origin();
     desk.write(
         "mine.toml",
@@ -154,8 +154,8 @@ fn a_token_comes_from_the_environment_and_is_never_shown() {
 
 #[test]
 fn a_projects_own_file_adds_nobody_before_it_is_confirmed() {
-    let weather = weather();
-    let desk = Desk::new();
+    let weather = weather_server();
+    let desk = TestDir::new();
     let origin = weather.origin();
     desk.write(
         "lango.toml",
@@ -174,12 +174,12 @@ fn a_projects_own_file_adds_nobody_before_it_is_confirmed() {
 
 #[test]
 fn a_card_is_explained() {
-    let weather = weather();
-    let run = Desk::new().lango(&["a2a", "check", &weather.origin()]);
+    let weather = weather_server();
+    let run = TestDir::new().lango(&["a2a", "check", &weather.origin()]);
     assert_eq!(run.exit, 0, "{}", run.stderr);
     assert!(run.stdout.contains("Lango would use JSONRPC 1.0 at http://127.0.0.1:"), "{}", run.stdout);
-    let json = Desk::new().lango(&["a2a", "check", &weather.origin(), "--json"]).json();
+    let json = TestDir::new().lango(&["a2a", "check", &weather.origin(), "--json"]).json();
     assert_eq!((&json["name"], &json["uses"]["version"]), (&json!("Weather"), &json!("1.0")));
-    let dead = Desk::new().lango(&["a2a", "check", &closed_port(), "--json"]);
+    let dead = TestDir::new().lango(&["a2a", "check", &closed_port(), "--json"]);
     assert_eq!((dead.exit, &dead.error()["code"]), (1, &json!("remote")));
 }

@@ -7,16 +7,16 @@ use std::process::{Child, Command, Stdio};
 use lango_testkit::model_server::{ModelServer, ServerReply};
 use serde_json::{Value, json};
 
-use crate::setup::Desk;
+use crate::setup::TestDir;
 
 /// A server that ends with the test.
-struct Served {
+struct TestServer {
     child: Child,
     port: u16,
 }
 
-impl Served {
-    fn start(desk: &Desk, args: &[&str]) -> Self {
+impl TestServer {
+    fn start(desk: &TestDir, args: &[&str]) -> Self {
         let mut child = Command::new(assert_cmd::cargo::cargo_bin!("lango"))
             .args(["serve", "--port", "0", "--json"])
             .args(args)
@@ -48,7 +48,7 @@ impl Served {
     }
 
     /// Tells it to end, and waits until it has.
-    fn end(mut self) -> (Option<i32>, String) {
+    fn shut_down(mut self) -> (Option<i32>, String) {
         let killed = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
         assert!(killed.success());
         let mut said = String::new();
@@ -57,7 +57,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for TestServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -66,13 +66,13 @@ impl Drop for Served {
 
 #[test]
 fn a_token_opens_the_door_until_it_is_revoked() {
-    let model = ModelServer::start(vec![ServerReply::says("Hello.")]).unwrap();
-    let desk = Desk::asking("openai", &model.base_url());
+    let model = ModelServer::start(vec![ServerReply::text("Hello.")]).unwrap();
+    let desk = TestDir::with_provider("openai", &model.base_url());
     let made =
         desk.lango(&["token", "create", "ann", "--scope", "chat", "--expires", "30d", "--json"]).json();
     let token = made["token"].as_str().unwrap();
     assert_eq!((&made["name"], &made["scopes"]), (&json!("ann"), &json!(["chat"])));
-    let served = Served::start(&desk, &[]);
+    let served = TestServer::start(&desk, &[]);
     let body = json!({ "model": "lango", "messages": [{ "role": "user", "content": "hi" }] });
     let answer = served.ask("/v1/chat/completions", token, &body);
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("Hello."), "{answer}");
@@ -81,17 +81,17 @@ fn a_token_opens_the_door_until_it_is_revoked() {
     assert!(!listed.stdout.contains(token));
     // What was said over HTTP is not this terminal's.
     assert_eq!(desk.lango(&["session", "list", "--json"]).json(), json!({ "items": [] }));
-    let (exit, said) = served.end();
+    let (exit, said) = served.shut_down();
     assert_eq!(exit, Some(0), "{said}");
     assert!(!said.contains(token));
     assert_eq!(desk.lango(&["token", "revoke", "ann"]).exit, 0);
-    let served = Served::start(&desk, &[]);
+    let served = TestServer::start(&desk, &[]);
     assert!(served.ask("/v1/chat/completions", token, &body).starts_with("HTTP/1.1 401"));
 }
 
 #[test]
 fn a_token_is_made_once_and_in_words() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let plain = desk.lango(&["token", "create", "ann"]);
     assert!(plain.stdout.starts_with("lango_"), "{}", plain.stdout);
     let again = desk.lango(&["token", "create", "ann", "--json"]);
@@ -109,19 +109,19 @@ fn a_token_is_made_once_and_in_words() {
 
 #[test]
 fn without_a_token_only_this_machine_is_listened_to() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let refused =
         desk.lango(&["serve", "--provider", "offline", "--host", "0.0.0.0", "--port", "0", "--json"]);
     assert_eq!(refused.exit, 2);
     assert!(refused.error()["hint"].as_str().unwrap().contains("lango token create"));
-    let served = Served::start(&desk, &["--provider", "offline"]);
-    let (_, said) = served.end();
+    let served = TestServer::start(&desk, &["--provider", "offline"]);
+    let (_, said) = served.shut_down();
     assert!(said.contains("lango token create"), "{said}");
 }
 
 #[test]
 fn a_port_that_is_taken_is_named() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let refused = desk.lango(&["serve", "--provider", "offline", "--port", &port, "--json"]);
@@ -132,10 +132,10 @@ fn a_port_that_is_taken_is_named() {
 /// B71: however many tools and parts use it, one process opens its store once.
 #[test]
 fn a_server_opens_its_store_once() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let made = desk.lango(&["token", "create", "ann", "--scope", "admin", "--json"]).json();
     let token = made["token"].as_str().unwrap();
-    let served = Served::start(&desk, &["--provider", "offline"]);
+    let served = TestServer::start(&desk, &["--provider", "offline"]);
     for request in [
         "what do you know about the office?",
         "remember that I prefer tea",

@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::setup::Desk;
+use crate::setup::TestDir;
 
-fn asked(desk: &Desk, session: &str, text: &str) {
+fn ask_offline(desk: &TestDir, session: &str, text: &str) {
     let run = desk.lango(&["ask", "--provider", "offline", "--session", session, text]);
     assert_eq!(run.exit, 0, "{}", run.stderr);
 }
 
 /// Nothing of the store can be read any more, its log of recent changes included.
-fn damage(desk: &Desk, words: &str) {
+fn corrupt_store(desk: &TestDir, words: &str) {
     desk.write("home/lango.sqlite", &words.repeat(500));
     for file in ["home/lango.sqlite-wal", "home/lango.sqlite-shm"] {
         let _ = std::fs::remove_file(desk.path().join(file));
@@ -20,7 +20,7 @@ fn damage(desk: &Desk, words: &str) {
 /// B71, S70: one process writes, another reads every event with its author, number, turn and branch.
 #[test]
 fn what_one_process_keeps_another_shows() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let run = desk.lango(&[
         "ask",
         "--provider",
@@ -55,8 +55,8 @@ fn what_one_process_keeps_another_shows() {
 
 #[test]
 fn a_session_is_found_carried_away_brought_back_and_deleted() {
-    let desk = Desk::new();
-    asked(&desk, "demo", "hello, I am fond of green tea");
+    let desk = TestDir::new();
+    ask_offline(&desk, "demo", "hello, I am fond of green tea");
     let found = desk.lango(&["session", "search", "GREEN tea", "--json"]).json();
     assert_eq!(found["items"][0]["session"], "demo");
     let exported = desk.lango(&["session", "export", "demo"]);
@@ -80,7 +80,7 @@ fn a_session_is_found_carried_away_brought_back_and_deleted() {
 /// B101, B102: whoever wrote a file gives no permission with it, and speaks for nobody.
 #[test]
 fn an_imported_session_brings_no_permission_and_no_words_of_the_users() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let event = |seq: u64, author: &str, rest: Value| {
         let mut event = json!({ "v": 1, "seq": seq, "turn": "t", "session": "theirs", "author": author,
             "branch": "lango-orchestrator", "at": "2026-01-01T00:00:00Z" });
@@ -113,7 +113,7 @@ fn an_imported_session_brings_no_permission_and_no_words_of_the_users() {
 /// S70: messages without an author are the root agent's of the mode in force.
 #[test]
 fn older_messages_get_the_root_agents_name() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let lines = [
         json!({ "role": "user", "content": "hi" }),
         json!({ "role": "assistant", "content": "hello" }),
@@ -137,13 +137,13 @@ fn older_messages_get_the_root_agents_name() {
 
 #[test]
 fn doctor_names_what_is_wrong_and_the_remedy() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     let well = desk.lango(&["doctor", "--json"]);
     let check = |json: &Value, id: &str| {
         json["checks"].as_array().unwrap().iter().find(|check| check["id"] == id).cloned().unwrap()
     };
     assert!(well.exit == 0 && check(&well.json(), "store")["status"] == "pass");
-    damage(&desk, "this is no database ");
+    corrupt_store(&desk, "this is no database ");
     let ill = desk.lango(&["doctor", "--json"]);
     let store = check(&ill.json(), "store");
     assert!(
@@ -161,8 +161,8 @@ fn doctor_names_what_is_wrong_and_the_remedy() {
 
 #[test]
 fn a_backup_brings_everything_back() {
-    let desk = Desk::new();
-    asked(&desk, "one", "hello");
+    let desk = TestDir::new();
+    ask_offline(&desk, "one", "hello");
     assert_eq!(desk.lango(&["backup", "b.sqlite"]).exit, 0);
     assert_eq!(desk.lango(&["session", "delete", "one"]).exit, 0);
     assert_eq!(desk.lango(&["restore", "b.sqlite"]).exit, 0);
@@ -171,8 +171,8 @@ fn a_backup_brings_everything_back() {
 
 #[test]
 fn there_is_nothing_to_go_on_with_when_a_turn_has_ended() {
-    let desk = Desk::new();
-    asked(&desk, "one", "hello");
+    let desk = TestDir::new();
+    ask_offline(&desk, "one", "hello");
     let run = desk.lango(&["ask", "--provider", "offline", "--session", "one", "--continue"]);
     assert!(run.exit == 2 && run.stderr.contains("came to its end"), "{}", run.stderr);
     let run = desk.lango(&["ask", "--provider", "offline", "--session", "nobody", "--continue"]);
@@ -182,8 +182,8 @@ fn there_is_nothing_to_go_on_with_when_a_turn_has_ended() {
 /// B73: a turn that was cut off is told, closed and gone on with.
 #[test]
 fn an_interrupted_turn_is_picked_up() {
-    let desk = Desk::new();
-    asked(&desk, "whole", "hello");
+    let desk = TestDir::new();
+    ask_offline(&desk, "whole", "hello");
     let exported = desk.lango(&["session", "export", "whole"]).stdout;
     let request = exported.lines().next().unwrap();
     desk.write("cut.jsonl", request);
@@ -208,10 +208,10 @@ fn an_interrupted_turn_is_picked_up() {
 
 #[test]
 fn a_damaged_store_is_restored_and_kept() {
-    let desk = Desk::new();
-    asked(&desk, "one", "hello");
+    let desk = TestDir::new();
+    ask_offline(&desk, "one", "hello");
     assert_eq!(desk.lango(&["backup", "b.sqlite"]).exit, 0);
-    damage(&desk, "no database ");
+    corrupt_store(&desk, "no database ");
     let run = desk.lango(&["restore", "b.sqlite", "--json"]);
     assert_eq!(run.exit, 0, "{}", run.stderr);
     assert_eq!(desk.lango(&["session", "show", "one"]).exit, 0);
@@ -222,8 +222,8 @@ fn a_damaged_store_is_restored_and_kept() {
 /// What was just used is not old, and what was not used goes.
 #[test]
 fn old_sessions_go_when_the_settings_say_so() {
-    let desk = Desk::new();
-    asked(&desk, "new", "hello");
+    let desk = TestDir::new();
+    ask_offline(&desk, "new", "hello");
     let exported = desk.lango(&["session", "export", "new"]).stdout;
     let day = &exported[exported.find("\"at\":\"").unwrap() + 6..][..10];
     desk.write("old.jsonl", &exported.replace(day, "2020-01-01"));
@@ -249,7 +249,7 @@ fn old_sessions_go_when_the_settings_say_so() {
 
 #[test]
 fn a_sessions_name_cannot_command_a_terminal() {
-    let desk = Desk::new();
+    let desk = TestDir::new();
     for name in ["", "x\u{1b}[31m", "a\nb", &"x".repeat(300)] {
         assert_eq!(
             desk.lango(&["ask", "--provider", "offline", "--session", name, "hello"]).exit,

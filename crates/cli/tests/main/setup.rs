@@ -6,13 +6,13 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// What a run of the binary left behind.
-pub struct Run {
+pub struct CommandRun {
     pub exit: i32,
     pub stdout: String,
     pub stderr: String,
 }
 
-impl Run {
+impl CommandRun {
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("{error}: {}{}", self.stdout, self.stderr))
@@ -24,17 +24,17 @@ impl Run {
 }
 
 /// A folder of its own with nothing in it, and a home that is as empty.
-pub struct Desk {
+pub struct TestDir {
     folder: TempDir,
 }
 
-impl Desk {
+impl TestDir {
     pub fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
 
     /// A folder whose configuration asks the model `m` of the provider `x` at this address.
-    pub fn asking(kind: &str, base_url: &str) -> Self {
+    pub fn with_provider(kind: &str, base_url: &str) -> Self {
         let desk = Self::new();
         let provider =
             format!("[providers.x]\ntype = \"{kind}\"\nbaseUrl = \"{base_url}\"\nretryDelayMs = 1\n");
@@ -52,16 +52,16 @@ impl Desk {
         std::fs::write(file, text).unwrap();
     }
 
-    pub fn lango(&self, args: &[&str]) -> Run {
+    pub fn lango(&self, args: &[&str]) -> CommandRun {
         self.lango_with(args, &[])
     }
 
-    pub fn lango_with(&self, args: &[&str], variables: &[(&str, &str)]) -> Run {
-        Run::of(self.command(args).envs(variables.iter().copied()))
+    pub fn lango_with(&self, args: &[&str], variables: &[(&str, &str)]) -> CommandRun {
+        CommandRun::from_command(self.command(args).envs(variables.iter().copied()))
     }
 
-    pub fn lango_with_input(&self, args: &[&str], input: &[u8]) -> Run {
-        Run::of(self.command(args).write_stdin(input))
+    pub fn lango_with_input(&self, args: &[&str], input: &[u8]) -> CommandRun {
+        CommandRun::from_command(self.command(args).write_stdin(input))
     }
 
     fn command(&self, args: &[&str]) -> Command {
@@ -73,8 +73,8 @@ impl Desk {
     }
 }
 
-impl Run {
-    fn of(command: &mut Command) -> Self {
+impl CommandRun {
+    fn from_command(command: &mut Command) -> Self {
         let output = command.output().unwrap();
         Self {
             exit: output.status.code().unwrap(),
@@ -84,6 +84,6 @@ impl Run {
     }
 }
 
-pub fn lango(args: &[&str]) -> Run {
-    Desk::new().lango(args)
+pub fn lango(args: &[&str]) -> CommandRun {
+    TestDir::new().lango(args)
 }

@@ -2,21 +2,21 @@
 
 use lango_domain::model::{ToolCallResult, Message};
 use lango_domain::token_estimate;
-use lango_domain::markers::{LEFT_OUT, STEPS_LEFT_OUT};
+use lango_domain::markers::{HISTORY_TRUNCATED_MARKER, STEPS_TRUNCATED_MARKER};
 
 use super::TokenBudget;
 use crate::tool_execution::truncate_middle;
 
 /// Messages that are kept or left out together: a call never without its result.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Group {
+pub(super) struct MessageGroup {
     messages: Vec<Message>,
-    age: Age,
+    age: GroupAge,
 }
 
 /// What may be left out first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Age {
+pub(super) enum GroupAge {
     /// Of an earlier turn.
     Past,
     /// A step of the work at hand.
@@ -25,13 +25,13 @@ pub(super) enum Age {
     Request,
 }
 
-impl Group {
-    pub fn of(messages: Vec<Message>, age: Age) -> Self {
+impl MessageGroup {
+    pub fn new(messages: Vec<Message>, age: GroupAge) -> Self {
         Self { messages, age }
     }
 
-    pub fn user(text: String, age: Age) -> Self {
-        Self::of(vec![Message::User(text)], age)
+    pub fn user(text: String, age: GroupAge) -> Self {
+        Self::new(vec![Message::User(text)], age)
     }
 
     /// More for the same message of the user's.
@@ -43,7 +43,7 @@ impl Group {
     }
 
     /// No result of the group is longer than its share of `most` bytes: one reply's results always fit.
-    fn bound_results(&mut self, most: usize) {
+    fn truncate_results(&mut self, most: usize) {
         for message in &mut self.messages {
             if let Message::Results(results) = message {
                 let share = (most / results.len().max(1)).max(200);
@@ -63,7 +63,7 @@ impl Group {
     }
 
     /// What was called, and whether it worked.
-    fn called(&self) -> Vec<String> {
+    fn call_summaries(&self) -> Vec<String> {
         let results = self.messages.iter().filter_map(|message| match message {
             Message::Results(results) => Some(results),
             _ => None,
@@ -76,9 +76,9 @@ impl Group {
 
 /// A message by some measure of its texts, and a little for what holds them.
 pub(crate) fn measure(message: &Message, of: &dyn Fn(&str) -> usize) -> usize {
-    const FRAME: usize = 8;
+    const MESSAGE_OVERHEAD: usize = 8;
     match message {
-        Message::User(text) => of(text) + FRAME,
+        Message::User(text) => of(text) + MESSAGE_OVERHEAD,
         Message::Assistant { thoughts, text, calls } => {
             let thoughts: usize = thoughts
                 .iter()
@@ -88,12 +88,12 @@ pub(crate) fn measure(message: &Message, of: &dyn Fn(&str) -> usize) -> usize {
                 .sum();
             let calls: usize = calls
                 .iter()
-                .map(|call| of(call.id.as_str()) + of(&call.name) + of(&call.arguments.to_string()) + FRAME)
+                .map(|call| of(call.id.as_str()) + of(&call.name) + of(&call.arguments.to_string()) + MESSAGE_OVERHEAD)
                 .sum();
-            of(text) + thoughts + calls + FRAME
+            of(text) + thoughts + calls + MESSAGE_OVERHEAD
         }
         Message::Results(results) => {
-            results.iter().map(|result| of(result.id.as_str()) + of(&result.content) + FRAME).sum::<usize>()
+            results.iter().map(|result| of(result.id.as_str()) + of(&result.content) + MESSAGE_OVERHEAD).sum::<usize>()
         }
     }
 }
@@ -101,15 +101,15 @@ pub(crate) fn measure(message: &Message, of: &dyn Fn(&str) -> usize) -> usize {
 /// Makes the history fit. Earlier turns go first, oldest first, in steps of a quarter of the budget, so that the
 /// beginning of consecutive requests stays the same for a while (B40). Then steps of the work at hand, one by one, with
 /// a mark in their place; never the last one: an agent always reads what it did last.
-pub(super) fn fit_to_budget(mut groups: Vec<Group>, room: TokenBudget) -> Vec<Message> {
+pub(super) fn fit_to_budget(mut groups: Vec<MessageGroup>, room: TokenBudget) -> Vec<Message> {
     let budget = room.messages;
     // As many bytes as there are tokens: about a third of the room goes to one reply's results.
-    groups.iter_mut().for_each(|group| group.bound_results(room.results));
+    groups.iter_mut().for_each(|group| group.truncate_results(room.results));
     // No text has more tokens than bytes: most histories need no counting.
-    if groups.iter().map(Group::bytes).sum::<usize>() <= budget {
+    if groups.iter().map(MessageGroup::bytes).sum::<usize>() <= budget {
         return flatten(groups);
     }
-    let mut weighed: Vec<(Group, usize)> =
+    let mut weighed: Vec<(MessageGroup, usize)> =
         groups.into_iter().map(|group| (group.tokens(), group)).map(|(w, g)| (g, w)).collect();
     let total: usize = weighed.iter().map(|(_, weight)| weight).sum();
     if total > budget {
@@ -122,42 +122,42 @@ pub(super) fn fit_to_budget(mut groups: Vec<Group>, room: TokenBudget) -> Vec<Me
     flatten(weighed.into_iter().map(|(group, _)| group).collect())
 }
 
-fn drop_past_turns(groups: &mut Vec<(Group, usize)>, excess: usize, budget: usize) {
+fn drop_past_turns(groups: &mut Vec<(MessageGroup, usize)>, excess: usize, budget: usize) {
     let step = (budget / 4).max(1);
     let mut excess = excess.div_ceil(step) * step;
     let before = groups.len();
     groups.retain(|(group, weight)| {
-        let goes = excess > 0 && group.age == Age::Past;
+        let goes = excess > 0 && group.age == GroupAge::Past;
         excess = if goes { excess.saturating_sub(*weight) } else { excess };
         !goes
     });
     if groups.len() < before {
-        groups.insert(0, (Group::user(LEFT_OUT.to_owned(), Age::Request), token_estimate::estimate(LEFT_OUT)));
+        groups.insert(0, (MessageGroup::user(HISTORY_TRUNCATED_MARKER.to_owned(), GroupAge::Request), token_estimate::estimate(HISTORY_TRUNCATED_MARKER)));
     }
 }
 
-fn drop_steps(groups: &mut Vec<(Group, usize)>, mut excess: usize) {
+fn drop_steps(groups: &mut Vec<(MessageGroup, usize)>, mut excess: usize) {
     let last = groups.len().saturating_sub(1);
     let mut called = Vec::new();
     let mut place = None;
     let mut kept = Vec::new();
     for (at, (group, weight)) in std::mem::take(groups).into_iter().enumerate() {
-        if excess > 0 && group.age == Age::Current && at != last {
+        if excess > 0 && group.age == GroupAge::Current && at != last {
             excess = excess.saturating_sub(weight);
             place.get_or_insert(kept.len());
-            called.extend(group.called());
+            called.extend(group.call_summaries());
         } else {
             kept.push((group, weight));
         }
     }
     if let Some(place) = place {
-        let mark = format!("{STEPS_LEFT_OUT}, done already: {}.]", called.join(", "));
-        kept.insert(place, (Group::user(mark, Age::Request), 0));
+        let mark = format!("{STEPS_TRUNCATED_MARKER}, done already: {}.]", called.join(", "));
+        kept.insert(place, (MessageGroup::user(mark, GroupAge::Request), 0));
     }
     *groups = kept;
 }
 
-fn flatten(groups: Vec<Group>) -> Vec<Message> {
+fn flatten(groups: Vec<MessageGroup>) -> Vec<Message> {
     groups.into_iter().flat_map(|group| group.messages).collect()
 }
 
@@ -167,22 +167,22 @@ mod tests {
     use lango_domain::event::CallId;
     use lango_domain::model::ToolCall;
 
-    fn step(n: usize, words: usize, age: Age) -> Group {
+    fn step(n: usize, words: usize, age: GroupAge) -> MessageGroup {
         let id = CallId::new(format!("c{n}"));
         let call =
             ToolCall { id: id.clone(), name: format!("tool_{n}"), arguments: serde_json::json!({ "n": n }) };
         let result = ToolCallResult { id, name: format!("tool_{n}"), ok: true, content: "word ".repeat(words) };
         let calls = Message::Assistant { thoughts: vec![], text: String::new(), calls: vec![call] };
-        Group::of(vec![calls, Message::Results(vec![result])], age)
+        MessageGroup::new(vec![calls, Message::Results(vec![result])], age)
     }
 
-    fn history(past: usize, current: usize) -> Vec<Group> {
-        let request = Group::user("the request".into(), Age::Request);
-        let steps = (past..past + current).map(|n| step(n, 100, Age::Current));
-        (0..past).map(|n| step(n, 100, Age::Past)).chain([request]).chain(steps).collect()
+    fn history(past: usize, current: usize) -> Vec<MessageGroup> {
+        let request = MessageGroup::user("the request".into(), GroupAge::Request);
+        let steps = (past..past + current).map(|n| step(n, 100, GroupAge::Current));
+        (0..past).map(|n| step(n, 100, GroupAge::Past)).chain([request]).chain(steps).collect()
     }
 
-    fn fit(groups: Vec<Group>, budget: usize) -> Vec<Message> {
+    fn fit(groups: Vec<MessageGroup>, budget: usize) -> Vec<Message> {
         super::fit_to_budget(groups, TokenBudget { messages: budget, results: budget })
     }
 
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn work_that_is_left_out_leaves_a_mark() {
         let messages = fit(history(3, 9), 600);
-        assert_eq!(messages[0], Message::User(LEFT_OUT.into()));
+        assert_eq!(messages[0], Message::User(HISTORY_TRUNCATED_MARKER.into()));
         assert_eq!(messages[1], Message::User("the request".into()));
         assert!(
             matches!(&messages[2], Message::User(mark) if mark.starts_with("[Left out here, done already: tool_3 ok, tool_4 ok"))
@@ -224,8 +224,8 @@ mod tests {
 
     #[test]
     fn one_huge_result_is_shortened_not_lost() {
-        let request = Group::user("the request".into(), Age::Request);
-        let messages = fit(vec![request, step(1, 50_000, Age::Current)], 1_000);
+        let request = MessageGroup::user("the request".into(), GroupAge::Request);
+        let messages = fit(vec![request, step(1, 50_000, GroupAge::Current)], 1_000);
         let Some(Message::Results(results)) = messages.last() else { panic!("the result is lost") };
         assert!(results[0].content.contains("bytes left out") && weight(&messages) <= 1_000);
     }

@@ -2,10 +2,10 @@
 
 use lango_domain::event::{EventBody, Branch, CallId, TransferOutcome};
 use lango_domain::model::{ToolCall, ToolCallResult, Message, Thought};
-use lango_domain::markers::{REJECT, TRANSFER};
+use lango_domain::markers::{REJECT_MARKER, TRANSFER_TOOL};
 use serde_json::{Value, json};
 
-use super::cut::{Age, Group};
+use super::cut::{GroupAge, MessageGroup};
 use super::quote;
 
 /// Gathers the events of one reply until they are whole.
@@ -14,7 +14,7 @@ pub(super) struct OwnSteps {
     thoughts: Vec<Thought>,
     text: String,
     calls: Vec<OpenCall>,
-    any_result: bool,
+    has_result: bool,
 }
 
 struct OpenCall {
@@ -33,19 +33,19 @@ struct OpenTransfer {
 
 impl OwnSteps {
     /// Takes the next event; gives the groups that it completes. `report` is what a delegation gave.
-    pub fn take(&mut self, body: &EventBody, report: Option<&str>, age: Age) -> Vec<Group> {
+    pub fn push(&mut self, body: &EventBody, report: Option<&str>, age: GroupAge) -> Vec<MessageGroup> {
         let mut complete = Vec::new();
         let begins_reply = matches!(
             body,
             EventBody::Thought(_) | EventBody::Note { .. } | EventBody::ToolCall { .. } | EventBody::Transfer { .. }
         );
-        if begins_reply && self.any_result {
+        if begins_reply && self.has_result {
             complete.extend(self.close(age));
         }
         match body {
             EventBody::Thought(thought) => self.thoughts.push(thought.clone()),
             EventBody::Note { text } => self.text.clone_from(text),
-            EventBody::ToolCall { id, tool, args } => self.open(id, tool, args.clone(), None),
+            EventBody::ToolCall { id, tool, args } => self.open_call(id, tool, args.clone(), None),
             EventBody::Transfer { id, to, task, report_back, into } => {
                 let args = transfer_arguments(to.as_str(), task.as_deref(), *report_back);
                 let report = report.map(str::to_owned);
@@ -55,7 +55,7 @@ impl OwnSteps {
                     report_back: *report_back,
                     report,
                 };
-                self.open(id, TRANSFER, args, Some(transfer));
+                self.open_call(id, TRANSFER_TOOL, args, Some(transfer));
             }
             EventBody::ToolResult { id, ok, content, error, untrusted, advice, .. } => {
                 let text = error.as_ref().map_or(content, |error| error);
@@ -63,19 +63,19 @@ impl OwnSteps {
                     true => quote::output(&open.call.name, text),
                     false => text.clone(),
                 };
-                self.result(id, *ok, |open| with_advice(words(open), advice.as_deref()));
+                self.set_result(id, *ok, |open| with_advice(words(open), advice.as_deref()));
             }
             EventBody::TransferResult { id, outcome, detail, .. } => {
                 let ok = *outcome == TransferOutcome::Answered;
-                self.result(id, ok, |open| transfer_result(open.transfer.as_ref(), *outcome, detail));
+                self.set_result(id, ok, |open| transfer_result(open.transfer.as_ref(), *outcome, detail));
             }
             EventBody::Answer { text } | EventBody::Report { text } => {
                 complete.extend(self.close(age));
-                complete.push(Group::of(vec![assistant(text.clone())], age));
+                complete.push(MessageGroup::new(vec![assistant_message(text.clone())], age));
             }
             EventBody::Rejected { reason } => {
                 complete.extend(self.close(age));
-                complete.push(Group::of(vec![assistant(format!("{REJECT} {reason}"))], age));
+                complete.push(MessageGroup::new(vec![assistant_message(format!("{REJECT_MARKER} {reason}"))], age));
             }
             _ => {}
         }
@@ -83,10 +83,10 @@ impl OwnSteps {
     }
 
     /// The reply gathered so far; a call without a result was interrupted, and says so (B72).
-    pub fn close(&mut self, age: Age) -> Option<Group> {
+    pub fn close(&mut self, age: GroupAge) -> Option<MessageGroup> {
         let Self { thoughts, text, calls, .. } = std::mem::take(self);
         if calls.is_empty() {
-            return (!text.is_empty()).then(|| Group::of(vec![assistant(text)], age));
+            return (!text.is_empty()).then(|| MessageGroup::new(vec![assistant_message(text)], age));
         }
         let results = calls.iter().map(|open| {
             let (ok, content) = open.result.clone().unwrap_or((false, "interrupted".to_owned()));
@@ -94,28 +94,28 @@ impl OwnSteps {
         });
         let results = Message::Results(results.collect());
         let calls = calls.into_iter().map(|open| open.call).collect();
-        Some(Group::of(vec![Message::Assistant { thoughts, text, calls }, results], age))
+        Some(MessageGroup::new(vec![Message::Assistant { thoughts, text, calls }, results], age))
     }
 
     /// Whether a call that is still open here went into that branch.
-    pub fn delegated_into(&self, branch: &Branch) -> bool {
+    pub fn has_delegated_into(&self, branch: &Branch) -> bool {
         self.calls.iter().any(|open| open.transfer.as_ref().is_some_and(|transfer| transfer.into == *branch))
     }
 
-    fn open(&mut self, id: &CallId, name: &str, arguments: Value, transfer: Option<OpenTransfer>) {
+    fn open_call(&mut self, id: &CallId, name: &str, arguments: Value, transfer: Option<OpenTransfer>) {
         let call = ToolCall { id: id.clone(), name: name.to_owned(), arguments };
         self.calls.push(OpenCall { call, transfer, result: None });
     }
 
-    fn result(&mut self, id: &CallId, ok: bool, content: impl FnOnce(&OpenCall) -> String) {
+    fn set_result(&mut self, id: &CallId, ok: bool, content: impl FnOnce(&OpenCall) -> String) {
         if let Some(open) = self.calls.iter_mut().find(|open| open.call.id == *id) {
             open.result = Some((ok, content(open)));
-            self.any_result = true;
+            self.has_result = true;
         }
     }
 }
 
-fn assistant(text: String) -> Message {
+fn assistant_message(text: String) -> Message {
     Message::Assistant { thoughts: Vec::new(), text, calls: Vec::new() }
 }
 

@@ -3,10 +3,10 @@
 use lango_domain::event::Author;
 use lango_domain::fence::{OUTPUT, escape_fences};
 use lango_domain::token_estimate;
-use lango_domain::markers::DO_WHAT_IS_ASKED;
+use lango_domain::markers::DEFAULT_TASK;
 
 /// At most so many tokens of somebody else's words (B41).
-const CAP: usize = 6_000;
+const MAX_QUOTE_TOKENS: usize = 6_000;
 
 /// What was recalled or looked up for a request.
 pub(super) fn context(source: &str, text: &str) -> String {
@@ -15,7 +15,7 @@ pub(super) fn context(source: &str, text: &str) -> String {
 
 /// What stands for the earlier part of the session; whoever made it has bounded it.
 pub(super) fn digest(text: &str) -> String {
-    whole("earlier", "about", "this conversation", text)
+    fence_unbounded("earlier", "about", "this conversation", text)
 }
 
 /// What helped when a call failed before.
@@ -39,23 +39,23 @@ pub(super) fn failed_turn(message: &str) -> String {
 
 /// What a specialist is asked to do; the user's own words stand above it.
 pub(super) fn task(from: &Author, task: Option<&str>) -> String {
-    fence("task", "from", &from.to_string(), task.unwrap_or(DO_WHAT_IS_ASKED))
+    fence("task", "from", &from.to_string(), task.unwrap_or(DEFAULT_TASK))
 }
 
 /// What a tool gave back of a file's, a command's or a page's words; dispatch has cut it already (B41).
 pub(super) fn output(tool: &str, text: &str) -> String {
-    whole(OUTPUT, "from", tool, text)
+    fence_unbounded(OUTPUT, "from", tool, text)
 }
 
 fn fence(tag: &str, attribute: &str, value: &str, text: &str) -> String {
-    let kept = token_estimate::truncate(text, CAP);
+    let kept = token_estimate::truncate(text, MAX_QUOTE_TOKENS);
     if kept.len() == text.len() {
-        return whole(tag, attribute, value, text);
+        return fence_unbounded(tag, attribute, value, text);
     }
-    whole(tag, attribute, value, &format!("{kept}\n[cut]"))
+    fence_unbounded(tag, attribute, value, &format!("{kept}\n[cut]"))
 }
 
-fn whole(tag: &str, attribute: &str, value: &str, text: &str) -> String {
+fn fence_unbounded(tag: &str, attribute: &str, value: &str, text: &str) -> String {
     let value: String = value.chars().filter(|c| !matches!(c, '"' | '<' | '>') && !c.is_control()).collect();
     format!("<{tag} {attribute}=\"{value}\">\n{}\n</{tag}>", escape_fences(text))
 }
@@ -91,6 +91,6 @@ mod tests {
     #[test]
     fn quoted_text_is_capped() {
         let long = report("x", &"word ".repeat(50_000));
-        assert!(token_estimate::estimate(&long) < CAP + 50 && long.contains("[cut]"));
+        assert!(token_estimate::estimate(&long) < MAX_QUOTE_TOKENS + 50 && long.contains("[cut]"));
     }
 }

@@ -14,12 +14,12 @@ use lango_domain::seams::{
     Advisor, Approver, ContextError, ContextRequest, ContextSource, SessionKey, ApprovalDecision, Digest, DigestSource,
     FailedCall, ApprovalQuestion, ApprovalScope,
 };
-use lango_domain::{Intent, Labelled, Safety, Tool, ToolError};
+use lango_domain::{Intent, LabeledText, Safety, Tool, ToolError};
 use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, InMemorySessionStore, Models, RunnerParts, Runner, TurnRequest};
 use lango_team::{Config, build_agent_tree};
-use lango_testkit::script::{Behaviour, ScriptedPart, Script, ScriptedReply, UserTurn};
-use lango_testkit::scripted::{ScriptedModel, tool};
-use lango_testkit::stores::{Hang, SlowStore};
+use lango_testkit::script::{ToolBehavior, ScriptedPart, Script, ScriptedReply, UserTurn};
+use lango_testkit::scripted::{ScriptedModel, scripted_tool};
+use lango_testkit::stores::{HangPoint, SlowStore};
 use lango_testkit::{invariants, script_runner};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -27,18 +27,18 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 /// Each tool behaves in one way.
-fn behaviours() -> HashMap<String, Vec<Behaviour>> {
-    let slow = Behaviour::Takes(Duration::from_millis(7));
-    let of = |name: &str, told: Vec<Behaviour>| (name.to_owned(), told);
+fn behaviors() -> HashMap<String, Vec<ToolBehavior>> {
+    let slow = ToolBehavior::Takes(Duration::from_millis(7));
+    let of = |name: &str, told: Vec<ToolBehavior>| (name.to_owned(), told);
     HashMap::from([
         of("fs_read", vec![]),
-        of("fs_write", vec![Behaviour::Moderate]),
-        of("exec_shell", vec![Behaviour::Dangerous]),
-        of("fs_stat", vec![Behaviour::Wants(vec![("path".into(), "string".into())])]),
+        of("fs_write", vec![ToolBehavior::Moderate]),
+        of("exec_shell", vec![ToolBehavior::Dangerous]),
+        of("fs_stat", vec![ToolBehavior::Wants(vec![("path".into(), "string".into())])]),
         of("fs_search", vec![slow.clone()]),
-        of("fs_list", vec![Behaviour::Fails("no such folder".into())]),
-        of("fs_delete", vec![Behaviour::Moderate, Behaviour::Panics]),
-        of("fs_edit", vec![Behaviour::Dangerous, slow]),
+        of("fs_list", vec![ToolBehavior::Fails("no such folder".into())]),
+        of("fs_delete", vec![ToolBehavior::Moderate, ToolBehavior::Panics]),
+        of("fs_edit", vec![ToolBehavior::Dangerous, slow]),
     ])
 }
 
@@ -74,7 +74,7 @@ prop_compose! {
         Script {
             single,
             tools: TOOLS[..8].iter().map(|tool| (*tool).to_owned()).collect(),
-            behaviours: behaviours(),
+            behaviors: behaviors(),
             approvals: approvals.into_iter().map(str::to_owned).collect(),
             turns: vec![UserTurn { text: "please".into(), cancelled_after: None }],
             replies,
@@ -104,7 +104,7 @@ proptest! {
     fn any_mix_of_calls_ends_in_order(script in script(), latency in 0u64..4) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let store = Arc::new(SlowStore::with_latency(Duration::from_millis(latency)));
-        let told = runtime.block_on(script_runner::tell_in(&script, store)).unwrap();
+        let told = runtime.block_on(script_runner::run_script_with_store(&script, store)).unwrap();
         prop_assert_eq!(invariants::violations(&told), Vec::<String>::new(), "{}", told.transcript);
         prop_assert!(told.transcript.contains("\ndone"), "{}", told.transcript);
         let (calls, results) = order(&told.events);
@@ -115,7 +115,7 @@ proptest! {
 /// What never returns in a turn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stuck {
-    Store(Hang),
+    Store(HangPoint),
     Model,
     Tool,
     Intent,
@@ -148,11 +148,11 @@ impl ContextSource for Never {
         "never"
     }
 
-    fn cap(&self) -> usize {
+    fn max_tokens(&self) -> usize {
         100
     }
 
-    fn gather(&self, _: ContextRequest) -> BoxFuture<'static, Result<Option<Labelled>, ContextError>> {
+    fn gather(&self, _: ContextRequest) -> BoxFuture<'static, Result<Option<LabeledText>, ContextError>> {
         futures::future::pending().boxed()
     }
 }
@@ -164,7 +164,7 @@ impl DigestSource for Never {
 }
 
 impl Advisor for Never {
-    fn advice(&self, _: FailedCall) -> BoxFuture<'static, Option<Labelled>> {
+    fn advice(&self, _: FailedCall) -> BoxFuture<'static, Option<LabeledText>> {
         futures::future::pending().boxed()
     }
 }
@@ -183,18 +183,18 @@ fn runner(stuck: Stuck, seconds: u64) -> Runner {
     let mut script = "mode single\nroot calls fs_read {\"path\":\"a\"} + calls exec_shell {\"path\":\"b\"} + calls fs_list {}\nroot says done".to_owned();
     script.push('\n');
     let script = Script::parse(&script).unwrap();
-    let hang = |on: Stuck, told: Vec<Behaviour>| match stuck == on {
-        true => [told, vec![Behaviour::Hangs]].concat(),
+    let hang = |on: Stuck, told: Vec<ToolBehavior>| match stuck == on {
+        true => [told, vec![ToolBehavior::Hangs]].concat(),
         false => told,
     };
-    let mut shell = tool("exec_shell", &hang(Stuck::Tool, vec![Behaviour::Dangerous]));
+    let mut shell = scripted_tool("exec_shell", &hang(Stuck::Tool, vec![ToolBehavior::Dangerous]));
     if stuck == Stuck::Intent {
         shell = shell.with_intent(|_, _: Value| futures::future::pending::<Result<Intent, ToolError>>());
     }
-    let failing = tool("fs_list", &[Behaviour::Fails("no such folder".into())]);
+    let failing = scripted_tool("fs_list", &[ToolBehavior::Fails("no such folder".into())]);
     let config = Config {
         mode: lango_domain::TeamMode::Single,
-        tools: vec![tool("fs_read", &[]), shell, failing],
+        tools: vec![scripted_tool("fs_read", &[]), shell, failing],
         ..Config::default()
     };
     let model: Arc<dyn Model> = match stuck {
@@ -202,13 +202,13 @@ fn runner(stuck: Stuck, seconds: u64) -> Runner {
         _ => Arc::new(ScriptedModel::new(script.replies, 128_000)),
     };
     let beside = TurnHooks {
-        sources: if stuck == Stuck::Source { vec![Arc::new(Never)] } else { Vec::new() },
-        digests: (stuck == Stuck::Digest).then(|| Arc::new(Never) as Arc<dyn DigestSource>),
+        context_sources: if stuck == Stuck::Source { vec![Arc::new(Never)] } else { Vec::new() },
+        digest_source: (stuck == Stuck::Digest).then(|| Arc::new(Never) as Arc<dyn DigestSource>),
         advisor: (stuck == Stuck::Advisor).then(|| Arc::new(Never) as Arc<dyn Advisor>),
-        afterwards: Vec::new(),
+        after_turn: Vec::new(),
     };
     let store = match stuck {
-        Stuck::Store(hang) => SlowStore::hanging(hang),
+        Stuck::Store(hang) => SlowStore::with_hang(hang),
         _ => SlowStore::default(),
     };
     Runner::new(RunnerParts {
@@ -216,16 +216,16 @@ fn runner(stuck: Stuck, seconds: u64) -> Runner {
         models: Models { default: model, per_agent: BTreeMap::new() },
         store: Arc::new(store),
         approver: Some(if stuck == Stuck::Approver { Arc::new(Never) } else { Arc::new(Yes) }),
-        approval: ApprovalPolicy::default(),
-        beside,
+        approval_policy: ApprovalPolicy::default(),
+        hooks: beside,
         remotes: BTreeMap::new(),
         limits: TurnLimits { seconds: seconds.try_into().unwrap(), ..TurnLimits::default() },
-        surroundings: script_runner::clock_and_ids(),
+        clock_and_ids: script_runner::clock_and_ids(),
     })
 }
 
 fn request() -> TurnRequest {
-    TurnRequest::typed(SessionId::new("s"), Principal::local(), "please")
+    TurnRequest::from_user(SessionId::new("s"), Principal::local(), "please")
 }
 
 fn end(updates: &[Update]) -> Option<FailureCode> {
@@ -239,10 +239,10 @@ fn end(updates: &[Update]) -> Option<FailureCode> {
 }
 
 fn stuck_points() -> impl Iterator<Item = Stuck> {
-    let appends = (0..11).map(|works| Stuck::Store(Hang::Append(works)));
+    let appends = (0..11).map(|works| Stuck::Store(HangPoint::Append(works)));
     let others = [
-        Stuck::Store(Hang::Load),
-        Stuck::Store(Hang::Grants),
+        Stuck::Store(HangPoint::Load),
+        Stuck::Store(HangPoint::Grants),
         Stuck::Model,
         Stuck::Tool,
         Stuck::Intent,
@@ -257,7 +257,7 @@ fn stuck_points() -> impl Iterator<Item = Stuck> {
 /// B104: cancel ends a turn at once where nothing is left to write, and soon where the store does not answer.
 #[tokio::test(start_paused = true)]
 async fn cancel_ends_a_turn_whatever_it_waits_for() {
-    let waiting = stuck_points().chain([Stuck::Store(Hang::Lock)]);
+    let waiting = stuck_points().chain([Stuck::Store(HangPoint::Lock)]);
     for stuck in waiting.filter(|stuck| !matches!(stuck, Stuck::Advisor)) {
         let stream = runner(stuck, 600).run(request());
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -268,9 +268,9 @@ async fn cancel_ends_a_turn_whatever_it_waits_for() {
         assert!(began.elapsed() <= Duration::from_secs(most), "{stuck:?} took {:?}", began.elapsed());
         match stuck {
             // Nothing was begun, or nothing can be written.
-            Stuck::Store(Hang::Lock | Hang::Load) => assert_eq!(updates, [], "{stuck:?}"),
-            Stuck::Store(Hang::Append(_)) => {
-                assert!(matches!(updates.last(), Some(Update::Broken(_))), "{stuck:?}: {updates:?}");
+            Stuck::Store(HangPoint::Lock | HangPoint::Load) => assert_eq!(updates, [], "{stuck:?}"),
+            Stuck::Store(HangPoint::Append(_)) => {
+                assert!(matches!(updates.last(), Some(Update::StoreFailed(_))), "{stuck:?}: {updates:?}");
             }
             _ => assert_eq!(end(&updates), Some(FailureCode::Cancelled), "{stuck:?}: {updates:?}"),
         }
@@ -286,8 +286,8 @@ async fn the_clock_ends_a_turn_whatever_it_waits_for() {
         let most = if stuck == Stuck::Approver { 340 } else { 40 };
         assert!(began.elapsed() <= Duration::from_secs(most), "{stuck:?} took {:?}", began.elapsed());
         match stuck {
-            Stuck::Store(Hang::Load | Hang::Append(_)) => {
-                assert!(matches!(updates.last(), Some(Update::Broken(_))), "{stuck:?}: {updates:?}");
+            Stuck::Store(HangPoint::Load | HangPoint::Append(_)) => {
+                assert!(matches!(updates.last(), Some(Update::StoreFailed(_))), "{stuck:?}: {updates:?}");
             }
             // These have limits of their own, and the turn goes on without them.
             Stuck::Approver | Stuck::Source | Stuck::Digest | Stuck::Advisor => {
@@ -302,7 +302,7 @@ async fn the_clock_ends_a_turn_whatever_it_waits_for() {
 /// B104: a turn that had to be cut off leaves a log that is whole, and a session that can be used.
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_was_cut_off_leaves_no_open_call() {
-    let runner = runner(Stuck::Store(Hang::Grants), 30);
+    let runner = runner(Stuck::Store(HangPoint::Grants), 30);
     let first: Vec<Update> = runner.run(request()).collect().await;
     assert_eq!(end(&first), Some(FailureCode::LimitTime));
     let events: Vec<Arc<Event>> = first
@@ -354,11 +354,11 @@ async fn a_tool_that_blocks_its_thread_does_not_hold_the_turn() {
         },
         store: Arc::new(InMemorySessionStore::default()),
         approver: None,
-        approval: ApprovalPolicy::default(),
-        beside: TurnHooks::default(),
+        approval_policy: ApprovalPolicy::default(),
+        hooks: TurnHooks::default(),
         remotes: BTreeMap::new(),
         limits: TurnLimits { seconds: 1.try_into().unwrap(), ..TurnLimits::default() },
-        surroundings: script_runner::clock_and_ids(),
+        clock_and_ids: script_runner::clock_and_ids(),
     });
     let updates: Vec<Update> = runner.run(request()).collect().await;
     gate.add_permits(1);

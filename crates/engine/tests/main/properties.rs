@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use lango_testkit::script::{Behaviour, ScriptedPart, Script, ScriptedReply, UserTurn};
+use lango_testkit::script::{ToolBehavior, ScriptedPart, Script, ScriptedReply, UserTurn};
 use lango_testkit::{invariants, script_runner};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -76,21 +76,21 @@ prop_compose! {
         others in prop::collection::vec(replies(), AGENTS.len()),
         turns in turns(),
         single in prop::bool::weighted(0.2),
-        together in prop::bool::weighted(0.2),
+        parallel in prop::bool::weighted(0.2),
         window in prop::sample::select(&[3_000usize, 8_000, 128_000][..]),
     ) -> Script {
         let mut replies: HashMap<String, Vec<ScriptedReply>> =
             AGENTS.iter().map(|agent| (*agent).to_owned()).zip(others).collect();
         replies.insert("root".into(), root);
-        let wants = Behaviour::Wants(vec![("path".into(), "string".into())]);
-        let behaviours = HashMap::from([
-            ("fs_read".to_owned(), vec![wants, Behaviour::Returns("x".repeat(30_000))]),
-            ("search_web".to_owned(), vec![Behaviour::Takes(Duration::from_secs(30))]),
-            ("cron_add".to_owned(), vec![Behaviour::Hangs]),
-            ("payment_send".to_owned(), vec![Behaviour::Dangerous]),
+        let wants = ToolBehavior::Wants(vec![("path".into(), "string".into())]);
+        let behaviors = HashMap::from([
+            ("fs_read".to_owned(), vec![wants, ToolBehavior::Returns("x".repeat(30_000))]),
+            ("search_web".to_owned(), vec![ToolBehavior::Takes(Duration::from_secs(30))]),
+            ("cron_add".to_owned(), vec![ToolBehavior::Hangs]),
+            ("payment_send".to_owned(), vec![ToolBehavior::Dangerous]),
         ]);
         let tools = TOOLS.iter().map(|tool| (*tool).to_owned()).collect();
-        Script { single, tools, behaviours, turns, together, replies, window: Some(window), ..Script::default() }
+        Script { single, tools, behaviors, turns, parallel, replies, window: Some(window), ..Script::default() }
     }
 }
 

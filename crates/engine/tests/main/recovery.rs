@@ -26,7 +26,7 @@ async fn log(store: &InMemorySessionStore) -> Vec<Arc<Event>> {
 }
 
 fn request(text: &str) -> TurnRequest {
-    TurnRequest::typed(SessionId::new("s"), Principal::local(), text)
+    TurnRequest::from_user(SessionId::new("s"), Principal::local(), text)
 }
 
 /// A store that holds the first events of a whole turn, and no more.
@@ -100,7 +100,7 @@ async fn a_turn_goes_on_where_it_stopped() {
         let before = log(&store).await;
         let answered = before.iter().any(|event| matches!(event.body, EventBody::Answer { .. }));
         let again = runner("root says I looked: it is done", Arc::clone(&store) as Arc<dyn SessionStore>);
-        let left = again.unfinished(&SessionId::new("s"), &Principal::local()).await.unwrap().unwrap();
+        let left = again.find_unfinished_turn(&SessionId::new("s"), &Principal::local()).await.unwrap().unwrap();
         assert_eq!((left.request.as_str(), left.is_answered), ("please", answered));
         again.resume(SessionId::new("s"), Principal::local()).collect::<Vec<_>>().await;
         let events = log(&store).await;
@@ -149,7 +149,7 @@ async fn a_parked_turn_has_no_end_and_goes_on() {
     let mut turn = runner("root transfers operator\noperator hangs", keep()).run(request("please"));
     while let Some(update) = turn.next().await {
         if matches!(&update, Update::Event(event) if matches!(event.body, EventBody::Transfer { .. })) {
-            turn.park();
+            turn.suspend();
         }
     }
     let is_end = |event: &&Arc<Event>| matches!(event.body, EventBody::TurnDone | EventBody::TurnFailed { .. });

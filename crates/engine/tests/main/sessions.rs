@@ -19,8 +19,8 @@ use tokio::time::Instant;
 
 pub fn runner(script: &str, store: Arc<dyn SessionStore>) -> Runner {
     let script = Script::parse(script).unwrap();
-    let behaviours = |name: &str| script.behaviours.get(name).map(Vec::as_slice).unwrap_or_default();
-    let tools: Vec<Tool> = script.tools.iter().map(|name| scripted::tool(name, behaviours(name))).collect();
+    let behaviours = |name: &str| script.behaviors.get(name).map(Vec::as_slice).unwrap_or_default();
+    let tools: Vec<Tool> = script.tools.iter().map(|name| scripted::scripted_tool(name, behaviours(name))).collect();
     let tree = build_agent_tree(Config { tools, ..Config::default() }).unwrap();
     Runner::new(RunnerParts {
         tree,
@@ -30,17 +30,17 @@ pub fn runner(script: &str, store: Arc<dyn SessionStore>) -> Runner {
         },
         store,
         approver: None,
-        approval: ApprovalPolicy::default(),
-        beside: TurnHooks::default(),
+        approval_policy: ApprovalPolicy::default(),
+        hooks: TurnHooks::default(),
         remotes: BTreeMap::new(),
         limits: TurnLimits::default(),
-        surroundings: script_runner::clock_and_ids(),
+        clock_and_ids: script_runner::clock_and_ids(),
     })
 }
 
 fn request(session: &str, principal: &str) -> TurnRequest {
     let (session, principal) = (SessionId::new(session), Principal::new(principal));
-    TurnRequest::typed(session, principal, "please")
+    TurnRequest::from_user(session, principal, "please")
 }
 
 fn last_body(updates: &[Update]) -> Option<&EventBody> {
@@ -185,6 +185,6 @@ async fn a_full_disk_ends_the_turn_wherever_it_happens() {
         let kept = store.load(key, HistoryWindow::Everything).await.unwrap();
         assert_eq!(shown, kept.iter().collect::<Vec<_>>(), "room for {room}");
         let ended = matches!(updates.last(), Some(Update::Event(event)) if event.body == EventBody::TurnDone);
-        assert!(ended || matches!(updates.last(), Some(Update::Broken(_))), "room for {room}: {updates:?}");
+        assert!(ended || matches!(updates.last(), Some(Update::StoreFailed(_))), "room for {room}: {updates:?}");
     }
 }

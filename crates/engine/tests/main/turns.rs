@@ -7,7 +7,7 @@ use lango_testkit::{golden, invariants, script_runner};
 
 const LINE: &str = "---\n";
 
-fn stories() -> Vec<PathBuf> {
+fn scripts() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/turns");
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut stories: Vec<PathBuf> =
@@ -18,7 +18,7 @@ fn stories() -> Vec<PathBuf> {
 
 #[tokio::test(start_paused = true)]
 async fn every_story_goes_as_blessed() {
-    let stories = stories();
+    let stories = scripts();
     assert!(stories.len() >= 30, "only {} stories", stories.len());
     for path in stories {
         let text = std::fs::read_to_string(&path).unwrap();
@@ -32,7 +32,7 @@ async fn every_story_goes_as_blessed() {
             path.display(),
             told.transcript
         );
-        assert_eq!(told.unsaid, Vec::<String>::new(), "{}\n{}", path.display(), told.transcript);
+        assert_eq!(told.unused_replies, Vec::<String>::new(), "{}\n{}", path.display(), told.transcript);
         golden::check(&path, &format!("{script}{LINE}{}", told.transcript));
     }
 }

@@ -24,8 +24,8 @@ const SCHEME: &str = "bearer";
 /// How much is told: strangers learn who is there, callers also what each is asked with and who works elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CardDetail {
-    Strangers,
-    Callers,
+    Public,
+    Authenticated,
 }
 
 /// When the team became what it is.
@@ -35,7 +35,7 @@ pub(crate) struct CardTimestamps {
 }
 
 impl CardTimestamps {
-    fn of(&self, team: &Arc<ServedTeam>, now: Timestamp) -> Timestamp {
+    fn modified_at(&self, team: &Arc<ServedTeam>, now: Timestamp) -> Timestamp {
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
         match &*since {
             Some((known, at)) if std::ptr::eq(known.as_ptr(), Arc::as_ptr(team)) => *at,
@@ -48,15 +48,15 @@ impl CardTimestamps {
 }
 
 /// The card at the well-known addresses.
-pub(crate) async fn public(State(gateway): State<Gateway>, headers: HeaderMap) -> Response {
+pub(crate) async fn public_card(State(gateway): State<Gateway>, headers: HeaderMap) -> Response {
     let team = gateway.team();
-    let body = render_card(&gateway, &headers, CardDetail::Strangers, ProtocolVersion::V0_3).to_string();
+    let body = render_card(&gateway, &headers, CardDetail::Public, ProtocolVersion::V0_3).to_string();
     let tag = format!("\"{}\"", short_hash(body.as_bytes()));
     let who = match gateway.settings().a2a.card {
         CardAudience::Everyone => "public",
         CardAudience::Callers => "private",
     };
-    let modified = gateway.a2a().card_dates.of(&team, gateway.now());
+    let modified = gateway.a2a().card_timestamps.modified_at(&team, gateway.now());
     let about = [
         (header::CONTENT_TYPE, "application/json".to_owned()),
         (header::CACHE_CONTROL, format!("{who}, max-age={MAX_AGE}")),
@@ -81,7 +81,7 @@ pub(crate) fn render_card(gateway: &Gateway, headers: &HeaderMap, telling: CardD
     let team = gateway.team();
     let worker = &gateway.a2a().worker;
     let requirement = SecurityRequirement(BTreeMap::from([(SCHEME.to_owned(), Vec::new())]));
-    let told = |agent: &&AgentItem| telling == CardDetail::Callers || !agent.remote;
+    let told = |agent: &&AgentItem| telling == CardDetail::Authenticated || !agent.remote;
     AgentCard {
         name: "Lango".to_owned(),
         description:
@@ -109,7 +109,7 @@ pub(crate) fn render_card(gateway: &Gateway, headers: &HeaderMap, telling: CardD
         security: vec![requirement],
         signatures: Vec::new(),
     }
-    .write()
+    .to_json()
 }
 
 fn interfaces(base: &str, versions: &[ProtocolVersion]) -> Vec<AgentInterface> {
@@ -126,7 +126,7 @@ fn interfaces(base: &str, versions: &[ProtocolVersion]) -> Vec<AgentInterface> {
 /// An agent as a skill; which tools it has is nobody's business.
 fn skill(agent: &AgentItem, telling: CardDetail) -> AgentSkill {
     let description = agent.description.clone();
-    let keywords = if telling == CardDetail::Callers { agent.keywords.clone() } else { Vec::new() };
+    let keywords = if telling == CardDetail::Authenticated { agent.keywords.clone() } else { Vec::new() };
     let tags = std::iter::once("agent".to_owned()).chain(keywords).collect();
     AgentSkill { id: agent.name.clone(), name: agent.name.clone(), description, tags, ..AgentSkill::default() }
 }

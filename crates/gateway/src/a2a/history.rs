@@ -3,11 +3,11 @@
 use lango_remote::a2a::{PartContent, Message, Part, Task, WireFormat};
 
 /// No task remembers more messages.
-const MOST_MESSAGES: usize = 100;
+const MAX_MESSAGES: usize = 100;
 /// Nor more bytes of them, as they are written.
-const MOST_BYTES: usize = 256 * 1024;
+const MAX_BYTES: usize = 256 * 1024;
 /// Of a message that alone is longer, so much is remembered: a letter may take six times its place when it is written.
-const MOST_OF_ONE: usize = MOST_BYTES / 8;
+const MAX_OF_ONE: usize = MAX_BYTES / 8;
 
 /// What the task asked is part of the conversation once it is answered.
 pub(crate) fn append_question(task: &mut Task) {
@@ -19,14 +19,14 @@ pub(crate) fn append_question(task: &mut Task) {
 /// The oldest messages make room; the newest is always there, cut where it has to be.
 pub(crate) fn append_message(task: &mut Task, mut message: Message) {
     let mut bytes = size(&message);
-    if bytes > MOST_BYTES {
+    if bytes > MAX_BYTES {
         truncate(&mut message);
         bytes = size(&message);
     }
     let mut first_kept = task.history.len();
-    for (place, older) in task.history.iter().enumerate().rev().take(MOST_MESSAGES - 1) {
+    for (place, older) in task.history.iter().enumerate().rev().take(MAX_MESSAGES - 1) {
         bytes += size(older);
-        if bytes > MOST_BYTES {
+        if bytes > MAX_BYTES {
             break;
         }
         first_kept = place;
@@ -36,12 +36,12 @@ pub(crate) fn append_message(task: &mut Task, mut message: Message) {
 }
 
 fn size(message: &Message) -> usize {
-    message.write(WireFormat::V1).to_string().len()
+    message.to_json(WireFormat::V1).to_string().len()
 }
 
 /// Keeps the beginnings of texts; whatever else is there is left out.
 fn truncate(message: &mut Message) {
-    let mut left = MOST_OF_ONE;
+    let mut left = MAX_OF_ONE;
     let beginning = |part: Part| match part.content {
         PartContent::Text(mut text) => {
             text.truncate(text.floor_char_boundary(left));
@@ -67,7 +67,7 @@ mod tests {
         Task {
             id: TaskId::new("t"),
             context: None,
-            status: TaskStatus { state: TaskState::Working, message: None, at: None },
+            status: TaskStatus { state: TaskState::Working, message: None, timestamp: None },
             artifacts: Vec::new(),
             history: Vec::new(),
             metadata: Metadata::new(),
@@ -88,7 +88,7 @@ mod tests {
         for number in 0..250 {
             append_message(&mut task, message(number, "hi"));
         }
-        assert_eq!((task.history.len(), task.history[0].id.as_str()), (MOST_MESSAGES, "150"));
+        assert_eq!((task.history.len(), task.history[0].id.as_str()), (MAX_MESSAGES, "150"));
     }
 
     #[test]
@@ -96,7 +96,7 @@ mod tests {
         let mut task = task();
         for number in 0..60 {
             append_message(&mut task, message(number, &"x".repeat(100_000)));
-            assert!(total(&task) <= MOST_BYTES);
+            assert!(total(&task) <= MAX_BYTES);
         }
         assert_eq!(task.history.len(), 2);
         for text in ["é".repeat(1_000_000), "\u{1}".repeat(1_000_000)] {
@@ -104,9 +104,9 @@ mod tests {
             longest.metadata.insert("more".to_owned(), json!("y".repeat(1_000_000)));
             longest.parts.push(Part::text("at the end"));
             append_message(&mut task, longest);
-            assert!(total(&task) <= MOST_BYTES, "{}", total(&task));
+            assert!(total(&task) <= MAX_BYTES, "{}", total(&task));
             let kept = task.history.last().unwrap();
-            assert!(kept.id.as_str() == "99" && kept.texts().next().unwrap().len() == MOST_OF_ONE);
+            assert!(kept.id.as_str() == "99" && kept.texts().next().unwrap().len() == MAX_OF_ONE);
             assert!(kept.texts().last().unwrap().contains("too long"));
         }
     }

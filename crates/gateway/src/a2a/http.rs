@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::sse::Event as Frame;
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
-use lango_remote::a2a::rest::{self, Verb};
+use lango_remote::a2a::rest::{self, HttpMethod};
 use lango_remote::a2a::rpc::{self, RpcRejection, RpcRequest};
 use lango_remote::a2a::{A2aCall, ErrorKind, ProtocolError, A2aRequest, ProtocolVersion, WireFormat};
 use serde_json::Value;
@@ -20,7 +20,7 @@ use crate::error::ApiError;
 use crate::sse;
 
 /// Seconds after which it may be worth another try.
-const ANOTHER_TRY: HeaderValue = HeaderValue::from_static("1");
+const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
 /// JSON-RPC: the name of the method tells the version.
 pub(crate) async fn rpc(
@@ -35,30 +35,30 @@ pub(crate) async fn rpc(
     };
     let said = requested_version(&headers, &uri);
     let read = match bytes {
-        Some(bytes) => rpc::read(&bytes, said.as_deref()),
+        Some(bytes) => rpc::parse_request(&bytes, said.as_deref()),
         None => {
-            let version = said.as_deref().and_then(ProtocolVersion::named).unwrap_or(ProtocolVersion::V0_3);
+            let version = said.as_deref().and_then(ProtocolVersion::parse).unwrap_or(ProtocolVersion::V0_3);
             Err(Box::new(RpcRejection { id: rpc::RpcId::Null, version, error: not_json() }))
         }
     };
     let RpcRequest { id, version, call } = match read {
         Ok(read) => read,
-        Err(refused) => return Ok(json(refused.answer(), "application/json")),
+        Err(refused) => return Ok(json(refused.to_response(), "application/json")),
     };
     let wire = WireFormat::rpc(version);
     let streams = call.request.method().is_streaming();
     Ok(match execute(&gateway, &caller, (call, wire), &headers).await {
-        Ok(A2aResponse::Value(value)) => json(rpc::success(&id, value), "application/json"),
+        Ok(A2aResponse::Value(value)) => json(rpc::success_response(&id, value), "application/json"),
         Ok(A2aResponse::Stream(events)) => {
-            let frames = events.map(move |event| frame(&rpc::success(&id, event.write(wire))));
+            let frames = events.map(move |event| frame(&rpc::success_response(&id, event.to_json(wire))));
             sse::stream(&gateway, &caller, frames)
         }
         // Clients of 0.3 that asked for a stream read nothing else.
         Err(error) if streams && version == ProtocolVersion::V0_3 => {
-            let failure = frame(&rpc::failure(&id, &error, version));
+            let failure = frame(&rpc::error_response(&id, &error, version));
             sse::stream(&gateway, &caller, futures::stream::iter([failure]))
         }
-        Err(error) => json(rpc::failure(&id, &error, version), "application/json"),
+        Err(error) => json(rpc::error_response(&id, &error, version), "application/json"),
     })
 }
 
@@ -70,9 +70,9 @@ pub(crate) async fn rest(
 ) -> Result<Response, ApiError> {
     let (headers, uri) = (request.headers().clone(), request.uri().clone());
     let verb = match *request.method() {
-        Method::GET => Verb::Get,
-        Method::POST => Verb::Post,
-        Method::DELETE => Verb::Delete,
+        Method::GET => HttpMethod::Get,
+        Method::POST => HttpMethod::Post,
+        Method::DELETE => HttpMethod::Delete,
         _ => return Ok(not_found(&uri)),
     };
     let bytes = read_body(request, &gateway).await?;
@@ -81,8 +81,8 @@ pub(crate) async fn rest(
         Ok(body) => body,
         Err(error) => return Ok(error_response(&error, version)),
     };
-    let sent = rest::HttpRequest { verb, path: path(&uri).to_owned(), query: query(&uri), body };
-    let Some(read) = rest::read(&sent, requested_version(&headers, &uri).as_deref()) else {
+    let sent = rest::HttpRequest { method: verb, path: path(&uri).to_owned(), query: query(&uri), body };
+    let Some(read) = rest::parse_request(&sent, requested_version(&headers, &uri).as_deref()) else {
         return Ok(not_found(&uri));
     };
     let (call, version) = match read {
@@ -93,7 +93,7 @@ pub(crate) async fn rest(
     Ok(match execute(&gateway, &caller, (call, wire), &headers).await {
         Ok(A2aResponse::Value(value)) => json(value, media_type(version)),
         Ok(A2aResponse::Stream(events)) => {
-            sse::stream(&gateway, &caller, events.map(move |event| frame(&event.write(wire))))
+            sse::stream(&gateway, &caller, events.map(move |event| frame(&event.to_json(wire))))
         }
         Err(error) => error_response(&error, version),
     })
@@ -110,7 +110,7 @@ async fn execute(
         return Err(ProtocolError::new(ErrorKind::VersionNotSupported, message));
     }
     if call.request == A2aRequest::ExtendedCard {
-        return Ok(A2aResponse::Value(card::render_card(gateway, headers, CardDetail::Callers, wire.version())));
+        return Ok(A2aResponse::Value(card::render_card(gateway, headers, CardDetail::Authenticated, wire.version())));
     }
     let desk = TaskOperations { gateway: gateway.clone(), caller: caller.clone() };
     desk.execute(call, wire).await
@@ -164,9 +164,9 @@ fn json(value: Value, media_type: &'static str) -> Response {
 
 fn error_response(error: &ProtocolError, version: ProtocolVersion) -> Response {
     let status = StatusCode::from_u16(error.kind.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = (status, json(error.write_rest(version), media_type(version))).into_response();
+    let mut response = (status, json(error.to_rest_json(version), media_type(version))).into_response();
     if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
-        response.headers_mut().insert(header::RETRY_AFTER, ANOTHER_TRY);
+        response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER_SECONDS);
     }
     response
 }

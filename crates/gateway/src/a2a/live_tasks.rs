@@ -20,7 +20,7 @@ use super::worker::{TaskStep, TaskSteps};
 use crate::gateway::Gateway;
 
 /// Whoever falls behind by more is told how the task stands, instead of how it came there.
-const BACKLOG: usize = 256;
+const CHANNEL_CAPACITY: usize = 256;
 
 #[derive(Default)]
 pub(crate) struct LiveTasks {
@@ -31,12 +31,12 @@ pub(crate) struct LiveTasks {
 pub(crate) struct LiveTask {
     state: Mutex<LiveTaskState>,
     /// One change at a time: kept, then shown.
-    changing: tokio::sync::Mutex<()>,
+    change_lock: tokio::sync::Mutex<()>,
     events: Sender<StreamEvent>,
 }
 
 struct LiveTaskState {
-    kept: StoredTask,
+    stored: StoredTask,
     /// While somebody works on it.
     work: Option<CancellationToken>,
     outbox: Arc<Outbox>,
@@ -53,17 +53,17 @@ impl LiveTasks {
     /// A live task of the principal's.
     pub fn get(&self, principal: &Principal, id: &str) -> Option<Arc<LiveTask>> {
         let live = self.tasks().get(id).cloned()?;
-        let is_own = live.state().kept.principal == *principal;
+        let is_own = live.state().stored.principal == *principal;
         is_own.then_some(live)
     }
 
     /// Makes a task live; one that is already stays as it is.
-    pub fn open(&self, kept: StoredTask) -> Arc<LiveTask> {
+    pub fn get_or_insert(&self, kept: StoredTask) -> Arc<LiveTask> {
         let id = kept.task.id.to_string();
         let new = || {
-            let state = Mutex::new(LiveTaskState { kept, work: None, outbox: Arc::default() });
-            let (changing, events) = (tokio::sync::Mutex::default(), broadcast::channel(BACKLOG).0);
-            Arc::new(LiveTask { state, changing, events })
+            let state = Mutex::new(LiveTaskState { stored: kept, work: None, outbox: Arc::default() });
+            let (changing, events) = (tokio::sync::Mutex::default(), broadcast::channel(CHANNEL_CAPACITY).0);
+            Arc::new(LiveTask { state, change_lock: changing, events })
         };
         Arc::clone(self.tasks().entry(id).or_insert_with(new))
     }
@@ -72,14 +72,14 @@ impl LiveTasks {
     pub fn remove_if_idle(&self, live: &LiveTask) {
         let mut tasks = self.tasks();
         let state = live.state();
-        if state.work.is_none() && (state.kept.is_terminal() || live.events.receiver_count() == 0) {
-            tasks.remove(state.kept.task.id.as_str());
+        if state.work.is_none() && (state.stored.is_terminal() || live.events.receiver_count() == 0) {
+            tasks.remove(state.stored.task.id.as_str());
         }
     }
 
     /// Takes away a task that never began.
     pub fn remove(&self, live: &LiveTask) {
-        let id = live.state().kept.task.id.to_string();
+        let id = live.state().stored.task.id.to_string();
         self.tasks().remove(&id);
     }
 
@@ -90,12 +90,12 @@ impl LiveTasks {
 
 impl LiveTask {
     pub fn stored(&self) -> StoredTask {
-        self.state().kept.clone()
+        self.state().stored.clone()
     }
 
-    pub fn watch(self: &Arc<Self>) -> TaskSubscription {
+    pub fn subscribe(self: &Arc<Self>) -> TaskSubscription {
         let state = self.state();
-        TaskSubscription { live: Arc::clone(self), task: state.kept.task.clone(), events: self.events.subscribe() }
+        TaskSubscription { live: Arc::clone(self), task: state.stored.task.clone(), events: self.events.subscribe() }
     }
 
     /// Takes the task to work on it; nothing where somebody does already.
@@ -126,8 +126,8 @@ impl LiveTask {
 
     /// Keeps a step, shows it, and tells those who left an address. A task that is over stays as it is.
     pub async fn apply_step(&self, gateway: &Gateway, step: TaskStep) {
-        let _one = self.changing.lock().await;
-        self.change(gateway, self.stored(), step).await;
+        let _one = self.change_lock.lock().await;
+        self.apply_change(gateway, self.stored(), step).await;
     }
 
     /// Adds what the caller said, with the step that follows from it; nothing else happens to the task in between. What
@@ -138,21 +138,21 @@ impl LiveTask {
         message: Message,
         find_out: impl FnOnce() -> Result<TaskStep, ProtocolError>,
     ) -> Result<(), ProtocolError> {
-        let _one = self.changing.lock().await;
-        if self.state().kept.has_message(&message) {
+        let _one = self.change_lock.lock().await;
+        if self.state().stored.has_message(&message) {
             return Ok(());
         }
         let step = find_out()?;
         let mut kept = self.stored();
         append_question(&mut kept.task);
         append_message(&mut kept.task, message);
-        self.change(gateway, kept, step).await;
+        self.apply_change(gateway, kept, step).await;
         Ok(())
     }
 
     /// Invariant: only whoever holds `changing` calls this, so that what is kept is what was shown last.
-    async fn change(&self, gateway: &Gateway, mut kept: StoredTask, step: TaskStep) {
-        if kept.is_terminal() || says_nothing_new(&kept.task.status, &step) {
+    async fn apply_change(&self, gateway: &Gateway, mut kept: StoredTask, step: TaskStep) {
+        if kept.is_terminal() || is_no_op(&kept.task.status, &step) {
             return;
         }
         let is_chunk = matches!(step, TaskStep::Artifact { .. });
@@ -161,10 +161,10 @@ impl LiveTask {
             tracing::error!(%trouble, "a task could not be kept");
         }
         let mut state = self.state();
-        state.kept = kept;
+        state.stored = kept;
         let Some(event) = event else { return };
         if let StreamEvent::Status(_) = event {
-            gateway.a2a().courier.notify(gateway, &state.outbox, state.kept.task.clone());
+            gateway.a2a().push_sender.notify(gateway, &state.outbox, state.stored.task.clone());
         }
         let _ = self.events.send(event);
     }
@@ -179,7 +179,7 @@ impl LiveTask {
             self.apply_step(&gateway, TaskStep::with_message(TaskState::Failed, "The work ended without a result.")).await;
         }
         self.finish_work();
-        gateway.a2a().board.remove_if_idle(&self);
+        gateway.a2a().live_tasks.remove_if_idle(&self);
     }
 
     fn state(&self) -> MutexGuard<'_, LiveTaskState> {
@@ -194,17 +194,17 @@ pub(crate) fn apply(kept: &mut StoredTask, step: TaskStep, now: Timestamp) -> Op
             kept.turn = Some(turn);
             None
         }
-        TaskStep::Status { state, words } => {
-            kept.asked = None;
+        TaskStep::Status { state, text: words } => {
+            kept.pending_call = None;
             Some(set_status(&mut kept.task, state, words, now))
         }
-        TaskStep::Question { call, words } => {
-            kept.asked = Some(call);
+        TaskStep::Question { call, text: words } => {
+            kept.pending_call = Some(call);
             Some(set_status(&mut kept.task, TaskState::InputRequired, Some(words), now))
         }
         TaskStep::Artifact { artifact, append, last } => {
             let (id, context) = (kept.task.id.clone(), kept.task.context.clone());
-            merge(&mut kept.task.artifacts, &artifact, append);
+            merge_artifact(&mut kept.task.artifacts, &artifact, append);
             let (last_chunk, metadata) = (last, Metadata::new());
             let update = ArtifactUpdate { task: id, context, artifact, append, last_chunk, metadata };
             Some(StreamEvent::Artifact(update))
@@ -219,21 +219,21 @@ fn set_status(task: &mut Task, state: TaskState, words: Option<String>, now: Tim
         let message = Message::text(own, Role::Agent, words);
         Message { context: context.clone(), task: Some(id.clone()), ..message }
     });
-    let status = TaskStatus { state, message, at: Some(now) };
+    let status = TaskStatus { state, message, timestamp: Some(now) };
     task.status = status.clone();
     StreamEvent::Status(StatusUpdate { task: id, context, status, metadata: Metadata::new() })
 }
 
-fn merge(artifacts: &mut Vec<Artifact>, new: &Artifact, append: bool) {
+fn merge_artifact(artifacts: &mut Vec<Artifact>, new: &Artifact, append: bool) {
     match artifacts.iter_mut().find(|artifact| artifact.id == new.id) {
-        Some(found) if append => new.parts.iter().for_each(|part| join(&mut found.parts, part)),
+        Some(found) if append => new.parts.iter().for_each(|part| append_part(&mut found.parts, part)),
         Some(found) => *found = new.clone(),
         None => artifacts.push(new.clone()),
     }
 }
 
 /// Pieces of one text become one text.
-fn join(parts: &mut Vec<Part>, new: &Part) {
+fn append_part(parts: &mut Vec<Part>, new: &Part) {
     let is_plain =
         |part: &Part| part.filename.is_none() && part.media_type.is_none() && part.metadata.is_empty();
     match (parts.last_mut(), &new.content) {
@@ -245,6 +245,6 @@ fn join(parts: &mut Vec<Part>, new: &Part) {
     }
 }
 
-fn says_nothing_new(status: &TaskStatus, step: &TaskStep) -> bool {
-    *step == TaskStep::state(status.state) && status.message.is_none()
+fn is_no_op(status: &TaskStatus, step: &TaskStep) -> bool {
+    *step == TaskStep::from_state(status.state) && status.message.is_none()
 }

@@ -11,14 +11,14 @@ impl TaskOperations {
         let (reads, writes) = (worker.input_modes(), worker.output_modes());
         for part in &send.message.parts {
             let media_type = media_type(part);
-            if !reads.iter().any(|mode| fits(mode, media_type)) {
+            if !reads.iter().any(|mode| matches_media_type(mode, media_type)) {
                 let media_type = lango_net::sanitize::one_line(media_type, 60);
                 let message = format!("a part is {media_type}; only {} can be read", reads.join(", "));
                 return Err(ProtocolError::new(ErrorKind::ContentTypeNotSupported, message));
             }
         }
         let wanted = &send.accepted_output_modes;
-        if !wanted.is_empty() && !wanted.iter().any(|wanted| writes.iter().any(|mode| fits(wanted, mode))) {
+        if !wanted.is_empty() && !wanted.iter().any(|wanted| writes.iter().any(|mode| matches_media_type(wanted, mode))) {
             let message = format!("answers are {}, and none of these is accepted", writes.join(", "));
             return Err(ProtocolError::new(ErrorKind::ContentTypeNotSupported, message));
         }
@@ -38,7 +38,7 @@ fn media_type(part: &Part) -> &str {
 }
 
 /// Whether a media type is one that a pattern such as `text/*` or `text` means.
-fn fits(pattern: &str, media_type: &str) -> bool {
+fn matches_media_type(pattern: &str, media_type: &str) -> bool {
     let pattern = pattern.split(';').next().unwrap_or(pattern).trim();
     let (kind, _) = media_type.split_once('/').unwrap_or((media_type, ""));
     pattern == "*/*"
@@ -53,10 +53,10 @@ mod tests {
     #[test]
     fn patterns_mean_what_they_say() {
         for pattern in ["*/*", "text/*", "text", "Text/Plain", "text/plain; charset=utf-8"] {
-            assert!(fits(pattern, "text/plain"), "{pattern}");
+            assert!(matches_media_type(pattern, "text/plain"), "{pattern}");
         }
         for pattern in ["", "image/*", "text/html", "application/json", "plain"] {
-            assert!(!fits(pattern, "text/plain"), "{pattern}");
+            assert!(!matches_media_type(pattern, "text/plain"), "{pattern}");
         }
     }
 }

@@ -25,7 +25,7 @@ use crate::extract::parse_session_id;
 use crate::stream_limit::StreamPermit;
 
 /// Work that is told to end has so long to do so.
-const ENDING: Duration = Duration::from_secs(20);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) type TaskEventStream = BoxStream<'static, StreamEvent>;
 
@@ -38,7 +38,7 @@ pub(crate) enum A2aResponse {
 /// What became of a message.
 enum SendOutcome {
     Message(Message),
-    Watch(TaskSubscription),
+    Subscription(TaskSubscription),
     /// Sent before, and nothing follows.
     Task(Task),
 }
@@ -53,24 +53,24 @@ impl TaskOperations {
     pub async fn execute(&self, call: A2aCall, wire: WireFormat) -> Result<A2aResponse, ProtocolError> {
         if call.tenant.is_some() {
             let message = "there are no tenants here; use the address of the card";
-            return Err(ProtocolError::new(ErrorKind::InvalidParams, message).about("field", "tenant"));
+            return Err(ProtocolError::new(ErrorKind::InvalidParams, message).with_metadata("field", "tenant"));
         }
         let value = match call.request {
-            A2aRequest::SendMessage(send) => self.send_and_wait(*send, wire).await?.write(wire),
+            A2aRequest::SendMessage(send) => self.send_and_wait(*send, wire).await?.to_json(wire),
             A2aRequest::StreamMessage(send) => {
                 return self.send_streaming(*send, wire).await.map(A2aResponse::Stream);
             }
             A2aRequest::GetTask { task, history } => {
-                truncate_history(self.look(&task).await?.kept.task, history).write(wire)
+                truncate_history(self.look(&task).await?.stored.task, history).to_json(wire)
             }
-            A2aRequest::ListTasks(list) => self.list(list).await?.write(wire),
+            A2aRequest::ListTasks(list) => self.list_tasks(list).await?.to_json(wire),
             A2aRequest::CancelTask { task } => {
                 let desk = self.clone();
-                self.run_to_completion(async move { desk.cancel(&task).await }).await?.write(wire)
+                self.run_to_completion(async move { desk.cancel(&task).await }).await?.to_json(wire)
             }
             A2aRequest::SubscribeToTask { task } => return self.subscribe(&task).await.map(A2aResponse::Stream),
-            A2aRequest::CreatePushConfig(config) => self.create_push_config(config, wire).await?.write(wire),
-            A2aRequest::GetPushConfig { task, config } => self.get_push_config(&task, config).await?.write(wire),
+            A2aRequest::CreatePushConfig(config) => self.create_push_config(config, wire).await?.to_json(wire),
+            A2aRequest::GetPushConfig { task, config } => self.get_push_config(&task, config).await?.to_json(wire),
             A2aRequest::ListPushConfigs { task } => self.list_push_configs(&task, wire).await?,
             A2aRequest::DeletePushConfig { task, config } => {
                 self.delete_push_config(&task, &config).await?;
@@ -83,29 +83,29 @@ impl TaskOperations {
     }
 
     async fn send_and_wait(&self, send: SendMessage, wire: WireFormat) -> Result<SendReply, ProtocolError> {
-        let (waiting, history) = (send.waiting, send.history);
+        let (waiting, history) = (send.return_mode, send.history);
         let task = match self.send(send, wire).await? {
             SendOutcome::Message(message) => return Ok(SendReply::Message(message)),
             SendOutcome::Task(task) => task,
-            SendOutcome::Watch(watch) if waiting == ReturnMode::NotAtAll => watch.task,
-            SendOutcome::Watch(watch) => wait_until(watch, StreamUntil::Rest).await,
+            SendOutcome::Subscription(watch) if waiting == ReturnMode::Immediately => watch.task,
+            SendOutcome::Subscription(watch) => wait_until(watch, StreamUntil::Idle).await,
         };
         Ok(SendReply::Task(truncate_history(task, history)))
     }
 
     async fn send_streaming(&self, send: SendMessage, wire: WireFormat) -> Result<TaskEventStream, ProtocolError> {
-        let place = self.stream_place()?;
+        let place = self.acquire_stream()?;
         Ok(match self.send(send, wire).await? {
-            SendOutcome::Message(message) => only(StreamEvent::Message(message)),
-            SendOutcome::Task(task) => only(StreamEvent::Task(task)),
-            SendOutcome::Watch(watch) => task_stream(&self.gateway, watch, StreamUntil::Rest, place),
+            SendOutcome::Message(message) => single_event(StreamEvent::Message(message)),
+            SendOutcome::Task(task) => single_event(StreamEvent::Task(task)),
+            SendOutcome::Subscription(watch) => task_stream(&self.gateway, watch, StreamUntil::Idle, place),
         })
     }
 
     async fn send(&self, send: SendMessage, wire: WireFormat) -> Result<SendOutcome, ProtocolError> {
         if send.message.role != Role::User {
             let message = "only messages of the user are taken; the agent speaks for itself";
-            return Err(ProtocolError::new(ErrorKind::InvalidParams, message).about("field", "message.role"));
+            return Err(ProtocolError::new(ErrorKind::InvalidParams, message).with_metadata("field", "message.role"));
         }
         self.check_modes(&send)?;
         if let Some(config) = &send.push {
@@ -134,12 +134,12 @@ impl TaskOperations {
 
     async fn create_task(&self, send: SendMessage, wire: WireFormat) -> Result<SendOutcome, ProtocolError> {
         let session = match &send.message.context {
-            Some(context) => session_of(context)?,
+            Some(context) => session_for_context(context)?,
             None => self.gateway.new_session(),
         };
-        let board = &self.gateway.a2a().board;
+        let board = &self.gateway.a2a().live_tasks;
         // Live before it is kept, so that nobody finds it kept and takes it for left behind.
-        let live = board.open(self.new_task(session, send.message.clone()));
+        let live = board.get_or_insert(self.new_task(session, send.message.clone()));
         match self.store_new_task(&live.stored(), &send.message).await {
             Ok(TaskCreation::New) => {}
             Ok(TaskCreation::Repeated(row)) => {
@@ -156,24 +156,24 @@ impl TaskOperations {
                 return Err(store_error(error));
             }
         }
-        let watch = live.watch();
+        let watch = live.subscribe();
         if let Err(error) = self.start(&live, send, wire).await {
             board.remove(&live);
             let forgotten = self.gateway.store().delete_task(self.caller.principal(), watch.task.id.as_str());
             forgotten.await.map_err(store_error)?;
             return Err(error);
         }
-        Ok(SendOutcome::Watch(watch))
+        Ok(SendOutcome::Subscription(watch))
     }
 
     async fn store_new_task(&self, kept: &StoredTask, message: &Message) -> Result<TaskCreation, SqliteStoreError> {
         let settings = &self.gateway.settings().a2a;
-        let since = self.gateway.now().checked_sub(settings.repeat_time());
+        let since = self.gateway.now().checked_sub(settings.repeat_window());
         let new = NewTask {
             row: kept.to_row(),
             message: message.id.to_string(),
             repeated_since: since.unwrap_or(jiff::Timestamp::MIN),
-            most: settings.tasks.get(),
+            max_tasks: settings.tasks.get(),
         };
         self.gateway.store().create_task(new).await
     }
@@ -195,60 +195,60 @@ impl TaskOperations {
         let mut task = Task {
             id,
             context: Some(context),
-            status: TaskStatus { state: TaskState::Submitted, message: None, at: Some(now) },
+            status: TaskStatus { state: TaskState::Submitted, message: None, timestamp: Some(now) },
             artifacts: Vec::new(),
             history: Vec::new(),
             metadata: Metadata::new(),
         };
         append_message(&mut task, message);
         let principal = self.caller.principal().clone();
-        StoredTask { task, principal, session, turn: None, asked: None, created: now }
+        StoredTask { task, principal, session, turn: None, pending_call: None, created: now }
     }
 
     /// A message that came before: its task as it stands, followed from here.
     async fn resend_outcome(&self, task: &TaskId) -> Result<SendOutcome, ProtocolError> {
         let looked = self.look(task).await?;
-        Ok(match looked.standing {
-            TaskActivity::Live(live) if !looked.kept.task.status.state.is_interrupted() => {
-                SendOutcome::Watch(live.watch())
+        Ok(match looked.activity {
+            TaskActivity::Live(live) if !looked.stored.task.status.state.is_interrupted() => {
+                SendOutcome::Subscription(live.subscribe())
             }
-            _ => SendOutcome::Task(looked.kept.task),
+            _ => SendOutcome::Task(looked.stored.task),
         })
     }
 
     /// A message for a task that is there already.
     async fn continue_task(&self, id: &TaskId, send: SendMessage, wire: WireFormat) -> Result<SendOutcome, ProtocolError> {
-        let TaskLookup { kept, standing } = self.look(id).await?;
+        let TaskLookup { stored: kept, activity: standing } = self.look(id).await?;
         if send.message.context.as_ref().is_some_and(|context| Some(context) != kept.task.context.as_ref()) {
             let message = "this task belongs to another context";
             return Err(
-                ProtocolError::new(ErrorKind::InvalidParams, message).about("field", "message.contextId")
+                ProtocolError::new(ErrorKind::InvalidParams, message).with_metadata("field", "message.contextId")
             );
         }
         if kept.has_message(&send.message) {
             return self.resend_outcome(id).await;
         }
         let live = match standing {
-            TaskActivity::Over => {
+            TaskActivity::Finished => {
                 let message = "the task is over; send the message without a task to go on in its context";
-                return Err(unsupported(message).about("taskId", id.as_str()));
+                return Err(unsupported(message).with_metadata("taskId", id.as_str()));
             }
-            TaskActivity::Elsewhere => return Err(unsupported("another process works on this task")),
+            TaskActivity::OtherProcess => return Err(unsupported("another process works on this task")),
             TaskActivity::Live(live) => live,
-            TaskActivity::Waits => self.gateway.a2a().board.open(kept.clone()),
+            TaskActivity::AwaitingInput => self.gateway.a2a().live_tasks.get_or_insert(kept.clone()),
         };
         // Whoever watches keeps the task live.
-        let _watch = live.watch();
+        let _watch = live.subscribe();
         if let Some(config) = send.push {
             self.store_push_config(id, config, wire).await?;
         }
         let message = Message { task: Some(id.clone()), context: kept.task.context.clone(), ..send.message };
         if !live.is_running() {
             let steps = self.start_steps(&live, message.clone())?;
-            live.add_message(&self.gateway, message, || Ok(TaskStep::state(TaskState::Working))).await?;
-            let watch = live.watch();
+            live.add_message(&self.gateway, message, || Ok(TaskStep::from_state(TaskState::Working))).await?;
+            let watch = live.subscribe();
             self.gateway.turn_tasks().spawn(Arc::clone(&live).run_steps(self.gateway.clone(), steps));
-            return Ok(SendOutcome::Watch(watch));
+            return Ok(SendOutcome::Subscription(watch));
         }
         self.answer(&live, message).await
     }
@@ -260,7 +260,7 @@ impl TaskOperations {
             self.gateway.a2a().worker.on_message(&self.gateway, &assignment)
         });
         heard.await?;
-        Ok(SendOutcome::Watch(live.watch()))
+        Ok(SendOutcome::Subscription(live.subscribe()))
     }
 
     /// Has somebody work on the task; what they do is to be carried.
@@ -273,30 +273,30 @@ impl TaskOperations {
 
     pub fn assignment(&self, kept: StoredTask, message: Message, cancel: CancellationToken) -> TaskAssignment {
         let answer = match self.caller.require_any(&[TokenScope::Approve]) {
-            Ok(()) => AnswerRight::MayAnswer,
-            Err(_) => AnswerRight::MayNot,
+            Ok(()) => AnswerRight::Allowed,
+            Err(_) => AnswerRight::NotAllowed,
         };
-        let StoredTask { task, principal, session, turn, asked, .. } = kept;
-        TaskAssignment { principal, session, turn, answer, asked, task, message, cancel }
+        let StoredTask { task, principal, session, turn, pending_call: asked, .. } = kept;
+        TaskAssignment { principal, session, turn, answer_right: answer, pending_call: asked, task, message, cancel }
     }
 
     async fn cancel(&self, id: &TaskId) -> Result<Task, ProtocolError> {
-        let TaskLookup { kept, standing } = self.look(id).await?;
+        let TaskLookup { stored: kept, activity: standing } = self.look(id).await?;
         let refuse =
-            |why: &str| ProtocolError::new(ErrorKind::TaskNotCancelable, why).about("taskId", id.as_str());
+            |why: &str| ProtocolError::new(ErrorKind::TaskNotCancelable, why).with_metadata("taskId", id.as_str());
         let live = match standing {
-            TaskActivity::Over => return Err(refuse("the task is over")),
-            TaskActivity::Elsewhere => return Err(refuse("another process works on this task")),
+            TaskActivity::Finished => return Err(refuse("the task is over")),
+            TaskActivity::OtherProcess => return Err(refuse("another process works on this task")),
             TaskActivity::Live(live) => live,
-            TaskActivity::Waits => self.gateway.a2a().board.open(kept),
+            TaskActivity::AwaitingInput => self.gateway.a2a().live_tasks.get_or_insert(kept),
         };
-        let watch = live.watch();
+        let watch = live.subscribe();
         if live.cancel_work() {
-            let _ = tokio::time::timeout(ENDING, wait_until(watch, StreamUntil::End)).await;
+            let _ = tokio::time::timeout(CANCEL_TIMEOUT, wait_until(watch, StreamUntil::Terminal)).await;
         } else {
-            live.apply_step(&self.gateway, TaskStep::state(TaskState::Canceled)).await;
+            live.apply_step(&self.gateway, TaskStep::from_state(TaskState::Canceled)).await;
         }
-        self.gateway.a2a().board.remove_if_idle(&live);
+        self.gateway.a2a().live_tasks.remove_if_idle(&live);
         let task = live.stored().task;
         match task.status.state {
             TaskState::Canceled => Ok(task),
@@ -306,27 +306,27 @@ impl TaskOperations {
     }
 
     async fn subscribe(&self, id: &TaskId) -> Result<TaskEventStream, ProtocolError> {
-        let place = self.stream_place()?;
-        let TaskLookup { kept, standing } = self.look(id).await?;
+        let place = self.acquire_stream()?;
+        let TaskLookup { stored: kept, activity: standing } = self.look(id).await?;
         let live = match standing {
-            TaskActivity::Over => {
-                return Err(unsupported("the task is over; get it instead").about("taskId", id.as_str()));
+            TaskActivity::Finished => {
+                return Err(unsupported("the task is over; get it instead").with_metadata("taskId", id.as_str()));
             }
-            TaskActivity::Elsewhere => return Ok(only(StreamEvent::Task(kept.task))),
+            TaskActivity::OtherProcess => return Ok(single_event(StreamEvent::Task(kept.task))),
             TaskActivity::Live(live) => live,
-            TaskActivity::Waits => self.gateway.a2a().board.open(kept),
+            TaskActivity::AwaitingInput => self.gateway.a2a().live_tasks.get_or_insert(kept),
         };
-        Ok(task_stream(&self.gateway, live.watch(), StreamUntil::RestAgain, place))
+        Ok(task_stream(&self.gateway, live.subscribe(), StreamUntil::NextIdle, place))
     }
 
-    fn stream_place(&self) -> Result<StreamPermit, ProtocolError> {
+    fn acquire_stream(&self) -> Result<StreamPermit, ProtocolError> {
         self.gateway.open_stream(self.caller.principal()).map_err(from_api_error)
     }
 }
 
-fn session_of(context: &ContextId) -> Result<SessionId, ProtocolError> {
+fn session_for_context(context: &ContextId) -> Result<SessionId, ProtocolError> {
     parse_session_id(context.as_str()).map_err(|refusal| {
-        ProtocolError::new(ErrorKind::InvalidParams, refusal.message).about("field", "message.contextId")
+        ProtocolError::new(ErrorKind::InvalidParams, refusal.message).with_metadata("field", "message.contextId")
     })
 }
 
@@ -339,14 +339,14 @@ pub(crate) fn truncate_history(mut task: Task, history: Option<u32>) -> Task {
     task
 }
 
-fn only(event: StreamEvent) -> TaskEventStream {
+fn single_event(event: StreamEvent) -> TaskEventStream {
     Box::pin(futures::stream::once(std::future::ready(event)))
 }
 
 /// What is not there and what is somebody else's look the same (B74).
 pub(crate) fn not_found(id: &TaskId) -> ProtocolError {
     let message = "task not found";
-    ProtocolError::new(ErrorKind::TaskNotFound, message).about("taskId", id.as_str())
+    ProtocolError::new(ErrorKind::TaskNotFound, message).with_metadata("taskId", id.as_str())
 }
 
 pub(crate) fn unsupported(message: &str) -> ProtocolError {

@@ -15,77 +15,77 @@ use tokio_util::task::TaskTracker;
 use super::push_config::PushTarget;
 use crate::gateway::Gateway;
 
-const CONNECT: Duration = Duration::from_secs(5);
-const WHOLE: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long it waits before each further try.
-const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(3)];
+const RETRY_DELAYS: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(3)];
 /// So much of one task's news waits to be sent.
-const MOST_WAITING: usize = 8;
-const TOKEN: &str = "X-A2A-Notification-Token";
+const MAX_WAITING: usize = 8;
+const TOKEN_HEADER: &str = "X-A2A-Notification-Token";
 
 pub(crate) struct PushSender {
     client: OnceLock<Client>,
     reach: AddressPolicy,
     /// What is on its way. Turns do not wait for it.
-    errands: TaskTracker,
+    deliveries: TaskTracker,
 }
 
 /// A task's news that wait for those before them, the oldest first.
 #[derive(Default)]
 pub(crate) struct Outbox {
-    waiting: Mutex<OutboxQueue>,
+    queue: Mutex<OutboxQueue>,
 }
 
 #[derive(Default)]
 struct OutboxQueue {
-    news: VecDeque<Task>,
-    is_carried: bool,
+    tasks: VecDeque<Task>,
+    is_sending: bool,
 }
 
 impl Outbox {
     /// Whether nobody carries them yet. Where too many wait, the oldest go: how the task stands now matters most.
-    fn put(&self, task: Task) -> bool {
-        let mut waiting = self.waiting();
-        if waiting.news.len() >= MOST_WAITING {
-            waiting.news.pop_front();
+    fn push(&self, task: Task) -> bool {
+        let mut waiting = self.queue();
+        if waiting.tasks.len() >= MAX_WAITING {
+            waiting.tasks.pop_front();
         }
-        waiting.news.push_back(task);
-        !std::mem::replace(&mut waiting.is_carried, true)
+        waiting.tasks.push_back(task);
+        !std::mem::replace(&mut waiting.is_sending, true)
     }
 
     /// With nothing left, whoever carried them is done.
-    fn take(&self) -> Option<Task> {
-        let mut waiting = self.waiting();
-        let next = waiting.news.pop_front();
-        waiting.is_carried = next.is_some();
+    fn pop(&self) -> Option<Task> {
+        let mut waiting = self.queue();
+        let next = waiting.tasks.pop_front();
+        waiting.is_sending = next.is_some();
         next
     }
 
     /// Only the newest stays.
-    fn hurry(&self) {
-        let mut waiting = self.waiting();
-        let surplus = waiting.news.len().saturating_sub(1);
-        waiting.news.drain(..surplus);
+    fn retain_newest(&self) {
+        let mut waiting = self.queue();
+        let surplus = waiting.tasks.len().saturating_sub(1);
+        waiting.tasks.drain(..surplus);
     }
 
-    fn waiting(&self) -> MutexGuard<'_, OutboxQueue> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn queue(&self) -> MutexGuard<'_, OutboxQueue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl PushSender {
     pub fn new(reach: AddressPolicy) -> Self {
-        Self { client: OnceLock::new(), reach, errands: TaskTracker::new() }
+        Self { client: OnceLock::new(), reach, deliveries: TaskTracker::new() }
     }
 
     /// Returns when everything is sent or given up. For when no task changes any more.
     pub async fn flush(&self) {
-        self.errands.close();
-        self.errands.wait().await;
+        self.deliveries.close();
+        self.deliveries.wait().await;
     }
 
     /// Whether an address may be sent to, as far as it can be told without looking up its name.
-    pub fn check(&self, url: &str) -> Result<Url, FetchError> {
+    pub fn check_url(&self, url: &str) -> Result<Url, FetchError> {
         let url = parse_url(url)?;
         check_url(&url, self.reach)?;
         Ok(url)
@@ -94,23 +94,23 @@ impl PushSender {
     /// Tells how a task stands, after what was told before.
     pub fn notify(&self, gateway: &Gateway, outbox: &Arc<Outbox>, mut task: Task) {
         task.history.clear();
-        if !outbox.put(task) {
+        if !outbox.push(task) {
             return;
         }
         let (gateway, outbox) = (gateway.clone(), Arc::clone(outbox));
-        self.errands.spawn(async move {
-            while let Some(task) = outbox.take() {
-                gateway.a2a().courier.carry(&gateway, &task).await;
+        self.deliveries.spawn(async move {
+            while let Some(task) = outbox.pop() {
+                gateway.a2a().push_sender.deliver_all(&gateway, &task).await;
                 if gateway.suspend_turns().is_cancelled() {
-                    outbox.hurry();
+                    outbox.retain_newest();
                 }
             }
         });
     }
 
-    async fn carry(&self, gateway: &Gateway, task: &Task) {
+    async fn deliver_all(&self, gateway: &Gateway, task: &Task) {
         let kept = gateway.store().push_configs(task.id.as_str()).await.unwrap_or_default();
-        let listeners: Vec<PushTarget> = kept.iter().filter_map(|kept| PushTarget::read(kept).ok()).collect();
+        let listeners: Vec<PushTarget> = kept.iter().filter_map(|kept| PushTarget::from_row(kept).ok()).collect();
         // What is begun when the server stops has until its very end; what was begun before makes room for it.
         let end = if gateway.suspend_turns().is_cancelled() { gateway.close_connections() } else { gateway.suspend_turns() };
         let deliveries = listeners.iter().map(|listener| self.deliver(gateway, task, listener));
@@ -121,10 +121,10 @@ impl PushSender {
 
     async fn deliver(&self, gateway: &Gateway, task: &Task, listener: &PushTarget) {
         let news = match listener.version {
-            ProtocolVersion::V1_0 => StreamEvent::Task(task.clone()).write(WireFormat::V1),
-            ProtocolVersion::V0_3 => task.write(WireFormat::V03Rpc),
+            ProtocolVersion::V1_0 => StreamEvent::Task(task.clone()).to_json(WireFormat::V1),
+            ProtocolVersion::V0_3 => task.to_json(WireFormat::V03Rpc),
         };
-        let mut pauses = PAUSES.into_iter();
+        let mut pauses = RETRY_DELAYS.into_iter();
         loop {
             let tried = self.send(listener, &news).await;
             let (Err(why), Some(pause)) = (&tried, pauses.next()) else {
@@ -140,21 +140,21 @@ impl PushSender {
     }
 
     async fn send(&self, listener: &PushTarget, news: &Value) -> Result<(), FetchError> {
-        let url = self.check(&listener.config.url)?;
+        let url = self.check_url(&listener.config.url)?;
         let media_type = match listener.version {
             ProtocolVersion::V1_0 => lango_remote::a2a::rest::CONTENT_TYPE,
             ProtocolVersion::V0_3 => "application/json",
         };
-        let request = self.client()?.post(url).timeout(WHOLE).header(header::CONTENT_TYPE, media_type);
+        let request = self.client()?.post(url).timeout(REQUEST_TIMEOUT).header(header::CONTENT_TYPE, media_type);
         let mut request = request.body(news.to_string());
         if let Some(token) = &listener.config.token {
-            request = request.header(TOKEN, token.expose());
+            request = request.header(TOKEN_HEADER, token.expose());
         }
         if let Some(how) = &listener.config.authentication {
             let credentials = how.credentials.as_ref().map_or("", |credentials| credentials.expose());
             request = request.header(header::AUTHORIZATION, format!("{} {credentials}", how.scheme));
         }
-        let response = request.send().await.map_err(|error| FetchError::of(&error))?;
+        let response = request.send().await.map_err(|error| FetchError::from_reqwest(&error))?;
         let status = response.status();
         if status.is_success() { Ok(()) } else { Err(FetchError::Status(status.as_u16())) }
     }
@@ -163,7 +163,7 @@ impl PushSender {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        let built = guarded_client_builder(CONNECT, self.reach).pool_max_idle_per_host(0).build();
+        let built = guarded_client_builder(CONNECT_TIMEOUT, self.reach).pool_max_idle_per_host(0).build();
         let client = built.map_err(|error| FetchError::Setup(error.to_string()))?;
         Ok(self.client.get_or_init(|| client))
     }
@@ -182,11 +182,11 @@ mod tests {
     use super::*;
     use lango_remote::a2a::{Metadata, TaskId, TaskState, TaskStatus};
 
-    fn news(number: usize) -> Task {
+    fn task(number: usize) -> Task {
         Task {
             id: TaskId::new(number.to_string()),
             context: None,
-            status: TaskStatus { state: TaskState::Working, message: None, at: None },
+            status: TaskStatus { state: TaskState::Working, message: None, timestamp: None },
             artifacts: Vec::new(),
             history: Vec::new(),
             metadata: Metadata::new(),
@@ -196,15 +196,15 @@ mod tests {
     #[test]
     fn the_oldest_news_make_room_and_one_carries_them() {
         let outbox = Outbox::default();
-        assert!(outbox.put(news(0)));
+        assert!(outbox.push(task(0)));
         for number in 1..50 {
-            assert!(!outbox.put(news(number)));
+            assert!(!outbox.push(task(number)));
         }
         let taken: Vec<String> =
-            std::iter::from_fn(|| outbox.take()).map(|task| task.id.to_string()).collect();
+            std::iter::from_fn(|| outbox.pop()).map(|task| task.id.to_string()).collect();
         assert_eq!(taken, ["42", "43", "44", "45", "46", "47", "48", "49"]);
-        assert!(outbox.put(news(50)) && !outbox.put(news(51)));
-        outbox.hurry();
-        assert_eq!(outbox.take().unwrap().id.as_str(), "51");
+        assert!(outbox.push(task(50)) && !outbox.push(task(51)));
+        outbox.retain_newest();
+        assert_eq!(outbox.pop().unwrap().id.as_str(), "51");
     }
 }

@@ -54,7 +54,7 @@ impl Default for A2aSettings {
 }
 
 impl A2aSettings {
-    pub(crate) fn repeat_time(&self) -> Duration {
+    pub(crate) fn repeat_window(&self) -> Duration {
         Duration::from_secs(self.repeat_seconds)
     }
 }

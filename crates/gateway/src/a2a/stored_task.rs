@@ -16,19 +16,19 @@ pub(crate) struct StoredTask {
     pub session: SessionId,
     pub turn: Option<TurnId>,
     /// The call that its status asks about. No question outlives its process.
-    pub asked: Option<CallId>,
+    pub pending_call: Option<CallId>,
     pub created: Timestamp,
 }
 
 impl StoredTask {
     pub fn from_row(row: TaskRow) -> Result<Self, ProtocolError> {
         let value = serde_json::from_str(&row.body).ok();
-        let Some(task) = value.and_then(|value| Task::read(&value, WireFormat::V1).ok()) else {
+        let Some(task) = value.and_then(|value| Task::from_json(&value, WireFormat::V1).ok()) else {
             tracing::error!(task = row.id, "a kept task cannot be read");
             return Err(internal_error());
         };
         let TaskRow { principal, session, turn, created, .. } = row;
-        Ok(Self { task, principal, session, turn, asked: None, created })
+        Ok(Self { task, principal, session, turn, pending_call: None, created })
     }
 
     pub fn to_row(&self) -> TaskRow {
@@ -39,10 +39,10 @@ impl StoredTask {
             session: self.session.clone(),
             turn: self.turn.clone(),
             state: state.as_str(WireFormat::V1).to_owned(),
-            is_over: state.is_terminal(),
+            is_terminal: state.is_terminal(),
             created: self.created,
-            updated: self.task.status.at.unwrap_or(self.created),
-            body: self.task.write(WireFormat::V1).to_string(),
+            updated: self.task.status.timestamp.unwrap_or(self.created),
+            body: self.task.to_json(WireFormat::V1).to_string(),
         }
     }
 

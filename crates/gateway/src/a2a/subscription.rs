@@ -13,34 +13,34 @@ use crate::gateway::Gateway;
 use crate::stream_limit::StreamPermit;
 
 /// What is said last when the server ends is heard within this.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
 
 /// How long a task is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StreamUntil {
     /// Until it is over or waits for something.
-    Rest,
+    Idle,
     /// The same, though it may be waiting at this moment.
-    RestAgain,
-    End,
+    NextIdle,
+    Terminal,
 }
 
 impl StreamUntil {
     fn is_reached_by(self, event: &StreamEvent) -> bool {
         match self {
-            Self::Rest | Self::RestAgain => event.is_last(),
-            Self::End => is_end(event),
+            Self::Idle | Self::NextIdle => event.is_last(),
+            Self::Terminal => is_terminal_event(event),
         }
     }
 
     /// Whether it is reached already, by how the task stands.
-    fn is_reached_at_first(self, task: &Task) -> bool {
+    fn is_reached_initially(self, task: &Task) -> bool {
         let state = task.status.state;
-        state.is_terminal() || (self == Self::Rest && state.is_interrupted())
+        state.is_terminal() || (self == Self::Idle && state.is_interrupted())
     }
 }
 
-fn is_end(event: &StreamEvent) -> bool {
+fn is_terminal_event(event: &StreamEvent) -> bool {
     match event {
         StreamEvent::Status(update) => update.status.state.is_terminal(),
         StreamEvent::Task(task) => task.status.state.is_terminal(),
@@ -70,32 +70,32 @@ pub(crate) fn task_stream(gateway: &Gateway, watch: TaskSubscription, until: Str
     })
     .take_until(async move {
         closing.cancelled().await;
-        tokio::time::sleep(LAST_WORDS).await;
+        tokio::time::sleep(SHUTDOWN_GRACE).await;
     })
     .boxed()
 }
 
 struct TaskFollower {
     live: Arc<LiveTask>,
-    watch: Option<TaskSubscription>,
+    subscription: Option<TaskSubscription>,
     events: Option<tokio::sync::broadcast::Receiver<StreamEvent>>,
     until: StreamUntil,
 }
 
 impl TaskFollower {
     fn new(watch: TaskSubscription, until: StreamUntil) -> Self {
-        Self { live: Arc::clone(&watch.live), watch: Some(watch), events: None, until }
+        Self { live: Arc::clone(&watch.live), subscription: Some(watch), events: None, until }
     }
 
     async fn next(&mut self) -> Option<StreamEvent> {
-        if let Some(TaskSubscription { task, events, .. }) = self.watch.take() {
-            self.events = (!self.until.is_reached_at_first(&task)).then_some(events);
+        if let Some(TaskSubscription { task, events, .. }) = self.subscription.take() {
+            self.events = (!self.until.is_reached_initially(&task)).then_some(events);
             return Some(StreamEvent::Task(task));
         }
         let event = match self.events.as_mut()?.recv().await {
             Ok(event) => event,
             Err(RecvError::Lagged(_)) => {
-                let TaskSubscription { task, events, .. } = self.live.watch();
+                let TaskSubscription { task, events, .. } = self.live.subscribe();
                 self.events = Some(events);
                 StreamEvent::Task(task)
             }
@@ -116,6 +116,6 @@ struct SubscriptionGuard {
 
 impl Drop for SubscriptionGuard {
     fn drop(&mut self) {
-        self.gateway.a2a().board.remove_if_idle(&self.live);
+        self.gateway.a2a().live_tasks.remove_if_idle(&self.live);
     }
 }

@@ -16,73 +16,73 @@ use super::worker::{AnswerRight, TaskAssignment, TaskRecovery};
 use crate::gateway::Gateway;
 
 /// So many tasks are on a page unless fewer are asked for.
-const PAGE: u32 = 50;
+const DEFAULT_PAGE_SIZE: u32 = 50;
 /// And no more than fit into so many bytes, though always one.
-const MOST_PAGE_BYTES: usize = 1024 * 1024;
+const MAX_PAGE_BYTES: usize = 1024 * 1024;
 
 /// A task that was looked up.
 pub(crate) struct TaskLookup {
-    pub kept: StoredTask,
-    pub standing: TaskActivity,
+    pub stored: StoredTask,
+    pub activity: TaskActivity,
 }
 
 pub(crate) enum TaskActivity {
-    Over,
+    Finished,
     Live(Arc<LiveTask>),
-    Waits,
-    Elsewhere,
+    AwaitingInput,
+    OtherProcess,
 }
 
 /// A task of the principal's. One that nobody works on though it should be is found out about.
 async fn load_task(gateway: &Gateway, principal: &Principal, id: &TaskId) -> Result<TaskLookup, ProtocolError> {
-    let live = || gateway.a2a().board.get(principal, id.as_str());
+    let live = || gateway.a2a().live_tasks.get(principal, id.as_str());
     if let Some(live) = live() {
-        return Ok(TaskLookup { kept: live.stored(), standing: TaskActivity::Live(live) });
+        return Ok(TaskLookup { stored: live.stored(), activity: TaskActivity::Live(live) });
     }
-    let kept = read(gateway, principal, id).await?;
+    let kept = load_stored_task(gateway, principal, id).await?;
     if kept.is_terminal() {
-        return Ok(TaskLookup { kept, standing: TaskActivity::Over });
+        return Ok(TaskLookup { stored: kept, activity: TaskActivity::Finished });
     }
     // Found out about once, so that its end is told once.
-    let _one = gateway.a2a().settling.lock().await;
+    let _one = gateway.a2a().recovery_lock.lock().await;
     // It may have become live while the store was read, or have been found out about.
     if let Some(live) = live() {
-        return Ok(TaskLookup { kept: live.stored(), standing: TaskActivity::Live(live) });
+        return Ok(TaskLookup { stored: live.stored(), activity: TaskActivity::Live(live) });
     }
-    recover_task(gateway, read(gateway, principal, id).await?).await
+    recover_task(gateway, load_stored_task(gateway, principal, id).await?).await
 }
 
-async fn read(gateway: &Gateway, principal: &Principal, id: &TaskId) -> Result<StoredTask, ProtocolError> {
+async fn load_stored_task(gateway: &Gateway, principal: &Principal, id: &TaskId) -> Result<StoredTask, ProtocolError> {
     let row = gateway.store().task(principal, id.as_str()).await.map_err(store_error)?;
     StoredTask::from_row(row.ok_or_else(|| not_found(id))?)
 }
 
 async fn recover_task(gateway: &Gateway, mut kept: StoredTask) -> Result<TaskLookup, ProtocolError> {
     if kept.is_terminal() {
-        return Ok(TaskLookup { kept, standing: TaskActivity::Over });
+        return Ok(TaskLookup { stored: kept, activity: TaskActivity::Finished });
     }
     let standing = match gateway.a2a().worker.recover(gateway, &orphan_assignment(kept.clone())).await {
-        TaskRecovery::Waits => TaskActivity::Waits,
-        TaskRecovery::Elsewhere => TaskActivity::Elsewhere,
+        TaskRecovery::AwaitingInput => TaskActivity::AwaitingInput,
+        TaskRecovery::OtherProcess => TaskActivity::OtherProcess,
         TaskRecovery::Ended(steps) => {
             for step in steps {
                 apply(&mut kept, step, gateway.now());
             }
             gateway.store().update_task(kept.to_row()).await.map_err(store_error)?;
-            gateway.a2a().courier.notify(gateway, &Arc::default(), kept.task.clone());
-            TaskActivity::Over
+            gateway.a2a().push_sender.notify(gateway, &Arc::default(), kept.task.clone());
+            TaskActivity::Finished
         }
     };
-    Ok(TaskLookup { kept, standing })
+    Ok(TaskLookup { stored: kept, activity: standing })
 }
 
 /// Nobody asks anything of a task that is only looked at.
 fn orphan_assignment(kept: StoredTask) -> TaskAssignment {
     let message = kept.task.history.last().cloned();
     let message = message.unwrap_or_else(|| Message::text(MessageId::new("none"), Role::User, ""));
-    let StoredTask { task, principal, session, turn, asked, .. } = kept;
-    let (answer, cancel) = (AnswerRight::MayNot, CancellationToken::new());
-    TaskAssignment { principal, session, turn, answer, asked, task, message, cancel }
+    let StoredTask { task, principal, session, turn, pending_call: asked, .. } = kept;
+    let (answer, cancel) = (AnswerRight::NotAllowed, CancellationToken::new());
+    TaskAssignment { principal, session, turn, answer_right: answer, pending_call: asked, task, message, cancel }
 }
 
 /// Finds out about every task that should be worked on, of one principal or of all: processes that died left some.
@@ -103,16 +103,16 @@ impl TaskOperations {
         load_task(&self.gateway, self.caller.principal(), id).await
     }
 
-    pub async fn list(&self, list: ListTasks) -> Result<TaskPage, ProtocolError> {
-        let most = list.page_size.unwrap_or(PAGE);
+    pub async fn list_tasks(&self, list: ListTasks) -> Result<TaskPage, ProtocolError> {
+        let most = list.page_size.unwrap_or(DEFAULT_PAGE_SIZE);
         let behind = list.page_token.as_deref().map(parse_page_token).transpose()?;
         let query = TaskQuery {
             principal: self.caller.principal().clone(),
             session: list.context.as_ref().map(|context| SessionId::new(context.as_str())),
             state: list.state.map(|state| state.as_str(WireFormat::V1).to_owned()),
             changed_after: list.changed_after,
-            behind,
-            most: most as usize + 1,
+            after: behind,
+            limit: most as usize + 1,
         };
         // What is asked for by its state has to have the right one.
         recover_orphaned_tasks(&self.gateway, Some(&query.principal)).await;
@@ -122,9 +122,9 @@ impl TaskOperations {
         let (mut tasks, mut bytes, mut last) = (Vec::new(), 0, None);
         for row in rows {
             let place = format!("{}~{}", row.updated, row.id);
-            if let Some(task) = self.listed(row, &list)? {
-                bytes += task.write(WireFormat::V1).to_string().len();
-                if bytes > MOST_PAGE_BYTES && !tasks.is_empty() {
+            if let Some(task) = self.list_item(row, &list)? {
+                bytes += task.to_json(WireFormat::V1).to_string().len();
+                if bytes > MAX_PAGE_BYTES && !tasks.is_empty() {
                     has_more = true;
                     break;
                 }
@@ -139,8 +139,8 @@ impl TaskOperations {
     }
 
     /// A task as a list shows it; nothing where it went on since the store was asked, and no longer fits.
-    fn listed(&self, row: TaskRow, list: &ListTasks) -> Result<Option<Task>, ProtocolError> {
-        let kept = match self.gateway.a2a().board.get(self.caller.principal(), &row.id) {
+    fn list_item(&self, row: TaskRow, list: &ListTasks) -> Result<Option<Task>, ProtocolError> {
+        let kept = match self.gateway.a2a().live_tasks.get(self.caller.principal(), &row.id) {
             Some(live) => live.stored(),
             None => StoredTask::from_row(row)?,
         };
@@ -162,6 +162,6 @@ fn parse_page_token(token: &str) -> Result<(jiff::Timestamp, String), ProtocolEr
     let read = token.split_once('~').and_then(|(at, id)| Some((at.parse().ok()?, id.to_owned())));
     read.ok_or_else(|| {
         ProtocolError::new(ErrorKind::InvalidParams, "this page token is not one that was given here")
-            .about("field", "pageToken")
+            .with_metadata("field", "pageToken")
     })
 }

@@ -15,9 +15,9 @@ use crate::approvals::{ClientBridge, decision};
 use crate::gateway::Gateway;
 use crate::turns::{TurnTarget, TurnHandle, TurnInput, OnDisconnect, TurnSpec};
 
-const ANSWER: &str = "answer";
+const ANSWER_ARTIFACT: &str = "answer";
 /// So many kept events are read at once.
-const PAGE: usize = 256;
+const PAGE_SIZE: usize = 256;
 
 /// Has the team work on tasks.
 pub struct TeamWorker;
@@ -35,21 +35,21 @@ impl Worker for TeamWorker {
         let wish = TurnSpec {
             principal: assignment.principal.clone(),
             session: assignment.session.clone(),
-            to: TurnTarget::Team,
-            begin: TurnInput::Request(request_in(&assignment.message)?),
-            leaving: OnDisconnect::GoesOn,
+            target: TurnTarget::Team,
+            input: TurnInput::Request(request_text(&assignment.message)?),
+            on_disconnect: OnDisconnect::Continue,
         };
         let turn = gateway.start_turn(wish).map_err(from_api_error)?;
         let turning = TurnTaskSteps {
             turn,
-            lobby: gateway.lobby().clone(),
+            client_bridge: gateway.client_bridge().clone(),
             assignment,
-            own: None,
+            own_turn: None,
             answer: AnswerBuffer::default(),
             questions: VecDeque::new(),
-            asking: None,
+            pending_call: None,
             is_cancelled: false,
-            is_over: false,
+            is_finished: false,
             steps: VecDeque::new(),
         };
         Ok(stream::unfold(turning, TurnTaskSteps::next).boxed())
@@ -57,24 +57,24 @@ impl Worker for TeamWorker {
 
     /// A message to a turn that asks for permission is an answer to what its task asked, and to nothing else.
     fn on_message(&self, gateway: &Gateway, assignment: &TaskAssignment) -> Result<TaskStep, ProtocolError> {
-        let TaskAssignment { principal, session, asked, .. } = assignment;
+        let TaskAssignment { principal, session, pending_call: asked, .. } = assignment;
         let Some(call) = asked else {
             let message = "the task is being worked on; wait until it is done, or cancel it";
             return Err(ProtocolError::new(ErrorKind::UnsupportedOperation, message));
         };
-        let mut waiting = gateway.lobby().pending(principal).into_iter().map(|waiting| waiting.question);
+        let mut waiting = gateway.client_bridge().pending(principal).into_iter().map(|waiting| waiting.question);
         let question = waiting.find(|question| question.session == *session && question.call == *call);
         // Answered meanwhile: the work goes on, and what it asks next is told.
-        let Some(question) = question else { return Ok(TaskStep::state(TaskState::Working)) };
+        let Some(question) = question else { return Ok(TaskStep::from_state(TaskState::Working)) };
         let asks_again =
-            |how| Ok(TaskStep::Question { call: call.clone(), words: asks(&question.intent.shows, how) });
-        if assignment.answer == AnswerRight::MayNot {
-            return asks_again(WHOEVER_MAY);
+            |how| Ok(TaskStep::Question { call: call.clone(), text: format_question(&question.intent.shows, how) });
+        if assignment.answer_right == AnswerRight::NotAllowed {
+            return asks_again(MISSING_SCOPE_INSTRUCTIONS);
         }
-        let Some(is_approved) = parse_answer(&assignment.message) else { return asks_again(YES_OR_NO) };
+        let Some(is_approved) = parse_answer(&assignment.message) else { return asks_again(YES_OR_NO_INSTRUCTIONS) };
         // Where the answer came too late, the work goes on as well.
-        let _ = gateway.lobby().answer(principal, session, call, decision(is_approved, ApprovalScope::Once));
-        Ok(TaskStep::state(TaskState::Working))
+        let _ = gateway.client_bridge().answer(principal, session, call, decision(is_approved, ApprovalScope::Once));
+        Ok(TaskStep::from_state(TaskState::Working))
     }
 
     /// The log of the session knows how the turn ended, if it did.
@@ -82,27 +82,27 @@ impl Worker for TeamWorker {
         async move {
             let TaskAssignment { principal, session, turn, .. } = assignment;
             if gateway.store().is_turn_running(principal, session).await {
-                return TaskRecovery::Elsewhere;
+                return TaskRecovery::OtherProcess;
             }
             let mut log = LoggedTurn::default();
             let mut last = 0;
             while let Some(turn) = turn {
-                let read = gateway.store().events_after(principal, session, last, PAGE).await;
-                let Ok(events) = read else { return TaskRecovery::Elsewhere };
-                events.iter().filter(|event| event.turn == *turn).for_each(|event| log.see(event));
+                let read = gateway.store().events_after(principal, session, last, PAGE_SIZE).await;
+                let Ok(events) = read else { return TaskRecovery::OtherProcess };
+                events.iter().filter(|event| event.turn == *turn).for_each(|event| log.push(event));
                 match events.last() {
                     Some(event) => last = event.seq,
                     None => break,
                 }
             }
-            TaskRecovery::Ended(log.steps())
+            TaskRecovery::Ended(log.into_steps())
         }
         .boxed()
     }
 }
 
 /// What is asked: every text, and data as it is written.
-fn request_in(message: &Message) -> Result<String, ProtocolError> {
+fn request_text(message: &Message) -> Result<String, ProtocolError> {
     let mut texts = Vec::new();
     for part in &message.parts {
         match &part.content {
@@ -117,17 +117,17 @@ fn request_in(message: &Message) -> Result<String, ProtocolError> {
     texts.retain(|text| !text.is_empty());
     if texts.is_empty() {
         let error = ProtocolError::new(ErrorKind::InvalidParams, "the message says nothing");
-        return Err(error.about("field", "message.parts"));
+        return Err(error.with_metadata("field", "message.parts"));
     }
     Ok(texts.join("\n\n"))
 }
 
 /// For everybody who reads the task: whoever began it need not be the one who answers.
-const ANYBODY: &str = "Answer yes or no with a token that may approve, here or at /api/approvals.";
-const YES_OR_NO: &str = "Answer yes or no.";
-const WHOEVER_MAY: &str = "Whoever may give it can answer at /api/approvals; this token may not.";
+const APPROVAL_INSTRUCTIONS: &str = "Answer yes or no with a token that may approve, here or at /api/approvals.";
+const YES_OR_NO_INSTRUCTIONS: &str = "Answer yes or no.";
+const MISSING_SCOPE_INSTRUCTIONS: &str = "Whoever may give it can answer at /api/approvals; this token may not.";
 
-fn asks(shows: &str, how: &str) -> String {
+fn format_question(shows: &str, how: &str) -> String {
     format!("Permission is needed for this: {shows}\n{how}")
 }
 
@@ -143,17 +143,17 @@ fn parse_answer(message: &Message) -> Option<bool> {
 /// A turn as the steps of its task.
 struct TurnTaskSteps {
     turn: TurnHandle,
-    lobby: ClientBridge,
+    client_bridge: ClientBridge,
     assignment: TaskAssignment,
     /// Events of other turns may come first: a turn that was stopped before is closed then.
-    own: Option<TurnId>,
+    own_turn: Option<TurnId>,
     answer: AnswerBuffer,
     /// Asked about, and not yet told: it is not known whether anybody can answer.
     questions: VecDeque<(CallId, String)>,
     /// What the task waits for. It asks one thing at a time.
-    asking: Option<CallId>,
+    pending_call: Option<CallId>,
     is_cancelled: bool,
-    is_over: bool,
+    is_finished: bool,
     steps: VecDeque<TaskStep>,
 }
 
@@ -163,14 +163,14 @@ impl TurnTaskSteps {
             if let Some(step) = self.steps.pop_front() {
                 return Some((step, self));
             }
-            if self.is_over {
+            if self.is_finished {
                 return None;
             }
             let opened = async {
-                match self.questions.front().filter(|_| self.asking.is_none()) {
+                match self.questions.front().filter(|_| self.pending_call.is_none()) {
                     Some((call, _)) => {
                         let TaskAssignment { principal, session, .. } = &self.assignment;
-                        self.lobby.wait_until_open(principal, session, call).await;
+                        self.client_bridge.wait_until_open(principal, session, call).await;
                     }
                     None => std::future::pending().await,
                 }
@@ -178,42 +178,42 @@ impl TurnTaskSteps {
             tokio::select! {
                 biased;
                 update = self.turn.next() => match update {
-                    Some(update) => self.see(&update),
-                    None => self.broke_off(),
+                    Some(update) => self.on_update(&update),
+                    None => self.on_stream_end(),
                 },
                 () = self.assignment.cancel.cancelled(), if !self.is_cancelled => {
                     self.is_cancelled = true;
                     self.turn.cancel();
                 }
-                () = opened => self.ask(),
+                () = opened => self.ask_next(),
             }
         }
     }
 
-    fn ask(&mut self) {
+    fn ask_next(&mut self) {
         if let Some((call, shows)) = self.questions.pop_front() {
-            self.asking = Some(call.clone());
-            self.steps.push_back(TaskStep::Question { call, words: asks(&shows, ANYBODY) });
+            self.pending_call = Some(call.clone());
+            self.steps.push_back(TaskStep::Question { call, text: format_question(&shows, APPROVAL_INSTRUCTIONS) });
         }
     }
 
-    fn see(&mut self, update: &Update) {
+    fn on_update(&mut self, update: &Update) {
         match update {
-            Update::Delta { text, .. } => self.steps.extend(self.answer.more(text)),
-            Update::Printed { .. } => {}
-            Update::Broken(_) => {
-                self.end(TaskState::Failed, Some("What happened could not be kept.".to_owned()))
+            Update::Delta { text, .. } => self.steps.extend(self.answer.push(text)),
+            Update::ToolOutputDelta { .. } => {}
+            Update::StoreFailed(_) => {
+                self.finish(TaskState::Failed, Some("What happened could not be kept.".to_owned()))
             }
-            Update::Event(event) => self.see_event(event),
+            Update::Event(event) => self.on_event(event),
         }
     }
 
-    fn see_event(&mut self, event: &Event) {
-        if let (None, EventBody::User { .. }) = (&self.own, &event.body) {
-            self.own = Some(event.turn.clone());
-            self.steps.extend([TaskStep::Turn(event.turn.clone()), TaskStep::state(TaskState::Working)]);
+    fn on_event(&mut self, event: &Event) {
+        if let (None, EventBody::User { .. }) = (&self.own_turn, &event.body) {
+            self.own_turn = Some(event.turn.clone());
+            self.steps.extend([TaskStep::Turn(event.turn.clone()), TaskStep::from_state(TaskState::Working)]);
         }
-        if self.own.as_ref() != Some(&event.turn) {
+        if self.own_turn.as_ref() != Some(&event.turn) {
             return;
         }
         match &event.body {
@@ -222,42 +222,42 @@ impl TurnTaskSteps {
             }
             EventBody::Approval { id, .. } => {
                 self.questions.retain(|(call, _)| call != id);
-                if self.asking.take_if(|call| call == id).is_some() {
-                    self.steps.push_back(TaskStep::state(TaskState::Working));
+                if self.pending_call.take_if(|call| call == id).is_some() {
+                    self.steps.push_back(TaskStep::from_state(TaskState::Working));
                 }
             }
-            EventBody::Note { .. } | EventBody::Rejected { .. } => self.answer.was_none(),
+            EventBody::Note { .. } | EventBody::Rejected { .. } => self.answer.reset(),
             EventBody::Transfer { to, .. } => {
-                self.answer.was_none();
+                self.answer.reset();
                 // A task that asks goes on asking.
-                if self.asking.is_none() {
+                if self.pending_call.is_none() {
                     self.steps.push_back(TaskStep::with_message(TaskState::Working, format!("{to} is working on it.")));
                 }
             }
-            EventBody::Answer { text } => self.steps.extend(self.answer.whole(text)),
+            EventBody::Answer { text } => self.steps.extend(self.answer.finish(text)),
             body => {
                 if let Some((state, words)) = task_end(body) {
-                    self.end(state, words);
+                    self.finish(state, words);
                 }
             }
         }
     }
 
     /// The turn has no end: it was cancelled before it began, or stopped with the server.
-    fn broke_off(&mut self) {
+    fn on_stream_end(&mut self) {
         match self.is_cancelled {
-            true => self.end(TaskState::Canceled, None),
-            false => self.end(TaskState::Failed, Some(INTERRUPTED.to_owned())),
+            true => self.finish(TaskState::Canceled, None),
+            false => self.finish(TaskState::Failed, Some(INTERRUPTED_MESSAGE.to_owned())),
         }
     }
 
-    fn end(&mut self, state: TaskState, words: Option<String>) {
-        self.is_over = true;
-        self.steps.push_back(TaskStep::Status { state, words });
+    fn finish(&mut self, state: TaskState, words: Option<String>) {
+        self.is_finished = true;
+        self.steps.push_back(TaskStep::Status { state, text: words });
     }
 }
 
-const INTERRUPTED: &str = "The server was stopped before this was done; send the request again.";
+const INTERRUPTED_MESSAGE: &str = "The server was stopped before this was done; send the request again.";
 
 /// How a turn's last event ends its task.
 fn task_end(body: &EventBody) -> Option<(TaskState, Option<String>)> {
@@ -284,17 +284,17 @@ struct LoggedTurn {
 }
 
 impl LoggedTurn {
-    fn see(&mut self, event: &Event) {
+    fn push(&mut self, event: &Event) {
         match &event.body {
             EventBody::Answer { text } => self.answer = Some(text.clone()),
             body => self.end = task_end(body).or_else(|| self.end.take()),
         }
     }
 
-    fn steps(self) -> Vec<TaskStep> {
-        let answer = self.answer.map(|text| chunk(text, false, true));
-        let (state, words) = self.end.unwrap_or((TaskState::Failed, Some(INTERRUPTED.to_owned())));
-        answer.into_iter().chain([TaskStep::Status { state, words }]).collect()
+    fn into_steps(self) -> Vec<TaskStep> {
+        let answer = self.answer.map(|text| answer_chunk(text, false, true));
+        let (state, words) = self.end.unwrap_or((TaskState::Failed, Some(INTERRUPTED_MESSAGE.to_owned())));
+        answer.into_iter().chain([TaskStep::Status { state, text: words }]).collect()
     }
 }
 
@@ -306,22 +306,22 @@ struct AnswerBuffer {
 }
 
 impl AnswerBuffer {
-    fn more(&mut self, text: &str) -> Option<TaskStep> {
+    fn push(&mut self, text: &str) -> Option<TaskStep> {
         let piece = std::mem::replace(&mut self.held, text.to_owned());
         (!piece.is_empty()).then(|| self.send(piece, false))
     }
 
     /// What was said was not the answer; the next piece takes its place.
-    fn was_none(&mut self) {
+    fn reset(&mut self) {
         *self = Self::default();
     }
 
-    fn whole(&mut self, answer: &str) -> Option<TaskStep> {
+    fn finish(&mut self, answer: &str) -> Option<TaskStep> {
         let rest = answer.strip_prefix(self.sent.as_str()).filter(|rest| !rest.is_empty()).map(str::to_owned);
         self.held.clear();
         let step = match rest {
             Some(rest) => self.send(rest, true),
-            None => chunk(answer.to_owned(), false, true),
+            None => answer_chunk(answer.to_owned(), false, true),
         };
         self.sent.clear();
         Some(step)
@@ -330,13 +330,13 @@ impl AnswerBuffer {
     fn send(&mut self, piece: String, last: bool) -> TaskStep {
         let append = !self.sent.is_empty();
         self.sent.push_str(&piece);
-        chunk(piece, append, last)
+        answer_chunk(piece, append, last)
     }
 }
 
-fn chunk(text: String, append: bool, last: bool) -> TaskStep {
+fn answer_chunk(text: String, append: bool, last: bool) -> TaskStep {
     let artifact =
-        Artifact { name: Some(ANSWER.to_owned()), ..Artifact::text(ArtifactId::new(ANSWER), text) };
+        Artifact { name: Some(ANSWER_ARTIFACT.to_owned()), ..Artifact::text(ArtifactId::new(ANSWER_ARTIFACT), text) };
     TaskStep::Artifact { artifact, append, last }
 }
 
@@ -344,7 +344,7 @@ fn chunk(text: String, append: bool, last: bool) -> TaskStep {
 mod tests {
     use super::*;
 
-    fn told(steps: Vec<Option<TaskStep>>) -> Vec<(String, bool, bool)> {
+    fn chunks(steps: Vec<Option<TaskStep>>) -> Vec<(String, bool, bool)> {
         let chunk = |step| match step {
             TaskStep::Artifact { artifact, append, last } => {
                 (artifact.parts[0].as_text().unwrap().to_owned(), append, last)
@@ -357,9 +357,9 @@ mod tests {
     #[test]
     fn pieces_together_are_the_answer_and_the_last_one_says_so() {
         let mut draft = AnswerBuffer::default();
-        let steps = vec![draft.more("안녕"), draft.more(", "), draft.more("Welt"), draft.whole("안녕, Welt")];
+        let steps = vec![draft.push("안녕"), draft.push(", "), draft.push("Welt"), draft.finish("안녕, Welt")];
         let expected = [("안녕", false, false), (", ", true, false), ("Welt", true, true)];
-        assert_eq!(told(steps), expected.map(|(text, append, last)| (text.to_owned(), append, last)));
+        assert_eq!(chunks(steps), expected.map(|(text, append, last)| (text.to_owned(), append, last)));
     }
 
     #[test]
@@ -367,17 +367,17 @@ mod tests {
         for (pieces, answer) in [(vec!["a", "b"], "x"), (vec![], "x"), (vec!["x", ""], "x")] {
             let mut draft = AnswerBuffer::default();
             for piece in pieces {
-                draft.more(piece);
+                draft.push(piece);
             }
-            assert_eq!(told(vec![draft.whole(answer)]), [(answer.to_owned(), false, true)]);
+            assert_eq!(chunks(vec![draft.finish(answer)]), [(answer.to_owned(), false, true)]);
         }
         let mut draft = AnswerBuffer::default();
-        draft.more("let me look");
-        draft.more("…");
-        draft.was_none();
-        draft.more("it");
-        let steps = vec![draft.more("'s 4"), draft.whole("it's 4")];
-        assert_eq!(told(steps), [("it".to_owned(), false, false), ("'s 4".to_owned(), true, true)]);
+        draft.push("let me look");
+        draft.push("…");
+        draft.reset();
+        draft.push("it");
+        let steps = vec![draft.push("'s 4"), draft.finish("it's 4")];
+        assert_eq!(chunks(steps), [("it".to_owned(), false, false), ("'s 4".to_owned(), true, true)]);
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub trait Worker: Send + Sync {
 
     /// What became of a task that nobody here works on though it is not over.
     fn recover<'a>(&'a self, _: &'a Gateway, _: &'a TaskAssignment) -> BoxFuture<'a, TaskRecovery> {
-        ready(TaskRecovery::Waits).boxed()
+        ready(TaskRecovery::AwaitingInput).boxed()
     }
 }
 
@@ -46,9 +46,9 @@ pub struct TaskAssignment {
     pub session: SessionId,
     /// The turn that worked on it, where one did.
     pub turn: Option<TurnId>,
-    pub answer: AnswerRight,
+    pub answer_right: AnswerRight,
     /// The call that the task asks about, as its status says.
-    pub asked: Option<CallId>,
+    pub pending_call: Option<CallId>,
     /// As it stood when the message came.
     pub task: Task,
     pub message: Message,
@@ -59,8 +59,8 @@ pub struct TaskAssignment {
 /// Whether the caller may answer questions about calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerRight {
-    MayAnswer,
-    MayNot,
+    Allowed,
+    NotAllowed,
 }
 
 /// Something that happened with a task.
@@ -70,12 +70,12 @@ pub enum TaskStep {
     Turn(TurnId),
     Status {
         state: TaskState,
-        words: Option<String>,
+        text: Option<String>,
     },
     /// Waits for whoever allows a call.
     Question {
         call: CallId,
-        words: String,
+        text: String,
     },
     /// A result, or the next part of one.
     Artifact {
@@ -87,12 +87,12 @@ pub enum TaskStep {
 }
 
 impl TaskStep {
-    pub fn state(state: TaskState) -> Self {
-        Self::Status { state, words: None }
+    pub fn from_state(state: TaskState) -> Self {
+        Self::Status { state, text: None }
     }
 
     pub fn with_message(state: TaskState, words: impl Into<String>) -> Self {
-        Self::Status { state, words: Some(words.into()) }
+        Self::Status { state, text: Some(words.into()) }
     }
 }
 
@@ -100,9 +100,9 @@ impl TaskStep {
 #[derive(Clone, Debug, PartialEq)]
 pub enum TaskRecovery {
     /// It waits for a message.
-    Waits,
+    AwaitingInput,
     /// Another process works on it.
-    Elsewhere,
+    OtherProcess,
     /// It came to an end while nobody looked.
     Ended(Vec<TaskStep>),
 }

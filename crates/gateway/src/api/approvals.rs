@@ -14,7 +14,7 @@ use super::sessions::Items;
 use crate::approvals::{AnswerError, PendingApproval, decision};
 use crate::auth::Caller;
 use crate::gateway::Gateway;
-use crate::extract::{JsonBody, SessionName, parse_session_id, word};
+use crate::extract::{JsonBody, SessionName, parse_session_id, string_enum};
 use crate::error::ApiError;
 
 /// A question that waits for an answer.
@@ -37,7 +37,7 @@ pub(crate) struct ApprovalItem {
 }
 
 impl From<PendingApproval> for ApprovalItem {
-    fn from(PendingApproval { question, asked }: PendingApproval) -> Self {
+    fn from(PendingApproval { question, asked_at: asked }: PendingApproval) -> Self {
         Self {
             session: question.session.to_string(),
             call: question.call.to_string(),
@@ -53,7 +53,7 @@ impl From<PendingApproval> for ApprovalItem {
 }
 
 pub(crate) async fn list(State(gateway): State<Gateway>, caller: Caller) -> Json<Items<ApprovalItem>> {
-    let waiting = gateway.lobby().pending(caller.principal());
+    let waiting = gateway.client_bridge().pending(caller.principal());
     Json(Items { items: waiting.into_iter().map(ApprovalItem::from).collect() })
 }
 
@@ -65,10 +65,10 @@ pub(crate) struct ApprovalAnswerBody {
     pub session: String,
     /// The call, as the question names it.
     pub call: String,
-    #[serde(deserialize_with = "word")]
+    #[serde(deserialize_with = "string_enum")]
     pub decision: ApprovalChoice,
     /// How far a permission reaches; `pattern` only where the question offers one.
-    #[serde(default, deserialize_with = "word")]
+    #[serde(default, deserialize_with = "string_enum")]
     pub reach: ApprovalReach,
 }
 
@@ -103,13 +103,13 @@ pub(crate) async fn answer(
         ApprovalReach::Pattern => ApprovalScope::Pattern,
     };
     let decision = decision(body.decision == ApprovalChoice::Approve, scope);
-    let answered = gateway.lobby().answer(caller.principal(), &session, &CallId::new(body.call), decision);
+    let answered = gateway.client_bridge().answer(caller.principal(), &session, &CallId::new(body.call), decision);
     match answered {
         Ok(()) => Ok(StatusCode::NO_CONTENT),
         Err(AnswerError::NoPattern) => {
             Err(ApiError::bad_request("this question offers no pattern", "answer with `once` or `same_call`"))
         }
-        Err(AnswerError::NotWaiting) => Err(ApiError::new(
+        Err(AnswerError::NotPending) => Err(ApiError::new(
             StatusCode::NOT_FOUND,
             "not_found",
             "no such question waits for an answer",

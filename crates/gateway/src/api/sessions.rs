@@ -15,7 +15,7 @@ use crate::extract::{QueryParams, PathName, parse_session_id};
 use crate::error::ApiError;
 
 /// So many events are given at once unless fewer are asked for.
-const MOST_EVENTS: usize = 1_000;
+const MAX_EVENTS: usize = 1_000;
 
 /// A list of things.
 #[derive(Serialize, JsonSchema)]
@@ -89,7 +89,7 @@ pub(crate) async fn show(
 ) -> Result<Json<SessionBody>, ApiError> {
     let session = parse_session_id(&session)?;
     let info = gateway.store().session(caller.principal(), &session).await?;
-    let most = window.limit.unwrap_or(MOST_EVENTS).min(MOST_EVENTS);
+    let most = window.limit.unwrap_or(MAX_EVENTS).min(MAX_EVENTS);
     let events = gateway.store().events_after(caller.principal(), &session, window.after, most).await?;
     let events = events.iter().filter_map(|event| serde_json::to_value(&**event).ok()).collect();
     Ok(Json(SessionBody { session: info.into(), events }))
@@ -102,6 +102,6 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, ApiError> {
     let session: SessionId = parse_session_id(&session)?;
     gateway.store().delete(caller.principal(), &session).await?;
-    gateway.forget(caller.principal(), &session);
+    gateway.run_delete_session_hook(caller.principal(), &session);
     Ok(StatusCode::NO_CONTENT)
 }

@@ -75,19 +75,19 @@ impl From<&Routing> for RouteResponse {
         let (decision, agent, absent) = match &routing.decision {
             RoutingDecision::Agent(agent) => ("agent", Some(agent.clone()), None),
             RoutingDecision::Direct => ("direct", None, None),
-            RoutingDecision::Nobody { absent } => ("none", None, absent.map(str::to_owned)),
+            RoutingDecision::NoAgent { absent } => ("none", None, absent.map(str::to_owned)),
         };
         let ranking = routing.ranking.iter().map(|ranked| RankedAgent {
             agent: ranked.agent.clone(),
-            score: rounded(ranked.score),
+            score: round_score(ranked.score),
             matched: ranked.matched.clone(),
         });
-        let (confidence, ranking) = (rounded(routing.confidence), ranking.collect());
+        let (confidence, ranking) = (round_score(routing.confidence), ranking.collect());
         Self { decision, agent, absent, confidence, ranking }
     }
 }
 
-fn rounded(share: f32) -> f64 {
+fn round_score(share: f32) -> f64 {
     (f64::from(share) * 1_000.0).round() / 1_000.0
 }
 

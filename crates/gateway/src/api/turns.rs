@@ -21,19 +21,19 @@ use tokio::sync::broadcast::error::RecvError;
 use crate::auth::Caller;
 use crate::gateway::Gateway;
 use crate::subscribers::Thread;
-use crate::extract::{QueryParams, NOT_BLANK, PathName, JsonBody, SessionName, parse_session_id};
+use crate::extract::{QueryParams, NOT_BLANK_PATTERN, PathName, JsonBody, SessionName, parse_session_id};
 use crate::error::ApiError;
 use crate::sse::{self, DeltaMode};
 use crate::stream_limit::StreamPermit;
 use crate::turns::{TurnTarget, TurnInput, OnDisconnect, TurnSpec};
 
 /// So many kept events are read at once.
-const PAGE: usize = 256;
+const PAGE_SIZE: usize = 256;
 
 /// A request to the team.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(transform = asks_or_resumes)]
+#[schemars(transform = require_text_or_resume)]
 pub(crate) struct TurnBody {
     /// What is asked; left out with `resume`.
     #[serde(default)]
@@ -58,17 +58,17 @@ pub(crate) struct TurnBody {
 }
 
 /// Says in the description what belongs together: a request, or a session to go on with.
-fn asks_or_resumes(body: &mut Schema) {
+fn require_text_or_resume(body: &mut Schema) {
     let asks = json!({
         "required": ["text"],
-        "properties": { "text": { "type": "string", "pattern": NOT_BLANK }, "resume": { "const": false } },
+        "properties": { "text": { "type": "string", "pattern": NOT_BLANK_PATTERN }, "resume": { "const": false } },
     });
     let resumes = json!({
         "required": ["session", "resume"],
         "properties": {
             "session": { "type": "string" },
             "resume": { "const": true },
-            "text": { "not": { "type": "string", "pattern": NOT_BLANK } },
+            "text": { "not": { "type": "string", "pattern": NOT_BLANK_PATTERN } },
         },
     });
     body.insert("anyOf".to_owned(), json!([asks, resumes]));
@@ -87,15 +87,15 @@ pub(crate) async fn start(
         None => gateway.new_session(),
     };
     let to = match &body.agent {
-        Some(name) => TurnTarget::Alone(agent_named(name)?),
+        Some(name) => TurnTarget::Agent(parse_agent_name(name)?),
         None => TurnTarget::Team,
     };
     let begin = turn_input(&gateway, &caller, &body, &session).await?;
-    let leaving = if body.detach { OnDisconnect::GoesOn } else { OnDisconnect::Cancels };
+    let leaving = if body.detach { OnDisconnect::Continue } else { OnDisconnect::Cancel };
     let principal = caller.principal().clone();
-    let name = header_of(&session);
-    let turn = gateway.start_turn(TurnSpec { principal, session, to, begin, leaving })?;
-    let deltas = if body.deltas { DeltaMode::Told } else { DeltaMode::LeftOut };
+    let name = session_header(&session);
+    let turn = gateway.start_turn(TurnSpec { principal, session, target: to, input: begin, on_disconnect: leaving })?;
+    let deltas = if body.deltas { DeltaMode::Include } else { DeltaMode::Omit };
     let mut has_begun = false;
     let frames = turn.map(Some).chain(stream::once(ready(None))).filter_map(move |update| {
         has_begun |= update.is_some();
@@ -131,7 +131,7 @@ async fn turn_input(
         (true, None) => {
             gateway.store().session(caller.principal(), session).await?;
             let team = gateway.team();
-            match team.runner.unfinished(session, caller.principal()).await? {
+            match team.runner.find_unfinished_turn(session, caller.principal()).await? {
                 Some(_) => Ok(TurnInput::Resume),
                 None => Err(ApiError::new(
                     StatusCode::CONFLICT,
@@ -144,13 +144,13 @@ async fn turn_input(
     }
 }
 
-pub(crate) fn agent_named(name: &str) -> Result<AgentName, ApiError> {
+pub(crate) fn parse_agent_name(name: &str) -> Result<AgentName, ApiError> {
     AgentName::new(name)
         .map_err(|error| ApiError::bad_request(error.to_string(), "GET /api/agents lists who is there"))
 }
 
 /// Names of sessions may have letters that headers have not.
-fn header_of(session: &SessionId) -> Option<HeaderValue> {
+fn session_header(session: &SessionId) -> Option<HeaderValue> {
     HeaderValue::from_str(session.as_str()).ok().filter(|value| value.to_str().is_ok())
 }
 
@@ -194,15 +194,15 @@ pub(crate) async fn follow(
     let session = parse_session_id(&session)?;
     let thread = Thread { principal: caller.principal().clone(), session };
     // A turn may have begun that has not written anything yet.
-    if !gateway.running().has(&thread) {
+    if !gateway.running_turns().contains(&thread) {
         gateway.store().session(&thread.principal, &thread.session).await?;
     }
     let place = gateway.open_stream(&thread.principal)?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
-    let deltas = if how.deltas { DeltaMode::Told } else { DeltaMode::LeftOut };
-    let live = Some(gateway.listeners().subscribe(&thread));
+    let deltas = if how.deltas { DeltaMode::Include } else { DeltaMode::Omit };
+    let live = Some(gateway.subscribers().subscribe(&thread));
     let last = last.or(how.after).unwrap_or(0);
-    let follower = SessionFollower { gateway: gateway.clone(), thread, live, last, _place: place };
+    let follower = SessionFollower { gateway: gateway.clone(), key: thread, live, last, _permit: place };
     let over = gateway.close_connections().clone();
     let frames = follower.frames(deltas).take_until(over.cancelled_owned());
     Ok(sse::stream(&gateway, &caller, frames))
@@ -211,52 +211,52 @@ pub(crate) async fn follow(
 /// Reads what is kept, then what comes; whoever falls behind reads what is kept again.
 struct SessionFollower {
     gateway: Gateway,
-    thread: Thread,
+    key: Thread,
     /// There until it is dropped.
     live: Option<Receiver<Update>>,
     last: u64,
-    _place: StreamPermit,
+    _permit: StreamPermit,
 }
 
 /// Where a follower reads.
 enum FollowSource {
-    Kept,
+    Stored,
     Live,
 }
 
 impl SessionFollower {
     fn frames(self, deltas: DeltaMode) -> impl Stream<Item = Frame> + Send {
-        let batches = stream::unfold((self, FollowSource::Kept), |(mut follower, source)| async move {
+        let batches = stream::unfold((self, FollowSource::Stored), |(mut follower, source)| async move {
             let (updates, next) = match source {
-                FollowSource::Kept => follower.kept().await?,
-                FollowSource::Live => follower.next().await?,
+                FollowSource::Stored => follower.read_stored().await?,
+                FollowSource::Live => follower.next_live().await?,
             };
             Some((stream::iter(updates), (follower, next)))
         });
         batches.flatten().filter_map(move |update| ready(sse::frame(&update, deltas)))
     }
 
-    async fn kept(&mut self) -> Option<(Vec<Update>, FollowSource)> {
-        let (principal, session) = (&self.thread.principal, &self.thread.session);
-        let read = self.gateway.store().events_after(principal, session, self.last, PAGE).await;
+    async fn read_stored(&mut self) -> Option<(Vec<Update>, FollowSource)> {
+        let (principal, session) = (&self.key.principal, &self.key.session);
+        let read = self.gateway.store().events_after(principal, session, self.last, PAGE_SIZE).await;
         let events: Vec<Arc<Event>> =
             read.inspect_err(|trouble| tracing::error!(%trouble, "a session cannot be followed")).ok()?;
-        let next = if events.len() < PAGE { FollowSource::Live } else { FollowSource::Kept };
+        let next = if events.len() < PAGE_SIZE { FollowSource::Live } else { FollowSource::Stored };
         self.last = events.last().map_or(self.last, |event| event.seq);
         Some((events.into_iter().map(Update::Event).collect(), next))
     }
 
-    async fn next(&mut self) -> Option<(Vec<Update>, FollowSource)> {
+    async fn next_live(&mut self) -> Option<(Vec<Update>, FollowSource)> {
         match self.live.as_mut()?.recv().await {
             Ok(Update::Event(event)) if event.seq <= self.last => Some((Vec::new(), FollowSource::Live)),
-            Ok(Update::Event(event)) if event.seq > self.last + 1 => Some((Vec::new(), FollowSource::Kept)),
+            Ok(Update::Event(event)) if event.seq > self.last + 1 => Some((Vec::new(), FollowSource::Stored)),
             Ok(update) => {
                 if let Update::Event(event) = &update {
                     self.last = event.seq;
                 }
                 Some((vec![update], FollowSource::Live))
             }
-            Err(RecvError::Lagged(_)) => Some((Vec::new(), FollowSource::Kept)),
+            Err(RecvError::Lagged(_)) => Some((Vec::new(), FollowSource::Stored)),
             Err(RecvError::Closed) => None,
         }
     }
@@ -265,6 +265,6 @@ impl SessionFollower {
 impl Drop for SessionFollower {
     fn drop(&mut self) {
         self.live = None;
-        self.gateway.listeners().remove_if_unused(&self.thread);
+        self.gateway.subscribers().remove_if_unused(&self.key);
     }
 }

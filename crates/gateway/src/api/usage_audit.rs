@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use axum::Json;
 use axum::extract::State;
-use lango_domain::usage::UsageReport;
+use lango_domain::usage::UsageSummary;
 use lango_domain::event::SessionId;
 use lango_store::AuditEntry;
 use schemars::JsonSchema;
@@ -17,13 +17,13 @@ use crate::gateway::Gateway;
 use crate::extract::{QueryParams, SessionName, parse_session_id};
 use crate::error::ApiError;
 
-const MOST_CALLS: usize = 1_000;
-const USUAL_CALLS: usize = 100;
+const MAX_CALLS: usize = 1_000;
+const DEFAULT_CALLS: usize = 100;
 
 /// Whose usage.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub(crate) struct UsageOf {
+pub(crate) struct UsageQuery {
     /// Of this session only.
     #[schemars(with = "Option<SessionName>")]
     pub session: Option<String>,
@@ -32,7 +32,7 @@ pub(crate) struct UsageOf {
 /// Which calls.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub(crate) struct CallsOf {
+pub(crate) struct AuditQuery {
     /// Of this session only.
     #[schemars(with = "Option<SessionName>")]
     pub session: Option<String>,
@@ -41,7 +41,7 @@ pub(crate) struct CallsOf {
 }
 
 /// A session of the caller's, where one is named.
-async fn own_session(
+async fn find_own_session(
     name: Option<&str>,
     gateway: &Gateway,
     caller: &Caller,
@@ -56,14 +56,14 @@ async fn own_session(
 pub(crate) async fn usage(
     State(gateway): State<Gateway>,
     caller: Caller,
-    QueryParams(of): QueryParams<UsageOf>,
+    QueryParams(of): QueryParams<UsageQuery>,
 ) -> Result<Json<Value>, ApiError> {
-    let session = own_session(of.session.as_deref(), &gateway, &caller).await?;
-    let mut bill = UsageReport::default();
+    let session = find_own_session(of.session.as_deref(), &gateway, &caller).await?;
+    let mut bill = UsageSummary::default();
     for row in gateway.store().usage(caller.principal(), session.as_ref()).await? {
         bill.add_usage(&row.turn, "", (row.branch, row.agent), &row.usage);
     }
-    Ok(Json(bill.json()))
+    Ok(Json(bill.to_json()))
 }
 
 /// One call of a tool.
@@ -89,10 +89,10 @@ pub(crate) struct AuditItem {
 }
 
 impl AuditItem {
-    fn of(entry: AuditEntry, caller: &Caller) -> Self {
+    fn from_entry(entry: AuditEntry, caller: &Caller) -> Self {
         let (decision, by) = entry.decision();
         Self {
-            outcome: entry.outcome_word(),
+            outcome: entry.outcome_code(),
             at: entry.at.to_string(),
             session: entry.session.to_string(),
             principal: caller.principal().to_string(),
@@ -109,10 +109,10 @@ impl AuditItem {
 pub(crate) async fn audit(
     State(gateway): State<Gateway>,
     caller: Caller,
-    QueryParams(of): QueryParams<CallsOf>,
+    QueryParams(of): QueryParams<AuditQuery>,
 ) -> Result<Json<Items<AuditItem>>, ApiError> {
-    let session = own_session(of.session.as_deref(), &gateway, &caller).await?;
-    let most = of.limit.map_or(USUAL_CALLS, NonZeroUsize::get).min(MOST_CALLS);
+    let session = find_own_session(of.session.as_deref(), &gateway, &caller).await?;
+    let most = of.limit.map_or(DEFAULT_CALLS, NonZeroUsize::get).min(MAX_CALLS);
     let entries = gateway.store().audit(caller.principal(), session.as_ref(), most).await?;
-    Ok(Json(Items { items: entries.into_iter().map(|entry| AuditItem::of(entry, &caller)).collect() }))
+    Ok(Json(Items { items: entries.into_iter().map(|entry| AuditItem::from_entry(entry, &caller)).collect() }))
 }

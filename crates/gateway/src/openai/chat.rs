@@ -6,10 +6,10 @@ use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::TEAM;
-use crate::api::turns::agent_named;
+use super::TEAM_MODEL;
+use crate::api::turns::parse_agent_name;
 use crate::gateway::ServedTeam;
-use crate::extract::{NOT_BLANK, Object};
+use crate::extract::{NOT_BLANK_PATTERN, Object};
 use crate::error::ApiError;
 use crate::turns::TurnTarget;
 
@@ -20,7 +20,7 @@ pub(crate) struct ChatBody {
     #[serde(default)]
     pub model: Option<String>,
     /// The whole conversation. The last message that is not empty is the request: it has to be the user's.
-    #[schemars(transform = has_a_request)]
+    #[schemars(transform = require_user_message)]
     pub messages: Vec<Object<MessageBody>>,
     /// Whether the answer is told as it comes.
     #[serde(default)]
@@ -66,11 +66,11 @@ pub(crate) struct PartBody {
 }
 
 /// Says in the description that something has to be asked.
-fn has_a_request(messages: &mut Schema) {
-    let said = json!({ "pattern": NOT_BLANK });
+fn require_user_message(messages: &mut Schema) {
+    let said = json!({ "pattern": NOT_BLANK_PATTERN });
     let part = json!({ "type": "object", "required": ["text"], "properties": { "text": said } });
     let content = json!({ "anyOf": [
-        { "type": "string", "pattern": NOT_BLANK },
+        { "type": "string", "pattern": NOT_BLANK_PATTERN },
         { "type": "array", "contains": part },
     ] });
     let request =
@@ -88,71 +88,71 @@ pub(crate) struct ChatStreamOptions {
 /// What a request comes to.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ChatRequest {
-    pub to: TurnTarget,
+    pub target: TurnTarget,
     pub model: String,
     /// What the client says beside the conversation.
     pub system: String,
     pub history: Vec<ChatMessage>,
     pub request: String,
-    pub form: ResponseMode,
+    pub response_mode: ResponseMode,
 }
 
 /// A message of the conversation so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ChatMessage {
-    Asked(String),
-    Answered(String),
+    User(String),
+    Assistant(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResponseMode {
-    Whole,
+    Full,
     Stream { usage: IncludeUsage },
 }
 
 /// Whether a stream ends with what was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IncludeUsage {
-    Told,
-    LeftOut,
+    Yes,
+    No,
 }
 
 impl ChatRequest {
-    pub fn read(body: ChatBody, team: &ServedTeam) -> Result<Self, ApiError> {
+    pub fn parse(body: ChatBody, team: &ServedTeam) -> Result<Self, ApiError> {
         reject_unsupported(&body)?;
-        let model = body.model.filter(|model| !model.is_empty()).unwrap_or_else(|| TEAM.to_owned());
+        let model = body.model.filter(|model| !model.is_empty()).unwrap_or_else(|| TEAM_MODEL.to_owned());
         let (mut system, mut history) = (String::new(), Vec::new());
         for Object(message) in body.messages {
-            let text = text(message.content)?.trim().to_owned();
+            let text = content_text(message.content)?.trim().to_owned();
             match message.role.as_str() {
                 "system" | "developer" | "user" | "assistant" if text.is_empty() => {}
-                "system" | "developer" => join(&mut system, &text),
+                "system" | "developer" => append_paragraph(&mut system, &text),
                 "user" => match history.last_mut() {
-                    Some(ChatMessage::Asked(before)) => join(before, &text),
-                    _ => history.push(ChatMessage::Asked(text)),
+                    Some(ChatMessage::User(before)) => append_paragraph(before, &text),
+                    _ => history.push(ChatMessage::User(text)),
                 },
-                "assistant" => history.push(ChatMessage::Answered(text)),
+                "assistant" => history.push(ChatMessage::Assistant(text)),
                 role => return Err(unsupported_content(role)),
             }
         }
-        let Some(ChatMessage::Asked(request)) = history.pop() else {
+        let Some(ChatMessage::User(request)) = history.pop() else {
             return Err(ApiError::bad_request(
                 "the last message must be the user's, and not empty",
                 "end `messages` with {\"role\": \"user\", \"content\": \"…\"}",
             ));
         };
-        let to = addressee(&model, team)?;
+        let to = turn_target(&model, team)?;
         let usage = body.stream_options.and_then(|Object(options)| options.include_usage).unwrap_or(false);
-        let usage = if usage { IncludeUsage::Told } else { IncludeUsage::LeftOut };
-        let form = if body.stream.unwrap_or(false) { ResponseMode::Stream { usage } } else { ResponseMode::Whole };
-        Ok(Self { to, model, system, history, request, form })
+        let usage = if usage { IncludeUsage::Yes } else { IncludeUsage::No };
+        let form = if body.stream.unwrap_or(false) { ResponseMode::Stream { usage } } else { ResponseMode::Full };
+        Ok(Self { target: to, model, system, history, request, response_mode: form })
     }
 
     /// What the conversation began with.
     pub fn first_request(&self) -> &str {
         let asked = self.history.iter().find_map(|said| match said {
-            ChatMessage::Asked(text) => Some(text.as_str()),
-            ChatMessage::Answered(_) => None,
+            ChatMessage::User(text) => Some(text.as_str()),
+            ChatMessage::Assistant(_) => None,
         });
         asked.unwrap_or(&self.request)
     }
@@ -172,12 +172,12 @@ fn reject_unsupported(body: &ChatBody) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn addressee(model: &str, team: &ServedTeam) -> Result<TurnTarget, ApiError> {
-    if model == TEAM {
+fn turn_target(model: &str, team: &ServedTeam) -> Result<TurnTarget, ApiError> {
+    if model == TEAM_MODEL {
         return Ok(TurnTarget::Team);
     }
     match team.specialists().find(|agent| agent.name == model) {
-        Some(agent) => Ok(TurnTarget::Alone(agent_named(&agent.name)?)),
+        Some(agent) => Ok(TurnTarget::Agent(parse_agent_name(&agent.name)?)),
         None => Err(model_not_found(team, model)),
     }
 }
@@ -185,7 +185,7 @@ fn addressee(model: &str, team: &ServedTeam) -> Result<TurnTarget, ApiError> {
 pub(crate) fn model_not_found(team: &ServedTeam, model: &str) -> ApiError {
     let model: String = model.chars().take(100).collect();
     let names: Vec<&str> =
-        std::iter::once(TEAM).chain(team.specialists().map(|agent| agent.name.as_str())).collect();
+        std::iter::once(TEAM_MODEL).chain(team.specialists().map(|agent| agent.name.as_str())).collect();
     let hint = suggest::did_you_mean(&model, names.iter().copied())
         .unwrap_or_else(|| format!("there are {}", names.join(", ")));
     let message = format!("there is no model `{model}`");
@@ -200,7 +200,7 @@ fn unsupported_content(role: &str) -> ApiError {
     )
 }
 
-fn text(content: Option<MessageContent>) -> Result<String, ApiError> {
+fn content_text(content: Option<MessageContent>) -> Result<String, ApiError> {
     match content {
         None => Ok(String::new()),
         Some(MessageContent::Text(text)) => Ok(text),
@@ -208,7 +208,7 @@ fn text(content: Option<MessageContent>) -> Result<String, ApiError> {
             let mut whole = String::new();
             for Object(part) in parts {
                 match (part.kind.as_str(), part.text) {
-                    ("text", Some(text)) => join(&mut whole, &text),
+                    ("text", Some(text)) => append_paragraph(&mut whole, &text),
                     (kind, _) => {
                         let kind: String = kind.chars().take(100).collect();
                         let message = format!("parts of the type `{kind}` are not read here");
@@ -221,7 +221,7 @@ fn text(content: Option<MessageContent>) -> Result<String, ApiError> {
     }
 }
 
-fn join(whole: &mut String, part: &str) {
+fn append_paragraph(whole: &mut String, part: &str) {
     if !whole.is_empty() {
         whole.push_str("\n\n");
     }

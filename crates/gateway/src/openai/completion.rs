@@ -11,7 +11,7 @@ use crate::error::ApiError;
 /// What is known of a turn so far.
 #[derive(Default)]
 pub(super) struct TurnAccumulator {
-    voice: StreamMerger,
+    merger: StreamMerger,
     answers: Vec<String>,
     usage: Usage,
     denied: Vec<DeniedCall>,
@@ -23,7 +23,7 @@ pub(super) struct TurnAccumulator {
 enum TurnEnd {
     /// It was stopped before it could say.
     #[default]
-    Open,
+    Unfinished,
     Done,
     Failed(ApiError),
 }
@@ -42,23 +42,23 @@ impl TurnAccumulator {
         match update {
             Update::Event(event) => match &event.body {
                 EventBody::Answer { text } => self.answers.push(text.trim().to_owned()),
-                EventBody::Usage(usage) => self.add(usage),
-                EventBody::Approval { tool, state, .. } => self.denied.extend(denied(tool, *state)),
+                EventBody::Usage(usage) => self.add_usage(usage),
+                EventBody::Approval { tool, state, .. } => self.denied.extend(denied_call(tool, *state)),
                 EventBody::TurnDone => self.end = TurnEnd::Done,
                 EventBody::TurnFailed { code, message, hint } => {
                     self.end = TurnEnd::Failed(ApiError::turn_failed(*code, message, hint));
                 }
                 _ => {}
             },
-            Update::Broken(error) => self.end = TurnEnd::Failed(ApiError::from(error.clone())),
-            Update::Delta { .. } | Update::Printed { .. } => {}
+            Update::StoreFailed(error) => self.end = TurnEnd::Failed(ApiError::from(error.clone())),
+            Update::Delta { .. } | Update::ToolOutputDelta { .. } => {}
         }
-        self.voice.push(update)
+        self.merger.push(update)
     }
 
     /// What is still to be heard.
-    pub fn end(&mut self) -> Vec<String> {
-        self.voice.end()
+    pub fn finish(&mut self) -> Vec<String> {
+        self.merger.finish()
     }
 
     /// Why there is no answer.
@@ -66,7 +66,7 @@ impl TurnAccumulator {
         match &self.end {
             TurnEnd::Done => None,
             TurnEnd::Failed(refusal) => Some(refusal.clone()),
-            TurnEnd::Open => Some(ApiError::turn_failed(
+            TurnEnd::Unfinished => Some(ApiError::turn_failed(
                 FailureCode::Cancelled,
                 "the turn was stopped before its end",
                 "ask again in a moment",
@@ -74,7 +74,7 @@ impl TurnAccumulator {
         }
     }
 
-    fn add(&mut self, usage: &Usage) {
+    fn add_usage(&mut self, usage: &Usage) {
         let sum = &mut self.usage;
         sum.input = sum.input.saturating_add(usage.input);
         sum.output = sum.output.saturating_add(usage.output);
@@ -83,7 +83,7 @@ impl TurnAccumulator {
     }
 }
 
-fn denied(tool: &str, state: ApprovalState) -> Option<DeniedCall> {
+fn denied_call(tool: &str, state: ApprovalState) -> Option<DeniedCall> {
     let why = match state {
         ApprovalState::Denied => "it was not allowed",
         ApprovalState::TimedOut => {
@@ -211,11 +211,11 @@ impl Completion {
             model: self.model.clone(),
             choices: vec![CompletionChoice { index: 0, message, finish_reason: "stop", logprobs: None }],
             usage: usage_body(&told.usage),
-            lango: self.aside(told),
+            lango: self.lango_extension(told),
         }
     }
 
-    pub fn begin(&self) -> ChunkBody {
+    pub fn first_chunk(&self) -> ChunkBody {
         self.chunk(ChunkDelta { role: Some("assistant"), content: Some(String::new()) }, None)
     }
 
@@ -223,12 +223,12 @@ impl Completion {
         self.chunk(ChunkDelta { role: None, content: Some(text) }, None)
     }
 
-    pub fn end(&self, told: &TurnAccumulator) -> ChunkBody {
-        let lango = Some(self.aside(told));
+    pub fn last_chunk(&self, told: &TurnAccumulator) -> ChunkBody {
+        let lango = Some(self.lango_extension(told));
         ChunkBody { lango, ..self.chunk(ChunkDelta::default(), Some("stop")) }
     }
 
-    pub fn usage(&self, told: &TurnAccumulator) -> ChunkBody {
+    pub fn usage_chunk(&self, told: &TurnAccumulator) -> ChunkBody {
         let usage = Some(usage_body(&told.usage));
         ChunkBody { choices: Vec::new(), usage, ..self.chunk(ChunkDelta::default(), None) }
     }
@@ -245,7 +245,7 @@ impl Completion {
         }
     }
 
-    fn aside(&self, told: &TurnAccumulator) -> LangoExtension {
+    fn lango_extension(&self, told: &TurnAccumulator) -> LangoExtension {
         LangoExtension { session: self.session.clone(), denied: told.denied.clone() }
     }
 }

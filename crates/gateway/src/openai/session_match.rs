@@ -16,14 +16,14 @@ use lango_engine::{LegacyMessage, LegacyRole, replay_author};
 use sha2::{Digest, Sha256};
 
 use super::chat::{ChatRequest, ChatMessage};
-use crate::client_context::SOURCE;
+use crate::client_context::SOURCE_NAME;
 use crate::gateway::Gateway;
 use crate::subscribers::Thread;
 use crate::error::ApiError;
 use crate::turns::TurnTarget;
 
 /// Of conversations that began with the same words, so many of the newest are looked at.
-const MOST_CANDIDATES: usize = 8;
+const MAX_CANDIDATES: usize = 8;
 
 /// Sessions that somebody is about to go on with.
 #[derive(Clone, Default)]
@@ -34,19 +34,19 @@ pub(crate) struct SessionClaims {
 /// Keeps others from going on with the same session until the turn has begun.
 pub(crate) struct SessionClaim {
     claims: SessionClaims,
-    thread: Thread,
+    key: Thread,
 }
 
 impl SessionClaims {
     fn claim(&self, thread: &Thread) -> Option<SessionClaim> {
         let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
-        claimed.insert(thread.clone()).then(|| SessionClaim { claims: self.clone(), thread: thread.clone() })
+        claimed.insert(thread.clone()).then(|| SessionClaim { claims: self.clone(), key: thread.clone() })
     }
 }
 
 impl Drop for SessionClaim {
     fn drop(&mut self) {
-        self.claims.claimed.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.thread);
+        self.claims.claimed.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
     }
 }
 
@@ -65,10 +65,10 @@ pub(crate) async fn find_or_create_session(gateway: &Gateway, principal: &Princi
     if chat.history.is_empty() {
         return Ok(SessionMatch { session, is_new: true, claim: None });
     }
-    for found in gateway.store().sessions_with_prefix(principal, &beginning, MOST_CANDIDATES).await? {
+    for found in gateway.store().sessions_with_prefix(principal, &beginning, MAX_CANDIDATES).await? {
         let thread = Thread { principal: principal.clone(), session: found };
-        let Some(claim) = gateway.claims().claim(&thread) else { continue };
-        if gateway.running().has(&thread) {
+        let Some(claim) = gateway.session_claims().claim(&thread) else { continue };
+        if gateway.running_turns().contains(&thread) {
             continue;
         }
         let key = SessionKeyRef { session: &thread.session, principal };
@@ -77,7 +77,7 @@ pub(crate) async fn find_or_create_session(gateway: &Gateway, principal: &Princi
         }
     }
     // Before the history is in it, because then it is what others with the same history look for.
-    let claim = gateway.claims().claim(&Thread { principal: principal.clone(), session: session.clone() });
+    let claim = gateway.session_claims().claim(&Thread { principal: principal.clone(), session: session.clone() });
     let key = SessionKeyRef { session: &session, principal };
     gateway.store().append(key, import_history(gateway, chat)).await?;
     Ok(SessionMatch { session, is_new: false, claim })
@@ -101,14 +101,14 @@ fn session_prefix(chat: &ChatRequest) -> String {
 fn matches_history(log: &[Arc<Event>], history: &[ChatMessage]) -> bool {
     let is_settled = log.last().is_some_and(|event| matches!(event.body, EventBody::TurnDone));
     let mut history = history.iter();
-    for turn in turns(log) {
-        if let Some(asked) = turn.asked
-            && !matches!(history.next(), Some(ChatMessage::Asked(text)) if text == asked.trim())
+    for turn in visible_turns(log) {
+        if let Some(asked) = turn.request
+            && !matches!(history.next(), Some(ChatMessage::User(text)) if text == asked.trim())
         {
             return false;
         }
-        let heard = |text: &String| turn.spoken().iter().any(|spoken| spoken == text);
-        if !matches!(history.next(), Some(ChatMessage::Answered(text)) if heard(text)) {
+        let heard = |text: &String| turn.answer_forms().iter().any(|spoken| spoken == text);
+        if !matches!(history.next(), Some(ChatMessage::Assistant(text)) if heard(text)) {
             return false;
         }
     }
@@ -118,20 +118,20 @@ fn matches_history(log: &[Arc<Event>], history: &[ChatMessage]) -> bool {
 /// What of a turn reached whoever asked.
 #[derive(Default)]
 struct VisibleTurn<'a> {
-    asked: Option<&'a str>,
+    request: Option<&'a str>,
     answers: Vec<&'a str>,
     /// Answers, and what was said in passing before them.
-    words: Vec<&'a str>,
+    texts: Vec<&'a str>,
 }
 
 impl VisibleTurn<'_> {
     /// The answer as it is given whole, and as it is streamed.
-    fn spoken(&self) -> [String; 2] {
-        [self.answers.join("\n\n").trim().to_owned(), self.words.join("\n\n").trim().to_owned()]
+    fn answer_forms(&self) -> [String; 2] {
+        [self.answers.join("\n\n").trim().to_owned(), self.texts.join("\n\n").trim().to_owned()]
     }
 }
 
-fn turns(log: &[Arc<Event>]) -> Vec<VisibleTurn<'_>> {
+fn visible_turns(log: &[Arc<Event>]) -> Vec<VisibleTurn<'_>> {
     let mut places: HashMap<&TurnId, usize> = HashMap::new();
     let mut turns: Vec<VisibleTurn<'_>> = Vec::new();
     for event in log {
@@ -140,11 +140,11 @@ fn turns(log: &[Arc<Event>]) -> Vec<VisibleTurn<'_>> {
             turns.len() - 1
         });
         match &event.body {
-            EventBody::User { text } => turns[at].asked = Some(text),
-            EventBody::Note { text } => turns[at].words.push(text.trim()),
+            EventBody::User { text } => turns[at].request = Some(text),
+            EventBody::Note { text } => turns[at].texts.push(text.trim()),
             EventBody::Answer { text } => {
                 turns[at].answers.push(text.trim());
-                turns[at].words.push(text.trim());
+                turns[at].texts.push(text.trim());
             }
             _ => {}
         }
@@ -154,8 +154,8 @@ fn turns(log: &[Arc<Event>]) -> Vec<VisibleTurn<'_>> {
 
 /// The client's history as a log; an answer is the root's, since nobody knows better (S70).
 fn import_history(gateway: &Gateway, chat: &ChatRequest) -> Vec<NewEvent> {
-    let root = match &chat.to {
-        TurnTarget::Alone(agent) => agent.clone(),
+    let root = match &chat.target {
+        TurnTarget::Agent(agent) => agent.clone(),
         TurnTarget::Team => gateway.team().runner.root().clone(),
     };
     let (at, mut number) = (gateway.now(), 0);
@@ -163,8 +163,8 @@ fn import_history(gateway: &Gateway, chat: &ChatRequest) -> Vec<NewEvent> {
     let mut is_open = false;
     for said in &chat.history {
         let (role, text) = match said {
-            ChatMessage::Asked(text) => (LegacyRole::User, text),
-            ChatMessage::Answered(text) => (LegacyRole::Assistant, text),
+            ChatMessage::User(text) => (LegacyRole::User, text),
+            ChatMessage::Assistant(text) => (LegacyRole::Assistant, text),
         };
         let message = LegacyMessage { role, content: text.clone(), author: None };
         number += usize::from(!is_open);
@@ -172,22 +172,22 @@ fn import_history(gateway: &Gateway, chat: &ChatRequest) -> Vec<NewEvent> {
         let author = replay_author(&message, &root);
         let mut bodies = vec![(author, message.body())];
         if is_open && number == 1 && !chat.system.is_empty() {
-            bodies.push((Author::Agent(root.clone()), context(&chat.system)));
+            bodies.push((Author::Agent(root.clone()), context_event(&chat.system)));
         }
         if !is_open {
             bodies.push((Author::Agent(root.clone()), EventBody::TurnDone));
         }
         let turn = TurnId::new(format!("imported-{number}"));
-        drafts.extend(bodies.into_iter().map(|(author, body)| draft(&turn, &root, author, body, at)));
+        drafts.extend(bodies.into_iter().map(|(author, body)| new_event(&turn, &root, author, body, at)));
     }
     drafts
 }
 
-fn context(system: &str) -> EventBody {
-    EventBody::Context { source: SOURCE.to_owned(), text: crate::client_context::truncate(system) }
+fn context_event(system: &str) -> EventBody {
+    EventBody::Context { source: SOURCE_NAME.to_owned(), text: crate::client_context::truncate(system) }
 }
 
-fn draft(turn: &TurnId, root: &AgentName, author: Author, body: EventBody, at: jiff::Timestamp) -> NewEvent {
+fn new_event(turn: &TurnId, root: &AgentName, author: Author, body: EventBody, at: jiff::Timestamp) -> NewEvent {
     // What the client says that others said is not in the user's own words.
     let label = match author {
         Author::User => Label::default(),

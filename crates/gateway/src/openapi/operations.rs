@@ -4,157 +4,157 @@ use lango_store::TokenScope::{self, Admin, Approve, Chat, Read};
 use schemars::generate::SchemaGenerator;
 use schemars::{JsonSchema, Schema};
 
-use super::shapes::{ChatFrame, Document, Health, Readiness, TurnFrame, UsageReport};
-use super::{Gives, Operation, Takes, of};
+use super::schemas::{ChatFrame, OpenApiDocument, HealthStatus, ReadyStatus, TurnFrame, UsageReportSchema};
+use super::{ResponseOutput, Operation, RequestInput, subschema_for};
 use crate::api::{approvals, usage_audit, sessions, team, turns};
 use crate::openai::{self, completion, chat};
 
 pub(super) fn operations() -> Vec<Operation> {
-    let mut all = asking();
-    all.extend(answering());
-    all.extend(looking());
-    all.extend(for_openai());
-    all.extend(about_itself());
+    let mut all = turn_operations();
+    all.extend(approval_operations());
+    all.extend(read_operations());
+    all.extend(openai_operations());
+    all.extend(meta_operations());
     all
 }
 
-fn asking() -> Vec<Operation> {
+fn turn_operations() -> Vec<Operation> {
     vec![
-        Op("post", "/api/turns", "Asks the team; the events of the turn come as they happen.")
-            .with(&[Chat], Takes::Body(of::<turns::TurnBody>), Gives::Events(of::<TurnFrame>))
-            .failing(&[404, 409, 503]),
-        Op("get", "/api/sessions", "Lists your sessions, the one used last first.").with(
+        OperationStart("post", "/api/turns", "Asks the team; the events of the turn come as they happen.")
+            .with(&[Chat], RequestInput::Body(subschema_for::<turns::TurnBody>), ResponseOutput::Events(subschema_for::<TurnFrame>))
+            .with_failures(&[404, 409, 503]),
+        OperationStart("get", "/api/sessions", "Lists your sessions, the one used last first.").with(
             &[Read],
-            Takes::Nothing,
-            Gives::Json(of::<sessions::Items<sessions::SessionItem>>),
+            RequestInput::Nothing,
+            ResponseOutput::Json(subschema_for::<sessions::Items<sessions::SessionItem>>),
         ),
-        Op("get", "/api/sessions/{session}", "Shows a session and its events.")
-            .with(&[Read], Takes::Query(fields::<sessions::EventRange>), Gives::Json(of::<sessions::SessionBody>))
-            .failing(&[404]),
-        Op("delete", "/api/sessions/{session}", "Deletes a session for good.")
-            .with(&[Admin], Takes::Nothing, Gives::Nothing)
-            .failing(&[404, 409]),
-        Op(
+        OperationStart("get", "/api/sessions/{session}", "Shows a session and its events.")
+            .with(&[Read], RequestInput::Query(inline_schema::<sessions::EventRange>), ResponseOutput::Json(subschema_for::<sessions::SessionBody>))
+            .with_failures(&[404]),
+        OperationStart("delete", "/api/sessions/{session}", "Deletes a session for good.")
+            .with(&[Admin], RequestInput::Nothing, ResponseOutput::Nothing)
+            .with_failures(&[404, 409]),
+        OperationStart(
             "get",
             "/api/sessions/{session}/events",
             "Follows a session: what is kept behind `Last-Event-ID`, then what happens.",
         )
         .with(
             &[Chat, Read, Approve],
-            Takes::Query(fields::<turns::FollowQuery>),
-            Gives::Events(of::<TurnFrame>),
+            RequestInput::Query(inline_schema::<turns::FollowQuery>),
+            ResponseOutput::Events(subschema_for::<TurnFrame>),
         )
-        .heeding(
+        .with_header(
             "Last-Event-ID",
             "The number of the last event that is known. What is no number has no effect.",
         )
-        .failing(&[404]),
-        Op("post", "/api/sessions/{session}/cancel", "Ends the running turn of a session.")
-            .with(&[Chat], Takes::Nothing, Gives::Json(of::<turns::CancelResponse>))
-            .failing(&[404]),
+        .with_failures(&[404]),
+        OperationStart("post", "/api/sessions/{session}/cancel", "Ends the running turn of a session.")
+            .with(&[Chat], RequestInput::Nothing, ResponseOutput::Json(subschema_for::<turns::CancelResponse>))
+            .with_failures(&[404]),
     ]
 }
 
-fn answering() -> Vec<Operation> {
+fn approval_operations() -> Vec<Operation> {
     vec![
-        Op("get", "/api/approvals", "Lists questions about calls that wait for an answer.").with(
+        OperationStart("get", "/api/approvals", "Lists questions about calls that wait for an answer.").with(
             &[Approve],
-            Takes::Nothing,
-            Gives::Json(of::<sessions::Items<approvals::ApprovalItem>>),
+            RequestInput::Nothing,
+            ResponseOutput::Json(subschema_for::<sessions::Items<approvals::ApprovalItem>>),
         ),
-        Op("post", "/api/approvals", "Answers such a question.")
-            .with(&[Approve], Takes::Body(of::<approvals::ApprovalAnswerBody>), Gives::Nothing)
-            .failing(&[404]),
+        OperationStart("post", "/api/approvals", "Answers such a question.")
+            .with(&[Approve], RequestInput::Body(subschema_for::<approvals::ApprovalAnswerBody>), ResponseOutput::Nothing)
+            .with_failures(&[404]),
     ]
 }
 
-fn looking() -> Vec<Operation> {
+fn read_operations() -> Vec<Operation> {
     vec![
-        Op("get", "/api/agents", "Lists the team.").with(
+        OperationStart("get", "/api/agents", "Lists the team.").with(
             &[Chat, Read, Approve],
-            Takes::Nothing,
-            Gives::Json(of::<team::AgentList>),
+            RequestInput::Nothing,
+            ResponseOutput::Json(subschema_for::<team::AgentList>),
         ),
-        Op("post", "/api/route", "Says which agent a request's words point to.").with(
+        OperationStart("post", "/api/route", "Says which agent a request's words point to.").with(
             &[Chat, Read, Approve],
-            Takes::Body(of::<team::RouteBody>),
-            Gives::Json(of::<team::RouteResponse>),
+            RequestInput::Body(subschema_for::<team::RouteBody>),
+            ResponseOutput::Json(subschema_for::<team::RouteResponse>),
         ),
-        Op("get", "/api/usage", "Adds up what models took.")
-            .with(&[Read], Takes::Query(fields::<usage_audit::UsageOf>), Gives::Json(of::<UsageReport>))
-            .failing(&[404]),
-        Op("get", "/api/audit", "Lists what tools did and who allowed it.")
+        OperationStart("get", "/api/usage", "Adds up what models took.")
+            .with(&[Read], RequestInput::Query(inline_schema::<usage_audit::UsageQuery>), ResponseOutput::Json(subschema_for::<UsageReportSchema>))
+            .with_failures(&[404]),
+        OperationStart("get", "/api/audit", "Lists what tools did and who allowed it.")
             .with(
                 &[Read],
-                Takes::Query(fields::<usage_audit::CallsOf>),
-                Gives::Json(of::<sessions::Items<usage_audit::AuditItem>>),
+                RequestInput::Query(inline_schema::<usage_audit::AuditQuery>),
+                ResponseOutput::Json(subschema_for::<sessions::Items<usage_audit::AuditItem>>),
             )
-            .failing(&[404]),
-        Op("get", "/api/openapi.json", "This description.").with(
+            .with_failures(&[404]),
+        OperationStart("get", "/api/openapi.json", "This description.").with(
             &[Chat, Read, Approve],
-            Takes::Nothing,
-            Gives::Json(of::<Document>),
+            RequestInput::Nothing,
+            ResponseOutput::Json(subschema_for::<OpenApiDocument>),
         ),
     ]
 }
 
-fn for_openai() -> Vec<Operation> {
+fn openai_operations() -> Vec<Operation> {
     vec![
-        Op("get", "/v1/models", "Lists the models: the team, and each of its agents alone.").with(
+        OperationStart("get", "/v1/models", "Lists the models: the team, and each of its agents alone.").with(
             &[Chat],
-            Takes::Nothing,
-            Gives::Json(of::<openai::ModelList>),
+            RequestInput::Nothing,
+            ResponseOutput::Json(subschema_for::<openai::ModelList>),
         ),
-        Op("get", "/v1/models/{model}", "Shows a model.")
-            .with(&[Chat], Takes::Nothing, Gives::Json(of::<openai::ModelItem>))
-            .failing(&[404]),
-        Op("post", "/v1/chat/completions", "Answers a conversation, whole or as it comes.")
+        OperationStart("get", "/v1/models/{model}", "Shows a model.")
+            .with(&[Chat], RequestInput::Nothing, ResponseOutput::Json(subschema_for::<openai::ModelItem>))
+            .with_failures(&[404]),
+        OperationStart("post", "/v1/chat/completions", "Answers a conversation, whole or as it comes.")
             .with(
                 &[Chat],
-                Takes::Body(of::<chat::ChatBody>),
-                Gives::JsonOrEvents(of::<completion::CompletionBody>, of::<ChatFrame>),
+                RequestInput::Body(subschema_for::<chat::ChatBody>),
+                ResponseOutput::JsonOrEvents(subschema_for::<completion::CompletionBody>, subschema_for::<ChatFrame>),
             )
-            .failing(&[404, 422, 502, 503]),
+            .with_failures(&[404, 422, 502, 503]),
     ]
 }
 
-fn about_itself() -> Vec<Operation> {
+fn meta_operations() -> Vec<Operation> {
     vec![
-        Op("get", "/health", "Whether the server is there.").with(
+        OperationStart("get", "/health", "Whether the server is there.").with(
             &[],
-            Takes::Nothing,
-            Gives::Json(of::<Health>),
+            RequestInput::Nothing,
+            ResponseOutput::Json(subschema_for::<HealthStatus>),
         ),
-        Op("get", "/ready", "Whether it takes new turns.")
-            .with(&[], Takes::Nothing, Gives::Json(of::<Readiness>))
-            .failing(&[503]),
-        Op("get", "/metrics", "What it counts, for Prometheus.").with(&[Admin], Takes::Nothing, Gives::Text),
+        OperationStart("get", "/ready", "Whether it takes new turns.")
+            .with(&[], RequestInput::Nothing, ResponseOutput::Json(subschema_for::<ReadyStatus>))
+            .with_failures(&[503]),
+        OperationStart("get", "/metrics", "What it counts, for Prometheus.").with(&[Admin], RequestInput::Nothing, ResponseOutput::Text),
     ]
 }
 
 /// The fields of a query, where they are needed one by one.
-fn fields<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+fn inline_schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     T::json_schema(generator)
 }
 
 /// The beginning of an operation.
-struct Op(&'static str, &'static str, &'static str);
+struct OperationStart(&'static str, &'static str, &'static str);
 
-impl Op {
-    fn with(self, scopes: &'static [TokenScope], takes: Takes, gives: Gives) -> Operation {
+impl OperationStart {
+    fn with(self, scopes: &'static [TokenScope], takes: RequestInput, gives: ResponseOutput) -> Operation {
         let Self(method, path, summary) = self;
-        Operation { method, path, summary, scopes, takes, gives, heeds: None, fails: &[] }
+        Operation { method, path, summary, scopes, input: takes, output: gives, header: None, failure_statuses: &[] }
     }
 }
 
 impl Operation {
-    fn failing(mut self, statuses: &'static [u16]) -> Self {
-        self.fails = statuses;
+    fn with_failures(mut self, statuses: &'static [u16]) -> Self {
+        self.failure_statuses = statuses;
         self
     }
 
-    fn heeding(mut self, header: &'static str, effect: &'static str) -> Self {
-        self.heeds = Some((header, effect));
+    fn with_header(mut self, header: &'static str, effect: &'static str) -> Self {
+        self.header = Some((header, effect));
         self
     }
 }

@@ -1,9 +1,9 @@
 //! Lango as an agent of others: both bindings, both versions, over real connections.
 
-mod asking;
+mod messages;
 mod bad_input;
 mod cards;
-mod house;
-mod listening;
-mod permission;
+mod harness;
+mod push;
+mod approvals;
 mod restarts;

@@ -58,7 +58,7 @@ impl Request {
         self
     }
 
-    pub fn by(self, token: &str) -> Self {
+    pub fn with_token(self, token: &str) -> Self {
         self.with("authorization", &format!("Bearer {token}"))
     }
 
@@ -82,7 +82,7 @@ impl Request {
         let mut stream = TcpStream::connect(address).await.unwrap();
         // What is refused early may be answered before all of it is sent.
         let _ = stream.write_all(&self.bytes(address)).await;
-        whole(stream).await
+        read_reply(stream).await
     }
 
     /// The events of a stream, one by one.
@@ -99,18 +99,18 @@ impl Request {
     }
 }
 
-pub async fn whole(mut stream: TcpStream) -> Reply {
+pub async fn read_reply(mut stream: TcpStream) -> Reply {
     let mut bytes = Vec::new();
     let _ = stream.read_to_end(&mut bytes).await;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
     let is_chunked = head.to_lowercase().contains("transfer-encoding: chunked");
-    let body = if is_chunked { unchunked(body) } else { body.to_owned() };
+    let body = if is_chunked { decode_chunked(body) } else { body.to_owned() };
     Reply { status, head: head.to_owned(), body }
 }
 
-fn unchunked(mut body: &str) -> String {
+fn decode_chunked(mut body: &str) -> String {
     let mut whole = String::new();
     while let Some((size, rest)) = body.split_once("\r\n") {
         let size = usize::from_str_radix(size.trim(), 16).unwrap_or(0);
@@ -151,7 +151,7 @@ impl Events {
         Some(serde_json::from_str(&data).unwrap_or(Value::String(data)))
     }
 
-    pub async fn until(&mut self, kind: &str) -> Value {
+    pub async fn next_of_type(&mut self, kind: &str) -> Value {
         loop {
             let event = self.next_json().await.unwrap_or_else(|| panic!("no {kind} came"));
             if event["type"] == kind {
@@ -160,7 +160,7 @@ impl Events {
         }
     }
 
-    pub async fn rest(&mut self) -> Vec<Value> {
+    pub async fn collect_rest(&mut self) -> Vec<Value> {
         let mut all = Vec::new();
         while let Some(event) = self.next_json().await {
             all.push(event);

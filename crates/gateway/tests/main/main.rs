@@ -7,16 +7,16 @@ mod approvals;
 #[cfg(test)]
 mod client;
 #[cfg(test)]
-mod closing;
+mod shutdown;
 #[cfg(test)]
-mod described;
+mod openapi;
 #[cfg(test)]
-mod doors;
+mod access;
 #[cfg(test)]
-mod house;
+mod harness;
 #[cfg(test)]
 mod openai;
 #[cfg(test)]
-mod threads;
+mod session_match;
 #[cfg(test)]
 mod turns;

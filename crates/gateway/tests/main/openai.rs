@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::house::{Approve, Chat, House};
+use crate::harness::{Approve, Chat, TestGateway};
 
 const COMPLETIONS: &str = "/v1/chat/completions";
 
@@ -12,7 +12,7 @@ fn ask(text: &str) -> Value {
 
 #[tokio::test]
 async fn the_team_and_each_specialist_is_a_model() {
-    let house = House::open("").await;
+    let house = TestGateway::start("").await;
     let token = house.token("ann", &[Chat]).await;
     let models = house.get("/v1/models", &token).await.json();
     let ids: Vec<&str> = models["data"].as_array().unwrap().iter().filter_map(|m| m["id"].as_str()).collect();
@@ -30,7 +30,7 @@ async fn the_team_and_each_specialist_is_a_model() {
 #[tokio::test]
 async fn an_answer_is_given_whole_with_what_it_took() {
     let script = "root transfers operator + uses 10 tokens\noperator says 안녕 + uses 5 tokens";
-    let house = House::open(script).await;
+    let house = TestGateway::start(script).await;
     let token = house.token("ann", &[Chat]).await;
     let mut body = ask("hello");
     body["temperature"] = json!(0.3);
@@ -47,12 +47,12 @@ async fn an_answer_is_given_whole_with_what_it_took() {
 
 #[tokio::test]
 async fn an_answer_comes_in_pieces() {
-    let house = House::open("root always streams Hel|lo, |世界 + uses 3 tokens").await;
+    let house = TestGateway::start("root always streams Hel|lo, |世界 + uses 3 tokens").await;
     let token = house.token("ann", &[Chat]).await;
     let mut body = ask("hello");
     body["stream"] = json!(true);
     body["stream_options"] = json!({ "include_usage": true });
-    let chunks = house.stream(COMPLETIONS, &token, &body).await.rest().await;
+    let chunks = house.stream(COMPLETIONS, &token, &body).await.collect_rest().await;
     assert_eq!(chunks[0]["choices"][0]["delta"], json!({ "role": "assistant", "content": "" }));
     let words: String =
         chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str()).collect();
@@ -66,13 +66,13 @@ async fn an_answer_comes_in_pieces() {
     assert_eq!(chunks[last - 2]["choices"][0]["finish_reason"], "stop");
     assert!(chunks[..last].iter().all(|chunk| chunk["id"] == chunks[0]["id"]));
     body.as_object_mut().unwrap().remove("stream_options");
-    let chunks = house.stream(COMPLETIONS, &token, &body).await.rest().await;
+    let chunks = house.stream(COMPLETIONS, &token, &body).await.collect_rest().await;
     assert!(chunks.iter().all(|chunk| chunk.get("usage").is_none()));
 }
 
 #[tokio::test]
 async fn a_specialist_answers_alone() {
-    let house = House::open("vault says [REJECT] not mine").await;
+    let house = TestGateway::start("vault says [REJECT] not mine").await;
     let token = house.token("ann", &[Chat]).await;
     let mut body = ask("read a.txt");
     body["model"] = json!("vault");
@@ -90,7 +90,7 @@ async fn a_specialist_answers_alone() {
 /// S39: what a client calls its system prompt is data beside the request.
 #[tokio::test]
 async fn a_clients_system_prompt_replaces_nothing() {
-    let house = House::open("root always says hi").await;
+    let house = TestGateway::start("root always says hi").await;
     let token = house.token("ann", &[Chat]).await;
     house.post(COMPLETIONS, &token, &ask("hello")).await;
     let body = json!({ "messages": [
@@ -108,7 +108,7 @@ async fn a_clients_system_prompt_replaces_nothing() {
 
 #[tokio::test]
 async fn what_cannot_be_done_is_refused_clearly() {
-    let house = House::open("").await;
+    let house = TestGateway::start("").await;
     let token = house.token("ann", &[Chat]).await;
     let user = json!({ "role": "user", "content": "hi" });
     let tool = json!({ "type": "function", "function": { "name": "f" } });
@@ -140,7 +140,7 @@ async fn what_cannot_be_done_is_refused_clearly() {
 
 #[tokio::test]
 async fn a_failure_has_openais_form_whole_and_in_a_stream() {
-    let house = House::open("root fails auth\nroot fails busy\nroot streams par|tly + fails auth").await;
+    let house = TestGateway::start("root fails auth\nroot fails busy\nroot streams par|tly + fails auth").await;
     let token = house.token("ann", &[Chat]).await;
     let reply = house.post(COMPLETIONS, &token, &ask("hi")).await;
     assert_eq!((reply.status, reply.code()), (502, "model.auth".into()));
@@ -149,7 +149,7 @@ async fn a_failure_has_openais_form_whole_and_in_a_stream() {
     assert_eq!((reply.status, reply.code()), (503, "model.busy".into()));
     let mut body = ask("hi");
     body["stream"] = json!(true);
-    let chunks = house.stream(COMPLETIONS, &token, &body).await.rest().await;
+    let chunks = house.stream(COMPLETIONS, &token, &body).await.collect_rest().await;
     assert_eq!(chunks[chunks.len() - 2]["error"]["code"], "model.auth");
     assert!(chunks.iter().all(|chunk| chunk["choices"][0]["finish_reason"] != "stop"));
 }
@@ -158,7 +158,7 @@ const DENIED: &str = "tool exec_shell is dangerous\nroot transfers operator\nope
 
 #[tokio::test]
 async fn what_was_not_allowed_is_said() {
-    let house = House::open(DENIED).await;
+    let house = TestGateway::start(DENIED).await;
     let token = house.token("ann", &[Chat]).await;
     let json = house.post(COMPLETIONS, &token, &ask("rm")).await.json();
     assert_eq!(json["lango"]["denied"][0]["tool"], "exec_shell");
@@ -168,7 +168,7 @@ async fn what_was_not_allowed_is_said() {
 
 #[tokio::test]
 async fn what_is_allowed_meanwhile_runs() {
-    let house = House::open(DENIED).await;
+    let house = TestGateway::start(DENIED).await;
     let token = house.token("ann", &[Chat, Approve]).await;
     let answering = async {
         let question = loop {

@@ -10,20 +10,20 @@ use lango_domain::documents::{NewDocument, NewChunk, DocumentSpan, DocumentSourc
 use lango_domain::event::Principal;
 
 use super::naming::{is_missing, path_from_text, path_to_text};
-use super::{DocumentIndex, DocumentIndexError, blocking};
+use super::{DocumentIndex, DocumentIndexError, run_blocking};
 use crate::parse::{self, ChunkSizes, WalkEntry, MAX_BYTES, SkipReason};
 
 /// So many documents are read and written at one time; an interrupted run loses no more.
-const BATCH: usize = 32;
+const BATCH_SIZE: usize = 32;
 
 /// What came of adding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IngestReport {
     pub new: usize,
     pub changed: usize,
-    pub same: usize,
+    pub unchanged: usize,
     pub removed: usize,
-    pub pieces: usize,
+    pub chunks: usize,
     /// What could not be read, and why.
     pub skipped: Vec<(String, String)>,
 }
@@ -41,16 +41,16 @@ pub struct IngestSource {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IngestProgress {
     pub done: usize,
-    pub all: usize,
+    pub total: usize,
 }
 
 enum FileReadOutcome {
-    Same,
+    Unchanged,
     Document(Box<NewDocument>),
     /// There is no document in it, or not any more.
     NoDocument(String),
     /// It cannot be looked at now; what is known of it stays.
-    Closed(String),
+    Inaccessible(String),
 }
 
 impl DocumentIndex {
@@ -63,8 +63,8 @@ impl DocumentIndex {
         progress: &(dyn Fn(IngestProgress) + Sync),
     ) -> Result<IngestReport, DocumentIndexError> {
         let root = &taking.root;
-        let FileScan { mut files, skipped, closed } = files_below(root.clone()).await?;
-        let known = self.shared.store.sources(of, collection).await?;
+        let FileScan { mut files, skipped, inaccessible: closed } = scan_files(root.clone()).await?;
+        let known = self.inner.store.sources(of, collection).await?;
         let known: HashMap<String, KnownDocument> = known
             .into_iter()
             .map(|DocumentSource { source, hash, root, .. }| (source, KnownDocument { hash, root }))
@@ -72,13 +72,13 @@ impl DocumentIndex {
         let mut added = IngestReport { skipped, ..IngestReport::default() };
         let all = files.len();
         let mut without_document = HashSet::new();
-        for (at, batch) in files.chunks(BATCH).enumerate() {
+        for (at, batch) in files.chunks(BATCH_SIZE).enumerate() {
             let documents = self.read_batch(collection, taking, batch, &known).await?;
             let mut fresh = Vec::new();
             for (path, read) in batch.iter().zip(documents) {
                 match read {
-                    FileReadOutcome::Same => added.same += 1,
-                    FileReadOutcome::Closed(why) => added.skipped.push((path_to_text(path), why)),
+                    FileReadOutcome::Unchanged => added.unchanged += 1,
+                    FileReadOutcome::Inaccessible(why) => added.skipped.push((path_to_text(path), why)),
                     FileReadOutcome::NoDocument(why) => {
                         without_document.insert(path.clone());
                         added.skipped.push((path_to_text(path), why));
@@ -86,7 +86,7 @@ impl DocumentIndex {
                     FileReadOutcome::Document(document) => {
                         let is_known = known.contains_key(&document.source);
                         *(if is_known { &mut added.changed } else { &mut added.new }) += 1;
-                        added.pieces += document.pieces.len();
+                        added.chunks += document.chunks.len();
                         fresh.push(*document);
                     }
                 }
@@ -94,13 +94,13 @@ impl DocumentIndex {
             if !fresh.is_empty() {
                 self.ingest_documents(of, fresh).await?;
             }
-            progress(IngestProgress { done: (at * BATCH + batch.len()).min(all), all });
+            progress(IngestProgress { done: (at * BATCH_SIZE + batch.len()).min(all), total: all });
         }
         files.retain(|file| !without_document.contains(file));
-        let mut gone = gone(&known, root, &files);
+        let mut gone = removed_sources(&known, root, &files);
         gone.retain(|source| !closed.iter().any(|closed| path_from_text(source).starts_with(closed)));
         if !gone.is_empty() {
-            added.removed = self.shared.store.remove(of, collection, DocumentFilter::These(gone)).await?;
+            added.removed = self.inner.store.remove(of, collection, DocumentFilter::Sources(gone)).await?;
         }
         self.sync().await?;
         Ok(added)
@@ -109,12 +109,12 @@ impl DocumentIndex {
     /// Takes in documents that are no files: pages, records.
     pub async fn ingest_documents(&self, of: &Principal, mut documents: Vec<NewDocument>) -> Result<(), DocumentIndexError> {
         for document in &mut documents {
-            for piece in &mut document.pieces {
+            for piece in &mut document.chunks {
                 let made_of = embedding_input(&document.title, &piece.heading, &piece.text);
                 piece.hash = parse::content_hash(made_of.as_bytes());
             }
         }
-        self.shared.store.put(of, documents).await?;
+        self.inner.store.put(of, documents).await?;
         Ok(())
     }
 
@@ -129,9 +129,9 @@ impl DocumentIndex {
         let open = Arc::clone(&taking.open);
         let hashes: Vec<Option<String>> =
             files.iter().map(|file| known.get(&path_to_text(file)).map(|known| known.hash.clone())).collect();
-        blocking(move || {
-            let each = files.iter().zip(hashes).map(|(file, hash)| match bytes_of(&open, file) {
-                Ok(bytes) => read(file, bytes, hash.as_deref(), (&collection, &root)),
+        run_blocking(move || {
+            let each = files.iter().zip(hashes).map(|(file, hash)| match read_bytes(&open, file) {
+                Ok(bytes) => parse_file(file, bytes, hash.as_deref(), (&collection, &root)),
                 Err(left) => left,
             });
             Ok(each.collect())
@@ -145,18 +145,18 @@ struct FileScan {
     files: Vec<PathBuf>,
     skipped: Vec<(String, String)>,
     /// What cannot be looked into: nobody knows what is below.
-    closed: Vec<PathBuf>,
+    inaccessible: Vec<PathBuf>,
 }
 
-async fn files_below(root: PathBuf) -> Result<FileScan, DocumentIndexError> {
-    blocking(move || {
+async fn scan_files(root: PathBuf) -> Result<FileScan, DocumentIndexError> {
+    run_blocking(move || {
         let mut below = FileScan::default();
         parse::walk(&root, &mut |found| match found {
             WalkEntry::File { path, .. } => below.files.push(path),
-            WalkEntry::Skipped { path, why } => {
+            WalkEntry::Skipped { path, reason: why } => {
                 below.skipped.push((path_to_text(&path), why.to_string()));
-                if matches!(why, SkipReason::Closed(_)) {
-                    below.closed.push(path);
+                if matches!(why, SkipReason::Inaccessible(_)) {
+                    below.inaccessible.push(path);
                 }
             }
         });
@@ -166,24 +166,24 @@ async fn files_below(root: PathBuf) -> Result<FileScan, DocumentIndexError> {
 }
 
 /// What a file holds; what comes of it, where it cannot be read.
-fn bytes_of(open: &OpenFile, file: &Path) -> Result<Vec<u8>, FileReadOutcome> {
+fn read_bytes(open: &OpenFile, file: &Path) -> Result<Vec<u8>, FileReadOutcome> {
     let mut bytes = Vec::new();
     // No more than is let in, should it grow meanwhile.
     let read = open(file).and_then(|open| open.take(MAX_BYTES + 1).read_to_end(&mut bytes));
     match read {
         Ok(_) => Ok(bytes),
         Err(error) if error.kind() == ErrorKind::NotFound => Err(FileReadOutcome::NoDocument(error.to_string())),
-        Err(error) => Err(FileReadOutcome::Closed(error.to_string())),
+        Err(error) => Err(FileReadOutcome::Inaccessible(error.to_string())),
     }
 }
 
 /// The document that these bytes are, for a collection and found below a root.
-fn read(file: &Path, bytes: Vec<u8>, known: Option<&str>, (collection, root): (&str, &str)) -> FileReadOutcome {
+fn parse_file(file: &Path, bytes: Vec<u8>, known: Option<&str>, (collection, root): (&str, &str)) -> FileReadOutcome {
     let hash = parse::content_hash(&bytes);
     if known == Some(&hash) {
-        return FileReadOutcome::Same;
+        return FileReadOutcome::Unchanged;
     }
-    match parse::read(file, bytes) {
+    match parse::parse_document(file, bytes) {
         Err(why) => FileReadOutcome::NoDocument(why.to_string()),
         Ok(document) => {
             let pieces = chunk_document(&document);
@@ -195,7 +195,7 @@ fn read(file: &Path, bytes: Vec<u8>, known: Option<&str>, (collection, root): (&
                 title: document.title.unwrap_or(name),
                 hash,
                 session: None,
-                pieces,
+                chunks: pieces,
             }))
         }
     }
@@ -203,13 +203,13 @@ fn read(file: &Path, bytes: Vec<u8>, known: Option<&str>, (collection, root): (&
 
 /// The pieces of a text that is no file; markdown, where it has headings.
 pub fn chunk_text(text: &str) -> Vec<NewChunk> {
-    let read = parse::read(Path::new("text.md"), text.as_bytes().to_vec());
+    let read = parse::parse_document(Path::new("text.md"), text.as_bytes().to_vec());
     read.map(|document| chunk_document(&document)).unwrap_or_default()
 }
 
 /// The pieces of what was read.
 pub fn chunk_document(document: &parse::ParsedDocument) -> Vec<NewChunk> {
-    parse::split_into_chunks(document, &ChunkSizes::default()).into_iter().map(piece).collect()
+    parse::split_into_chunks(document, &ChunkSizes::default()).into_iter().map(new_chunk).collect()
 }
 
 /// What the vector of a piece is made of.
@@ -217,18 +217,18 @@ pub(super) fn embedding_input(title: &str, heading: &str, text: &str) -> String 
     format!("{title}\n{heading}\n{text}")
 }
 
-fn piece(chunk: parse::Chunk) -> NewChunk {
-    let (unit, first, last) = match chunk.place {
+fn new_chunk(chunk: parse::Chunk) -> NewChunk {
+    let (unit, first, last) = match chunk.span {
         parse::BlockSpan::Lines(first, last) => (SpanUnit::Lines, first, last),
         parse::BlockSpan::Pages(first, last) => (SpanUnit::Pages, first, last),
     };
     let (heading, place) = (chunk.heading.join(" › "), DocumentSpan { unit, first, last });
-    NewChunk { text: chunk.text, hash: String::new(), heading, place }
+    NewChunk { text: chunk.text, hash: String::new(), heading, span: place }
 }
 
 /// What was found below the root before and is not any more. What was added by itself stays as long as it is there: somebody
 /// named it, whatever ignore files say.
-fn gone(known: &HashMap<String, KnownDocument>, root: &Path, files: &[PathBuf]) -> Vec<String> {
+fn removed_sources(known: &HashMap<String, KnownDocument>, root: &Path, files: &[PathBuf]) -> Vec<String> {
     let now: HashSet<String> = files.iter().map(|file| path_to_text(file)).collect();
     let own = path_to_text(root);
     let is_gone = |(source, known): &(&String, &KnownDocument)| {

@@ -5,60 +5,60 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
-use lango_domain::documents::{ChunkChange, Owner, StoredChunk};
+use lango_domain::documents::{ChunkChange, ChunkOwner, StoredChunk};
 use tokio::sync::OwnedMutexGuard;
 
-use super::{DocumentIndex, DocumentIndexError, blocking};
+use super::{DocumentIndex, DocumentIndexError, run_blocking};
 use crate::embedding::{EmbedError, Embedder, VectorPersistence, EmbedPurpose};
 use crate::lexical::{LexicalEntry, LexicalIndex, LexicalWriter};
 use crate::parse::content_hash;
 use crate::vectors::{VectorFile, VectorRecord, from_bytes, to_bytes};
 
 /// So many changes are read at one time, and so many vectors made.
-const BATCH: usize = 1_000;
+const BATCH_SIZE: usize = 1_000;
 /// So many changes of words are made durable at one time: parts of the index that are small have to be joined later.
-const CHANGES_IN_A_COMMIT: usize = 25_000;
+const CHANGES_PER_COMMIT: usize = 25_000;
 /// So many vectors are made before an answer where a provider is asked for them.
-const AT_ONCE: usize = 64;
+const INLINE_REMOTE_VECTORS: usize = 64;
 /// And so many where they are made here, in less than a second.
-const AT_ONCE_HERE: usize = 5_000;
+const INLINE_LOCAL_VECTORS: usize = 5_000;
 /// So many vectors of a provider are kept at one time: what was paid for is not lost when the next request fails.
-const ASKED_AT_ONCE: usize = 96;
+const REMOTE_BATCH_SIZE: usize = 96;
 /// So few texts may all be refused because of what they say.
-const FEW: usize = 8;
+const MAX_REFUSED_TEXTS: usize = 8;
 
 impl DocumentIndex {
     /// Brings the index of words and the vectors up to what the store holds. Where one of them fails, the other goes on to its end.
     pub async fn sync(&self) -> Result<(), DocumentIndexError> {
-        let (words, vectors) = tokio::join!(self.sync_lexical(), self.follow_with_vectors());
+        let (words, vectors) = tokio::join!(self.sync_lexical(), self.sync_vectors());
         words.and(vectors)
     }
 
     /// The same for whoever waits for an answer: vectors that take longer are made beside it.
     pub(super) async fn sync_briefly(&self) -> Result<(), DocumentIndexError> {
-        let (words, vectors) = tokio::join!(self.sync_lexical(), self.follow_with_some_vectors());
+        let (words, vectors) = tokio::join!(self.sync_lexical(), self.sync_vectors_briefly());
         words.and(vectors)
     }
 
-    async fn follow_with_some_vectors(&self) -> Result<(), DocumentIndexError> {
+    async fn sync_vectors_briefly(&self) -> Result<(), DocumentIndexError> {
         let Some(kept) = self.vector_file().await? else { return Ok(()) };
         let upto = kept.applied_through();
         drop(kept);
-        let at_once = match self.shared.embedder.as_ref().map(|embedder| embedder.keeping()) {
-            Some(VectorPersistence::Nowhere) => AT_ONCE_HERE,
-            _ => AT_ONCE,
+        let at_once = match self.inner.embedder.as_ref().map(|embedder| embedder.persistence()) {
+            Some(VectorPersistence::Recompute) => INLINE_LOCAL_VECTORS,
+            _ => INLINE_REMOTE_VECTORS,
         };
-        let behind = self.shared.store.changes(upto, at_once + 1).await?.len();
+        let behind = self.inner.store.changes(upto, at_once + 1).await?.len();
         if behind == 0 {
             return Ok(());
         }
         if behind <= at_once {
-            return self.follow_with_vectors().await;
+            return self.sync_vectors().await;
         }
-        let Ok(busy) = Arc::clone(&self.shared.embedding).try_lock_owned() else { return Ok(()) };
+        let Ok(busy) = Arc::clone(&self.inner.embedding_lock).try_lock_owned() else { return Ok(()) };
         let library = self.clone();
         tokio::spawn(async move {
-            if let Err(error) = library.follow_with_vectors().await {
+            if let Err(error) = library.sync_vectors().await {
                 tracing::warn!(%error, "not every passage has a vector");
             }
             drop(busy);
@@ -69,22 +69,22 @@ impl DocumentIndex {
     /// Whoever holds the writer applies what everyone changed; when another process does, it does so for all.
     pub(super) async fn sync_lexical(&self) -> Result<(), DocumentIndexError> {
         let lexical = self.lexical().await?;
-        let applied = lexical.applied()?;
-        if self.shared.store.changes(applied, 1).await?.is_empty() {
+        let applied = lexical.applied_through()?;
+        if self.inner.store.changes(applied, 1).await?.is_empty() {
             return Ok(());
         }
         let Some(mut writer) = open_writer(lexical).await? else { return Ok(()) };
-        let (mut upto, mut uncommitted) = (writer.applied(), 0);
+        let (mut upto, mut uncommitted) = (writer.applied_through(), 0);
         loop {
-            let changes = self.shared.store.changes(upto, BATCH).await?;
-            let is_last = changes.len() < BATCH;
+            let changes = self.inner.store.changes(upto, BATCH_SIZE).await?;
+            let is_last = changes.len() < BATCH_SIZE;
             upto = changes.last().map_or(upto, |change| change.number);
             uncommitted += changes.len();
-            let is_full = uncommitted >= CHANGES_IN_A_COMMIT;
-            let pieces = self.shared.store.chunks(put_by(&changes)).await?;
-            writer = blocking(move || {
-                removed_by(&changes).for_each(|piece| writer.remove(piece));
-                pieces.into_iter().try_for_each(|piece| writer.put(entry(piece)))?;
+            let is_full = uncommitted >= CHANGES_PER_COMMIT;
+            let pieces = self.inner.store.chunks(added_ids(&changes)).await?;
+            writer = run_blocking(move || {
+                removed_ids(&changes).for_each(|piece| writer.remove(piece));
+                pieces.into_iter().try_for_each(|piece| writer.put(lexical_entry(piece)))?;
                 if uncommitted > 0 && (is_last || is_full) {
                     writer.commit(upto)?;
                 }
@@ -92,15 +92,15 @@ impl DocumentIndex {
             })
             .await?;
             if is_last {
-                return blocking(move || Ok(writer.close()?)).await;
+                return run_blocking(move || Ok(writer.close()?)).await;
             }
             uncommitted = if is_full { 0 } else { uncommitted };
         }
     }
 
     /// The same for vectors.
-    async fn follow_with_vectors(&self) -> Result<(), DocumentIndexError> {
-        let (Some(embedder), Some(kept)) = (&self.shared.embedder, self.vector_file().await?) else { return Ok(()) };
+    async fn sync_vectors(&self) -> Result<(), DocumentIndexError> {
+        let (Some(embedder), Some(kept)) = (&self.inner.embedder, self.vector_file().await?) else { return Ok(()) };
         let Some(mut lock) = kept.try_lock()? else { return Ok(()) };
         drop(kept);
         loop {
@@ -108,12 +108,12 @@ impl DocumentIndex {
             let Some(kept) = self.vector_file().await? else { return Ok(()) };
             let before = kept.applied_through();
             drop(kept);
-            let changes = self.shared.store.changes(before, BATCH).await?;
+            let changes = self.inner.store.changes(before, BATCH_SIZE).await?;
             let Some(last) = changes.last().map(|change| change.number) else { return Ok(()) };
-            let measured = self.measured(embedder.as_ref(), put_by(&changes)).await?;
-            let removed = removed_by(&changes).collect();
+            let measured = self.load_or_embed(embedder.as_ref(), added_ids(&changes)).await?;
+            let removed = removed_ids(&changes).collect();
             let Some(mut kept) = self.vector_file().await? else { return Ok(()) };
-            let appended = blocking(move || {
+            let appended = run_blocking(move || {
                 kept.append(&lock, last, removed, measured)?;
                 Ok((lock, kept.applied_through()))
             });
@@ -126,23 +126,23 @@ impl DocumentIndex {
     }
 
     /// These pieces with their vectors: those that the store keeps, and new ones for the others.
-    async fn measured(&self, embedder: &dyn Embedder, ids: Vec<u64>) -> Result<Vec<VectorRecord>, DocumentIndexError> {
-        let pieces = self.shared.store.chunks(ids.clone()).await?;
+    async fn load_or_embed(&self, embedder: &dyn Embedder, ids: Vec<u64>) -> Result<Vec<VectorRecord>, DocumentIndexError> {
+        let pieces = self.inner.store.chunks(ids.clone()).await?;
         let identity = embedder.identity();
         let mut vectors = HashMap::new();
-        if embedder.keeping() == VectorPersistence::Store {
-            for (id, bytes) in self.shared.store.vectors(&identity, ids).await? {
+        if embedder.persistence() == VectorPersistence::Store {
+            for (id, bytes) in self.inner.store.vectors(&identity, ids).await? {
                 vectors.insert(id, from_bytes(&bytes)?);
             }
         }
         let missing: Vec<&StoredChunk> = pieces.iter().filter(|piece| !vectors.contains_key(&piece.id)).collect();
-        let group = match embedder.keeping() {
-            VectorPersistence::Store => ASKED_AT_ONCE,
-            VectorPersistence::Nowhere => BATCH,
+        let group = match embedder.persistence() {
+            VectorPersistence::Store => REMOTE_BATCH_SIZE,
+            VectorPersistence::Recompute => BATCH_SIZE,
         };
         let mut made = Vec::with_capacity(missing.len());
         for pieces in missing.chunks(group) {
-            made.extend(self.made(embedder, pieces).await?);
+            made.extend(self.embed_chunks(embedder, pieces).await?);
         }
         vectors.extend(made);
         let each = pieces.into_iter().filter_map(|StoredChunk { id, owner, .. }| {
@@ -152,38 +152,38 @@ impl DocumentIndex {
     }
 
     /// New vectors of these pieces, kept where they are to be. One that the provider refuses has none, and holds nobody up.
-    async fn made(
+    async fn embed_chunks(
         &self,
         embedder: &dyn Embedder,
         pieces: &[&StoredChunk],
     ) -> Result<Vec<(u64, Vec<f32>)>, DocumentIndexError> {
         let texts: Vec<String> = pieces.iter().map(|piece| embedded_text(piece)).collect();
-        let vectors = vectors_of(embedder, &texts).await?;
+        let vectors = embed_texts(embedder, &texts).await?;
         let (mut made, mut rows) = (Vec::with_capacity(pieces.len()), Vec::new());
         for ((piece, text), vector) in pieces.iter().zip(texts).zip(vectors) {
             let Some(vector) = vector else {
-                tracing::warn!(source = piece.source, place = ?piece.place, "the provider of embeddings refuses a passage");
+                tracing::warn!(source = piece.source, place = ?piece.span, "the provider of embeddings refuses a passage");
                 continue;
             };
-            if embedder.keeping() == VectorPersistence::Store {
+            if embedder.persistence() == VectorPersistence::Store {
                 rows.push((content_hash(text.as_bytes()), to_bytes(&vector)));
             }
             made.push((piece.id, vector));
         }
         if !rows.is_empty() {
-            self.shared.store.put_vectors(&embedder.identity(), rows).await?;
+            self.inner.store.put_vectors(&embedder.identity(), rows).await?;
         }
         Ok(made)
     }
 
     /// What is known of vectors, up to what any process wrote; nothing without an embedder.
     pub(super) async fn vector_file(&self) -> Result<Option<OwnedMutexGuard<VectorFile>>, DocumentIndexError> {
-        let Some(kept) = &self.shared.kept else { return Ok(None) };
+        let Some(kept) = &self.inner.vector_file else { return Ok(None) };
         let mut kept = Arc::clone(kept).lock_owned().await;
         if kept.is_current() {
             return Ok(Some(kept));
         }
-        blocking(move || {
+        run_blocking(move || {
             kept.refresh()?;
             Ok(Some(kept))
         })
@@ -193,7 +193,7 @@ impl DocumentIndex {
 
 /// One vector each. Where a request is refused, its halves are asked for, until it is known which text is meant; when all
 /// of them are, it is not because of a text.
-fn vectors_of<'a>(
+fn embed_texts<'a>(
     embedder: &'a dyn Embedder,
     texts: &'a [String],
 ) -> BoxFuture<'a, Result<Vec<Option<Vec<f32>>>, EmbedError>> {
@@ -207,27 +207,27 @@ fn vectors_of<'a>(
             return Ok(vec![None; texts.len()]);
         }
         let (first, second) = texts.split_at(texts.len() / 2);
-        let mut all = vectors_of(embedder, first).await?;
-        if texts.len() > FEW && all.iter().all(Option::is_none) {
+        let mut all = embed_texts(embedder, first).await?;
+        if texts.len() > MAX_REFUSED_TEXTS && all.iter().all(Option::is_none) {
             return Err(refused);
         }
-        all.extend(vectors_of(embedder, second).await?);
+        all.extend(embed_texts(embedder, second).await?);
         Ok(all)
     }
     .boxed()
 }
 
 async fn open_writer(lexical: Arc<LexicalIndex>) -> Result<Option<LexicalWriter>, DocumentIndexError> {
-    blocking(move || Ok(lexical.try_writer()?)).await
+    run_blocking(move || Ok(lexical.try_writer()?)).await
 }
 
-fn put_by(changes: &[ChunkChange]) -> Vec<u64> {
-    changes.iter().filter(|change| change.is_there).map(|change| change.piece).collect()
+fn added_ids(changes: &[ChunkChange]) -> Vec<u64> {
+    changes.iter().filter(|change| change.is_present).map(|change| change.chunk).collect()
 }
 
 /// These come first: where a piece was put behind its removal, it is there.
-fn removed_by(changes: &[ChunkChange]) -> impl Iterator<Item = u64> {
-    changes.iter().filter(|change| !change.is_there).map(|change| change.piece)
+fn removed_ids(changes: &[ChunkChange]) -> impl Iterator<Item = u64> {
+    changes.iter().filter(|change| !change.is_present).map(|change| change.chunk)
 }
 
 /// Invariant: the hash of a piece is that of this text.
@@ -235,15 +235,15 @@ fn embedded_text(piece: &StoredChunk) -> String {
     super::adding::embedding_input(&piece.title, &piece.heading, &piece.text)
 }
 
-fn entry(piece: StoredChunk) -> LexicalEntry {
-    let collection = key(&piece.owner);
+fn lexical_entry(piece: StoredChunk) -> LexicalEntry {
+    let collection = owner_key(&piece.owner);
     LexicalEntry { id: piece.id, collection, text: piece.text, heading: piece.heading, title: piece.title }
 }
 
 const SEPARATOR: char = '\u{1f}';
 
 /// Everything that decides who may find a piece, in one word.
-fn key(owner: &Owner) -> String {
+fn owner_key(owner: &ChunkOwner) -> String {
     let session = owner.session.as_ref().map_or("", |session| session.as_str());
     format!("{}{SEPARATOR}{}{SEPARATOR}{session}", owner.principal, owner.collection)
 }

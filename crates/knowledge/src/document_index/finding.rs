@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use lango_domain::documents::{Owner, StoredChunk, DocumentSpan};
+use lango_domain::documents::{ChunkOwner, StoredChunk, DocumentSpan};
 use lango_domain::event::{Principal, SessionId};
 
 use super::catching_up::split_owner_key;
-use super::{DocumentIndex, DocumentIndexError, blocking};
+use super::{DocumentIndex, DocumentIndexError, run_blocking};
 use crate::embedding::{EmbedError, EmbedPurpose};
-use crate::fusion::{self, Fused, FusionWeights, dedupe, fuse, boost_neighbors};
+use crate::fusion::{self, FusedHit, FusionWeights, dedupe, fuse, boost_neighbors};
 use crate::lexical::LexicalError;
 
 /// So many candidates of each kind are joined, and so many of both are read.
@@ -33,10 +33,10 @@ pub struct Passage {
     pub source: String,
     pub title: String,
     pub heading: String,
-    pub place: DocumentSpan,
+    pub span: DocumentSpan,
     pub collection: String,
     pub score: f32,
-    pub why: ScoreBreakdown,
+    pub breakdown: ScoreBreakdown,
     /// How many others say the same.
     pub duplicates: usize,
 }
@@ -58,10 +58,10 @@ impl DocumentIndex {
         limit: usize,
     ) -> Result<Vec<Passage>, DocumentIndexError> {
         self.sync_briefly().await?;
-        let found = self.find_among(question, scope, limit, CANDIDATES).await?;
+        let found = self.search_candidates(question, scope, limit, CANDIDATES).await?;
         let has_copies = found.iter().any(|passage| passage.duplicates > 0);
         if found.len() < limit && has_copies {
-            return self.find_among(question, scope, limit, MORE_CANDIDATES).await;
+            return self.search_candidates(question, scope, limit, MORE_CANDIDATES).await;
         }
         Ok(found)
     }
@@ -81,7 +81,7 @@ impl DocumentIndex {
         }
     }
 
-    async fn find_among(
+    async fn search_candidates(
         &self,
         question: &str,
         scope: &SearchScope,
@@ -89,50 +89,50 @@ impl DocumentIndex {
         (candidates, read): (usize, usize),
     ) -> Result<Vec<Passage>, DocumentIndexError> {
         let (words, vector) = tokio::try_join!(
-            self.by_words(question, scope, candidates),
-            self.by_vectors(question, scope, candidates)
+            self.search_lexical(question, scope, candidates),
+            self.search_vectors(question, scope, candidates)
         )?;
         let fused = fuse(&words, &vector, self.weights());
-        let floor = self.shared.embedder.as_ref().map_or(f32::NEG_INFINITY, |embedder| embedder.floor());
+        let floor = self.inner.embedder.as_ref().map_or(f32::NEG_INFINITY, |embedder| embedder.min_similarity());
         let says_something =
-            |hit: &Fused| hit.lexical.is_some() || hit.vector.is_some_and(|vector| vector >= floor);
-        let best: Vec<Fused> = fused.into_iter().filter(says_something).take(read.max(limit)).collect();
-        let pieces = self.shared.store.chunks(best.iter().map(|hit| hit.id).collect()).await?;
+            |hit: &FusedHit| hit.lexical.is_some() || hit.vector.is_some_and(|vector| vector >= floor);
+        let best: Vec<FusedHit> = fused.into_iter().filter(says_something).take(read.max(limit)).collect();
+        let pieces = self.inner.store.chunks(best.iter().map(|hit| hit.id).collect()).await?;
         let own = pieces.into_iter().filter(|piece| scope.covers(&piece.owner));
         let pieces: HashMap<u64, StoredChunk> = own.map(|piece| (piece.id, piece)).collect();
         Ok(select_passages(&best, &pieces, limit))
     }
 
     fn weights(&self) -> FusionWeights {
-        let vector = self.shared.embedder.as_ref().map_or(0.0, |embedder| embedder.share());
+        let vector = self.inner.embedder.as_ref().map_or(0.0, |embedder| embedder.fusion_weight());
         FusionWeights { lexical: 1.0 - vector, vector }
     }
 
-    async fn by_words(
+    async fn search_lexical(
         &self,
         question: &str,
         scope: &SearchScope,
         most: usize,
     ) -> Result<Vec<(u64, f32)>, DocumentIndexError> {
-        match self.search_words(question, scope, most).await {
+        match self.search_lexical_once(question, scope, most).await {
             // Not everything that can be damaged is looked at when it is opened.
             Err(DocumentIndexError::Lexical(LexicalError::Damaged { .. })) => {
-                self.begin_words_anew().await?;
+                self.reset_lexical().await?;
                 self.sync_lexical().await?;
-                self.search_words(question, scope, most).await
+                self.search_lexical_once(question, scope, most).await
             }
             done => done,
         }
     }
 
-    async fn search_words(
+    async fn search_lexical_once(
         &self,
         question: &str,
         scope: &SearchScope,
         most: usize,
     ) -> Result<Vec<(u64, f32)>, DocumentIndexError> {
         let (lexical, question, scope) = (self.lexical().await?, question.to_owned(), scope.clone());
-        blocking(move || {
+        run_blocking(move || {
             let all = lexical.collections()?;
             let keys: Vec<String> = all.iter().filter(|key| scope.covers_key(key)).cloned().collect();
             Ok(lexical.search(&question, Some(&keys), most)?)
@@ -140,17 +140,17 @@ impl DocumentIndex {
         .await
     }
 
-    async fn by_vectors(
+    async fn search_vectors(
         &self,
         question: &str,
         scope: &SearchScope,
         most: usize,
     ) -> Result<Vec<(u64, f32)>, DocumentIndexError> {
-        let Some(embedder) = &self.shared.embedder else { return Ok(Vec::new()) };
+        let Some(embedder) = &self.inner.embedder else { return Ok(Vec::new()) };
         let asked = embedder.embed(vec![question.to_owned()], EmbedPurpose::Query).await?.pop();
         let (Some(asked), Some(kept)) = (asked, self.vector_file().await?) else { return Ok(Vec::new()) };
         let scope = scope.clone();
-        blocking(move || Ok(kept.search(&asked, most, |owner| scope.covers(owner))?)).await
+        run_blocking(move || Ok(kept.search(&asked, most, |owner| scope.covers(owner))?)).await
     }
 }
 
@@ -164,7 +164,7 @@ impl SearchScope {
         })
     }
 
-    fn covers(&self, owner: &Owner) -> bool {
+    fn covers(&self, owner: &ChunkOwner) -> bool {
         owner.principal == self.principal
             && (owner.session.is_none() || owner.session == self.session)
             && self.collections.as_ref().is_none_or(|wanted| wanted.contains(&owner.collection))
@@ -172,7 +172,7 @@ impl SearchScope {
 }
 
 /// Neighbours lift each other, repetitions are folded.
-fn select_passages(best: &[Fused], pieces: &HashMap<u64, StoredChunk>, limit: usize) -> Vec<Passage> {
+fn select_passages(best: &[FusedHit], pieces: &HashMap<u64, StoredChunk>, limit: usize) -> Vec<Passage> {
     let place = |piece: &StoredChunk| fusion::ChunkPosition { document: piece.document, number: piece.number, range: 0..0 };
     let places: HashMap<u64, fusion::ChunkPosition> = pieces.iter().map(|(id, piece)| (*id, place(piece))).collect();
     let raised = boost_neighbors(best, &places);
@@ -184,10 +184,10 @@ fn select_passages(best: &[Fused], pieces: &HashMap<u64, StoredChunk>, limit: us
             source: piece.source.clone(),
             title: piece.title.clone(),
             heading: piece.heading.clone(),
-            place: piece.place,
+            span: piece.span,
             collection: piece.owner.collection.clone(),
             score: folded.hit.score,
-            why: ScoreBreakdown { lexical: folded.hit.lexical, vector: folded.hit.vector },
+            breakdown: ScoreBreakdown { lexical: folded.hit.lexical, vector: folded.hit.vector },
             duplicates: folded.duplicates.len(),
         })
     });

@@ -1,17 +1,17 @@
 //! Many texts in few requests.
 
 /// Providers take at most 96 to 2,048 texts at once.
-const MOST_TEXTS: usize = 96;
+const MAX_TEXTS: usize = 96;
 /// How many bytes of text go into one request; a longer text goes alone.
-const MOST_BYTES: usize = 250 * 1024;
+const MAX_BYTES: usize = 250 * 1024;
 
 /// The texts in their order, cut into groups that fit into one request each.
-pub(super) fn batches(texts: Vec<String>) -> Vec<Vec<String>> {
+pub(super) fn split_into_batches(texts: Vec<String>) -> Vec<Vec<String>> {
     let mut batches: Vec<Vec<String>> = Vec::new();
     let mut bytes = 0;
     for text in texts {
         let has_room =
-            |batch: &&mut Vec<String>| batch.len() < MOST_TEXTS && bytes + text.len() <= MOST_BYTES;
+            |batch: &&mut Vec<String>| batch.len() < MAX_TEXTS && bytes + text.len() <= MAX_BYTES;
         match batches.last_mut().filter(has_room) {
             Some(batch) => {
                 bytes += text.len();
@@ -32,7 +32,7 @@ mod tests {
 
     #[test]
     fn batches_hold_neither_too_many_texts_nor_too_much_text() {
-        let sizes = |texts: Vec<String>| batches(texts).iter().map(Vec::len).collect::<Vec<_>>();
+        let sizes = |texts: Vec<String>| split_into_batches(texts).iter().map(Vec::len).collect::<Vec<_>>();
         assert_eq!(sizes(Vec::new()), [0; 0]);
         assert_eq!(sizes(vec![String::new(); 200]), [96, 96, 8]);
         assert_eq!(sizes(vec!["x".repeat(100 * 1024); 5]), [2, 2, 1]);

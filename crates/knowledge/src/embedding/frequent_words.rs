@@ -3,7 +3,7 @@
 //! Only how frequent they are roughly matters: it is what features weigh before the texts themselves are known. The
 //! function words of other languages stand behind the first English ones.
 
-pub(super) const FREQUENT: &str = "
+pub(super) const FREQUENT_WORDS: &str = "
 the of and to a in is it you that he was for on are with as i his they be at one have this from or had
 by not but what all were we when your can said there use an each which she do how their if will up other
 about out many then them these so some der die das und ist nicht von mit den ein eine zu auf für dem des

@@ -12,22 +12,22 @@ use unicode_normalization::char::{decompose_compatible, is_combining_mark};
 use super::EmbedPurpose;
 
 /// Around a word, so that pieces at its ends differ from pieces within.
-const BEFORE: char = '\u{2}';
-const AFTER: char = '\u{3}';
+const WORD_START: char = '\u{2}';
+const WORD_END: char = '\u{3}';
 /// Longer words are cut; they are addresses, keys and the like.
-const LONGEST_WORD: usize = 40;
-const SHORTEST_GRAM: usize = 3;
-const LONGEST_GRAM: usize = 5;
+const MAX_WORD_LEN: usize = 40;
+const MIN_GRAM_LEN: usize = 3;
+const MAX_GRAM_LEN: usize = 5;
 /// Fewer letters have no pieces worth counting.
-const FEWEST_LETTERS: usize = 3;
+const MIN_LETTERS: usize = 3;
 /// The longest run of unspaced characters that is one feature.
-const LONGEST_GLYPHS: usize = 3;
+const MAX_GLYPHS_LEN: usize = 3;
 
 const WORD_WEIGHT: f32 = 1.0;
 /// What all pieces of a word weigh together, measured as the length of their vector.
 const GRAMS_WEIGHT: f32 = 3.0;
 const JOINED_WEIGHT: f32 = 0.6;
-const GLYPHS_WEIGHT: [f32; LONGEST_GLYPHS] = [0.3, 1.0, 0.7];
+const GLYPHS_WEIGHT: [f32; MAX_GLYPHS_LEN] = [0.3, 1.0, 0.7];
 
 #[derive(Clone, Copy, PartialEq)]
 enum TermKind {
@@ -51,7 +51,7 @@ struct Term {
 pub(super) struct HashTerms {
     letters: Vec<char>,
     terms: Vec<Term>,
-    known: HashMap<u64, usize, BuildHasherDefault<AsItIs>>,
+    known: HashMap<u64, usize, BuildHasherDefault<IdentityHasher>>,
     stem: Vec<char>,
 }
 
@@ -67,24 +67,24 @@ struct ScanState {
 
 impl HashTerms {
     /// Reads `text` in place of what was read before.
-    pub fn read(&mut self, text: &str, purpose: EmbedPurpose) {
+    pub fn analyze(&mut self, text: &str, purpose: EmbedPurpose) {
         self.letters.clear();
         self.terms.clear();
         self.known.clear();
         let mut place =
             ScanState { start: 0, is_glyphs: false, previous: None, joins: purpose, is_hyphened: false };
         if text.is_ascii() {
-            text.bytes().for_each(|byte| self.character(char::from(byte.to_ascii_lowercase()), &mut place));
+            text.bytes().for_each(|byte| self.push_char(char::from(byte.to_ascii_lowercase()), &mut place));
         } else {
             for c in text.nfkc() {
-                fold(c, |c| self.character(c, &mut place));
+                fold(c, |c| self.push_char(c, &mut place));
             }
         }
         self.finish(&mut place);
     }
 
     /// Every feature of the text with its weight. `is_frequent` says of which words the pieces tell nothing.
-    pub fn features(&self, is_frequent: impl Fn(u64) -> bool, mut each: impl FnMut(u64, f32)) {
+    pub fn for_each_feature(&self, is_frequent: impl Fn(u64) -> bool, mut each: impl FnMut(u64, f32)) {
         for term in &self.terms {
             let tally = (term.count as f32).sqrt();
             match term.kind {
@@ -93,16 +93,16 @@ impl HashTerms {
                 TermKind::Word => {
                     each(term.hash, tally * WORD_WEIGHT);
                     let padded = &self.letters[term.start..term.end];
-                    if !is_frequent(term.hash) && has_pieces(padded) {
+                    if !is_frequent(term.hash) && has_grams(padded) {
                         let weight = tally * GRAMS_WEIGHT / (gram_count(padded.len()) as f32).sqrt();
-                        grams(padded, |hash| each(hash, weight));
+                        for_each_gram(padded, |hash| each(hash, weight));
                     }
                 }
             }
         }
     }
 
-    fn character(&mut self, c: char, place: &mut ScanState) {
+    fn push_char(&mut self, c: char, place: &mut ScanState) {
         let is_letter = if c.is_ascii() { c.is_ascii_alphanumeric() } else { is_word_character(c) };
         if !is_letter {
             self.finish(place);
@@ -115,7 +115,7 @@ impl HashTerms {
             place.is_glyphs = is_glyph;
         }
         if self.letters.len() == place.start && !is_glyph {
-            self.letters.push(BEFORE);
+            self.letters.push(WORD_START);
         }
         self.letters.push(c);
     }
@@ -126,35 +126,35 @@ impl HashTerms {
             return;
         }
         if place.is_glyphs {
-            self.glyphs(place.start, end);
+            self.push_glyphs(place.start, end);
             place.previous = None;
         } else {
-            self.word(place);
+            self.push_word(place);
         }
         place.is_hyphened = false;
         place.start = self.letters.len();
     }
 
-    fn word(&mut self, place: &mut ScanState) {
-        self.letters.truncate(place.start + 1 + LONGEST_WORD);
-        self.letters.push(AFTER);
+    fn push_word(&mut self, place: &mut ScanState) {
+        self.letters.truncate(place.start + 1 + MAX_WORD_LEN);
+        self.letters.push(WORD_END);
         let (start, end) = (place.start, self.letters.len());
         let hash = self.word_hash(&[(start + 1, end - 1)]);
-        self.count(Term { hash, kind: TermKind::Word, start, end, count: 1 });
+        self.add_term(Term { hash, kind: TermKind::Word, start, end, count: 1 });
         let own = (start + 1, end - 1);
         let joins = place.is_hyphened || place.joins == EmbedPurpose::Query;
         if let Some(previous) = place.previous.filter(|_| joins) {
             let hash = self.word_hash(&[previous, own]);
-            self.count(Term { hash, kind: TermKind::Joined, start, end, count: 1 });
+            self.add_term(Term { hash, kind: TermKind::Joined, start, end, count: 1 });
         }
         place.previous = Some(own);
     }
 
-    fn glyphs(&mut self, start: usize, end: usize) {
+    fn push_glyphs(&mut self, start: usize, end: usize) {
         for first in start..end {
-            for last in first + 1..=end.min(first + LONGEST_GLYPHS) {
-                let hash = mixed(self.letters[first..last].iter().fold(GLYPHS, |hash, &c| step(hash, c)));
-                self.count(Term { hash, kind: TermKind::Glyphs, start: first, end: last, count: 1 });
+            for last in first + 1..=end.min(first + MAX_GLYPHS_LEN) {
+                let hash = mix(self.letters[first..last].iter().fold(GLYPHS_SEED, |hash, &c| hash_char(hash, c)));
+                self.add_term(Term { hash, kind: TermKind::Glyphs, start: first, end: last, count: 1 });
             }
         }
     }
@@ -164,11 +164,11 @@ impl HashTerms {
         for &(start, end) in parts {
             self.stem.extend_from_slice(&self.letters[start..end]);
         }
-        shorten(&mut self.stem);
-        mixed(self.stem.iter().fold(WORD, |hash, &c| step(hash, c)))
+        light_stem(&mut self.stem);
+        mix(self.stem.iter().fold(WORD_SEED, |hash, &c| hash_char(hash, c)))
     }
 
-    fn count(&mut self, term: Term) {
+    fn add_term(&mut self, term: Term) {
         let next = self.terms.len();
         let at = *self.known.entry(term.hash).or_insert(next);
         match self.terms.get_mut(at) {
@@ -185,23 +185,23 @@ impl HashTerms {
 }
 
 /// Numbers are what they are; a piece of one is another number.
-fn has_pieces(padded: &[char]) -> bool {
-    padded.len() >= FEWEST_LETTERS + 2
-        && padded.len() < LONGEST_WORD + 2
+fn has_grams(padded: &[char]) -> bool {
+    padded.len() >= MIN_LETTERS + 2
+        && padded.len() < MAX_WORD_LEN + 2
         && padded.iter().filter(|c| c.is_numeric()).count() * 2 < padded.len() - 2
 }
 
 fn gram_count(padded: usize) -> usize {
-    (SHORTEST_GRAM..=LONGEST_GRAM).map(|length| (padded + 1).saturating_sub(length)).sum()
+    (MIN_GRAM_LEN..=MAX_GRAM_LEN).map(|length| (padded + 1).saturating_sub(length)).sum()
 }
 
-fn grams(padded: &[char], mut each: impl FnMut(u64)) {
-    for first in 0..=padded.len() - SHORTEST_GRAM {
-        let mut hash = GRAM;
-        for (at, &c) in padded[first..].iter().take(LONGEST_GRAM).enumerate() {
-            hash = step(hash, c);
-            if at + 1 >= SHORTEST_GRAM {
-                each(mixed(hash));
+fn for_each_gram(padded: &[char], mut each: impl FnMut(u64)) {
+    for first in 0..=padded.len() - MIN_GRAM_LEN {
+        let mut hash = GRAM_SEED;
+        for (at, &c) in padded[first..].iter().take(MAX_GRAM_LEN).enumerate() {
+            hash = hash_char(hash, c);
+            if at + 1 >= MIN_GRAM_LEN {
+                each(mix(hash));
             }
         }
     }
@@ -209,7 +209,7 @@ fn grams(padded: &[char], mut each: impl FnMut(u64)) {
 
 /// Takes common English endings off, and writes British endings the American way. Light on purpose: what it leaves
 /// apart, the pieces of the words bring together.
-fn shorten(word: &mut Vec<char>) {
+fn light_stem(word: &mut Vec<char>) {
     if word.len() < 4 || !word.iter().all(char::is_ascii_lowercase) {
         return;
     }
@@ -284,24 +284,24 @@ fn is_unspaced(c: char) -> bool {
 }
 
 /// Where the hashes of each kind of feature begin, so that they never meet.
-const WORD: u64 = 0x243f_6a88_85a3_08d3;
-const GRAM: u64 = 0x1319_8a2e_0370_7344;
-const GLYPHS: u64 = 0xa409_3822_299f_31d0;
+const WORD_SEED: u64 = 0x243f_6a88_85a3_08d3;
+const GRAM_SEED: u64 = 0x1319_8a2e_0370_7344;
+const GLYPHS_SEED: u64 = 0xa409_3822_299f_31d0;
 
-fn step(hash: u64, c: char) -> u64 {
+fn hash_char(hash: u64, c: char) -> u64 {
     (hash ^ u64::from(u32::from(c))).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(27)
 }
 
-fn mixed(hash: u64) -> u64 {
+fn mix(hash: u64) -> u64 {
     let hash = (hash ^ (hash >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
     hash ^ (hash >> 32)
 }
 
 /// The keys are hashes already.
 #[derive(Default)]
-struct AsItIs(u64);
+struct IdentityHasher(u64);
 
-impl Hasher for AsItIs {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -321,7 +321,7 @@ mod tests {
 
     fn stem(word: &str) -> String {
         let mut letters: Vec<char> = word.chars().collect();
-        shorten(&mut letters);
+        light_stem(&mut letters);
         letters.into_iter().collect()
     }
 
@@ -349,9 +349,9 @@ mod tests {
     fn a_text_is_read_the_same_in_every_composition() {
         let hashes = |text: &str| {
             let mut terms = HashTerms::default();
-            terms.read(text, EmbedPurpose::Passage);
+            terms.analyze(text, EmbedPurpose::Passage);
             let mut hashes = Vec::new();
-            terms.features(|_| false, |hash, _| hashes.push(hash));
+            terms.for_each_feature(|_| false, |hash, _| hashes.push(hash));
             hashes
         };
         assert_eq!(hashes("Café"), hashes("cafe\u{301}"));

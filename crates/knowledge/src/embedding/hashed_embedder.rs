@@ -6,14 +6,14 @@ use futures::future::{BoxFuture, FutureExt};
 
 use super::hash_terms::HashTerms;
 use super::weights::FeatureWeights;
-use super::{EmbedError, Embedder, VectorPersistence, EmbedPurpose, normalise};
+use super::{EmbedError, Embedder, VectorPersistence, EmbedPurpose, normalize};
 
 /// A new number here makes all stored vectors be made anew. Belongs to every change of terms, hashes and weights.
 const VERSION: u32 = 1;
 /// Words below this weight are everywhere; their pieces would only be noise.
-const TELLING: f32 = 1.0;
+const MIN_NGRAM_WEIGHT: f32 = 1.0;
 /// So many texts are embedded at once; more have a thread of their own.
-const TEXTS_AT_ONCE: usize = 32;
+const MAX_INLINE_TEXTS: usize = 32;
 
 /// Needs no file, no key and no network, and gives the same vectors on every machine.
 #[derive(Clone)]
@@ -31,11 +31,11 @@ impl Default for HashedEmbedder {
 impl HashedEmbedder {
     pub const DIMENSIONS: usize = 512;
     /// With fewer dimensions too many features fall together.
-    const FEWEST_DIMENSIONS: usize = 64;
+    const MIN_DIMENSIONS: usize = 64;
 
     pub fn with_dimensions(mut self, dimensions: usize) -> Result<Self, EmbedError> {
-        if dimensions < Self::FEWEST_DIMENSIONS {
-            let reason = format!("the embedded way needs at least {}", Self::FEWEST_DIMENSIONS);
+        if dimensions < Self::MIN_DIMENSIONS {
+            let reason = format!("the embedded way needs at least {}", Self::MIN_DIMENSIONS);
             return Err(EmbedError::Setting { setting: "dimensions", reason });
         }
         self.dimensions = dimensions;
@@ -43,18 +43,18 @@ impl HashedEmbedder {
     }
 
     /// The vectors of some texts, at once.
-    pub fn vectors<'a>(&self, texts: impl IntoIterator<Item = &'a str>, purpose: EmbedPurpose) -> Vec<Vec<f32>> {
+    pub fn embed_texts<'a>(&self, texts: impl IntoIterator<Item = &'a str>, purpose: EmbedPurpose) -> Vec<Vec<f32>> {
         let mut terms = HashTerms::default();
-        texts.into_iter().map(|text| self.vector(text, purpose, &mut terms)).collect()
+        texts.into_iter().map(|text| self.embed_text(text, purpose, &mut terms)).collect()
     }
 
-    fn vector(&self, text: &str, purpose: EmbedPurpose, terms: &mut HashTerms) -> Vec<f32> {
+    fn embed_text(&self, text: &str, purpose: EmbedPurpose, terms: &mut HashTerms) -> Vec<f32> {
         let mut vector = vec![0.0_f32; self.dimensions];
-        terms.read(text, purpose);
+        terms.analyze(text, purpose);
         let weights = self.weights.as_ref();
-        let is_frequent = |hash| weights.of(hash) < TELLING;
-        terms.features(is_frequent, |hash, weight| self.add(&mut vector, hash, weight * weights.of(hash)));
-        normalise(&mut vector);
+        let is_frequent = |hash| weights.get(hash) < MIN_NGRAM_WEIGHT;
+        terms.for_each_feature(is_frequent, |hash, weight| self.add(&mut vector, hash, weight * weights.get(hash)));
+        normalize(&mut vector);
         vector
     }
 
@@ -75,17 +75,17 @@ impl Embedder for HashedEmbedder {
         Some(self.dimensions)
     }
 
-    fn keeping(&self) -> VectorPersistence {
-        VectorPersistence::Nowhere
+    fn persistence(&self) -> VectorPersistence {
+        VectorPersistence::Recompute
     }
 
     /// It knows spellings, not meanings: it decides where words leave something open. Measured on evals/retrieval.
-    fn share(&self) -> f32 {
+    fn fusion_weight(&self) -> f32 {
         0.1
     }
 
     /// Spellings are a little alike by chance. Measured on questions that nothing in a folder answers.
-    fn floor(&self) -> f32 {
+    fn min_similarity(&self) -> f32 {
         0.15
     }
 
@@ -95,9 +95,9 @@ impl Embedder for HashedEmbedder {
         purpose: EmbedPurpose,
     ) -> BoxFuture<'static, Result<Vec<Vec<f32>>, EmbedError>> {
         let (own, count) = (self.clone(), texts.len());
-        let all = move || own.vectors(texts.iter().map(String::as_str), purpose);
+        let all = move || own.embed_texts(texts.iter().map(String::as_str), purpose);
         async move {
-            if count <= TEXTS_AT_ONCE {
+            if count <= MAX_INLINE_TEXTS {
                 return Ok(all());
             }
             let made = tokio::task::spawn_blocking(all).await;

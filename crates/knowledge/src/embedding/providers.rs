@@ -6,7 +6,7 @@ use futures::future::{BoxFuture, FutureExt};
 use serde_json::{Value, json};
 
 use super::http::{Jitter, EmbeddingClient, EmbedRetryPolicy};
-use super::{EmbedError, Embedder, EmbedPurpose, EmbeddingSettings, responses, batches, normalise};
+use super::{EmbedError, Embedder, EmbedPurpose, EmbeddingSettings, responses, batches, normalize};
 use crate::fingerprint;
 
 /// OpenAI, and every server that has its `/embeddings`.
@@ -21,20 +21,20 @@ const VERSION: u32 = 1;
 
 /// An embedder behind HTTP that speaks the dialect `D`.
 pub struct HttpEmbedder<D> {
-    asked: Arc<HttpEmbedderInner>,
+    inner: Arc<HttpEmbedderInner>,
     dialect: std::marker::PhantomData<fn() -> D>,
 }
 
 /// What all requests of one embedder share.
 struct HttpEmbedderInner {
-    line: EmbeddingClient,
+    client: EmbeddingClient,
     /// A mark of the address, where it is not the usual one: another server may mean another model by the same name.
     server: String,
     model: String,
     /// As the settings ask for it.
     dimensions: Option<usize>,
     /// As the first answer had it; later ones must agree.
-    seen: OnceLock<usize>,
+    observed_dimensions: OnceLock<usize>,
     query_prefix: String,
     passage_prefix: String,
 }
@@ -50,7 +50,7 @@ pub trait EmbeddingDialect: Send + Sync + 'static {
     fn url(base: &str, model: &str) -> String;
     fn body(request: &EmbeddingRequest<'_>) -> Value;
     /// One vector for each text, in the order of the texts.
-    fn vectors(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError>;
+    fn parse_vectors(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError>;
 }
 
 /// What one request asks for.
@@ -74,10 +74,10 @@ impl<D: EmbeddingDialect> HttpEmbedder<D> {
             let reason = "an address begins with http:// or https://".to_owned();
             return Err(EmbedError::Setting { setting: "baseUrl", reason });
         }
-        let patience = EmbedRetryPolicy::of(settings, jitter);
-        let line = EmbeddingClient::open(D::url(base, model), settings.api_key.clone(), D::KEY, patience)?;
+        let patience = EmbedRetryPolicy::from_settings(settings, jitter);
+        let line = EmbeddingClient::new(D::url(base, model), settings.api_key.clone(), D::KEY, patience)?;
         let asked = HttpEmbedderInner {
-            line,
+            client: line,
             server: if base == D::BASE_URL {
                 String::new()
             } else {
@@ -85,24 +85,24 @@ impl<D: EmbeddingDialect> HttpEmbedder<D> {
             },
             model: model.to_owned(),
             dimensions: settings.dimensions,
-            seen: OnceLock::new(),
+            observed_dimensions: OnceLock::new(),
             query_prefix: settings.query_prefix.clone(),
             passage_prefix: settings.passage_prefix.clone(),
         };
-        Ok(Self { asked: Arc::new(asked), dialect: std::marker::PhantomData })
+        Ok(Self { inner: Arc::new(asked), dialect: std::marker::PhantomData })
     }
 }
 
 impl<D: EmbeddingDialect> Embedder for HttpEmbedder<D> {
     fn identity(&self) -> String {
-        let HttpEmbedderInner { model, dimensions, passage_prefix, .. } = self.asked.as_ref();
+        let HttpEmbedderInner { model, dimensions, passage_prefix, .. } = self.inner.as_ref();
         let length = dimensions.map_or_else(|| "native".to_owned(), |dimensions| dimensions.to_string());
-        let (prefix, server) = (prefix_mark(passage_prefix), &self.asked.server);
+        let (prefix, server) = (prefix_fingerprint(passage_prefix), &self.inner.server);
         format!("{}{server}/{model}/{length}/{VERSION}{prefix}", D::NAME)
     }
 
     fn dimensions(&self) -> Option<usize> {
-        self.asked.dimensions.or_else(|| self.asked.seen.get().copied())
+        self.inner.dimensions.or_else(|| self.inner.observed_dimensions.get().copied())
     }
 
     fn embed(
@@ -110,11 +110,11 @@ impl<D: EmbeddingDialect> Embedder for HttpEmbedder<D> {
         texts: Vec<String>,
         purpose: EmbedPurpose,
     ) -> BoxFuture<'static, Result<Vec<Vec<f32>>, EmbedError>> {
-        let asked = Arc::clone(&self.asked);
+        let asked = Arc::clone(&self.inner);
         async move {
             let mut all = Vec::with_capacity(texts.len());
-            let prepared = texts.into_iter().map(|text| asked.prepared(text, purpose)).collect();
-            for batch in batches::batches(prepared) {
+            let prepared = texts.into_iter().map(|text| asked.with_prefix(text, purpose)).collect();
+            for batch in batches::split_into_batches(prepared) {
                 all.extend(asked.embed_batch::<D>(&batch, purpose).await?);
             }
             Ok(all)
@@ -124,7 +124,7 @@ impl<D: EmbeddingDialect> Embedder for HttpEmbedder<D> {
 }
 
 /// Passages with another prefix are other vectors; the prefix of queries leaves nothing behind.
-pub(super) fn prefix_mark(passage_prefix: &str) -> String {
+pub(super) fn prefix_fingerprint(passage_prefix: &str) -> String {
     match passage_prefix {
         "" => String::new(),
         prefix => format!("+{:016x}", fingerprint(prefix.as_bytes())),
@@ -132,7 +132,7 @@ pub(super) fn prefix_mark(passage_prefix: &str) -> String {
 }
 
 impl HttpEmbedderInner {
-    fn prepared(&self, text: String, purpose: EmbedPurpose) -> String {
+    fn with_prefix(&self, text: String, purpose: EmbedPurpose) -> String {
         let prefix = match purpose {
             EmbedPurpose::Passage => &self.passage_prefix,
             EmbedPurpose::Query => &self.query_prefix,
@@ -148,14 +148,14 @@ impl HttpEmbedderInner {
         purpose: EmbedPurpose,
     ) -> Result<Vec<Vec<f32>>, EmbedError> {
         let request = EmbeddingRequest { model: &self.model, texts, purpose, dimensions: self.dimensions };
-        let answer = self.line.ask(&D::body(&request)).await?;
-        let vectors = D::vectors(&answer, texts.len()).and_then(|vectors| self.checked(vectors));
-        vectors.map_err(|error| self.line.redact(error))
+        let answer = self.client.post(&D::body(&request)).await?;
+        let vectors = D::parse_vectors(&answer, texts.len()).and_then(|vectors| self.check_vectors(vectors));
+        vectors.map_err(|error| self.client.redact(error))
     }
 
-    fn checked(&self, mut vectors: Vec<Vec<f32>>) -> Result<Vec<Vec<f32>>, EmbedError> {
+    fn check_vectors(&self, mut vectors: Vec<Vec<f32>>) -> Result<Vec<Vec<f32>>, EmbedError> {
         for vector in &mut vectors {
-            let expected = self.dimensions.or_else(|| self.seen.get().copied()).unwrap_or(vector.len());
+            let expected = self.dimensions.or_else(|| self.observed_dimensions.get().copied()).unwrap_or(vector.len());
             if vector.is_empty() || vector.len() != expected {
                 let found = vector.len();
                 return Err(EmbedError::Malformed(format!(
@@ -168,8 +168,8 @@ impl HttpEmbedderInner {
             if vector.iter().all(|x| *x == 0.0) {
                 return Err(EmbedError::Malformed("a vector is all zeros".to_owned()));
             }
-            self.seen.get_or_init(|| expected);
-            normalise(vector);
+            self.observed_dimensions.get_or_init(|| expected);
+            normalize(vector);
         }
         Ok(vectors)
     }
@@ -195,8 +195,8 @@ impl EmbeddingDialect for OpenAi {
         body
     }
 
-    fn vectors(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
-        responses::openai(answer, count)
+    fn parse_vectors(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
+        responses::parse_openai(answer, count)
     }
 }
 
@@ -232,8 +232,8 @@ impl EmbeddingDialect for Gemini {
         json!({ "requests": request.texts.iter().map(single).collect::<Vec<_>>() })
     }
 
-    fn vectors(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
-        responses::gemini(answer, count)
+    fn parse_vectors(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
+        responses::parse_gemini(answer, count)
     }
 }
 
@@ -258,7 +258,7 @@ impl EmbeddingDialect for Ollama {
         body
     }
 
-    fn vectors(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
-        responses::ollama(answer, count)
+    fn parse_vectors(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
+        responses::parse_ollama(answer, count)
     }
 }

@@ -10,10 +10,10 @@ use super::EmbedError;
 use crate::vectors;
 
 /// Values of JSON for each text: no known model has more than half as many dimensions.
-const MOST_VALUES_EACH: usize = 16_384;
+const MAX_VALUES_EACH: usize = 16_384;
 
 #[derive(Deserialize)]
-struct OpenAiAnswer {
+struct OpenAiEmbeddingResponse {
     data: Vec<OpenAiVector>,
 }
 
@@ -27,7 +27,7 @@ struct OpenAiVector {
 enum Numbers {
     Plain(Vec<f32>),
     /// 32-bit numbers, the lowest byte first, in base64.
-    Packed(String),
+    Base64(String),
 }
 
 /// Read straight off the bytes: an untagged enum would first hold every number as a value of 32 bytes.
@@ -55,20 +55,20 @@ impl<'de> Visitor<'de> for NumbersVisitor {
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Numbers, E> {
-        Ok(Numbers::Packed(text.to_owned()))
+        Ok(Numbers::Base64(text.to_owned()))
     }
 }
 
 /// `{"data": [{"index": 0, "embedding": […]}]}`, in any order.
-pub(super) fn openai(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
-    let data = read::<OpenAiAnswer>(answer, count)?.data;
-    counted(data.len(), count)?;
+pub(super) fn parse_openai(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
+    let data = parse_response::<OpenAiEmbeddingResponse>(answer, count)?.data;
+    check_count(data.len(), count)?;
     let mut vectors: Vec<Option<Vec<f32>>> = vec![None; count];
     for (at, vector) in data.into_iter().enumerate() {
         let index = vector.index.unwrap_or(at);
         let numbers = match vector.embedding {
             Numbers::Plain(numbers) => numbers,
-            Numbers::Packed(text) => unpacked(&text)?,
+            Numbers::Base64(text) => decode_vector(&text)?,
         };
         match vectors.get_mut(index) {
             Some(place @ None) => *place = Some(numbers),
@@ -79,7 +79,7 @@ pub(super) fn openai(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, Embed
 }
 
 #[derive(Deserialize)]
-struct GeminiAnswer {
+struct GeminiEmbeddingResponse {
     embeddings: Vec<GeminiVector>,
 }
 
@@ -89,45 +89,45 @@ struct GeminiVector {
 }
 
 /// `{"embeddings": [{"values": […]}]}`.
-pub(super) fn gemini(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
-    let embeddings = read::<GeminiAnswer>(answer, count)?.embeddings;
-    counted(embeddings.len(), count)?;
+pub(super) fn parse_gemini(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
+    let embeddings = parse_response::<GeminiEmbeddingResponse>(answer, count)?.embeddings;
+    check_count(embeddings.len(), count)?;
     Ok(embeddings.into_iter().map(|embedding| embedding.values).collect())
 }
 
 #[derive(Deserialize)]
-struct OllamaAnswer {
+struct OllamaEmbeddingResponse {
     embeddings: Vec<Vec<f32>>,
 }
 
 /// `{"embeddings": [[…]]}`.
-pub(super) fn ollama(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
-    let embeddings = read::<OllamaAnswer>(answer, count)?.embeddings;
-    counted(embeddings.len(), count)?;
+pub(super) fn parse_ollama(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
+    let embeddings = parse_response::<OllamaEmbeddingResponse>(answer, count)?.embeddings;
+    check_count(embeddings.len(), count)?;
     Ok(embeddings)
 }
 
-fn read<T: DeserializeOwned>(answer: &[u8], count: usize) -> Result<T, EmbedError> {
+fn parse_response<T: DeserializeOwned>(answer: &[u8], count: usize) -> Result<T, EmbedError> {
     let text = std::str::from_utf8(answer);
     let text = text.map_err(|_| EmbedError::Malformed("it is not valid UTF-8".to_owned()))?;
-    let most_values = count.saturating_add(1).saturating_mul(MOST_VALUES_EACH);
-    json::read(text.as_bytes(), most_values).map_err(|error| EmbedError::Malformed(error.to_string()))
+    let most_values = count.saturating_add(1).saturating_mul(MAX_VALUES_EACH);
+    json::parse(text.as_bytes(), most_values).map_err(|error| EmbedError::Malformed(error.to_string()))
 }
 
-fn counted(found: usize, expected: usize) -> Result<(), EmbedError> {
+fn check_count(found: usize, expected: usize) -> Result<(), EmbedError> {
     if found == expected {
         return Ok(());
     }
     Err(EmbedError::Malformed(format!("{found} vectors came for {expected} texts")))
 }
 
-fn unpacked(text: &str) -> Result<Vec<f32>, EmbedError> {
+fn decode_vector(text: &str) -> Result<Vec<f32>, EmbedError> {
     let broken = || EmbedError::Malformed("a vector in base64 is broken".to_owned());
-    vectors::from_bytes(&base64(text).ok_or_else(broken)?)
+    vectors::from_bytes(&decode_base64(text).ok_or_else(broken)?)
         .map_err(|error| EmbedError::Malformed(error.to_string()))
 }
 
-fn base64(text: &str) -> Option<Vec<u8>> {
+fn decode_base64(text: &str) -> Option<Vec<u8>> {
     let text = text.trim_end_matches('=');
     if text.len() % 4 == 1 {
         return None;
@@ -162,11 +162,11 @@ mod tests {
     #[test]
     fn vectors_of_either_form_are_read_and_too_many_values_are_not() {
         let answer = br#"{"data":[{"embedding":[1,-2.5e0],"index":1},{"embedding":"AACAPw==","index":0}]}"#;
-        assert_eq!(openai(answer, 2).unwrap(), [vec![1.0], vec![1.0, -2.5]]);
-        assert!(openai(br#"{"data":[{"embedding":{"a":1}}]}"#, 1).is_err());
-        assert!(openai(br#"{"data":[{"embedding":["a"]}]}"#, 1).is_err());
+        assert_eq!(parse_openai(answer, 2).unwrap(), [vec![1.0], vec![1.0, -2.5]]);
+        assert!(parse_openai(br#"{"data":[{"embedding":{"a":1}}]}"#, 1).is_err());
+        assert!(parse_openai(br#"{"data":[{"embedding":["a"]}]}"#, 1).is_err());
         let many = format!(r#"{{"embeddings":[{}[]]}}"#, "[],".repeat(100_000));
-        for read in [ollama, gemini] {
+        for read in [parse_ollama, parse_gemini] {
             let error = read(many.as_bytes(), 2).unwrap_err();
             assert_eq!(error, EmbedError::Malformed("it has more than 49152 values".to_owned()));
         }
@@ -183,7 +183,7 @@ mod tests {
             ("Zm9v!", None),
         ];
         for (text, bytes) in cases {
-            assert_eq!(base64(text).as_deref(), bytes, "{text}");
+            assert_eq!(decode_base64(text).as_deref(), bytes, "{text}");
         }
     }
 }

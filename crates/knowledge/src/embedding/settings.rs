@@ -95,12 +95,12 @@ pub struct EmbedderDeps {
 }
 
 /// The longest vectors that make sense to anybody; a larger number is a mistake.
-const MOST_DIMENSIONS: usize = 16_384;
+const MAX_DIMENSIONS: usize = 16_384;
 
 /// The embedder that the settings ask for; nothing where they ask for none.
 pub fn connect(settings: &EmbeddingSettings, means: EmbedderDeps) -> Result<Option<Arc<dyn Embedder>>, EmbedError> {
-    if settings.dimensions.is_some_and(|dimensions| !(1..=MOST_DIMENSIONS).contains(&dimensions)) {
-        let reason = format!("not from 1 to {MOST_DIMENSIONS}");
+    if settings.dimensions.is_some_and(|dimensions| !(1..=MAX_DIMENSIONS).contains(&dimensions)) {
+        let reason = format!("not from 1 to {MAX_DIMENSIONS}");
         return Err(EmbedError::Setting { setting: "dimensions", reason });
     }
     Ok(Some(match settings.provider {

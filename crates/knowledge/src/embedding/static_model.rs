@@ -8,18 +8,18 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, FutureExt};
 use serde::Deserialize;
 
-use super::providers::prefix_mark;
+use super::providers::prefix_fingerprint;
 use super::tensors::{Table, Tensors};
 use super::tokenizer::Tokenizer;
-use super::{EmbedError, Embedder, VectorPersistence, EmbedPurpose, EmbeddingSettings, normalise};
+use super::{EmbedError, Embedder, VectorPersistence, EmbedPurpose, EmbeddingSettings, normalize};
 use crate::fingerprint;
 
 /// Larger files are something else, or too much for a memory.
-const MOST_MODEL_BYTES: u64 = 1024 * 1024 * 1024;
-const MOST_TOKENIZER_BYTES: u64 = 64 * 1024 * 1024;
-const MOST_CONFIG_BYTES: u64 = 1024 * 1024;
+const MAX_MODEL_BYTES: u64 = 1024 * 1024 * 1024;
+const MAX_TOKENIZER_BYTES: u64 = 64 * 1024 * 1024;
+const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
 /// So many texts are embedded before others may have the thread.
-const TEXTS_AT_ONCE: usize = 16;
+const TEXTS_PER_YIELD: usize = 16;
 const VERSION: u32 = 1;
 
 /// A model from a folder. It stays in memory in the size of its file.
@@ -40,7 +40,7 @@ struct StaticModel {
     weights: Option<Table>,
     /// Which row a token has, where tokens share rows.
     mapping: Option<Table>,
-    normalises: bool,
+    normalize: bool,
 }
 
 #[derive(Deserialize)]
@@ -59,17 +59,17 @@ impl StaticEmbedder {
     /// Reads `model.safetensors`, `tokenizer.json` and, if it is there, `config.json`.
     pub fn from_folder(folder: &Path) -> Result<Self, EmbedError> {
         let weights = folder.join("model.safetensors");
-        let bytes = bounded(&weights, MOST_MODEL_BYTES)?;
+        let bytes = read_limited(&weights, MAX_MODEL_BYTES)?;
         let cutting = folder.join("tokenizer.json");
-        let cutting_bytes = bounded(&cutting, MOST_TOKENIZER_BYTES)?;
+        let cutting_bytes = read_limited(&cutting, MAX_TOKENIZER_BYTES)?;
         let fingerprint = fingerprint(&bytes) ^ fingerprint(&cutting_bytes).rotate_left(1);
-        let tokenizer = Tokenizer::read(&cutting_bytes).map_err(|reason| wrong(&cutting, reason))?;
-        let tensors = Tensors::read(bytes).map_err(|reason| wrong(&weights, reason))?;
-        let table = |name: &str| tensors.table(name).map_err(|reason| wrong(&weights, reason));
-        let missing = || wrong(&weights, "it has no tensor \"embeddings\"".to_owned());
+        let tokenizer = Tokenizer::parse(&cutting_bytes).map_err(|reason| file_error(&cutting, reason))?;
+        let tensors = Tensors::parse(bytes).map_err(|reason| file_error(&weights, reason))?;
+        let table = |name: &str| tensors.table(name).map_err(|reason| file_error(&weights, reason));
+        let missing = || file_error(&weights, "it has no tensor \"embeddings\"".to_owned());
         let embeddings = table("embeddings")?.ok_or_else(missing)?;
         if embeddings.rows == 0 || embeddings.width == 0 {
-            return Err(wrong(&weights, "the tensor \"embeddings\" is empty".to_owned()));
+            return Err(file_error(&weights, "the tensor \"embeddings\" is empty".to_owned()));
         }
         let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let model = StaticModel {
@@ -78,7 +78,7 @@ impl StaticEmbedder {
             tokenizer,
             weights: table("weights")?,
             mapping: table("mapping")?,
-            normalises: config(&folder.join("config.json"))?.normalize,
+            normalize: read_config(&folder.join("config.json"))?.normalize,
             embeddings,
         };
         let dimensions = model.embeddings.width;
@@ -98,7 +98,7 @@ impl StaticEmbedder {
         Ok(self)
     }
 
-    fn vector(&self, text: &str, purpose: EmbedPurpose) -> Vec<f32> {
+    fn embed_text(&self, text: &str, purpose: EmbedPurpose) -> Vec<f32> {
         let prefix = match purpose {
             EmbedPurpose::Passage => &self.passage_prefix,
             EmbedPurpose::Query => &self.query_prefix,
@@ -110,15 +110,15 @@ impl StaticEmbedder {
             self.model.add(token as usize, &mut sum);
         };
         if !prefix.is_empty() {
-            self.model.tokenizer.tokens(prefix, &mut add);
+            self.model.tokenizer.tokenize(prefix, &mut add);
         }
-        self.model.tokenizer.tokens(text, &mut add);
+        self.model.tokenizer.tokenize(text, &mut add);
         let count = f64::from(count.max(1));
         let mut vector: Vec<f32> = sum.into_iter().map(|x| (x / count) as f32).collect();
         // Broken numbers in a model are nothing that a search should trip over.
         vector.iter_mut().filter(|x| !x.is_finite()).for_each(|x| *x = 0.0);
-        if self.model.normalises {
-            normalise(&mut vector);
+        if self.model.normalize {
+            normalize(&mut vector);
         }
         vector
     }
@@ -126,12 +126,12 @@ impl StaticEmbedder {
 
 impl StaticModel {
     fn add(&self, token: usize, sum: &mut [f64]) {
-        let weight = self.weights.as_ref().and_then(|weights| weights.single(token)).unwrap_or(1.0);
+        let weight = self.weights.as_ref().and_then(|weights| weights.scalar(token)).unwrap_or(1.0);
         let row = match &self.mapping {
-            Some(mapping) => mapping.single(token).map_or(usize::MAX, |row| row as usize),
+            Some(mapping) => mapping.scalar(token).map_or(usize::MAX, |row| row as usize),
             None => token,
         };
-        self.embeddings.row(row, |at, number| {
+        self.embeddings.for_each_in_row(row, |at, number| {
             if let Some(sum) = sum.get_mut(at) {
                 *sum += weight * number;
             }
@@ -142,16 +142,16 @@ impl StaticModel {
 impl Embedder for StaticEmbedder {
     fn identity(&self) -> String {
         let StaticModel { name, fingerprint, .. } = self.model.as_ref();
-        let prefix = prefix_mark(&self.passage_prefix);
+        let prefix = prefix_fingerprint(&self.passage_prefix);
         format!("static/{name}-{fingerprint:016x}/{}/{VERSION}{prefix}", self.dimensions)
     }
 
-    fn keeping(&self) -> VectorPersistence {
-        VectorPersistence::Nowhere
+    fn persistence(&self) -> VectorPersistence {
+        VectorPersistence::Recompute
     }
 
     /// Between spellings and a model that reads whole sentences.
-    fn share(&self) -> f32 {
+    fn fusion_weight(&self) -> f32 {
         0.35
     }
 
@@ -167,8 +167,8 @@ impl Embedder for StaticEmbedder {
         let own = self.clone();
         async move {
             let mut all = Vec::with_capacity(texts.len());
-            for texts in texts.chunks(TEXTS_AT_ONCE) {
-                all.extend(texts.iter().map(|text| own.vector(text, purpose)));
+            for texts in texts.chunks(TEXTS_PER_YIELD) {
+                all.extend(texts.iter().map(|text| own.embed_text(text, purpose)));
                 tokio::task::yield_now().await;
             }
             Ok(all)
@@ -177,25 +177,25 @@ impl Embedder for StaticEmbedder {
     }
 }
 
-fn config(path: &Path) -> Result<StaticModelConfig, EmbedError> {
+fn read_config(path: &Path) -> Result<StaticModelConfig, EmbedError> {
     if !path.exists() {
         return Ok(StaticModelConfig::default());
     }
-    serde_json::from_slice(&bounded(path, MOST_CONFIG_BYTES)?).map_err(|error| wrong(path, error.to_string()))
+    serde_json::from_slice(&read_limited(path, MAX_CONFIG_BYTES)?).map_err(|error| file_error(path, error.to_string()))
 }
 
-fn bounded(path: &Path, most: u64) -> Result<Vec<u8>, EmbedError> {
-    let unread = |error: std::io::Error| wrong(path, error.to_string());
+fn read_limited(path: &Path, most: u64) -> Result<Vec<u8>, EmbedError> {
+    let unread = |error: std::io::Error| file_error(path, error.to_string());
     let file = fs::File::open(path).map_err(unread)?;
     let mut bytes = Vec::new();
     // One byte more tells a file that is too large from one that is just right, whatever its length is said to be.
     file.take(most + 1).read_to_end(&mut bytes).map_err(unread)?;
     if bytes.len() as u64 > most {
-        return Err(wrong(path, format!("the file is larger than {} MiB", most >> 20)));
+        return Err(file_error(path, format!("the file is larger than {} MiB", most >> 20)));
     }
     Ok(bytes)
 }
 
-fn wrong(path: &Path, reason: String) -> EmbedError {
+fn file_error(path: &Path, reason: String) -> EmbedError {
     EmbedError::File { file: path.display().to_string(), reason }
 }

@@ -7,17 +7,17 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 /// Headers of models have some kilobytes.
-const MOST_HEADER_BYTES: usize = 16 * 1024 * 1024;
+const MAX_HEADER_BYTES: usize = 16 * 1024 * 1024;
 
 /// All tables of a file.
 pub(super) struct Tensors {
     bytes: Arc<[u8]>,
     start: usize,
-    header: HashMap<String, Described>,
+    header: HashMap<String, TensorInfo>,
 }
 
 #[derive(Clone, Deserialize)]
-struct Described {
+struct TensorInfo {
     dtype: String,
     shape: Vec<usize>,
     data_offsets: (usize, usize),
@@ -40,17 +40,17 @@ enum NumberType {
 pub(super) struct Table {
     bytes: Arc<[u8]>,
     range: Range<usize>,
-    form: NumberType,
+    dtype: NumberType,
     pub rows: usize,
     pub width: usize,
 }
 
 impl Tensors {
     /// Why the bytes are not tables, in words, where they are not.
-    pub fn read(bytes: Vec<u8>) -> Result<Self, String> {
+    pub fn parse(bytes: Vec<u8>) -> Result<Self, String> {
         let (length, rest) = bytes.split_first_chunk::<8>().ok_or("the file is too short")?;
         let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
-        if length > MOST_HEADER_BYTES || length > rest.len() {
+        if length > MAX_HEADER_BYTES || length > rest.len() {
             return Err("the header is longer than the file or than it may be".to_owned());
         }
         let described: HashMap<String, serde_json::Value> =
@@ -68,22 +68,22 @@ impl Tensors {
 
     /// The table of this name, if there is one. A list counts as a table with one number in each row.
     pub fn table(&self, name: &str) -> Result<Option<Table>, String> {
-        let Some(Described { dtype, shape, data_offsets: (from, to) }) = self.header.get(name) else {
+        let Some(TensorInfo { dtype, shape, data_offsets: (from, to) }) = self.header.get(name) else {
             return Ok(None);
         };
         let form =
-            NumberType::named(dtype).ok_or_else(|| format!("{name}: numbers of the form {dtype} are not known"))?;
+            NumberType::from_name(dtype).ok_or_else(|| format!("{name}: numbers of the form {dtype} are not known"))?;
         let (rows, width) = match shape[..] {
             [rows] => (rows, 1),
             [rows, width] => (rows, width),
             _ => return Err(format!("{name}: it has {} dimensions, not 1 or 2", shape.len())),
         };
-        let size = rows.checked_mul(width).and_then(|numbers| numbers.checked_mul(form.bytes()));
+        let size = rows.checked_mul(width).and_then(|numbers| numbers.checked_mul(form.byte_len()));
         let end = to.checked_add(self.start).filter(|&end| from <= to && end <= self.bytes.len());
         match end {
             Some(end) if size == Some(to - from) => {
                 let range = self.start + from..end;
-                Ok(Some(Table { bytes: Arc::clone(&self.bytes), range, form, rows, width }))
+                Ok(Some(Table { bytes: Arc::clone(&self.bytes), range, dtype: form, rows, width }))
             }
             _ => Err(format!("{name}: its numbers are not all in the file")),
         }
@@ -92,12 +92,12 @@ impl Tensors {
 
 impl Table {
     /// Hands out the numbers of a row in their order; none where there is no such row.
-    pub fn row(&self, at: usize, mut each: impl FnMut(usize, f64)) {
-        let size = self.form.bytes();
+    pub fn for_each_in_row(&self, at: usize, mut each: impl FnMut(usize, f64)) {
+        let size = self.dtype.byte_len();
         let start = self.range.start + at.min(self.rows) * self.width * size;
         let end = (start + self.width * size).min(self.range.end);
         let bytes = &self.bytes[start.min(end)..end];
-        match self.form {
+        match self.dtype {
             // The two that models mostly come in are worth their own loops.
             NumberType::F32 => {
                 let numbers = bytes.as_chunks::<4>().0.iter().map(|&bytes| f32::from_le_bytes(bytes));
@@ -107,22 +107,22 @@ impl Table {
                 bytes.iter().enumerate().for_each(|(at, &byte)| each(at, f64::from(byte.cast_signed())));
             }
             form => {
-                let numbers = bytes.chunks_exact(size).map(|bytes| form.number(bytes));
+                let numbers = bytes.chunks_exact(size).map(|bytes| form.decode(bytes));
                 numbers.enumerate().for_each(|(at, number)| each(at, number));
             }
         }
     }
 
     /// The only number of a row of a list.
-    pub fn single(&self, at: usize) -> Option<f64> {
+    pub fn scalar(&self, at: usize) -> Option<f64> {
         let mut single = None;
-        self.row(at, |_, number| single = Some(number));
+        self.for_each_in_row(at, |_, number| single = Some(number));
         single
     }
 }
 
 impl NumberType {
-    fn named(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "F64" => Self::F64,
             "F32" => Self::F32,
@@ -135,7 +135,7 @@ impl NumberType {
         })
     }
 
-    fn bytes(self) -> usize {
+    fn byte_len(self) -> usize {
         match self {
             Self::F64 | Self::I64 => 8,
             Self::F32 | Self::I32 => 4,
@@ -145,12 +145,12 @@ impl NumberType {
     }
 
     /// Exactly as many bytes as the form has, the lowest first.
-    fn number(self, bytes: &[u8]) -> f64 {
+    fn decode(self, bytes: &[u8]) -> f64 {
         let bits = bytes.iter().rev().fold(0_u64, |bits, &byte| bits << 8 | u64::from(byte));
         match self {
             Self::F64 => f64::from_bits(bits),
             Self::F32 => f64::from(f32::from_bits(bits as u32)),
-            Self::F16 => half(bits as u16),
+            Self::F16 => f16_to_f64(bits as u16),
             Self::Bf16 => f64::from(f32::from_bits((bits as u32) << 16)),
             Self::I8 => f64::from(bits as u8 as i8),
             Self::I32 => f64::from(bits as u32 as i32),
@@ -160,7 +160,7 @@ impl NumberType {
 }
 
 /// A number of 16 bits: one for the sign, five for the exponent, ten for the rest.
-fn half(bits: u16) -> f64 {
+fn f16_to_f64(bits: u16) -> f64 {
     let rest = f64::from(bits & 0x3ff);
     let size = match (bits >> 10) & 0x1f {
         0 => rest / 1024.0 / 16_384.0,
@@ -185,8 +185,8 @@ mod tests {
             (0x7bff, 65_504.0),
         ];
         for (bits, number) in cases {
-            assert_eq!(half(bits), number);
+            assert_eq!(f16_to_f64(bits), number);
         }
-        assert!(half(0x7e00).is_nan());
+        assert!(f16_to_f64(0x7e00).is_nan());
     }
 }

@@ -9,22 +9,22 @@ use unicode_normalization::char::is_combining_mark;
 use super::viterbi::Unigrams;
 
 /// What marks the beginning of a word for unigrams.
-const WORD_MARK: char = '▁';
+const WORD_START_MARKER: char = '▁';
 
 /// Cuts texts into numbered tokens.
 pub(super) struct Tokenizer {
-    normaliser: Normaliser,
-    cutter: Cutter,
+    normalizer: TextNormalizer,
+    model: TokenizerModel,
 }
 
-enum Cutter {
+enum TokenizerModel {
     Pieces(WordPieces),
     Unigrams(Unigrams),
 }
 
 /// What happens to a text before it is cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Normaliser {
+struct TextNormalizer {
     lowercase: bool,
     strip_accents: bool,
 }
@@ -32,50 +32,50 @@ struct Normaliser {
 /// Greedy: always the longest piece that is known, from left to right.
 struct WordPieces {
     vocabulary: HashMap<String, u32>,
-    continuing: String,
-    longest_word: usize,
+    continuation_prefix: String,
+    max_word_chars: usize,
     unknown: Option<u32>,
 }
 
 impl Tokenizer {
     /// Why the file is not understood, in words, where it is not.
-    pub fn read(bytes: &[u8]) -> Result<Self, String> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, String> {
         let file: Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         let model = &file["model"];
         // Old files do not say what they are, but only word pieces have such a prefix.
         let kind =
             model["type"].as_str().or(model["continuing_subword_prefix"].as_str().map(|_| "WordPiece"));
         let cutter = match kind {
-            Some("WordPiece") => Cutter::Pieces(WordPieces::read(model)?),
-            Some("Unigram") => Cutter::Unigrams(Unigrams::read(model)?),
+            Some("WordPiece") => TokenizerModel::Pieces(WordPieces::parse(model)?),
+            Some("Unigram") => TokenizerModel::Unigrams(Unigrams::parse(model)?),
             Some(other) => {
                 return Err(format!("tokens of the kind {other} are not known; WordPiece and Unigram are"));
             }
             None => return Err("it does not say what kind of tokens it has".to_owned()),
         };
-        let mut normaliser = Normaliser::default();
-        normaliser.learn(&file["normalizer"]);
-        Ok(Self { normaliser, cutter })
+        let mut normaliser = TextNormalizer::default();
+        normaliser.add_config(&file["normalizer"]);
+        Ok(Self { normalizer: normaliser, model: cutter })
     }
 
     /// Hands out the tokens of a text; what is not known is left out.
-    pub fn tokens(&self, text: &str, mut each: impl FnMut(u32)) {
-        match &self.cutter {
-            Cutter::Pieces(pieces) => words(text, self.normaliser, |word| pieces.cut(word, &mut each)),
-            Cutter::Unigrams(unigrams) => {
+    pub fn tokenize(&self, text: &str, mut each: impl FnMut(u32)) {
+        match &self.model {
+            TokenizerModel::Pieces(pieces) => for_each_word(text, self.normalizer, |word| pieces.tokenize_word(word, &mut each)),
+            TokenizerModel::Unigrams(unigrams) => {
                 let text: String = text.nfkc().filter(|c| !c.is_control() || c.is_whitespace()).collect();
-                let text = if self.normaliser.lowercase { text.to_lowercase() } else { text };
+                let text = if self.normalizer.lowercase { text.to_lowercase() } else { text };
                 for word in text.split_whitespace() {
-                    unigrams.cut(&format!("{WORD_MARK}{word}"), &mut each);
+                    unigrams.tokenize_word(&format!("{WORD_START_MARKER}{word}"), &mut each);
                 }
             }
         }
     }
 }
 
-impl Normaliser {
+impl TextNormalizer {
     /// Normalisers may stand within each other.
-    fn learn(&mut self, described: &Value) {
+    fn add_config(&mut self, described: &Value) {
         match described["type"].as_str() {
             Some("BertNormalizer") => {
                 self.lowercase |= described["lowercase"].as_bool().unwrap_or(true);
@@ -86,7 +86,7 @@ impl Normaliser {
             Some("StripAccents") => self.strip_accents = true,
             Some("Sequence") => {
                 let parts = described["normalizers"].as_array();
-                parts.into_iter().flatten().for_each(|part| self.learn(part));
+                parts.into_iter().flatten().for_each(|part| self.add_config(part));
             }
             _ => {}
         }
@@ -94,7 +94,7 @@ impl Normaliser {
 }
 
 /// Words and single signs, as models of the BERT family have them.
-fn words(text: &str, normaliser: Normaliser, mut each: impl FnMut(&str)) {
+fn for_each_word(text: &str, normaliser: TextNormalizer, mut each: impl FnMut(&str)) {
     let mut word = String::new();
     let mut finish = |word: &mut String| {
         if !word.is_empty() {
@@ -107,7 +107,7 @@ fn words(text: &str, normaliser: Normaliser, mut each: impl FnMut(&str)) {
         '\u{0}' | '\u{fffd}' => {}
         _ if c.is_control() => {}
         _ if normaliser.strip_accents && is_combining_mark(c) => {}
-        _ if is_sign(c) || is_ideograph(c) => {
+        _ if is_punctuation(c) || is_ideograph(c) => {
             finish(&mut word);
             word.push(c);
             finish(&mut word);
@@ -123,7 +123,7 @@ fn words(text: &str, normaliser: Normaliser, mut each: impl FnMut(&str)) {
     add(' ');
 }
 
-fn is_sign(c: char) -> bool {
+fn is_punctuation(c: char) -> bool {
     c.is_ascii_punctuation() || (!c.is_ascii() && !c.is_alphanumeric() && is_general_punctuation(c))
 }
 
@@ -137,7 +137,7 @@ fn is_ideograph(c: char) -> bool {
 }
 
 impl WordPieces {
-    fn read(model: &Value) -> Result<Self, String> {
+    fn parse(model: &Value) -> Result<Self, String> {
         let entries =
             model["vocab"].as_object().filter(|vocab| !vocab.is_empty()).ok_or("it has no vocabulary")?;
         let number = |(token, id): (&String, &Value)| {
@@ -149,14 +149,14 @@ impl WordPieces {
         Ok(Self {
             unknown: vocabulary.get(unknown).copied(),
             vocabulary,
-            continuing: model["continuing_subword_prefix"].as_str().unwrap_or("##").to_owned(),
-            longest_word: model["max_input_chars_per_word"].as_u64().unwrap_or(100).min(1_000) as usize,
+            continuation_prefix: model["continuing_subword_prefix"].as_str().unwrap_or("##").to_owned(),
+            max_word_chars: model["max_input_chars_per_word"].as_u64().unwrap_or(100).min(1_000) as usize,
         })
     }
 
     /// All pieces of a word, or none where it cannot be put together.
-    fn cut(&self, word: &str, each: &mut impl FnMut(u32)) {
-        if word.chars().count() > self.longest_word {
+    fn tokenize_word(&self, word: &str, each: &mut impl FnMut(u32)) {
+        if word.chars().count() > self.max_word_chars {
             return;
         }
         let mut pieces = Vec::new();
@@ -170,7 +170,7 @@ impl WordPieces {
     }
 
     fn longest_piece(&self, rest: &str, continues: bool) -> Option<(u32, usize)> {
-        let prefix = if continues { self.continuing.as_str() } else { "" };
+        let prefix = if continues { self.continuation_prefix.as_str() } else { "" };
         let mut candidate = format!("{prefix}{rest}");
         while candidate.len() > prefix.len() {
             if let Some(&id) = self.vocabulary.get(&candidate) {

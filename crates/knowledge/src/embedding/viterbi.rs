@@ -5,27 +5,27 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 /// A longer word is cut in parts of this many characters; nobody writes such words.
-const LONGEST_WORD: usize = 200;
+const MAX_WORD_LEN: usize = 200;
 /// How much less likely than any token a character is that no token has.
 const UNKNOWN_PENALTY: f64 = 10.0;
 
 pub(super) struct Unigrams {
     vocabulary: HashMap<String, (u32, f64)>,
-    longest_token: usize,
+    max_token_chars: usize,
     unknown: Option<u32>,
     unknown_score: f64,
 }
 
 /// The best way to a place in the word.
 #[derive(Clone, Copy)]
-struct Way {
+struct BestPath {
     score: f64,
     from: usize,
     token: Option<u32>,
 }
 
 impl Unigrams {
-    pub fn read(model: &Value) -> Result<Self, String> {
+    pub fn parse(model: &Value) -> Result<Self, String> {
         let entries =
             model["vocab"].as_array().filter(|vocab| !vocab.is_empty()).ok_or("it has no vocabulary")?;
         let mut vocabulary = HashMap::with_capacity(entries.len());
@@ -37,7 +37,7 @@ impl Unigrams {
         }
         let worst = vocabulary.values().map(|&(_, score)| score).fold(0.0, f64::min);
         Ok(Self {
-            longest_token: vocabulary.keys().map(|token| token.chars().count()).max().unwrap_or(1),
+            max_token_chars: vocabulary.keys().map(|token| token.chars().count()).max().unwrap_or(1),
             vocabulary,
             unknown: model["unk_id"].as_u64().and_then(|id| u32::try_from(id).ok()),
             unknown_score: worst - UNKNOWN_PENALTY,
@@ -45,23 +45,23 @@ impl Unigrams {
     }
 
     /// Hands out the tokens of a word; what no token has is left out.
-    pub fn cut(&self, word: &str, each: &mut impl FnMut(u32)) {
+    pub fn tokenize_word(&self, word: &str, each: &mut impl FnMut(u32)) {
         let mut ends: Vec<usize> = word.char_indices().map(|(at, _)| at).collect();
         ends.push(word.len());
-        for part in ends.chunks(LONGEST_WORD) {
+        for part in ends.chunks(MAX_WORD_LEN) {
             // Each part ends where the next one begins.
             let last = ends.get(ends.partition_point(|end| *end <= part[part.len() - 1]));
             let places: Vec<usize> = part.iter().chain(last).copied().collect();
-            self.cut_part(word, &places, each);
+            self.tokenize_part(word, &places, each);
         }
     }
 
-    fn cut_part(&self, word: &str, places: &[usize], each: &mut impl FnMut(u32)) {
-        let unreached = Way { score: f64::NEG_INFINITY, from: 0, token: None };
+    fn tokenize_part(&self, word: &str, places: &[usize], each: &mut impl FnMut(u32)) {
+        let unreached = BestPath { score: f64::NEG_INFINITY, from: 0, token: None };
         let mut ways = vec![unreached; places.len()];
         ways[0].score = 0.0;
         for to in 1..places.len() {
-            for from in to.saturating_sub(self.longest_token)..to {
+            for from in to.saturating_sub(self.max_token_chars)..to {
                 let known = self.vocabulary.get(&word[places[from]..places[to]]);
                 let (token, score) = match known {
                     Some(&(id, score)) => (Some(id), score),
@@ -70,7 +70,7 @@ impl Unigrams {
                 };
                 let score = ways[from].score + score;
                 if score > ways[to].score {
-                    ways[to] = Way { score, from, token };
+                    ways[to] = BestPath { score, from, token };
                 }
             }
         }

@@ -1,15 +1,15 @@
 //! What features weigh: what is in every text tells little.
 
 use super::EmbedPurpose;
-use super::frequent_words::FREQUENT;
+use super::frequent_words::FREQUENT_WORDS;
 use super::hash_terms::HashTerms;
 
 /// Cells in each of the two rows of a sketch.
 const CELLS: usize = 1 << 16;
 /// As many texts the built-in frequencies stand for.
-const IMAGINED_TEXTS: u32 = 1_000;
+const ASSUMED_TEXTS: u32 = 1_000;
 /// Frequencies of imagined texts are counted in such parts of one, because most are small.
-const PARTS: u32 = 100;
+const COUNT_SCALE: u32 = 100;
 
 /// Two cells for each feature, shared with different others: of how often each was counted the smaller is never too
 /// small, and rarely much too large. So of their weights the larger one counts.
@@ -20,27 +20,27 @@ pub(super) struct FeatureWeights(Vec<f32>);
 
 impl FeatureWeights {
     pub fn built_in() -> Self {
-        let all = IMAGINED_TEXTS * PARTS;
+        let all = ASSUMED_TEXTS * COUNT_SCALE;
         let mut counts = vec![0_u32; 2 * CELLS];
         let mut terms = HashTerms::default();
-        for (rank, word) in (0_u32..).zip(FREQUENT.split_whitespace()) {
+        for (rank, word) in (0_u32..).zip(FREQUENT_WORDS.split_whitespace()) {
             let part = u64::from(all) * 20 / (21 + 2 * u64::from(rank));
-            terms.read(word, EmbedPurpose::Passage);
+            terms.analyze(word, EmbedPurpose::Passage);
             // As if words stood in texts independently of each other.
             let either = |count: u32| {
                 let both = u64::from(count) * part / u64::from(all);
                 (u64::from(count) + part - both) as u32
             };
-            terms.features(
+            terms.for_each_feature(
                 |_| false,
                 |hash, _| cells(hash).into_iter().for_each(|cell| counts[cell] = either(counts[cell])),
             );
         }
-        let weight = |&count: &u32| rarity(f64::from(count) / f64::from(PARTS), f64::from(IMAGINED_TEXTS));
+        let weight = |&count: &u32| idf(f64::from(count) / f64::from(COUNT_SCALE), f64::from(ASSUMED_TEXTS));
         Self(counts.iter().map(weight).collect())
     }
 
-    pub fn of(&self, hash: u64) -> f32 {
+    pub fn get(&self, hash: u64) -> f32 {
         let [one, other] = cells(hash);
         self.0[one].max(self.0[other])
     }
@@ -52,7 +52,7 @@ fn cells(hash: u64) -> [usize; 2] {
 }
 
 /// The usual logarithm of how rare something is.
-fn rarity(count: f64, all: f64) -> f32 {
+fn idf(count: f64, all: f64) -> f32 {
     logarithm(1.0 + (all - count).max(0.0) / (count + 0.5)) as f32
 }
 

@@ -2,28 +2,28 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::Fused;
+use super::FusedHit;
 use crate::fingerprint;
 
 /// So many words in a row are compared.
-const SHINGLE: usize = 3;
+const SHINGLE_WORDS: usize = 3;
 /// Texts that share this part of their shingles are the same text.
-const ALIKE: f64 = 0.85;
+const DUPLICATE_SIMILARITY: f64 = 0.85;
 
 /// A hit and those that say the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DedupedHit {
-    pub hit: Fused,
+    pub hit: FusedHit,
     /// Best first; not shown, but told.
     pub duplicates: Vec<u64>,
 }
 
 /// Keeps the best of every group of near-duplicates; hits come best first and stay so.
-pub fn dedupe<'a>(hits: &[Fused], text_of: impl Fn(u64) -> &'a str) -> Vec<DedupedHit> {
+pub fn dedupe<'a>(hits: &[FusedHit], text_of: impl Fn(u64) -> &'a str) -> Vec<DedupedHit> {
     let mut kept: Vec<(Shingles, DedupedHit)> = Vec::new();
     for hit in hits {
-        let shingles = Shingles::of(text_of(hit.id));
-        match kept.iter_mut().find(|(known, _)| known.is_like(&shingles)) {
+        let shingles = Shingles::from_text(text_of(hit.id));
+        match kept.iter_mut().find(|(known, _)| known.is_near_duplicate(&shingles)) {
             Some((_, folded)) => folded.duplicates.push(hit.id),
             None => kept.push((shingles, DedupedHit { hit: *hit, duplicates: Vec::new() })),
         }
@@ -35,32 +35,32 @@ pub fn dedupe<'a>(hits: &[Fused], text_of: impl Fn(u64) -> &'a str) -> Vec<Dedup
 struct Shingles(Vec<u64>);
 
 impl Shingles {
-    fn of(text: &str) -> Self {
+    fn from_text(text: &str) -> Self {
         let lower = text.to_lowercase();
         let words: Vec<u64> = lower.unicode_words().map(|word| fingerprint(word.as_bytes())).collect();
         let mut hashes: Vec<u64> = match words.len() {
             // Nothing but signs: alike only when they are the same.
             0 => vec![fingerprint(text.trim().as_bytes())],
-            1..SHINGLE => vec![joined(&words)],
-            _ => words.windows(SHINGLE).map(joined).collect(),
+            1..SHINGLE_WORDS => vec![combine_hashes(&words)],
+            _ => words.windows(SHINGLE_WORDS).map(combine_hashes).collect(),
         };
         hashes.sort_unstable();
         hashes.dedup();
         Self(hashes)
     }
 
-    fn is_like(&self, other: &Self) -> bool {
+    fn is_near_duplicate(&self, other: &Self) -> bool {
         let (few, many) = (self.0.len().min(other.0.len()), self.0.len().max(other.0.len()));
-        if (few as f64) < ALIKE * many as f64 {
+        if (few as f64) < DUPLICATE_SIMILARITY * many as f64 {
             return false;
         }
         // From `shared >= ALIKE * (few + many - shared)`.
-        let needed = (ALIKE * (few + many) as f64 / (1.0 + ALIKE)).ceil() as usize;
-        self.shares(other, needed)
+        let needed = (DUPLICATE_SIMILARITY * (few + many) as f64 / (1.0 + DUPLICATE_SIMILARITY)).ceil() as usize;
+        self.has_overlap(other, needed)
     }
 
     /// Most texts are nothing alike: it ends as soon as too many are missing.
-    fn shares(&self, other: &Self, needed: usize) -> bool {
+    fn has_overlap(&self, other: &Self, needed: usize) -> bool {
         let Some(mut spare) = self.0.len().checked_sub(needed) else { return false };
         let mut others = other.0.iter().peekable();
         for hash in &self.0 {
@@ -74,6 +74,6 @@ impl Shingles {
     }
 }
 
-fn joined(words: &[u64]) -> u64 {
+fn combine_hashes(words: &[u64]) -> u64 {
     words.iter().fold(0, |sum: u64, word| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29))
 }

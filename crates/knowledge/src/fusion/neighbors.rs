@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::{Fused, sort};
+use super::{FusedHit, sort_by_score};
 
 /// The part of its neighbour's score that a hit gains: enough to settle close calls, too little to carry a bad hit.
-const LIFT: f32 = 0.1;
+const NEIGHBOR_BOOST: f32 = 0.1;
 
 /// Where a chunk stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,29 +26,29 @@ pub struct MergedPassage {
     /// The best of its hits.
     pub score: f32,
     /// In the order of the document.
-    pub hits: Vec<Fused>,
+    pub hits: Vec<FusedHit>,
 }
 
 /// Raises each hit a little whose neighbour is a hit as well, and orders them anew. Hits without a place stay as they
 /// are.
-pub fn boost_neighbors(hits: &[Fused], places: &HashMap<u64, ChunkPosition>) -> Vec<Fused> {
+pub fn boost_neighbors(hits: &[FusedHit], places: &HashMap<u64, ChunkPosition>) -> Vec<FusedHit> {
     let mut scores: HashMap<(u64, u32), f32> = HashMap::with_capacity(hits.len());
     for (hit, place) in hits.iter().filter_map(|hit| Some((hit, places.get(&hit.id)?))) {
         let known = scores.entry((place.document, place.number)).or_insert(hit.score);
         *known = known.max(hit.score);
     }
-    let mut raised: Vec<Fused> = hits
+    let mut raised: Vec<FusedHit> = hits
         .iter()
         .map(|hit| {
-            let beside = places.get(&hit.id).map_or(0.0, |place| best_beside(place, &scores));
-            Fused { score: hit.score + LIFT * beside, ..*hit }
+            let beside = places.get(&hit.id).map_or(0.0, |place| best_neighbor_score(place, &scores));
+            FusedHit { score: hit.score + NEIGHBOR_BOOST * beside, ..*hit }
         })
         .collect();
-    sort(&mut raised);
+    sort_by_score(&mut raised);
     raised
 }
 
-fn best_beside(place: &ChunkPosition, scores: &HashMap<(u64, u32), f32>) -> f32 {
+fn best_neighbor_score(place: &ChunkPosition, scores: &HashMap<(u64, u32), f32>) -> f32 {
     let numbers = [place.number.checked_sub(1), place.number.checked_add(1)];
     let beside = numbers.into_iter().flatten().filter_map(|number| scores.get(&(place.document, number)));
     beside.copied().fold(0.0, f32::max)
@@ -56,8 +56,8 @@ fn best_beside(place: &ChunkPosition, scores: &HashMap<(u64, u32), f32>) -> f32 
 
 /// Joins hits that are neighbours, as long as a passage does not get longer than `longest` bytes; best first. Hits
 /// without a place are left out.
-pub fn merge_adjacent(hits: &[Fused], places: &HashMap<u64, ChunkPosition>, longest: usize) -> Vec<MergedPassage> {
-    let mut placed: Vec<(&Fused, &ChunkPosition)> =
+pub fn merge_adjacent(hits: &[FusedHit], places: &HashMap<u64, ChunkPosition>, longest: usize) -> Vec<MergedPassage> {
+    let mut placed: Vec<(&FusedHit, &ChunkPosition)> =
         hits.iter().filter_map(|hit| Some((hit, places.get(&hit.id)?))).collect();
     placed.sort_by_key(|(hit, place)| (place.document, place.number, hit.id));
     let mut passages: Vec<MergedPassage> = Vec::new();
@@ -66,9 +66,9 @@ pub fn merge_adjacent(hits: &[Fused], places: &HashMap<u64, ChunkPosition>, long
         let follows = last
             .is_some_and(|last: &ChunkPosition| last.document == place.document && place.number - last.number <= 1);
         last = Some(place);
-        match passages.last_mut().filter(|passage| follows && span(passage, place).len() <= longest) {
+        match passages.last_mut().filter(|passage| follows && merged_range(passage, place).len() <= longest) {
             Some(passage) => {
-                passage.range = span(passage, place);
+                passage.range = merged_range(passage, place);
                 passage.score = passage.score.max(hit.score);
                 passage.hits.push(*hit);
             }
@@ -85,6 +85,6 @@ pub fn merge_adjacent(hits: &[Fused], places: &HashMap<u64, ChunkPosition>, long
     passages
 }
 
-fn span(passage: &MergedPassage, place: &ChunkPosition) -> Range<usize> {
+fn merged_range(passage: &MergedPassage, place: &ChunkPosition) -> Range<usize> {
     passage.range.start.min(place.range.start)..passage.range.end.max(place.range.end)
 }

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use super::fact::FactRef;
 use super::validity::Moment;
-use super::interner::{StringInterner, tidy};
+use super::interner::{StringInterner, normalize_spaces};
 
 /// The first byte; a newer form gets another.
-const FORM: u8 = 1;
+const FORMAT_VERSION: u8 = 1;
 /// So many facts are written together.
-pub const MOST_FACTS: usize = 1 << 16;
+pub const MAX_FACTS: usize = 1 << 16;
 
 /// What is known about a fact beside its three parts. Numbers are those of texts; 0 is the empty one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -34,14 +34,14 @@ pub struct BatchWriter {
     detail_bytes: Vec<u8>,
     facts: Vec<u8>,
     fact_count: usize,
-    endings: Vec<u8>,
-    ending_count: usize,
+    retirements: Vec<u8>,
+    retirement_count: usize,
 }
 
 impl Default for BatchWriter {
     fn default() -> Self {
         let mut texts = StringInterner::default();
-        texts.number("");
+        texts.intern("");
         Self {
             names: StringInterner::default(),
             predicates: StringInterner::default(),
@@ -50,37 +50,37 @@ impl Default for BatchWriter {
             detail_bytes: Vec::new(),
             facts: Vec::new(),
             fact_count: 0,
-            endings: Vec::new(),
-            ending_count: 0,
+            retirements: Vec::new(),
+            retirement_count: 0,
         }
     }
 }
 
 impl BatchWriter {
-    pub fn facts(&self) -> usize {
+    pub fn fact_count(&self) -> usize {
         self.fact_count
     }
 
     pub fn push(&mut self, told: &FactRef<'_>) {
         self.fact_count += 1;
-        let triple = self.triple(told.subject, told.predicate, told.object);
-        let detail = self.detail(told);
-        triple.into_iter().map(u64::from).chain([detail]).for_each(|number| put(&mut self.facts, number));
+        let triple = self.intern_triple(told.subject, told.predicate, told.object);
+        let detail = self.intern_detail(told);
+        triple.into_iter().map(u64::from).chain([detail]).for_each(|number| write_varint(&mut self.facts, number));
     }
 
     pub fn retire(&mut self, (subject, predicate, object): (&str, &str, &str), at: Moment) {
-        self.ending_count += 1;
-        let triple = self.triple(subject, predicate, object);
-        triple.into_iter().for_each(|number| put(&mut self.endings, number.into()));
-        put(&mut self.endings, zigzag(at.0));
+        self.retirement_count += 1;
+        let triple = self.intern_triple(subject, predicate, object);
+        triple.into_iter().for_each(|number| write_varint(&mut self.retirements, number.into()));
+        write_varint(&mut self.retirements, zigzag(at.0));
     }
 
-    fn triple(&mut self, subject: &str, predicate: &str, object: &str) -> [u32; 3] {
-        let subject = self.names.number(&tidy(subject));
-        [subject, self.predicates.number(&tidy(predicate)), self.names.number(&tidy(object))]
+    fn intern_triple(&mut self, subject: &str, predicate: &str, object: &str) -> [u32; 3] {
+        let subject = self.names.intern(&normalize_spaces(subject));
+        [subject, self.predicates.intern(&normalize_spaces(predicate)), self.names.intern(&normalize_spaces(object))]
     }
 
-    fn detail(&mut self, told: &FactRef<'_>) -> u64 {
+    fn intern_detail(&mut self, told: &FactRef<'_>) -> u64 {
         let is_bare = told.valid_from.is_none() && told.valid_to.is_none();
         if is_bare
             && told.subject_type.is_empty()
@@ -92,35 +92,35 @@ impl BatchWriter {
         let detail = FactDetail {
             from: told.valid_from,
             to: told.valid_to,
-            subject_type: self.texts.number(&tidy(told.subject_type)),
-            object_type: self.texts.number(&tidy(told.object_type)),
-            properties: self.texts.number(told.properties),
+            subject_type: self.texts.intern(&normalize_spaces(told.subject_type)),
+            object_type: self.texts.intern(&normalize_spaces(told.object_type)),
+            properties: self.texts.intern(told.properties),
         };
         let next = self.details.len() as u64;
         *self.details.entry(detail).or_insert_with(|| {
             let moment = |moment: Option<Moment>| moment.map_or(0, |moment| zigzag(moment.0) + 1);
             let texts = [detail.subject_type, detail.object_type, detail.properties].map(u64::from);
             let numbers = [moment(detail.from), moment(detail.to)].into_iter().chain(texts);
-            numbers.for_each(|number| put(&mut self.detail_bytes, number));
+            numbers.for_each(|number| write_varint(&mut self.detail_bytes, number));
             next
         })
     }
 
     pub fn finish(self) -> Vec<u8> {
-        let mut body = vec![FORM];
+        let mut body = vec![FORMAT_VERSION];
         for texts in [&self.names, &self.predicates, &self.texts] {
-            put(&mut body, texts.len() as u64);
-            for text in texts.all() {
-                put(&mut body, text.len() as u64);
+            write_varint(&mut body, texts.len() as u64);
+            for text in texts.iter() {
+                write_varint(&mut body, text.len() as u64);
                 body.extend_from_slice(text.as_bytes());
             }
         }
-        put(&mut body, self.details.len() as u64 - 1);
+        write_varint(&mut body, self.details.len() as u64 - 1);
         body.extend_from_slice(&self.detail_bytes);
-        put(&mut body, self.fact_count as u64);
+        write_varint(&mut body, self.fact_count as u64);
         body.extend_from_slice(&self.facts);
-        put(&mut body, self.ending_count as u64);
-        body.extend_from_slice(&self.endings);
+        write_varint(&mut body, self.retirement_count as u64);
+        body.extend_from_slice(&self.retirements);
         body
     }
 }
@@ -135,38 +135,38 @@ pub struct DecodedBatch<'a> {
     pub details: Vec<FactDetail>,
     /// Subject, predicate, object, detail.
     pub facts: Vec<[u32; 4]>,
-    pub endings: Vec<([u32; 3], Moment)>,
+    pub retirements: Vec<([u32; 3], Moment)>,
 }
 
-pub fn read(body: &[u8]) -> Result<DecodedBatch<'_>, BatchError> {
-    let [FORM, rest @ ..] = body else { return Err(BatchError) };
+pub fn decode(body: &[u8]) -> Result<DecodedBatch<'_>, BatchError> {
+    let [FORMAT_VERSION, rest @ ..] = body else { return Err(BatchError) };
     let mut bytes = BatchBytes(rest);
-    let (names, predicates, texts) = (bytes.texts()?, bytes.texts()?, bytes.texts()?);
+    let (names, predicates, texts) = (bytes.read_texts()?, bytes.read_texts()?, bytes.read_texts()?);
     let mut details = vec![FactDetail::default()];
-    for _ in 0..bytes.count()? {
+    for _ in 0..bytes.read_count()? {
         let moment = |number: u64| number.checked_sub(1).map(|number| Moment(unzigzag(number)));
-        let (from, to) = (moment(bytes.number()?), moment(bytes.number()?));
-        let mut text = || bytes.below(texts.len());
+        let (from, to) = (moment(bytes.read_varint()?), moment(bytes.read_varint()?));
+        let mut text = || bytes.read_index(texts.len());
         let (subject_type, object_type, properties) = (text()?, text()?, text()?);
         details.push(FactDetail { from, to, subject_type, object_type, properties });
     }
     let mut facts = Vec::new();
-    for _ in 0..bytes.count()? {
-        let [subject, predicate, object] = bytes.triple(names.len(), predicates.len())?;
-        facts.push([subject, predicate, object, bytes.below(details.len())?]);
+    for _ in 0..bytes.read_count()? {
+        let [subject, predicate, object] = bytes.read_triple(names.len(), predicates.len())?;
+        facts.push([subject, predicate, object, bytes.read_index(details.len())?]);
     }
     let mut endings = Vec::new();
-    for _ in 0..bytes.count()? {
-        let triple = bytes.triple(names.len(), predicates.len())?;
-        endings.push((triple, Moment(unzigzag(bytes.number()?))));
+    for _ in 0..bytes.read_count()? {
+        let triple = bytes.read_triple(names.len(), predicates.len())?;
+        endings.push((triple, Moment(unzigzag(bytes.read_varint()?))));
     }
-    Ok(DecodedBatch { names, predicates, texts, details, facts, endings })
+    Ok(DecodedBatch { names, predicates, texts, details, facts, retirements: endings })
 }
 
 struct BatchBytes<'a>(&'a [u8]);
 
 impl<'a> BatchBytes<'a> {
-    fn number(&mut self) -> Result<u64, BatchError> {
+    fn read_varint(&mut self) -> Result<u64, BatchError> {
         let mut number = 0_u64;
         for shift in (0..64).step_by(7) {
             let (byte, rest) = self.0.split_first().ok_or(BatchError)?;
@@ -180,25 +180,25 @@ impl<'a> BatchBytes<'a> {
     }
 
     /// How many things follow, each of at least one byte.
-    fn count(&mut self) -> Result<usize, BatchError> {
-        let count = usize::try_from(self.number()?).map_err(|_| BatchError)?;
+    fn read_count(&mut self) -> Result<usize, BatchError> {
+        let count = usize::try_from(self.read_varint()?).map_err(|_| BatchError)?;
         if count > self.0.len() { Err(BatchError) } else { Ok(count) }
     }
 
-    fn below(&mut self, limit: usize) -> Result<u32, BatchError> {
-        let number = self.number()?;
+    fn read_index(&mut self, limit: usize) -> Result<u32, BatchError> {
+        let number = self.read_varint()?;
         if number < limit as u64 { u32::try_from(number).map_err(|_| BatchError) } else { Err(BatchError) }
     }
 
-    fn triple(&mut self, names: usize, predicates: usize) -> Result<[u32; 3], BatchError> {
-        Ok([self.below(names)?, self.below(predicates)?, self.below(names)?])
+    fn read_triple(&mut self, names: usize, predicates: usize) -> Result<[u32; 3], BatchError> {
+        Ok([self.read_index(names)?, self.read_index(predicates)?, self.read_index(names)?])
     }
 
-    fn texts(&mut self) -> Result<Vec<&'a str>, BatchError> {
-        let count = self.count()?;
+    fn read_texts(&mut self) -> Result<Vec<&'a str>, BatchError> {
+        let count = self.read_count()?;
         let mut texts = Vec::with_capacity(count);
         for _ in 0..count {
-            let length = self.count()?;
+            let length = self.read_count()?;
             let (text, rest) = self.0.split_at_checked(length).ok_or(BatchError)?;
             self.0 = rest;
             texts.push(std::str::from_utf8(text).map_err(|_| BatchError)?);
@@ -208,7 +208,7 @@ impl<'a> BatchBytes<'a> {
 }
 
 /// Seven bits a byte, the highest says that more follow.
-fn put(bytes: &mut Vec<u8>, mut number: u64) {
+fn write_varint(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
         number >>= 7;
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let body = body();
-        let read = read(&body).unwrap();
+        let read = decode(&body).unwrap();
         assert_eq!(read.names, ["Berlin", "Deutschland", "서울", "대한 민국"]);
         assert_eq!(read.facts, [[0, 0, 1, 0], [2, 1, 3, 1]]);
         let detail = read.details[1];
@@ -263,23 +263,23 @@ mod tests {
             (read.texts[detail.object_type as usize], read.texts[detail.subject_type as usize]),
             ("country", "")
         );
-        assert_eq!(read.endings, [([0, 0, 1], Moment(-1))]);
+        assert_eq!(read.retirements, [([0, 0, 1], Moment(-1))]);
     }
 
     #[test]
     fn damaged_bytes_are_refused_and_never_break_anything() {
         let body = body();
         for end in 0..body.len() {
-            assert_eq!(read(&body[..end]), Err(BatchError));
+            assert_eq!(decode(&body[..end]), Err(BatchError));
         }
         for at in 0..body.len() {
             for byte in [0, 1, 0x7f, 0x80, 0xff] {
                 let mut damaged = body.clone();
                 damaged[at] = byte;
-                let _ = read(&damaged);
+                let _ = decode(&damaged);
             }
         }
-        assert_eq!(read(&[]), Err(BatchError));
-        assert_eq!(read(&[2, 0, 0, 0, 0, 0, 0]), Err(BatchError));
+        assert_eq!(decode(&[]), Err(BatchError));
+        assert_eq!(decode(&[2, 0, 0, 0, 0, 0, 0]), Err(BatchError));
     }
 }

@@ -9,20 +9,20 @@ use std::collections::HashMap;
 use super::query::TraversalResult;
 use super::snapshot::GraphSnapshot;
 
-pub use dot::dot;
-pub use svg::svg;
+pub use dot::render_dot;
+pub use svg::render_svg;
 
 /// Longer labels end in dots.
-const MOST_LABEL: usize = 32;
+const MAX_LABEL: usize = 32;
 
 /// What is drawn, before it has a place.
 #[derive(Clone, Debug, Default)]
 pub struct Diagram {
-    pub boxes: Vec<DiagramNode>,
-    pub links: Vec<DiagramEdge>,
+    pub nodes: Vec<DiagramNode>,
+    pub edges: Vec<DiagramEdge>,
     pub predicates: Vec<String>,
     /// Whether something was left out.
-    pub more: bool,
+    pub has_more: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -39,12 +39,12 @@ pub struct DiagramEdge {
     pub to: usize,
     pub predicate: usize,
     /// When it holds.
-    pub remark: String,
+    pub validity: String,
 }
 
 impl DiagramNode {
     fn label(&self) -> String {
-        match self.name.char_indices().nth(MOST_LABEL) {
+        match self.name.char_indices().nth(MAX_LABEL) {
             Some((end, _)) => format!("{}…", self.name[..end].trim_end()),
             None => self.name.clone(),
         }
@@ -53,16 +53,16 @@ impl DiagramNode {
 
 /// The part of the graph that was walked.
 pub fn build_diagram(view: &GraphSnapshot, walked: &TraversalResult) -> Diagram {
-    let mut sketch = Diagram { more: walked.found.more, ..Diagram::default() };
+    let mut sketch = Diagram { has_more: walked.hits.has_more, ..Diagram::default() };
     let mut places = HashMap::new();
     for (name, depth) in &walked.names {
-        places.insert(*name, sketch.boxes.len());
-        let (kind, depth) = (view.type_of(*name).to_owned(), *depth);
-        sketch.boxes.push(DiagramNode { name: view.name(*name).to_owned(), kind, depth });
+        places.insert(*name, sketch.nodes.len());
+        let (kind, depth) = (view.entity_type(*name).to_owned(), *depth);
+        sketch.nodes.push(DiagramNode { name: view.name(*name).to_owned(), kind, depth });
     }
     let mut predicates = HashMap::new();
-    for number in &walked.found.facts {
-        let (fact, item) = (view.fact(*number), view.item(*number));
+    for number in &walked.hits.facts {
+        let (fact, item) = (view.fact(*number), view.fact_item(*number));
         let (Some(from), Some(to)) = (places.get(&fact.subject), places.get(&fact.object)) else { continue };
         let predicate = *predicates.entry(fact.predicate).or_insert_with(|| {
             sketch.predicates.push(item.predicate.to_owned());
@@ -72,7 +72,7 @@ pub fn build_diagram(view: &GraphSnapshot, walked: &TraversalResult) -> Diagram 
             (None, None) => String::new(),
             (from, to) => format!(" ({} – {})", from.unwrap_or_default(), to.unwrap_or_default()),
         };
-        sketch.links.push(DiagramEdge { from: *from, to: *to, predicate, remark });
+        sketch.edges.push(DiagramEdge { from: *from, to: *to, predicate, validity: remark });
     }
     sketch
 }

@@ -5,9 +5,9 @@ use serde_json::{Map, Value};
 use super::validity::Moment;
 
 /// Longer names are texts, not names.
-pub const MOST_NAME: usize = 4_096;
+pub const MAX_NAME: usize = 4_096;
 /// So much may be said about a fact.
-pub const MOST_PROPERTIES: usize = 16_384;
+pub const MAX_PROPERTIES: usize = 16_384;
 
 /// Subject, predicate, object, and what else is known about them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,12 +44,12 @@ pub struct FactRetirement {
 pub enum FactError {
     #[error("the {0} is empty")]
     Empty(&'static str),
-    #[error("the {part} has {bytes} bytes; at most {MOST_NAME} are a name")]
+    #[error("the {part} has {bytes} bytes; at most {MAX_NAME} are a name")]
     TooLong { part: &'static str, bytes: usize },
-    #[error("the properties have {0} bytes; at most {MOST_PROPERTIES} are kept")]
-    TooMuch(usize),
+    #[error("the properties have {0} bytes; at most {MAX_PROPERTIES} are kept")]
+    PropertiesTooLong(usize),
     #[error("it would end ({to}) before it begins ({from})")]
-    EndsBefore { from: Moment, to: Moment },
+    EndsBeforeStart { from: Moment, to: Moment },
 }
 
 /// A fact as it is kept: borrowed, checked, in one spelling of spaces.
@@ -76,15 +76,15 @@ impl FactRef<'_> {
         }
         let types = [("subject's type", self.subject_type), ("object's type", self.object_type)];
         for (part, text) in parts.into_iter().chain(types) {
-            if text.len() > MOST_NAME {
+            if text.len() > MAX_NAME {
                 return Err(FactError::TooLong { part, bytes: text.len() });
             }
         }
-        if self.properties.len() > MOST_PROPERTIES {
-            return Err(FactError::TooMuch(self.properties.len()));
+        if self.properties.len() > MAX_PROPERTIES {
+            return Err(FactError::PropertiesTooLong(self.properties.len()));
         }
         match (self.valid_from, self.valid_to) {
-            (Some(from), Some(to)) if to < from => Err(FactError::EndsBefore { from, to }),
+            (Some(from), Some(to)) if to < from => Err(FactError::EndsBeforeStart { from, to }),
             _ => Ok(()),
         }
     }

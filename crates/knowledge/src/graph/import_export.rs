@@ -24,7 +24,7 @@ pub enum FactFileFormat {
 
 impl FactFileFormat {
     /// By the end of its name.
-    pub fn of(file: &Path) -> Option<Self> {
+    pub fn from_path(file: &Path) -> Option<Self> {
         match file.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "tsv" | "txt" | "tab" => Some(Self::Tsv),
             "nt" | "ntriples" => Some(Self::NTriples),
@@ -50,7 +50,7 @@ struct FactLine<'a> {
 }
 
 impl FactLine<'_> {
-    fn told(&self) -> FactRef<'_> {
+    fn fact_ref(&self) -> FactRef<'_> {
         FactRef {
             subject: &self.subject,
             predicate: &self.predicate,
@@ -68,15 +68,15 @@ impl FactLine<'_> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FactLineError {
     #[error("it is no UTF-8 text")]
-    NoText,
+    NotUtf8,
     #[error("it is longer than a million bytes")]
     TooLong,
     #[error("it has {0} of the 3 columns subject, predicate and object, with tabs between them")]
-    Columns(usize),
+    MissingColumns(usize),
     #[error("the column `{0}` means nothing here")]
     UnknownColumn(String),
     #[error("the properties are no JSON object")]
-    Properties,
+    InvalidProperties,
     #[error("{0}")]
     Json(String),
     #[error("it is no triple: {0}")]
@@ -87,6 +87,6 @@ pub enum FactLineError {
     Fact(#[from] FactError),
 }
 
-fn moment(text: &str) -> Result<Option<Moment>, DateError> {
+fn parse_moment(text: &str) -> Result<Option<Moment>, DateError> {
     if text.trim().is_empty() { Ok(None) } else { text.parse().map(Some) }
 }

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use lango_domain::Label;
-use lango_domain::graph::{FactBatch, Changes, FactLogPosition, FactSource};
+use lango_domain::graph::{FactBatch, FactChanges, FactLogPosition, FactSource};
 
 use super::batch::{self, BatchError, FactDetail};
 use super::validity::{Moment, AsOf};
-use super::interner::{Folding, NameInterner, StringInterner};
+use super::interner::{FoldMode, NameInterner, StringInterner};
 
 /// A fact: numbers of names, of a predicate, and of what else is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,17 +29,17 @@ impl Fact {
 pub struct Edge {
     pub other: u32,
     /// The predicate, and whether more is known about the fact: most are asked about no further.
-    label: u32,
+    packed_predicate: u32,
     pub fact: u32,
 }
 
 impl Edge {
     fn new(other: u32, fact: &Fact, number: usize) -> Self {
-        Self { other, label: fact.predicate << 1 | u32::from(fact.detail != 0), fact: number as u32 }
+        Self { other, packed_predicate: fact.predicate << 1 | u32::from(fact.detail != 0), fact: number as u32 }
     }
 
     pub fn predicate(&self) -> u32 {
-        self.label >> 1
+        self.packed_predicate >> 1
     }
 }
 
@@ -64,23 +64,23 @@ pub struct InMemoryGraph {
     starts: Vec<[u32; 2]>,
     edges: Vec<Edge>,
     /// Edges of facts that came later, until there are enough of them to put everything in order again.
-    fresh: HashMap<u32, [Vec<Edge>; 2]>,
+    recent_edges: HashMap<u32, [Vec<Edge>; 2]>,
     /// So many facts have their edges.
-    linked: usize,
+    linked_count: usize,
     /// Of those, so many in order.
-    ordered: usize,
+    sorted_count: usize,
     /// Endings of facts before a number, not applied yet.
-    endings: Vec<([u32; 3], Moment, usize)>,
-    seen: FactLogPosition,
+    retirements: Vec<([u32; 3], Moment, usize)>,
+    position: FactLogPosition,
 }
 
 impl Default for InMemoryGraph {
     fn default() -> Self {
         let mut texts = StringInterner::default();
-        texts.number("");
+        texts.intern("");
         Self {
-            names: NameInterner::new(Folding::Name),
-            predicates: NameInterner::new(Folding::Predicate),
+            names: NameInterner::new(FoldMode::Name),
+            predicates: NameInterner::new(FoldMode::Predicate),
             texts,
             details: vec![FactDetail::default()],
             detail_numbers: HashMap::from([(FactDetail::default(), 0)]),
@@ -88,11 +88,11 @@ impl Default for InMemoryGraph {
             batches: Vec::new(),
             starts: Vec::new(),
             edges: Vec::new(),
-            fresh: HashMap::new(),
-            linked: 0,
-            ordered: 0,
-            endings: Vec::new(),
-            seen: FactLogPosition::default(),
+            recent_edges: HashMap::new(),
+            linked_count: 0,
+            sorted_count: 0,
+            retirements: Vec::new(),
+            position: FactLogPosition::default(),
         }
     }
 }
@@ -100,33 +100,33 @@ impl Default for InMemoryGraph {
 /// Whether a net still tells the truth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApplyResult {
-    Yes,
+    Applied,
     /// Something that it holds was taken out: it has to be read anew.
     Outdated,
 }
 
 impl InMemoryGraph {
-    pub fn seen(&self) -> FactLogPosition {
-        self.seen
+    pub fn position(&self) -> FactLogPosition {
+        self.position
     }
 
     /// Takes in what happened; `settle` makes it ready for questions.
-    pub fn apply(&mut self, changes: &Changes) -> Result<ApplyResult, BatchError> {
-        if changes.gone.iter().any(|batch| *batch <= self.seen.batch) {
+    pub fn apply(&mut self, changes: &FactChanges) -> Result<ApplyResult, BatchError> {
+        if changes.removed.iter().any(|batch| *batch <= self.position.batch) {
             return Ok(ApplyResult::Outdated);
         }
         for batch in &changes.batches {
-            self.take(batch)?;
+            self.apply_batch(batch)?;
         }
-        self.seen = changes.seen;
-        Ok(ApplyResult::Yes)
+        self.position = changes.position;
+        Ok(ApplyResult::Applied)
     }
 
-    fn take(&mut self, batch: &FactBatch) -> Result<(), BatchError> {
-        let read = batch::read(&batch.body)?;
-        let names: Vec<u32> = read.names.iter().map(|name| self.names.number(name)).collect();
-        let predicates: Vec<u32> = read.predicates.iter().map(|name| self.predicates.number(name)).collect();
-        let texts: Vec<u32> = read.texts.iter().map(|text| self.texts.number(text)).collect();
+    fn apply_batch(&mut self, batch: &FactBatch) -> Result<(), BatchError> {
+        let read = batch::decode(&batch.body)?;
+        let names: Vec<u32> = read.names.iter().map(|name| self.names.intern(name)).collect();
+        let predicates: Vec<u32> = read.predicates.iter().map(|name| self.predicates.intern(name)).collect();
+        let texts: Vec<u32> = read.texts.iter().map(|text| self.texts.intern(text)).collect();
         let own = |detail: &FactDetail| FactDetail {
             subject_type: texts[detail.subject_type as usize],
             object_type: texts[detail.object_type as usize],
@@ -134,7 +134,7 @@ impl InMemoryGraph {
             ..*detail
         };
         let details: Vec<u32> =
-            read.details.iter().skip(1).map(|detail| self.detail_number(own(detail))).collect();
+            read.details.iter().skip(1).map(|detail| self.intern_detail(own(detail))).collect();
         self.batches.push((self.facts.len() as u32, batch.source.clone(), batch.label.clone()));
         self.facts.extend(read.facts.iter().map(|&[subject, predicate, object, detail]| Fact {
             subject: names[subject as usize],
@@ -143,14 +143,14 @@ impl InMemoryGraph {
             detail: detail.checked_sub(1).map_or(0, |detail| details[detail as usize]),
         }));
         let before = self.facts.len();
-        self.endings.extend(read.endings.iter().map(|&([subject, predicate, object], at)| {
+        self.retirements.extend(read.retirements.iter().map(|&([subject, predicate, object], at)| {
             let triple = [names[subject as usize], predicates[predicate as usize], names[object as usize]];
             (triple, at, before)
         }));
         Ok(())
     }
 
-    fn detail_number(&mut self, detail: FactDetail) -> u32 {
+    fn intern_detail(&mut self, detail: FactDetail) -> u32 {
         *self.detail_numbers.entry(detail).or_insert_with(|| {
             self.details.push(detail);
             self.details.len() as u32 - 1
@@ -159,21 +159,21 @@ impl InMemoryGraph {
 
     /// A few facts are put beside the others, many among them.
     pub fn rebuild_edges(&mut self) {
-        if self.facts.len() - self.ordered > self.ordered / 4 + 1_024 {
-            self.put_in_order();
+        if self.facts.len() - self.sorted_count > self.sorted_count / 4 + 1_024 {
+            self.sort_edges();
         }
-        for number in self.linked..self.facts.len() {
+        for number in self.linked_count..self.facts.len() {
             let fact = self.facts[number];
-            self.fresh.entry(fact.subject).or_default()[0].push(Edge::new(fact.object, &fact, number));
-            self.fresh.entry(fact.object).or_default()[1].push(Edge::new(fact.subject, &fact, number));
+            self.recent_edges.entry(fact.subject).or_default()[0].push(Edge::new(fact.object, &fact, number));
+            self.recent_edges.entry(fact.object).or_default()[1].push(Edge::new(fact.subject, &fact, number));
         }
-        self.linked = self.facts.len();
-        for (triple, at, before) in std::mem::take(&mut self.endings) {
-            self.end(triple, at, before);
+        self.linked_count = self.facts.len();
+        for (triple, at, before) in std::mem::take(&mut self.retirements) {
+            self.retire(triple, at, before);
         }
     }
 
-    fn put_in_order(&mut self) {
+    fn sort_edges(&mut self) {
         let mut starts = vec![[0_u32; 2]; self.names.len() + 1];
         for fact in &self.facts {
             starts[fact.subject as usize][0] += 1;
@@ -194,13 +194,13 @@ impl InMemoryGraph {
             }
         }
         (self.starts, self.edges) = (starts, edges);
-        self.fresh.clear();
-        self.linked = self.facts.len();
-        self.ordered = self.linked;
+        self.recent_edges.clear();
+        self.linked_count = self.facts.len();
+        self.sorted_count = self.linked_count;
     }
 
     /// Facts of this triple that were told before and hold at that moment do not any more.
-    fn end(&mut self, triple: [u32; 3], at: Moment, before: usize) {
+    fn retire(&mut self, triple: [u32; 3], at: Moment, before: usize) {
         let [subject, predicate, object] = triple;
         let is_meant = |edge: &&Edge| {
             edge.predicate() == predicate && edge.other == object && (edge.fact as usize) < before
@@ -214,21 +214,21 @@ impl InMemoryGraph {
             }
             // What had not begun yet never holds.
             let to = Some(detail.from.map_or(at, |from| from.max(at)));
-            self.facts[number].detail = self.detail_number(FactDetail { to, ..detail });
+            self.facts[number].detail = self.intern_detail(FactDetail { to, ..detail });
             self.mark_detailed(subject, 0, number as u32);
             self.mark_detailed(object, 1, number as u32);
         }
     }
 
     fn mark_detailed(&mut self, name: u32, end: usize, fact: u32) {
-        let range = self.range(name, if end == 0 { EdgeEnd::Subject } else { EdgeEnd::Object });
-        let fresh = self.fresh.get_mut(&name).into_iter().flat_map(|ends| &mut ends[end]);
+        let range = self.edge_range(name, if end == 0 { EdgeEnd::Subject } else { EdgeEnd::Object });
+        let fresh = self.recent_edges.get_mut(&name).into_iter().flat_map(|ends| &mut ends[end]);
         for edge in self.edges[range].iter_mut().chain(fresh).filter(|edge| edge.fact == fact) {
-            edge.label |= 1;
+            edge.packed_predicate |= 1;
         }
     }
 
-    fn range(&self, name: u32, end: EdgeEnd) -> std::ops::Range<usize> {
+    fn edge_range(&self, name: u32, end: EdgeEnd) -> std::ops::Range<usize> {
         let (Some(own), Some(next)) = (self.starts.get(name as usize), self.starts.get(name as usize + 1))
         else {
             return 0..0;
@@ -241,31 +241,31 @@ impl InMemoryGraph {
 
     /// The facts that a name is this end of, in the order in which they were told.
     pub fn edges(&self, name: u32, end: EdgeEnd) -> impl Iterator<Item = &Edge> {
-        let fresh = if self.fresh.is_empty() { None } else { self.fresh.get(&name) };
+        let fresh = if self.recent_edges.is_empty() { None } else { self.recent_edges.get(&name) };
         let fresh = fresh.into_iter().flat_map(move |ends| &ends[usize::from(end == EdgeEnd::Object)]);
-        self.edges[self.range(name, end)].iter().chain(fresh)
+        self.edges[self.edge_range(name, end)].iter().chain(fresh)
     }
 
     pub fn degree(&self, name: u32, end: EdgeEnd) -> usize {
-        let fresh = self.fresh.get(&name).map_or(0, |ends| ends[usize::from(end == EdgeEnd::Object)].len());
-        self.range(name, end).len() + fresh
+        let fresh = self.recent_edges.get(&name).map_or(0, |ends| ends[usize::from(end == EdgeEnd::Object)].len());
+        self.edge_range(name, end).len() + fresh
     }
 
     /// Whether the fact behind an edge holds.
-    pub fn holds(&self, edge: &Edge, when: AsOf) -> bool {
-        edge.label & 1 == 0 || self.holds_fact(edge.fact, when)
+    pub fn is_edge_valid(&self, edge: &Edge, when: AsOf) -> bool {
+        edge.packed_predicate & 1 == 0 || self.is_fact_valid(edge.fact, when)
     }
 
     /// From when to when the fact behind an edge holds.
-    pub fn span(&self, edge: &Edge) -> (Option<Moment>, Option<Moment>) {
-        if edge.label & 1 == 0 {
+    pub fn validity(&self, edge: &Edge) -> (Option<Moment>, Option<Moment>) {
+        if edge.packed_predicate & 1 == 0 {
             return (None, None);
         }
         let detail = self.detail(edge.fact);
         (detail.from, detail.to)
     }
 
-    pub fn holds_fact(&self, number: u32, when: AsOf) -> bool {
+    pub fn is_fact_valid(&self, number: u32, when: AsOf) -> bool {
         let AsOf::At(at) = when else { return true };
         let detail = self.detail(number);
         detail.from.is_none_or(|from| from <= at) && detail.to.is_none_or(|to| at < to)
@@ -288,14 +288,14 @@ impl InMemoryGraph {
     }
 
     pub fn source(&self, fact: u32) -> &FactSource {
-        &self.batch_of(fact).1
+        &self.batch_containing(fact).1
     }
 
     pub fn label(&self, fact: u32) -> &Label {
-        &self.batch_of(fact).2
+        &self.batch_containing(fact).2
     }
 
-    fn batch_of(&self, fact: u32) -> &(u32, FactSource, Label) {
+    fn batch_containing(&self, fact: u32) -> &(u32, FactSource, Label) {
         let at = self.batches.partition_point(|(first, ..)| *first <= fact);
         // Invariant: the first batch begins with the first fact.
         &self.batches[at - 1]

@@ -8,7 +8,7 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 
 /// Names that are the same have the same folded form.
 pub fn fold(name: &str) -> Cow<'_, str> {
-    if is_tidy(name) {
+    if is_plain_ascii(name) {
         let has_capitals = name.bytes().any(|byte| byte.is_ascii_uppercase());
         return if has_capitals { Cow::Owned(name.to_ascii_lowercase()) } else { Cow::Borrowed(name) };
     }
@@ -17,11 +17,11 @@ pub fn fold(name: &str) -> Cow<'_, str> {
         IsNormalized::Yes => lower,
         _ => lower.nfkc().collect::<String>().to_lowercase(),
     };
-    Cow::Owned(tidy(&lower).into_owned())
+    Cow::Owned(normalize_spaces(&lower).into_owned())
 }
 
 /// Whether there is nothing to do, as with most names: plain letters with single spaces between them.
-fn is_tidy(name: &str) -> bool {
+fn is_plain_ascii(name: &str) -> bool {
     let mut before = b' ';
     let is_plain = name.bytes().all(|byte| {
         let is_fine = matches!(byte, b'!'..=b'~') || byte == b' ' && before != b' ';
@@ -40,8 +40,8 @@ pub fn fold_predicate(name: &str) -> Cow<'_, str> {
 }
 
 /// On one line, with single spaces; what a terminal would obey is no part of a name.
-pub fn tidy(name: &str) -> Cow<'_, str> {
-    if is_tidy(name) {
+pub fn normalize_spaces(name: &str) -> Cow<'_, str> {
+    if is_plain_ascii(name) {
         return Cow::Borrowed(name);
     }
     let is_odd = |c: char| c != ' ' && (c.is_whitespace() || lango_domain::text::is_terminal_control(c));
@@ -90,7 +90,7 @@ impl StringInterner {
         self.strings.text(number)
     }
 
-    pub fn all(&self) -> impl Iterator<Item = &str> {
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
         (0..self.len() as u32).map(|number| self.text(number))
     }
 
@@ -98,16 +98,16 @@ impl StringInterner {
         if self.slots.is_empty() {
             return None;
         }
-        self.search(text, self.hasher.hash_one(text)).ok()
+        self.probe(text, self.hasher.hash_one(text)).ok()
     }
 
     /// Its number; a new one where it was not known.
-    pub fn number(&mut self, text: &str) -> u32 {
+    pub fn intern(&mut self, text: &str) -> u32 {
         if self.slots.len() < (self.len() + 1) * 2 {
             self.grow();
         }
         let hash = self.hasher.hash_one(text);
-        match self.search(text, hash) {
+        match self.probe(text, hash) {
             Ok(number) => number,
             Err(slot) => {
                 let number = self.len() as u32;
@@ -121,7 +121,7 @@ impl StringInterner {
     }
 
     /// The number, or the slot where it would stand.
-    fn search(&self, text: &str, hash: u64) -> Result<u32, usize> {
+    fn probe(&self, text: &str, hash: u64) -> Result<u32, usize> {
         let (mask, mark) = (self.slots.len() - 1, (hash >> 32) as u32);
         let mut at = hash as usize & mask;
         loop {
@@ -153,7 +153,7 @@ impl StringInterner {
 
 /// How two spellings are told to be the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Folding {
+pub enum FoldMode {
     Name,
     Predicate,
 }
@@ -162,19 +162,19 @@ pub enum Folding {
 #[derive(Clone)]
 pub struct NameInterner {
     folded: StringInterner,
-    shown: StringArena,
-    folding: Folding,
+    display: StringArena,
+    fold_mode: FoldMode,
 }
 
 impl NameInterner {
-    pub fn new(folding: Folding) -> Self {
-        Self { folded: StringInterner::default(), shown: StringArena::default(), folding }
+    pub fn new(folding: FoldMode) -> Self {
+        Self { folded: StringInterner::default(), display: StringArena::default(), fold_mode: folding }
     }
 
     fn fold<'a>(&self, name: &'a str) -> Cow<'a, str> {
-        match self.folding {
-            Folding::Name => fold(name),
-            Folding::Predicate => fold_predicate(name),
+        match self.fold_mode {
+            FoldMode::Name => fold(name),
+            FoldMode::Predicate => fold_predicate(name),
         }
     }
 
@@ -191,26 +191,26 @@ impl NameInterner {
         self.folded.find(folded)
     }
 
-    pub fn number(&mut self, name: &str) -> u32 {
+    pub fn intern(&mut self, name: &str) -> u32 {
         let known = self.len();
-        let number = match self.folding {
-            Folding::Name => self.folded.number(&fold(name)),
-            Folding::Predicate => self.folded.number(&fold_predicate(name)),
+        let number = match self.fold_mode {
+            FoldMode::Name => self.folded.intern(&fold(name)),
+            FoldMode::Predicate => self.folded.intern(&fold_predicate(name)),
         };
         if number as usize == known {
-            self.shown.push(name);
+            self.display.push(name);
         }
         number
     }
 
-    pub fn shown(&self, number: u32) -> &str {
-        self.shown.text(number)
+    pub fn display_name(&self, number: u32) -> &str {
+        self.display.text(number)
     }
 
     /// Names that could have been meant, best first.
-    pub fn near(&self, name: &str) -> Vec<&str> {
+    pub fn similar(&self, name: &str) -> Vec<&str> {
         let folded = self.fold(name);
-        let (letters, length) = (letters_of(&folded), folded.chars().count());
+        let (letters, length) = (letter_mask(&folded), folded.chars().count());
         let could_be = |number: &u32| {
             let other = self.folded.text(*number);
             if other.starts_with(&*folded) || folded.starts_with(other) {
@@ -218,16 +218,16 @@ impl NameInterner {
             }
             // A difference of one letter changes at most two marks.
             let most = (length.max(other.len()) * 3).div_ceil(10);
-            let differing = (letters ^ letters_of(other)).count_ones() as usize;
+            let differing = (letters ^ letter_mask(other)).count_ones() as usize;
             other.len() <= folded.len() * 2 + 4 && differing <= most * 2
         };
-        let candidates = (0..self.len() as u32).filter(could_be).map(|number| self.shown(number));
+        let candidates = (0..self.len() as u32).filter(could_be).map(|number| self.display_name(number));
         suggest::nearest(&folded, candidates)
     }
 }
 
 /// Which letters stand in a text, roughly.
-fn letters_of(text: &str) -> u64 {
+fn letter_mask(text: &str) -> u64 {
     let letters = text.chars().filter(|c| !matches!(c, ' ' | '-' | '_'));
     letters.fold(0, |all, letter| all | 1 << (u32::from(letter) % 61))
 }
@@ -257,24 +257,24 @@ mod tests {
     fn texts_keep_their_numbers_while_the_table_grows() {
         let mut texts = StringInterner::default();
         assert_eq!(texts.find("a"), None);
-        let numbers: Vec<u32> = (0..5_000).map(|n| texts.number(&format!("name {n}"))).collect();
+        let numbers: Vec<u32> = (0..5_000).map(|n| texts.intern(&format!("name {n}"))).collect();
         assert_eq!(numbers, (0..5_000).collect::<Vec<_>>());
         assert_eq!(texts.find("name 4321"), Some(4_321));
-        assert_eq!(texts.number("name 17"), 17);
-        assert_eq!(texts.number(""), 5_000);
+        assert_eq!(texts.intern("name 17"), 17);
+        assert_eq!(texts.intern(""), 5_000);
         assert_eq!((texts.text(5_000), texts.text(0), texts.text(9_999)), ("", "name 0", ""));
     }
 
     #[test]
     fn the_first_spelling_is_shown_and_near_ones_are_found() {
-        let mut names = NameInterner::new(Folding::Name);
+        let mut names = NameInterner::new(FoldMode::Name);
         for name in ["Berlin", "BERLIN", "Hamburg", "서울특별시", "Österreich"] {
-            names.number(name);
+            names.intern(name);
         }
-        assert_eq!((names.len(), names.shown(0)), (4, "Berlin"));
-        assert_eq!(names.near("Brelin"), ["Berlin"]);
-        assert_eq!(names.near("서울"), ["서울특별시"]);
-        assert_eq!(names.near("Osterreich"), ["Österreich"]);
-        assert!(names.near("xyz").is_empty());
+        assert_eq!((names.len(), names.display_name(0)), (4, "Berlin"));
+        assert_eq!(names.similar("Brelin"), ["Berlin"]);
+        assert_eq!(names.similar("서울"), ["서울특별시"]);
+        assert_eq!(names.similar("Osterreich"), ["Österreich"]);
+        assert!(names.similar("xyz").is_empty());
     }
 }

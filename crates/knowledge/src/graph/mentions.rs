@@ -6,15 +6,15 @@ use super::interner::fold;
 use super::snapshot::GraphSnapshot;
 
 /// No name of more words is looked for.
-const MOST_WORDS: usize = 8;
+const MAX_WORDS: usize = 8;
 /// So many names are enough of one text.
-const MOST_NAMES: usize = 64;
+const MAX_NAMES: usize = 64;
 /// Endings of Korean words: a name may stand before so many syllables.
-const MOST_PARTICLES: usize = 3;
+const MAX_PARTICLES: usize = 3;
 
 impl GraphSnapshot {
     /// Names that stand in a text, each once, in order; the longest where several begin at one place.
-    pub fn entities_in(&self, text: &str) -> Vec<u32> {
+    pub fn find_entities(&self, text: &str) -> Vec<u32> {
         if self.facts().is_empty() {
             return Vec::new();
         }
@@ -22,11 +22,11 @@ impl GraphSnapshot {
         let words: Vec<(usize, usize)> =
             text.unicode_word_indices().map(|(at, word)| (at, at + word.len())).collect();
         let (mut found, mut at) = (Vec::new(), 0);
-        while at < words.len() && found.len() < MOST_NAMES {
-            let last = (at + MOST_WORDS).min(words.len());
+        while at < words.len() && found.len() < MAX_NAMES {
+            let last = (at + MAX_WORDS).min(words.len());
             let longest = (at..last).rev().find_map(|end| {
                 let name = text.get(words[at].0..words[end].1)?;
-                self.named(name).map(|number| (number, end))
+                self.find_mention(name).map(|number| (number, end))
             });
             match longest {
                 Some((number, end)) => {
@@ -42,18 +42,18 @@ impl GraphSnapshot {
     }
 
     /// As it is, or without what grammar puts behind it.
-    fn named(&self, folded: &str) -> Option<u32> {
-        if !could_be_a_name(folded) {
+    fn find_mention(&self, folded: &str) -> Option<u32> {
+        if !is_name_candidate(folded) {
             return None;
         }
         let whole = self.names.find_folded(folded);
         let owner =
             || self.names.find_folded(folded.strip_suffix("'s").or_else(|| folded.strip_suffix("’s"))?);
         let stem = || {
-            let mut stems = folded.char_indices().rev().take(MOST_PARTICLES);
+            let mut stems = folded.char_indices().rev().take(MAX_PARTICLES);
             stems.by_ref().take_while(|(_, c)| is_hangul(*c)).find_map(|(at, _)| {
                 let stem =
-                    folded.get(..at).filter(|stem| could_be_a_name(stem) && stem.ends_with(is_hangul))?;
+                    folded.get(..at).filter(|stem| is_name_candidate(stem) && stem.ends_with(is_hangul))?;
                 self.names.find_folded(stem)
             })
         };
@@ -66,7 +66,7 @@ fn is_hangul(c: char) -> bool {
 }
 
 /// Numbers and very short words stand everywhere.
-fn could_be_a_name(folded: &str) -> bool {
+fn is_name_candidate(folded: &str) -> bool {
     let shortest = if folded.is_ascii() { 3 } else { 2 };
     folded.chars().nth(shortest - 1).is_some() && folded.contains(char::is_alphabetic)
 }

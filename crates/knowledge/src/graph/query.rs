@@ -6,7 +6,7 @@ use super::validity::AsOf;
 use super::in_memory::{Edge, EdgeEnd, InMemoryGraph};
 
 /// More names than this are not looked at to find a way between two.
-const MOST_VISITED: usize = 1_000_000;
+const MAX_VISITED: usize = 1_000_000;
 
 /// Which facts; at least one part should be given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub struct Traversal {
     /// Along any when there are none.
     pub predicates: Vec<u32>,
     pub direction: Direction,
-    pub when: AsOf,
+    pub as_of: AsOf,
     /// So many facts at most.
     pub limit: usize,
 }
@@ -53,14 +53,14 @@ pub struct Traversal {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FactHits {
     pub facts: Vec<u32>,
-    pub more: bool,
+    pub has_more: bool,
 }
 
 /// What a walk met: names with how far away they are, nearest first, and each fact once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraversalResult {
     pub names: Vec<(u32, u32)>,
-    pub found: FactHits,
+    pub hits: FactHits,
 }
 
 impl InMemoryGraph {
@@ -79,38 +79,38 @@ impl InMemoryGraph {
         let fits = |edge: &&Edge| {
             predicate.is_none_or(|predicate| edge.predicate() == predicate)
                 && other.is_none_or(|other| edge.other == other)
-                && self.holds(edge, when)
+                && self.is_edge_valid(edge, when)
         };
         let edges = self.edges(own, end).filter(fits);
-        distinct(edges.map(|edge| ((edge.other, edge.predicate(), end, self.span(edge)), edge.fact)), limit)
+        dedupe_facts(edges.map(|edge| ((edge.other, edge.predicate(), end, self.validity(edge)), edge.fact)), limit)
     }
 
     /// Everything around a name, as its subject or its object.
     pub fn facts_about(&self, name: u32, predicate: Option<u32>, when: AsOf, limit: usize) -> FactHits {
         let fits = |edge: &&Edge| {
-            predicate.is_none_or(|predicate| edge.predicate() == predicate) && self.holds(edge, when)
+            predicate.is_none_or(|predicate| edge.predicate() == predicate) && self.is_edge_valid(edge, when)
         };
         let facts = [EdgeEnd::Subject, EdgeEnd::Object].into_iter().flat_map(|end| {
             // What it is to itself was seen from the other end.
             let edges = self.edges(name, end).filter(move |edge| end == EdgeEnd::Subject || edge.other != name);
             edges
                 .filter(fits)
-                .map(move |edge| ((edge.other, edge.predicate(), end, self.span(edge)), edge.fact))
+                .map(move |edge| ((edge.other, edge.predicate(), end, self.validity(edge)), edge.fact))
         });
-        distinct(facts, limit)
+        dedupe_facts(facts, limit)
     }
 
     fn scan(&self, predicate: Option<u32>, when: AsOf, limit: usize) -> FactHits {
         let numbers = 0..self.facts().len() as u32;
         let fits = |number: &u32| {
             predicate.is_none_or(|predicate| self.fact(*number).predicate == predicate)
-                && self.holds_fact(*number, when)
+                && self.is_fact_valid(*number, when)
         };
         let key = |number: u32| {
             let detail = self.detail(number);
             (self.fact(number).triple(), detail.from, detail.to)
         };
-        distinct(numbers.filter(fits).map(|number| (key(number), number)), limit)
+        dedupe_facts(numbers.filter(fits).map(|number| (key(number), number)), limit)
     }
 
     /// Breadth first, both ways round cycles, no name and no fact twice.
@@ -122,7 +122,7 @@ impl InMemoryGraph {
                 for edge in self.edges(name, end) {
                     let predicate = edge.predicate();
                     let is_wanted = walk.predicates.is_empty() || walk.predicates.contains(&predicate);
-                    if !is_wanted || !self.holds(edge, walk.when) {
+                    if !is_wanted || !self.is_edge_valid(edge, walk.as_of) {
                         continue;
                     }
                     let triple = match end {
@@ -131,36 +131,36 @@ impl InMemoryGraph {
                     };
                     // Whoever was asked before told everything that it is an end of.
                     let told_before = if walk.direction == Direction::Both { at } else { 0 };
-                    if !walking.meet(edge, triple, (depth + 1, told_before)) {
-                        return walking.ended(true);
+                    if !walking.visit_edge(edge, triple, (depth + 1, told_before)) {
+                        return walking.finish(true);
                     }
                 }
             }
             at += 1;
         }
-        walking.ended(false)
+        walking.finish(false)
     }
 
     /// A shortest way from one name to another, whichever way its facts point. It goes from both sides at once, always on
     /// where there is less to look at.
-    pub fn path(&self, from: u32, to: u32, most: u32, when: AsOf) -> Option<Vec<u32>> {
+    pub fn shortest_path(&self, from: u32, to: u32, most: u32, when: AsOf) -> Option<Vec<u32>> {
         if from == to {
             return Some(Vec::new());
         }
         let mut sides = [PathFrontier::new(from), PathFrontier::new(to)];
         for _ in 0..most {
-            let nearer = usize::from(sides[1].border.len() < sides[0].border.len());
+            let nearer = usize::from(sides[1].frontier.len() < sides[0].frontier.len());
             let (own, other) = match &mut sides {
                 [first, second] if nearer == 0 => (first, &*second),
                 [first, second] => (second, &*first),
             };
-            if let Some(meeting) = self.step(own, other, when) {
-                let mut way = sides[0].way_to(meeting);
+            if let Some(meeting) = self.expand_frontier(own, other, when) {
+                let mut way = sides[0].path_to(meeting);
                 way.reverse();
-                way.extend(sides[1].way_to(meeting));
+                way.extend(sides[1].path_to(meeting));
                 return Some(way);
             }
-            if sides.iter().any(|side| side.border.is_empty() || side.came.len() > MOST_VISITED) {
+            if sides.iter().any(|side| side.frontier.is_empty() || side.parents.len() > MAX_VISITED) {
                 return None;
             }
         }
@@ -168,17 +168,17 @@ impl InMemoryGraph {
     }
 
     /// All names one fact further; the first that the other side knows.
-    fn step(&self, own: &mut PathFrontier, other: &PathFrontier, when: AsOf) -> Option<u32> {
-        for name in std::mem::take(&mut own.border) {
+    fn expand_frontier(&self, own: &mut PathFrontier, other: &PathFrontier, when: AsOf) -> Option<u32> {
+        for name in std::mem::take(&mut own.frontier) {
             for edge in Direction::Both.ends().iter().flat_map(|end| self.edges(name, *end)) {
-                if own.came.contains_key(&edge.other) || !self.holds(edge, when) {
+                if own.parents.contains_key(&edge.other) || !self.is_edge_valid(edge, when) {
                     continue;
                 }
-                own.came.insert(edge.other, Some((name, edge.fact)));
-                if other.came.contains_key(&edge.other) {
+                own.parents.insert(edge.other, Some((name, edge.fact)));
+                if other.parents.contains_key(&edge.other) {
                     return Some(edge.other);
                 }
-                own.border.push_back(edge.other);
+                own.frontier.push_back(edge.other);
             }
         }
         None
@@ -187,19 +187,19 @@ impl InMemoryGraph {
 
 /// What was reached from one end.
 struct PathFrontier {
-    came: HashMap<u32, Option<(u32, u32)>>,
-    border: VecDeque<u32>,
+    parents: HashMap<u32, Option<(u32, u32)>>,
+    frontier: VecDeque<u32>,
 }
 
 impl PathFrontier {
     fn new(start: u32) -> Self {
-        Self { came: HashMap::from([(start, None)]), border: VecDeque::from([start]) }
+        Self { parents: HashMap::from([(start, None)]), frontier: VecDeque::from([start]) }
     }
 
     /// The facts back to where it began.
-    fn way_to(&self, mut name: u32) -> Vec<u32> {
+    fn path_to(&self, mut name: u32) -> Vec<u32> {
         let mut facts = Vec::new();
-        while let Some(Some((before, fact))) = self.came.get(&name) {
+        while let Some(Some((before, fact))) = self.parents.get(&name) {
             facts.push(*fact);
             name = *before;
         }
@@ -211,10 +211,10 @@ impl PathFrontier {
 struct TraversalState {
     names: Vec<(u32, u32)>,
     /// The fact by which each name was met.
-    by: Vec<[u32; 3]>,
-    places: NameSlots,
+    reached_by: Vec<[u32; 3]>,
+    slots: NameSlots,
     /// Facts between names that were met already.
-    others: HashSet<[u32; 3]>,
+    extra_facts: HashSet<[u32; 3]>,
     facts: Vec<u32>,
     limit: usize,
 }
@@ -222,17 +222,17 @@ struct TraversalState {
 impl TraversalState {
     fn new(start: u32, limit: usize) -> Self {
         let mut places = NameSlots::default();
-        places.number(start, 0);
+        places.get_or_insert(start, 0);
         let (names, by, facts) = (vec![(start, 0)], vec![[u32::MAX; 3]], Vec::new());
-        Self { names, by, places, others: HashSet::new(), facts, limit }
+        Self { names, reached_by: by, slots: places, extra_facts: HashSet::new(), facts, limit }
     }
 
     /// Takes a fact in that was not met before; false when there is no room for it.
-    fn meet(&mut self, edge: &Edge, triple: [u32; 3], (depth, told_before): (u32, usize)) -> bool {
+    fn visit_edge(&mut self, edge: &Edge, triple: [u32; 3], (depth, told_before): (u32, usize)) -> bool {
         let next = self.names.len();
-        let place = self.places.number(edge.other, next);
+        let place = self.slots.get_or_insert(edge.other, next);
         let is_new = place == next
-            || place >= told_before && self.by[place] != triple && !self.others.contains(&triple);
+            || place >= told_before && self.reached_by[place] != triple && !self.extra_facts.contains(&triple);
         if !is_new {
             return true;
         }
@@ -242,15 +242,15 @@ impl TraversalState {
         self.facts.push(edge.fact);
         if place == next {
             self.names.push((edge.other, depth));
-            self.by.push(triple);
+            self.reached_by.push(triple);
         } else {
-            self.others.insert(triple);
+            self.extra_facts.insert(triple);
         }
         true
     }
 
-    fn ended(self, more: bool) -> TraversalResult {
-        TraversalResult { names: self.names, found: FactHits { facts: self.facts, more } }
+    fn finish(self, more: bool) -> TraversalResult {
+        TraversalResult { names: self.names, hits: FactHits { facts: self.facts, has_more: more } }
     }
 }
 
@@ -264,7 +264,7 @@ struct NameSlots {
 
 impl NameSlots {
     /// The place of a name; a new one gets this.
-    fn number(&mut self, name: u32, place: usize) -> usize {
+    fn get_or_insert(&mut self, name: u32, place: usize) -> usize {
         if self.slots.len() < (self.count + 1) * 2 {
             let size = (self.slots.len() * 4).max(1_024);
             let before = std::mem::replace(&mut self.slots, vec![(0, 0); size]);
@@ -293,14 +293,14 @@ impl NameSlots {
 }
 
 /// Each once, however many sources tell it.
-fn distinct<Key: std::hash::Hash + Eq>(facts: impl Iterator<Item = (Key, u32)>, limit: usize) -> FactHits {
+fn dedupe_facts<Key: std::hash::Hash + Eq>(facts: impl Iterator<Item = (Key, u32)>, limit: usize) -> FactHits {
     let (mut known, mut found) = (HashSet::new(), FactHits::default());
     for (key, fact) in facts {
         if !known.insert(key) {
             continue;
         }
         if found.facts.len() == limit {
-            found.more = true;
+            found.has_more = true;
             break;
         }
         found.facts.push(fact);

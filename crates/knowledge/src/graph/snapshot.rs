@@ -15,21 +15,21 @@ use super::interner::NameInterner;
 use super::in_memory::{EdgeEnd, InMemoryGraph};
 
 /// A fact with more sources than this does not name them all.
-const MOST_SOURCES: usize = 8;
+const MAX_SOURCES: usize = 8;
 /// So many facts of a name are looked at to tell what it is, or who else tells the same.
-const MOST_LOOKED_AT: usize = 256;
+const MAX_SCANNED: usize = 256;
 
 /// Cheap to clone; it stays as it is while others write.
 #[derive(Clone)]
 pub struct GraphSnapshot {
-    net: Arc<InMemoryGraph>,
+    graph: Arc<InMemoryGraph>,
 }
 
 impl Deref for GraphSnapshot {
     type Target = InMemoryGraph;
 
     fn deref(&self) -> &InMemoryGraph {
-        &self.net
+        &self.graph
     }
 }
 
@@ -69,7 +69,7 @@ pub struct FactItem<'a> {
 
 /// How much there is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Stats {
+pub struct GraphStats {
     pub names: usize,
     pub facts: usize,
     /// Facts that hold at the moment that was asked about.
@@ -88,77 +88,77 @@ pub struct FactCount {
 
 impl GraphSnapshot {
     pub(super) fn new(net: Arc<InMemoryGraph>) -> Self {
-        Self { net }
+        Self { graph: net }
     }
 
     /// As it is written, else without the article before it: "the Spree" is the Spree, and The Hague stays itself.
     pub fn find(&self, name: &str) -> Result<u32, UnknownName> {
-        known(&self.net.names, "name", name).or_else(|unknown| {
-            without_article(name).and_then(|name| self.net.names.find(name)).ok_or(unknown)
+        find_name(&self.graph.names, "name", name).or_else(|unknown| {
+            without_article(name).and_then(|name| self.graph.names.find(name)).ok_or(unknown)
         })
     }
 
     pub fn find_predicate(&self, name: &str) -> Result<u32, UnknownName> {
-        known(&self.net.predicates, "predicate", name)
+        find_name(&self.graph.predicates, "predicate", name)
     }
 
     pub fn name(&self, number: u32) -> &str {
-        self.net.names.shown(number)
+        self.graph.names.display_name(number)
     }
 
     pub fn predicate_name(&self, number: u32) -> &str {
-        self.net.predicates.shown(number)
+        self.graph.predicates.display_name(number)
     }
 
     /// What kind of thing it is, as the newest fact says that says so.
-    pub fn type_of(&self, name: u32) -> &str {
+    pub fn entity_type(&self, name: u32) -> &str {
         let of_end = |end: EdgeEnd| {
-            self.net.edges(name, end).take(MOST_LOOKED_AT).filter_map(move |edge| {
-                let detail = self.net.detail(edge.fact);
+            self.graph.edges(name, end).take(MAX_SCANNED).filter_map(move |edge| {
+                let detail = self.graph.detail(edge.fact);
                 let number = if end == EdgeEnd::Subject { detail.subject_type } else { detail.object_type };
                 (number != 0).then_some((edge.fact, number))
             })
         };
         let newest = of_end(EdgeEnd::Subject).chain(of_end(EdgeEnd::Object)).max();
-        newest.map_or("", |(_, number)| self.net.text(number))
+        newest.map_or("", |(_, number)| self.graph.text(number))
     }
 
-    pub fn item(&self, fact: u32) -> FactItem<'_> {
-        let (triple, detail) = (self.net.fact(fact), self.net.detail(fact));
-        let sources = self.sources_of(fact);
+    pub fn fact_item(&self, fact: u32) -> FactItem<'_> {
+        let (triple, detail) = (self.graph.fact(fact), self.graph.detail(fact));
+        let sources = self.all_sources(fact);
         FactItem {
             subject: self.name(triple.subject),
             predicate: self.predicate_name(triple.predicate),
             object: self.name(triple.object),
             valid_from: detail.from.map(|from| from.to_string()),
             valid_to: detail.to.map(|to| to.to_string()),
-            source: self.net.source(fact).to_string(),
+            source: self.graph.source(fact).to_string(),
             sources: if sources.len() > 1 { sources } else { Vec::new() },
-            subject_type: self.net.text(detail.subject_type),
-            object_type: self.net.text(detail.object_type),
-            properties: serde_json::from_str(self.net.text(detail.properties)).ok(),
+            subject_type: self.graph.text(detail.subject_type),
+            object_type: self.graph.text(detail.object_type),
+            properties: serde_json::from_str(self.graph.text(detail.properties)).ok(),
         }
     }
 
     /// What facts were made from, together.
     pub fn label(&self, facts: &[u32]) -> Label {
         let mut label = Label::private("the knowledge graph");
-        facts.iter().for_each(|fact| label.join(self.net.label(*fact)));
+        facts.iter().for_each(|fact| label.join(self.graph.label(*fact)));
         label
     }
 
-    pub fn source_of(&self, fact: u32) -> &FactSource {
-        self.net.source(fact)
+    pub fn fact_source(&self, fact: u32) -> &FactSource {
+        self.graph.source(fact)
     }
 
     /// Whether a source told exactly this already.
     pub fn contains_fact(&self, told: &FactRef<'_>, source: &str) -> bool {
-        let names = &self.net.names;
+        let names = &self.graph.names;
         let (Some(subject), Some(object)) = (names.find(told.subject), names.find(told.object)) else {
             return false;
         };
         let is_same = |fact: u32| {
-            let (detail, text) = (self.net.detail(fact), |number| self.net.text(number));
+            let (detail, text) = (self.graph.detail(fact), |number| self.graph.text(number));
             // One that was retired since is not told anew by telling it again.
             let is_as_long = told.valid_to.is_none() || detail.to == told.valid_to;
             is_as_long
@@ -166,31 +166,31 @@ impl GraphSnapshot {
                 && text(detail.subject_type) == told.subject_type
                 && text(detail.object_type) == told.object_type
                 && text(detail.properties) == told.properties
-                && self.net.source(fact).to_string() == source
+                && self.graph.source(fact).to_string() == source
         };
-        let is_less = self.net.degree(object, EdgeEnd::Object) < self.net.degree(subject, EdgeEnd::Subject);
+        let is_less = self.graph.degree(object, EdgeEnd::Object) < self.graph.degree(subject, EdgeEnd::Subject);
         let (own, end, other) =
             if is_less { (object, EdgeEnd::Object, subject) } else { (subject, EdgeEnd::Subject, object) };
-        let Some(predicate) = self.net.predicates.find(told.predicate) else { return false };
-        let mut edges = self.net.edges(own, end);
+        let Some(predicate) = self.graph.predicates.find(told.predicate) else { return false };
+        let mut edges = self.graph.edges(own, end);
         edges.any(|edge| edge.other == other && edge.predicate() == predicate && is_same(edge.fact))
     }
 
     /// Who tells the same.
-    fn sources_of(&self, fact: u32) -> Vec<String> {
-        let (told, detail) = (self.net.fact(fact), self.net.detail(fact));
+    fn all_sources(&self, fact: u32) -> Vec<String> {
+        let (told, detail) = (self.graph.fact(fact), self.graph.detail(fact));
         let (subject, object) = (told.subject, told.object);
-        let is_less = self.net.degree(object, EdgeEnd::Object) < self.net.degree(subject, EdgeEnd::Subject);
+        let is_less = self.graph.degree(object, EdgeEnd::Object) < self.graph.degree(subject, EdgeEnd::Subject);
         let (own, end) = if is_less { (object, EdgeEnd::Object) } else { (subject, EdgeEnd::Subject) };
-        let mut sources = vec![self.net.source(fact).to_string()];
+        let mut sources = vec![self.graph.source(fact).to_string()];
         let far = if is_less { subject } else { object };
-        for edge in self.net.edges(own, end).take(MOST_LOOKED_AT) {
+        for edge in self.graph.edges(own, end).take(MAX_SCANNED) {
             let is_other = edge.other == far && edge.predicate() == told.predicate && edge.fact != fact;
-            let is_same = is_other && self.net.span(edge) == (detail.from, detail.to);
-            if !is_same || sources.len() == MOST_SOURCES {
+            let is_same = is_other && self.graph.validity(edge) == (detail.from, detail.to);
+            if !is_same || sources.len() == MAX_SOURCES {
                 continue;
             }
-            let source = self.net.source(edge.fact).to_string();
+            let source = self.graph.source(edge.fact).to_string();
             if !sources.contains(&source) {
                 sources.push(source);
             }
@@ -199,36 +199,36 @@ impl GraphSnapshot {
     }
 
     /// Counted from the facts, with the `most` largest of each kind.
-    pub fn stats(&self, when: AsOf, most: usize) -> Stats {
+    pub fn stats(&self, when: AsOf, most: usize) -> GraphStats {
         let (mut predicates, mut busiest, mut sources) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let mut holding = 0;
-        for (number, fact) in (0_u32..).zip(self.net.facts()) {
-            holding += usize::from(self.net.holds_fact(number, when));
+        for (number, fact) in (0_u32..).zip(self.graph.facts()) {
+            holding += usize::from(self.graph.is_fact_valid(number, when));
             *predicates.entry(fact.predicate).or_insert(0) += 1;
             *busiest.entry(fact.subject).or_insert(0) += 1;
             if fact.object != fact.subject {
                 *busiest.entry(fact.object).or_insert(0) += 1;
             }
         }
-        for (source, facts) in self.net.sources().filter(|(_, facts)| *facts > 0) {
+        for (source, facts) in self.graph.sources().filter(|(_, facts)| *facts > 0) {
             *sources.entry(source.to_string()).or_insert(0) += facts;
         }
         let names = busiest.len();
         let named = |counts: BTreeMap<u32, usize>, name: &dyn Fn(u32) -> String| {
-            largest(counts.into_iter().map(|(number, facts)| FactCount { name: name(number), facts }), most)
+            top_counts(counts.into_iter().map(|(number, facts)| FactCount { name: name(number), facts }), most)
         };
-        Stats {
+        GraphStats {
             names,
-            facts: self.net.facts().len(),
+            facts: self.graph.facts().len(),
             holding,
             predicates: named(predicates, &|number| self.predicate_name(number).to_owned()),
-            sources: largest(sources.into_iter().map(|(name, facts)| FactCount { name, facts }), most),
+            sources: top_counts(sources.into_iter().map(|(name, facts)| FactCount { name, facts }), most),
             busiest: named(busiest, &|number| self.name(number).to_owned()),
         }
     }
 }
 
-fn largest(counts: impl Iterator<Item = FactCount>, most: usize) -> Vec<FactCount> {
+fn top_counts(counts: impl Iterator<Item = FactCount>, most: usize) -> Vec<FactCount> {
     let mut counts: Vec<FactCount> = counts.collect();
     counts.sort_by(|a, b| b.facts.cmp(&a.facts).then_with(|| a.name.cmp(&b.name)));
     counts.truncate(most);
@@ -240,10 +240,10 @@ fn without_article(name: &str) -> Option<&str> {
     ["the", "a", "an"].iter().any(|known| article.eq_ignore_ascii_case(known)).then_some(name)
 }
 
-fn known(names: &NameInterner, what: &'static str, name: &str) -> Result<u32, UnknownName> {
+fn find_name(names: &NameInterner, what: &'static str, name: &str) -> Result<u32, UnknownName> {
     names.find(name).ok_or_else(|| {
-        let near = names.near(name).into_iter().map(str::to_owned).collect();
-        let name = super::interner::tidy(name).chars().take(80).collect();
+        let near = names.similar(name).into_iter().map(str::to_owned).collect();
+        let name = super::interner::normalize_spaces(name).chars().take(80).collect();
         UnknownName { what, name, near }
     })
 }

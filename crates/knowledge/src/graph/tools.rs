@@ -1,8 +1,8 @@
 //! The librarian's tools for the knowledge graph.
 
 use lango_domain::event::Principal;
-use lango_domain::graph::{Provenance, FactSource};
-use lango_domain::{Intent, Labelled, Safety, Tool, ToolContext, ToolError, ToolOutput};
+use lango_domain::graph::{FactProvenance, FactSource};
+use lango_domain::{Intent, LabeledText, Safety, Tool, ToolContext, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -12,18 +12,18 @@ use super::{
 };
 use crate::lazy::Lazy;
 
-const USUAL_FACTS: usize = 50;
-const MOST_FACTS: usize = 1_000;
-const USUAL_DEPTH: u32 = 2;
-const MOST_DEPTH: u32 = 6;
-const USUAL_WAY: u32 = 6;
-const MOST_WAY: u32 = 12;
+const DEFAULT_FACTS: usize = 50;
+const MAX_FACTS: usize = 1_000;
+const DEFAULT_DEPTH: u32 = 2;
+const MAX_DEPTH: u32 = 6;
+const DEFAULT_PATH_LEN: u32 = 6;
+const MAX_PATH_LEN: u32 = 12;
 
 pub type LazyGraph = Lazy<Graph, GraphError>;
 
-fn failed(error: GraphError) -> ToolError {
+fn tool_error(error: GraphError) -> ToolError {
     match error {
-        GraphError::Bad(error) => ToolError(format!("this is no fact: {error}")),
+        GraphError::Fact(error) => ToolError(format!("this is no fact: {error}")),
         other => ToolError(format!("the knowledge graph cannot be used: {other}")),
     }
 }
@@ -134,8 +134,8 @@ fn graph_query(graph: LazyGraph) -> Tool {
     Tool::new("graph_query", described, Safety::Safe, move |context: ToolContext, args: GraphQueryArgs| {
         let graph = graph.clone();
         async move {
-            let limit = within("limit", args.limit.unwrap_or(USUAL_FACTS), MOST_FACTS)?;
-            let (view, when) = look(&graph, &context.principal, args.at.as_deref()).await?;
+            let limit = check_range("limit", args.limit.unwrap_or(DEFAULT_FACTS), MAX_FACTS)?;
+            let (view, when) = load_snapshot(&graph, &context.principal, args.at.as_deref()).await?;
             let given = [&args.subject, &args.object, &args.predicate, &args.about];
             if given.iter().all(|part| part.is_none()) {
                 return Err(ToolError("say `subject`, `object`, `predicate` or `about`".to_owned()));
@@ -150,7 +150,7 @@ fn graph_query(graph: LazyGraph) -> Tool {
                     view.query(pattern, when, limit)
                 }
             };
-            Ok(labelled(&view, &found.facts, facts_json(&view, &found).to_string()))
+            Ok(label_output(&view, &found.facts, facts_json(&view, &found).to_string()))
         }
     })
     .with_untrusted_output()
@@ -168,24 +168,24 @@ fn graph_traverse(graph: LazyGraph) -> Tool {
     Tool::new("graph_traverse", described, Safety::Safe, move |context: ToolContext, args: GraphTraverseArgs| {
         let graph = graph.clone();
         async move {
-            let limit = within("limit", args.limit.unwrap_or(USUAL_FACTS), MOST_FACTS)?;
-            let depth = within("max_depth", args.max_depth.unwrap_or(USUAL_DEPTH), MOST_DEPTH)?;
-            let (view, when) = look(&graph, &context.principal, args.at.as_deref()).await?;
+            let limit = check_range("limit", args.limit.unwrap_or(DEFAULT_FACTS), MAX_FACTS)?;
+            let depth = check_range("max_depth", args.max_depth.unwrap_or(DEFAULT_DEPTH), MAX_DEPTH)?;
+            let (view, when) = load_snapshot(&graph, &context.principal, args.at.as_deref()).await?;
             let start = view.find(&args.start_node)?;
             let predicates = args.predicates.unwrap_or_default();
             let predicates: Result<_, UnknownName> =
                 predicates.iter().map(|name| view.find_predicate(name)).collect();
-            let walk = Traversal { depth, predicates: predicates?, direction: Direction::Both, when, limit };
+            let walk = Traversal { depth, predicates: predicates?, direction: Direction::Both, as_of: when, limit };
             let walked = view.traverse(start, &walk);
             let nodes: Vec<Value> = walked
                 .names
                 .iter()
                 .map(|(name, depth)| json!({ "id": view.name(*name), "depth": depth }))
                 .collect();
-            let mut told = facts_json(&view, &walked.found);
+            let mut told = facts_json(&view, &walked.hits);
             let edges = told["items"].take();
-            let told = json!({ "nodes": nodes, "edges": edges, "more": walked.found.more }).to_string();
-            Ok(labelled(&view, &walked.found.facts, told))
+            let told = json!({ "nodes": nodes, "edges": edges, "more": walked.hits.has_more }).to_string();
+            Ok(label_output(&view, &walked.hits.facts, told))
         }
     })
     .with_untrusted_output()
@@ -204,20 +204,20 @@ fn graph_path(graph: LazyGraph) -> Tool {
     Tool::new("graph_path", described, Safety::Safe, move |context: ToolContext, args: GraphPathArgs| {
         let graph = graph.clone();
         async move {
-            let most = within("max_depth", args.max_depth.unwrap_or(USUAL_WAY), MOST_WAY)?;
-            let (view, when) = look(&graph, &context.principal, args.at.as_deref()).await?;
+            let most = check_range("max_depth", args.max_depth.unwrap_or(DEFAULT_PATH_LEN), MAX_PATH_LEN)?;
+            let (view, when) = load_snapshot(&graph, &context.principal, args.at.as_deref()).await?;
             let (from, to) = (view.find(&args.from)?, view.find(&args.to)?);
-            let facts = view.path(from, to, most, when);
+            let facts = view.shortest_path(from, to, most, when);
             let way = facts.clone().unwrap_or_default();
             let text = match facts {
                 Some(facts) if facts.is_empty() => format!("{} and {} are the same.", args.from, args.to),
-                Some(facts) => facts_json(&view, &FactHits { facts, more: false }).to_string(),
+                Some(facts) => facts_json(&view, &FactHits { facts, has_more: false }).to_string(),
                 None => {
                     let (from, to) = (view.name(from), view.name(to));
                     format!("No chain of up to {most} facts connects {from} and {to}.")
                 }
             };
-            Ok(labelled(&view, &way, text))
+            Ok(label_output(&view, &way, text))
         }
     })
     .with_untrusted_output()
@@ -238,15 +238,15 @@ fn graph_add_fact(graph: LazyGraph) -> Tool {
     Tool::new("graph_add_fact", described, Safety::Moderate, move |context: ToolContext, args: GraphAddFactArgs| {
         let graph = graph.clone();
         async move {
-            let graph = graph.get().await.map_err(failed)?;
-            let fact = fact_of(args)?;
-            let shown = shown(&fact);
-            graph.assert(&context.principal, source_of(&context), &[fact]).await.map_err(failed)?;
+            let graph = graph.get().await.map_err(tool_error)?;
+            let fact = parse_fact(args)?;
+            let shown = fact_text(&fact);
+            graph.assert(&context.principal, provenance(&context), &[fact]).await.map_err(tool_error)?;
             Ok(format!("Kept: {shown}."))
         }
     })
     .with_intent(|_, args: GraphAddFactArgs| async move {
-        let shows = shown(&fact_of(args)?);
+        let shows = fact_text(&parse_fact(args)?);
         Ok(Intent {
             level: Safety::Moderate,
             shows: format!("add the fact: {shows}"),
@@ -268,21 +268,21 @@ fn graph_retire_fact(graph: LazyGraph) -> Tool {
         let graph = graph.clone();
         async move {
             let at = args.valid_to.as_deref().map(str::parse).transpose()?;
-            let (view, when) = look(&graph, &context.principal, args.valid_to.as_deref()).await?;
-            let graph = graph.get().await.map_err(failed)?;
+            let (view, when) = load_snapshot(&graph, &context.principal, args.valid_to.as_deref()).await?;
+            let graph = graph.get().await.map_err(tool_error)?;
             let at = at.unwrap_or_else(|| graph.now());
             let (subject, object) = (view.find(&args.subject)?, view.find(&args.object)?);
             let predicate = view.find_predicate(&args.predicate)?;
             let pattern = FactPattern { subject: Some(subject), predicate: Some(predicate), object: Some(object) };
             if view.query(pattern, when, 1).facts.is_empty() {
-                let near = facts_json(&view, &view.query(FactPattern { predicate: None, ..pattern }, AsOf::Ever, 5));
+                let near = facts_json(&view, &view.query(FactPattern { predicate: None, ..pattern }, AsOf::AnyTime, 5));
                 return Err(ToolError(format!("this fact is not known or does not hold then; known are: {}", near["items"])));
             }
             let (subject, predicate, object) = (view.name(subject), view.predicate_name(predicate), view.name(object));
             let ended = format!("Ended on {at}: {subject} {predicate} {object}.");
             let ending =
                 FactRetirement { subject: subject.to_owned(), predicate: predicate.to_owned(), object: object.to_owned(), at };
-            graph.retire(&context.principal, source_of(&context), &[ending]).await.map_err(failed)?;
+            graph.retire(&context.principal, provenance(&context), &[ending]).await.map_err(tool_error)?;
             Ok(ended)
         }
     })
@@ -297,14 +297,14 @@ fn graph_retire_fact(graph: LazyGraph) -> Tool {
     ])
 }
 
-async fn look(graph: &LazyGraph, of: &Principal, at: Option<&str>) -> Result<(GraphSnapshot, AsOf), ToolError> {
-    let graph = graph.get().await.map_err(failed)?;
+async fn load_snapshot(graph: &LazyGraph, of: &Principal, at: Option<&str>) -> Result<(GraphSnapshot, AsOf), ToolError> {
+    let graph = graph.get().await.map_err(tool_error)?;
     let at: Option<Moment> = at.map(str::parse).transpose()?;
-    let view = graph.view(of).await.map_err(failed)?;
+    let view = graph.snapshot(of).await.map_err(tool_error)?;
     Ok((view, AsOf::At(at.unwrap_or_else(|| graph.now()))))
 }
 
-fn within<N: PartialOrd + From<u8> + std::fmt::Display>(
+fn check_range<N: PartialOrd + From<u8> + std::fmt::Display>(
     what: &str,
     number: N,
     most: N,
@@ -315,20 +315,20 @@ fn within<N: PartialOrd + From<u8> + std::fmt::Display>(
     Ok(number)
 }
 
-fn labelled(view: &GraphSnapshot, facts: &[u32], text: String) -> ToolOutput {
-    ToolOutput::labelled(Labelled { text, label: view.label(facts) })
+fn label_output(view: &GraphSnapshot, facts: &[u32], text: String) -> ToolOutput {
+    ToolOutput::from_labeled(LabeledText { text, label: view.label(facts) })
 }
 
 /// Facts as every command and tool gives them.
 pub fn facts_json(view: &GraphSnapshot, found: &FactHits) -> Value {
-    let items: Vec<_> = found.facts.iter().map(|fact| view.item(*fact)).collect();
-    match found.more {
+    let items: Vec<_> = found.facts.iter().map(|fact| view.fact_item(*fact)).collect();
+    match found.has_more {
         true => json!({ "items": items, "more": true }),
         false => json!({ "items": items }),
     }
 }
 
-fn fact_of(args: GraphAddFactArgs) -> Result<NewFact, ToolError> {
+fn parse_fact(args: GraphAddFactArgs) -> Result<NewFact, ToolError> {
     let moment = |text: Option<String>| text.map(|text| text.parse::<Moment>()).transpose();
     Ok(NewFact {
         subject: args.subject,
@@ -342,13 +342,13 @@ fn fact_of(args: GraphAddFactArgs) -> Result<NewFact, ToolError> {
     })
 }
 
-fn shown(fact: &NewFact) -> String {
+fn fact_text(fact: &NewFact) -> String {
     let from = fact.valid_from.map(|from| format!(", from {from}")).unwrap_or_default();
     let to = fact.valid_to.map(|to| format!(", until {to}")).unwrap_or_default();
     format!("{} {} {}{from}{to}", fact.subject, fact.predicate, fact.object)
 }
 
-fn source_of(context: &ToolContext) -> Provenance {
+fn provenance(context: &ToolContext) -> FactProvenance {
     let source = FactSource::Session { session: context.session.clone(), event: context.call.to_string() };
-    Provenance { source, label: context.label.clone() }
+    FactProvenance { source, label: context.label.clone() }
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
-const SECONDS_OF_A_DAY: i64 = 86_400;
+const SECONDS_PER_DAY: i64 = 86_400;
 
 /// A second; a day means its first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -50,7 +50,7 @@ impl From<Timestamp> for Moment {
 impl fmt::Display for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Ok(at) = Timestamp::from_second(self.0) else { return write!(f, "{}", self.0) };
-        if self.0 % SECONDS_OF_A_DAY != 0 {
+        if self.0 % SECONDS_PER_DAY != 0 {
             return write!(f, "{at}");
         }
         let day = at.to_zoned(TimeZone::UTC).date();
@@ -66,7 +66,7 @@ impl fmt::Display for Moment {
 pub enum AsOf {
     At(Moment),
     /// Whether it holds, held or will hold.
-    Ever,
+    AnyTime,
 }
 
 #[cfg(test)]

@@ -13,18 +13,18 @@ pub struct Article<'a> {
     pub from: usize,
     pub to: usize,
     /// For each node, how many characters are shown before it.
-    shown_before: Vec<usize>,
+    visible_chars_before: Vec<usize>,
     /// Whether the page itself says where its main part is.
-    is_marked: bool,
+    has_main: bool,
 }
 
 impl<'a> Article<'a> {
-    pub fn of(document: &'a HtmlDocument) -> Self {
-        let shown_before = shown_before(document);
+    pub fn from_document(document: &'a HtmlDocument) -> Self {
+        let shown_before = count_visible_before(document);
         let end = document.nodes.len();
-        let mut article = Self { document, from: 0, to: end, shown_before, is_marked: false };
-        if let Some(main) = article.marked() {
-            (article.from, article.to, article.is_marked) = (main, document.end(main), true);
+        let mut article = Self { document, from: 0, to: end, visible_chars_before: shown_before, has_main: false };
+        if let Some(main) = article.find_main() {
+            (article.from, article.to, article.has_main) = (main, document.end(main), true);
         }
         article
     }
@@ -47,46 +47,46 @@ impl<'a> Article<'a> {
 
     /// Whether an element is no part of the text. What holds much of the text is text, whatever it is called.
     pub fn is_clutter(&self, at: usize, element: &Element) -> bool {
-        if is_never_shown(element) {
+        if is_hidden(element) {
             return true;
         }
-        let is_small = self.shown(at) * 5 <= (self.shown_before[self.to] - self.shown_before[self.from]) * 2;
+        let is_small = self.visible_chars(at) * 5 <= (self.visible_chars_before[self.to] - self.visible_chars_before[self.from]) * 2;
         // Beside a main part, an aside is about something else; within it, it is a note.
-        let is_note = element.name == "aside" && self.is_marked;
-        is_small && (self.is_page_header(at, element) || (is_beside_the_text(element) && !is_note))
+        let is_note = element.name == "aside" && self.has_main;
+        is_small && (self.is_page_header(at, element) || (is_boilerplate(element) && !is_note))
     }
 
     /// `main`, or the largest article where there is no other like it.
-    fn marked(&self) -> Option<usize> {
+    fn find_main(&self) -> Option<usize> {
         let largest = |is_wanted: fn(&Element) -> bool| {
             let wanted = self.document.elements(0, usize::MAX).filter(|(_, element)| is_wanted(element));
-            wanted.map(|(at, _)| at).max_by_key(|at| (self.shown(*at), std::cmp::Reverse(*at)))
+            wanted.map(|(at, _)| at).max_by_key(|at| (self.visible_chars(*at), std::cmp::Reverse(*at)))
         };
-        let all = self.shown_before.last().copied().unwrap_or_default();
+        let all = self.visible_chars_before.last().copied().unwrap_or_default();
         let main = largest(|element| element.name == "main" || element.attribute("role") == Some("main"));
-        let main = main.filter(|at| self.shown(*at) * 10 > all);
-        main.or_else(|| largest(|element| element.name == "article").filter(|at| self.shown(*at) * 2 > all))
+        let main = main.filter(|at| self.visible_chars(*at) * 10 > all);
+        main.or_else(|| largest(|element| element.name == "article").filter(|at| self.visible_chars(*at) * 2 > all))
     }
 
-    fn shown(&self, at: usize) -> usize {
-        self.shown_before[self.document.end(at)] - self.shown_before[at]
+    fn visible_chars(&self, at: usize) -> usize {
+        self.visible_chars_before[self.document.end(at)] - self.visible_chars_before[at]
     }
 
     fn is_page_header(&self, at: usize, element: &Element) -> bool {
         let has_heading =
             || self.document.elements(at, self.document.end(at)).any(|(_, inner)| inner.name == "h1");
-        element.name == "header" && !self.is_marked && !has_heading()
+        element.name == "header" && !self.has_main && !has_heading()
     }
 }
 
 /// Where relative links of a page begin.
-pub fn base_of(document: &HtmlDocument, base: &Url) -> Url {
+pub fn base_url(document: &HtmlDocument, base: &Url) -> Url {
     let mut bases = document.elements(0, usize::MAX).filter(|(_, element)| element.name == "base");
     let said = bases.find_map(|(_, element)| base.join(element.attribute("href")?).ok());
     said.filter(|said| matches!(said.scheme(), "http" | "https")).unwrap_or_else(|| base.clone())
 }
 
-fn shown_before(document: &HtmlDocument) -> Vec<usize> {
+fn count_visible_before(document: &HtmlDocument) -> Vec<usize> {
     let mut shown_before = Vec::with_capacity(document.nodes.len() + 1);
     let (mut shown, mut hidden_until) = (0, 0);
     for (at, node) in document.nodes.iter().enumerate() {
@@ -94,7 +94,7 @@ fn shown_before(document: &HtmlDocument) -> Vec<usize> {
         match &node.content {
             _ if at < hidden_until => {}
             HtmlContent::Text(text) => shown += text.chars().filter(|c| !c.is_whitespace()).count(),
-            HtmlContent::Element(element) if is_never_shown(element) => hidden_until = node.end,
+            HtmlContent::Element(element) if is_hidden(element) => hidden_until = node.end,
             HtmlContent::Element(_) => {}
         }
     }
@@ -102,7 +102,7 @@ fn shown_before(document: &HtmlDocument) -> Vec<usize> {
     shown_before
 }
 
-fn is_never_shown(element: &Element) -> bool {
+fn is_hidden(element: &Element) -> bool {
     const NAMES: [&str; 20] = [
         "audio", "button", "canvas", "datalist", "dialog", "embed", "frame", "head", "iframe", "input",
         "noscript", "object", "script", "select", "style", "svg", "template", "textarea", "title", "video",
@@ -118,7 +118,7 @@ fn is_never_shown(element: &Element) -> bool {
         || element.attribute("style").is_some_and(is_styled_away)
 }
 
-fn is_beside_the_text(element: &Element) -> bool {
+fn is_boilerplate(element: &Element) -> bool {
     const NAMES: [&str; 5] = ["aside", "footer", "form", "menu", "nav"];
     const ROLES: [&str; 8] =
         ["alert", "banner", "complementary", "contentinfo", "dialog", "menu", "navigation", "search"];

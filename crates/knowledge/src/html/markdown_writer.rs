@@ -12,8 +12,8 @@ const MAX_INDENT: usize = 8;
 pub struct MarkdownWriter<'a> {
     document: &'a HtmlDocument,
     base: Option<Url>,
-    most: usize,
-    sheet: MarkdownBuffer,
+    max_bytes: usize,
+    buffer: MarkdownBuffer,
     open: Vec<OpenElement>,
     /// The line that is read.
     line: u32,
@@ -28,7 +28,7 @@ pub struct MarkdownWriter<'a> {
 
 struct OpenElement {
     end: usize,
-    leave: OnClose,
+    on_close: OnClose,
 }
 
 /// What is to do when an element ends.
@@ -66,8 +66,8 @@ impl<'a> MarkdownWriter<'a> {
         Self {
             document,
             base,
-            most,
-            sheet: MarkdownBuffer::default(),
+            max_bytes: most,
+            buffer: MarkdownBuffer::default(),
             open: Vec::new(),
             line: 1,
             lists: Vec::new(),
@@ -81,30 +81,30 @@ impl<'a> MarkdownWriter<'a> {
     /// The parts, and whether they are all.
     pub fn write(mut self, article: &Article<'_>) -> (Vec<MarkdownBlock>, bool) {
         let mut at = article.from;
-        while at < article.to && self.sheet.written() < self.most {
+        while at < article.to && self.buffer.bytes_written() < self.max_bytes {
             self.leave_ended(at);
             let node = &self.document.nodes[at];
             self.line = node.line;
             at += 1;
             match &node.content {
                 HtmlContent::Text(text) => {
-                    let text = strip_control_chars(&text[..text.floor_char_boundary(self.most)]);
-                    if self.is_code_block { self.listing(&text) } else { self.text(&text) }
+                    let text = strip_control_chars(&text[..text.floor_char_boundary(self.max_bytes)]);
+                    if self.is_code_block { self.write_code(&text) } else { self.write_text(&text) }
                 }
                 HtmlContent::Element(element) if article.is_clutter(at - 1, element) => at = node.end,
                 HtmlContent::Element(element) => {
                     let leave = self.enter(at - 1, element);
-                    self.open.push(OpenElement { end: node.end, leave });
+                    self.open.push(OpenElement { end: node.end, on_close: leave });
                 }
             }
         }
         self.leave_ended(usize::MAX);
-        (self.sheet.finish(), at >= article.to)
+        (self.buffer.finish(), at >= article.to)
     }
 
     fn leave_ended(&mut self, at: usize) {
         while let Some(open) = self.open.pop_if(|open| open.end <= at) {
-            self.leave(open.leave);
+            self.leave(open.on_close);
         }
     }
 
@@ -119,42 +119,42 @@ impl<'a> MarkdownWriter<'a> {
             "ul" | "ol" | "menu" => self.enter_list(element),
             "li" => self.enter_item(),
             "blockquote" => {
-                self.block(2);
+                self.start_block(2);
                 self.quotes += 1;
                 OnClose::Quote
             }
             "pre" => self.enter_code_block(at, element),
             "code" | "kbd" | "samp" | "tt" => {
-                self.mark("`");
+                self.write_mark("`");
                 OnClose::Code
             }
             "a" => {
-                self.is_fresh |= self.sheet.is_at_break();
-                self.begin();
-                OnClose::Link { start: self.sheet.spot(), target: self.target(element) }
+                self.is_fresh |= self.buffer.is_at_break();
+                self.begin_text();
+                OnClose::Link { start: self.buffer.position(), target: self.link_target(element) }
             }
-            "img" => self.picture(element),
+            "img" => self.enter_image(element),
             "br" => {
-                self.break_off(1, BreakKind::Line);
+                self.request_break(1, BreakKind::Line);
                 OnClose::Nothing
             }
             "hr" => {
-                self.block(2);
-                self.mark("---");
+                self.start_block(2);
+                self.write_mark("---");
                 OnClose::Break(2)
             }
             "table" if self.tables == 0 && self.is_data_table(at, element) => {
-                self.block(2);
+                self.start_block(2);
                 self.tables += 1;
                 OnClose::Table
             }
             "tr" if self.tables > 0 => self.enter_row(),
             "td" | "th" if self.tables > 0 => self.enter_cell(),
-            "p" | "table" | "dl" | "figure" | "details" | "article" | "section" => self.apart(2),
+            "p" | "table" | "dl" | "figure" | "details" | "article" | "section" => self.enter_block(2),
             "dt" | "dd" | "div" | "tr" | "main" | "header" | "footer" | "figcaption" | "summary"
-            | "caption" | "form" | "fieldset" | "address" | "body" | "nav" | "aside" => self.apart(1),
+            | "caption" | "form" | "fieldset" | "address" | "body" | "nav" | "aside" => self.enter_block(1),
             "td" | "th" => {
-                self.sheet.space = true;
+                self.buffer.is_space_due = true;
                 OnClose::Nothing
             }
             _ => OnClose::Nothing,
@@ -164,120 +164,120 @@ impl<'a> MarkdownWriter<'a> {
     fn leave(&mut self, leave: OnClose) {
         match leave {
             OnClose::Nothing => {}
-            OnClose::Break(lines) => self.block(lines),
+            OnClose::Break(lines) => self.start_block(lines),
             OnClose::Item => {
                 self.is_fresh = false;
-                self.block(1);
+                self.start_block(1);
             }
             OnClose::Heading => {
                 self.is_fresh = false;
-                self.break_off(2, BreakKind::Part);
+                self.request_break(2, BreakKind::Block);
             }
             OnClose::List => {
                 self.lists.pop();
-                self.block(if self.lists.is_empty() { 2 } else { 1 });
+                self.start_block(if self.lists.is_empty() { 2 } else { 1 });
             }
             OnClose::Quote => {
                 self.quotes = self.quotes.saturating_sub(1);
-                self.block(2);
+                self.start_block(2);
             }
             OnClose::Link { start, target } => self.leave_link(start, target),
             OnClose::Code => {
-                self.sheet.space = false;
-                self.sheet.push("`");
+                self.buffer.is_space_due = false;
+                self.buffer.push("`");
             }
             OnClose::CodeBlock { fence } => {
                 self.is_code_block = false;
-                if !self.sheet.ends_with('\n') {
-                    self.sheet.push("\n");
+                if !self.buffer.ends_with('\n') {
+                    self.buffer.push("\n");
                 }
-                self.sheet.push(&fence);
-                self.block(2);
+                self.buffer.push(&fence);
+                self.start_block(2);
             }
             OnClose::Table => {
                 self.tables = self.tables.saturating_sub(1);
                 self.is_fresh = false;
-                self.block(2);
+                self.start_block(2);
             }
             OnClose::Row { is_first, cells } => self.leave_row(is_first, cells),
             OnClose::Cell => {
-                self.sheet.space = false;
-                self.sheet.push(" |");
+                self.buffer.is_space_due = false;
+                self.buffer.push(" |");
             }
         }
     }
 
-    fn apart(&mut self, lines: usize) -> OnClose {
-        self.block(lines);
+    fn enter_block(&mut self, lines: usize) -> OnClose {
+        self.start_block(lines);
         OnClose::Break(lines)
     }
 
     /// What comes next begins on another line; outside of lists and quotations, it is another part.
-    fn block(&mut self, lines: usize) {
+    fn start_block(&mut self, lines: usize) {
         let is_outermost = self.lists.is_empty() && self.quotes == 0;
-        self.break_off(lines, if is_outermost { BreakKind::Part } else { BreakKind::Line });
+        self.request_break(lines, if is_outermost { BreakKind::Block } else { BreakKind::Line });
     }
 
     /// In a table there are no other lines.
-    fn break_off(&mut self, lines: usize, cut: BreakKind) {
+    fn request_break(&mut self, lines: usize, cut: BreakKind) {
         if self.tables > 0 {
-            self.sheet.space = true;
+            self.buffer.is_space_due = true;
         } else if !self.is_fresh {
-            self.sheet.break_off(lines, cut);
+            self.buffer.request_break(lines, cut);
         }
     }
 
-    fn listing(&mut self, text: &str) {
+    fn write_code(&mut self, text: &str) {
         for (line, above) in text.split_inclusive('\n').zip(0..) {
-            self.sheet.note(self.line.saturating_add(above));
-            self.sheet.push(line);
+            self.buffer.record_source(self.line.saturating_add(above));
+            self.buffer.push(line);
         }
     }
 
-    fn text(&mut self, text: &str) {
+    fn write_text(&mut self, text: &str) {
         if text.is_empty() {
             return;
         }
-        self.sheet.space |= text.starts_with(char::is_whitespace);
+        self.buffer.is_space_due |= text.starts_with(char::is_whitespace);
         for line in text.split_inclusive('\n') {
             for word in line.split_whitespace() {
-                self.begin();
-                self.sheet.note(self.line);
+                self.begin_text();
+                self.buffer.record_source(self.line);
                 if self.tables > 0 {
-                    self.mark(&word.replace('|', "\\|"))
+                    self.write_mark(&word.replace('|', "\\|"))
                 } else {
-                    self.mark(word)
+                    self.write_mark(word)
                 }
-                self.sheet.space = true;
+                self.buffer.is_space_due = true;
             }
             self.line = self.line.saturating_add(u32::from(line.ends_with('\n')));
         }
-        self.sheet.space &= text.ends_with(char::is_whitespace);
+        self.buffer.is_space_due &= text.ends_with(char::is_whitespace);
     }
 
-    fn mark(&mut self, mark: &str) {
-        self.begin();
+    fn write_mark(&mut self, mark: &str) {
+        self.begin_text();
         self.is_fresh = false;
-        self.sheet.push(mark);
+        self.buffer.push(mark);
     }
 
-    fn begin(&mut self) {
-        self.sheet.begin(self.quotes.min(MAX_INDENT), self.lists.len().min(MAX_INDENT));
+    fn begin_text(&mut self) {
+        self.buffer.flush_breaks(self.quotes.min(MAX_INDENT), self.lists.len().min(MAX_INDENT));
     }
 
     fn enter_heading(&mut self, at: usize, level: u8) -> OnClose {
-        self.block(2);
-        self.mark(&format!("{} ", "#".repeat(level.into())));
+        self.start_block(2);
+        self.write_mark(&format!("{} ", "#".repeat(level.into())));
         self.is_fresh = true;
         if self.tables > 0 {
             return OnClose::Item;
         }
-        self.sheet.head(level, one_line(&self.document.text(at), usize::MAX));
+        self.buffer.start_heading(level, one_line(&self.document.text(at), usize::MAX));
         OnClose::Heading
     }
 
     fn enter_list(&mut self, element: &Element) -> OnClose {
-        self.block(if self.lists.is_empty() { 2 } else { 1 });
+        self.start_block(if self.lists.is_empty() { 2 } else { 1 });
         let start = element.attribute("start").and_then(|start| start.parse().ok()).unwrap_or(1);
         self.lists.push(ListState { number: (element.name == "ol").then_some(start) });
         OnClose::List
@@ -294,11 +294,11 @@ impl<'a> MarkdownWriter<'a> {
             _ => "- ".to_owned(),
         };
         self.is_fresh = false;
-        self.block(1);
+        self.start_block(1);
         let inner = self.lists.pop();
-        self.mark(&mark);
+        self.write_mark(&mark);
         self.lists.extend(inner);
-        self.sheet.lay_out();
+        self.buffer.mark_line_based();
         self.is_fresh = true;
         OnClose::Item
     }
@@ -312,24 +312,24 @@ impl<'a> MarkdownWriter<'a> {
         let fence = "`".repeat((longest + 1).clamp(3, 20));
         let inner = self.document.element(at + 1).filter(|inner| inner.name == "code");
         let language = element.language().or_else(|| inner.and_then(Element::language)).unwrap_or_default();
-        self.block(2);
-        self.mark(&format!("{fence}{language}\n"));
-        self.sheet.lay_out();
+        self.start_block(2);
+        self.write_mark(&format!("{fence}{language}\n"));
+        self.buffer.mark_line_based();
         self.is_code_block = true;
         OnClose::CodeBlock { fence }
     }
 
-    fn picture(&mut self, element: &Element) -> OnClose {
+    fn enter_image(&mut self, element: &Element) -> OnClose {
         if let Some(alt) = element.attribute("alt").filter(|alt| !alt.trim().is_empty()) {
-            self.mark("[image: ");
-            self.text(&strip_control_chars(alt.trim()));
-            self.sheet.push("]");
+            self.write_mark("[image: ");
+            self.write_text(&strip_control_chars(alt.trim()));
+            self.buffer.push("]");
         }
         OnClose::Nothing
     }
 
     /// An absolute address, where the link leads to one that is worth knowing.
-    fn target(&self, element: &Element) -> Option<String> {
+    fn link_target(&self, element: &Element) -> Option<String> {
         let href = element.attribute("href")?.trim();
         if href.is_empty() || href.starts_with('#') {
             return None;
@@ -340,53 +340,53 @@ impl<'a> MarkdownWriter<'a> {
 
     fn leave_link(&mut self, start: BufferPosition, target: Option<String>) {
         let Some(target) = target else { return };
-        let Some(text) = self.sheet.since(start).filter(|text| !text.contains('\n')) else {
-            self.sheet.push(&format!(" <{target}>"));
+        let Some(text) = self.buffer.text_since(start).filter(|text| !text.contains('\n')) else {
+            self.buffer.push(&format!(" <{target}>"));
             return;
         };
         let words = text.trim_start_matches(['#', ' ']);
         let behind = text.len() - words.len();
         if !words.trim().is_empty() {
-            self.sheet.insert(start, behind, '[');
-            self.sheet.push(&format!("]({target})"));
+            self.buffer.insert(start, behind, '[');
+            self.buffer.push(&format!("]({target})"));
         }
     }
 
     /// Whether a table holds rows of values; many hold a whole page.
     fn is_data_table(&self, at: usize, element: &Element) -> bool {
-        const OF_PAGES: [&str; 12] =
+        const LAYOUT_ELEMENTS: [&str; 12] =
             ["table", "form", "h1", "h2", "h3", "h4", "pre", "ul", "ol", "blockquote", "article", "section"];
         let mut inner = self.document.elements(at + 1, self.document.end(at));
         element.attribute("role") != Some("presentation")
-            && !inner.any(|(_, element)| OF_PAGES.contains(&element.name.as_str()))
+            && !inner.any(|(_, element)| LAYOUT_ELEMENTS.contains(&element.name.as_str()))
     }
 
     fn enter_row(&mut self) -> OnClose {
         // What stands between rows has ended its line; the first row follows the table's own break.
-        let is_first = !self.sheet.ends_with('|') || self.sheet.is_at_break();
-        self.sheet.break_off(1, BreakKind::Line);
-        self.mark("|");
-        self.sheet.lay_out();
+        let is_first = !self.buffer.ends_with('|') || self.buffer.is_at_break();
+        self.buffer.request_break(1, BreakKind::Line);
+        self.write_mark("|");
+        self.buffer.mark_line_based();
         OnClose::Row { is_first, cells: 0 }
     }
 
     fn enter_cell(&mut self) -> OnClose {
-        let row = self.open.iter_mut().rev().find_map(|open| match &mut open.leave {
+        let row = self.open.iter_mut().rev().find_map(|open| match &mut open.on_close {
             OnClose::Row { cells, .. } => Some(cells),
             _ => None,
         });
         if let Some(cells) = row {
             *cells += 1;
         }
-        self.sheet.space = true;
+        self.buffer.is_space_due = true;
         OnClose::Cell
     }
 
     fn leave_row(&mut self, is_first: bool, cells: usize) {
-        self.sheet.space = false;
+        self.buffer.is_space_due = false;
         if is_first && cells > 0 {
-            self.sheet.break_off(1, BreakKind::Line);
-            self.mark(&format!("|{}", " --- |".repeat(cells.min(100))));
+            self.buffer.request_break(1, BreakKind::Line);
+            self.write_mark(&format!("|{}", " --- |".repeat(cells.min(100))));
         }
     }
 }

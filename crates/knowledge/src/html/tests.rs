@@ -1,9 +1,9 @@
 use super::*;
 
-const BOUNDS: HtmlLimits = HtmlLimits { nodes: 200_000, written: 512 * 1024 };
+const BOUNDS: HtmlLimits = HtmlLimits { nodes: 200_000, output_bytes: 512 * 1024 };
 
 fn readable_at(html: &str) -> String {
-    ReadablePage::of(html, Some(&Url::parse("https://example.com/a/b").unwrap()), BOUNDS).markdown()
+    ReadablePage::from_html(html, Some(&Url::parse("https://example.com/a/b").unwrap()), BOUNDS).markdown()
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn hostile_pages_end() {
         format!("<p class='{}'>x", "ad ".repeat(500_000)),
         format!("<base href='https://h.example/{}'>{}", "y".repeat(2_000), "<a href=z>x</a> ".repeat(60_000)),
     ] {
-        assert!(readable_at(&html).len() <= 2 * BOUNDS.written);
+        assert!(readable_at(&html).len() <= 2 * BOUNDS.output_bytes);
     }
 }
 

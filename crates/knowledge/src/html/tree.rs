@@ -11,7 +11,7 @@ const MAX_DEPTH: usize = 200;
 /// A longer attribute says nothing that we want to know.
 const MAX_ATTRIBUTE: usize = 2_048;
 
-const KEPT_ATTRIBUTES: [&str; 12] = [
+const ALLOWED_ATTRIBUTES: [&str; 12] = [
     "alt",
     "aria-hidden",
     "class",
@@ -31,7 +31,7 @@ const KEPT_ATTRIBUTES: [&str; 12] = [
 pub struct HtmlDocument {
     pub nodes: Vec<HtmlNode>,
     /// Whether there was more than was let in.
-    pub is_cut: bool,
+    pub is_truncated: bool,
 }
 
 #[derive(Debug)]
@@ -78,9 +78,9 @@ impl Element {
 impl HtmlDocument {
     /// What comes after so many elements and texts is left out.
     pub fn parse(html: &str, most: usize) -> Self {
-        let mut builder = Builder { lines: LineCount::of(html), most, ..Builder::default() };
+        let mut builder = HtmlTreeBuilder { lines: LineCount::new(html), max_nodes: most, ..HtmlTreeBuilder::default() };
         let mut emitter =
-            CallbackEmitter::new(|event: CallbackEvent<'_>, place: Span<usize>| builder.take(event, place));
+            CallbackEmitter::new(|event: CallbackEvent<'_>, place: Span<usize>| builder.on_event(event, place));
         emitter.naively_switch_states(true);
         // The first thing that comes out says that there is no more room.
         _ = Tokenizer::new_with_emitter(html, emitter).next();
@@ -123,7 +123,7 @@ struct LineCount<'a> {
 }
 
 impl<'a> LineCount<'a> {
-    fn of(html: &'a str) -> Self {
+    fn new(html: &'a str) -> Self {
         Self { html: html.as_bytes(), ..Self::default() }
     }
 
@@ -137,23 +137,23 @@ impl<'a> LineCount<'a> {
 }
 
 #[derive(Default)]
-struct Builder<'a> {
+struct HtmlTreeBuilder<'a> {
     document: HtmlDocument,
     lines: LineCount<'a>,
-    most: usize,
+    max_nodes: usize,
     line: u32,
     /// Nodes that are still open, the innermost last.
     open: Vec<usize>,
     /// How many elements are open beyond the greatest depth.
-    beyond: usize,
+    excess_depth: usize,
     pending: Element,
     attribute: Option<&'static str>,
 }
 
-impl Builder<'_> {
-    fn take(&mut self, event: CallbackEvent<'_>, place: Span<usize>) -> Option<()> {
-        if self.document.nodes.len() >= self.most {
-            self.document.is_cut = true;
+impl HtmlTreeBuilder<'_> {
+    fn on_event(&mut self, event: CallbackEvent<'_>, place: Span<usize>) -> Option<()> {
+        if self.document.nodes.len() >= self.max_nodes {
+            self.document.is_truncated = true;
             return Some(());
         }
         self.line = self.lines.line_at(place.start);
@@ -163,10 +163,10 @@ impl Builder<'_> {
                 self.pending = Element { name, attributes: Vec::new() };
                 self.attribute = None;
             }
-            CallbackEvent::AttributeName { name } => self.attribute_named(name),
-            CallbackEvent::AttributeValue { value } => self.attribute_valued(value),
-            CallbackEvent::CloseStartTag { .. } => self.opened(),
-            CallbackEvent::EndTag { name } => self.closed(&String::from_utf8_lossy(name)),
+            CallbackEvent::AttributeName { name } => self.start_attribute(name),
+            CallbackEvent::AttributeValue { value } => self.set_attribute_value(value),
+            CallbackEvent::CloseStartTag { .. } => self.open_element(),
+            CallbackEvent::EndTag { name } => self.close_element(&String::from_utf8_lossy(name)),
             CallbackEvent::String { value } => {
                 let text = String::from_utf8_lossy(value).into_owned();
                 self.push(HtmlContent::Text(text));
@@ -181,8 +181,8 @@ impl Builder<'_> {
         self.document
     }
 
-    fn attribute_named(&mut self, name: &[u8]) {
-        self.attribute = KEPT_ATTRIBUTES.into_iter().find(|known| known.as_bytes() == name);
+    fn start_attribute(&mut self, name: &[u8]) {
+        self.attribute = ALLOWED_ATTRIBUTES.into_iter().find(|known| known.as_bytes() == name);
         if let Some(known) = self.attribute {
             if self.pending.attribute(known).is_some() {
                 self.attribute = None;
@@ -192,7 +192,7 @@ impl Builder<'_> {
         }
     }
 
-    fn attribute_valued(&mut self, value: &[u8]) {
+    fn set_attribute_value(&mut self, value: &[u8]) {
         if value.len() > MAX_ATTRIBUTE {
             return;
         }
@@ -201,15 +201,15 @@ impl Builder<'_> {
         }
     }
 
-    fn opened(&mut self) {
+    fn open_element(&mut self) {
         let element = std::mem::take(&mut self.pending);
         self.close_implied(&element.name);
-        let is_void = VOID.contains(&element.name.as_str());
+        let is_void = VOID_ELEMENTS.contains(&element.name.as_str());
         let at = self.push(HtmlContent::Element(element));
         match (is_void, self.open.len() < MAX_DEPTH) {
             (true, _) => {}
             (false, true) => self.open.push(at),
-            (false, false) => self.beyond += 1,
+            (false, false) => self.excess_depth += 1,
         }
     }
 
@@ -219,24 +219,24 @@ impl Builder<'_> {
         at
     }
 
-    fn closed(&mut self, name: &str) {
-        if VOID.contains(&name) {
+    fn close_element(&mut self, name: &str) {
+        if VOID_ELEMENTS.contains(&name) {
             return;
         }
-        if self.beyond > 0 {
-            self.beyond -= 1;
+        if self.excess_depth > 0 {
+            self.excess_depth -= 1;
             return;
         }
         // What is closed inside of a table was opened inside of it.
         let fence: &[&str] = if TABLE_PARTS.contains(&name) || name == "body" { &[] } else { &["table"] };
-        if let Some(at) = self.innermost(&[name], fence) {
+        if let Some(at) = self.find_innermost(&[name], fence) {
             self.close_down_to(at);
         }
     }
 
     /// Closes what the start of an element ends without saying so: a list item the item before it.
     fn close_implied(&mut self, name: &str) {
-        if self.beyond > 0 {
+        if self.excess_depth > 0 {
             return;
         }
         let (closes, within): (&[&str], &[&str]) = match name {
@@ -250,13 +250,13 @@ impl Builder<'_> {
             name if ENDS_PARAGRAPH.contains(&name) => (&["p"], &["table", "td", "th", "button", "li", "div"]),
             _ => return,
         };
-        if let Some(at) = self.innermost(closes, within) {
+        if let Some(at) = self.find_innermost(closes, within) {
             self.close_down_to(at);
         }
     }
 
     /// Where in the open elements the innermost with one of these names is, if no fence lies before it.
-    fn innermost(&self, names: &[&str], fences: &[&str]) -> Option<usize> {
+    fn find_innermost(&self, names: &[&str], fences: &[&str]) -> Option<usize> {
         for (at, node) in self.open.iter().enumerate().rev() {
             let name = self.document.element(*node).map_or("", |element| element.name.as_str());
             if names.contains(&name) {
@@ -277,7 +277,7 @@ impl Builder<'_> {
     }
 }
 
-const VOID: [&str; 14] = [
+const VOID_ELEMENTS: [&str; 14] = [
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track",
     "wbr",
 ];
@@ -319,11 +319,11 @@ const ENDS_PARAGRAPH: [&str; 28] = [
 mod tests {
     use super::*;
 
-    const MOST: usize = 200_000;
+    const MAX_NODES: usize = 200_000;
 
     /// `name(…)` for elements, texts as they are.
     fn shown(html: &str) -> String {
-        let document = HtmlDocument::parse(html, MOST);
+        let document = HtmlDocument::parse(html, MAX_NODES);
         let mut shown = String::new();
         let mut ends = Vec::new();
         for (at, node) in document.nodes.iter().enumerate() {
@@ -365,18 +365,18 @@ mod tests {
 
     #[test]
     fn attributes_are_kept_where_they_matter() {
-        let document = HtmlDocument::parse("<a HREF='/x' onclick=y class='a b' href=/z>", MOST);
+        let document = HtmlDocument::parse("<a HREF='/x' onclick=y class='a b' href=/z>", MAX_NODES);
         let link = document.element(0).unwrap();
         assert_eq!((link.attribute("href"), link.attribute("onclick")), (Some("/x"), None));
         assert!(link.has_class("b") && !link.has_class("a b"));
         let huge = format!("<a href='{}'>x</a>", "y".repeat(1_000_000));
-        assert_eq!(HtmlDocument::parse(&huge, MOST).element(0).unwrap().attribute("href"), Some(""));
+        assert_eq!(HtmlDocument::parse(&huge, MAX_NODES).element(0).unwrap().attribute("href"), Some(""));
     }
 
     #[test]
     fn every_node_knows_its_line() {
         let html = "<!-- a\n -->\n<p\n class=x>b &amp;\n c<br>\n<script>\n1</script>\nd &eacute;\n<b>e</b>";
-        let document = HtmlDocument::parse(html, MOST);
+        let document = HtmlDocument::parse(html, MAX_NODES);
         let found: Vec<(u32, String)> = document
             .nodes
             .iter()
@@ -393,12 +393,12 @@ mod tests {
     #[test]
     fn depth_and_number_are_bounded() {
         let deep = format!("{}x{}<p>after", "<div>".repeat(100_000), "</div>".repeat(100_000));
-        let document = HtmlDocument::parse(&deep, MOST);
+        let document = HtmlDocument::parse(&deep, MAX_NODES);
         let last = document.elements(0, usize::MAX).last().unwrap();
         assert_eq!((last.1.name.as_str(), document.text(last.0).as_str()), ("p", "after"));
         assert_eq!(document.nodes[0].end, last.0, "the outermost closed before what came after it");
         let formatting: String = (0..50_000).map(|id| format!("<b id={id}>")).collect();
-        let document = HtmlDocument::parse(&format!("{formatting}{}", "<p>x".repeat(200_000)), MOST);
-        assert!(document.nodes.len() == MOST && document.is_cut);
+        let document = HtmlDocument::parse(&format!("{formatting}{}", "<p>x".repeat(200_000)), MAX_NODES);
+        assert!(document.nodes.len() == MAX_NODES && document.is_truncated);
     }
 }

@@ -3,23 +3,23 @@
 use std::collections::HashSet;
 
 use lango_domain::inquiries::Inquiry;
-use lango_domain::knowledge::Category;
+use lango_domain::knowledge::KnowledgeCategory;
 use lango_domain::text::one_line;
 
-use super::offer::shared_words;
+use super::offer::count_shared_words;
 use crate::lexical::{analyze, analyze_query};
-use crate::requests::is_request;
+use crate::request_detection::is_request;
 
 /// What says something about the words before it.
-const LINKS: [&str; 12] =
+const LINK_WORDS: [&str; 12] =
     ["is", "are", "was", "called", "named", "means", "ist", "heißt", "sind", "=", "am", "were"];
 /// So many words may stand between the topic and what says something about it.
-const BETWEEN: usize = 3;
+const MAX_WORDS_BETWEEN: usize = 3;
 /// A longer reply to a question is a new request.
-const MOST_REPLY_WORDS: usize = 8;
-const MOST_ANSWER: usize = 600;
+const MAX_REPLY_WORDS: usize = 8;
+const MAX_ANSWER: usize = 600;
 /// How replies begin that answer nothing, beside requests.
-const NO_ANSWERS: [&str; 11] =
+const NON_ANSWER_WORDS: [&str; 11] =
     ["ok", "okay", "yes", "no", "thanks", "thank", "hello", "hi", "hey", "later", "nothing"];
 
 /// What the user said to a pending inquiry, in words that can be kept.
@@ -29,36 +29,36 @@ pub(super) struct RuleAnswer {
 }
 
 /// A statement about the topic answers it whenever it is made; a short reply only right after it was asked.
-pub(super) fn find(inquiry: &Inquiry, said: &str, before: Option<&str>) -> Option<RuleAnswer> {
+pub(super) fn find_answer(inquiry: &Inquiry, said: &str, before: Option<&str>) -> Option<RuleAnswer> {
     let said = said.trim().split("\n\n").next().unwrap_or_default();
-    let stated = sentences(said).find(|sentence| states(sentence, &inquiry.topic));
+    let stated = sentences(said).find(|sentence| states_topic(sentence, &inquiry.topic));
     if let Some(sentence) = stated {
-        let answer = cut(sentence);
+        let answer = truncate(sentence);
         return Some(RuleAnswer { content: answer.clone(), answer });
     }
     let was_asked = before.is_some_and(|answer| asks_about(answer, &inquiry.topic));
     (was_asked && is_reply(said)).then(|| {
-        let answer = cut(said);
+        let answer = truncate(said);
         RuleAnswer { content: format!("{} {answer}", one_line(&inquiry.question)), answer }
     })
 }
 
 /// Whether a text says something about a topic.
 pub(super) fn is_stated(said: &str, topic: &str) -> bool {
-    sentences(said).any(|sentence| states(sentence, topic))
+    sentences(said).any(|sentence| states_topic(sentence, topic))
 }
 
 /// What kind of knowledge an answer is.
-pub(super) fn category(topic: &str) -> Category {
+pub(super) fn answer_category(topic: &str) -> KnowledgeCategory {
     match topic.split(' ').next() {
-        Some("favourite" | "favorite" | "preferred" | "usual") => Category::Preference,
-        Some("project") => Category::Definition,
-        _ => Category::Fact,
+        Some("favourite" | "favorite" | "preferred" | "usual") => KnowledgeCategory::Preference,
+        Some("project") => KnowledgeCategory::Definition,
+        _ => KnowledgeCategory::Fact,
     }
 }
 
-fn cut(text: &str) -> String {
-    one_line(text).chars().take(MOST_ANSWER).collect()
+fn truncate(text: &str) -> String {
+    one_line(text).chars().take(MAX_ANSWER).collect()
 }
 
 /// With the mark that ends each.
@@ -67,11 +67,11 @@ pub(super) fn sentences(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// "my sister is called Anna", "Anna is my sister".
-fn states(sentence: &str, topic: &str) -> bool {
+fn states_topic(sentence: &str, topic: &str) -> bool {
     let small = sentence.to_lowercase().replace(['’', '\''], " ");
     let words: Vec<&str> =
         small.split_whitespace().map(|word| word.trim_matches([',', '.', '!', ':', '"', '“', '”'])).collect();
-    let begins_otherwise = words.first().is_none_or(|first| NO_ANSWERS.contains(first));
+    let begins_otherwise = words.first().is_none_or(|first| NON_ANSWER_WORDS.contains(first));
     if begins_otherwise || is_request(sentence) {
         return false;
     }
@@ -87,8 +87,8 @@ fn states(sentence: &str, topic: &str) -> bool {
     else {
         return false;
     };
-    let is_link = |word: &&str| LINKS.contains(word);
-    let behind = words[last + 1..].iter().take(BETWEEN).position(is_link).map(|at| last + 1 + at);
+    let is_link = |word: &&str| LINK_WORDS.contains(word);
+    let behind = words[last + 1..].iter().take(MAX_WORDS_BETWEEN).position(is_link).map(|at| last + 1 + at);
     let says_behind = behind.is_some_and(|link| link + 1 < words.len()) && first <= 4;
     let says_before =
         last + 1 == words.len() && words[..first].iter().rev().take(2).any(is_link) && first > 1;
@@ -99,17 +99,17 @@ fn states(sentence: &str, topic: &str) -> bool {
 fn asks_about(answer: &str, topic: &str) -> bool {
     sentences(answer)
         .filter(|sentence| sentence.ends_with('?'))
-        .any(|question| shared_words(topic, &analyze(question).into_iter().collect()) > 0)
+        .any(|question| count_shared_words(topic, &analyze(question).into_iter().collect()) > 0)
 }
 
 fn is_reply(said: &str) -> bool {
     let first = said.split_whitespace().next().unwrap_or_default().to_lowercase();
     let first = first.trim_matches(|c: char| !c.is_alphanumeric());
     let count = said.split_whitespace().count();
-    (1..=MOST_REPLY_WORDS).contains(&count)
+    (1..=MAX_REPLY_WORDS).contains(&count)
         && !sentences(said).any(is_request)
         && !first.is_empty()
-        && !NO_ANSWERS.contains(&first)
+        && !NON_ANSWER_WORDS.contains(&first)
 }
 
 #[cfg(test)]
@@ -141,7 +141,7 @@ pub(super) mod tests {
     }
 
     fn content(topic: &str, said: &str, before: Option<&str>) -> Option<String> {
-        find(&inquiry(topic), said, before).map(|said| said.content)
+        find_answer(&inquiry(topic), said, before).map(|said| said.content)
     }
 
     /// S37

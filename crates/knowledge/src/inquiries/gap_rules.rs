@@ -11,12 +11,12 @@ use crate::lexical::{analyze, analyze_query};
 use crate::turn_transcript::TurnTranscript;
 
 /// So much of a request is read: what was pasted behind it is data.
-const MOST_BYTES: usize = 2_000;
-const MOST_WHY: usize = 120;
+const MAX_BYTES: usize = 2_000;
+const MAX_REASON_LEN: usize = 120;
 
-const OWN: [&str; 2] = ["my", "our"];
+const POSSESSIVES: [&str; 2] = ["my", "our"];
 /// People and animals that have a name.
-const NAMED: [&str; 34] = [
+const NAMED_RELATIONS: [&str; 34] = [
     "sister",
     "brother",
     "wife",
@@ -52,15 +52,15 @@ const NAMED: [&str; 34] = [
     "nephew",
     "niece",
 ];
-const LIKED: [&str; 4] = ["favourite", "favorite", "preferred", "usual"];
+const PREFERENCE_WORDS: [&str; 4] = ["favourite", "favorite", "preferred", "usual"];
 /// What follows "the usual" and is nothing to ask about.
-const VAGUE: [&str; 12] =
+const VAGUE_WORDS: [&str; 12] =
     ["way", "thing", "things", "stuff", "suspects", "one", "ones", "case", "rules", "please", "and", "or"];
 /// How a sentence goes on that says what would be asked.
-const SAYS_IT: [&str; 12] =
+const STATEMENT_WORDS: [&str; 12] =
     ["is", "are", "was", "called", "named", "name", "means", "=", "named:", "who's", "whose", "about"];
-const ASKS: [&str; 11] = ["what", "whats", "when", "where", "who", "which", "how", "do", "does", "is", "are"];
-const NOT_KNOWN: [&str; 9] = [
+const QUESTION_WORDS: [&str; 11] = ["what", "whats", "when", "where", "who", "which", "how", "do", "does", "is", "are"];
+const UNANSWERED_PHRASES: [&str; 9] = [
     "nothing is known about",
     "nothing was found",
     "i don't know",
@@ -104,9 +104,9 @@ impl KnownTopics {
 
 /// What an exchange leaves open.
 pub(super) fn of(exchange: &TurnTranscript, known: &KnownTopics) -> Vec<Gap> {
-    let said = first_paragraph(&exchange.said);
-    let words = words(said);
-    let rules: [GapRule; 3] = [relation, liking, project];
+    let said = first_paragraph(&exchange.request);
+    let words = parse_words(said);
+    let rules: [GapRule; 3] = [relation_gap, preference_gap, project_gap];
     let mut gaps = Vec::new();
     for at in 0..words.len() {
         for (topic, question) in rules.iter().filter_map(|rule| rule(&words, at)) {
@@ -114,7 +114,7 @@ pub(super) fn of(exchange: &TurnTranscript, known: &KnownTopics) -> Vec<Gap> {
             gaps.push(Gap { topic, question, why, priority: InquiryPriority::Medium });
         }
     }
-    gaps.extend(unanswered(said, &words, exchange.answered.as_deref()));
+    gaps.extend(unanswered_gap(said, &words, exchange.answer.as_deref()));
     gaps.retain(|gap| !known.covers(&gap.topic));
     let mut topics = HashSet::new();
     gaps.retain(|gap| topics.insert(gap.topic.clone()));
@@ -128,13 +128,13 @@ struct GapWord<'a> {
     /// Without the marks around it.
     plain: &'a str,
     /// In small letters, without `'s`.
-    small: String,
+    lowercase: String,
     has_genitive: bool,
     ends_clause: bool,
     is_quoted: bool,
 }
 
-fn words(text: &str) -> Vec<GapWord<'_>> {
+fn parse_words(text: &str) -> Vec<GapWord<'_>> {
     let word = |raw: &'_ str| -> Option<(usize, usize)> {
         let start = raw.find(|c: char| c.is_alphanumeric() || c == '=')?;
         let end = raw.rfind(|c: char| c.is_alphanumeric() || c == '=')?;
@@ -151,7 +151,7 @@ fn words(text: &str) -> Vec<GapWord<'_>> {
                 has_genitive: bare.is_some(),
                 ends_clause: raw[end..].contains([',', '.', ';', ':', '!', '?', ')']),
                 is_quoted: raw.starts_with(['"', '“', '\'', '`']),
-                small: bare.unwrap_or(&small).to_owned(),
+                lowercase: bare.unwrap_or(&small).to_owned(),
             })
         })
         .collect()
@@ -159,43 +159,43 @@ fn words(text: &str) -> Vec<GapWord<'_>> {
 
 fn first_paragraph(text: &str) -> &str {
     let text = text.trim().split("\n\n").next().unwrap_or_default();
-    &text[..text.floor_char_boundary(MOST_BYTES.min(text.len()))]
+    &text[..text.floor_char_boundary(MAX_BYTES.min(text.len()))]
 }
 
 fn excerpt(text: &str) -> String {
-    one_line(text).chars().take(MOST_WHY).collect()
+    one_line(text).chars().take(MAX_REASON_LEN).collect()
 }
 
 /// "my sister", without her name.
-fn relation(words: &[GapWord<'_>], at: usize) -> Option<(String, String)> {
+fn relation_gap(words: &[GapWord<'_>], at: usize) -> Option<(String, String)> {
     let [own, who, ..] = words.get(at..)? else { return None };
-    if !OWN.contains(&own.small.as_str()) || !NAMED.contains(&who.small.as_str()) || own.ends_clause {
+    if !POSSESSIVES.contains(&own.lowercase.as_str()) || !NAMED_RELATIONS.contains(&who.lowercase.as_str()) || own.ends_clause {
         return None;
     }
     let next = words.get(at + 2).filter(|_| !who.ends_clause);
     let is_told = next.is_some_and(|next| {
-        SAYS_IT.contains(&next.small.as_str()) || (!who.has_genitive && begins_large(next.plain))
+        STATEMENT_WORDS.contains(&next.lowercase.as_str()) || (!who.has_genitive && is_capitalized(next.plain))
     });
-    let who = &who.small;
+    let who = &who.lowercase;
     (!is_told).then(|| (who.clone(), format!("What is your {who}'s name?")))
 }
 
 /// "my favourite tea", "the usual server".
-fn liking(words: &[GapWord<'_>], at: usize) -> Option<(String, String)> {
+fn preference_gap(words: &[GapWord<'_>], at: usize) -> Option<(String, String)> {
     let [whose, liked, what, ..] = words.get(at..)? else { return None };
-    let is_owned = OWN.contains(&whose.small.as_str()) || (whose.small == "the" && liked.small == "usual");
-    if !is_owned || !LIKED.contains(&liked.small.as_str()) || liked.ends_clause || whose.ends_clause {
+    let is_owned = POSSESSIVES.contains(&whose.lowercase.as_str()) || (whose.lowercase == "the" && liked.lowercase == "usual");
+    if !is_owned || !PREFERENCE_WORDS.contains(&liked.lowercase.as_str()) || liked.ends_clause || whose.ends_clause {
         return None;
     }
-    let is_vague = VAGUE.contains(&what.small.as_str()) || SAYS_IT.contains(&what.small.as_str());
+    let is_vague = VAGUE_WORDS.contains(&what.lowercase.as_str()) || STATEMENT_WORDS.contains(&what.lowercase.as_str());
     let is_told = !what.ends_clause
         && words
             .get(at + 3)
-            .is_some_and(|next| SAYS_IT.contains(&next.small.as_str()) || begins_large(next.plain));
+            .is_some_and(|next| STATEMENT_WORDS.contains(&next.lowercase.as_str()) || is_capitalized(next.plain));
     if is_vague || is_told || what.has_genitive {
         return None;
     }
-    let (liked, what) = (&liked.small, &what.small);
+    let (liked, what) = (&liked.lowercase, &what.lowercase);
     let question = match liked.as_str() {
         "usual" => format!("Which {what} do you usually mean?"),
         _ => format!("What is your {liked} {what}?"),
@@ -204,31 +204,31 @@ fn liking(words: &[GapWord<'_>], at: usize) -> Option<(String, String)> {
 }
 
 /// "project Falcon", "the Falcon project".
-fn project(words: &[GapWord<'_>], at: usize) -> Option<(String, String)> {
-    let word = words.get(at).filter(|word| word.small == "project")?;
+fn project_gap(words: &[GapWord<'_>], at: usize) -> Option<(String, String)> {
+    let word = words.get(at).filter(|word| word.lowercase == "project")?;
     let is_name = |word: &&GapWord<'_>| {
-        let is_common = ["the", "my", "our", "this", "that", "a", "new"].contains(&word.small.as_str());
-        (begins_large(word.plain) || word.is_quoted) && !is_common
+        let is_common = ["the", "my", "our", "this", "that", "a", "new"].contains(&word.lowercase.as_str());
+        (is_capitalized(word.plain) || word.is_quoted) && !is_common
     };
     let behind = words.get(at + 1).filter(|_| !word.ends_clause).filter(is_name);
     let before = || {
         let (article, name) = (words.get(at.checked_sub(2)?)?, words.get(at - 1)?);
-        let is_article = ["the", "my", "our"].contains(&article.small.as_str());
+        let is_article = ["the", "my", "our"].contains(&article.lowercase.as_str());
         (is_article && !name.ends_clause && is_name(&name)).then_some((name, at))
     };
     let (name, end) = behind.map(|name| (name, at + 1)).or_else(before)?;
     let is_told = !words[end].ends_clause
-        && words.get(end + 1).is_some_and(|next| ["is", "was", "means"].contains(&next.small.as_str()));
-    let topic = format!("project {}", name.small);
+        && words.get(end + 1).is_some_and(|next| ["is", "was", "means"].contains(&next.lowercase.as_str()));
+    let topic = format!("project {}", name.lowercase);
     (!is_told).then(|| (topic, format!("What is the project {} about?", name.plain)))
 }
 
 /// A question about the user's own world that nobody could answer.
-fn unanswered(said: &str, words: &[GapWord<'_>], answered: Option<&str>) -> Option<Gap> {
+fn unanswered_gap(said: &str, words: &[GapWord<'_>], answered: Option<&str>) -> Option<Gap> {
     let answered = answered?.to_lowercase();
-    let asks = said.contains('?') || ASKS.contains(&words.first()?.small.as_str());
-    let is_own = words.iter().any(|word| matches!(word.small.as_str(), "my" | "our" | "we" | "us"));
-    if !asks || !is_own || !NOT_KNOWN.iter().any(|phrase| answered.contains(phrase)) {
+    let asks = said.contains('?') || QUESTION_WORDS.contains(&words.first()?.lowercase.as_str());
+    let is_own = words.iter().any(|word| matches!(word.lowercase.as_str(), "my" | "our" | "we" | "us"));
+    if !asks || !is_own || !UNANSWERED_PHRASES.iter().any(|phrase| answered.contains(phrase)) {
         return None;
     }
     let telling = analyze_query(said).into_iter().filter_map(|word| word.into_iter().next());
@@ -243,7 +243,7 @@ fn unanswered(said: &str, words: &[GapWord<'_>], answered: Option<&str>) -> Opti
     })
 }
 
-fn begins_large(word: &str) -> bool {
+fn is_capitalized(word: &str) -> bool {
     word.chars().next().is_some_and(char::is_uppercase) && word != "I"
 }
 
@@ -252,7 +252,7 @@ mod tests {
     use jiff::Timestamp;
     use lango_domain::Label;
     use lango_domain::event::TurnId;
-    use lango_domain::knowledge::{Category, Provenance};
+    use lango_domain::knowledge::{KnowledgeCategory, Provenance};
 
     use super::*;
 
@@ -262,7 +262,7 @@ mod tests {
             .map(|content| KnowledgeEntry {
                 key: "x".into(),
                 version: 1,
-                category: Category::Fact,
+                category: KnowledgeCategory::Fact,
                 content: (*content).to_owned(),
                 tags: Vec::new(),
                 source: Provenance {
@@ -279,9 +279,9 @@ mod tests {
             turn: TurnId::new("t"),
             at: Timestamp::UNIX_EPOCH,
             through: 1,
-            said: said.to_owned(),
-            answered: answered.map(str::to_owned),
-            said_label: Label::default(),
+            request: said.to_owned(),
+            answer: answered.map(str::to_owned),
+            request_label: Label::default(),
             label: Label::default(),
         };
         of(&exchange, &KnownTopics::find_gaps(&entries)).into_iter().map(|gap| gap.question).collect()

@@ -8,52 +8,52 @@ use lango_domain::inquiries::{Finder, Inquiry};
 use lango_domain::seams::{ContextError, ContextRequest, ContextSource, SessionKey};
 use lango_domain::session::StoreError;
 use lango_domain::text::one_line;
-use lango_domain::markers::ASK_IN_PASSING;
-use lango_domain::{Label, Labelled};
+use lango_domain::markers::INQUIRY_PREFIX;
+use lango_domain::{Label, LabeledText};
 
 use super::{Inquiries, answer_rules};
 use crate::lexical::{analyze, analyze_query};
 
-const CAP: usize = 160;
+const TOKEN_CAP: usize = 160;
 /// Nobody is asked the same more often.
-pub(super) const MOST_OFFERS: u32 = 3;
+pub(super) const MAX_OFFERS: u32 = 3;
 /// So many hours lie between asking the same twice, so many minutes between asking anything in one session.
-pub(super) const HOURS_BETWEEN: i64 = 20;
-const MINUTES_BETWEEN: i64 = 5;
+pub(super) const OFFER_INTERVAL_HOURS: i64 = 20;
+const SESSION_INTERVAL_MINUTES: i64 = 5;
 /// So much of a request is read.
-const MOST_BYTES: usize = 4_000;
+const MAX_BYTES: usize = 4_000;
 
 impl ContextSource for Inquiries {
     fn name(&self) -> &str {
         "inquiries"
     }
 
-    fn cap(&self) -> usize {
-        CAP
+    fn max_tokens(&self) -> usize {
+        TOKEN_CAP
     }
 
-    fn gather(&self, request: ContextRequest) -> BoxFuture<'static, Result<Option<Labelled>, ContextError>> {
+    fn gather(&self, request: ContextRequest) -> BoxFuture<'static, Result<Option<LabeledText>, ContextError>> {
         let inquiries = self.clone();
         async move { inquiries.offer(request).await.map_err(|error| ContextError(error.to_string())) }.boxed()
     }
 }
 
 impl Inquiries {
-    async fn offer(&self, request: ContextRequest) -> Result<Option<Labelled>, StoreError> {
+    async fn offer(&self, request: ContextRequest) -> Result<Option<LabeledText>, StoreError> {
         let ContextRequest { session, principal, text } = request;
         let of = SessionKey { session, principal };
-        let store = self.means.store.get().await?;
+        let store = self.parts.store.get().await?;
         let pending = store.pending(&of.principal).await?;
-        let now = (self.means.knowing.now)();
-        let Some(chosen) = choose(&pending, &of, &text, now) else { return Ok(None) };
+        let now = (self.parts.knowledge_base.now)();
+        let Some(chosen) = choose_inquiry(&pending, &of, &text, now) else { return Ok(None) };
         let is_open = store.offer(&of, chosen.id, now).await?;
-        Ok(is_open.then(|| Labelled { text: worded(chosen), label: label_of(chosen) }))
+        Ok(is_open.then(|| LabeledText { text: offer_text(chosen), label: inquiry_label(chosen) }))
     }
 }
 
 /// The question was made of what was said in a conversation. Rules take it from the user's own words; a model read the
 /// answers as well, and those may hold anybody's.
-fn label_of(inquiry: &Inquiry) -> Label {
+fn inquiry_label(inquiry: &Inquiry) -> Label {
     let label = Label::private("inquiries");
     match inquiry.found_by {
         Finder::Rule => label,
@@ -61,10 +61,10 @@ fn label_of(inquiry: &Inquiry) -> Label {
     }
 }
 
-fn worded(inquiry: &Inquiry) -> String {
+fn offer_text(inquiry: &Inquiry) -> String {
     let Inquiry { id, question, why, .. } = inquiry;
     format!(
-        "{ASK_IN_PASSING}{}\n(Inquiry {id}, because {}. Only where it fits: once, at the end of the answer, in your own words and \
+        "{INQUIRY_PREFIX}{}\n(Inquiry {id}, because {}. Only where it fits: once, at the end of the answer, in your own words and \
          the user's language. If the user turns it down, dismiss it.)",
         one_line(question),
         one_line(why).trim_end_matches('.'),
@@ -72,7 +72,7 @@ fn worded(inquiry: &Inquiry) -> String {
 }
 
 /// The one that has most to do with the request; without such a one, what this very conversation left open.
-fn choose<'a>(
+fn choose_inquiry<'a>(
     pending: &'a [Inquiry],
     of: &SessionKey,
     request: &str,
@@ -80,20 +80,20 @@ fn choose<'a>(
 ) -> Option<&'a Inquiry> {
     let is_before = |at: Timestamp, span: jiff::Span| now.checked_sub(span).is_ok_and(|limit| at < limit);
     let just_asked = pending.iter().filter_map(|inquiry| inquiry.offered.as_ref()).any(|offered| {
-        offered.session.as_ref() == Some(&of.session) && !is_before(offered.at, MINUTES_BETWEEN.minutes())
+        offered.session.as_ref() == Some(&of.session) && !is_before(offered.at, SESSION_INTERVAL_MINUTES.minutes())
     });
     if just_asked {
         return None;
     }
-    let request = &request[..request.floor_char_boundary(MOST_BYTES.min(request.len()))];
+    let request = &request[..request.floor_char_boundary(MAX_BYTES.min(request.len()))];
     let may_be_asked = |inquiry: &&Inquiry| {
-        let rested = inquiry.offered.as_ref().is_none_or(|last| is_before(last.at, HOURS_BETWEEN.hours()));
+        let rested = inquiry.offered.as_ref().is_none_or(|last| is_before(last.at, OFFER_INTERVAL_HOURS.hours()));
         // What the request says is not asked back.
-        inquiry.offers < MOST_OFFERS && rested && !answer_rules::is_stated(request, &inquiry.topic)
+        inquiry.offers < MAX_OFFERS && rested && !answer_rules::is_stated(request, &inquiry.topic)
     };
     let said: HashSet<String> = analyze(request).into_iter().collect();
     let fitting = pending.iter().filter(may_be_asked).filter_map(|inquiry| {
-        let shared = shared_words(&inquiry.topic, &said);
+        let shared = count_shared_words(&inquiry.topic, &said);
         (shared > 0 || inquiry.session == of.session).then_some((shared, inquiry.priority, inquiry))
     });
     // Of equals the oldest: it comes first.
@@ -102,6 +102,6 @@ fn choose<'a>(
 }
 
 /// How many words of a topic are said.
-pub(super) fn shared_words(topic: &str, said: &HashSet<String>) -> usize {
+pub(super) fn count_shared_words(topic: &str, said: &HashSet<String>) -> usize {
     analyze_query(topic).iter().filter(|word| word.iter().any(|one| said.contains(one))).count()
 }

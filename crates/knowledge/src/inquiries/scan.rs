@@ -16,25 +16,25 @@ use lango_domain::session::StoreError;
 
 use super::model_review::{self, ReviewOutput, ReviewInput, ReviewAnswer};
 use super::gap_rules::{self, Gap, KnownTopics};
-use super::offer::{HOURS_BETWEEN, MOST_OFFERS, shared_words};
+use super::offer::{OFFER_INTERVAL_HOURS, MAX_OFFERS, count_shared_words};
 use super::{Inquiries, LibrarianSettings, answer_rules};
 use crate::knowledge_base::entry_line;
 use crate::lexical::analyze;
-use crate::requests::asks_to_forget;
+use crate::request_detection::is_forget_request;
 use crate::turn_transcript::{self, TurnTranscript};
 
 /// So many new inquiries come of one look.
-const MOST_FOUND: usize = 2;
+const MAX_RESULTS: usize = 2;
 /// So many turns behind the question a model is asked whether it was answered.
-const MOST_TURNS_TO_ANSWER: usize = 2;
+const MAX_TURNS_TO_ANSWER: usize = 2;
 /// A model is told so much of what is known.
-const MOST_KNOWN: usize = 20;
+const MAX_KNOWN: usize = 20;
 
 impl AfterTurn for Inquiries {
-    fn turn_ended(&self, of: SessionKey) -> BoxFuture<'static, ()> {
+    fn on_turn_end(&self, of: SessionKey) -> BoxFuture<'static, ()> {
         let inquiries = self.clone();
         async move {
-            if let Err(error) = inquiries.look(&of).await {
+            if let Err(error) = inquiries.scan(&of).await {
                 tracing::warn!(%error, "the conversation could not be searched for what is worth asking");
             }
         }
@@ -44,16 +44,16 @@ impl AfterTurn for Inquiries {
 
 /// What a look begins with.
 struct ScanInput {
-    of: SessionKey,
+    key: SessionKey,
     /// Without what was forgotten, and without asking to forget.
-    talk: Vec<TurnTranscript>,
+    turns: Vec<TurnTranscript>,
     /// The last event that was looked at.
-    newest: u64,
+    last_seq: u64,
     pending: Vec<Inquiry>,
-    marks: ScanPosition,
+    position: ScanPosition,
     now: Timestamp,
     /// How many gaps may be found; none while it is too early, or enough is pending.
-    wanted: usize,
+    max_gaps: usize,
 }
 
 /// What a look gave.
@@ -65,117 +65,117 @@ struct ScanFindings {
 }
 
 impl Inquiries {
-    async fn look(&self, of: &SessionKey) -> Result<(), StoreError> {
-        let _alone = self.looking.lock().await;
-        let Some(scene) = self.scene(of).await? else { return Ok(()) };
-        let findings = match &self.means.model {
-            Some(model) => self.ask(model, &scene).await?,
-            None => Some(self.by_rule(&scene).await?),
+    async fn scan(&self, of: &SessionKey) -> Result<(), StoreError> {
+        let _alone = self.scan_lock.lock().await;
+        let Some(scene) = self.load_scan_input(of).await? else { return Ok(()) };
+        let findings = match &self.parts.model {
+            Some(model) => self.scan_with_model(model, &scene).await?,
+            None => Some(self.scan_by_rules(&scene).await?),
         };
         let Some(findings) = findings else { return Ok(()) };
-        let settled = self.settled(&scene, findings);
-        self.means.store.get().await?.settle(of, settled).await
+        let settled = self.scan_result(&scene, findings);
+        self.parts.store.get().await?.save_scan(of, settled).await
     }
 
     /// Nothing when every turn that ended was looked at.
-    async fn scene(&self, of: &SessionKey) -> Result<Option<ScanInput>, StoreError> {
-        let store = self.means.store.get().await?;
-        let ScanProgress { marks, asked } = store.progress(of).await?;
+    async fn load_scan_input(&self, of: &SessionKey) -> Result<Option<ScanInput>, StoreError> {
+        let store = self.parts.store.get().await?;
+        let ScanProgress { position: marks, last_model_call: asked } = store.progress(of).await?;
         let behind = marks.answers.min(marks.gaps);
-        let talk = turn_transcript::turn_transcripts(&turn_transcript::load_finished_turns(&*self.means.sessions, of, behind).await?);
+        let talk = turn_transcript::turn_transcripts(&turn_transcript::load_finished_turns(&*self.parts.sessions, of, behind).await?);
         let Some(newest) = talk.last().map(|newest| newest.through).filter(|newest| *newest > behind) else {
             return Ok(None);
         };
-        let talk = self.tellable(of, talk).await?;
+        let talk = self.drop_forgotten(of, talk).await?;
         let pending = store.pending(&of.principal).await?;
-        let now = (self.means.knowing.now)();
-        let settings = &self.means.settings;
+        let now = (self.parts.knowledge_base.now)();
+        let settings = &self.parts.settings;
         let room = (settings.max_pending_inquiries.get() as usize).saturating_sub(pending.len());
-        let rest = ScanCooldown { by: self.finder(), asked, now };
-        let wanted = if is_due(settings, &talk, marks, rest) { room.min(MOST_FOUND) } else { 0 };
-        Ok(Some(ScanInput { of: of.clone(), talk, newest, pending, marks, now, wanted }))
+        let rest = ScanCooldown { by: self.finder(), last_asked: asked, now };
+        let wanted = if is_due(settings, &talk, marks, rest) { room.min(MAX_RESULTS) } else { 0 };
+        Ok(Some(ScanInput { key: of.clone(), turns: talk, last_seq: newest, pending, position: marks, now, max_gaps: wanted }))
     }
 
-    async fn tellable(&self, of: &SessionKey, talk: Vec<TurnTranscript>) -> Result<Vec<TurnTranscript>, StoreError> {
+    async fn drop_forgotten(&self, of: &SessionKey, talk: Vec<TurnTranscript>) -> Result<Vec<TurnTranscript>, StoreError> {
         let requests = talk.iter().map(|exchange| (exchange.turn.clone(), exchange.seq)).collect();
-        let forgotten = self.means.memories.forgotten(&of.principal, requests).await?;
+        let forgotten = self.parts.memories.forgotten_events(&of.principal, requests).await?;
         let may_be_read = |exchange: &TurnTranscript| {
-            !forgotten.contains(&exchange.seq) && !answer_rules::sentences(&exchange.said).any(asks_to_forget)
+            !forgotten.contains(&exchange.seq) && !answer_rules::sentences(&exchange.request).any(is_forget_request)
         };
         Ok(talk.into_iter().filter(may_be_read).collect())
     }
 
     fn finder(&self) -> Finder {
-        if self.means.model.is_some() { Finder::Model } else { Finder::Rule }
+        if self.parts.model.is_some() { Finder::Model } else { Finder::Rule }
     }
 
-    async fn by_rule(&self, scene: &ScanInput) -> Result<ScanFindings, StoreError> {
+    async fn scan_by_rules(&self, scene: &ScanInput) -> Result<ScanFindings, StoreError> {
         let mut resolutions = Vec::new();
         for inquiry in &scene.pending {
-            let answered = scene.unread(scene.marks.answers).find_map(|(before, exchange)| {
-                let before = before.and_then(|before| before.answered.as_deref());
-                answer_rules::find(inquiry, &exchange.said, before).map(|said| (said, exchange))
+            let answered = scene.unread_turns(scene.position.answers).find_map(|(before, exchange)| {
+                let before = before.and_then(|before| before.answer.as_deref());
+                answer_rules::find_answer(inquiry, &exchange.request, before).map(|said| (said, exchange))
             });
             resolutions.extend(answered.map(|(said, exchange)| {
                 let told = ReviewAnswer {
                     inquiry: inquiry.id,
                     answer: said.answer,
                     key: inquiry.topic.clone(),
-                    category: answer_rules::category(&inquiry.topic),
+                    category: answer_rules::answer_category(&inquiry.topic),
                     content: said.content,
                 };
-                self.resolution(scene, told, exchange, exchange.said_label.clone())
+                self.build_resolution(scene, told, exchange, exchange.request_label.clone())
             }));
         }
         let mut gaps = Vec::new();
-        if scene.wanted > 0 {
-            let entries = self.means.knowing.store.get().await?.entries(&scene.of.principal).await?;
+        if scene.max_gaps > 0 {
+            let entries = self.parts.knowledge_base.store.get().await?.entries(&scene.key.principal).await?;
             let known = KnownTopics::find_gaps(&entries);
-            gaps.extend(scene.unread(scene.marks.gaps).flat_map(|(_, exchange)| gap_rules::of(exchange, &known)));
+            gaps.extend(scene.unread_turns(scene.position.gaps).flat_map(|(_, exchange)| gap_rules::of(exchange, &known)));
             // What was answered in the very same words is no gap.
-            gaps.retain(|gap| !scene.is_said(&gap.topic));
+            gaps.retain(|gap| !scene.is_topic_stated(&gap.topic));
         }
-        Ok(ScanFindings { by: Finder::Rule, through: scene.through(), resolutions, gaps })
+        Ok(ScanFindings { by: Finder::Rule, through: scene.position_after(), resolutions, gaps })
     }
 
     /// Nothing when nobody can be asked now; what is new waits for the next look.
-    async fn ask(&self, model: &Arc<dyn Model>, scene: &ScanInput) -> Result<Option<ScanFindings>, StoreError> {
-        let newest = scene.talk.last().filter(|newest| newest.answered.is_some());
+    async fn scan_with_model(&self, model: &Arc<dyn Model>, scene: &ScanInput) -> Result<Option<ScanFindings>, StoreError> {
+        let newest = scene.turns.last().filter(|newest| newest.answer.is_some());
         let Some(newest) = newest else { return Ok(None) };
-        let open = scene.maybe_answered();
-        let has_news = scene.unread(scene.marks.answers.min(scene.marks.gaps)).next().is_some();
-        if !has_news || (open.is_empty() && scene.wanted == 0) {
-            let through = ScanPosition { answers: scene.newest, ..scene.marks };
+        let open = scene.possibly_answered();
+        let has_news = scene.unread_turns(scene.position.answers.min(scene.position.gaps)).next().is_some();
+        if !has_news || (open.is_empty() && scene.max_gaps == 0) {
+            let through = ScanPosition { answers: scene.last_seq, ..scene.position };
             let (resolutions, gaps) = (Vec::new(), Vec::new());
             return Ok(Some(ScanFindings { by: Finder::Rule, through, resolutions, gaps }));
         }
         let new_from =
-            if scene.wanted > 0 { scene.marks.answers.min(scene.marks.gaps) } else { scene.marks.answers };
-        let (known, label) = self.known(scene).await?;
-        let matter = ReviewInput { talk: &scene.talk, new_from, open, known, wanted: scene.wanted };
-        let (reply, usage) = model_review::ask(model, &matter).await;
+            if scene.max_gaps > 0 { scene.position.answers.min(scene.position.gaps) } else { scene.position.answers };
+        let (known, label) = self.related_knowledge(scene).await?;
+        let matter = ReviewInput { turns: &scene.turns, new_after: new_from, open_inquiries: open, known, max_gaps: scene.max_gaps };
+        let (reply, usage) = model_review::ask_model(model, &matter).await;
         if let Some(usage) = usage {
-            self.means.store.get().await?.spent(&scene.of, newest.turn.clone(), usage).await?;
+            self.parts.store.get().await?.record_usage(&scene.key, newest.turn.clone(), usage).await?;
         }
         let (believed, through) = match reply {
-            Ok(believed) => (believed, scene.through()),
+            Ok(believed) => (believed, scene.position_after()),
             Err(error) => {
                 tracing::debug!(%error, "the model could not be asked about the conversation");
-                (ReviewOutput::default(), scene.marks)
+                (ReviewOutput::default(), scene.position)
             }
         };
         // A model may have taken what it wrote from anything that it read.
-        let read = scene.talk.iter().fold(label, |label, exchange| label.joined(&exchange.label));
+        let read = scene.turns.iter().fold(label, |label, exchange| label.joined(&exchange.label));
         let told = believed.answers.into_iter();
-        let resolutions = told.map(|told| self.resolution(scene, told, newest, read.clone())).collect();
+        let resolutions = told.map(|told| self.build_resolution(scene, told, newest, read.clone())).collect();
         Ok(Some(ScanFindings { by: Finder::Model, through, resolutions, gaps: believed.gaps }))
     }
 
     /// What is known that may have to do with the conversation.
-    async fn known(&self, scene: &ScanInput) -> Result<(Vec<String>, Label), StoreError> {
+    async fn related_knowledge(&self, scene: &ScanInput) -> Result<(Vec<String>, Label), StoreError> {
         let said: Vec<&str> =
-            scene.talk.iter().rev().take(3).map(|exchange| exchange.said.as_str()).collect();
-        let found = self.means.knowing.find(&scene.of.principal, &said.join(" "), None, MOST_KNOWN).await;
+            scene.turns.iter().rev().take(3).map(|exchange| exchange.request.as_str()).collect();
+        let found = self.parts.knowledge_base.find(&scene.key.principal, &said.join(" "), None, MAX_KNOWN).await;
         match found {
             Ok(found) => {
                 let label =
@@ -188,74 +188,74 @@ impl Inquiries {
     }
 
     /// An answer that must not be kept closes its inquiry all the same.
-    fn resolution(&self, scene: &ScanInput, told: ReviewAnswer, exchange: &TurnTranscript, label: Label) -> Resolution {
+    fn build_resolution(&self, scene: &ScanInput, told: ReviewAnswer, exchange: &TurnTranscript, label: Label) -> Resolution {
         let ReviewAnswer { inquiry, answer, key, category, content } = told;
-        let secrecy = &self.means.knowing.secrecy;
+        let secrecy = &self.parts.knowledge_base.secret_scanner;
         if let Some(likeness) = secrecy.find_secret(&content).or_else(|| secrecy.find_secret(&answer)) {
             let answer = format!("not kept: it seems to hold {likeness}");
             return Resolution { inquiry, answer, entry: None };
         }
-        let (session, turn) = (Some(scene.of.session.clone()), exchange.turn.clone());
+        let (session, turn) = (Some(scene.key.session.clone()), exchange.turn.clone());
         let source = Provenance { session, turn, by: format!("inquiry {inquiry}"), label };
         let entry = NewKnowledgeEntry { key, category, content, tags: Vec::new(), source, at: scene.now };
         Resolution { inquiry, answer, entry: Some(entry) }
     }
 
-    fn settled(&self, scene: &ScanInput, findings: ScanFindings) -> ScanResult {
+    fn scan_result(&self, scene: &ScanInput, findings: ScanFindings) -> ScanResult {
         let ScanFindings { by, through, resolutions, gaps } = findings;
-        let secrecy = &self.means.knowing.secrecy;
+        let secrecy = &self.parts.knowledge_base.secret_scanner;
         let may_be_kept =
             |gap: &Gap| secrecy.find_secret(&gap.question).is_none() && secrecy.find_secret(&gap.why).is_none();
-        let turn = scene.talk.last().map(|newest| newest.turn.clone());
-        let found = gaps.into_iter().filter(may_be_kept).take(scene.wanted).zip(turn.into_iter().cycle());
+        let turn = scene.turns.last().map(|newest| newest.turn.clone());
+        let found = gaps.into_iter().filter(may_be_kept).take(scene.max_gaps).zip(turn.into_iter().cycle());
         let found = found.map(|(gap, turn)| {
             let Gap { topic, question, why, priority } = gap;
-            NewInquiry { topic, question, why, priority, found_by: by, turn }
+            NewInquiry { topic, question, reason: why, priority, found_by: by, turn }
         });
-        let before = scene.now.checked_sub(HOURS_BETWEEN.hours()).unwrap_or(Timestamp::MIN);
+        let before = scene.now.checked_sub(OFFER_INTERVAL_HOURS.hours()).unwrap_or(Timestamp::MIN);
         ScanResult {
-            behind: scene.marks,
+            after: scene.position,
             through,
             by,
             at: scene.now,
             resolutions,
-            found: found.collect(),
-            most_pending: self.means.settings.max_pending_inquiries.get() as usize,
-            lapse: ExpiryRule { offers: MOST_OFFERS, before },
+            new_inquiries: found.collect(),
+            max_pending: self.parts.settings.max_pending_inquiries.get() as usize,
+            expiry: ExpiryRule { offers: MAX_OFFERS, before },
         }
     }
 }
 
 impl ScanInput {
     /// Exchanges behind a mark, each with the one before it.
-    fn unread(&self, behind: u64) -> impl Iterator<Item = (Option<&TurnTranscript>, &TurnTranscript)> {
-        let before = std::iter::once(None).chain(self.talk.iter().map(Some));
-        before.zip(&self.talk).filter(move |(_, exchange)| exchange.through > behind)
+    fn unread_turns(&self, behind: u64) -> impl Iterator<Item = (Option<&TurnTranscript>, &TurnTranscript)> {
+        let before = std::iter::once(None).chain(self.turns.iter().map(Some));
+        before.zip(&self.turns).filter(move |(_, exchange)| exchange.through > behind)
     }
 
     /// Where the marks stand when all of it was looked at; gaps only where any were wanted.
-    fn through(&self) -> ScanPosition {
-        let newest = self.newest;
-        ScanPosition { answers: newest, gaps: if self.wanted > 0 { newest } else { self.marks.gaps } }
+    fn position_after(&self) -> ScanPosition {
+        let newest = self.last_seq;
+        ScanPosition { answers: newest, gaps: if self.max_gaps > 0 { newest } else { self.position.gaps } }
     }
 
     /// Whether a later message says what would be asked about.
-    fn is_said(&self, topic: &str) -> bool {
-        self.unread(self.marks.gaps).any(|(_, exchange)| answer_rules::is_stated(&exchange.said, topic))
+    fn is_topic_stated(&self, topic: &str) -> bool {
+        self.unread_turns(self.position.gaps).any(|(_, exchange)| answer_rules::is_stated(&exchange.request, topic))
     }
 
     /// Those that were asked here, or whose topic is spoken of: a model is asked about no others.
-    fn maybe_answered(&self) -> Vec<&Inquiry> {
+    fn possibly_answered(&self) -> Vec<&Inquiry> {
         let said: HashSet<String> =
-            self.unread(self.marks.answers).flat_map(|(_, exchange)| analyze(&exchange.said)).collect();
+            self.unread_turns(self.position.answers).flat_map(|(_, exchange)| analyze(&exchange.request)).collect();
         let was_just_asked = |inquiry: &Inquiry| {
-            let here = |offered: &&LastOffer| offered.session.as_ref() == Some(&self.of.session);
+            let here = |offered: &&LastOffer| offered.session.as_ref() == Some(&self.key.session);
             let asked = inquiry.offered.as_ref().filter(here).map(|offered| offered.at);
             asked.is_some_and(|asked| {
-                self.talk.iter().filter(|exchange| exchange.at > asked).count() <= MOST_TURNS_TO_ANSWER
+                self.turns.iter().filter(|exchange| exchange.at > asked).count() <= MAX_TURNS_TO_ANSWER
             })
         };
-        let is_spoken_of = |inquiry: &Inquiry| shared_words(&inquiry.topic, &said) > 0;
+        let is_spoken_of = |inquiry: &Inquiry| count_shared_words(&inquiry.topic, &said) > 0;
         self.pending.iter().filter(|inquiry| was_just_asked(inquiry) || is_spoken_of(inquiry)).collect()
     }
 }
@@ -263,7 +263,7 @@ impl ScanInput {
 /// Who would search, and when a model was last asked.
 struct ScanCooldown {
     by: Finder,
-    asked: Option<Timestamp>,
+    last_asked: Option<Timestamp>,
     now: Timestamp,
 }
 
@@ -271,10 +271,10 @@ struct ScanCooldown {
 /// Rules cost nothing and look at the first turn of a session at once; a model is not asked about single requests.
 fn is_due(settings: &LibrarianSettings, talk: &[TurnTranscript], marks: ScanPosition, rest: ScanCooldown) -> bool {
     let unread = talk.iter().filter(|exchange| exchange.through > marks.gaps).count();
-    let has_failed = talk.last().is_some_and(|newest| newest.answered.is_none());
+    let has_failed = talk.last().is_some_and(|newest| newest.answer.is_none());
     let has_turns = unread >= settings.inquiry_cooldown_turns.get() as usize;
     let limit = rest.now.checked_sub(i64::from(settings.inquiry_cooldown_minutes).minutes());
-    let is_rested = rest.asked.is_none_or(|asked| limit.is_ok_and(|limit| asked <= limit));
+    let is_rested = rest.last_asked.is_none_or(|asked| limit.is_ok_and(|limit| asked <= limit));
     let is_time = match rest.by {
         Finder::Rule => marks.gaps == 0 || has_turns,
         Finder::Model => has_turns && is_rested,

@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use crate::lazy::{Clock, Lazy};
 
-const USUAL: usize = 5;
-const MOST: usize = 50;
+const DEFAULT_LIMIT: usize = 5;
+const MAX_LIMIT: usize = 50;
 
 pub fn tools(store: &Lazy<dyn InquiryStore>, now: &Clock) -> Vec<Tool> {
     vec![pending(store.clone()), dismiss(store.clone(), now.clone())]
@@ -26,9 +26,9 @@ fn pending(store: Lazy<dyn InquiryStore>) -> Tool {
     Tool::new("librarian_pending_inquiries", description, Safety::Safe, move |context, args: PendingInquiriesArgs| {
         let store = store.clone();
         async move {
-            let limit = args.limit.unwrap_or(USUAL);
-            if !(1..=MOST).contains(&limit) {
-                return Err(ToolError(format!("`limit` goes from 1 to {MOST}")));
+            let limit = args.limit.unwrap_or(DEFAULT_LIMIT);
+            if !(1..=MAX_LIMIT).contains(&limit) {
+                return Err(ToolError(format!("`limit` goes from 1 to {MAX_LIMIT}")));
             }
             let failed = |error: lango_domain::session::StoreError| ToolError(error.to_string());
             let pending =

@@ -8,23 +8,23 @@ use serde_json::Value;
 use crate::lexical::{analyze, analyze_query};
 
 /// A trigger fits when so much of it is found in the failure.
-const LEAST_SHARE: f32 = 0.6;
+const MIN_SHARE: f32 = 0.6;
 /// What a word counts that says little about a failure.
-const LITTLE: f32 = 0.3;
+const FREQUENT_WORD_WEIGHT: f32 = 0.3;
 /// A single word is enough when it is at least so long.
-const TELLING_LETTERS: usize = 4;
+const MIN_EVIDENCE_LETTERS: usize = 4;
 /// So much of an error and of arguments is read.
-const MOST_BYTES: usize = 8_000;
+const MAX_BYTES: usize = 8_000;
 
 /// Words that nearly every failure has, without their endings.
-const COMMON: [&str; 27] = [
+const FREQUENT_WORDS: [&str; 27] = [
     "error", "fail", "failur", "tool", "call", "command", "problem", "issu", "wrong", "work", "code", "exit",
     "run", "use", "tri", "file", "cannot", "can", "could", "not", "no", "invalid", "messag", "say", "return",
     "doe", "happen",
 ];
 
 /// How well a trigger fits, from 0 to 1; nothing when it is about something else.
-pub(super) fn fit(trigger: &str, failure: &FailureText) -> Option<f32> {
+pub(super) fn match_score(trigger: &str, failure: &FailureText) -> Option<f32> {
     if names_another_tool(trigger, failure) {
         return None;
     }
@@ -32,10 +32,10 @@ pub(super) fn fit(trigger: &str, failure: &FailureText) -> Option<f32> {
     // Words that say something beside the tool's name, and those of them that are found.
     let (mut telling, mut evidence) = (0, Vec::new());
     for alternatives in analyze_query(trigger) {
-        let is_common = alternatives.first().is_some_and(|word| COMMON.contains(&word.as_str()));
-        let is_of_tool = failure.is_of_tool(&alternatives);
-        let is_said = failure.says(&alternatives);
-        let weight = if is_common { LITTLE } else { 1.0 };
+        let is_common = alternatives.first().is_some_and(|word| FREQUENT_WORDS.contains(&word.as_str()));
+        let is_of_tool = failure.has_tool_term(&alternatives);
+        let is_said = failure.has_term(&alternatives);
+        let weight = if is_common { FREQUENT_WORD_WEIGHT } else { 1.0 };
         all += weight;
         found += if is_said || is_of_tool { weight } else { 0.0 };
         if !is_common && !is_of_tool {
@@ -43,57 +43,57 @@ pub(super) fn fit(trigger: &str, failure: &FailureText) -> Option<f32> {
             evidence.extend(is_said.then_some(alternatives));
         }
     }
-    let is_long = |word: &String| word.chars().count() >= TELLING_LETTERS;
+    let is_long = |word: &String| word.chars().count() >= MIN_EVIDENCE_LETTERS;
     let is_enough = match &evidence[..] {
         [] => false,
         [one] => telling <= 2 && one.iter().any(is_long),
         _ => true,
     };
     let share = found / all;
-    (share >= LEAST_SHARE && is_enough).then_some(share)
+    (share >= MIN_SHARE && is_enough).then_some(share)
 }
 
 /// The words of a failed call.
 pub(super) struct FailureText {
     tool: String,
-    of_tool: HashSet<String>,
+    tool_terms: HashSet<String>,
     /// Of the error and the arguments.
-    said: HashSet<String>,
+    terms: HashSet<String>,
     /// The same as they stand there, in small letters.
     text: String,
 }
 
 impl FailureText {
-    pub fn of(call: &FailedCall) -> Self {
+    pub fn from_call(call: &FailedCall) -> Self {
         let mut text = String::new();
-        push(&mut text, &call.error);
-        push_words(&mut text, &call.args);
+        push_truncated(&mut text, &call.error);
+        push_values(&mut text, &call.args);
         let said = analyze(&text).into_iter().collect();
         let of_tool = analyze(&call.tool).into_iter().collect();
-        Self { tool: call.tool.to_lowercase(), of_tool, said, text: text.to_lowercase() }
+        Self { tool: call.tool.to_lowercase(), tool_terms: of_tool, terms: said, text: text.to_lowercase() }
     }
 
-    fn is_of_tool(&self, alternatives: &[String]) -> bool {
-        alternatives.iter().any(|word| self.of_tool.contains(word))
+    fn has_tool_term(&self, alternatives: &[String]) -> bool {
+        alternatives.iter().any(|word| self.tool_terms.contains(word))
     }
 
-    fn says(&self, alternatives: &[String]) -> bool {
-        alternatives.iter().any(|word| self.said.contains(word))
+    fn has_term(&self, alternatives: &[String]) -> bool {
+        alternatives.iter().any(|word| self.terms.contains(word))
     }
 }
 
-fn push(text: &mut String, more: &str) {
-    let room = MOST_BYTES.saturating_sub(text.len());
+fn push_truncated(text: &mut String, more: &str) {
+    let room = MAX_BYTES.saturating_sub(text.len());
     text.push_str(&more[..more.floor_char_boundary(room.min(more.len()))]);
     text.push(' ');
 }
 
-fn push_words(text: &mut String, value: &Value) {
+fn push_values(text: &mut String, value: &Value) {
     match value {
-        Value::String(words) => push(text, words),
-        Value::Number(number) => push(text, &number.to_string()),
-        Value::Array(items) => items.iter().for_each(|item| push_words(text, item)),
-        Value::Object(fields) => fields.values().for_each(|value| push_words(text, value)),
+        Value::String(words) => push_truncated(text, words),
+        Value::Number(number) => push_truncated(text, &number.to_string()),
+        Value::Array(items) => items.iter().for_each(|item| push_values(text, item)),
+        Value::Object(fields) => fields.values().for_each(|value| push_values(text, value)),
         Value::Bool(_) | Value::Null => {}
     }
 }
@@ -120,7 +120,7 @@ mod tests {
     fn fits(trigger: &str, tool: &str, args: Value, error: &str) -> bool {
         let (session, principal) = (SessionId::new("s"), Principal::local());
         let call = FailedCall { session, principal, tool: tool.to_owned(), args, error: error.to_owned() };
-        fit(trigger, &FailureText::of(&call)).is_some()
+        match_score(trigger, &FailureText::from_call(&call)).is_some()
     }
 
     #[test]

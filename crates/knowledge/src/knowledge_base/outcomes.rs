@@ -10,12 +10,12 @@ use serde_json::Value;
 use crate::lexical::analyze;
 
 /// How advice begins; the learning's number follows.
-pub(super) const MARK: &str = "[learning ";
+pub(super) const ADVICE_PREFIX: &str = "[learning ";
 
 /// One outcome at most for each time that a learning was shown: the next call of the same tool in the same turn, on the
 /// same matter, decides. Another failure than before decides nothing.
 pub(super) fn outcomes_in(events: &[Arc<Event>]) -> Vec<LearningOutcome> {
-    let calls = answered_calls(events);
+    let calls = completed_calls(events);
     let mut outcomes = Vec::new();
     for (at, shown) in calls.iter().enumerate() {
         let Some((learning, advice)) = shown.advice else { continue };
@@ -36,7 +36,7 @@ struct CompletedCall<'a> {
     advice: Option<(u64, &'a str)>,
 }
 
-fn answered_calls(events: &[Arc<Event>]) -> Vec<CompletedCall<'_>> {
+fn completed_calls(events: &[Arc<Event>]) -> Vec<CompletedCall<'_>> {
     let mut open: Vec<(&TurnId, &CallId, &str, &Value)> = Vec::new();
     let mut answered = Vec::new();
     for event in events {
@@ -50,7 +50,7 @@ fn answered_calls(events: &[Arc<Event>]) -> Vec<CompletedCall<'_>> {
                     continue;
                 }
                 let error = if *ok { None } else { Some(error.as_deref().unwrap_or_default()) };
-                let advice = advice.as_deref().and_then(|advice| Some((learning_of(advice)?, advice)));
+                let advice = advice.as_deref().and_then(|advice| Some((parse_learning_id(advice)?, advice)));
                 answered.push(CompletedCall { turn, tool, args, error, advice });
             }
             _ => {}
@@ -59,29 +59,29 @@ fn answered_calls(events: &[Arc<Event>]) -> Vec<CompletedCall<'_>> {
     answered
 }
 
-fn learning_of(advice: &str) -> Option<u64> {
-    advice.strip_prefix(MARK)?.split_once(']')?.0.parse().ok()
+fn parse_learning_id(advice: &str) -> Option<u64> {
+    advice.strip_prefix(ADVICE_PREFIX)?.split_once(']')?.0.parse().ok()
 }
 
 fn effect(shown: &CompletedCall<'_>, later: &CompletedCall<'_>, advice: &str) -> Option<Effect> {
     match (shown.error, later.error) {
-        (_, None) if is_same_matter(shown, later, advice) => Some(Effect::Helped),
+        (_, None) if is_related_call(shown, later, advice) => Some(Effect::Helped),
         (Some(before), Some(now)) if is_same_failure(before, now) => Some(Effect::Failed),
         _ => None,
     }
 }
 
 /// Whether a call has to do with an earlier one, or with what was advised about it: some word of it is the same.
-fn is_same_matter(shown: &CompletedCall<'_>, later: &CompletedCall<'_>, advice: &str) -> bool {
-    let mut wanted = words(shown.args);
+fn is_related_call(shown: &CompletedCall<'_>, later: &CompletedCall<'_>, advice: &str) -> bool {
+    let mut wanted = argument_terms(shown.args);
     if wanted.is_empty() {
         return true;
     }
     wanted.extend(analyze(advice));
-    words(later.args).iter().any(|word| wanted.contains(word))
+    argument_terms(later.args).iter().any(|word| wanted.contains(word))
 }
 
-fn words(args: &Value) -> HashSet<String> {
+fn argument_terms(args: &Value) -> HashSet<String> {
     let mut text = String::new();
     let mut open = vec![args];
     while let Some(value) = open.pop() {

@@ -5,15 +5,15 @@ use std::collections::HashSet;
 use futures::future::{BoxFuture, FutureExt};
 use lango_domain::knowledge::KnowledgeEntry;
 use lango_domain::seams::{ContextError, ContextRequest, ContextSource};
-use lango_domain::{Label, Labelled};
+use lango_domain::{Label, LabeledText};
 
 use super::{KnowledgeBase, entry_line};
 use crate::lexical::{analyze, analyze_query};
 
-const CAP: usize = 300;
-const MOST: usize = 4;
+const TOKEN_CAP: usize = 300;
+const MAX_ENTRIES: usize = 4;
 /// So much of a request is read.
-const MOST_BYTES: usize = 4_000;
+const MAX_BYTES: usize = 4_000;
 
 /// Gives what is known under keys whose words all stand in the request.
 pub struct KnowledgeContext(pub KnowledgeBase);
@@ -23,11 +23,11 @@ impl ContextSource for KnowledgeContext {
         "knowledge"
     }
 
-    fn cap(&self) -> usize {
-        CAP
+    fn max_tokens(&self) -> usize {
+        TOKEN_CAP
     }
 
-    fn gather(&self, request: ContextRequest) -> BoxFuture<'static, Result<Option<Labelled>, ContextError>> {
+    fn gather(&self, request: ContextRequest) -> BoxFuture<'static, Result<Option<LabeledText>, ContextError>> {
         let knowing = self.0.clone();
         async move {
             let failed = |error: lango_domain::session::StoreError| ContextError(error.to_string());
@@ -38,7 +38,7 @@ impl ContextSource for KnowledgeContext {
             let label = named
                 .iter()
                 .fold(Label::private("knowledge"), |label, entry| label.joined(&entry.source.label));
-            Ok((!lines.is_empty()).then(|| Labelled { text: lines.join("\n"), label }))
+            Ok((!lines.is_empty()).then(|| LabeledText { text: lines.join("\n"), label }))
         }
         .boxed()
     }
@@ -46,7 +46,7 @@ impl ContextSource for KnowledgeContext {
 
 /// The longest keys first: they say most exactly what is meant.
 fn entries_named_in<'a>(request: &str, entries: &'a [KnowledgeEntry]) -> Vec<&'a KnowledgeEntry> {
-    let request = &request[..request.floor_char_boundary(MOST_BYTES.min(request.len()))];
+    let request = &request[..request.floor_char_boundary(MAX_BYTES.min(request.len()))];
     let said: HashSet<String> = analyze(request).into_iter().collect();
     let words_named = |entry: &KnowledgeEntry| {
         let words = analyze_query(&entry.key);
@@ -56,5 +56,5 @@ fn entries_named_in<'a>(request: &str, entries: &'a [KnowledgeEntry]) -> Vec<&'a
     let mut named: Vec<(usize, &KnowledgeEntry)> =
         entries.iter().filter_map(|entry| Some((words_named(entry)?, entry))).collect();
     named.sort_by_key(|(words, _)| std::cmp::Reverse(*words));
-    named.into_iter().take(MOST).map(|(_, entry)| entry).collect()
+    named.into_iter().take(MAX_ENTRIES).map(|(_, entry)| entry).collect()
 }

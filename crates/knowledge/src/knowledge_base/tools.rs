@@ -1,15 +1,15 @@
 //! The librarian's tools for what is known (S83).
 
-use lango_domain::knowledge::{Category, EntrySaved, LearningSaved, Learning, Provenance, FailureCategory};
-use lango_domain::{Intent, Label, Labelled, Safety, Tool, ToolContext, ToolError, ToolOutput};
+use lango_domain::knowledge::{KnowledgeCategory, EntrySaved, LearningSaved, Learning, Provenance, FailureCategory};
+use lango_domain::{Intent, Label, LabeledText, Safety, Tool, ToolContext, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::entries::EntryInput;
 use super::{KnowledgeBase, KnowledgeBaseError, entry_line};
 
-const USUAL: usize = 10;
-const MOST: usize = 30;
+const DEFAULT_LIMIT: usize = 10;
+const MAX_LIMIT: usize = 30;
 
 pub fn tools(knowing: &KnowledgeBase) -> Vec<Tool> {
     vec![
@@ -26,7 +26,7 @@ struct SaveKnowledgeArgs {
     /// version. Made from the content if left out.
     key: Option<String>,
     /// What kind of thing it is; a fact if left out.
-    category: Option<Category>,
+    category: Option<KnowledgeCategory>,
     /// The fact itself, in whole sentences that can be understood on their own. Never passwords, keys or other secrets.
     content: String,
     /// Words to find it by.
@@ -43,7 +43,7 @@ fn save_knowledge(knowing: &KnowledgeBase) -> Tool {
             let SaveKnowledgeArgs { key, category, content, tags } = args;
             let (category, tags) = (category.unwrap_or_default(), tags.unwrap_or_default());
             let said = EntryInput { key, category, content, tags };
-            let kept = knowing.save(&context.principal, said, source(&context)).await.map_err(failed)?;
+            let kept = knowing.save(&context.principal, said, provenance(&context)).await.map_err(tool_error)?;
             Ok(match kept {
                 (key, EntrySaved::New) => format!("Kept as `{key}`."),
                 (key, EntrySaved::Changed(version)) => {
@@ -73,7 +73,7 @@ struct SearchKnowledgeArgs {
     /// What to look for, in the words of the question.
     query: String,
     /// Of this kind only.
-    category: Option<Category>,
+    category: Option<KnowledgeCategory>,
     /// How many, from 1 to 30; 10 if left out.
     limit: Option<usize>,
 }
@@ -85,17 +85,17 @@ fn search_knowledge(knowing: &KnowledgeBase) -> Tool {
     Tool::new("search_knowledge", description, Safety::Safe, move |context, args: SearchKnowledgeArgs| {
         let knowing = knowing.clone();
         async move {
-            let limit = checked(&args.query, args.limit)?;
+            let limit = check_search(&args.query, args.limit)?;
             let found = knowing.find(&context.principal, &args.query, args.category, limit);
-            let found = found.await.map_err(failed)?;
+            let found = found.await.map_err(tool_error)?;
             if found.is_empty() {
                 return Ok(ToolOutput::from(format!("Nothing is known about {}.", args.query.trim())));
             }
             let text = found.iter().map(entry_line).collect::<Vec<_>>().join("\n");
-            Ok(labelled(text, "knowledge", found.iter().map(|entry| &entry.source)))
+            Ok(label_output(text, "knowledge", found.iter().map(|entry| &entry.source)))
         }
     })
-    .with_intent(|_, args: SearchKnowledgeArgs| async move { Ok(looking(args.query)) })
+    .with_intent(|_, args: SearchKnowledgeArgs| async move { Ok(search_intent(args.query)) })
     .with_untrusted_output()
     .with_private_output()
     .with_phrases([
@@ -125,8 +125,8 @@ fn save_learning(knowing: &KnowledgeBase) -> Tool {
         async move {
             let words = (args.trigger.as_str(), args.fix.as_str());
             let category = args.category.unwrap_or_default();
-            let learned = knowing.learn(&context.principal, words, category, source(&context));
-            Ok(match learned.await.map_err(failed)? {
+            let learned = knowing.save_learning(&context.principal, words, category, provenance(&context));
+            Ok(match learned.await.map_err(tool_error)? {
                 LearningSaved::New(id) => format!("Kept as learning {id}."),
                 LearningSaved::Changed(id) => format!("Learning {id} says so from now on, and begins anew."),
                 LearningSaved::Same(id) => format!("Learning {id} says exactly that already; nothing changed."),
@@ -160,17 +160,17 @@ fn search_learnings(knowing: &KnowledgeBase) -> Tool {
     Tool::new("search_learnings", description, Safety::Safe, move |context, args: SearchLearningsArgs| {
         let knowing = knowing.clone();
         async move {
-            let limit = checked(&args.query, args.limit)?;
+            let limit = check_search(&args.query, args.limit)?;
             let found = knowing.find_learnings(&context.principal, &args.query, args.category, limit);
-            let found = found.await.map_err(failed)?;
+            let found = found.await.map_err(tool_error)?;
             if found.is_empty() {
                 return Ok(ToolOutput::from(format!("Nothing was learned about {}.", args.query.trim())));
             }
-            let text = found.iter().map(told).collect::<Vec<_>>().join("\n");
-            Ok(labelled(text, "learnings", found.iter().map(|learning| &learning.source)))
+            let text = found.iter().map(learning_line).collect::<Vec<_>>().join("\n");
+            Ok(label_output(text, "learnings", found.iter().map(|learning| &learning.source)))
         }
     })
-    .with_intent(|_, args: SearchLearningsArgs| async move { Ok(looking(args.query)) })
+    .with_intent(|_, args: SearchLearningsArgs| async move { Ok(search_intent(args.query)) })
     .with_untrusted_output()
     .with_private_output()
     .with_phrases([
@@ -181,7 +181,7 @@ fn search_learnings(knowing: &KnowledgeBase) -> Tool {
 }
 
 /// A learning on one line.
-fn told(learning: &Learning) -> String {
+fn learning_line(learning: &Learning) -> String {
     let Learning { id, trigger, fix, category, helped, failed, .. } = learning;
     let share = (learning.confidence() * 100.0).round();
     format!(
@@ -191,28 +191,28 @@ fn told(learning: &Learning) -> String {
 }
 
 /// With what the entries were made from.
-fn labelled<'a>(text: String, store: &str, sources: impl Iterator<Item = &'a Provenance>) -> ToolOutput {
+fn label_output<'a>(text: String, store: &str, sources: impl Iterator<Item = &'a Provenance>) -> ToolOutput {
     let label = sources.fold(Label::private(store), |label, source| label.joined(&source.label));
-    ToolOutput::labelled(Labelled { text, label })
+    ToolOutput::from_labeled(LabeledText { text, label })
 }
 
-fn source(context: &ToolContext) -> Provenance {
+fn provenance(context: &ToolContext) -> Provenance {
     let (session, turn) = (Some(context.session.clone()), context.turn.clone());
     Provenance { session, turn, by: context.agent.to_string(), label: context.label.clone() }
 }
 
-fn looking(query: String) -> Intent {
+fn search_intent(query: String) -> Intent {
     Intent { level: Safety::Safe, shows: format!("look for {query}"), subject: query, pattern: None }
 }
 
-fn checked(query: &str, limit: Option<usize>) -> Result<usize, ToolError> {
-    let limit = limit.unwrap_or(USUAL);
-    if query.trim().is_empty() || !(1..=MOST).contains(&limit) {
-        return Err(ToolError(format!("`query` says what to look for, `limit` goes from 1 to {MOST}")));
+fn check_search(query: &str, limit: Option<usize>) -> Result<usize, ToolError> {
+    let limit = limit.unwrap_or(DEFAULT_LIMIT);
+    if query.trim().is_empty() || !(1..=MAX_LIMIT).contains(&limit) {
+        return Err(ToolError(format!("`query` says what to look for, `limit` goes from 1 to {MAX_LIMIT}")));
     }
     Ok(limit)
 }
 
-fn failed(error: KnowledgeBaseError) -> ToolError {
+fn tool_error(error: KnowledgeBaseError) -> ToolError {
     ToolError(error.to_string())
 }

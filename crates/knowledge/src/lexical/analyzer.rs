@@ -2,35 +2,35 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::normalize::{is_east_asian, is_emoji, is_unspaced, normalise, plain_emoji, without_article};
-use super::stemmer::{KnownStems, Language, every_stem, is_frequent, language_of};
+use super::normalize::{is_east_asian, is_emoji, is_unspaced, normalize, strip_emoji_modifiers, strip_arabic_article};
+use super::stemmer::{StemCache, Language, all_stems, is_stop_word, detect_language};
 
 /// Identifiers are kept up to this many characters; what is longer is cut.
-const LONGEST: usize = 200;
+const MAX_TERM_LEN: usize = 200;
 /// A run of capitals and small letters with shorter parts than this is a name (LaTeX) or an encoded blob.
-const LEAST_PART: usize = 3;
+const MIN_PART_LEN: usize = 3;
 /// So much of a query is read, and so many of its words are looked up.
-const LONGEST_QUERY: usize = 20_000;
-const MOST_QUERY_WORDS: usize = 256;
+const MAX_QUERY_LEN: usize = 20_000;
+const MAX_QUERY_WORDS: usize = 256;
 
 /// The terms under which a text is found, in their order.
 pub fn analyze(text: &str) -> Vec<String> {
     let mut terms = TermBuffer::default();
-    terms.read(text, 1, language_of(text));
+    terms.push_text(text, 1, detect_language(text));
     terms.iter().map(str::to_owned).collect()
 }
 
 /// One for each different word of a query: the terms that may stand for it in a text.
 pub fn analyze_query(query: &str) -> Vec<Vec<String>> {
     let mut words: Vec<(bool, Vec<String>)> = Vec::new();
-    let query = &query[..query.floor_char_boundary(LONGEST_QUERY)];
+    let query = &query[..query.floor_char_boundary(MAX_QUERY_LEN)];
     scan(query, &mut |found| {
         let (is_frequent, terms) = match found {
-            ScannedWord::Word(word) => (is_frequent(word), every_stem(word)),
+            ScannedWord::Word(word) => (is_stop_word(word), all_stems(word)),
             ScannedWord::Whole(term) => (false, vec![term.to_owned()]),
             ScannedWord::Letter(_) => return,
         };
-        if words.len() < MOST_QUERY_WORDS && !words.iter().any(|(_, known)| *known == terms) {
+        if words.len() < MAX_QUERY_WORDS && !words.iter().any(|(_, known)| *known == terms) {
             words.push((is_frequent, terms));
         }
     });
@@ -45,12 +45,12 @@ pub fn analyze_query(query: &str) -> Vec<Vec<String>> {
 pub(super) struct TermBuffer {
     text: String,
     ends: Vec<usize>,
-    stems: KnownStems,
+    stems: StemCache,
 }
 
 impl TermBuffer {
     /// Adds the terms of a text in a language, so many times over.
-    pub fn read(&mut self, text: &str, times: usize, language: Language) {
+    pub fn push_text(&mut self, text: &str, times: usize, language: Language) {
         scan(text, &mut |found| {
             let (ScannedWord::Word(word) | ScannedWord::Whole(word) | ScannedWord::Letter(word)) = found;
             let term = match found {
@@ -93,11 +93,11 @@ fn scan(text: &str, found: &mut impl FnMut(ScannedWord<'_>)) {
     for piece in text.split_whitespace() {
         // Most words: nothing to take off, to fold or to split.
         if piece.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()) {
-            found(ScannedWord::Word(cut(piece)));
+            found(ScannedWord::Word(truncate(piece)));
         } else if piece.is_ascii() {
             scan_piece(piece, &mut lower, found);
         } else {
-            scan_piece(&normalise(piece), &mut lower, found);
+            scan_piece(&normalize(piece), &mut lower, found);
         }
     }
 }
@@ -119,33 +119,33 @@ fn scan_piece(piece: &str, lower: &mut String, found: &mut impl FnMut(ScannedWor
     let mut last = ScanUnit::Other;
     while at < piece.len() {
         let rest = &piece[at..];
-        let (unit, length) = if is_ascii { ascii_unit(rest) } else { unit(rest) };
+        let (unit, length) = if is_ascii { next_ascii_unit(rest) } else { next_unit(rest) };
         let goes_on = match unit {
             ScanUnit::Word => matches!(last, ScanUnit::Word | ScanUnit::Join) && end > start,
             ScanUnit::Join => last == ScanUnit::Word || (last == ScanUnit::Join && rest.starts_with('_')),
             ScanUnit::Unspaced | ScanUnit::Emoji | ScanUnit::Other => false,
         };
         if !goes_on {
-            compound(&piece[start..end], lower, found);
+            scan_compound(&piece[start..end], lower, found);
             (start, end) = (at, at);
         }
         match unit {
             ScanUnit::Word => end = at + length,
-            ScanUnit::Unspaced => unspaced(&rest[..length], found),
-            ScanUnit::Emoji => found(ScannedWord::Whole(&plain_emoji(&rest[..length]))),
+            ScanUnit::Unspaced => scan_unspaced(&rest[..length], found),
+            ScanUnit::Emoji => found(ScannedWord::Whole(&strip_emoji_modifiers(&rest[..length]))),
             ScanUnit::Join | ScanUnit::Other => {}
         }
         last = if unit == ScanUnit::Join && !goes_on { ScanUnit::Other } else { unit };
         at += length;
     }
-    compound(&piece[start..end], lower, found);
+    scan_compound(&piece[start..end], lower, found);
 }
 
 fn is_join(letter: char) -> bool {
     matches!(letter, '_' | '.' | '-' | '\'' | ':')
 }
 
-fn ascii_unit(rest: &str) -> (ScanUnit, usize) {
+fn next_ascii_unit(rest: &str) -> (ScanUnit, usize) {
     let bytes = rest.as_bytes();
     let letters = bytes.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
     match bytes {
@@ -157,13 +157,13 @@ fn ascii_unit(rest: &str) -> (ScanUnit, usize) {
 }
 
 /// The words of Unicode (UAX 29), except that a script without spaces and what joins identifiers end one as well.
-fn unit(rest: &str) -> (ScanUnit, usize) {
+fn next_unit(rest: &str) -> (ScanUnit, usize) {
     let run = rest.find(|letter| !is_unspaced(letter)).unwrap_or(rest.len());
     if run > 0 {
         return (ScanUnit::Unspaced, run);
     }
     if rest.starts_with(is_join) {
-        return ascii_unit(rest);
+        return next_ascii_unit(rest);
     }
     let word = rest.split_word_bounds().next().unwrap_or(rest);
     let word = &word[..word.find(|letter| is_join(letter) || is_unspaced(letter)).unwrap_or(word.len())];
@@ -177,7 +177,7 @@ fn unit(rest: &str) -> (ScanUnit, usize) {
 
 /// Pairs of neighbouring letters, since nothing else tells where words begin; East Asian letters alone, too, because
 /// one of them can be a word.
-fn unspaced(run: &str, found: &mut impl FnMut(ScannedWord<'_>)) {
+fn scan_unspaced(run: &str, found: &mut impl FnMut(ScannedWord<'_>)) {
     let starts: Vec<usize> = run.char_indices().map(|(at, _)| at).chain([run.len()]).collect();
     if let [_, _] = starts[..] {
         return found(ScannedWord::Whole(run));
@@ -197,28 +197,28 @@ fn unspaced(run: &str, found: &mut impl FnMut(ScannedWord<'_>)) {
 
 /// An identifier is found as a whole, however it is written (`remote_agents`, `remoteAgents`, `remote-agents`), and by
 /// each of its words.
-fn compound(text: &str, lower: &mut String, found: &mut impl FnMut(ScannedWord<'_>)) {
+fn scan_compound(text: &str, lower: &mut String, found: &mut impl FnMut(ScannedWord<'_>)) {
     let text = text.strip_suffix("'s").or_else(|| text.strip_suffix("'S")).unwrap_or(text);
     if text.is_empty() {
         return;
     }
     let is_one_word = !text.contains(is_join);
     if is_one_word && !has_inner_capital(text) {
-        return word(text, lower, found);
+        return emit_word(text, lower, found);
     }
-    if is_one_word || text.chars().nth(LONGEST).is_none() {
+    if is_one_word || text.chars().nth(MAX_TERM_LEN).is_none() {
         let is_number = !text.contains(char::is_alphabetic);
-        lowered(text.chars().filter(|letter| is_number || !is_join(*letter)), lower);
-        found(ScannedWord::Word(cut(lower)));
+        lowercase_into(text.chars().filter(|letter| is_number || !is_join(*letter)), lower);
+        found(ScannedWord::Word(truncate(lower)));
     }
     for part in text.split(is_join).filter(|part| !part.is_empty()) {
         if !is_one_word {
-            word(part, lower, found);
+            emit_word(part, lower, found);
         }
-        let starts = inner_starts(part);
+        let starts = camel_case_starts(part);
         let ends = starts.iter().copied().skip(1).chain([part.len()]);
         for (start, end) in starts.iter().copied().zip(ends) {
-            word(&part[start..end], lower, found);
+            emit_word(&part[start..end], lower, found);
         }
     }
 }
@@ -228,7 +228,7 @@ fn has_inner_capital(text: &str) -> bool {
 }
 
 /// Where the words of a camelCase one begin; none when it is not worth splitting.
-fn inner_starts(part: &str) -> Vec<usize> {
+fn camel_case_starts(part: &str) -> Vec<usize> {
     let mut starts = vec![0];
     let mut before = None;
     let mut letters = part.char_indices().peekable();
@@ -240,16 +240,16 @@ fn inner_starts(part: &str) -> Vec<usize> {
         }
         before = Some(letter);
     }
-    let is_split = starts.len() > 1 && part.len() <= LONGEST && part.len() / starts.len() >= LEAST_PART;
+    let is_split = starts.len() > 1 && part.len() <= MAX_TERM_LEN && part.len() / starts.len() >= MIN_PART_LEN;
     if is_split { starts } else { Vec::new() }
 }
 
-fn word(text: &str, lower: &mut String, found: &mut impl FnMut(ScannedWord<'_>)) {
-    lowered(text.chars(), lower);
-    found(ScannedWord::Word(without_article(cut(lower))));
+fn emit_word(text: &str, lower: &mut String, found: &mut impl FnMut(ScannedWord<'_>)) {
+    lowercase_into(text.chars(), lower);
+    found(ScannedWord::Word(strip_arabic_article(truncate(lower))));
 }
 
-fn lowered(letters: impl Iterator<Item = char>, lower: &mut String) {
+fn lowercase_into(letters: impl Iterator<Item = char>, lower: &mut String) {
     lower.clear();
     for letter in letters {
         if letter.is_ascii() {
@@ -260,11 +260,11 @@ fn lowered(letters: impl Iterator<Item = char>, lower: &mut String) {
     }
 }
 
-fn cut(word: &str) -> &str {
-    if word.len() <= LONGEST {
+fn truncate(word: &str) -> &str {
+    if word.len() <= MAX_TERM_LEN {
         return word;
     }
-    match word.char_indices().nth(LONGEST) {
+    match word.char_indices().nth(MAX_TERM_LEN) {
         Some((end, _)) => &word[..end],
         None => word,
     }

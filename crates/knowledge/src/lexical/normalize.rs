@@ -14,7 +14,7 @@ pub(super) fn is_unspaced(letter: char) -> bool {
 
 /// Han, Hiragana, Katakana and Hangul.
 pub(super) fn is_east_asian(letter: char) -> bool {
-    is_settled_east_asian(letter)
+    is_canonical_east_asian(letter)
         || matches!(letter,
             '\u{1100}'..='\u{11ff}' | '\u{3005}'..='\u{3007}' | '\u{3031}'..='\u{3035}' | '\u{303b}'
             | '\u{3099}'..='\u{309f}' | '\u{30ff}' | '\u{31f0}'..='\u{31ff}' | '\u{3400}'..='\u{4dbf}'
@@ -23,15 +23,15 @@ pub(super) fn is_east_asian(letter: char) -> bool {
 }
 
 /// The common ones, which are never written in another way.
-fn is_settled_east_asian(letter: char) -> bool {
+fn is_canonical_east_asian(letter: char) -> bool {
     matches!(letter,
         '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' | '\u{3041}'..='\u{3096}'
         | '\u{30a1}'..='\u{30fa}' | '\u{30fc}'..='\u{30fe}')
 }
 
-pub(super) fn normalise(text: &str) -> Cow<'_, str> {
+pub(super) fn normalize(text: &str) -> Cow<'_, str> {
     let is_settled =
-        |letter: char| letter.is_ascii() || is_settled_east_asian(letter) || "、。「」".contains(letter);
+        |letter: char| letter.is_ascii() || is_canonical_east_asian(letter) || "、。「」".contains(letter);
     if text.chars().all(is_settled) {
         return Cow::Borrowed(text);
     }
@@ -94,13 +94,13 @@ fn fold(letter: char, folded: &mut String) {
         | '\u{64b}'..='\u{65f}'
         | '\u{670}'
         | '\u{6d6}'..='\u{6dc}' => "",
-        _ => return folded.push(digit(letter).unwrap_or(letter)),
+        _ => return folded.push(ascii_digit(letter).unwrap_or(letter)),
     };
     folded.push_str(other);
 }
 
 /// Arabic-Indic and Devanagari digits in the form that everybody types.
-fn digit(letter: char) -> Option<char> {
+fn ascii_digit(letter: char) -> Option<char> {
     let zero = match letter {
         '\u{660}'..='\u{669}' => 0x660,
         '\u{6f0}'..='\u{6f9}' => 0x6f0,
@@ -111,7 +111,7 @@ fn digit(letter: char) -> Option<char> {
 }
 
 /// The Arabic article is written as one with its word.
-pub(super) fn without_article(word: &str) -> &str {
+pub(super) fn strip_arabic_article(word: &str) -> &str {
     match word.strip_prefix("ال") {
         Some(rest) if rest.chars().nth(2).is_some() => rest,
         _ => word,
@@ -119,7 +119,7 @@ pub(super) fn without_article(word: &str) -> &str {
 }
 
 /// Skin tones and the wish for a coloured picture do not make another emoji.
-pub(super) fn plain_emoji(emoji: &str) -> String {
+pub(super) fn strip_emoji_modifiers(emoji: &str) -> String {
     emoji
         .chars()
         .filter(|part| !matches!(part, '\u{fe0e}' | '\u{fe0f}' | '\u{1f3fb}'..='\u{1f3ff}'))

@@ -12,11 +12,11 @@ use tantivy::{DocId, DocSet, Index, ReloadPolicy, Searcher, SegmentReader, TERMI
 use super::index_directory::{COLLECTION, IndexFields, ID};
 
 /// A pasted page is asked for by its rarest words.
-const MOST_WORDS: usize = 32;
+const MAX_WORDS: usize = 32;
 
 /// Collections that are at most this part of a segment are gone through entry by entry; larger ones are sieved out of
 /// what words find.
-const NARROW: u32 = 8;
+const SMALL_COLLECTION_DIVISOR: u32 = 8;
 
 pub(super) struct IndexSnapshot {
     searcher: Searcher,
@@ -31,11 +31,11 @@ struct SegmentColumns {
 }
 
 impl IndexSnapshot {
-    pub fn take(index: &Index) -> tantivy::Result<Self> {
+    pub fn open(index: &Index) -> tantivy::Result<Self> {
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
         let searcher = reader.searcher();
         let columns: Vec<SegmentColumns> =
-            searcher.segment_readers().iter().map(SegmentColumns::of).collect::<Result<_, _>>()?;
+            searcher.segment_readers().iter().map(SegmentColumns::open).collect::<Result<_, _>>()?;
         let mut collections = BTreeSet::new();
         for column in columns.iter().filter_map(|columns| columns.collections.as_ref()) {
             let mut names = column.dictionary().stream()?;
@@ -51,7 +51,7 @@ impl IndexSnapshot {
     }
 
     /// The largest id of an entry, of those that were removed as well.
-    pub fn highest(&self) -> Option<u64> {
+    pub fn max_id(&self) -> Option<u64> {
         let segments = self.searcher.segment_readers().iter().zip(&self.columns);
         segments
             .filter(|(segment, _)| segment.max_doc() > 0)
@@ -71,7 +71,7 @@ impl IndexSnapshot {
         collections: Option<&[String]>,
         limit: usize,
     ) -> tantivy::Result<Vec<(u64, f32)>> {
-        let statistics = Statistics::of(&self.searcher, fields.text, words)?;
+        let statistics = Statistics::from_searcher(&self.searcher, fields.text, words)?;
         if statistics.frequencies.is_empty() {
             return Ok(Vec::new());
         }
@@ -84,12 +84,12 @@ impl IndexSnapshot {
         let any = terms.iter().map(|term| Box::new(term.clone()) as Box<dyn Query>).collect();
         let any = BooleanQuery::union(any).weight(scoring)?;
         let each: Vec<_> = terms.iter().map(|term| term.weight(scoring)).collect::<Result<_, _>>()?;
-        let mut best = Best { limit, hits: BinaryHeap::new() };
+        let mut best = TopHits { limit, hits: BinaryHeap::new() };
         for (segment, columns) in self.searcher.segment_readers().iter().zip(&self.columns) {
-            let Some(wanted) = columns.wanted(collections)? else { continue };
-            match columns.few(segment, fields.collection, &wanted)? {
-                Some(few) => best.gather_among(&few, &each, segment, columns)?,
-                None => best.gather(any.as_ref(), segment, columns, &wanted)?,
+            let Some(wanted) = columns.entry_filter(collections)? else { continue };
+            match columns.entries_if_few(segment, fields.collection, &wanted)? {
+                Some(few) => best.collect_among(&few, &each, segment, columns)?,
+                None => best.collect(any.as_ref(), segment, columns, &wanted)?,
             }
         }
         Ok(best.into_sorted())
@@ -97,20 +97,20 @@ impl IndexSnapshot {
 }
 
 /// Which entries of a segment may be hits.
-enum Wanted {
+enum EntryFilter {
     All,
     /// Those of collections with these numbers.
-    Of(Vec<u64>),
+    InCollections(Vec<u64>),
 }
 
 impl SegmentColumns {
-    fn of(segment: &SegmentReader) -> tantivy::Result<Self> {
+    fn open(segment: &SegmentReader) -> tantivy::Result<Self> {
         let fields = segment.fast_fields();
         Ok(Self { ids: fields.u64(ID)?, collections: fields.str(COLLECTION)? })
     }
 
-    fn wanted(&self, names: Option<&[String]>) -> std::io::Result<Option<Wanted>> {
-        let Some(names) = names else { return Ok(Some(Wanted::All)) };
+    fn entry_filter(&self, names: Option<&[String]>) -> std::io::Result<Option<EntryFilter>> {
+        let Some(names) = names else { return Ok(Some(EntryFilter::All)) };
         let Some(column) = &self.collections else { return Ok(None) };
         let mut numbers = Vec::with_capacity(names.len());
         for name in names {
@@ -119,21 +119,21 @@ impl SegmentColumns {
         let is_everything = (0..column.num_terms() as u64).all(|number| numbers.contains(&number));
         Ok(match numbers.is_empty() {
             true => None,
-            false if is_everything => Some(Wanted::All),
-            false => Some(Wanted::Of(numbers)),
+            false if is_everything => Some(EntryFilter::All),
+            false => Some(EntryFilter::InCollections(numbers)),
         })
     }
 
     /// The entries that are wanted, in order, where they are few; nothing where they are many.
-    fn few(
+    fn entries_if_few(
         &self,
         segment: &SegmentReader,
         field: Field,
-        wanted: &Wanted,
+        wanted: &EntryFilter,
     ) -> tantivy::Result<Option<Vec<DocId>>> {
-        let (Wanted::Of(numbers), Some(column)) = (wanted, &self.collections) else { return Ok(None) };
+        let (EntryFilter::InCollections(numbers), Some(column)) = (wanted, &self.collections) else { return Ok(None) };
         let index = segment.inverted_index(field)?;
-        let (most, mut entries) = ((segment.max_doc() / NARROW) as usize, Vec::new());
+        let (most, mut entries) = ((segment.max_doc() / SMALL_COLLECTION_DIVISOR) as usize, Vec::new());
         for number in numbers {
             let mut name = String::new();
             if !column.ord_to_str(*number, &mut name)? {
@@ -153,13 +153,13 @@ impl SegmentColumns {
         Ok(Some(entries))
     }
 
-    fn is_wanted(&self, entry: DocId, wanted: &Wanted) -> bool {
+    fn is_wanted(&self, entry: DocId, wanted: &EntryFilter) -> bool {
         match (wanted, &self.collections) {
-            (Wanted::All, _) => true,
-            (Wanted::Of(numbers), Some(column)) => {
+            (EntryFilter::All, _) => true,
+            (EntryFilter::InCollections(numbers), Some(column)) => {
                 column.ords().first(entry).is_some_and(|number| numbers.contains(&number))
             }
-            (Wanted::Of(_), None) => false,
+            (EntryFilter::InCollections(_), None) => false,
         }
     }
 }
@@ -172,7 +172,7 @@ struct Statistics<'a> {
 }
 
 impl<'a> Statistics<'a> {
-    fn of(searcher: &'a Searcher, field: Field, words: Vec<Vec<String>>) -> tantivy::Result<Self> {
+    fn from_searcher(searcher: &'a Searcher, field: Field, words: Vec<Vec<String>>) -> tantivy::Result<Self> {
         let mut known = Vec::with_capacity(words.len());
         for word in words {
             let mut terms = Vec::with_capacity(word.len());
@@ -189,7 +189,7 @@ impl<'a> Statistics<'a> {
             }
         }
         known.sort_by_key(|(entries, _)| *entries);
-        known.truncate(MOST_WORDS);
+        known.truncate(MAX_WORDS);
         let mut frequencies = BTreeMap::new();
         for (entries, terms) in known {
             for term in terms {
@@ -216,20 +216,20 @@ impl Bm25StatisticsProvider for Statistics<'_> {
 }
 
 /// The worst of the best is on top, ready to be replaced.
-struct Best {
+struct TopHits {
     limit: usize,
     hits: BinaryHeap<Reverse<ScoredEntry>>,
 }
 
-impl Best {
+impl TopHits {
     /// The index skips whatever cannot beat the worst of the best, which is why hits are sieved here and not by one
     /// more clause of the query.
-    fn gather(
+    fn collect(
         &mut self,
         weight: &dyn Weight,
         segment: &SegmentReader,
         columns: &SegmentColumns,
-        wanted: &Wanted,
+        wanted: &EntryFilter,
     ) -> tantivy::Result<()> {
         let alive = segment.alive_bitset();
         weight.for_each_pruning(self.threshold(), segment, &mut |entry, score| {
@@ -244,7 +244,7 @@ impl Best {
     }
 
     /// The same for a few entries: each word is looked up in each of them, and nowhere else.
-    fn gather_among(
+    fn collect_among(
         &mut self,
         entries: &[DocId],
         words: &[Box<dyn Weight>],

@@ -9,9 +9,9 @@ use unicode_normalization::UnicodeNormalization;
 use crate::fingerprint;
 
 /// Longer ones are no words of a language.
-const LONGEST_WORD: usize = 40;
+const MAX_WORD_LEN: usize = 40;
 /// So much of a text is looked at to tell its language.
-const SAMPLE: usize = 1_500;
+const SAMPLE_BYTES: usize = 1_500;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Language {
@@ -24,36 +24,36 @@ pub(super) enum Language {
 const LANGUAGES: [Language; 3] = [Language::English, Language::German, Language::Other];
 
 /// Small words that tell a language, sorted; those that several languages share are left out.
-const ENGLISH: [u64; 20] = packed([
+const ENGLISH: [u64; 20] = pack_words([
     "are", "but", "can", "does", "for", "from", "had", "has", "have", "how", "is", "it", "not", "of", "that",
     "the", "their", "this", "to", "with",
 ]);
-const GERMAN: [u64; 36] = packed([
+const GERMAN: [u64; 36] = pack_words([
     "aber", "auch", "auf", "aus", "bei", "das", "dass", "dem", "den", "der", "die", "ein", "eine", "einem",
     "einen", "einer", "fur", "hat", "ich", "im", "ist", "kann", "mit", "nach", "nicht", "oder", "sich",
     "sie", "sind", "um", "und", "vom", "von", "werden", "wird", "zum",
 ]);
-const OTHER: [u64; 41] = packed([
+const OTHER: [u64; 41] = pack_words([
     "aos", "avec", "che", "com", "con", "dans", "de", "degli", "dei", "del", "della", "di", "een", "el",
     "en", "est", "et", "gli", "het", "il", "la", "las", "le", "les", "los", "nao", "non", "os", "ou", "para",
     "pas", "per", "por", "pour", "que", "qui", "sont", "sul", "sur", "une", "van",
 ]);
 /// The longest of them.
-const LONGEST_SMALL_WORD: usize = 6;
+const MAX_SMALL_WORD_LEN: usize = 6;
 
 /// As numbers, which are compared at once and are in the same order: every word of every text is looked up.
-const fn packed<const COUNT: usize>(words: [&str; COUNT]) -> [u64; COUNT] {
+const fn pack_words<const COUNT: usize>(words: [&str; COUNT]) -> [u64; COUNT] {
     let mut numbers = [0; COUNT];
     let mut at = 0;
     while at < COUNT {
-        numbers[at] = packed_word(words[at].as_bytes());
+        numbers[at] = pack_word(words[at].as_bytes());
         at += 1;
     }
     numbers
 }
 
 /// A word of at most eight small letters, the first one highest.
-const fn packed_word(word: &[u8]) -> u64 {
+const fn pack_word(word: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     let mut at = 0;
     while at < word.len() {
@@ -64,7 +64,7 @@ const fn packed_word(word: &[u8]) -> u64 {
 }
 
 /// Words that nearly every English text has. They are dropped from queries, never from what is searched.
-const COMMON: [&str; 68] = [
+const STOP_WORDS: [&str; 68] = [
     "a", "about", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could",
     "did", "do", "does", "for", "from", "had", "has", "have", "how", "i", "if", "in", "into", "is", "it",
     "its", "me", "my", "of", "on", "or", "our", "should", "so", "than", "that", "the", "their", "them",
@@ -72,15 +72,15 @@ const COMMON: [&str; 68] = [
     "which", "who", "whom", "whose", "why", "will", "with", "would", "you", "your", "yours",
 ];
 
-pub(super) fn is_frequent(word: &str) -> bool {
-    COMMON.binary_search(&word).is_ok()
+pub(super) fn is_stop_word(word: &str) -> bool {
+    STOP_WORDS.binary_search(&word).is_ok()
 }
 
 /// English when nothing tells, as in headings and in source code.
-pub(super) fn language_of(text: &str) -> Language {
+pub(super) fn detect_language(text: &str) -> Language {
     let (mut english, mut german, mut other) = (0, 0, 0);
-    let sample = &text[..text.floor_char_boundary(SAMPLE)];
-    let mut count = |word: &str| match told_by(word) {
+    let sample = &text[..text.floor_char_boundary(SAMPLE_BYTES)];
+    let mut count = |word: &str| match detect_word_language(word) {
         Some(Language::English) => english += 1,
         Some(Language::German) => german += 1,
         Some(Language::Other) => other += 1,
@@ -98,15 +98,15 @@ pub(super) fn language_of(text: &str) -> Language {
     }
 }
 
-fn told_by(word: &str) -> Option<Language> {
+fn detect_word_language(word: &str) -> Option<Language> {
     if !word.is_ascii() {
         let is_german = word.nfc().any(|letter| matches!(letter, 'ä' | 'ö' | 'ü' | 'Ä' | 'Ö' | 'Ü' | 'ß'));
         return is_german.then_some(Language::German);
     }
-    if !(2..=LONGEST_SMALL_WORD).contains(&word.len()) {
+    if !(2..=MAX_SMALL_WORD_LEN).contains(&word.len()) {
         return None;
     }
-    let small = packed_word(word.as_bytes());
+    let small = pack_word(word.as_bytes());
     let tells = |words: &[u64]| words.binary_search(&small).is_ok();
     match () {
         () if tells(&ENGLISH) => Some(Language::English),
@@ -121,40 +121,40 @@ pub(super) fn stem(word: &str, language: Language) -> Cow<'_, str> {
     match language {
         _ if !is_word(word) => Cow::Borrowed(word),
         Language::English => Stemmer::new(Algorithm::English).stem(word),
-        Language::German => german(word),
-        Language::Other => Cow::Borrowed(romance(word)),
+        Language::German => stem_german(word),
+        Language::Other => Cow::Borrowed(stem_romance(word)),
     }
 }
 
 fn is_word(word: &str) -> bool {
-    (3..=LONGEST_WORD).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_lowercase())
+    (3..=MAX_WORD_LEN).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_lowercase())
 }
 
 /// The stems of words that were met lately: most words of a text are among a few thousand. Each word has one place,
 /// which it shares with others.
 #[derive(Clone, Debug, Default)]
-pub(super) struct KnownStems {
-    places: Vec<KnownStem>,
+pub(super) struct StemCache {
+    slots: Vec<CachedStem>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct KnownStem {
+struct CachedStem {
     language: Option<Language>,
     word: String,
     stem: String,
 }
 
-impl KnownStems {
-    const PLACES: usize = 1 << 14;
+impl StemCache {
+    const SLOTS: usize = 1 << 14;
 
     pub fn stem<'a>(&'a mut self, word: &'a str, language: Language) -> &'a str {
         if !is_word(word) {
             return word;
         }
-        if self.places.is_empty() {
-            self.places.resize(Self::PLACES, KnownStem::default());
+        if self.slots.is_empty() {
+            self.slots.resize(Self::SLOTS, CachedStem::default());
         }
-        let known = &mut self.places[fingerprint(word.as_bytes()) as usize % Self::PLACES];
+        let known = &mut self.slots[fingerprint(word.as_bytes()) as usize % Self::SLOTS];
         if known.word != word || known.language != Some(language) {
             known.language = Some(language);
             known.word.clear();
@@ -167,7 +167,7 @@ impl KnownStems {
 }
 
 /// What a text may hold in place of this word, whatever language it is in.
-pub(super) fn every_stem(word: &str) -> Vec<String> {
+pub(super) fn all_stems(word: &str) -> Vec<String> {
     let mut stems: Vec<String> = Vec::with_capacity(LANGUAGES.len());
     for language in LANGUAGES {
         let stem = stem(word, language);
@@ -179,15 +179,15 @@ pub(super) fn every_stem(word: &str) -> Vec<String> {
 }
 
 /// Takes off the endings of cases and plurals; umlauts were folded before, and `ae`, `oe`, `ue` fold like them.
-fn german(word: &str) -> Cow<'_, str> {
+fn stem_german(word: &str) -> Cow<'_, str> {
     let is_spelled_out = ["ae", "oe", "ue"].iter().any(|pair| word.contains(pair));
     if is_spelled_out {
-        return Cow::Owned(without_german_ending(&without_spelled_umlauts(word)).to_owned());
+        return Cow::Owned(strip_german_ending(&fold_spelled_umlauts(word)).to_owned());
     }
-    Cow::Borrowed(without_german_ending(word))
+    Cow::Borrowed(strip_german_ending(word))
 }
 
-fn without_spelled_umlauts(word: &str) -> String {
+fn fold_spelled_umlauts(word: &str) -> String {
     let mut folded = String::with_capacity(word.len());
     let mut before = ' ';
     let mut letters = word.chars().peekable();
@@ -202,7 +202,7 @@ fn without_spelled_umlauts(word: &str) -> String {
     folded
 }
 
-fn without_german_ending(word: &str) -> &str {
+fn strip_german_ending(word: &str) -> &str {
     let word = match word.strip_suffix('s') {
         Some(rest) if rest.len() >= 3 && !rest.ends_with(['e', 's', 'u']) => rest,
         _ => word,
@@ -216,7 +216,7 @@ fn without_german_ending(word: &str) -> &str {
 }
 
 /// Plurals in -s and the vowel that tells gender or number.
-fn romance(word: &str) -> &str {
+fn stem_romance(word: &str) -> &str {
     let singular = match word.strip_suffix('s') {
         Some(rest) if rest.len() >= 3 && !rest.ends_with('s') => rest,
         _ => word,
@@ -233,22 +233,22 @@ mod tests {
 
     #[test]
     fn tables_are_sorted() {
-        assert!(COMMON.is_sorted());
+        assert!(STOP_WORDS.is_sorted());
         assert!(ENGLISH.is_sorted() && GERMAN.is_sorted() && OTHER.is_sorted());
     }
 
     #[test]
     fn languages_are_told_by_their_small_words() {
-        assert_eq!(language_of("The agent is asked to plan."), Language::English);
-        assert_eq!(language_of("Der Agent wird gebeten, die Aufgabe zu planen."), Language::German);
-        assert_eq!(language_of("Les agents sont dans le jardin avec une table."), Language::Other);
-        assert_eq!(language_of("Häuserzeile"), Language::German);
-        assert_eq!(language_of("Neural networks"), Language::English);
+        assert_eq!(detect_language("The agent is asked to plan."), Language::English);
+        assert_eq!(detect_language("Der Agent wird gebeten, die Aufgabe zu planen."), Language::German);
+        assert_eq!(detect_language("Les agents sont dans le jardin avec une table."), Language::Other);
+        assert_eq!(detect_language("Häuserzeile"), Language::German);
+        assert_eq!(detect_language("Neural networks"), Language::English);
     }
 
     #[test]
     fn known_stems_are_the_stems() {
-        let mut known = KnownStems::default();
+        let mut known = StemCache::default();
         let words: Vec<String> = (0..40_000_u32)
             .map(|number| {
                 let letter = |at: u32| char::from(b'a' + (number / 26_u32.pow(at) % 26) as u8);

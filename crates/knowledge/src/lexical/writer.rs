@@ -8,7 +8,7 @@ use tantivy::{Index, IndexWriter, TantivyDocument, Term};
 
 use super::index_directory::{self, IndexFields};
 use super::query::IndexSnapshot;
-use super::stemmer::language_of;
+use super::stemmer::detect_language;
 use super::analyzer::TermBuffer;
 use super::{LexicalEntry, LexicalError};
 
@@ -27,9 +27,9 @@ pub struct LexicalWriter {
     writer: IndexWriter,
     fields: IndexFields,
     folder: PathBuf,
-    applied: u64,
+    applied_through: u64,
     /// No entry has a larger id.
-    highest: Option<u64>,
+    max_id: Option<u64>,
 }
 
 impl LexicalWriter {
@@ -43,34 +43,34 @@ impl LexicalWriter {
             .memory_budget_per_thread(MEMORY_PER_THREAD)
             .build();
         let opened = index.writer_with_options(options);
-        let writer = match opened.map_err(|error| LexicalError::of(error, folder)) {
+        let writer = match opened.map_err(|error| LexicalError::from_tantivy(error, folder)) {
             Ok(writer) => writer,
             Err(LexicalError::Busy { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
         // Behind the lock: nobody else moves it from here on.
-        let applied = index_directory::applied(index, folder)?;
-        let highest = IndexSnapshot::take(index).map_err(|error| LexicalError::of(error, folder))?.highest();
-        Ok(Some(Self { writer, fields, folder: folder.to_path_buf(), applied, highest }))
+        let applied = index_directory::applied_through(index, folder)?;
+        let highest = IndexSnapshot::open(index).map_err(|error| LexicalError::from_tantivy(error, folder))?.max_id();
+        Ok(Some(Self { writer, fields, folder: folder.to_path_buf(), applied_through: applied, max_id: highest }))
     }
 
     /// The number of the last commit; whatever came later has to be put or removed again.
-    pub fn applied(&self) -> u64 {
-        self.applied
+    pub fn applied_through(&self) -> u64 {
+        self.applied_through
     }
 
     /// Takes the place of an entry with the same id.
     pub fn put(&mut self, entry: LexicalEntry) -> Result<(), LexicalError> {
         // To look for what is not there costs more than anything else here.
-        if self.highest.is_some_and(|highest| highest >= entry.id) {
+        if self.max_id.is_some_and(|highest| highest >= entry.id) {
             self.remove(entry.id);
         }
-        self.highest = self.highest.max(Some(entry.id));
+        self.max_id = self.max_id.max(Some(entry.id));
         let mut document = TantivyDocument::default();
         document.add_u64(self.fields.id, entry.id);
-        document.add_text(self.fields.text, joined(&entry));
+        document.add_text(self.fields.text, join_sections(&entry));
         document.add_text(self.fields.collection, &entry.collection);
-        self.writer.add_document(document).map(drop).map_err(|error| LexicalError::of(error, &self.folder))
+        self.writer.add_document(document).map(drop).map_err(|error| LexicalError::from_tantivy(error, &self.folder))
     }
 
     pub fn remove(&mut self, id: u64) {
@@ -84,19 +84,19 @@ impl LexicalWriter {
             prepared.set_payload(&upto.to_string());
             prepared.commit()
         };
-        commit().map_err(|error| LexicalError::of(error, &self.folder))?;
-        self.applied = upto;
+        commit().map_err(|error| LexicalError::from_tantivy(error, &self.folder))?;
+        self.applied_through = upto;
         Ok(())
     }
 
     /// Waits until small parts were joined, which keeps searches fast; dropping the writer leaves that to the next.
     pub fn close(self) -> Result<(), LexicalError> {
         let Self { writer, folder, .. } = self;
-        writer.wait_merging_threads().map_err(|error| LexicalError::of(error, &folder))
+        writer.wait_merging_threads().map_err(|error| LexicalError::from_tantivy(error, &folder))
     }
 }
 
-fn joined(entry: &LexicalEntry) -> String {
+fn join_sections(entry: &LexicalEntry) -> String {
     let mut joined = String::with_capacity(entry.text.len() + entry.heading.len() + entry.title.len() + 2);
     for (at, section) in [&entry.text, &entry.heading, &entry.title].into_iter().enumerate() {
         if at > 0 {
@@ -113,20 +113,20 @@ fn joined(entry: &LexicalEntry) -> String {
 
 /// Turns joined sections into terms, in the language of the text.
 #[derive(Clone, Default)]
-pub(super) struct Sections {
+pub(super) struct SectionTokenizer {
     terms: TermBuffer,
     token: Token,
 }
 
-impl Tokenizer for Sections {
+impl Tokenizer for SectionTokenizer {
     type TokenStream<'a> = SectionStream<'a>;
 
     fn token_stream<'a>(&'a mut self, joined: &'a str) -> SectionStream<'a> {
         self.terms.clear();
         // A title alone does not tell its language.
-        let language = language_of(joined);
+        let language = detect_language(joined);
         for (section, weight) in joined.split(SEPARATOR).zip([1, HEADING_WEIGHT, TITLE_WEIGHT]) {
-            self.terms.read(section, weight, language);
+            self.terms.push_text(section, weight, language);
         }
         SectionStream { terms: &self.terms, token: &mut self.token, next: 0 }
     }

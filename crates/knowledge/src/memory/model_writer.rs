@@ -7,26 +7,26 @@ use futures::StreamExt;
 use lango_domain::AgentName;
 use lango_domain::event::Usage;
 use lango_domain::fence::escape_fences;
-use lango_domain::memory::{Kind, Priority};
+use lango_domain::memory::{MemoryKind, MemoryPriority};
 use lango_domain::model::{Fragment, Message, Model, ModelRequest};
 use lango_domain::text::one_line;
 use lango_domain::token_estimate;
 
-const OBSERVER: &str = include_str!("observer.md");
-const REFLECTOR: &str = include_str!("reflector.md");
+const OBSERVER_PROMPT: &str = include_str!("observer.md");
+const REFLECTOR_PROMPT: &str = include_str!("reflector.md");
 /// Whose call it is, in the models' eyes.
-const AGENT: &str = "chronicler";
+const AGENT_NAME: &str = "chronicler";
 /// What takes longer is given up.
-const PATIENCE: Duration = Duration::from_secs(120);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(120);
 /// Nobody writes more for good reasons.
-const MOST_BYTES: usize = 64 * 1024;
-const MOST_LINES: usize = 80;
+const MAX_BYTES: usize = 64 * 1024;
+const MAX_LINES: usize = 80;
 /// No line of memory is longer (B41).
 const LINE_CAP: usize = 90;
 /// One request reads no more than this, and no more than this share of the model's window.
 const REQUEST_CAP: usize = 12_000;
-const SHARE_OF_WINDOW: usize = 3;
-const LEAST_REQUEST: usize = 500;
+const WINDOW_DIVISOR: usize = 3;
+const MIN_REQUEST_TOKENS: usize = 500;
 
 #[derive(Clone, Copy)]
 pub enum WriteTask {
@@ -37,8 +37,8 @@ pub enum WriteTask {
 /// One line that a model wrote and that can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenMemory {
-    pub priority: Priority,
-    pub kind: Kind,
+    pub priority: MemoryPriority,
+    pub kind: MemoryKind,
     /// What it says to come from, as far as that was in the request.
     pub cites: Vec<String>,
     pub text: String,
@@ -55,36 +55,36 @@ pub enum MemoryWriteError {
 }
 
 /// How much one request may read.
-pub fn room(model: &dyn Model) -> usize {
-    (model.window() / SHARE_OF_WINDOW).clamp(LEAST_REQUEST, REQUEST_CAP)
+pub fn request_budget(model: &dyn Model) -> usize {
+    (model.window() / WINDOW_DIVISOR).clamp(MIN_REQUEST_TOKENS, REQUEST_CAP)
 }
 
 /// What a model makes of these lines, each with the mark that it is cited by; and what the call took.
-pub async fn write(
+pub async fn write_memories(
     model: &dyn Model,
     task: WriteTask,
     lines: &[(String, String)],
 ) -> (Result<Vec<WrittenMemory>, MemoryWriteError>, Option<Usage>) {
-    let (said, usage) = ask(model, task, lines).await;
+    let (said, usage) = ask_model(model, task, lines).await;
     let read = said.and_then(|said| {
         let known: BTreeSet<&str> = lines.iter().map(|(mark, _)| mark.as_str()).collect();
-        read(&said, &known).ok_or(MemoryWriteError::Unusable)
+        parse_reply(&said, &known).ok_or(MemoryWriteError::Unusable)
     });
     (read, usage)
 }
 
-async fn ask(
+async fn ask_model(
     model: &dyn Model,
     task: WriteTask,
     lines: &[(String, String)],
 ) -> (Result<String, MemoryWriteError>, Option<Usage>) {
     let system = match task {
-        WriteTask::Observe => OBSERVER,
-        WriteTask::Reflect => REFLECTOR,
+        WriteTask::Observe => OBSERVER_PROMPT,
+        WriteTask::Reflect => REFLECTOR_PROMPT,
     };
     let body: Vec<String> = lines.iter().map(|(mark, text)| format!("[{mark}] {}", one_line(text))).collect();
     let fenced = format!("<context source=\"conversation\">\n{}\n</context>", escape_fences(&body.join("\n")));
-    let Ok(agent) = AgentName::new(AGENT.to_owned()) else {
+    let Ok(agent) = AgentName::new(AGENT_NAME.to_owned()) else {
         return (Err(MemoryWriteError::Failed("there is no such agent".to_owned())), None);
     };
     let messages = vec![Message::User(fenced)];
@@ -98,22 +98,22 @@ async fn ask(
                 Fragment::Done => return Ok(()),
                 Fragment::Thought(_) | Fragment::Call(_) => {}
             }
-            if said.len() > MOST_BYTES {
+            if said.len() > MAX_BYTES {
                 return Ok(());
             }
         }
         Err(MemoryWriteError::Failed("it broke off".to_owned()))
     };
-    let heard = tokio::time::timeout(PATIENCE, listening).await;
+    let heard = tokio::time::timeout(WRITE_TIMEOUT, listening).await;
     let heard = heard.unwrap_or_else(|_| Err(MemoryWriteError::Failed("it took too long".to_owned())));
     (heard.map(|()| said), usage)
 }
 
 /// The lines that can be used; nothing where there is none and it does not say so.
-fn read(said: &str, known: &BTreeSet<&str>) -> Option<Vec<WrittenMemory>> {
+fn parse_reply(said: &str, known: &BTreeSet<&str>) -> Option<Vec<WrittenMemory>> {
     let mut written: Vec<WrittenMemory> = Vec::new();
-    for line in said.lines().filter_map(|line| written_line(line, known)) {
-        if written.len() < MOST_LINES && !written.iter().any(|other| other.text == line.text) {
+    for line in said.lines().filter_map(|line| parse_line(line, known)) {
+        if written.len() < MAX_LINES && !written.iter().any(|other| other.text == line.text) {
             written.push(line);
         }
     }
@@ -123,12 +123,12 @@ fn read(said: &str, known: &BTreeSet<&str>) -> Option<Vec<WrittenMemory>> {
 }
 
 /// Models decorate: list marks, tables, bold letters. What cites nothing that was in the request is no observation.
-fn written_line(line: &str, known: &BTreeSet<&str>) -> Option<WrittenMemory> {
+fn parse_line(line: &str, known: &BTreeSet<&str>) -> Option<WrittenMemory> {
     let line =
         line.trim().trim_start_matches(['-', '*', '•', '|', '`', ' ']).trim_end_matches(['|', '`', ' ']);
     let mut fields = line.splitn(4, '|').map(|field| field.trim().trim_matches('*').trim());
     let (first, second, cites, text) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
-    let named = |priority: &str, kind: &str| Some((Priority::named(priority)?, Kind::named(kind)?));
+    let named = |priority: &str, kind: &str| Some((MemoryPriority::named(priority)?, MemoryKind::named(kind)?));
     let (priority, kind) = named(first, second).or_else(|| named(second, first))?;
     let mut cited: Vec<String> = Vec::new();
     for mark in cites.split(|c: char| !c.is_ascii_alphanumeric()) {
@@ -148,7 +148,7 @@ mod tests {
 
     fn of(said: &str) -> Option<Vec<(String, Vec<String>)>> {
         let known = BTreeSet::from(["3", "4", "o7"]);
-        let written = read(said, &known)?;
+        let written = parse_reply(said, &known)?;
         Some(written.into_iter().map(|line| (line.text, line.cites)).collect())
     }
 

@@ -1,9 +1,9 @@
 //! What tells that a sentence says something to remember: rows of words, with commas between them.
 
-use lango_domain::memory::Kind;
+use lango_domain::memory::MemoryKind;
 
 /// How a sentence begins that asks to keep it in mind; what follows is kept.
-pub const KEEP_IN_MIND: &str = "remember that, please remember that, remember, keep in mind that, note that, please note that, dont forget that, \
+pub const REMEMBER_PREFIXES: &str = "remember that, please remember that, remember, keep in mind that, note that, please note that, dont forget that, \
     do not forget that, for the record, fyi, merk dir dass, denk daran dass, recuerda que, souviens toi que";
 
 /// Small words that change nothing about what a phrase says.
@@ -11,39 +11,39 @@ pub const FILLERS: &str = "really, also, always, usually, generally, definitely,
     strongly, do, personally";
 
 /// Rows of words, anywhere in a sentence, and what they tell.
-pub const TELLING: [(Kind, &str); 6] = [
+pub const KIND_PHRASES: [(MemoryKind, &str); 6] = [
     (
-        Kind::Name,
+        MemoryKind::Name,
         "my name is, my names, call me, i am called, im called, i go by, ich heisse, mein name ist, me llamo, \
         mi nombre es, je mappelle, mi chiamo",
     ),
     (
-        Kind::Decision,
+        MemoryKind::Decision,
         "we decided, i decided, ive decided, weve decided, i have decided, we have decided, we agreed, weve agreed, \
         we settled on, lets go with, we go with, we will go with, well go with, i chose, we chose, ive chosen, \
         decision is, wir haben entschieden, wir haben beschlossen, ich habe entschieden, ich habe beschlossen, \
         hemos decidido, nous avons decide",
     ),
     (
-        Kind::Preference,
+        MemoryKind::Preference,
         "i prefer, we prefer, i like, i love, i hate, i dislike, i enjoy, i dont like, i do not like, i not like, \
         i cant stand, i cannot stand, i would rather, id rather, i am fond of, my favourite, my favorite, \
         my preferred, i never eat, i never drink, i dont eat, i dont drink, i avoid, ich mag, ich bevorzuge, \
         ich liebe, ich hasse, mein lieblings, am liebsten, me gusta, prefiero, jaime, je prefere, je deteste",
     ),
     (
-        Kind::Promise,
+        MemoryKind::Promise,
         "i promise, i promised, we promised, i will deliver, i will send, ill send, i will finish, ill finish, \
         i will pay, ill pay, i owe, you promised, ich verspreche, prometo, je promets",
     ),
     (
-        Kind::Date,
+        MemoryKind::Date,
         "my birthday, birthday is, our anniversary, anniversary is, deadline is, is due, my appointment, \
         appointment is, my flight, flight is, meeting is, wedding is, the release is, mein geburtstag, mi cumpleanos, \
         mon anniversaire",
     ),
     (
-        Kind::Fact,
+        MemoryKind::Fact,
         "i live in, i am from, im from, i work as, i work at, i work for, i work on, i am allergic, im allergic, \
         i am vegetarian, im vegetarian, i am vegan, im vegan, i speak, i was born, my wife, my husband, my partner, \
         my son, my daughter, my brother, my sister, my mother, my father, my dog, my cat, my job is, my company, \
@@ -54,22 +54,22 @@ pub const TELLING: [(Kind, &str); 6] = [
 ];
 
 /// Rows of words that only look like it.
-pub const NOT_TELLING: &str = "i like it, i like that, i like this, i like your, i like the way, i love it, i love that, i love this, i hate it, \
+pub const EXCLUDED_PHRASES: &str = "i like it, i like that, i like this, i like your, i like the way, i love it, i love that, i love this, i hate it, \
     i hate that, i hate this, id like you, i would like, i like to see, i like you to, if i, what if";
 
 /// The same for writing without spaces: what a sentence holds.
-pub const TELLING_UNSPACED: [(Kind, &str); 5] = [
-    (Kind::Name, "제 이름은, 내 이름은, 私の名前は, と申します, 我叫, 我的名字"),
-    (Kind::Decision, "하기로 했, 결정했, に決めた, に決めました, ことにした, 我们决定, 我决定"),
+pub const KIND_PHRASES_UNSPACED: [(MemoryKind, &str); 5] = [
+    (MemoryKind::Name, "제 이름은, 내 이름은, 私の名前は, と申します, 我叫, 我的名字"),
+    (MemoryKind::Decision, "하기로 했, 결정했, に決めた, に決めました, ことにした, 我们决定, 我决定"),
     (
-        Kind::Preference,
+        MemoryKind::Preference,
         "좋아해, 좋아합니다, 싫어해, 싫어합니다, 선호, が好き, が嫌い, 我喜欢, 我讨厌, 我更喜欢",
     ),
-    (Kind::Promise, "약속했, 약속해, 約束し, 我答应"),
-    (Kind::Date, "생일은, 마감은, 誕生日は, 締め切りは, 我的生日"),
+    (MemoryKind::Promise, "약속했, 약속해, 約束し, 我答应"),
+    (MemoryKind::Date, "생일은, 마감은, 誕生日は, 締め切りは, 我的生日"),
 ];
 
 /// Each row of such a list.
-pub fn rows(list: &'static str) -> impl Iterator<Item = &'static str> {
+pub fn split_phrases(list: &'static str) -> impl Iterator<Item = &'static str> {
     list.split(',').map(str::trim)
 }

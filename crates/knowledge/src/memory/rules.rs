@@ -1,65 +1,65 @@
 //! Observing without a language model: sentences of the user's own that say something to remember.
 
-use lango_domain::memory::{Kind, NewMemory, Note, Priority, MemorySpeaker};
+use lango_domain::memory::{MemoryKind, NewMemory, MemoryNote, MemoryPriority, MemorySpeaker};
 use lango_domain::text::one_line;
 use unicode_normalization::UnicodeNormalization;
 
-use super::rule_phrases::{FILLERS, KEEP_IN_MIND, NOT_TELLING, TELLING, TELLING_UNSPACED, rows};
+use super::rule_phrases::{FILLERS, REMEMBER_PREFIXES, EXCLUDED_PHRASES, KIND_PHRASES, KIND_PHRASES_UNSPACED, split_phrases};
 use super::transcript::Utterance;
-use crate::requests::asks_to_forget;
+use crate::request_detection::is_forget_request;
 
 /// A longer sentence says more than one thing, and rules cannot tell which.
-const LONGEST_SENTENCE: usize = 300;
+const MAX_SENTENCE_LEN: usize = 300;
 /// From one message, so many at most: somebody pasted something.
-const MOST_OF_ONE: usize = 8;
+const MAX_OF_ONE: usize = 8;
 
 /// What the user said that is worth remembering, each sentence with the event that it stands in.
-pub fn observations(heard: &[Utterance]) -> Vec<NewMemory> {
-    let own = heard.iter().filter(|utterance| utterance.words == MemorySpeaker::User);
+pub fn find_observations(heard: &[Utterance]) -> Vec<NewMemory> {
+    let own = heard.iter().filter(|utterance| utterance.spoken_by == MemorySpeaker::User);
     own.flat_map(|utterance| {
         let told = sentences(first_paragraph(&utterance.text)).filter_map(|sentence| {
-            let (kind, text) = telling(sentence)?;
+            let (kind, text) = parse_statement(sentence)?;
             let (words, label) = (MemorySpeaker::User, utterance.label.clone());
-            let note = Note { text, kind, priority: priority_of(kind), words, label, at: utterance.at };
+            let note = MemoryNote { text, kind, priority: default_priority(kind), speaker: words, label, at: utterance.at };
             Some(NewMemory { note, turn: utterance.turn.clone(), sources: vec![utterance.seq] })
         });
-        told.take(MOST_OF_ONE).collect::<Vec<_>>()
+        told.take(MAX_OF_ONE).collect::<Vec<_>>()
     })
     .collect()
 }
 
 /// What kind of thing a sentence tells that somebody asked to remember.
-pub fn kind_of(text: &str) -> Kind {
-    let words = plain_words(text);
-    kind_told(&words, text).unwrap_or(Kind::Fact)
+pub fn detect_kind(text: &str) -> MemoryKind {
+    let words = normalize_words(text);
+    find_kind(&words, text).unwrap_or(MemoryKind::Fact)
 }
 
-pub fn priority_of(kind: Kind) -> Priority {
+pub fn default_priority(kind: MemoryKind) -> MemoryPriority {
     match kind {
-        Kind::Decision | Kind::Promise | Kind::Name => Priority::High,
-        Kind::Fact | Kind::Preference | Kind::Date => Priority::Medium,
-        Kind::Event => Priority::Low,
+        MemoryKind::Decision | MemoryKind::Promise | MemoryKind::Name => MemoryPriority::High,
+        MemoryKind::Fact | MemoryKind::Preference | MemoryKind::Date => MemoryPriority::Medium,
+        MemoryKind::Event => MemoryPriority::Low,
     }
 }
 
 /// Whether the user said these very words.
-pub fn is_own(text: &str, said: &str) -> bool {
-    let said = plain_words(said);
-    let words = plain_words(text);
+pub fn is_user_wording(text: &str, said: &str) -> bool {
+    let said = normalize_words(said);
+    let words = normalize_words(text);
     let own = words.iter().filter(|word| said.contains(word)).count();
     own * 10 >= words.len() * 9 && !words.is_empty()
 }
 
 /// Whether the user said this word for word, in one go and without taking it back.
 pub fn is_quoted(text: &str, said: &str) -> bool {
-    let (said, words) = (plain_words(said), plain_words(text));
+    let (said, words) = (normalize_words(said), normalize_words(text));
     let is_refusal = |word: &String| ["not", "never", "dont", "no", "without"].contains(&word.as_str());
     let starts = said.windows(words.len().max(1)).enumerate().filter(|(_, part)| *part == words);
     starts.into_iter().any(|(at, _)| !said[at.saturating_sub(6)..at].iter().any(is_refusal))
 }
 
 /// Small letters without accents and apostrophes, in a row.
-pub fn plain_words(text: &str) -> Vec<String> {
+pub fn normalize_words(text: &str) -> Vec<String> {
     let folded: String = text
         .nfkd()
         .filter(|c| !matches!(c, '\'' | '’' | '\u{300}'..='\u{36f}'))
@@ -105,30 +105,30 @@ fn sentence_end(text: &str) -> usize {
     text.len()
 }
 
-fn telling(sentence: &str) -> Option<(Kind, String)> {
+fn parse_statement(sentence: &str) -> Option<(MemoryKind, String)> {
     let is_question = sentence.ends_with(['?', '？']);
-    if is_question || sentence.chars().count() > LONGEST_SENTENCE {
+    if is_question || sentence.chars().count() > MAX_SENTENCE_LEN {
         return None;
     }
-    let words = plain_words(sentence);
-    if asks_to_forget(sentence) {
+    let words = normalize_words(sentence);
+    if is_forget_request(sentence) {
         return None;
     }
-    let asked = rows(KEEP_IN_MIND).find(|asked| begins_with(&words, asked));
-    let kind = kind_told(&words, sentence)
-        .or_else(|| asked.filter(|asked| *asked != "remember").map(|_| Kind::Fact))?;
-    let text = asked.map_or(sentence, |asked| without_beginning(sentence, asked.split(' ').count()));
+    let asked = split_phrases(REMEMBER_PREFIXES).find(|asked| starts_with_phrase(&words, asked));
+    let kind = find_kind(&words, sentence)
+        .or_else(|| asked.filter(|asked| *asked != "remember").map(|_| MemoryKind::Fact))?;
+    let text = asked.map_or(sentence, |asked| skip_words(sentence, asked.split(' ').count()));
     let text = one_line(text.trim_end_matches(['.', '。', '!', '！', ';']));
     (!text.is_empty()).then_some((kind, text))
 }
 
-fn begins_with(words: &[String], row: &str) -> bool {
+fn starts_with_phrase(words: &[String], row: &str) -> bool {
     let mut words = words.iter();
     row.split(' ').all(|word| words.next().is_some_and(|said| said == word))
 }
 
 /// The sentence behind so many words.
-fn without_beginning(sentence: &str, words: usize) -> &str {
+fn skip_words(sentence: &str, words: usize) -> &str {
     let mut rest = sentence.trim_start();
     for _ in 0..words {
         let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
@@ -137,9 +137,9 @@ fn without_beginning(sentence: &str, words: usize) -> &str {
     rest
 }
 
-fn kind_told(words: &[String], text: &str) -> Option<Kind> {
+fn find_kind(words: &[String], text: &str) -> Option<MemoryKind> {
     let words: Vec<&str> =
-        words.iter().map(String::as_str).filter(|word| rows(FILLERS).all(|filler| filler != *word)).collect();
+        words.iter().map(String::as_str).filter(|word| split_phrases(FILLERS).all(|filler| filler != *word)).collect();
     let holds = |row: &str| {
         let row: Vec<&str> = row.split(' ').collect();
         words.windows(row.len()).any(|said| {
@@ -152,12 +152,12 @@ fn kind_told(words: &[String], text: &str) -> Option<Kind> {
             })
         })
     };
-    if rows(NOT_TELLING).any(holds) {
+    if split_phrases(EXCLUDED_PHRASES).any(holds) {
         return None;
     }
-    let spaced = TELLING.iter().find(|(_, telling)| rows(telling).any(holds));
+    let spaced = KIND_PHRASES.iter().find(|(_, telling)| split_phrases(telling).any(holds));
     let unspaced =
-        || TELLING_UNSPACED.iter().find(|(_, telling)| rows(telling).any(|row| text.contains(row)));
+        || KIND_PHRASES_UNSPACED.iter().find(|(_, telling)| split_phrases(telling).any(|row| text.contains(row)));
     spaced.map(|(kind, _)| *kind).or_else(|| unspaced().map(|(kind, _)| *kind))
 }
 
@@ -165,8 +165,8 @@ fn kind_told(words: &[String], text: &str) -> Option<Kind> {
 mod tests {
     use super::*;
 
-    fn told(text: &str) -> Option<(Kind, String)> {
-        sentences(text).find_map(telling)
+    fn told(text: &str) -> Option<(MemoryKind, String)> {
+        sentences(text).find_map(parse_statement)
     }
 
     /// B101
@@ -184,24 +184,24 @@ mod tests {
     #[test]
     fn sentences_that_say_something_lasting_are_kept() {
         for (text, kind, kept) in [
-            ("Remember that I prefer tea.", Kind::Preference, "I prefer tea"),
+            ("Remember that I prefer tea.", MemoryKind::Preference, "I prefer tea"),
             (
                 "Hi! I really like green tea, by the way. What's new?",
-                Kind::Preference,
+                MemoryKind::Preference,
                 "I really like green tea, by the way",
             ),
-            ("My name is Ada Lovelace", Kind::Name, "My name is Ada Lovelace"),
-            ("So we've decided to use SQLite.", Kind::Decision, "So we've decided to use SQLite"),
-            ("I'll send the invoice on 2026-05-04!", Kind::Promise, "I'll send the invoice on 2026-05-04"),
-            ("my birthday is on 5 May", Kind::Date, "my birthday is on 5 May"),
-            ("I am allergic to nuts; mind that", Kind::Fact, "I am allergic to nuts"),
-            ("Keep in mind that the server has 64 GB.", Kind::Fact, "the server has 64 GB"),
-            ("Ich mag Tee. Danke!", Kind::Preference, "Ich mag Tee"),
-            ("Mein Lieblingsgetränk ist Tee", Kind::Preference, "Mein Lieblingsgetränk ist Tee"),
-            ("Ich heiße Jürgen", Kind::Name, "Ich heiße Jürgen"),
-            ("저는 녹차를 좋아해요", Kind::Preference, "저는 녹차를 좋아해요"),
-            ("お茶が好きです。", Kind::Preference, "お茶が好きです"),
-            ("je m’appelle Zoé", Kind::Name, "je m’appelle Zoé"),
+            ("My name is Ada Lovelace", MemoryKind::Name, "My name is Ada Lovelace"),
+            ("So we've decided to use SQLite.", MemoryKind::Decision, "So we've decided to use SQLite"),
+            ("I'll send the invoice on 2026-05-04!", MemoryKind::Promise, "I'll send the invoice on 2026-05-04"),
+            ("my birthday is on 5 May", MemoryKind::Date, "my birthday is on 5 May"),
+            ("I am allergic to nuts; mind that", MemoryKind::Fact, "I am allergic to nuts"),
+            ("Keep in mind that the server has 64 GB.", MemoryKind::Fact, "the server has 64 GB"),
+            ("Ich mag Tee. Danke!", MemoryKind::Preference, "Ich mag Tee"),
+            ("Mein Lieblingsgetränk ist Tee", MemoryKind::Preference, "Mein Lieblingsgetränk ist Tee"),
+            ("Ich heiße Jürgen", MemoryKind::Name, "Ich heiße Jürgen"),
+            ("저는 녹차를 좋아해요", MemoryKind::Preference, "저는 녹차를 좋아해요"),
+            ("お茶が好きです。", MemoryKind::Preference, "お茶が好きです"),
+            ("je m’appelle Zoé", MemoryKind::Name, "je m’appelle Zoé"),
         ] {
             assert_eq!(told(text), Some((kind, kept.to_owned())), "{text}");
         }
@@ -239,7 +239,7 @@ mod tests {
     /// B106
     #[test]
     fn what_is_not_to_be_kept_is_not_learned() {
-        for text in crate::requests::NOT_TO_KEEP {
+        for text in crate::request_detection::FORGET_REQUESTS {
             assert_eq!(told(text), None, "{text}");
         }
         let kept = told("I love tea. Don't forget that my cat is called Xylo.");

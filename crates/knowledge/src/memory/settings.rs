@@ -46,9 +46,9 @@ impl Default for MemorySettings {
 
 impl MemorySettings {
     /// With the reflections and what comes between two looks, no digest holds more than the engine reads.
-    const MOST_OBSERVED: usize = 44_000;
+    const MAX_OBSERVED: usize = 44_000;
 
     pub(super) fn observation_tokens(&self) -> usize {
-        self.observation_token_threshold.get().min(Self::MOST_OBSERVED)
+        self.observation_token_threshold.get().min(Self::MAX_OBSERVED)
     }
 }

@@ -5,27 +5,27 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use lango_domain::event::SessionId;
-use lango_domain::memory::{Kind, MemoryLevel, MemoryQuery, Memory, MemoryId, NewMemory, Note, Priority, MemorySpeaker};
+use lango_domain::memory::{MemoryKind, MemoryLevel, MemoryQuery, Memory, MemoryId, NewMemory, MemoryNote, MemoryPriority, MemorySpeaker};
 use lango_domain::seams::SessionKey;
 use lango_domain::text::one_line;
-use lango_domain::{Intent, Labelled, Safety, Tool, ToolContext, ToolError, ToolOutput, token_estimate};
+use lango_domain::{Intent, LabeledText, Safety, Tool, ToolContext, ToolError, ToolOutput, token_estimate};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::recall::RecallMode;
-use super::rules::{is_own, kind_of, priority_of};
+use super::rules::{is_user_wording, detect_kind, default_priority};
 use super::{ObservationalMemory, digest};
-use crate::forgetting::{Meant, Trace};
+use crate::forget::{ForgetSelection, LearnedItem};
 use crate::lazy::Lazy;
 
-const USUAL: usize = 20;
-const MOST: usize = 100;
+const DEFAULT_LIMIT: usize = 20;
+const MAX_LIMIT: usize = 100;
 /// What is longer is not one thing to remember.
-const LONGEST: usize = 90;
+const MAX_MEMORY_TOKENS: usize = 90;
 
 /// Tools after which the user's words of the turn are not observed as well.
-pub(super) const CHANGES_MEMORY: [&str; 3] = ["memory_store", "memory_forget", "observe_event"];
+pub(super) const MEMORY_CHANGING_TOOLS: [&str; 3] = ["memory_store", "memory_forget", "observe_event"];
 
 pub(super) fn is_memory_tool(name: &str) -> bool {
     ["memory_", "observe_", "reflect_"].iter().any(|prefix| name.starts_with(prefix))
@@ -36,9 +36,9 @@ struct MemoryStoreArgs {
     /// What to remember, in the user's own words where there are any: one sentence.
     content: String,
     /// What kind of thing it is; found out when left out.
-    kind: Option<Kind>,
+    kind: Option<MemoryKind>,
     /// How much it matters later; medium or more when left out.
-    priority: Option<Priority>,
+    priority: Option<MemoryPriority>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -46,9 +46,9 @@ struct ObserveEventArgs {
     /// What happened or was said, in one sentence.
     event: String,
     /// What kind of thing it is; an event when left out.
-    kind: Option<Kind>,
+    kind: Option<MemoryKind>,
     /// How much it matters later; medium when left out.
-    priority: Option<Priority>,
+    priority: Option<MemoryPriority>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -80,12 +80,12 @@ struct ReflectArgs {}
 type LazyMemory = Lazy<ObservationalMemory, String>;
 
 impl LazyMemory {
-    async fn chronicle(&self) -> Result<Arc<ObservationalMemory>, ToolError> {
-        self.get().await.cloned().map_err(failed)
+    async fn open_memory(&self) -> Result<Arc<ObservationalMemory>, ToolError> {
+        self.get().await.cloned().map_err(tool_error)
     }
 }
 
-fn failed(error: impl std::fmt::Display) -> ToolError {
+fn tool_error(error: impl std::fmt::Display) -> ToolError {
     ToolError(format!("memory cannot be used: {error}"))
 }
 
@@ -106,9 +106,9 @@ fn store(desk: LazyMemory) -> Tool {
     Tool::new("memory_store", described, Safety::Moderate, move |context, args: MemoryStoreArgs| {
         let desk = desk.clone();
         async move {
-            let kind = args.kind.unwrap_or_else(|| kind_of(&args.content));
-            let priority = args.priority.unwrap_or_else(|| priority_of(kind));
-            desk.chronicle().await?.remember(&context, &args.content, kind, priority).await
+            let kind = args.kind.unwrap_or_else(|| detect_kind(&args.content));
+            let priority = args.priority.unwrap_or_else(|| default_priority(kind));
+            desk.open_memory().await?.remember(&context, &args.content, kind, priority).await
         }
     })
     .with_phrases([
@@ -125,9 +125,9 @@ fn observe(desk: LazyMemory) -> Tool {
     Tool::new("observe_event", described, Safety::Moderate, move |context, args: ObserveEventArgs| {
         let desk = desk.clone();
         async move {
-            let kind = args.kind.unwrap_or(Kind::Event);
-            let priority = args.priority.unwrap_or(Priority::Medium);
-            desk.chronicle().await?.remember(&context, &args.event, kind, priority).await
+            let kind = args.kind.unwrap_or(MemoryKind::Event);
+            let priority = args.priority.unwrap_or(MemoryPriority::Medium);
+            desk.open_memory().await?.remember(&context, &args.event, kind, priority).await
         }
     })
     .with_phrases([
@@ -142,12 +142,12 @@ fn recall(desk: LazyMemory) -> Tool {
     Tool::new("memory_recall", described, Safety::Safe, move |context: ToolContext, args: MemoryRecallArgs| {
         let desk = desk.clone();
         async move {
-            let limit = checked(args.limit)?;
-            let chronicle = desk.chronicle().await?;
-            let found = chronicle.recall(&context.principal, &args.query, RecallMode::Asked, limit).await;
+            let limit = check_limit(args.limit)?;
+            let chronicle = desk.open_memory().await?;
+            let found = chronicle.recall(&context.principal, &args.query, RecallMode::Explicit, limit).await;
             let found: Vec<Memory> =
-                found.map_err(failed)?.into_iter().map(|recalled| recalled.memory).collect();
-            Ok(told(&found, "Nothing is remembered about that."))
+                found.map_err(tool_error)?.into_iter().map(|recalled| recalled.memory).collect();
+            Ok(memories_output(&found, "Nothing is remembered about that."))
         }
     })
     .with_untrusted_output()
@@ -170,7 +170,7 @@ fn recall(desk: LazyMemory) -> Tool {
 
 fn list_observations(desk: LazyMemory) -> Tool {
     let described = "Lists observations of conversations with the user, the newest first.";
-    listing(desk, "memory_list_observations", described, MemoryLevel::Observations).with_phrases([
+    list_tool(desk, "memory_list_observations", described, MemoryLevel::Observations).with_phrases([
         "(list|show) [me] [all] [the] [my] [your] (observations|memories)",
         "what do you (remember|know) [about me]",
     ])
@@ -179,18 +179,18 @@ fn list_observations(desk: LazyMemory) -> Tool {
 fn list_reflections(desk: LazyMemory) -> Tool {
     let described =
         "Lists reflections: what observations of a conversation were condensed to, the newest first.";
-    listing(desk, "memory_list_reflections", described, MemoryLevel::Reflections)
+    list_tool(desk, "memory_list_reflections", described, MemoryLevel::Reflections)
         .with_phrases(["(list|show) [me] [all] [the] [my] [your] reflections"])
 }
 
-fn listing(desk: LazyMemory, name: &str, described: &str, what: MemoryLevel) -> Tool {
+fn list_tool(desk: LazyMemory, name: &str, described: &str, what: MemoryLevel) -> Tool {
     Tool::new(name, described, Safety::Safe, move |context: ToolContext, args: MemoryListToolArgs| {
         let desk = desk.clone();
         async move {
             let session = args.session.filter(|session| !session.trim().is_empty()).map(SessionId::new);
-            let which = MemoryQuery { what, session, most: checked(args.limit)? };
-            let found = desk.chronicle().await?.memories().list(&context.principal, which).await;
-            Ok(told(&found.map_err(failed)?, "There is nothing yet."))
+            let which = MemoryQuery { level: what, session, limit: check_limit(args.limit)? };
+            let found = desk.open_memory().await?.memories().list(&context.principal, which).await;
+            Ok(memories_output(&found.map_err(tool_error)?, "There is nothing yet."))
         }
     })
     .with_untrusted_output()
@@ -204,18 +204,18 @@ fn forget(desk: LazyMemory) -> Tool {
     Tool::new("memory_forget", described, Safety::Dangerous, move |context: ToolContext, args: MemoryForgetArgs| {
         let desk = desk.clone();
         async move {
-            let chronicle = desk.chronicle().await?;
-            let (gone, left) = meant(&chronicle, &context, &args.what).await?;
-            let gone = chronicle.forgetting().forget(&context.principal, &gone).await.map_err(failed)?;
-            Ok(forgotten(&gone, &left))
+            let chronicle = desk.open_memory().await?;
+            let (gone, left) = find_to_forget(&chronicle, &context, &args.what).await?;
+            let gone = chronicle.forgetter().forget(&context.principal, &gone).await.map_err(tool_error)?;
+            Ok(format_forgotten(&gone, &left))
         }
     })
     .with_intent(move |context: ToolContext, args: MemoryForgetArgs| {
         let desk = asked.clone();
         async move {
-            let chronicle = desk.chronicle().await?;
-            let (gone, _) = meant(&chronicle, &context, &args.what).await?;
-            let lines: Vec<String> = gone.iter().map(Trace::line).collect();
+            let chronicle = desk.open_memory().await?;
+            let (gone, _) = find_to_forget(&chronicle, &context, &args.what).await?;
+            let lines: Vec<String> = gone.iter().map(LearnedItem::display_line).collect();
             let shows = format!("forget for good:\n{}", lines.join("\n"));
             Ok(Intent { level: Safety::Dangerous, shows, subject: args.what, pattern: None })
         }
@@ -230,18 +230,18 @@ fn forget(desk: LazyMemory) -> Tool {
 }
 
 /// What would go, and what stays though it is about the same.
-async fn meant(
+async fn find_to_forget(
     chronicle: &ObservationalMemory,
     context: &ToolContext,
     what: &str,
-) -> Result<(Vec<Trace>, Vec<Trace>), ToolError> {
-    match chronicle.forgetting().meant(&context.principal, what).await.map_err(failed)? {
-        Meant::These { gone, left } => Ok((gone, left)),
-        Meant::Nothing => {
+) -> Result<(Vec<LearnedItem>, Vec<LearnedItem>), ToolError> {
+    match chronicle.forgetter().find_to_forget(&context.principal, what).await.map_err(tool_error)? {
+        ForgetSelection::Matched { to_forget: gone, related: left } => Ok((gone, left)),
+        ForgetSelection::NoMatch => {
             Err(ToolError("nothing like that is remembered; memory_recall finds what is".to_owned()))
         }
-        Meant::Several(found) => {
-            let lines: Vec<String> = found.iter().take(USUAL).map(Trace::line).collect();
+        ForgetSelection::Ambiguous(found) => {
+            let lines: Vec<String> = found.iter().take(DEFAULT_LIMIT).map(LearnedItem::display_line).collect();
             Err(ToolError(format!(
                 "nothing was forgotten: several things are about that, and none says just that. Say which, by id or in its \
                  own words, or say \"everything about\" it:\n{}",
@@ -252,15 +252,15 @@ async fn meant(
 }
 
 /// What is gone, by kind: its words are not said again, for they would be read in later turns.
-fn forgotten(gone: &[Trace], left: &[Trace]) -> String {
-    let mut text = format!("Forgotten: {}.", listed(gone));
+fn format_forgotten(gone: &[LearnedItem], left: &[LearnedItem]) -> String {
+    let mut text = format!("Forgotten: {}.", format_item_ids(gone));
     if !left.is_empty() {
-        let _ = write!(text, " Left, for it says something else, too: {}.", listed(left));
+        let _ = write!(text, " Left, for it says something else, too: {}.", format_item_ids(left));
     }
     text
 }
 
-fn listed(traces: &[Trace]) -> String {
+fn format_item_ids(traces: &[LearnedItem]) -> String {
     let mut kinds: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for trace in traces {
         kinds.entry(trace.id.kind()).or_default().insert(trace.id.to_string());
@@ -276,14 +276,14 @@ fn reflect(desk: LazyMemory) -> Tool {
     Tool::new("reflect_summary", described, Safety::Moderate, move |context: ToolContext, _: ReflectArgs| {
         let desk = desk.clone();
         async move {
-            let chronicle = desk.chronicle().await?;
+            let chronicle = desk.open_memory().await?;
             let (session, principal) = (context.session, context.principal);
             let of = SessionKey { session: session.clone(), principal: principal.clone() };
-            chronicle.reflect(&of).await.map_err(failed)?;
-            let which = MemoryQuery { what: MemoryLevel::Reflections, session: Some(session), most: MOST };
-            let mut found = chronicle.memories().list(&principal, which).await.map_err(failed)?;
+            chronicle.reflect(&of).await.map_err(tool_error)?;
+            let which = MemoryQuery { level: MemoryLevel::Reflections, session: Some(session), limit: MAX_LIMIT };
+            let mut found = chronicle.memories().list(&principal, which).await.map_err(tool_error)?;
             found.reverse();
-            Ok(told(&found, "Nothing was observed in this conversation yet."))
+            Ok(memories_output(&found, "Nothing was observed in this conversation yet."))
         }
     })
     .with_untrusted_output()
@@ -295,16 +295,16 @@ fn reflect(desk: LazyMemory) -> Tool {
 }
 
 /// Memories line by line, with what they were made from.
-fn told(found: &[Memory], nothing: &str) -> ToolOutput {
+fn memories_output(found: &[Memory], nothing: &str) -> ToolOutput {
     let lines: Vec<String> = found.iter().map(digest::memory_line).collect();
     let text = if lines.is_empty() { nothing.to_owned() } else { lines.join("\n") };
-    ToolOutput::labelled(Labelled { text, label: digest::label(found) })
+    ToolOutput::from_labeled(LabeledText { text, label: digest::joined_label(found) })
 }
 
-fn checked(limit: Option<usize>) -> Result<usize, ToolError> {
-    let limit = limit.unwrap_or(USUAL);
-    let is_fine = (1..=MOST).contains(&limit);
-    is_fine.then_some(limit).ok_or_else(|| ToolError(format!("`limit` goes from 1 to {MOST}")))
+fn check_limit(limit: Option<usize>) -> Result<usize, ToolError> {
+    let limit = limit.unwrap_or(DEFAULT_LIMIT);
+    let is_fine = (1..=MAX_LIMIT).contains(&limit);
+    is_fine.then_some(limit).ok_or_else(|| ToolError(format!("`limit` goes from 1 to {MAX_LIMIT}")))
 }
 
 impl ObservationalMemory {
@@ -312,14 +312,14 @@ impl ObservationalMemory {
         &self,
         context: &ToolContext,
         content: &str,
-        kind: Kind,
-        priority: Priority,
+        kind: MemoryKind,
+        priority: MemoryPriority,
     ) -> Result<String, ToolError> {
         let text = one_line(content);
         if text.is_empty() {
             return Err(ToolError("there is nothing to remember: say it in one sentence".to_owned()));
         }
-        if token_estimate::estimate(&text) > LONGEST {
+        if token_estimate::estimate(&text) > MAX_MEMORY_TOKENS {
             return Err(ToolError("that is too long to remember: say it in at most 60 words".to_owned()));
         }
         if self.is_secret(&text) {
@@ -328,14 +328,14 @@ impl ObservationalMemory {
             ));
         }
         let of = SessionKey { session: context.session.clone(), principal: context.principal.clone() };
-        let request = self.memories().request(&of, &context.turn).await.map_err(failed)?;
+        let request = self.memories().request(&of, &context.turn).await.map_err(tool_error)?;
         let said = request.as_ref().map_or(String::new(), |(_, text)| text.clone());
-        let words = if is_own(&text, &said) { MemorySpeaker::User } else { MemorySpeaker::Others };
-        let note = Note { text, kind, priority, words, label: context.label.clone(), at: self.now() };
+        let words = if is_user_wording(&text, &said) { MemorySpeaker::User } else { MemorySpeaker::Others };
+        let note = MemoryNote { text, kind, priority, speaker: words, label: context.label.clone(), at: self.now() };
         let sources = request.map(|(seq, _)| seq).into_iter().collect();
         let memory = NewMemory { note, turn: context.turn.clone(), sources };
         let words = memory.note.text.clone();
-        let id = self.memories().store(&of, memory).await.map_err(failed)?;
+        let id = self.memories().store(&of, memory).await.map_err(tool_error)?;
         Ok(format!("Remembered as {id} ({kind}): {words}"))
     }
 }
@@ -356,7 +356,7 @@ pub fn memory_json(memory: &Memory) -> Value {
         "sources": sources,
         "condenses": condenses,
         "generation": memory.generation,
-        "words": memory.note.words,
+        "words": memory.note.speaker,
         "origin": memory.origin,
     });
     if !memory.note.label.is_plain() {

@@ -9,7 +9,7 @@ use lango_domain::event::{EventBody, CallId, Event, TurnId};
 use lango_domain::memory::MemorySpeaker;
 use lango_domain::{Label, token_estimate};
 
-use super::tools::{CHANGES_MEMORY, is_memory_tool};
+use super::tools::{MEMORY_CHANGING_TOOLS, is_memory_tool};
 
 /// So much is read of one message, and of one result.
 const MESSAGE_CAP: usize = 4_000;
@@ -23,7 +23,7 @@ pub struct Utterance {
     pub turn: TurnId,
     pub at: Timestamp,
     pub speaker: String,
-    pub words: MemorySpeaker,
+    pub spoken_by: MemorySpeaker,
     /// What it was made from.
     pub label: Label,
     pub text: String,
@@ -31,13 +31,13 @@ pub struct Utterance {
 
 /// What is to be observed of these events, without those that are forgotten.
 pub fn transcript(events: &[Arc<Event>], forgotten: &[u64]) -> Vec<Utterance> {
-    let turns = turns(events);
+    let turns = memory_turns(events);
     let seen = events.iter().filter(|event| !forgotten.contains(&event.seq));
     seen.filter_map(|event| utterance(event, turns.get(&event.turn)?)).collect()
 }
 
 /// What an event takes in a request, about.
-pub fn weight(event: &Event) -> usize {
+pub fn event_tokens(event: &Event) -> usize {
     match &event.body {
         EventBody::User { text }
         | EventBody::Context { text, .. }
@@ -51,7 +51,7 @@ pub fn weight(event: &Event) -> usize {
 }
 
 /// The beginning and the end of a long text.
-pub fn clipped(text: &str, cap: usize) -> String {
+pub fn truncate_middle(text: &str, cap: usize) -> String {
     if token_estimate::estimate(text) <= cap {
         return text.to_owned();
     }
@@ -63,19 +63,19 @@ pub fn clipped(text: &str, cap: usize) -> String {
 /// What a turn had to do with memory.
 #[derive(Default)]
 struct MemoryTurn<'a> {
-    recalls: bool,
+    uses_memory: bool,
     changes_memory: bool,
     tools: HashMap<&'a CallId, &'a str>,
 }
 
-fn turns(events: &[Arc<Event>]) -> HashMap<&TurnId, MemoryTurn<'_>> {
+fn memory_turns(events: &[Arc<Event>]) -> HashMap<&TurnId, MemoryTurn<'_>> {
     let mut turns: HashMap<&TurnId, MemoryTurn<'_>> = HashMap::new();
     for event in events {
         let turn = turns.entry(&event.turn).or_default();
         if let EventBody::ToolCall { id, tool, .. } = &event.body {
             turn.tools.insert(id, tool);
-            turn.recalls |= is_memory_tool(tool);
-            turn.changes_memory |= CHANGES_MEMORY.contains(&tool.as_str());
+            turn.uses_memory |= is_memory_tool(tool);
+            turn.changes_memory |= MEMORY_CHANGING_TOOLS.contains(&tool.as_str());
         }
     }
     turns
@@ -86,22 +86,22 @@ fn utterance(event: &Event, turn: &MemoryTurn<'_>) -> Option<Utterance> {
         // What was piped in is not in the user's own words.
         EventBody::User { text } if !turn.changes_memory => {
             let words = if event.label.is_plain() { MemorySpeaker::User } else { MemorySpeaker::Others };
-            (words, clipped(text, MESSAGE_CAP))
+            (words, truncate_middle(text, MESSAGE_CAP))
         }
-        EventBody::Answer { text } | EventBody::Report { text } | EventBody::Note { text } if !turn.recalls => {
-            (MemorySpeaker::Others, clipped(text, MESSAGE_CAP / 2))
+        EventBody::Answer { text } | EventBody::Report { text } | EventBody::Note { text } if !turn.uses_memory => {
+            (MemorySpeaker::Others, truncate_middle(text, MESSAGE_CAP / 2))
         }
         EventBody::ToolCall { tool, args, .. } if !is_memory_tool(tool) => {
-            (MemorySpeaker::Others, format!("calls {tool} {}", clipped(&args.to_string(), ARGUMENTS_CAP)))
+            (MemorySpeaker::Others, format!("calls {tool} {}", truncate_middle(&args.to_string(), ARGUMENTS_CAP)))
         }
         EventBody::ToolResult { id, ok, content, error, .. } => {
             let tool = turn.tools.get(id).copied().filter(|tool| !is_memory_tool(tool))?;
             let said = error.as_deref().filter(|_| !ok).unwrap_or(content);
             let ended = if *ok { "gave" } else { "failed" };
-            (MemorySpeaker::Others, format!("{tool} {ended}: {}", clipped(said, RESULT_CAP)))
+            (MemorySpeaker::Others, format!("{tool} {ended}: {}", truncate_middle(said, RESULT_CAP)))
         }
         _ => return None,
     };
     let (speaker, label) = (event.author.to_string(), event.label().into_owned());
-    Some(Utterance { seq: event.seq, turn: event.turn.clone(), at: event.at, speaker, words, label, text })
+    Some(Utterance { seq: event.seq, turn: event.turn.clone(), at: event.at, speaker, spoken_by: words, label, text })
 }

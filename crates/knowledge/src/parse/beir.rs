@@ -35,9 +35,9 @@ pub struct BeirJudgment {
 #[derive(Debug, Error)]
 pub enum BeirError {
     #[error("{} cannot be read: {error}", path.display())]
-    Closed { path: PathBuf, error: std::io::Error },
-    #[error("{}, line {line}: {why}", path.display())]
-    BadLine { path: PathBuf, line: usize, why: String },
+    Io { path: PathBuf, error: std::io::Error },
+    #[error("{}, line {line}: {reason}", path.display())]
+    BadLine { path: PathBuf, line: usize, reason: String },
 }
 
 /// What the lines of a file hold. A bad line is told, and the next one is read.
@@ -46,37 +46,37 @@ pub struct BeirLines<T> {
     lines: Lines<BufReader<File>>,
     line: usize,
     /// Whoever cannot read on now cannot read on later.
-    is_over: bool,
-    parse: fn(&str, usize) -> Parsed<T>,
+    is_finished: bool,
+    parse: fn(&str, usize) -> ParsedLine<T>,
 }
 
 /// Nothing for a line that holds nothing; words for one that is wrong.
-type Parsed<T> = Result<Option<T>, String>;
+type ParsedLine<T> = Result<Option<T>, String>;
 
 /// The documents of a collection, from `corpus.jsonl`.
-pub fn beir(directory: &Path) -> Result<BeirLines<BeirDocument>, BeirError> {
+pub fn read_corpus(directory: &Path) -> Result<BeirLines<BeirDocument>, BeirError> {
     BeirLines::open(directory.join("corpus.jsonl"), from_json)
 }
 
 /// The queries of a collection, from `queries.jsonl`.
-pub fn queries(directory: &Path) -> Result<BeirLines<BeirQuery>, BeirError> {
+pub fn read_queries(directory: &Path) -> Result<BeirLines<BeirQuery>, BeirError> {
     BeirLines::open(directory.join("queries.jsonl"), from_json)
 }
 
 /// Which documents answer which queries: the part of `qrels/` that tests, else the one that develops, else `qrels.tsv`.
-pub fn qrels(directory: &Path) -> Result<BeirLines<BeirJudgment>, BeirError> {
+pub fn read_qrels(directory: &Path) -> Result<BeirLines<BeirJudgment>, BeirError> {
     let parts = ["test.tsv", "dev.tsv"].map(|name| directory.join("qrels").join(name));
     let path = parts.into_iter().find(|part| part.is_file());
     BeirLines::open(path.unwrap_or_else(|| directory.join("qrels.tsv")), from_columns)
 }
 
 impl<T> BeirLines<T> {
-    fn open(path: PathBuf, parse: fn(&str, usize) -> Parsed<T>) -> Result<Self, BeirError> {
+    fn open(path: PathBuf, parse: fn(&str, usize) -> ParsedLine<T>) -> Result<Self, BeirError> {
         match File::open(&path) {
             Ok(file) => {
-                Ok(Self { path, lines: BufReader::new(file).lines(), line: 0, is_over: false, parse })
+                Ok(Self { path, lines: BufReader::new(file).lines(), line: 0, is_finished: false, parse })
             }
-            Err(error) => Err(BeirError::Closed { path, error }),
+            Err(error) => Err(BeirError::Io { path, error }),
         }
     }
 }
@@ -85,15 +85,15 @@ impl<T> Iterator for BeirLines<T> {
     type Item = Result<T, BeirError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while !self.is_over {
+        while !self.is_finished {
             let read = self.lines.next()?;
             self.line += 1;
             let parsed = match read {
                 Ok(text) => (self.parse)(text.trim_start_matches('\u{feff}').trim_end(), self.line),
                 Err(error) if error.kind() == std::io::ErrorKind::InvalidData => Err(error.to_string()),
                 Err(error) => {
-                    self.is_over = true;
-                    return Some(Err(BeirError::Closed { path: self.path.clone(), error }));
+                    self.is_finished = true;
+                    return Some(Err(BeirError::Io { path: self.path.clone(), error }));
                 }
             };
             match parsed {
@@ -101,7 +101,7 @@ impl<T> Iterator for BeirLines<T> {
                 Ok(Some(item)) => return Some(Ok(item)),
                 Err(why) => {
                     let (path, line) = (self.path.clone(), self.line);
-                    return Some(Err(BeirError::BadLine { path, line, why }));
+                    return Some(Err(BeirError::BadLine { path, line, reason: why }));
                 }
             }
         }
@@ -109,14 +109,14 @@ impl<T> Iterator for BeirLines<T> {
     }
 }
 
-fn from_json<T: DeserializeOwned>(line: &str, _: usize) -> Parsed<T> {
+fn from_json<T: DeserializeOwned>(line: &str, _: usize) -> ParsedLine<T> {
     if line.is_empty() {
         return Ok(None);
     }
     serde_json::from_str(line).map(Some).map_err(|error| error.to_string())
 }
 
-fn from_columns(line: &str, number: usize) -> Parsed<BeirJudgment> {
+fn from_columns(line: &str, number: usize) -> ParsedLine<BeirJudgment> {
     let columns: Vec<&str> = line.split('\t').map(str::trim).collect();
     match columns[..] {
         [""] => Ok(None),

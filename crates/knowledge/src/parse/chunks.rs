@@ -9,46 +9,46 @@ pub struct Chunk {
     pub text: String,
     /// The headings above it, outermost first. For a part of a long function or class: the line that names it.
     pub heading: Vec<String>,
-    pub place: BlockSpan,
+    pub span: BlockSpan,
 }
 
 /// How long chunks are, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkSizes {
     /// What a chunk should have.
-    pub aim: usize,
+    pub target_chars: usize,
     /// What no chunk exceeds.
-    pub most: usize,
+    pub max_chars: usize,
 }
 
 impl Default for ChunkSizes {
     fn default() -> Self {
-        Self { aim: 1_000, most: 2_000 }
+        Self { target_chars: 1_000, max_chars: 2_000 }
     }
 }
 
 impl ChunkSizes {
     /// Sizes that can be kept: something fits, and the aim is within the bounds.
-    fn kept(self) -> Self {
-        let most = self.most.max(2);
-        Self { aim: self.aim.clamp(1, most), most }
+    fn clamped(self) -> Self {
+        let most = self.max_chars.max(2);
+        Self { target_chars: self.target_chars.clamp(1, most), max_chars: most }
     }
 
     fn tiny(self) -> usize {
-        self.aim / 5
+        self.target_chars / 5
     }
 }
 
 pub fn split_into_chunks(document: &ParsedDocument, sizes: &ChunkSizes) -> Vec<Chunk> {
-    let mut packing = ChunkPacker { sizes: sizes.kept(), open: None, done: Vec::new() };
+    let mut packing = ChunkPacker { sizes: sizes.clamped(), open: None, done: Vec::new() };
     for block in &document.blocks {
-        for piece in pieces(block, document.kind, packing.sizes) {
+        for piece in split_block(block, document.kind, packing.sizes) {
             packing.add(piece);
         }
     }
     let mut chunks = packing.finish();
     for chunk in &mut chunks {
-        chunk.place = document.place_in_file(chunk.place);
+        chunk.span = document.source_span(chunk.span);
     }
     chunks
 }
@@ -58,14 +58,14 @@ struct ChunkPart {
     text: String,
     chars: usize,
     heading: Vec<String>,
-    place: BlockSpan,
+    span: BlockSpan,
     is_heading: bool,
     /// What stood between it and the piece before, when both are of one block.
     glue: Option<&'static str>,
 }
 
-fn pieces(block: &DocumentBlock, kind: DocumentKind, sizes: ChunkSizes) -> Vec<ChunkPart> {
-    let ranges = cutting::cut(&block.text, block.shape, sizes);
+fn split_block(block: &DocumentBlock, kind: DocumentKind, sizes: ChunkSizes) -> Vec<ChunkPart> {
+    let ranges = cutting::split(&block.text, block.shape, sizes);
     let mut heading = block.heading.clone();
     if kind == DocumentKind::Code && ranges.len() > 1 {
         heading.extend(code::signature(&block.text));
@@ -80,14 +80,14 @@ fn pieces(block: &DocumentBlock, kind: DocumentKind, sizes: ChunkSizes) -> Vec<C
         }
         newlines += count_newlines(&block.text[counted..start]);
         let within = count_newlines(part);
-        let place = place_within(block.place, newlines, within);
+        let place = span_within(block.span, newlines, within);
         let glue = (!pieces.is_empty()).then(|| glue(&block.text[ended..start]));
         (counted, ended) = (start, start + part.len());
         pieces.push(ChunkPart {
             text: part.to_owned(),
             chars: part.chars().count(),
             heading: heading.clone(),
-            place,
+            span: place,
             is_heading: block.shape == Shape::Heading,
             glue,
         });
@@ -117,7 +117,7 @@ fn count_newlines(text: &str) -> u32 {
     u32::try_from(text.bytes().filter(|byte| *byte == b'\n').count()).unwrap_or(u32::MAX)
 }
 
-fn place_within(block: BlockSpan, above: u32, within: u32) -> BlockSpan {
+fn span_within(block: BlockSpan, above: u32, within: u32) -> BlockSpan {
     match block {
         BlockSpan::Lines(first, last) => {
             let first = first.saturating_add(above).min(last);
@@ -139,24 +139,24 @@ impl ChunkPacker {
             self.open = Some(piece);
             return;
         };
-        let glue = piece.glue.unwrap_or_else(|| space_between(open.place, piece.place));
+        let glue = piece.glue.unwrap_or_else(|| separator(open.span, piece.span));
         let chars = open.chars + glue.len() + piece.chars;
-        if !self.belong_together(&open, &piece, chars) {
-            self.done.push(chunk(open));
+        if !self.can_merge(&open, &piece, chars) {
+            self.done.push(into_chunk(open));
             self.open = Some(piece);
             return;
         }
         open.text.push_str(glue);
         open.text.push_str(&piece.text);
         open.chars = chars;
-        open.place = spanning(open.place, piece.place);
+        open.span = merge_spans(open.span, piece.span);
         open.heading = piece.heading;
         open.is_heading &= piece.is_heading;
         self.open = Some(open);
     }
 
-    fn belong_together(&self, open: &ChunkPart, piece: &ChunkPart, chars: usize) -> bool {
-        if chars > self.sizes.most {
+    fn can_merge(&self, open: &ChunkPart, piece: &ChunkPart, chars: usize) -> bool {
+        if chars > self.sizes.max_chars {
             return false;
         }
         if piece.is_heading {
@@ -168,31 +168,31 @@ impl ChunkPacker {
             return false;
         }
         let is_tiny = open.chars.min(piece.chars) < self.sizes.tiny();
-        let is_near = match (open.place, piece.place) {
+        let is_near = match (open.span, piece.span) {
             (BlockSpan::Pages(_, before), BlockSpan::Pages(after, _)) => before == after,
             _ => true,
         };
-        open.is_heading || is_tiny || (is_near && chars <= self.sizes.aim)
+        open.is_heading || is_tiny || (is_near && chars <= self.sizes.target_chars)
     }
 
     fn finish(mut self) -> Vec<Chunk> {
-        self.done.extend(self.open.take().map(chunk));
+        self.done.extend(self.open.take().map(into_chunk));
         self.done
     }
 }
 
-fn space_between(before: BlockSpan, after: BlockSpan) -> &'static str {
+fn separator(before: BlockSpan, after: BlockSpan) -> &'static str {
     match (before, after) {
         (BlockSpan::Lines(_, before), BlockSpan::Lines(after, _)) if after <= before.saturating_add(1) => "\n",
         _ => "\n\n",
     }
 }
 
-fn chunk(piece: ChunkPart) -> Chunk {
-    Chunk { text: piece.text, heading: piece.heading, place: piece.place }
+fn into_chunk(piece: ChunkPart) -> Chunk {
+    Chunk { text: piece.text, heading: piece.heading, span: piece.span }
 }
 
-fn spanning(first: BlockSpan, second: BlockSpan) -> BlockSpan {
+fn merge_spans(first: BlockSpan, second: BlockSpan) -> BlockSpan {
     match (first, second) {
         (BlockSpan::Lines(start, one), BlockSpan::Lines(_, other)) => BlockSpan::Lines(start, one.max(other)),
         (BlockSpan::Pages(start, one), BlockSpan::Pages(_, other)) => BlockSpan::Pages(start, one.max(other)),

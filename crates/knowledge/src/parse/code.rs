@@ -3,12 +3,12 @@
 
 use super::{DocumentBlock, ParsedDocument, DocumentKind, BlockSpan, Shape, line_number, short_heading};
 
-pub fn read(text: &str) -> ParsedDocument {
+pub fn parse(text: &str) -> ParsedDocument {
     let lines: Vec<&str> = text.split('\n').collect();
     let mut blocks = Vec::new();
     let mut start = 0;
     for index in 1..=lines.len() {
-        if index == lines.len() || begins_item(&lines, index) {
+        if index == lines.len() || is_item_start(&lines, index) {
             blocks.extend(block(&lines, start, index));
             start = index;
         }
@@ -18,20 +18,20 @@ pub fn read(text: &str) -> ParsedDocument {
 
 /// The line that names an item, for the parts of it that are cut off from that line.
 pub fn signature(item: &str) -> Option<String> {
-    let line = item.lines().find(|line| !line.trim().is_empty() && !documents_next(line))?;
+    let line = item.lines().find(|line| !line.trim().is_empty() && !is_leading_comment(line))?;
     let line = short_heading(line.trim_end().trim_end_matches(['{', ':']));
     line.chars().any(char::is_alphanumeric).then_some(line)
 }
 
 /// A comment, an attribute or a decorator, as a rule about what comes below it.
-pub fn documents_next(line: &str) -> bool {
+pub fn is_leading_comment(line: &str) -> bool {
     const STARTS: &[&str] = &["//", "/*", "* ", "*/", "#", "@", "--", ";;", "\"\"\"", "<!--"];
     let line = line.trim();
     line == "*" || line.ends_with("*/") || STARTS.iter().any(|start| line.starts_with(start))
 }
 
 /// A line that ends something, and belongs to it.
-pub fn closes(line: &str) -> bool {
+pub fn is_closing_line(line: &str) -> bool {
     let line = line.trim_start();
     line.starts_with(['}', ')', ']', '{'])
         || line.starts_with("</")
@@ -43,16 +43,16 @@ pub fn indent(line: &str) -> usize {
     space.map(|char| if char == '\t' { 4 } else { 1 }).sum()
 }
 
-fn begins_item(lines: &[&str], index: usize) -> bool {
+fn is_item_start(lines: &[&str], index: usize) -> bool {
     let (line, above) = (lines[index], lines[index - 1]);
-    if line.trim().is_empty() || indent(line) > 0 || closes(line) {
+    if line.trim().is_empty() || indent(line) > 0 || is_closing_line(line) {
         return false;
     }
     if above.trim().is_empty() {
         return true;
     }
     let ends_block = above.starts_with('}') || above.trim_end() == "end";
-    (indent(above) > 0 || ends_block) && !documents_next(above)
+    (indent(above) > 0 || ends_block) && !is_leading_comment(above)
 }
 
 fn block(lines: &[&str], start: usize, end: usize) -> Option<DocumentBlock> {
@@ -62,7 +62,7 @@ fn block(lines: &[&str], start: usize, end: usize) -> Option<DocumentBlock> {
     Some(DocumentBlock {
         text: lines[first..=last].join("\n"),
         heading: Vec::new(),
-        place: BlockSpan::Lines(line_number(first), line_number(last)),
+        span: BlockSpan::Lines(line_number(first), line_number(last)),
         shape: Shape::Lines,
     })
 }

@@ -9,13 +9,13 @@ const CHARS_PER_ODD: usize = 20;
 
 /// The text of a file, its lines ended by `\n` alone.
 pub fn decode(bytes: &[u8], declared: Option<&'static Encoding>) -> Result<String, ParseError> {
-    if kinds::is_binary_start(bytes) {
+    if kinds::has_binary_magic(bytes) {
         return Err(ParseError::Binary);
     }
     let text = match Encoding::for_bom(bytes) {
         Some((encoding, mark)) => encoding.decode_without_bom_handling(&bytes[mark..]).0.into_owned(),
         None if bytes.contains(&0) => return Err(ParseError::Binary),
-        None => without_mark(bytes, declared)?,
+        None => decode_without_bom(bytes, declared)?,
     };
     if !is_mostly_text(&text) {
         return Err(ParseError::NotText);
@@ -23,27 +23,27 @@ pub fn decode(bytes: &[u8], declared: Option<&'static Encoding>) -> Result<Strin
     if text.trim().is_empty() {
         return Err(ParseError::Empty);
     }
-    Ok(with_plain_line_ends(text))
+    Ok(normalize_line_endings(text))
 }
 
-fn without_mark(bytes: &[u8], declared: Option<&'static Encoding>) -> Result<String, ParseError> {
+fn decode_without_bom(bytes: &[u8], declared: Option<&'static Encoding>) -> Result<String, ParseError> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Ok(text.to_owned());
     }
     if let Some(encoding) = declared.filter(|encoding| ![UTF_8, UTF_16LE, UTF_16BE].contains(encoding)) {
         return Ok(encoding.decode_without_bom_handling(bytes).0.into_owned());
     }
-    if let Some(text) = broken_utf8(bytes) {
+    if let Some(text) = decode_broken_utf8(bytes) {
         return Ok(text);
     }
-    if looks_western(bytes) {
+    if is_likely_western(bytes) {
         return Ok(WINDOWS_1252.decode_without_bom_handling(bytes).0.into_owned());
     }
     Err(ParseError::NotText)
 }
 
 /// UTF-8 with a few broken places, for instance a file that was cut in the middle of a character.
-fn broken_utf8(bytes: &[u8]) -> Option<String> {
+fn decode_broken_utf8(bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes);
     let broken = text.chars().filter(|&char| char == char::REPLACEMENT_CHARACTER).count();
     let (all, foreign) = (text.chars().count(), text.chars().filter(|char| !char.is_ascii()).count());
@@ -52,7 +52,7 @@ fn broken_utf8(bytes: &[u8]) -> Option<String> {
 }
 
 /// Western text in one byte per character is mostly plain letters; other scripts and other data are not.
-fn looks_western(bytes: &[u8]) -> bool {
+fn is_likely_western(bytes: &[u8]) -> bool {
     let plain =
         bytes.iter().filter(|byte| byte.is_ascii_alphanumeric() || byte.is_ascii_whitespace()).count();
     plain * 10 >= bytes.len() * 6
@@ -68,6 +68,6 @@ fn is_mostly_text(text: &str) -> bool {
     odd == 0 || odd * CHARS_PER_ODD <= text.chars().count()
 }
 
-fn with_plain_line_ends(text: String) -> String {
+fn normalize_line_endings(text: String) -> String {
     if text.contains('\r') { text.replace("\r\n", "\n").replace('\r', "\n") } else { text }
 }

@@ -251,31 +251,31 @@ pub fn is_pdf(path: &Path, bytes: &[u8]) -> bool {
         || (start.contains(&0) && find(start, b"%PDF-").is_some())
 }
 
-pub fn is_binary_name(path: &Path) -> bool {
+pub fn has_binary_extension(path: &Path) -> bool {
     BINARY.contains(&extension(path).as_str())
 }
 
-pub fn is_binary_start(bytes: &[u8]) -> bool {
+pub fn has_binary_magic(bytes: &[u8]) -> bool {
     MAGIC.iter().any(|magic| bytes.starts_with(magic))
 }
 
-pub fn kind(path: &Path, text: &str) -> DocumentKind {
+pub fn detect_kind(path: &Path, text: &str) -> DocumentKind {
     let extension = extension(path);
     let is_one_of = |list: &[&str]| list.contains(&extension.as_str());
     if is_one_of(MARKDOWN) {
         DocumentKind::Markdown
     } else if is_one_of(HTML) {
         DocumentKind::Html
-    } else if is_one_of(CODE) || CODE_NAMES.contains(&name(path).as_str()) {
+    } else if is_one_of(CODE) || CODE_NAMES.contains(&lowercase_name(path).as_str()) {
         DocumentKind::Code
     } else if is_one_of(TEXT) || is_one_of(RECORDS) {
         DocumentKind::Text
     } else {
-        by_start(text)
+        detect_by_content(text)
     }
 }
 
-pub fn shape(path: &Path) -> Shape {
+pub fn detect_shape(path: &Path) -> Shape {
     if RECORDS.contains(&extension(path).as_str()) { Shape::Lines } else { Shape::Prose }
 }
 
@@ -292,7 +292,7 @@ pub fn declared_encoding(path: &Path, bytes: &[u8]) -> Option<&'static Encoding>
     Encoding::for_label(&label)
 }
 
-fn by_start(text: &str) -> DocumentKind {
+fn detect_by_content(text: &str) -> DocumentKind {
     let start: String = text.trim_start().chars().take(15).collect::<String>().to_lowercase();
     if start.starts_with("<!doctype html") || start.starts_with("<html") {
         DocumentKind::Html
@@ -307,7 +307,7 @@ fn extension(path: &Path) -> String {
     path.extension().map(|extension| extension.to_string_lossy().to_lowercase()).unwrap_or_default()
 }
 
-fn name(path: &Path) -> String {
+fn lowercase_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default()
 }
 

@@ -9,13 +9,13 @@ use super::{DocumentBlock, ParsedDocument, DocumentKind, Outline, BlockSpan, Sha
 /// Front matter is short; a rule at the start and another far below are not one.
 const MAX_FRONT_LINES: usize = 200;
 
-pub fn read(text: &str) -> ParsedDocument {
+pub fn parse(text: &str) -> ParsedDocument {
     let lines: Vec<&str> = text.split('\n').collect();
     let front = front_matter(&lines);
     let skipped = front.as_ref().map_or(0, |front| front.lines);
     let start: usize = lines[..skipped].iter().map(|line| line.len() + 1).sum();
     let mut page = MarkdownParser { lines, next: skipped, ..MarkdownParser::default() };
-    for part in parts(text.get(start..).unwrap_or_default()) {
+    for part in parse_parts(text.get(start..).unwrap_or_default()) {
         page.add(part, skipped);
     }
     page.fill_until(page.lines.len());
@@ -55,7 +55,7 @@ impl MarkdownParser<'_> {
         }
         let place = BlockSpan::Lines(line_number(self.next), line_number(end - 1));
         let text = self.lines[self.next..end].join("\n");
-        self.blocks.push(DocumentBlock { text, heading: self.outline.path(), place, shape: part.shape });
+        self.blocks.push(DocumentBlock { text, heading: self.outline.path(), span: place, shape: part.shape });
         self.next = end;
     }
 
@@ -63,13 +63,13 @@ impl MarkdownParser<'_> {
     fn fill_until(&mut self, line: usize) {
         if self.next < line {
             let between = &self.lines[self.next..line];
-            self.blocks.extend(plain::paragraphs(between, self.next, &self.outline.path(), Shape::Lines));
+            self.blocks.extend(plain::split_paragraphs(between, self.next, &self.outline.path(), Shape::Lines));
             self.next = line;
         }
     }
 }
 
-fn parts(text: &str) -> Vec<MarkdownPart> {
+fn parse_parts(text: &str) -> Vec<MarkdownPart> {
     let starts: Vec<usize> =
         std::iter::once(0).chain(text.match_indices('\n').map(|(index, _)| index + 1)).collect();
     let options = Options::ENABLE_TABLES | Options::ENABLE_FOOTNOTES | Options::ENABLE_TASKLISTS;
@@ -77,7 +77,7 @@ fn parts(text: &str) -> Vec<MarkdownPart> {
     let mut depth = 0_usize;
     for (event, range) in Parser::new_ext(text, options).into_offset_iter() {
         if depth == 0 && !matches!(event, Event::End(_)) {
-            let (shape, heading) = described(&event);
+            let (shape, heading) = classify_event(&event);
             parts.push(MarkdownPart { lines: line_range(text, &starts, range), shape, heading });
         }
         match event {
@@ -99,7 +99,7 @@ fn parts(text: &str) -> Vec<MarkdownPart> {
     parts
 }
 
-fn described(event: &Event<'_>) -> (Shape, Option<(u8, String)>) {
+fn classify_event(event: &Event<'_>) -> (Shape, Option<(u8, String)>) {
     match event {
         Event::Start(Tag::Heading { level, .. }) => (Shape::Heading, Some((*level as u8, String::new()))),
         Event::Start(Tag::Paragraph) => (Shape::Prose, None),

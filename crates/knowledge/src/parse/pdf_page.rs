@@ -21,7 +21,7 @@ pub struct Font<'a> {
 }
 
 impl<'a> Font<'a> {
-    pub fn read(font: &'a Dictionary, file: &'a lopdf::Document, limit: usize) -> Option<Self> {
+    pub fn from_dictionary(font: &'a Dictionary, file: &'a lopdf::Document, limit: usize) -> Option<Self> {
         let encoding = font.get_font_encoding_with_limit(file, limit).ok()?;
         let first = font.get(b"FirstChar").and_then(Object::as_i64).unwrap_or(0);
         let widths = font.get(b"Widths").and_then(|widths| file.dereference(widths));
@@ -43,10 +43,10 @@ impl<'a> Font<'a> {
 }
 
 pub fn page_text(content: &[u8], fonts: &HashMap<&[u8], &Font<'_>>) -> String {
-    let mut pen = Pen::new(fonts);
+    let mut pen = PdfTextWriter::new(fonts);
     // Behind the first broken operation, nothing can be told any more.
     for operation in Content::decode_iter(content).map_while(Result::ok) {
-        pen.carry_out(&operation);
+        pen.execute(&operation);
     }
     clean(&pen.text)
 }
@@ -56,13 +56,13 @@ pub fn page_text(content: &[u8], fonts: &HashMap<&[u8], &Font<'_>>) -> String {
 struct Matrix([f32; 6]);
 
 impl Matrix {
-    const SAME: Self = Self([1.0, 0.0, 0.0, 1.0, 0.0, 0.0]);
+    const IDENTITY: Self = Self([1.0, 0.0, 0.0, 1.0, 0.0, 0.0]);
 
-    fn moved(x: f32, y: f32) -> Self {
+    fn translation(x: f32, y: f32) -> Self {
         Self([1.0, 0.0, 0.0, 1.0, x, y])
     }
 
-    fn of(operands: &[Object]) -> Self {
+    fn from_operands(operands: &[Object]) -> Self {
         let mut numbers = [0.0; 6];
         for (number, operand) in numbers.iter_mut().zip(operands) {
             *number = self::number(operand);
@@ -90,7 +90,7 @@ impl Matrix {
     }
 }
 
-struct Pen<'a> {
+struct PdfTextWriter<'a> {
     fonts: &'a HashMap<&'a [u8], &'a Font<'a>>,
     font: Option<&'a Font<'a>>,
     size: f32,
@@ -105,77 +105,77 @@ struct Pen<'a> {
     text: String,
 }
 
-impl<'a> Pen<'a> {
+impl<'a> PdfTextWriter<'a> {
     fn new(fonts: &'a HashMap<&'a [u8], &'a Font<'a>>) -> Self {
         Self {
             fonts,
             font: None,
             size: 0.0,
             leading: 0.0,
-            page: Matrix::SAME,
+            page: Matrix::IDENTITY,
             saved: Vec::new(),
-            line: Matrix::SAME,
+            line: Matrix::IDENTITY,
             advance: 0.0,
             last: None,
             text: String::new(),
         }
     }
 
-    fn carry_out(&mut self, operation: &Operation) {
+    fn execute(&mut self, operation: &Operation) {
         let operands = operation.operands.as_slice();
         match operation.operator.as_str() {
             "q" if self.saved.len() < MAX_SAVED => self.saved.push(self.page),
             "Q" => self.page = self.saved.pop().unwrap_or(self.page),
-            "cm" => self.page = Matrix::of(operands).then(self.page),
-            "BT" => self.place(Matrix::SAME),
-            "Tf" => self.choose(operands),
+            "cm" => self.page = Matrix::from_operands(operands).then(self.page),
+            "BT" => self.set_line_matrix(Matrix::IDENTITY),
+            "Tf" => self.set_font(operands),
             "TL" => self.leading = operands.first().map_or(0.0, number),
-            "Tm" => self.place(Matrix::of(operands)),
+            "Tm" => self.set_line_matrix(Matrix::from_operands(operands)),
             "Td" | "TD" => {
                 let (x, y) = (operands.first().map_or(0.0, number), operands.get(1).map_or(0.0, number));
                 if operation.operator == "TD" {
                     self.leading = -y;
                 }
-                self.place(Matrix::moved(x, y).then(self.line));
+                self.set_line_matrix(Matrix::translation(x, y).then(self.line));
             }
             "T*" => self.next_line(),
-            "Tj" | "TJ" => self.show_all(operands),
+            "Tj" | "TJ" => self.show_strings(operands),
             "'" => {
                 self.next_line();
-                self.show_all(operands);
+                self.show_strings(operands);
             }
             "\"" => {
                 self.next_line();
-                self.show_all(operands.get(2..).unwrap_or_default());
+                self.show_strings(operands.get(2..).unwrap_or_default());
             }
             _ => {}
         }
     }
 
-    fn place(&mut self, line: Matrix) {
+    fn set_line_matrix(&mut self, line: Matrix) {
         self.line = line;
         self.advance = 0.0;
     }
 
     fn next_line(&mut self) {
         let down = if self.leading == 0.0 { self.size } else { self.leading };
-        self.place(Matrix::moved(0.0, -down).then(self.line));
+        self.set_line_matrix(Matrix::translation(0.0, -down).then(self.line));
     }
 
-    fn choose(&mut self, operands: &[Object]) {
+    fn set_font(&mut self, operands: &[Object]) {
         let name = operands.first().and_then(|name| name.as_name().ok());
         self.font = name.and_then(|name| self.fonts.get(name).copied());
         self.size = operands.get(1).map_or(0.0, number);
     }
 
-    fn show_all(&mut self, operands: &[Object]) {
+    fn show_strings(&mut self, operands: &[Object]) {
         for operand in operands {
             match operand {
-                Object::String(bytes, _) => self.show(bytes),
+                Object::String(bytes, _) => self.show_string(bytes),
                 Object::Array(parts) => {
                     for part in parts {
                         match part {
-                            Object::String(bytes, _) => self.show(bytes),
+                            Object::String(bytes, _) => self.show_string(bytes),
                             // Thousandths of the size, to the left.
                             distance => self.advance -= number(distance) / 1000.0 * self.size,
                         }
@@ -186,24 +186,24 @@ impl<'a> Pen<'a> {
         }
     }
 
-    fn show(&mut self, bytes: &[u8]) {
+    fn show_string(&mut self, bytes: &[u8]) {
         let Some(font) = self.font else { return };
         let Ok(text) = lopdf::Document::decode_text(&font.encoding, bytes) else { return };
         let (x, y) = self.position();
         let (along, across) = self.line.then(self.page).scale();
-        self.separate(x, y, (self.size * across).abs().max(0.1), (self.size * along).abs().max(0.1));
+        self.write_separator(x, y, (self.size * across).abs().max(0.1), (self.size * along).abs().max(0.1));
         self.text.push_str(&text);
         self.advance += font.width(bytes, &text) * self.size;
         self.last = Some(self.position());
     }
 
     fn position(&self) -> (f32, f32) {
-        let [.., x, y] = Matrix::moved(self.advance, 0.0).then(self.line).then(self.page).0;
+        let [.., x, y] = Matrix::translation(self.advance, 0.0).then(self.line).then(self.page).0;
         (x, y)
     }
 
     /// Writes what the distance to the last string means.
-    fn separate(&mut self, x: f32, y: f32, height: f32, width: f32) {
+    fn write_separator(&mut self, x: f32, y: f32, height: f32, width: f32) {
         let Some((last_x, last_y)) = self.last else { return };
         let (right, down) = ((x - last_x) / width, (y - last_y).abs() / height);
         if down > PARAGRAPH_STEP {

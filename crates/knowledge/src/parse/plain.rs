@@ -2,14 +2,14 @@
 
 use super::{DocumentBlock, ParsedDocument, DocumentKind, BlockSpan, Shape, line_number};
 
-pub fn read(text: &str, shape: Shape) -> ParsedDocument {
+pub fn parse(text: &str, shape: Shape) -> ParsedDocument {
     let lines: Vec<&str> = text.split('\n').collect();
-    let blocks = paragraphs(&lines, 0, &[], shape);
+    let blocks = split_paragraphs(&lines, 0, &[], shape);
     ParsedDocument::new(None, DocumentKind::Text, blocks)
 }
 
 /// The paragraphs of some lines, of which the first is the line `offset` of its file, counted from 0.
-pub fn paragraphs(lines: &[&str], offset: usize, heading: &[String], shape: Shape) -> Vec<DocumentBlock> {
+pub fn split_paragraphs(lines: &[&str], offset: usize, heading: &[String], shape: Shape) -> Vec<DocumentBlock> {
     let mut blocks = Vec::new();
     let mut start = 0;
     for index in 0..=lines.len() {
@@ -20,7 +20,7 @@ pub fn paragraphs(lines: &[&str], offset: usize, heading: &[String], shape: Shap
             blocks.push(DocumentBlock {
                 text: lines[start..index].join("\n"),
                 heading: heading.to_vec(),
-                place: BlockSpan::Lines(line_number(offset + start), line_number(offset + index - 1)),
+                span: BlockSpan::Lines(line_number(offset + start), line_number(offset + index - 1)),
                 shape,
             });
         }

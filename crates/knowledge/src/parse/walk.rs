@@ -19,7 +19,7 @@ pub enum WalkEntry {
     },
     Skipped {
         path: PathBuf,
-        why: SkipReason,
+        reason: SkipReason,
     },
 }
 
@@ -30,7 +30,7 @@ pub enum SkipReason {
     #[error("it has {0} bytes; at most {MAX_BYTES} are read")]
     TooLarge(u64),
     #[error("it cannot be opened: {0}")]
-    Closed(String),
+    Inaccessible(String),
 }
 
 /// Tells every file below `root`, or `root` itself when it is a file, sorted by name. What ignore files name, hidden
@@ -43,7 +43,7 @@ pub fn walk(root: &Path, found: &mut dyn FnMut(WalkEntry)) {
     for entry in builder.build() {
         match entry {
             Ok(entry) => visit(&entry, found),
-            Err(error) => found(refused(root, &error)),
+            Err(error) => found(walk_error(root, &error)),
         }
     }
 }
@@ -57,33 +57,33 @@ fn visit(entry: &DirEntry, found: &mut dyn FnMut(WalkEntry)) {
         entry.metadata().map_err(|error| error.to_string())
     };
     match metadata {
-        Ok(metadata) if metadata.is_file() => found(judged(path, &metadata)),
+        Ok(metadata) if metadata.is_file() => found(classify(path, &metadata)),
         Ok(_) => {}
-        Err(why) => found(WalkEntry::Skipped { path, why: SkipReason::Closed(why) }),
+        Err(why) => found(WalkEntry::Skipped { path, reason: SkipReason::Inaccessible(why) }),
     }
 }
 
-fn judged(path: PathBuf, metadata: &Metadata) -> WalkEntry {
+fn classify(path: PathBuf, metadata: &Metadata) -> WalkEntry {
     let bytes = metadata.len();
-    if kinds::is_binary_name(&path) {
-        WalkEntry::Skipped { path, why: SkipReason::Binary }
+    if kinds::has_binary_extension(&path) {
+        WalkEntry::Skipped { path, reason: SkipReason::Binary }
     } else if bytes > MAX_BYTES {
-        WalkEntry::Skipped { path, why: SkipReason::TooLarge(bytes) }
+        WalkEntry::Skipped { path, reason: SkipReason::TooLarge(bytes) }
     } else {
         WalkEntry::File { path, bytes, modified: metadata.modified().ok() }
     }
 }
 
-fn refused(root: &Path, error: &ignore::Error) -> WalkEntry {
-    let path = path_of(error).unwrap_or(root).to_path_buf();
+fn walk_error(root: &Path, error: &ignore::Error) -> WalkEntry {
+    let path = error_path(error).unwrap_or(root).to_path_buf();
     let why = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
-    WalkEntry::Skipped { path, why: SkipReason::Closed(why) }
+    WalkEntry::Skipped { path, reason: SkipReason::Inaccessible(why) }
 }
 
-fn path_of(error: &ignore::Error) -> Option<&Path> {
+fn error_path(error: &ignore::Error) -> Option<&Path> {
     match error {
         ignore::Error::WithPath { path, .. } => Some(path),
-        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => path_of(err),
+        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => error_path(err),
         _ => None,
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::SecretKind;
 
 /// How keys of well-known providers begin, and how many characters follow at least.
-const BEGINNINGS: [(&str, usize); 28] = [
+const KEY_PREFIXES: [(&str, usize); 28] = [
     ("sk-", 20),
     ("sk_live_", 16),
     ("sk_test_", 16),
@@ -37,11 +37,11 @@ const BEGINNINGS: [(&str, usize); 28] = [
 ];
 
 /// A run of mixed letters and digits this long is no word.
-const LONG: usize = 32;
+const MIN_RANDOM_RUN_LEN: usize = 32;
 /// Bits for each character, above which letters follow no language.
-const DISORDER: f64 = 4.2;
+const MIN_ENTROPY: f64 = 4.2;
 /// Digits of a payment card.
-const CARD: std::ops::RangeInclusive<usize> = 13..=19;
+const CARD_DIGITS: std::ops::RangeInclusive<usize> = 13..=19;
 
 pub(super) fn find(text: &str) -> Option<SecretKind> {
     if has_private_key(text) {
@@ -50,7 +50,7 @@ pub(super) fn find(text: &str) -> Option<SecretKind> {
     if !card_numbers(text).is_empty() {
         return Some(SecretKind::CardNumber);
     }
-    words(text).find_map(|(_, word)| of_word(word, text))
+    split_words(text).find_map(|(_, word)| classify_word(word, text))
 }
 
 pub(super) fn has_private_key(text: &str) -> bool {
@@ -58,7 +58,7 @@ pub(super) fn has_private_key(text: &str) -> bool {
 }
 
 /// The words of a text, each with its place.
-pub(super) fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(super) fn split_words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let is_between =
         |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>' | '(' | ')' | ',' | ';');
     let mut at = 0;
@@ -69,43 +69,43 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-pub(super) fn of_word(word: &str, text: &str) -> Option<SecretKind> {
-    if password_of_address(word).is_some() {
+pub(super) fn classify_word(word: &str, text: &str) -> Option<SecretKind> {
+    if url_password(word).is_some() {
         return Some(SecretKind::Password);
     }
-    if is_hexadecimal_key(word) && !speaks_of_transactions(text) {
+    if is_hex_key(word) && !mentions_transactions(text) {
         return Some(SecretKind::PrivateKey);
     }
-    let is_key = begins_as_key(word) || is_signed_token(word) || is_disorderly(word);
+    let is_key = has_key_prefix(word) || is_jwt(word) || has_random_run(word);
     is_key.then_some(SecretKind::AccessKey)
 }
 
-fn is_of_key(c: char) -> bool {
+fn is_key_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
 }
 
 /// A well-known beginning at a place where a word begins.
-fn begins_as_key(word: &str) -> bool {
-    BEGINNINGS.iter().any(|(beginning, rest)| {
+fn has_key_prefix(word: &str) -> bool {
+    KEY_PREFIXES.iter().any(|(beginning, rest)| {
         word.match_indices(beginning).any(|(at, _)| {
             let is_start = !word[..at].ends_with(|c: char| c.is_alphanumeric() || c == '-' || c == '_');
             let tail = &word[at + beginning.len()..];
-            let length = tail.chars().take_while(|c| is_of_key(*c)).count();
+            let length = tail.chars().take_while(|c| is_key_char(*c)).count();
             is_start && length >= *rest && tail.chars().any(|c| c.is_ascii_digit())
         })
     })
 }
 
 /// Three parts of base 64 with points between them, the first an object.
-fn is_signed_token(word: &str) -> bool {
+fn is_jwt(word: &str) -> bool {
     let Some(at) = word.find("eyJ") else { return false };
     let parts: Vec<&str> = word[at..].split('.').collect();
-    parts.len() >= 3 && parts.iter().take(3).all(|part| part.len() >= 8 && part.chars().all(is_of_key))
+    parts.len() >= 3 && parts.iter().take(3).all(|part| part.len() >= 8 && part.chars().all(is_key_char))
 }
 
 /// Where the password stands in `scheme://name:password@host`. A backslash ends the host, as it does for browsers.
-pub(super) fn password_of_address(word: &str) -> Option<Range<usize>> {
-    let authority = authority_of_address(word)?;
+pub(super) fn url_password(word: &str) -> Option<Range<usize>> {
+    let authority = url_authority(word)?;
     let at = authority.start;
     let (credentials, _) = word[authority].rsplit_once('@')?;
     let (name, password) = credentials.split_once(':')?;
@@ -114,42 +114,42 @@ pub(super) fn password_of_address(word: &str) -> Option<Range<usize>> {
 }
 
 /// Where the host stands in an address.
-pub(super) fn host_of_address(word: &str) -> Option<Range<usize>> {
-    let authority = authority_of_address(word)?;
+pub(super) fn url_host(word: &str) -> Option<Range<usize>> {
+    let authority = url_authority(word)?;
     let before = word[authority.clone()].rfind('@').map_or(0, |at| at + 1);
     Some(authority.start + before..authority.end)
 }
 
-fn authority_of_address(word: &str) -> Option<Range<usize>> {
+fn url_authority(word: &str) -> Option<Range<usize>> {
     let start = word.find("://")? + "://".len();
     let length = word[start..].find(['/', '\\', '?', '#']).unwrap_or(word.len() - start);
     Some(start..start + length)
 }
 
-fn is_hexadecimal_key(word: &str) -> bool {
+fn is_hex_key(word: &str) -> bool {
     let word = word.trim_end_matches(['.', ':', '!', '?']);
     word.strip_prefix("0x")
         .is_some_and(|digits| digits.len() == 64 && digits.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-fn speaks_of_transactions(text: &str) -> bool {
+fn mentions_transactions(text: &str) -> bool {
     let text = text.to_lowercase();
     ["transaction", "tx ", "hash", "digest", "block", "sha"].iter().any(|word| text.contains(word))
 }
 
 /// A long run of large and small letters and digits that follow no language. Paths and addresses are made of words.
-fn is_disorderly(word: &str) -> bool {
+fn has_random_run(word: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '=' | '_' | '-');
-    word.split(|c: char| !is_part(c)).filter(|run| run.len() >= LONG).any(|run| {
+    word.split(|c: char| !is_part(c)).filter(|run| run.len() >= MIN_RANDOM_RUN_LEN).any(|run| {
         let has = |is: fn(&u8) -> bool| run.as_bytes().iter().any(is);
         has(u8::is_ascii_lowercase)
             && has(u8::is_ascii_uppercase)
             && has(u8::is_ascii_digit)
-            && disorder(run) > DISORDER
+            && entropy(run) > MIN_ENTROPY
     })
 }
 
-fn disorder(run: &str) -> f64 {
+fn entropy(run: &str) -> f64 {
     let mut counts = [0_u32; 256];
     run.bytes().for_each(|b| counts[usize::from(b)] += 1);
     let length = run.len() as f64;
@@ -169,7 +169,7 @@ pub(super) fn card_numbers(text: &str) -> Vec<Range<usize>> {
         let end = run.find(|c: char| !(is_digit(c) || c == ' ' || c == '-')).unwrap_or(run.len());
         let digits: Vec<u8> = run[..end].bytes().filter(u8::is_ascii_digit).map(|b| b - b'0').collect();
         let stands_alone = !rest[..at].ends_with(|c: char| c.is_alphanumeric() || c == '-' || c == '.');
-        if stands_alone && CARD.contains(&digits.len()) && (3..=6).contains(&digits[0]) && is_checked(&digits)
+        if stands_alone && CARD_DIGITS.contains(&digits.len()) && (3..=6).contains(&digits[0]) && is_luhn_valid(&digits)
         {
             let start = text.len() - run.len();
             found.push(start..start + run[..end].trim_end_matches([' ', '-']).len());
@@ -180,7 +180,7 @@ pub(super) fn card_numbers(text: &str) -> Vec<Range<usize>> {
 }
 
 /// Luhn's sum.
-fn is_checked(digits: &[u8]) -> bool {
+fn is_luhn_valid(digits: &[u8]) -> bool {
     let weighed = digits.iter().rev().enumerate().map(|(at, digit)| match (at % 2, digit * 2) {
         (0, _) => u32::from(*digit),
         (_, doubled) if doubled > 9 => u32::from(doubled) - 9,

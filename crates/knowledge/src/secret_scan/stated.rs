@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::SecretKind;
 
 /// What is behind these is a secret, whatever it looks like.
-const PASSWORDS: [&str; 22] = [
+const PASSWORD_NAMES: [&str; 22] = [
     "password",
     "passwort",
     "kennwort",
@@ -30,13 +30,13 @@ const PASSWORDS: [&str; 22] = [
     "密码",
 ];
 /// Behind these only what is no word.
-const DOUBTFUL: [&str; 6] = ["secret", "token", "pin", "credential", "암호", "暗証番号"];
-const RECOVERY: [&str; 5] = ["seed phrase", "recovery phrase", "mnemonic", "seed words", "secret phrase"];
+const AMBIGUOUS_NAMES: [&str; 6] = ["secret", "token", "pin", "credential", "암호", "暗証番号"];
+const RECOVERY_PHRASE_NAMES: [&str; 5] = ["seed phrase", "recovery phrase", "mnemonic", "seed words", "secret phrase"];
 /// What stands between the name and the value.
-const LINKS: [&str; 14] =
+const LINK_WORDS: [&str; 14] =
     [":", "=", "is", "was", "are", "ist", "war", "lautet", "es", "est", "は", "는", "은", "为"];
 /// What a sentence about passwords goes on with.
-const NO_VALUES: [&str; 36] = [
+const NON_VALUE_WORDS: [&str; 36] = [
     "required",
     "needed",
     "wrong",
@@ -75,36 +75,36 @@ const NO_VALUES: [&str; 36] = [
     "read",
 ];
 /// A text has so many secrets at most that are looked at.
-const MOST: usize = 200;
+const MAX_MATCHES: usize = 200;
 /// How far behind the name its value may stand.
-const NEAR: usize = 400;
+const MAX_VALUE_DISTANCE: usize = 400;
 
 pub(super) fn find(text: &str) -> Option<SecretKind> {
     let small = text.to_lowercase();
-    if behind(&small, &RECOVERY).any(is_recovery_phrase) {
+    if text_after(&small, &RECOVERY_PHRASE_NAMES).any(is_recovery_phrase) {
         return Some(SecretKind::RecoveryPhrase);
     }
-    let told = behind(&small, &PASSWORDS).filter_map(value).any(|value| is_told(&value));
-    let likely = || behind(&small, &DOUBTFUL).filter_map(value).any(|value| is_no_word(&value.word));
+    let told = text_after(&small, &PASSWORD_NAMES).filter_map(parse_value).any(|value| is_secret_value(&value));
+    let likely = || text_after(&small, &AMBIGUOUS_NAMES).filter_map(parse_value).any(|value| is_non_word(&value.word));
     (told || likely()).then_some(SecretKind::Password)
 }
 
 /// What is said to be secret and is no word, in small letters.
-pub(super) fn values(text: &str) -> BTreeSet<String> {
+pub(super) fn stated_values(text: &str) -> BTreeSet<String> {
     let small = text.to_lowercase();
-    let names = [&PASSWORDS[..], &DOUBTFUL[..]].concat();
-    let told = behind(&small, &names).filter_map(value).map(|value| value.word);
-    told.filter(|word| is_no_word(word)).collect()
+    let names = [&PASSWORD_NAMES[..], &AMBIGUOUS_NAMES[..]].concat();
+    let told = text_after(&small, &names).filter_map(parse_value).map(|value| value.word);
+    told.filter(|word| is_non_word(word)).collect()
 }
 
 /// What follows each of these names where it stands as a word.
-fn behind<'a>(text: &'a str, names: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
-    let places = names.iter().flat_map(|name| text.match_indices(*name).take(MOST));
+fn text_after<'a>(text: &'a str, names: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
+    let places = names.iter().flat_map(|name| text.match_indices(*name).take(MAX_MATCHES));
     places.filter_map(|(at, name)| {
         let rest = &text[at + name.len()..];
         let is_whole = !rest.starts_with(|c: char| c.is_ascii_alphanumeric());
         let is_start = !name.is_ascii() || !text[..at].ends_with(|c: char| c.is_alphanumeric());
-        (is_whole && is_start).then(|| &rest[..rest.floor_char_boundary(NEAR.min(rest.len()))])
+        (is_whole && is_start).then(|| &rest[..rest.floor_char_boundary(MAX_VALUE_DISTANCE.min(rest.len()))])
     })
 }
 
@@ -118,9 +118,9 @@ struct StatedValue {
 }
 
 /// What a name is said to be.
-fn value(rest: &str) -> Option<StatedValue> {
+fn parse_value(rest: &str) -> Option<StatedValue> {
     let rest = rest.trim_start_matches(['"', '\'', '`', '*', ' ', '\t']);
-    let link = LINKS.iter().find(|link| {
+    let link = LINK_WORDS.iter().find(|link| {
         let is_word = link.bytes().all(|b| b.is_ascii_alphabetic());
         rest.strip_prefix(**link).is_some_and(|left| !is_word || left.starts_with(char::is_whitespace))
     })?;
@@ -137,17 +137,17 @@ fn value(rest: &str) -> Option<StatedValue> {
 }
 
 /// A value, and not how a sentence about passwords goes on.
-fn is_told(value: &StatedValue) -> bool {
+fn is_secret_value(value: &StatedValue) -> bool {
     let word = value.word.as_str();
-    if is_placeholder(word) || NO_VALUES.contains(&word) {
+    if is_placeholder(word) || NON_VALUE_WORDS.contains(&word) {
         return false;
     }
     let is_long = word.chars().count() >= 4;
-    is_long && (is_no_word(word) || value.is_quoted || value.is_last || value.is_assigned)
+    is_long && (is_non_word(word) || value.is_quoted || value.is_last || value.is_assigned)
 }
 
 /// Letters and digits or signs together, or digits alone.
-fn is_no_word(word: &str) -> bool {
+fn is_non_word(word: &str) -> bool {
     let count = |is: fn(char) -> bool| word.chars().filter(|c| is(*c)).count();
     let (digits, letters) = (count(|c| c.is_ascii_digit()), count(char::is_alphabetic));
     let is_number = digits >= 4 && letters == 0;

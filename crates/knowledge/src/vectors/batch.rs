@@ -1,20 +1,20 @@
 //! What is written to disk at one time: rows that came and went, and up to which change of the store that is all.
 
-use lango_domain::documents::Owner;
+use lango_domain::documents::ChunkOwner;
 use lango_domain::event::{Principal, SessionId};
 
 use super::quantized::QuantizedVector;
 use crate::fingerprint;
 
 /// Before every batch: how many bytes it has, and their fingerprint.
-pub(super) const HEADER: usize = 16;
+pub(super) const HEADER_LEN: usize = 16;
 
 /// Rows to be written.
 #[derive(Default)]
 pub(super) struct NewVectorBatch {
-    pub upto: u64,
+    pub through: u64,
     /// Those that the file does not know yet; they are counted through in the order of the file.
-    pub owners: Vec<Owner>,
+    pub owners: Vec<ChunkOwner>,
     pub removed: Vec<u64>,
     pub dimensions: usize,
     pub rows: Vec<NewVectorRow>,
@@ -30,9 +30,9 @@ impl NewVectorBatch {
     /// With its header.
     pub fn to_bytes(&self) -> Vec<u8> {
         let stride = self.rows.first().map_or(0, |row| row.vector.coarse.len());
-        let mut bytes = Vec::with_capacity(HEADER + 256 + self.rows.len() * (2 * stride + 16));
-        bytes.resize(HEADER, 0);
-        put_number(&mut bytes, self.upto);
+        let mut bytes = Vec::with_capacity(HEADER_LEN + 256 + self.rows.len() * (2 * stride + 16));
+        bytes.resize(HEADER_LEN, 0);
+        put_number(&mut bytes, self.through);
         put_number(&mut bytes, self.owners.len() as u64);
         for owner in &self.owners {
             put_text(&mut bytes, owner.principal.as_str());
@@ -51,9 +51,9 @@ impl NewVectorBatch {
             bytes.extend_from_slice(&row.vector.scale.to_le_bytes());
             bytes.extend(row.vector.coarse.iter().chain(&row.vector.fine).map(|&part| part.cast_unsigned()));
         }
-        let (length, sum) = ((bytes.len() - HEADER) as u64, fingerprint(&bytes[HEADER..]));
+        let (length, sum) = ((bytes.len() - HEADER_LEN) as u64, fingerprint(&bytes[HEADER_LEN..]));
         bytes[..8].copy_from_slice(&length.to_le_bytes());
-        bytes[8..HEADER].copy_from_slice(&sum.to_le_bytes());
+        bytes[8..HEADER_LEN].copy_from_slice(&sum.to_le_bytes());
         bytes
     }
 }
@@ -69,8 +69,8 @@ fn put_text(bytes: &mut Vec<u8>, text: &str) {
 
 /// A batch as it is read.
 pub(super) struct VectorBatch<'a> {
-    pub upto: u64,
-    pub owners: Vec<Owner>,
+    pub through: u64,
+    pub owners: Vec<ChunkOwner>,
     pub removed: Vec<u64>,
     pub dimensions: usize,
     stride: usize,
@@ -88,31 +88,31 @@ pub(super) struct VectorRow<'a> {
 
 impl<'a> VectorBatch<'a> {
     /// The batch at the beginning of these bytes, and how long it is with its header. Nothing where it is not whole.
-    pub fn read(bytes: &'a [u8]) -> Option<(Self, usize)> {
+    pub fn parse(bytes: &'a [u8]) -> Option<(Self, usize)> {
         let mut header = ByteReader(bytes);
-        let (length, sum) = (header.length()?, header.number()?);
-        let content = header.take(length)?;
+        let (length, sum) = (header.read_len()?, header.read_u64()?);
+        let content = header.read_slice(length)?;
         if fingerprint(content) != sum {
             return None;
         }
         let mut content = ByteReader(content);
-        let upto = content.number()?;
-        let owners = (0..content.length()?).map(|_| content.owner()).collect::<Option<_>>()?;
-        let removed = (0..content.length()?).map(|_| content.number()).collect::<Option<_>>()?;
+        let upto = content.read_u64()?;
+        let owners = (0..content.read_len()?).map(|_| content.read_owner()).collect::<Option<_>>()?;
+        let removed = (0..content.read_len()?).map(|_| content.read_u64()).collect::<Option<_>>()?;
         // These two are no lengths of what is left: a batch of removals has no rows.
-        let (dimensions, stride) = (content.size()?, content.size()?);
-        let count = content.length()?;
-        let rows = content.take(count.checked_mul(stride.checked_mul(2)?.checked_add(16)?)?)?;
-        Some((Self { upto, owners, removed, dimensions, stride, rows }, HEADER + length))
+        let (dimensions, stride) = (content.read_usize()?, content.read_usize()?);
+        let count = content.read_len()?;
+        let rows = content.read_slice(count.checked_mul(stride.checked_mul(2)?.checked_add(16)?)?)?;
+        Some((Self { through: upto, owners, removed, dimensions, stride, rows }, HEADER_LEN + length))
     }
 
     pub fn rows(&self) -> impl Iterator<Item = VectorRow<'a>> {
         let stride = self.stride;
         self.rows.chunks_exact(16 + 2 * stride).filter_map(move |row| {
             let mut row = ByteReader(row);
-            let (id, owner) = (row.number()?, u32::from_le_bytes(row.array()?));
-            let scale = f32::from_le_bytes(row.array()?);
-            Some(VectorRow { id, owner, scale, coarse: row.take(stride)?, fine: row.take(stride)? })
+            let (id, owner) = (row.read_u64()?, u32::from_le_bytes(row.read_array()?));
+            let scale = f32::from_le_bytes(row.read_array()?);
+            Some(VectorRow { id, owner, scale, coarse: row.read_slice(stride)?, fine: row.read_slice(stride)? })
         })
     }
 
@@ -125,41 +125,41 @@ impl<'a> VectorBatch<'a> {
 struct ByteReader<'a>(&'a [u8]);
 
 impl<'a> ByteReader<'a> {
-    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+    fn read_slice(&mut self, count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
         Some(taken)
     }
 
-    fn array<const COUNT: usize>(&mut self) -> Option<[u8; COUNT]> {
+    fn read_array<const COUNT: usize>(&mut self) -> Option<[u8; COUNT]> {
         let (taken, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(*taken)
     }
 
-    fn number(&mut self) -> Option<u64> {
-        self.array().map(u64::from_le_bytes)
+    fn read_u64(&mut self) -> Option<u64> {
+        self.read_array().map(u64::from_le_bytes)
     }
 
-    fn size(&mut self) -> Option<usize> {
-        usize::try_from(self.number()?).ok()
+    fn read_usize(&mut self) -> Option<usize> {
+        usize::try_from(self.read_u64()?).ok()
     }
 
     /// Nothing where it cannot be the length of what is left, so that nobody makes room for it.
-    fn length(&mut self) -> Option<usize> {
-        self.size().filter(|length| *length <= self.0.len())
+    fn read_len(&mut self) -> Option<usize> {
+        self.read_usize().filter(|length| *length <= self.0.len())
     }
 
-    fn text(&mut self) -> Option<&'a str> {
-        let length = self.length()?;
-        str::from_utf8(self.take(length)?).ok()
+    fn read_str(&mut self) -> Option<&'a str> {
+        let length = self.read_len()?;
+        str::from_utf8(self.read_slice(length)?).ok()
     }
 
-    fn owner(&mut self) -> Option<Owner> {
-        let principal = Principal::new(self.text()?);
-        let collection = self.text()?.to_owned();
-        let has_session = self.number()? == 1;
-        let session = self.text()?;
-        Some(Owner { principal, collection, session: has_session.then(|| SessionId::new(session)) })
+    fn read_owner(&mut self) -> Option<ChunkOwner> {
+        let principal = Principal::new(self.read_str()?);
+        let collection = self.read_str()?.to_owned();
+        let has_session = self.read_u64()? == 1;
+        let session = self.read_str()?;
+        Some(ChunkOwner { principal, collection, session: has_session.then(|| SessionId::new(session)) })
     }
 }

@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use lango_domain::documents::Owner;
+use lango_domain::documents::ChunkOwner;
 
 use super::batch::{VectorBatch, NewVectorBatch, NewVectorRow};
 use super::{Filter, VectorError, VectorMatrix};
@@ -17,9 +17,9 @@ use crate::fingerprint;
 /// At the beginning of the file; another form has another number.
 const FORMAT: [u8; 8] = *b"lvec0001";
 /// So many rows may be gone before the file is written anew, unless more are left.
-const MOST_GONE: usize = 10_000;
+const MAX_REMOVED: usize = 10_000;
 /// So many rows are written at one time when it is.
-const ROWS_AT_ONCE: usize = 4_000;
+const ROWS_PER_BATCH: usize = 4_000;
 
 /// All vectors of one embedder, in memory as far as they were read.
 pub struct VectorFile {
@@ -28,17 +28,17 @@ pub struct VectorFile {
     file: Option<File>,
     /// What was read of it.
     length: u64,
-    upto: u64,
-    gone: usize,
-    owners: Vec<Owner>,
-    numbers: HashMap<Owner, u32>,
+    applied_through: u64,
+    removed_rows: usize,
+    owners: Vec<ChunkOwner>,
+    owner_ids: HashMap<ChunkOwner, u32>,
     vectors: VectorMatrix,
 }
 
 /// A vector, and whose it is.
 pub struct VectorRecord {
     pub id: u64,
-    pub owner: Owner,
+    pub owner: ChunkOwner,
     pub vector: Vec<f32>,
 }
 
@@ -53,22 +53,22 @@ impl VectorFile {
             path,
             file: None,
             length: 0,
-            upto: 0,
-            gone: 0,
+            applied_through: 0,
+            removed_rows: 0,
             owners: Vec::new(),
-            numbers: HashMap::new(),
+            owner_ids: HashMap::new(),
             vectors: VectorMatrix::default(),
         }
     }
 
     /// The last change of the store that is in here.
     pub fn applied_through(&self) -> u64 {
-        self.upto
+        self.applied_through
     }
 
     /// Bytes that the rows take in memory.
-    pub fn memory(&self) -> usize {
-        self.vectors.memory()
+    pub fn memory_bytes(&self) -> usize {
+        self.vectors.memory_bytes()
     }
 
     /// The nearest of those whose owner is wanted.
@@ -76,7 +76,7 @@ impl VectorFile {
         &self,
         query: &[f32],
         limit: usize,
-        is_wanted: impl Fn(&Owner) -> bool,
+        is_wanted: impl Fn(&ChunkOwner) -> bool,
     ) -> Result<Vec<(u64, f32)>, VectorError> {
         if self.vectors.is_empty() {
             return Ok(Vec::new());
@@ -91,37 +91,37 @@ impl VectorFile {
     /// Whether `refresh` has nothing to do.
     pub fn is_current(&self) -> bool {
         let Some(Ok(known)) = self.file.as_ref().map(File::metadata) else { return false };
-        fs::metadata(&self.path).is_ok_and(|found| is_same(&found, &known) && found.len() == self.length)
+        fs::metadata(&self.path).is_ok_and(|found| is_same_file(&found, &known) && found.len() == self.length)
     }
 
     /// Reads what was added since; a file that was replaced or deleted begins anew.
     pub fn refresh(&mut self) -> Result<(), VectorFileError> {
-        Ok(self.read_new()?)
+        Ok(self.read_appended()?)
     }
 
-    fn read_new(&mut self) -> io::Result<()> {
+    fn read_appended(&mut self) -> io::Result<()> {
         let found = match fs::metadata(&self.path) {
             Ok(found) => found,
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                self.begin_anew(None);
+                self.reset(None);
                 return Ok(());
             }
             Err(error) => return Err(error),
         };
         let known = self.file.as_ref().map(File::metadata).transpose()?;
-        if !known.is_some_and(|known| is_same(&found, &known)) || found.len() < self.length {
+        if !known.is_some_and(|known| is_same_file(&found, &known)) || found.len() < self.length {
             let opened = OpenOptions::new().read(true).write(true).open(&self.path)?;
-            self.begin_anew(Some(opened));
+            self.reset(Some(opened));
         }
-        if found.len() > self.length { self.read_on(found.len()) } else { Ok(()) }
+        if found.len() > self.length { self.read_batches(found.len()) } else { Ok(()) }
     }
 
-    fn begin_anew(&mut self, file: Option<File>) {
+    fn reset(&mut self, file: Option<File>) {
         let path = std::mem::take(&mut self.path);
         *self = Self { path, file, ..Self::new(Path::new(""), "") };
     }
 
-    fn read_on(&mut self, until: u64) -> io::Result<()> {
+    fn read_batches(&mut self, until: u64) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         file.seek(SeekFrom::Start(self.length))?;
         let mut bytes = Vec::with_capacity((until - self.length) as usize);
@@ -131,7 +131,7 @@ impl VectorFile {
             let Some(behind) = rest.strip_prefix(&FORMAT) else { return Ok(()) };
             (self.length, rest) = (FORMAT.len() as u64, behind);
         }
-        while let Some((batch, length)) = VectorBatch::read(rest) {
+        while let Some((batch, length)) = VectorBatch::parse(rest) {
             if !self.apply(&batch, rest.len()) {
                 break;
             }
@@ -154,14 +154,14 @@ impl VectorFile {
             }
         }
         for owner in &batch.owners {
-            self.numbers.insert(owner.clone(), self.owners.len() as u32);
+            self.owner_ids.insert(owner.clone(), self.owners.len() as u32);
             self.owners.push(owner.clone());
         }
         for id in &batch.removed {
-            self.gone += usize::from(self.vectors.remove(*id));
+            self.removed_rows += usize::from(self.vectors.remove(*id));
         }
-        rows.for_each(|row| self.gone += usize::from(self.vectors.put_row(&row)));
-        self.upto = batch.upto;
+        rows.for_each(|row| self.removed_rows += usize::from(self.vectors.put_row(&row)));
+        self.applied_through = batch.through;
         true
     }
 
@@ -170,7 +170,7 @@ impl VectorFile {
         if let Some(folder) = self.path.parent() {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         }
-        let lock = private().create(true).open(self.path.with_extension("lock"))?;
+        let lock = private_file_options().create(true).open(self.path.with_extension("lock"))?;
         match lock.try_lock() {
             Ok(()) => Ok(Some(WriterLock(lock))),
             Err(TryLockError::WouldBlock) => Ok(None),
@@ -187,30 +187,30 @@ impl VectorFile {
         removed: Vec<u64>,
         measured: Vec<VectorRecord>,
     ) -> Result<(), VectorFileError> {
-        let batch = self.batch(upto, removed, measured)?;
-        if !lock.is_of(&self.path.with_extension("lock")) {
+        let batch = self.build_batch(upto, removed, measured)?;
+        if !lock.is_lock_at(&self.path.with_extension("lock")) {
             return Ok(());
         }
         if self.file.is_none() || self.length == 0 {
-            self.replace(&[])?;
+            self.replace_file(&[])?;
         }
-        self.write_on(&batch.to_bytes())?;
-        if self.gone > MOST_GONE.max(self.vectors.len()) {
-            self.replace(&self.whole())?;
+        self.append_bytes(&batch.to_bytes())?;
+        if self.removed_rows > MAX_REMOVED.max(self.vectors.len()) {
+            self.replace_file(&self.compacted_batches())?;
         }
-        Ok(self.read_new()?)
+        Ok(self.read_appended()?)
     }
 
-    fn batch(&self, upto: u64, removed: Vec<u64>, measured: Vec<VectorRecord>) -> Result<NewVectorBatch, VectorError> {
+    fn build_batch(&self, upto: u64, removed: Vec<u64>, measured: Vec<VectorRecord>) -> Result<NewVectorBatch, VectorError> {
         let dimensions = match self.vectors.dimensions() {
             0 => measured.first().map_or(0, |row| row.vector.len()),
             known => known,
         };
         let shape = VectorMatrix::new(dimensions);
-        let mut batch = NewVectorBatch { upto, removed, dimensions, ..NewVectorBatch::default() };
-        let mut fresh: HashMap<Owner, u32> = HashMap::new();
+        let mut batch = NewVectorBatch { through: upto, removed, dimensions, ..NewVectorBatch::default() };
+        let mut fresh: HashMap<ChunkOwner, u32> = HashMap::new();
         for VectorRecord { id, owner, vector } in measured {
-            let owner = match self.numbers.get(&owner).or_else(|| fresh.get(&owner)) {
+            let owner = match self.owner_ids.get(&owner).or_else(|| fresh.get(&owner)) {
                 Some(number) => *number,
                 None => {
                     let number = (self.owners.len() + batch.owners.len()) as u32;
@@ -219,19 +219,19 @@ impl VectorFile {
                     number
                 }
             };
-            batch.rows.push(NewVectorRow { id, owner, vector: shape.quantised(&vector)? });
+            batch.rows.push(NewVectorRow { id, owner, vector: shape.quantize(&vector)? });
         }
         Ok(batch)
     }
 
     /// Behind what was read; what a crash left there is not whole and goes.
-    fn write_on(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn append_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         file.set_len(self.length)?;
         file.seek(SeekFrom::Start(self.length))?;
         file.write_all(bytes)?;
         // As everybody else will read it.
-        match VectorBatch::read(bytes) {
+        match VectorBatch::parse(bytes) {
             Some((batch, length)) if self.apply(&batch, length) => {
                 self.length += length as u64;
                 Ok(())
@@ -241,34 +241,34 @@ impl VectorFile {
     }
 
     /// All that is left, as it would have been written without what is gone.
-    fn whole(&self) -> Vec<NewVectorBatch> {
+    fn compacted_batches(&self) -> Vec<NewVectorBatch> {
         let numbers: Vec<usize> = (0..self.vectors.len()).collect();
         let mut batches: Vec<NewVectorBatch> = numbers
-            .chunks(ROWS_AT_ONCE)
+            .chunks(ROWS_PER_BATCH)
             .map(|rows| NewVectorBatch {
-                upto: self.upto,
+                through: self.applied_through,
                 dimensions: self.vectors.dimensions(),
                 rows: rows.iter().map(|at| self.vectors.row(*at)).collect(),
                 ..NewVectorBatch::default()
             })
             .collect();
         if batches.is_empty() {
-            batches.push(NewVectorBatch { upto: self.upto, ..NewVectorBatch::default() });
+            batches.push(NewVectorBatch { through: self.applied_through, ..NewVectorBatch::default() });
         }
         batches[0].owners.clone_from(&self.owners);
         batches
     }
 
     /// Takes the place of the file at once; whoever reads the old one notices that it is another.
-    fn replace(&mut self, batches: &[NewVectorBatch]) -> io::Result<()> {
+    fn replace_file(&mut self, batches: &[NewVectorBatch]) -> io::Result<()> {
         let new = self.path.with_extension("new");
-        let mut file = private().create(true).truncate(true).open(&new)?;
+        let mut file = private_file_options().create(true).truncate(true).open(&new)?;
         file.write_all(&FORMAT)?;
         for batch in batches {
             file.write_all(&batch.to_bytes())?;
         }
         fs::rename(&new, &self.path)?;
-        self.read_new()
+        self.read_appended()
     }
 }
 
@@ -283,17 +283,17 @@ pub enum VectorFileError {
 
 impl WriterLock {
     /// Whether it is still the lock that others find; with its folder it may have been deleted.
-    fn is_of(&self, path: &Path) -> bool {
-        matches!((self.0.metadata(), fs::metadata(path)), (Ok(own), Ok(found)) if is_same(&own, &found))
+    fn is_lock_at(&self, path: &Path) -> bool {
+        matches!((self.0.metadata(), fs::metadata(path)), (Ok(own), Ok(found)) if is_same_file(&own, &found))
     }
 }
 
-fn is_same(one: &fs::Metadata, other: &fs::Metadata) -> bool {
+fn is_same_file(one: &fs::Metadata, other: &fs::Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
 /// What was read stays the user's alone.
-fn private() -> OpenOptions {
+fn private_file_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);
     options

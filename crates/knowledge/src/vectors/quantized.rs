@@ -3,9 +3,9 @@
 use super::VectorError;
 
 /// The second byte counts in this part of the first one's unit.
-const FINENESS: f32 = 254.0;
+const FINE_STEPS: f32 = 254.0;
 /// The largest value of a byte.
-const LARGEST: f32 = 127.0;
+const MAX_QUANTIZED: f32 = 127.0;
 
 /// A vector of length one, as `scale × (coarse + fine / 254)`. The nothing vector has the scale 0.
 pub(super) struct QuantizedVector {
@@ -16,7 +16,7 @@ pub(super) struct QuantizedVector {
 
 impl QuantizedVector {
     /// Nothing where a number is not finite.
-    pub fn of(vector: &[f32], stride: usize) -> Option<Self> {
+    pub fn quantize(vector: &[f32], stride: usize) -> Option<Self> {
         let length = vector.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
         if !length.is_finite() {
             return None;
@@ -28,24 +28,24 @@ impl QuantizedVector {
         }
         for (at, &x) in vector.iter().enumerate() {
             // Divided first: the inverse of a very small number would not be finite.
-            let steps = x / largest * LARGEST;
-            let whole = rounded(steps);
+            let steps = x / largest * MAX_QUANTIZED;
+            let whole = round_to_i8(steps);
             coarse[at] = whole;
-            fine[at] = rounded((steps - f32::from(whole)) * FINENESS);
+            fine[at] = round_to_i8((steps - f32::from(whole)) * FINE_STEPS);
         }
-        let scale = (f64::from(largest) / f64::from(LARGEST) / length) as f32;
+        let scale = (f64::from(largest) / f64::from(MAX_QUANTIZED) / length) as f32;
         Some(Self { coarse, fine, scale })
     }
 }
 
 /// Without the call that `round` is on machines that are not the newest.
-fn rounded(number: f32) -> i8 {
+fn round_to_i8(number: f32) -> i8 {
     (number + 0.5_f32.copysign(number)) as i8
 }
 
 /// The product as exactly as the rows are known, without their scales.
 pub(super) fn dot_fine(query: &QuantizedVector, coarse: &[i8], fine: &[i8]) -> f64 {
-    let value = |coarse: i8, fine: i8| f32::from(coarse) + f32::from(fine) / FINENESS;
+    let value = |coarse: i8, fine: i8| f32::from(coarse) + f32::from(fine) / FINE_STEPS;
     let own = query.coarse.iter().zip(&query.fine);
     own.zip(coarse.iter().zip(fine))
         .map(|((&qc, &qf), (&rc, &rf))| f64::from(value(qc, qf) * value(rc, rf)))

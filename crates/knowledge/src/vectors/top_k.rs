@@ -5,20 +5,20 @@ use std::collections::BinaryHeap;
 
 /// A row with its score; rows with equal scores rank by their place, so that the same search finds the same rows.
 #[derive(Clone, Copy, PartialEq)]
-struct Scored {
+struct ScoredRow {
     score: f32,
     row: usize,
 }
 
-impl Eq for Scored {}
+impl Eq for ScoredRow {}
 
-impl Ord for Scored {
+impl Ord for ScoredRow {
     fn cmp(&self, other: &Self) -> Ordering {
         self.score.total_cmp(&other.score).then(other.row.cmp(&self.row))
     }
 }
 
-impl PartialOrd for Scored {
+impl PartialOrd for ScoredRow {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
@@ -29,7 +29,7 @@ pub(super) struct TopK {
     wanted: usize,
     /// The score that a row has to beat; below every score until there are enough rows.
     floor: f32,
-    heap: BinaryHeap<Reverse<Scored>>,
+    heap: BinaryHeap<Reverse<ScoredRow>>,
 }
 
 impl TopK {
@@ -38,13 +38,13 @@ impl TopK {
         Self { wanted, floor, heap: BinaryHeap::with_capacity(wanted + 1) }
     }
 
-    pub fn would_take(&self, score: f32) -> bool {
+    pub fn can_insert(&self, score: f32) -> bool {
         score > self.floor
     }
 
     /// Only for rows that it would take.
-    pub fn take(&mut self, score: f32, row: usize) {
-        self.heap.push(Reverse(Scored { score, row }));
+    pub fn insert(&mut self, score: f32, row: usize) {
+        self.heap.push(Reverse(ScoredRow { score, row }));
         if self.heap.len() > self.wanted {
             self.heap.pop();
         }
@@ -56,14 +56,14 @@ impl TopK {
     }
 
     pub fn merge(&mut self, other: Self) {
-        for Reverse(Scored { score, row }) in other.heap {
-            if self.would_take(score) {
-                self.take(score, row);
+        for Reverse(ScoredRow { score, row }) in other.heap {
+            if self.can_insert(score) {
+                self.insert(score, row);
             }
         }
     }
 
-    pub fn take_rows(&mut self) -> Vec<usize> {
+    pub fn drain_rows(&mut self) -> Vec<usize> {
         self.heap.drain().map(|Reverse(scored)| scored.row).collect()
     }
 }

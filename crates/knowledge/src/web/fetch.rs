@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lango_domain::{Destination, Intent, Outgoing, Safety, Tool, ToolError};
+use lango_domain::{Destination, Intent, OutgoingData, Safety, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use url::Url;
@@ -38,7 +38,7 @@ pub fn tool(guarded: GuardedClient) -> Tool {
     .with_untrusted_output()
     .with_outgoing(|args: SearchFetchArgs| {
         let host = parse_url(&args.url).ok().and_then(|url| url.host_str().map(str::to_owned));
-        Outgoing { to: Destination::Host(host.unwrap_or_default()), data: args.url }
+        OutgoingData { to: Destination::Host(host.unwrap_or_default()), data: args.url }
     })
     .with_phrases([
         "(fetch|download) [the] (page|url|article|website|link|) [at] {url:word}",
@@ -51,7 +51,7 @@ pub fn tool(guarded: GuardedClient) -> Tool {
 
 /// The whole address is shown: what is in it leaves this machine.
 fn intent(guarded: &GuardedClient, url: &str) -> Result<Intent, ToolError> {
-    let url = asked(url).and_then(|url| check_url(&url, guarded.reach()).map(|()| url)).map_err(failure)?;
+    let url = parse_page_url(url).and_then(|url| check_url(&url, guarded.policy()).map(|()| url)).map_err(tool_failure)?;
     let pattern = format!("{}/*", url.origin().ascii_serialization());
     let (shows, subject) = (format!("fetches {url}"), url.to_string());
     Ok(Intent { level: Safety::Moderate, shows, subject, pattern: Some(pattern) })
@@ -62,36 +62,36 @@ async fn fetch(guarded: &GuardedClient, args: SearchFetchArgs) -> Result<String,
     if !(1..=MAX_CHARS).contains(&most) {
         return Err(ToolError(format!("max_chars is {most}, but goes from 1 to {MAX_CHARS}")));
     }
-    let url = asked(&args.url).map_err(failure)?;
-    let page = guarded.get(url.as_str()).await.map_err(failure)?;
+    let url = parse_page_url(&args.url).map_err(tool_failure)?;
+    let page = guarded.get(url.as_str()).await.map_err(tool_failure)?;
     let source = page.url.clone();
     // Markdown of a large page takes a moment, which others should not wait for.
-    let text = tokio::task::spawn_blocking(move || text_of(&page)).await;
+    let text = tokio::task::spawn_blocking(move || page_text(&page)).await;
     let text = text.map_err(|_stopped| ToolError("the page could not be read".to_owned()))??;
-    let text = if text.is_empty() { "[the page has no text]".to_owned() } else { capped(text, most) };
+    let text = if text.is_empty() { "[the page has no text]".to_owned() } else { truncate_text(text, most) };
     Ok(format!("source: {source}\n\n{text}"))
 }
 
-fn text_of(page: &FetchedPage) -> Result<String, ToolError> {
+fn page_text(page: &FetchedPage) -> Result<String, ToolError> {
     match page.kind {
-        ContentKind::Html => Ok(super::readable(&page.text(), &page.url)),
+        ContentKind::Html => Ok(super::html_to_markdown(&page.text(), &page.url)),
         ContentKind::Text => Ok(strip_control_chars(page.text().trim())),
         ContentKind::Pdf => {
-            let read = parse::read(Path::new("page.pdf"), page.bytes.clone());
-            read.map(|document| by_pages(&document))
+            let read = parse::parse_document(Path::new("page.pdf"), page.bytes.clone());
+            read.map(|document| pdf_text(&document))
                 .map_err(|why| ToolError(format!("{}: {why}", page.url)))
         }
     }
 }
 
 /// The text of a PDF, its title first and a mark before each page.
-fn by_pages(document: &ParsedDocument) -> String {
+fn pdf_text(document: &ParsedDocument) -> String {
     let mut text = document.title.as_ref().map(|title| format!("# {title}\n")).unwrap_or_default();
     let mut last = None;
     for block in &document.blocks {
-        if last != Some(block.place) {
-            last = Some(block.place);
-            let page = if let BlockSpan::Pages(page, _) = block.place { page } else { 1 };
+        if last != Some(block.span) {
+            last = Some(block.span);
+            let page = if let BlockSpan::Pages(page, _) = block.span { page } else { 1 };
             text.push_str(&format!("\n[page {page}]\n"));
         }
         text.push_str(&format!("\n{}\n", block.text));
@@ -99,7 +99,7 @@ fn by_pages(document: &ParsedDocument) -> String {
     strip_control_chars(text.trim())
 }
 
-fn capped(mut text: String, most: usize) -> String {
+fn truncate_text(mut text: String, most: usize) -> String {
     if let Some((end, _)) = text.char_indices().nth(most) {
         let all = text.chars().count();
         text.truncate(end);
@@ -109,14 +109,14 @@ fn capped(mut text: String, most: usize) -> String {
 }
 
 /// People leave `https://` out.
-fn asked(text: &str) -> Result<Url, FetchError> {
+fn parse_page_url(text: &str) -> Result<Url, FetchError> {
     let text = text.trim().trim_start_matches('<').trim_end_matches('>');
     let host = text.split([':', '/', '?', '#']).next().unwrap_or_default();
     let is_bare = host.contains('.') && !host.starts_with('.') && !host.contains(char::is_whitespace);
     if is_bare { parse_url(&format!("https://{text}")) } else { parse_url(text) }
 }
 
-fn failure(error: FetchError) -> ToolError {
+fn tool_failure(error: FetchError) -> ToolError {
     ToolError(error.to_string())
 }
 
@@ -136,13 +136,13 @@ mod tests {
             ("see example.com", None),
             ("", None),
         ] {
-            assert_eq!(asked(text).ok().map(String::from).as_deref(), expected, "{text}");
+            assert_eq!(parse_page_url(text).ok().map(String::from).as_deref(), expected, "{text}");
         }
     }
 
     #[test]
     fn characters_are_counted_and_not_bytes() {
-        assert_eq!(capped("äöü".to_owned(), 3), "äöü");
-        assert!(capped("äöüß".to_owned(), 3).starts_with("äöü\n\n[cut after 3 of 4 characters"));
+        assert_eq!(truncate_text("äöü".to_owned(), 3), "äöü");
+        assert!(truncate_text("äöüß".to_owned(), 3).starts_with("äöü\n\n[cut after 3 of 4 characters"));
     }
 }

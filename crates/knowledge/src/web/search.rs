@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lango_domain::{Destination, Intent, Outgoing, Safety, Tool, ToolError};
+use lango_domain::{Destination, Intent, OutgoingData, Safety, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -32,11 +32,11 @@ pub fn tool(engines: Vec<SearchEngineClient>) -> Tool {
         async move { search(&engines, &args).await }
     })
     .with_intent(move |_, args: SearchWebArgs| {
-        let told = query(&args).map(|query| intent(&engines, query));
+        let told = check_query(&args).map(|query| intent(&engines, query));
         async move { told }
     })
     .with_untrusted_output()
-    .with_outgoing(move |args: SearchWebArgs| Outgoing {
+    .with_outgoing(move |args: SearchWebArgs| OutgoingData {
         to: Destination::Configured(hosts.clone()),
         data: args.query,
     })
@@ -51,13 +51,13 @@ pub fn tool(engines: Vec<SearchEngineClient>) -> Tool {
 
 /// Who learns of the query, and the query as it leaves this machine.
 fn intent(engines: &[SearchEngineClient], query: String) -> Intent {
-    let names: Vec<String> = engines.iter().map(SearchEngineClient::shown).collect();
+    let names: Vec<String> = engines.iter().map(SearchEngineClient::display_name).collect();
     let shows = format!("asks {} for: {query}", names.join(", or if that fails "));
     Intent { level: Safety::Moderate, shows, subject: query, pattern: None }
 }
 
 async fn search(engines: &[SearchEngineClient], args: &SearchWebArgs) -> Result<String, ToolError> {
-    let query = query(args)?;
+    let query = check_query(args)?;
     let limit = args.limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
         return Err(ToolError(format!("limit is {limit}, but goes from 1 to {MAX_LIMIT}")));
@@ -65,14 +65,14 @@ async fn search(engines: &[SearchEngineClient], args: &SearchWebArgs) -> Result<
     let mut failures = Vec::new();
     for engine in engines {
         match engine.search(&query, limit).await {
-            Ok(found) => return Ok(listing(&query, &found)),
-            Err(reason) => failures.push(format!("{}: {reason}", engine.shown())),
+            Ok(found) => return Ok(format_results(&query, &found)),
+            Err(reason) => failures.push(format!("{}: {reason}", engine.display_name())),
         }
     }
     Err(ToolError(format!("no engine answered\n{}", failures.join("\n"))))
 }
 
-fn query(args: &SearchWebArgs) -> Result<String, ToolError> {
+fn check_query(args: &SearchWebArgs) -> Result<String, ToolError> {
     let query = one_line(&args.query, usize::MAX);
     match query.chars().count() {
         0 => Err(ToolError("query is empty".to_owned())),
@@ -83,7 +83,7 @@ fn query(args: &SearchWebArgs) -> Result<String, ToolError> {
     }
 }
 
-fn listing(query: &str, found: &[WebResult]) -> String {
+fn format_results(query: &str, found: &[WebResult]) -> String {
     if found.is_empty() {
         return format!("nothing found for: {query}");
     }

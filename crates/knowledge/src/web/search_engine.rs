@@ -11,7 +11,7 @@ use super::settings::{SearchEngineSettings, EngineKind};
 use lango_domain::secret::Secret;
 use lango_net::{FetchError, body, client_builder, charset};
 
-const CONNECT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const DEFAULT_SECONDS: u64 = 10;
 const MAX_SECONDS: u64 = 120;
 const MAX_BODY: usize = 2 * 1024 * 1024;
@@ -35,8 +35,8 @@ pub struct SearchEngineClient {
     timeout: Duration,
 }
 
-pub fn connected(engines: &[SearchEngineSettings]) -> Result<Vec<SearchEngineClient>, WebError> {
-    let client = client_builder(CONNECT).build().map_err(|error| FetchError::Setup(error.to_string()))?;
+pub fn connect_all(engines: &[SearchEngineSettings]) -> Result<Vec<SearchEngineClient>, WebError> {
+    let client = client_builder(CONNECT_TIMEOUT).build().map_err(|error| FetchError::Setup(error.to_string()))?;
     let connect =
         |(at, engine)| connect(engine, client.clone()).map_err(|reason| WebError::Engine { at, reason });
     engines.iter().enumerate().map(connect).collect()
@@ -54,7 +54,7 @@ fn connect(engine: &SearchEngineSettings, client: Client) -> Result<SearchEngine
         return Err("baseUrl must begin with https:// or http://");
     }
     let key = match &engine.api_key {
-        Some(secret) => Some((secret.clone(), header(secret)?)),
+        Some(secret) => Some((secret.clone(), key_header(secret)?)),
         None if engine.r#type == EngineKind::Brave => return Err("brave needs an apiKey"),
         None => None,
     };
@@ -65,7 +65,7 @@ fn connect(engine: &SearchEngineSettings, client: Client) -> Result<SearchEngine
     Ok(SearchEngineClient { kind: engine.r#type, base, key, client, timeout: Duration::from_secs(seconds) })
 }
 
-fn header(secret: &Secret) -> Result<HeaderValue, &'static str> {
+fn key_header(secret: &Secret) -> Result<HeaderValue, &'static str> {
     let mut value =
         HeaderValue::from_str(secret.expose().trim()).map_err(|_| "apiKey has characters that no key has")?;
     value.set_sensitive(true);
@@ -74,7 +74,7 @@ fn header(secret: &Secret) -> Result<HeaderValue, &'static str> {
 
 impl SearchEngineClient {
     /// For people: the engine, and the host that learns what is searched for.
-    pub fn shown(&self) -> String {
+    pub fn display_name(&self) -> String {
         format!("{} ({})", self.kind.name(), self.host())
     }
 
@@ -84,20 +84,20 @@ impl SearchEngineClient {
 
     /// What it finds, or why it finds nothing, in words without the key.
     pub async fn search(&self, query: &str, limit: usize) -> Result<Vec<WebResult>, String> {
-        let found = match tokio::time::timeout(self.timeout, self.ask(query, limit)).await {
+        let found = match tokio::time::timeout(self.timeout, self.fetch_results(query, limit)).await {
             Ok(found) => found,
             Err(_late) => Err(format!("no answer within {} s", self.timeout.as_secs())),
         };
-        let mut found = found.map_err(|reason| self.without_key(&reason))?;
+        let mut found = found.map_err(|reason| self.redact_key(&reason))?;
         found.truncate(limit);
         for one in &mut found {
-            one.map(|text| self.without_key(text));
+            one.map_text(|text| self.redact_key(text));
         }
         Ok(found)
     }
 
-    async fn ask(&self, query: &str, limit: usize) -> Result<Vec<WebResult>, String> {
-        let mut request = self.client.get(self.address(query, limit));
+    async fn fetch_results(&self, query: &str, limit: usize) -> Result<Vec<WebResult>, String> {
+        let mut request = self.client.get(self.search_url(query, limit));
         if let (EngineKind::Brave, Some((_, key))) = (self.kind, &self.key) {
             request = request.header("X-Subscription-Token", key.clone());
         } else if let Some((key, _)) = &self.key {
@@ -105,9 +105,9 @@ impl SearchEngineClient {
         }
         let accepted = if self.kind == EngineKind::Duckduckgo { "text/html" } else { "application/json" };
         let request = request.header(ACCEPT, accepted).header(ACCEPT_ENCODING, body::ACCEPTED_ENCODINGS);
-        let response = request.send().await.map_err(|error| FetchError::of(&error).to_string())?;
+        let response = request.send().await.map_err(|error| FetchError::from_reqwest(&error).to_string())?;
         if response.status() != StatusCode::OK {
-            return Err(self.refusal(response.status()));
+            return Err(self.status_error(response.status()));
         }
         let bytes = body::read(response, MAX_BODY).await.map_err(|error| error.to_string())?;
         match self.kind {
@@ -119,7 +119,7 @@ impl SearchEngineClient {
         }
     }
 
-    fn address(&self, query: &str, limit: usize) -> Url {
+    fn search_url(&self, query: &str, limit: usize) -> Url {
         let mut url = self.base.clone();
         let path: &[&str] = match self.kind {
             EngineKind::Searxng => &["search"],
@@ -139,7 +139,7 @@ impl SearchEngineClient {
         url
     }
 
-    fn refusal(&self, status: StatusCode) -> String {
+    fn status_error(&self, status: StatusCode) -> String {
         let hint = match (self.kind, status.as_u16()) {
             (_, 300..=399) => "; it redirects, so its baseUrl should be written as it redirects to",
             (EngineKind::Searxng, 403) => "; its JSON format may be switched off",
@@ -151,7 +151,7 @@ impl SearchEngineClient {
         format!("status {}{hint}", status.as_u16())
     }
 
-    fn without_key(&self, text: &str) -> String {
+    fn redact_key(&self, text: &str) -> String {
         self.key.as_ref().map_or_else(|| text.to_owned(), |(key, _)| key.redact(text))
     }
 }

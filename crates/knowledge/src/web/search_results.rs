@@ -30,7 +30,7 @@ impl WebResult {
         (url.len() <= MAX_URL).then_some(Self { title, url, snippet })
     }
 
-    pub fn map(&mut self, change: impl Fn(&str) -> String) {
+    pub fn map_text(&mut self, change: impl Fn(&str) -> String) {
         for text in [&mut self.title, &mut self.url, &mut self.snippet] {
             *text = change(text);
         }
@@ -38,9 +38,9 @@ impl WebResult {
 }
 
 /// One entry of a list, however odd: texts may be missing or something else.
-fn found(entry: &Value) -> Option<WebResult> {
+fn parse_result(entry: &Value) -> Option<WebResult> {
     let text = |name: &str| entry.get(name).and_then(Value::as_str);
-    let plain = |text: Option<&str>| text_of(text.unwrap_or_default());
+    let plain = |text: Option<&str>| html_to_text(text.unwrap_or_default());
     WebResult::new(&plain(text("title")), text("url")?, &plain(text("content").or_else(|| text("description"))))
 }
 
@@ -49,8 +49,8 @@ pub fn parse_searxng(bytes: &[u8]) -> Result<Vec<WebResult>, String> {
     struct Reply {
         results: Vec<Value>,
     }
-    let reply: Reply = json(bytes)?;
-    Ok(reply.results.iter().filter_map(found).collect())
+    let reply: Reply = parse_json(bytes)?;
+    Ok(reply.results.iter().filter_map(parse_result).collect())
 }
 
 pub fn parse_brave(bytes: &[u8]) -> Result<Vec<WebResult>, String> {
@@ -63,17 +63,17 @@ pub fn parse_brave(bytes: &[u8]) -> Result<Vec<WebResult>, String> {
         #[serde(default)]
         results: Vec<Value>,
     }
-    let reply: Reply = json(bytes)?;
-    Ok(reply.web.iter().flat_map(|web| &web.results).filter_map(found).collect())
+    let reply: Reply = parse_json(bytes)?;
+    Ok(reply.web.iter().flat_map(|web| &web.results).filter_map(parse_result).collect())
 }
 
-fn json<Reply: DeserializeOwned>(bytes: &[u8]) -> Result<Reply, String> {
+fn parse_json<Reply: DeserializeOwned>(bytes: &[u8]) -> Result<Reply, String> {
     serde_json::from_slice(bytes).map_err(|_| "its answer is not the JSON that was expected".to_owned())
 }
 
 /// Engines mark the words that were found, and write `&amp;`.
-fn text_of(html: &str) -> String {
-    let document = HtmlDocument::parse(html, super::PAGE.nodes);
+fn html_to_text(html: &str) -> String {
+    let document = HtmlDocument::parse(html, super::PAGE_LIMITS.nodes);
     (0..document.nodes.len())
         .filter(|at| document.element(*at).is_none())
         .map(|at| document.text(at))
@@ -82,7 +82,7 @@ fn text_of(html: &str) -> String {
 
 /// Each result has a link with the class `result__a`, and a snippet before the next one.
 pub fn parse_duckduckgo(html: &str, base: &Url) -> Result<Vec<WebResult>, String> {
-    let document = HtmlDocument::parse(html, super::PAGE.nodes);
+    let document = HtmlDocument::parse(html, super::PAGE_LIMITS.nodes);
     let end = document.nodes.len();
     let mut found: Vec<WebResult> = Vec::new();
     let (mut ad_until, mut is_empty, mut is_found) = (0, false, false);
@@ -95,7 +95,7 @@ pub fn parse_duckduckgo(html: &str, base: &Url) -> Result<Vec<WebResult>, String
             continue;
         }
         if element.has_class("result__a") {
-            let target = element.attribute("href").and_then(|href| target(href, base));
+            let target = element.attribute("href").and_then(|href| result_url(href, base));
             let one = target.and_then(|url| WebResult::new(&document.text(at), &url, ""));
             is_found = one.is_some();
             found.extend(one);
@@ -114,7 +114,7 @@ pub fn parse_duckduckgo(html: &str, base: &Url) -> Result<Vec<WebResult>, String
 }
 
 /// Links go through the engine, which is told in `uddg` where they lead; advertisements lead to the engine itself.
-fn target(href: &str, base: &Url) -> Option<String> {
+fn result_url(href: &str, base: &Url) -> Option<String> {
     let link = base.join(href).ok()?;
     let is_own =
         link.host_str().is_some_and(|host| host == "duckduckgo.com" || host.ends_with(".duckduckgo.com"))

@@ -1,14 +1,14 @@
-mod hashed;
-mod remote;
+mod hashed_embedder;
+mod http_embedder;
 mod server;
-mod statics;
+mod static_model;
 
 use std::sync::Arc;
 
 use lango_domain::secret::Secret;
 use lango_knowledge::embedding::{EmbedderDeps, EmbeddingProvider, EmbeddingSettings, connect};
 
-pub fn means() -> EmbedderDeps {
+pub fn embedder_deps() -> EmbedderDeps {
     EmbedderDeps { jitter: Arc::new(|| 0.0) }
 }
 
@@ -20,11 +20,11 @@ pub fn cosine(a: &[f32], b: &[f32]) -> f32 {
 fn the_default_needs_nothing() {
     let settings: EmbeddingSettings = serde_json::from_str("{}").unwrap();
     assert_eq!(settings, EmbeddingSettings::default());
-    let embedder = connect(&settings, means()).unwrap().unwrap();
+    let embedder = connect(&settings, embedder_deps()).unwrap().unwrap();
     assert_eq!(embedder.identity(), "embedded/hashed/512/1");
     assert_eq!(embedder.dimensions(), Some(512));
     let none = EmbeddingSettings { provider: EmbeddingProvider::None, ..EmbeddingSettings::default() };
-    assert!(connect(&none, means()).unwrap().is_none());
+    assert!(connect(&none, embedder_deps()).unwrap().is_none());
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn wrong_settings_are_named() {
     ];
     for (text, setting) in cases {
         let settings: EmbeddingSettings = serde_json::from_str(text).unwrap();
-        let error = connect(&settings, means()).err().unwrap().to_string();
+        let error = connect(&settings, embedder_deps()).err().unwrap().to_string();
         assert!(error.starts_with(setting) && !error.contains("sk-sec"), "{error}");
     }
 }
@@ -61,7 +61,7 @@ fn wrong_settings_are_named() {
 fn identities_differ_where_vectors_do() {
     let identity = |text: &str| {
         let settings: EmbeddingSettings = serde_json::from_str(text).unwrap();
-        connect(&settings, means()).unwrap().unwrap().identity()
+        connect(&settings, embedder_deps()).unwrap().unwrap().identity()
     };
     let plain = identity(r#"{"provider":"openai"}"#);
     assert_eq!(plain, "openai/text-embedding-3-small/native/1");

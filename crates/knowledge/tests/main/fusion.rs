@@ -1,18 +1,18 @@
 use std::collections::HashMap;
 
 use lango_knowledge::fusion::{
-    Fused, ChunkPosition, FusionWeights, dedupe, fuse, merge_adjacent, boost_neighbors,
+    FusedHit, ChunkPosition, FusionWeights, dedupe, fuse, merge_adjacent, boost_neighbors,
 };
 use proptest::prelude::*;
 
 const EVEN: FusionWeights = FusionWeights { lexical: 1.0, vector: 1.0 };
 
-fn ids(hits: &[Fused]) -> Vec<u64> {
+fn ids(hits: &[FusedHit]) -> Vec<u64> {
     hits.iter().map(|hit| hit.id).collect()
 }
 
-fn hit(id: u64, score: f32) -> Fused {
-    Fused { id, score, lexical: None, vector: None }
+fn hit(id: u64, score: f32) -> FusedHit {
+    FusedHit { id, score, lexical: None, vector: None }
 }
 
 fn place(document: u64, number: u32) -> ChunkPosition {
@@ -64,7 +64,7 @@ fn near_duplicates_are_folded() {
     let different = words[..50].join(" ");
     let louder = original.to_uppercase();
     let texts = [&original, &different, &changed, &louder].map(String::as_str);
-    let hits: Vec<Fused> = (0..4).map(|id| hit(id, 1.0 - id as f32 / 10.0)).collect();
+    let hits: Vec<FusedHit> = (0..4).map(|id| hit(id, 1.0 - id as f32 / 10.0)).collect();
     let folded = dedupe(&hits, |id| texts[id as usize]);
     assert_eq!(folded.len(), 2);
     assert_eq!((folded[0].hit.id, &folded[0].duplicates[..]), (0, &[2, 3][..]));
@@ -74,7 +74,7 @@ fn near_duplicates_are_folded() {
 #[test]
 fn short_and_unspaced_texts_are_compared_too() {
     let texts = ["はい", "はい。", "いいえ", "…", "!", "東京都に住んでいます", "東京都に住んでいます。"];
-    let hits: Vec<Fused> = (0..texts.len() as u64).map(|id| hit(id, 1.0)).collect();
+    let hits: Vec<FusedHit> = (0..texts.len() as u64).map(|id| hit(id, 1.0)).collect();
     let folded = dedupe(&hits, |id| texts[id as usize]);
     let kept: Vec<u64> = folded.iter().map(|folded| folded.hit.id).collect();
     assert_eq!(kept, [0, 2, 3, 4, 5]);
@@ -152,7 +152,7 @@ proptest! {
 
     #[test]
     fn folding_loses_nobody(texts in proptest::collection::vec("[ab ]{0,12}", 0..12)) {
-        let hits: Vec<Fused> = (0..texts.len() as u64).map(|id| hit(id, 0.5)).collect();
+        let hits: Vec<FusedHit> = (0..texts.len() as u64).map(|id| hit(id, 0.5)).collect();
         let folded = dedupe(&hits, |id| &texts[id as usize]);
         let all: usize = folded.iter().map(|folded| 1 + folded.duplicates.len()).sum();
         prop_assert_eq!(all, texts.len());
@@ -162,7 +162,7 @@ proptest! {
     fn passages_hold_every_placed_hit(numbers in proptest::collection::btree_set((0_u64..3, 0_u32..12), 0..20)) {
         let places: HashMap<u64, ChunkPosition> =
             numbers.iter().enumerate().map(|(id, (document, number))| (id as u64, place(*document, *number))).collect();
-        let hits: Vec<Fused> = (0..places.len() as u64).map(|id| hit(id, id as f32)).collect();
+        let hits: Vec<FusedHit> = (0..places.len() as u64).map(|id| hit(id, id as f32)).collect();
         let passages = merge_adjacent(&hits, &places, 500);
         prop_assert_eq!(passages.iter().map(|passage| passage.hits.len()).sum::<usize>(), hits.len());
         for passage in &passages {

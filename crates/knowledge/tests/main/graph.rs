@@ -1,9 +1,9 @@
 //! The knowledge graph over a real file, as whoever asks sees it.
 
-mod exchange;
-mod following;
-mod questions;
-mod retrieval;
+mod import_export;
+mod sync;
+mod queries;
+mod expansion;
 mod tools;
 
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use tempfile::TempDir;
 
 pub const NOW: &str = "2026-01-01T00:00:00Z";
 
-pub struct Desk {
+pub struct GraphHarness {
     pub folder: TempDir,
     pub store: SqliteStore,
     pub graph: Graph,
 }
 
-impl Desk {
+impl GraphHarness {
     pub fn new() -> Self {
         let folder = TempDir::new().unwrap();
         let store = open(&folder);
@@ -31,16 +31,16 @@ impl Desk {
     }
 
     /// Facts of `S | P | O` lines, told by the user.
-    pub async fn tell(&self, lines: &str) {
-        self.tell_from(FactSource::User, lines).await;
+    pub async fn add_facts(&self, lines: &str) {
+        self.add_facts_from(FactSource::User, lines).await;
     }
 
-    pub async fn tell_from(&self, source: FactSource, lines: &str) {
+    pub async fn add_facts_from(&self, source: FactSource, lines: &str) {
         self.graph.assert(&me(), source, &facts(lines)).await.unwrap();
     }
 
-    pub async fn view(&self) -> GraphSnapshot {
-        self.graph.view(&me()).await.unwrap()
+    pub async fn snapshot(&self) -> GraphSnapshot {
+        self.graph.snapshot(&me()).await.unwrap()
     }
 }
 
@@ -76,9 +76,9 @@ pub fn facts(lines: &str) -> Vec<NewFact> {
 }
 
 /// Facts as `S P O`.
-pub fn shown(view: &GraphSnapshot, facts: &[u32]) -> Vec<String> {
+pub fn fact_lines(view: &GraphSnapshot, facts: &[u32]) -> Vec<String> {
     let item = |fact: &u32| {
-        let item = view.item(*fact);
+        let item = view.fact_item(*fact);
         format!("{} {} {}", item.subject, item.predicate, item.object)
     };
     facts.iter().map(item).collect()

@@ -7,7 +7,7 @@ use lango_domain::{AgentName, Label};
 use lango_knowledge::knowledge_base::KnowledgeContext;
 use serde_json::json;
 
-use crate::desk::{Desk, conversation};
+use crate::harness::{KnowledgeHarness, conversation};
 
 fn page() -> Label {
     Label::untrusted("search_fetch http://evil.example")
@@ -16,7 +16,7 @@ fn page() -> Label {
 /// B101: a fact that was saved from a page is still untrusted in another session; the user's own is not.
 #[tokio::test]
 async fn knowledge_and_learnings_keep_their_label() {
-    let (desk, here, later) = (Desk::new(), conversation("s"), conversation("later"));
+    let (desk, here, later) = (KnowledgeHarness::new(), conversation("s"), conversation("later"));
     let entry = json!({ "key": "usual tea", "content": "oolong" });
     desk.call_labelled(&here, "save_knowledge", entry, page()).await.unwrap();
     let own = json!({ "key": "usual coffee", "content": "espresso" });
@@ -34,14 +34,14 @@ async fn knowledge_and_learnings_keep_their_label() {
 
     let (session, principal) = (later.session.clone(), later.principal.clone());
     let request = ContextRequest { session, principal, text: "order my usual tea".to_owned() };
-    let recalled = KnowledgeContext(desk.knowing()).gather(request).await.unwrap().unwrap();
+    let recalled = KnowledgeContext(desk.knowledge_base()).gather(request).await.unwrap().unwrap();
     assert!(recalled.label.is_untrusted() && recalled.label.is_private());
 }
 
 /// B101: labels of events survive the store.
 #[tokio::test]
 async fn events_keep_their_label() {
-    let desk = Desk::new();
+    let desk = KnowledgeHarness::new();
     let of = conversation("s");
     let agent = AgentName::new("operator").unwrap();
     let draft = |label: Label, body: EventBody| NewEvent {

@@ -11,7 +11,7 @@ fn entry(id: u64, text: &str) -> LexicalEntry {
 }
 
 /// An index of these texts, numbered from 1.
-fn filled(folder: &Path, texts: &[&str]) -> LexicalIndex {
+fn filled_index(folder: &Path, texts: &[&str]) -> LexicalIndex {
     let lexical = LexicalIndex::open(folder).unwrap();
     let mut writer = lexical.try_writer().unwrap().unwrap();
     for (id, text) in (1..).zip(texts) {
@@ -21,7 +21,7 @@ fn filled(folder: &Path, texts: &[&str]) -> LexicalIndex {
     lexical
 }
 
-fn found(lexical: &LexicalIndex, query: &str) -> Vec<u64> {
+fn search_ids(lexical: &LexicalIndex, query: &str) -> Vec<u64> {
     lexical.search(query, None, 10).unwrap().into_iter().map(|(id, _)| id).collect()
 }
 
@@ -29,10 +29,10 @@ fn found(lexical: &LexicalIndex, query: &str) -> Vec<u64> {
 fn check(texts: &[(&str, &[&str])]) {
     let folder = tempfile::tempdir().unwrap();
     let only_texts: Vec<&str> = texts.iter().map(|(text, _)| *text).collect();
-    let lexical = filled(folder.path(), &only_texts);
+    let lexical = filled_index(folder.path(), &only_texts);
     for (id, (text, queries)) in (1..).zip(texts) {
         for query in *queries {
-            assert_eq!(found(&lexical, query).first(), Some(&id), "{query:?} for {text:?}");
+            assert_eq!(search_ids(&lexical, query).first(), Some(&id), "{query:?} for {text:?}");
         }
     }
 }
@@ -182,17 +182,17 @@ fn identifiers() {
 #[test]
 fn odd_queries_find_nothing_or_something_but_never_fail() {
     let folder = tempfile::tempdir().unwrap();
-    let lexical = filled(folder.path(), &["to be or not to be", "field:value AND (a OR b)^2"]);
+    let lexical = filled_index(folder.path(), &["to be or not to be", "field:value AND (a OR b)^2"]);
     for query in
         ["", " \t\n", "?!", "\"", "((((", "\\", "*", "a:", "[1 TO", "\u{0}\u{1f}", "~^-+", "\u{301}", "AND"]
     {
         lexical.search(query, None, 10).unwrap();
     }
-    assert_eq!(found(&lexical, "to be"), [1], "only common words");
-    assert_eq!(found(&lexical, "field:value"), [2]);
+    assert_eq!(search_ids(&lexical, "to be"), [1], "only common words");
+    assert_eq!(search_ids(&lexical, "field:value"), [2]);
     let long: String = (0..20_000).map(|number| format!("w{number} ")).collect();
-    assert!(found(&lexical, &long).is_empty());
-    assert_eq!(found(&lexical, &format!("value {}", "🚀漢é ".repeat(10_000))), [2]);
+    assert!(search_ids(&lexical, &long).is_empty());
+    assert_eq!(search_ids(&lexical, &format!("value {}", "🚀漢é ".repeat(10_000))), [2]);
     assert!(lexical.search("value", None, 0).unwrap().is_empty());
 }
 
@@ -205,7 +205,7 @@ fn titles_and_headings_count_for_more() {
     writer.put(LexicalEntry { heading: "Backups".to_owned(), ..entry(2, "these are made at night") }).unwrap();
     writer.put(LexicalEntry { title: "Backups".to_owned(), ..entry(3, "but others are made at noon") }).unwrap();
     writer.commit(1).unwrap();
-    let ids = found(&lexical, "backup");
+    let ids = search_ids(&lexical, "backup");
     assert_eq!(ids.len(), 3);
     assert_eq!(ids.last(), Some(&1));
 }
@@ -250,16 +250,16 @@ fn ties_are_ordered_by_id_at_the_edge_too() {
 #[test]
 fn put_replaces_and_remove_removes() {
     let folder = tempfile::tempdir().unwrap();
-    let lexical = filled(folder.path(), &["apples", "pears"]);
+    let lexical = filled_index(folder.path(), &["apples", "pears"]);
     let mut writer = lexical.try_writer().unwrap().unwrap();
     writer.put(entry(1, "plums")).unwrap();
     writer.put(entry(3, "quinces")).unwrap();
     writer.put(entry(3, "medlars")).unwrap();
     writer.remove(2);
-    assert_eq!(found(&lexical, "apples pears"), [1, 2], "not before the commit");
+    assert_eq!(search_ids(&lexical, "apples pears"), [1, 2], "not before the commit");
     writer.commit(2).unwrap();
-    assert_eq!(found(&lexical, "apples pears quinces"), [0; 0]);
-    assert_eq!(found(&lexical, "plum medlar"), [1, 3]);
+    assert_eq!(search_ids(&lexical, "apples pears quinces"), [0; 0]);
+    assert_eq!(search_ids(&lexical, "plum medlar"), [1, 3]);
     assert_eq!(lexical.count().unwrap(), 2);
 }
 
@@ -273,18 +273,18 @@ fn two_handles_share_a_folder() {
     assert!(one.try_writer().unwrap().is_none());
     writer.put(entry(1, "walnuts")).unwrap();
     writer.commit(17).unwrap();
-    assert_eq!(found(&other, "walnut"), [1]);
-    assert_eq!((other.applied().unwrap(), other.needs_rebuild().unwrap()), (17, false));
+    assert_eq!(search_ids(&other, "walnut"), [1]);
+    assert_eq!((other.applied_through().unwrap(), other.needs_rebuild().unwrap()), (17, false));
     writer.put(entry(2, "walnuts, given up")).unwrap();
     drop(writer);
     let mut writer = other.try_writer().unwrap().unwrap();
-    assert_eq!(writer.applied(), 17);
-    assert_eq!(found(&one, "walnut"), [1], "what was not committed is gone");
+    assert_eq!(writer.applied_through(), 17);
+    assert_eq!(search_ids(&one, "walnut"), [1], "what was not committed is gone");
     writer.remove(1);
     writer.commit(18).unwrap();
     writer.close().unwrap();
-    assert!(found(&one, "walnut").is_empty());
-    assert_eq!(one.applied().unwrap(), 18);
+    assert!(search_ids(&one, "walnut").is_empty());
+    assert_eq!(one.applied_through().unwrap(), 18);
 }
 
 const FOLDER: &str = "LANGO_TEST_LEXICAL_FOLDER";
@@ -300,7 +300,7 @@ fn processes_share_a_folder() {
                 None => std::thread::yield_now(),
             }
         };
-        let upto = writer.applied() + 1;
+        let upto = writer.applied_through() + 1;
         writer.put(entry(upto, "from elsewhere")).unwrap();
         return writer.commit(upto).unwrap();
     }
@@ -317,8 +317,8 @@ fn processes_share_a_folder() {
     for mut child in children {
         assert!(child.wait().unwrap().success());
     }
-    assert_eq!(found(&lexical, "elsewhere"), [1, 2, 3, 4]);
-    assert_eq!(lexical.applied().unwrap(), 4);
+    assert_eq!(search_ids(&lexical, "elsewhere"), [1, 2, 3, 4]);
+    assert_eq!(lexical.applied_through().unwrap(), 4);
 }
 
 fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
@@ -351,30 +351,30 @@ fn a_damaged_index_begins_anew() {
     ];
     for (at, (ending, damage)) in damages.iter().enumerate() {
         let folder = tempfile::tempdir().unwrap();
-        drop(filled(folder.path(), &["hazelnuts"]));
+        drop(filled_index(folder.path(), &["hazelnuts"]));
         let damaged = files(folder.path(), ending);
         assert!(!damaged.is_empty(), "{ending}");
         damaged.iter().for_each(|file| damage(file));
         let lexical = LexicalIndex::open(folder.path()).unwrap();
         assert!(lexical.needs_rebuild().unwrap(), "damage {at}");
-        assert!(found(&lexical, "hazelnut").is_empty());
-        drop(filled(folder.path(), &["hazelnuts"]));
-        assert_eq!(found(&lexical, "hazelnut"), [1], "damage {at}");
+        assert!(search_ids(&lexical, "hazelnut").is_empty());
+        drop(filled_index(folder.path(), &["hazelnuts"]));
+        assert_eq!(search_ids(&lexical, "hazelnut"), [1], "damage {at}");
     }
 }
 
 #[test]
 fn a_changed_byte_is_found_by_whoever_looks() {
     let folder = tempfile::tempdir().unwrap();
-    let lexical = filled(folder.path(), &["hazelnuts and almonds"]);
-    assert!(lexical.is_sound().unwrap());
+    let lexical = filled_index(folder.path(), &["hazelnuts and almonds"]);
+    assert!(lexical.has_valid_checksums().unwrap());
     let file = &files(folder.path(), ".term")[0];
     let mut bytes = fs::read(file).unwrap();
     bytes[3] ^= 0x55;
     fs::remove_file(file).unwrap();
     fs::write(file, bytes).unwrap();
     drop(lexical);
-    assert!(!LexicalIndex::open(folder.path()).unwrap().is_sound().unwrap());
+    assert!(!LexicalIndex::open(folder.path()).unwrap().has_valid_checksums().unwrap());
     LexicalIndex::wipe(folder.path()).unwrap();
     assert!(LexicalIndex::open(folder.path()).unwrap().needs_rebuild().unwrap());
 }
@@ -382,7 +382,7 @@ fn a_changed_byte_is_found_by_whoever_looks() {
 #[test]
 fn nobody_wipes_what_another_writes() {
     let folder = tempfile::tempdir().unwrap();
-    let lexical = filled(folder.path(), &["chestnuts"]);
+    let lexical = filled_index(folder.path(), &["chestnuts"]);
     let writer = lexical.try_writer().unwrap().unwrap();
     assert!(matches!(LexicalIndex::wipe(folder.path()), Err(LexicalError::Busy { .. })));
     drop(writer);

@@ -1,9 +1,9 @@
 //! What it knows, as whoever asks sees it.
 
 #[cfg(test)]
-mod calls;
+mod tool_calls;
 #[cfg(test)]
-mod desk;
+mod harness;
 #[cfg(test)]
 mod embedding;
 #[cfg(test)]
@@ -15,19 +15,19 @@ mod graph;
 #[cfg(test)]
 mod inquiries;
 #[cfg(test)]
-mod kept_vectors;
+mod vector_file;
 #[cfg(test)]
-mod knowing;
+mod knowledge_base;
 #[cfg(test)]
 mod labels;
 #[cfg(test)]
 mod lexical;
 #[cfg(test)]
-mod library;
+mod document_index;
 #[cfg(test)]
 mod memory;
 #[cfg(test)]
-mod reading;
+mod parse;
 #[cfg(test)]
 mod vectors;
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Memory from the conversation to what is recalled of it. The store here is the real one.
 
-mod cuts;
-mod forgetting;
-mod observing;
-mod recalling;
+mod crash_points;
+mod forget;
+mod observe;
+mod recall;
 mod tools;
 
 use std::path::Path;
@@ -17,14 +17,14 @@ use lango_domain::memory::{MemoryLevel, MemoryQuery, MemoryStore, Memory};
 use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest};
 use lango_domain::seams::SessionKey;
 use lango_domain::session::{SessionKeyRef, SessionStore};
-use lango_knowledge::forgetting::{Forgetting, Meant, Trace};
+use lango_knowledge::forget::{Forgetter, ForgetSelection, LearnedItem};
 use lango_knowledge::memory::{ObservationalMemory, Observer, MemoryParts, MemorySettings};
 use lango_knowledge::secret_scan::SecretScanner;
 use lango_store::{StoreLocation, SqliteStore};
 use serde_json::json;
 use tempfile::TempDir;
 
-pub struct Desk {
+pub struct MemoryHarness {
     folder: TempDir,
     pub store: SqliteStore,
     pub settings: MemorySettings,
@@ -32,7 +32,7 @@ pub struct Desk {
     pub now: Arc<Mutex<Timestamp>>,
 }
 
-impl Desk {
+impl MemoryHarness {
     pub fn new() -> Self {
         let folder = TempDir::new().unwrap();
         let store = open(folder.path());
@@ -60,40 +60,40 @@ impl Desk {
         open(self.folder.path())
     }
 
-    pub fn chronicle(&self) -> ObservationalMemory {
-        self.chronicle_over(Arc::new(self.store.clone()))
+    pub fn memory(&self) -> ObservationalMemory {
+        self.memory_over(Arc::new(self.store.clone()))
     }
 
-    pub fn chronicle_over(&self, memories: Arc<dyn MemoryStore>) -> ObservationalMemory {
+    pub fn memory_over(&self, memories: Arc<dyn MemoryStore>) -> ObservationalMemory {
         let now = Arc::clone(&self.now);
         ObservationalMemory::new(MemoryParts {
             memories,
             observer: self.observer.clone(),
             settings: self.settings.clone(),
-            secrecy: SecretScanner::default(),
-            forgetting: self.forgetting(),
+            secret_scanner: SecretScanner::default(),
+            forgetter: self.forgetting(),
             now: Arc::new(move || *now.lock().unwrap()),
         })
     }
 
-    pub fn forgetting(&self) -> Forgetting {
-        Forgetting::new(Arc::new(self.store.clone()))
+    pub fn forgetting(&self) -> Forgetter {
+        Forgetter::new(Arc::new(self.store.clone()))
     }
 
     /// What would go, in the order that it was made in.
-    pub async fn meant(&self, what: &str) -> Vec<Trace> {
-        match self.forgetting().meant(&me(), what).await.unwrap() {
-            Meant::These { mut gone, .. } => {
+    pub async fn find_to_forget(&self, what: &str) -> Vec<LearnedItem> {
+        match self.forgetting().find_to_forget(&me(), what).await.unwrap() {
+            ForgetSelection::Matched { to_forget: mut gone, .. } => {
                 gone.sort_by(|a, b| a.id.cmp(&b.id));
                 gone
             }
-            Meant::Nothing | Meant::Several(_) => Vec::new(),
+            ForgetSelection::NoMatch | ForgetSelection::Ambiguous(_) => Vec::new(),
         }
     }
 
     /// Forgets it, and gives the texts of what is gone.
     pub async fn forget(&self, what: &str) -> Vec<String> {
-        let meant = self.meant(what).await;
+        let meant = self.find_to_forget(what).await;
         let mut gone = self.forgetting().forget(&me(), &meant).await.unwrap();
         gone.sort_by(|a, b| a.id.cmp(&b.id));
         gone.into_iter().map(|trace| trace.text).collect()
@@ -101,14 +101,14 @@ impl Desk {
 
     /// One whole turn.
     pub async fn say(&self, session: &str, turn: &str, words: &str) {
-        self.turn(session, turn, vec![asks(words), answers("As you like.")]).await;
+        self.turn(session, turn, vec![user_message(words), answer("As you like.")]).await;
     }
 
     pub async fn turn(&self, session: &str, turn: &str, bodies: Vec<EventBody>) {
-        self.turn_of(&Principal::local(), session, turn, bodies).await;
+        self.turn_for(&Principal::local(), session, turn, bodies).await;
     }
 
-    pub async fn turn_of(&self, principal: &Principal, session: &str, turn: &str, bodies: Vec<EventBody>) {
+    pub async fn turn_for(&self, principal: &Principal, session: &str, turn: &str, bodies: Vec<EventBody>) {
         let at = *self.now.lock().unwrap();
         let root = AgentName::new("lango-orchestrator".to_owned()).unwrap();
         let draft = |body: EventBody| {
@@ -138,13 +138,13 @@ impl Desk {
 
     /// In the order that they were made in.
     async fn list(&self, what: MemoryLevel) -> Vec<Memory> {
-        let which = MemoryQuery { what, session: None, most: 10_000 };
+        let which = MemoryQuery { level: what, session: None, limit: 10_000 };
         let mut found = self.store.list(&Principal::local(), which).await.unwrap();
         found.reverse();
         found
     }
 
-    pub fn later(&self, hours: i64) {
+    pub fn advance_hours(&self, hours: i64) {
         let mut now = self.now.lock().unwrap();
         *now += jiff::SignedDuration::from_hours(hours);
     }
@@ -154,7 +154,7 @@ fn open(folder: &Path) -> SqliteStore {
     SqliteStore::open(StoreLocation::File(folder.join("store.sqlite"))).unwrap()
 }
 
-pub fn of(session: &str) -> SessionKey {
+pub fn conversation(session: &str) -> SessionKey {
     SessionKey { session: SessionId::new(session), principal: Principal::local() }
 }
 
@@ -162,16 +162,16 @@ pub fn me() -> Principal {
     Principal::local()
 }
 
-pub fn asks(text: &str) -> EventBody {
+pub fn user_message(text: &str) -> EventBody {
     EventBody::User { text: text.to_owned() }
 }
 
-pub fn answers(text: &str) -> EventBody {
+pub fn answer(text: &str) -> EventBody {
     EventBody::Answer { text: text.to_owned() }
 }
 
 /// A call and its result.
-pub fn calls(tool: &str, result: &str) -> Vec<EventBody> {
+pub fn call_and_result(tool: &str, result: &str) -> Vec<EventBody> {
     let id = CallId::new("c");
     vec![
         EventBody::ToolCall { id: id.clone(), tool: tool.to_owned(), args: json!({}) },
@@ -195,13 +195,13 @@ type Replies = Arc<dyn Fn(usize, &[(String, String)]) -> Result<String, ModelErr
 
 /// Answers from what it is asked, and remembers that.
 #[derive(Clone)]
-pub struct Writer {
+pub struct WriterModel {
     reply: Replies,
     pub asked: Arc<Mutex<Vec<String>>>,
     pub window: usize,
 }
 
-impl Writer {
+impl WriterModel {
     /// `reply` is given how often it was asked before, and the lines of the request with their marks.
     pub fn new(
         reply: impl Fn(usize, &[(String, String)]) -> Result<String, ModelError> + Send + Sync + 'static,
@@ -209,7 +209,7 @@ impl Writer {
         Self { reply: Arc::new(reply), asked: Arc::default(), window: 100_000 }
     }
 
-    pub fn saying(words: &'static str) -> Self {
+    pub fn replying(words: &'static str) -> Self {
         Self::new(move |_, _| Ok(words.to_owned()))
     }
 
@@ -226,12 +226,12 @@ impl Writer {
         })
     }
 
-    pub fn times(&self) -> usize {
+    pub fn request_count(&self) -> usize {
         self.asked.lock().unwrap().len()
     }
 }
 
-impl Model for Writer {
+impl Model for WriterModel {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
         let [Message::User(text)] = request.messages.as_slice() else { panic!("one message") };
         let mut asked = self.asked.lock().unwrap();

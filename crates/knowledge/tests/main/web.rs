@@ -14,20 +14,20 @@ use lango_knowledge::web::{SearchEngineSettings, EngineKind, SearchSettings, Web
 use lango_net::{FetchError, GuardedClient, ContentKind, FetchLimits, NetSettings, AddressPolicy};
 use serde_json::{Value, json};
 
-use crate::calls::context;
-use crate::reading::pdf;
+use crate::tool_calls::context;
+use crate::parse::pdf;
 
 const FIRST: &str = "BT /F1 12 Tf 72 720 Td (One.) Tj ET";
 const SECOND: &str = "BT /F1 12 Tf 72 720 Td (Two.) Tj ET";
 const KEY: &str = "brave-key-0123456789";
 
 /// A server that answers each path as told, and remembers what it was asked.
-struct Server {
+struct PageServer {
     port: u16,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
-impl Server {
+impl PageServer {
     fn new(answer: impl Fn(&str, u16) -> Vec<u8> + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -78,7 +78,7 @@ fn anywhere() -> GuardedClient {
     GuardedClient::new(AddressPolicy::Anywhere, FetchLimits::default())
 }
 
-async fn refused(server: &Server, path: &str) -> FetchError {
+async fn fetch_error(server: &PageServer, path: &str) -> FetchError {
     anywhere().get(&server.at(path)).await.unwrap_err()
 }
 
@@ -88,17 +88,17 @@ fn tool(name: &str, engines: Vec<SearchEngineSettings>) -> Tool {
     tools.into_iter().find(|tool| tool.name == name).unwrap()
 }
 
-async fn called(tool: &Tool, args: Value) -> Result<String, ToolError> {
+async fn call_tool(tool: &Tool, args: Value) -> Result<String, ToolError> {
     tool.call(context(), args).await.map(|output| output.text)
 }
 
-fn engine(kind: EngineKind, server: &Server, base: &str) -> SearchEngineSettings {
+fn engine(kind: EngineKind, server: &PageServer, base: &str) -> SearchEngineSettings {
     SearchEngineSettings { base_url: Some(server.at(base)), ..SearchEngineSettings::new(kind) }
 }
 
 #[tokio::test]
 async fn a_page_is_fetched_without_cookies_and_keys() {
-    let server = Server::new(|path, port| match path {
+    let server = PageServer::new(|path, port| match path {
         "/start" => redirect(&format!("http://127.0.0.1:{port}/end#part")),
         _ => page("text/html; charset=utf-8", b"<title>T</title>hello"),
     });
@@ -118,12 +118,12 @@ async fn a_page_is_fetched_without_cookies_and_keys() {
 /// B103: a host was judged before data went there; a redirect is no way around that.
 #[tokio::test]
 async fn a_redirect_to_another_host_is_told_and_not_followed() {
-    let server = Server::new(|path, port| match path {
+    let server = PageServer::new(|path, port| match path {
         "/out" => redirect(&format!("http://localhost:{port}/steal?k=hunter2")),
         "/in" => redirect("/page"),
         _ => page("text/plain", b"hello"),
     });
-    let guarded = GuardedClient::new(AddressPolicy::Anywhere, FetchLimits { leaves_host: false, ..FetchLimits::default() });
+    let guarded = GuardedClient::new(AddressPolicy::Anywhere, FetchLimits { can_leave_host: false, ..FetchLimits::default() });
     let failed = guarded.get(&server.at("/out")).await.unwrap_err();
     assert!(matches!(&failed, FetchError::OtherHost(url) if url.contains("/steal?k=hunter2")), "{failed}");
     assert!(guarded.get(&server.at("/in")).await.is_ok());
@@ -132,8 +132,8 @@ async fn a_redirect_to_another_host_is_told_and_not_followed() {
 
 #[tokio::test]
 async fn private_addresses_are_refused_unless_allowed() {
-    let server = Server::new(|_, _| page("text/plain", b"secret"));
-    let guarded = GuardedClient::new(NetSettings::default().reach(), FetchLimits::default());
+    let server = PageServer::new(|_, _| page("text/plain", b"secret"));
+    let guarded = GuardedClient::new(NetSettings::default().address_policy(), FetchLimits::default());
     for host in ["127.0.0.1", "localhost", "0x7f000001", "[::ffff:127.0.0.1]", "127.1"] {
         let failed = guarded.get(&format!("http://{host}:{}/", server.port)).await.unwrap_err();
         assert!(matches!(failed, FetchError::PrivateAddress(_)), "{host}: {failed}");
@@ -145,7 +145,7 @@ async fn private_addresses_are_refused_unless_allowed() {
 
 #[tokio::test]
 async fn redirects_end() {
-    let server = Server::new(|path, _| match path.split_at(2) {
+    let server = PageServer::new(|path, _| match path.split_at(2) {
         ("/a", _) => redirect("/b"),
         ("/b", _) => redirect("/a"),
         ("/s", _) => redirect(path),
@@ -154,10 +154,10 @@ async fn redirects_end() {
         ("/y", "5") => page("text/plain", b"arrived"),
         (_, number) => redirect(&format!("/y{}", number.parse::<u32>().unwrap() + 1)),
     });
-    assert_eq!(refused(&server, "/a").await, FetchError::RedirectLoop);
-    assert_eq!(refused(&server, "/s").await, FetchError::RedirectLoop);
-    assert_eq!(refused(&server, "/n").await, FetchError::BadRedirect);
-    assert_eq!(refused(&server, "/x1").await, FetchError::TooManyRedirects(5));
+    assert_eq!(fetch_error(&server, "/a").await, FetchError::RedirectLoop);
+    assert_eq!(fetch_error(&server, "/s").await, FetchError::RedirectLoop);
+    assert_eq!(fetch_error(&server, "/n").await, FetchError::BadRedirect);
+    assert_eq!(fetch_error(&server, "/x1").await, FetchError::TooManyRedirects(5));
     let before = server.requests().len();
     assert_eq!(anywhere().get(&server.at("/y0")).await.unwrap().text(), "arrived");
     assert_eq!(server.requests().len() - before, 6);
@@ -170,7 +170,7 @@ async fn large_pages_and_bombs_stop_at_the_limit() {
     GzEncoder::new(zeros.as_slice(), Compression::best()).read_to_end(&mut bomb).unwrap();
     let mut small = Vec::new();
     GzEncoder::new(b"small".as_slice(), Compression::best()).read_to_end(&mut small).unwrap();
-    let server = Server::new(move |path, _| match path {
+    let server = PageServer::new(move |path, _| match path {
         "/bomb" => reply(200, "Content-Type: text/plain\r\nContent-Encoding: gzip\r\n", &bomb),
         "/small" => reply(200, "Content-Type: text/plain\r\nContent-Encoding: gzip\r\n", &small),
         "/long" => page("text/plain", &zeros[..5 * 1024 * 1024 + 1]),
@@ -182,7 +182,7 @@ async fn large_pages_and_bombs_stop_at_the_limit() {
     });
     let limit = FetchLimits::default().body;
     for path in ["/bomb", "/long", "/endless"] {
-        assert_eq!(refused(&server, path).await, FetchError::TooLarge { limit }, "{path}");
+        assert_eq!(fetch_error(&server, path).await, FetchError::TooLarge { limit }, "{path}");
     }
     assert_eq!(anywhere().get(&server.at("/small")).await.unwrap().text(), "small");
     assert_eq!(anywhere().get(&server.at("/just")).await.unwrap().bytes.len(), limit);
@@ -192,16 +192,16 @@ async fn large_pages_and_bombs_stop_at_the_limit() {
 async fn a_server_that_never_answers_is_left() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
-    let whole = Duration::from_millis(200);
-    let guarded = GuardedClient::new(AddressPolicy::Anywhere, FetchLimits { whole, ..FetchLimits::default() });
+    let total = Duration::from_millis(200);
+    let guarded = GuardedClient::new(AddressPolicy::Anywhere, FetchLimits { total, ..FetchLimits::default() });
     let begun = Instant::now();
-    assert_eq!(guarded.get(&url).await.unwrap_err(), FetchError::TimedOut(whole));
+    assert_eq!(guarded.get(&url).await.unwrap_err(), FetchError::TimedOut(total));
     assert!(begun.elapsed() < Duration::from_secs(5));
 }
 
 #[tokio::test]
 async fn only_what_can_be_read_is_taken() {
-    let server = Server::new(|path, _| match path {
+    let server = PageServer::new(|path, _| match path {
         "/image" => page("image/png", b"\x89PNG"),
         "/binary" => reply(200, "", b"\0\x01"),
         "/liar" => page("text/html", b"\x89PNG\r\n\0"),
@@ -213,14 +213,14 @@ async fn only_what_can_be_read_is_taken() {
         "/cut" => b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 100\r\n\r\nabc".to_vec(),
         _ => reply(404, "Content-Type: text/html\r\n", b"<p>not here"),
     });
-    assert_eq!(refused(&server, "/image").await, FetchError::ContentType("image/png".to_owned()));
-    assert_eq!(refused(&server, "/binary").await, FetchError::NotText);
-    assert_eq!(refused(&server, "/liar").await, FetchError::NotText);
-    assert_eq!(refused(&server, "/missing").await, FetchError::Status(404));
-    assert_eq!(refused(&server, "/damaged").await, FetchError::Garbled);
-    assert_eq!(refused(&server, "/zstd").await, FetchError::Packing("zstd".to_owned()));
-    assert!(matches!(refused(&server, "/garbage").await, FetchError::Connection(_)));
-    assert!(matches!(refused(&server, "/cut").await, FetchError::Connection(_)));
+    assert_eq!(fetch_error(&server, "/image").await, FetchError::ContentType("image/png".to_owned()));
+    assert_eq!(fetch_error(&server, "/binary").await, FetchError::NotText);
+    assert_eq!(fetch_error(&server, "/liar").await, FetchError::NotText);
+    assert_eq!(fetch_error(&server, "/missing").await, FetchError::Status(404));
+    assert_eq!(fetch_error(&server, "/damaged").await, FetchError::Corrupt);
+    assert_eq!(fetch_error(&server, "/zstd").await, FetchError::ContentEncoding("zstd".to_owned()));
+    assert!(matches!(fetch_error(&server, "/garbage").await, FetchError::Connection(_)));
+    assert!(matches!(fetch_error(&server, "/cut").await, FetchError::Connection(_)));
     assert_eq!(anywhere().get(&server.at("/unsaid")).await.unwrap().kind, ContentKind::Html);
     let pdf = anywhere().get(&server.at("/pdf")).await.unwrap();
     assert_eq!((pdf.kind, pdf.bytes.as_slice()), (ContentKind::Pdf, b"%PDF-1.7 x".as_slice()));
@@ -231,7 +231,7 @@ async fn only_what_can_be_read_is_taken() {
 
 #[tokio::test]
 async fn fetched_pages_are_markdown_with_their_source() {
-    let server = Server::new(|path, _| match path {
+    let server = PageServer::new(|path, _| match path {
         "/moved" => redirect("/page"),
         "/page" => page(
             "text/html; charset=windows-1252",
@@ -247,7 +247,7 @@ async fn fetched_pages_are_markdown_with_their_source() {
         _ => page("text/html", b"<script>x</script>"),
     });
     let tool = tool("search_fetch", Vec::new());
-    let fetched = async |path: &str| called(&tool, json!({ "url": server.at(path) })).await;
+    let fetched = async |path: &str| call_tool(&tool, json!({ "url": server.at(path) })).await;
     let source = |path: &str, text: &str| format!("source: {}\n\n{text}", server.at(path));
     let link = server.at("/x");
     let expected = source("/page", &format!("# Café\n\n## Menu\n\nSee [more]({link})."));
@@ -263,7 +263,7 @@ async fn fetched_pages_are_markdown_with_their_source() {
     assert!(fetched("/broken").await.unwrap_err().0.contains("the PDF cannot be read"));
     let long = fetched("/long").await.unwrap();
     assert!(long.matches('ä').count() == 20_000 && long.contains("[cut after 20000 of 30000 characters"));
-    let short = called(&tool, json!({ "url": server.at("/long"), "max_chars": 5 })).await.unwrap();
+    let short = call_tool(&tool, json!({ "url": server.at("/long"), "max_chars": 5 })).await.unwrap();
     assert_eq!(short.matches('ä').count(), 5);
     for (args, word) in [
         (json!({ "url": "file:///etc/passwd" }), "only http and https"),
@@ -271,7 +271,7 @@ async fn fetched_pages_are_markdown_with_their_source() {
         (json!({ "url": server.at("/long"), "max_chars": 0 }), "max_chars"),
         (json!({ "url": server.at("/long"), "max_chars": 1_000_000 }), "max_chars"),
     ] {
-        let failed = called(&tool, args).await.unwrap_err();
+        let failed = call_tool(&tool, args).await.unwrap_err();
         assert!(failed.0.contains(word), "{failed}");
     }
 }
@@ -303,7 +303,7 @@ async fn what_leaves_the_machine_is_shown_before() {
 
 #[tokio::test]
 async fn the_next_engine_answers_when_one_fails() {
-    let server = Server::new(|path, _| match path.split('?').next().unwrap_or_default() {
+    let server = PageServer::new(|path, _| match path.split('?').next().unwrap_or_default() {
         "/down/search" => reply(500, "", b""),
         "/odd/search" => page("text/html", b"<p>no JSON"),
         "/brave/res/v1/web/search" => reply(429, "", KEY.as_bytes()),
@@ -321,7 +321,7 @@ async fn the_next_engine_answers_when_one_fails() {
         engine(EngineKind::Searxng, &server, "/odd"),
         brave,
     ];
-    let failed = called(&tool("search_web", engines.clone()), json!({ "query": "x y&z" })).await.unwrap_err();
+    let failed = call_tool(&tool("search_web", engines.clone()), json!({ "query": "x y&z" })).await.unwrap_err();
     let expected = "no engine answered\n\
         SearXNG (127.0.0.1): status 500\n\
         SearXNG (127.0.0.1): its answer is not the JSON that was expected\n\
@@ -333,13 +333,13 @@ async fn the_next_engine_answers_when_one_fails() {
     assert!(requests[2].to_ascii_lowercase().contains(&format!("x-subscription-token: {KEY}")));
     assert!(!requests[0].contains(KEY) && !requests[1].contains(KEY));
     engines.push(engine(EngineKind::Duckduckgo, &server, "/duck"));
-    let found = called(&tool("search_web", engines), json!({ "query": "x" })).await.unwrap();
+    let found = call_tool(&tool("search_web", engines), json!({ "query": "x" })).await.unwrap();
     assert_eq!(found, "1. A\n   https://a.example/\n   words");
 }
 
 #[tokio::test]
 async fn results_are_numbered_bounded_and_without_the_key() {
-    let server = Server::new(|path, _| {
+    let server = PageServer::new(|path, _| {
         let result = |at: u32| {
             json!({ "title": format!("T{at} {KEY}"), "url": format!("https://a.example/{at}?k={KEY}"),
             "description": "d\u{7}" })
@@ -351,18 +351,18 @@ async fn results_are_numbered_bounded_and_without_the_key() {
     let mut brave = engine(EngineKind::Brave, &server, "");
     brave.api_key = Some(Secret::new(KEY));
     let tool = tool("search_web", vec![brave]);
-    let found = called(&tool, json!({ "query": "x", "limit": 2 })).await.unwrap();
+    let found = call_tool(&tool, json!({ "query": "x", "limit": 2 })).await.unwrap();
     assert_eq!(
         found,
         "1. T0 ***\n   https://a.example/0?k=***\n   d\n2. T1 ***\n   https://a.example/1?k=***\n   d"
     );
-    let found = called(&tool, json!({ "query": "x" })).await.unwrap();
+    let found = call_tool(&tool, json!({ "query": "x" })).await.unwrap();
     assert!(found.contains("\n8. ") && !found.contains("\n9. "));
-    assert_eq!(called(&tool, json!({ "query": "none" })).await.unwrap(), "nothing found for: none");
+    assert_eq!(call_tool(&tool, json!({ "query": "none" })).await.unwrap(), "nothing found for: none");
     for args in
         [json!({ "query": " " }), json!({ "query": "x", "limit": 0 }), json!({ "query": "x".repeat(401) })]
     {
-        assert!(called(&tool, args.clone()).await.is_err(), "{args}");
+        assert!(call_tool(&tool, args.clone()).await.is_err(), "{args}");
     }
 }
 
@@ -371,10 +371,10 @@ async fn an_engine_that_is_silent_or_redirects_has_failed() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let base_url = Some(format!("http://ann:password@{}", silent.local_addr().unwrap()));
     let slow = SearchEngineSettings { base_url, timeout_seconds: Some(1), ..SearchEngineSettings::new(EngineKind::Searxng) };
-    let server = Server::new(|_, _| redirect("http://127.0.0.1:1/"));
+    let server = PageServer::new(|_, _| redirect("http://127.0.0.1:1/"));
     let mut brave = engine(EngineKind::Brave, &server, "");
     brave.api_key = Some(Secret::new(KEY));
-    let failed = called(&tool("search_web", vec![slow, brave]), json!({ "query": "x" })).await.unwrap_err();
+    let failed = call_tool(&tool("search_web", vec![slow, brave]), json!({ "query": "x" })).await.unwrap_err();
     assert!(failed.0.contains("SearXNG (127.0.0.1): no answer within 1 s"), "{failed}");
     assert!(failed.0.contains("status 302; it redirects"), "{failed}");
     assert!(!failed.0.contains("password") && !failed.0.contains(KEY), "{failed}");

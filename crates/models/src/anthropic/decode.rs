@@ -8,8 +8,8 @@ use lango_domain::reply_limits::{Excess, MAX_OPEN_BLOCKS, ReplyMeter};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::tool_call_assembly::arguments;
-use crate::dialect::{CUT_OFF, Decoder, DecodeProgress, ModelEndpoint, read_json};
+use crate::tool_call_assembly::parse_arguments;
+use crate::dialect::{TRUNCATION_MARKER, Decoder, DecodeProgress, ModelEndpoint, read_json};
 use crate::provider_error;
 use crate::tool_names::original_names;
 use lango_net::sse::SseEvent;
@@ -17,24 +17,24 @@ use lango_net::sse::SseEvent;
 pub(crate) fn decoder(request: &ModelRequest, target: &ModelEndpoint) -> AnthropicDecoder {
     AnthropicDecoder {
         provider: target.provider.clone(),
-        names_back: original_names(&request.tools),
+        original_names: original_names(&request.tools),
         blocks: BTreeMap::new(),
         meter: ReplyMeter::default(),
         usage: Usage { model: format!("{}/{}", target.provider, target.model), ..Usage::default() },
         stop_reason: None,
-        finished: false,
+        is_finished: false,
     }
 }
 
 pub(crate) struct AnthropicDecoder {
     provider: String,
-    names_back: HashMap<String, String>,
+    original_names: HashMap<String, String>,
     blocks: BTreeMap<u64, Block>,
     /// Counts what blocks hold that are still coming.
     meter: ReplyMeter,
     usage: Usage,
     stop_reason: Option<String>,
-    finished: bool,
+    is_finished: bool,
 }
 
 /// A block that is still coming.
@@ -50,7 +50,7 @@ enum Block {
         signature: String,
     },
     /// Thinking that the provider hides; goes back as it came.
-    Hidden(Value),
+    RedactedThinking(Value),
     Other,
 }
 
@@ -58,7 +58,7 @@ enum Block {
 #[serde(tag = "type", rename_all = "snake_case")]
 enum WireEvent {
     MessageStart {
-        message: Started,
+        message: MessageStart,
     },
     ContentBlockStart {
         index: u64,
@@ -84,7 +84,7 @@ enum WireEvent {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Started {
+struct MessageStart {
     usage: WireUsage,
 }
 
@@ -119,30 +119,30 @@ enum Delta {
 }
 
 impl Decoder for AnthropicDecoder {
-    fn event(&mut self, event: &SseEvent, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
+    fn decode_event(&mut self, event: &SseEvent, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
         if event.data.trim().is_empty() {
             return Ok(());
         }
         match read_json::<WireEvent>(&event.data)? {
-            WireEvent::MessageStart { message } => self.count(&message.usage),
+            WireEvent::MessageStart { message } => self.update_usage(&message.usage),
             WireEvent::ContentBlockStart { index, content_block } => {
-                self.start(index, Block::started(content_block, out))?;
+                self.start_block(index, Block::from_content_block(content_block, out))?;
             }
-            WireEvent::ContentBlockDelta { index, delta } => self.delta(index, delta, out)?,
-            WireEvent::ContentBlockStop { index } => self.stop(index, out)?,
+            WireEvent::ContentBlockDelta { index, delta } => self.apply_delta(index, delta, out)?,
+            WireEvent::ContentBlockStop { index } => self.finish_block(index, out)?,
             WireEvent::MessageDelta { delta, usage } => {
-                self.count(&usage);
+                self.update_usage(&usage);
                 self.stop_reason = delta.stop_reason.or(self.stop_reason.take());
             }
-            WireEvent::MessageStop => self.finished = true,
-            WireEvent::Error => return Err(provider_error::detail(&event.data).error()),
+            WireEvent::MessageStop => self.is_finished = true,
+            WireEvent::Error => return Err(provider_error::parse_detail(&event.data).to_model_error()),
             WireEvent::Unknown => {}
         }
         Ok(())
     }
 
     fn progress(&self) -> DecodeProgress {
-        match (&self.stop_reason, self.finished) {
+        match (&self.stop_reason, self.is_finished) {
             (_, true) => DecodeProgress::Finished,
             (Some(_), false) => DecodeProgress::Stopped,
             (None, false) => DecodeProgress::Running,
@@ -157,7 +157,7 @@ impl Decoder for AnthropicDecoder {
         match self.stop_reason.as_deref() {
             Some("refusal") => return Err(ModelError::Refused("it declined".to_owned())),
             Some("max_tokens" | "model_context_window_exceeded") => {
-                out.push(Fragment::Text(CUT_OFF.to_owned()))
+                out.push(Fragment::Text(TRUNCATION_MARKER.to_owned()))
             }
             _ => {}
         }
@@ -166,12 +166,12 @@ impl Decoder for AnthropicDecoder {
     }
 
     fn full_body(&mut self, body: &str, _out: &mut Vec<Fragment>) -> Result<(), ModelError> {
-        Err(provider_error::detail(body).error())
+        Err(provider_error::parse_detail(body).to_model_error())
     }
 }
 
 impl Block {
-    fn started(block: Value, out: &mut Vec<Fragment>) -> Self {
+    fn from_content_block(block: Value, out: &mut Vec<Fragment>) -> Self {
         let text = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         match block.get("type").and_then(Value::as_str) {
             Some("text") => {
@@ -188,21 +188,21 @@ impl Block {
                 }
             }
             Some("thinking") => Self::Thinking { text: text("thinking"), signature: text("signature") },
-            Some("redacted_thinking") => Self::Hidden(block),
+            Some("redacted_thinking") => Self::RedactedThinking(block),
             _ => Self::Other,
         }
     }
 }
 
 impl AnthropicDecoder {
-    fn start(&mut self, index: u64, block: Block) -> Result<(), ModelError> {
+    fn start_block(&mut self, index: u64, block: Block) -> Result<(), ModelError> {
         match &block {
             Block::Call { id, name, input } => {
-                self.meter.call()?;
-                self.meter.call_bytes(id.len() + name.len() + input.len())?;
+                self.meter.add_call()?;
+                self.meter.add_call_bytes(id.len() + name.len() + input.len())?;
             }
-            Block::Thinking { text, signature } => self.meter.thought(text.len() + signature.len())?,
-            Block::Hidden(block) => self.meter.thought(block.to_string().len())?,
+            Block::Thinking { text, signature } => self.meter.add_thought(text.len() + signature.len())?,
+            Block::RedactedThinking(block) => self.meter.add_thought(block.to_string().len())?,
             Block::Text | Block::Other => {}
         }
         self.blocks.insert(index, block);
@@ -210,18 +210,18 @@ impl AnthropicDecoder {
         if is_too_many { Err(ModelError::TooLarge(Excess::OpenBlocks)) } else { Ok(()) }
     }
 
-    fn delta(&mut self, index: u64, delta: Delta, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
+    fn apply_delta(&mut self, index: u64, delta: Delta, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
         match (self.blocks.get_mut(&index), delta) {
             (Some(Block::Call { input, .. }), Delta::InputJson { partial_json }) => {
-                self.meter.call_bytes(partial_json.len())?;
+                self.meter.add_call_bytes(partial_json.len())?;
                 input.push_str(&partial_json);
             }
             (Some(Block::Thinking { text, .. }), Delta::Thinking { thinking }) => {
-                self.meter.thought(thinking.len())?;
+                self.meter.add_thought(thinking.len())?;
                 text.push_str(&thinking);
             }
             (Some(Block::Thinking { signature, .. }), Delta::Signature { signature: more }) => {
-                self.meter.thought(more.len())?;
+                self.meter.add_thought(more.len())?;
                 signature.push_str(&more);
             }
             (_, Delta::Text { text }) if !text.is_empty() => out.push(Fragment::Text(text)),
@@ -230,11 +230,11 @@ impl AnthropicDecoder {
         Ok(())
     }
 
-    fn stop(&mut self, index: u64, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
+    fn finish_block(&mut self, index: u64, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
         match self.blocks.remove(&index) {
             Some(Block::Call { id, name, input }) => {
-                let name = self.names_back.get(&name).cloned().unwrap_or(name);
-                let arguments = arguments(&input, &mut self.meter)?;
+                let name = self.original_names.get(&name).cloned().unwrap_or(name);
+                let arguments = parse_arguments(&input, &mut self.meter)?;
                 out.push(Fragment::Call(ToolCall { id: CallId::new(id), name, arguments }));
             }
             Some(Block::Thinking { text, signature }) => {
@@ -247,7 +247,7 @@ impl AnthropicDecoder {
                     call: None,
                 }));
             }
-            Some(Block::Hidden(block)) => {
+            Some(Block::RedactedThinking(block)) => {
                 let (provider, text) = (self.provider.clone(), String::new());
                 out.push(Fragment::Thought(Thought { provider, text, seal: Some(block), call: None }));
             }
@@ -257,7 +257,7 @@ impl AnthropicDecoder {
     }
 
     /// What was read from the cache and written to it is part of what was read.
-    fn count(&mut self, usage: &WireUsage) {
+    fn update_usage(&mut self, usage: &WireUsage) {
         if let Some(input) = usage.input_tokens {
             let (cached, written) =
                 (usage.cache_read_input_tokens.unwrap_or(0), usage.cache_creation_input_tokens.unwrap_or(0));

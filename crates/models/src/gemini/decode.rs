@@ -7,7 +7,7 @@ use lango_domain::model::{ToolCall, Fragment, ModelError, ModelRequest, Thought}
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::dialect::{CUT_OFF, Decoder, DecodeProgress, ModelEndpoint, read_json};
+use crate::dialect::{TRUNCATION_MARKER, Decoder, DecodeProgress, ModelEndpoint, read_json};
 use crate::provider_error;
 use crate::tool_names::original_names;
 use lango_net::sse::SseEvent;
@@ -16,7 +16,7 @@ pub(crate) fn decoder(request: &ModelRequest, target: &ModelEndpoint) -> GeminiD
     GeminiDecoder {
         provider: target.provider.clone(),
         model: target.model.clone(),
-        names_back: original_names(&request.tools),
+        original_names: original_names(&request.tools),
         calls: 0,
         finish_reason: None,
         usage: None,
@@ -26,7 +26,7 @@ pub(crate) fn decoder(request: &ModelRequest, target: &ModelEndpoint) -> GeminiD
 pub(crate) struct GeminiDecoder {
     provider: String,
     model: String,
-    names_back: HashMap<String, String>,
+    original_names: HashMap<String, String>,
     calls: usize,
     finish_reason: Option<String>,
     usage: Option<Usage>,
@@ -88,8 +88,8 @@ struct Feedback {
 }
 
 impl Decoder for GeminiDecoder {
-    fn event(&mut self, event: &SseEvent, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
-        if event.data.trim().is_empty() { Ok(()) } else { self.chunk(&event.data, out) }
+    fn decode_event(&mut self, event: &SseEvent, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
+        if event.data.trim().is_empty() { Ok(()) } else { self.decode_chunk(&event.data, out) }
     }
 
     fn progress(&self) -> DecodeProgress {
@@ -100,7 +100,7 @@ impl Decoder for GeminiDecoder {
         out.extend(self.usage.take().map(Fragment::Usage));
         match self.finish_reason.as_deref() {
             None => return Err(ModelError::BrokeOff),
-            Some("MAX_TOKENS") => out.push(Fragment::Text(CUT_OFF.to_owned())),
+            Some("MAX_TOKENS") => out.push(Fragment::Text(TRUNCATION_MARKER.to_owned())),
             Some("MALFORMED_FUNCTION_CALL") => {
                 return Err(ModelError::Malformed("the model's call could not be read".to_owned()));
             }
@@ -114,22 +114,22 @@ impl Decoder for GeminiDecoder {
     }
 
     fn full_body(&mut self, body: &str, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
-        self.chunk(body, out)?;
+        self.decode_chunk(body, out)?;
         self.end(out)
     }
 }
 
 impl GeminiDecoder {
-    fn chunk(&mut self, data: &str, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
+    fn decode_chunk(&mut self, data: &str, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
         let chunk: Chunk = read_json(data)?;
         if chunk.error.is_some() {
-            return Err(provider_error::detail(data).error());
+            return Err(provider_error::parse_detail(data).to_model_error());
         }
         if let Some(reason) = chunk.prompt_feedback.and_then(|feedback| feedback.block_reason) {
             return Err(ModelError::Refused(reason.to_lowercase()));
         }
         if let Some(usage) = chunk.usage_metadata {
-            self.usage = Some(self.usage(&usage));
+            self.usage = Some(self.convert_usage(&usage));
         }
         if let Some(candidate) = chunk.candidates.into_iter().flatten().next() {
             candidate
@@ -138,13 +138,13 @@ impl GeminiDecoder {
                 .parts
                 .into_iter()
                 .flatten()
-                .for_each(|part| self.part(part, out));
+                .for_each(|part| self.decode_part(part, out));
             self.finish_reason = candidate.finish_reason.or(self.finish_reason.take());
         }
         Ok(())
     }
 
-    fn part(&mut self, part: Part, out: &mut Vec<Fragment>) {
+    fn decode_part(&mut self, part: Part, out: &mut Vec<Fragment>) {
         if let Some(call) = part.function_call {
             self.calls += 1;
             // No ids there: one is made up so that the seal finds its call; the engine makes it unique.
@@ -158,7 +158,7 @@ impl GeminiDecoder {
                     call: Some(id.clone()),
                 }));
             }
-            let name = self.names_back.get(&call.name).cloned().unwrap_or(call.name);
+            let name = self.original_names.get(&call.name).cloned().unwrap_or(call.name);
             out.push(Fragment::Call(ToolCall {
                 id,
                 name,
@@ -171,7 +171,7 @@ impl GeminiDecoder {
         }
     }
 
-    fn usage(&self, usage: &WireUsage) -> Usage {
+    fn convert_usage(&self, usage: &WireUsage) -> Usage {
         Usage {
             model: format!("{}/{}", self.provider, self.model),
             input: usage.prompt_token_count,

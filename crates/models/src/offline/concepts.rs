@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::words::{RequestWord, normalize, is_unspaced, stem, words};
+use super::words::{RequestWord, normalize, is_unspaced, stem, split_words};
 
 /// At most so many words are looked at for misspellings.
 const MAX_GUESSES: usize = 12;
 /// A shorter word has too many neighbours.
-const SHORTEST_MISSPELT: usize = 5;
-const LONGEST_UNSPACED: usize = 8;
+const MIN_MISSPELLED_LEN: usize = 5;
+const MAX_UNSPACED_LEN: usize = 8;
 
 /// Which concepts there are, and which words stand for them.
 pub struct Concepts {
@@ -27,10 +27,10 @@ pub struct ConceptMatch {
     pub last: usize,
 }
 
-pub static CONCEPTS: LazyLock<Concepts> = LazyLock::new(|| Concepts::read(include_str!("concepts.txt")));
+pub static CONCEPTS: LazyLock<Concepts> = LazyLock::new(|| Concepts::parse(include_str!("concepts.txt")));
 
 impl Concepts {
-    fn read(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         let mut concepts = Self { names: Vec::new(), entries: HashMap::new(), by_initial: HashMap::new() };
         let lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
         for (number, line) in lines.enumerate() {
@@ -49,11 +49,11 @@ impl Concepts {
         let stems: Vec<String> = if is_plain {
             entry.split(' ').map(|word| stem(&normalize(word))).collect()
         } else {
-            words(entry).into_iter().map(|word| word.stem).collect()
+            split_words(entry).into_iter().map(|word| word.stem).collect()
         };
         let key = stems.join(" ");
         if stems.len() == 1
-            && key.len() >= SHORTEST_MISSPELT
+            && key.len() >= MIN_MISSPELLED_LEN
             && let Some(initial) = key.chars().next()
         {
             self.by_initial.entry(initial).or_default().push((key.clone(), concept));
@@ -73,39 +73,39 @@ impl Concepts {
         let mut found = Vec::new();
         let mut guesses = 0;
         for (at, word) in words.iter().enumerate() {
-            if word.is_mark() {
+            if word.has_token_kind() {
                 continue;
             }
             let before = found.len();
-            self.single(at, word, &mut found);
+            self.find_in_word(at, word, &mut found);
             if let Some(next) = words.get(at + 1) {
-                self.note(&format!("{} {}", word.stem, next.stem), at, at + 1, &mut found);
+                self.push_matches(&format!("{} {}", word.stem, next.stem), at, at + 1, &mut found);
             }
-            if found.len() == before && guesses < MAX_GUESSES && word.stem.len() >= SHORTEST_MISSPELT {
+            if found.len() == before && guesses < MAX_GUESSES && word.stem.len() >= MIN_MISSPELLED_LEN {
                 guesses += 1;
-                found.extend(self.misspelt(&word.stem).map(|concept| ConceptMatch { concept, first: at, last: at }));
+                found.extend(self.find_misspelled(&word.stem).map(|concept| ConceptMatch { concept, first: at, last: at }));
             }
         }
         found
     }
 
-    fn single(&self, at: usize, word: &RequestWord, found: &mut Vec<ConceptMatch>) {
-        self.note(&word.stem, at, at, found);
-        if word.plain.chars().any(is_unspaced) {
-            let starts: Vec<usize> = word.plain.char_indices().map(|(start, _)| start).collect();
+    fn find_in_word(&self, at: usize, word: &RequestWord, found: &mut Vec<ConceptMatch>) {
+        self.push_matches(&word.stem, at, at, found);
+        if word.normalized.chars().any(is_unspaced) {
+            let starts: Vec<usize> = word.normalized.char_indices().map(|(start, _)| start).collect();
             for &start in &starts {
                 let ends =
-                    word.plain[start..].char_indices().map(|(length, c)| start + length + c.len_utf8());
-                for end in ends.take(LONGEST_UNSPACED) {
-                    if end - start < word.plain.len() {
-                        self.note(&word.plain[start..end], at, at, found);
+                    word.normalized[start..].char_indices().map(|(length, c)| start + length + c.len_utf8());
+                for end in ends.take(MAX_UNSPACED_LEN) {
+                    if end - start < word.normalized.len() {
+                        self.push_matches(&word.normalized[start..end], at, at, found);
                     }
                 }
             }
         }
     }
 
-    fn note(&self, key: &str, first: usize, last: usize, found: &mut Vec<ConceptMatch>) {
+    fn push_matches(&self, key: &str, first: usize, last: usize, found: &mut Vec<ConceptMatch>) {
         for &concept in self.entries.get(key).into_iter().flatten() {
             let one = ConceptMatch { concept, first, last };
             if !found.contains(&one) {
@@ -115,7 +115,7 @@ impl Concepts {
     }
 
     /// What a word with one slip in it stands for.
-    fn misspelt(&self, stem: &str) -> Option<u8> {
+    fn find_misspelled(&self, stem: &str) -> Option<u8> {
         let candidates = self.by_initial.get(&stem.chars().next()?)?;
         let close = candidates.iter().find(|(entry, _)| {
             entry.len().abs_diff(stem.len()) <= 1 && strsim::osa_distance(entry, stem) == 1

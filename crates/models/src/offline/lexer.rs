@@ -8,7 +8,7 @@ pub struct Token<'a> {
     start: usize,
     end: usize,
     /// Lower case and without punctuation around it.
-    pub plain: String,
+    pub normalized: String,
     /// In quotes or backticks: one token, whatever stands inside.
     pub is_quoted: bool,
     /// A comma or a semicolon follows.
@@ -34,7 +34,7 @@ pub fn tokens(text: &str) -> Vec<Token<'_>> {
             quoted.is_some_and(|close| text[close..end].chars().all(|c| PUNCTUATION.contains(&c)));
         let plain = normalize(raw.trim_matches(|c: char| !c.is_alphanumeric()));
         let ends_clause = raw.ends_with([',', ';']);
-        tokens.push(Token { text, start, end, plain, is_quoted, ends_clause });
+        tokens.push(Token { text, start, end, normalized: plain, is_quoted, ends_clause });
         at = end;
     }
     tokens
@@ -51,7 +51,7 @@ fn quoted_end(text: &str, start: usize) -> Option<usize> {
 
 impl Token<'_> {
     /// The text of neighbouring tokens as it was typed, without quotes around it and punctuation behind it.
-    pub fn joined(tokens: &[Token<'_>]) -> String {
+    pub fn join(tokens: &[Token<'_>]) -> String {
         let (Some(first), Some(last)) = (tokens.first(), tokens.last()) else { return String::new() };
         let raw = &first.text[first.start..last.end];
         if tokens.len() == 1 && first.is_quoted {

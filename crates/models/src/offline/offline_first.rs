@@ -21,7 +21,7 @@ pub struct OfflineFirst {
 impl Model for OfflineFirst {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
         match self.shortcut(&request) {
-            Some(reply) => stream::iter(reply.fragments(request.messages.len()).into_iter().map(Ok)).boxed(),
+            Some(reply) => stream::iter(reply.into_fragments(request.messages.len()).into_iter().map(Ok)).boxed(),
             None => self.model.stream(request),
         }
     }
@@ -34,12 +34,12 @@ impl Model for OfflineFirst {
 impl OfflineFirst {
     /// Only for the first reply to a request that stands by itself: what refers to the conversation is the model's.
     fn shortcut(&self, request: &ModelRequest) -> Option<OfflineReply> {
-        let assignment = OfflineTask::read(&request.messages);
-        if !assignment.done.is_empty() || !assignment.is_first {
+        let assignment = OfflineTask::from_messages(&request.messages);
+        if !assignment.completed_calls.is_empty() || !assignment.is_first {
             return None;
         }
-        let router = OfflineRouter::read(&request.system);
-        if !orchestrator::parts(assignment.request, &router).is_empty() {
+        let router = OfflineRouter::from_prompt(&request.system);
+        if !orchestrator::split_request(assignment.request, &router).is_empty() {
             return None;
         }
         let routing = router.route(assignment.request);

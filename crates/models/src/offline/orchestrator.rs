@@ -1,50 +1,50 @@
 //! The offline model as orchestrator: one transfer to whoever fits, or an answer of its own.
 
 use lango_domain::model::{ToolCall, ToolCallResult};
-use lango_domain::markers::TRANSFER;
+use lango_domain::markers::TRANSFER_TOOL;
 use serde_json::{Value, json};
 
 use super::specialist::NOT_DONE;
-use super::addressing::addressed;
-use super::task::{OfflineTask, unfenced};
+use super::addressee::parse_addressee;
+use super::task::{OfflineTask, unwrap_report};
 use super::reply::OfflineReply;
 use super::router::{RoutingDecision, OfflineRouter, Routing};
-use super::{FIRST_WORDS, HOW_TO_CONNECT, small_talk};
+use super::{FIRST_REPLY_NOTE, CONNECT_HINT, small_talk};
 
 /// An agent that gave a request back is followed by the next one only if it has this share of what speaks for the rest.
-const WORTH_TRYING: f32 = 0.4;
+const MIN_RETRY_SHARE: f32 = 0.4;
 /// Parts of a request go to different agents only when each is that sure.
-const SURE_OF_PART: f32 = 0.6;
+const MIN_PART_CONFIDENCE: f32 = 0.6;
 /// What stands between parts of a request for different agents.
-const BETWEEN: [&str; 6] = [" and then ", "; then ", ", then ", ". Then ", " und dann ", "; "];
+const PART_SEPARATORS: [&str; 6] = [" and then ", "; then ", ", then ", ". Then ", " und dann ", "; "];
 /// As many as there are delegation rounds.
-const MOST_PARTS: usize = 5;
+const MAX_PARTS: usize = 5;
 /// A longer request is no list of steps.
-const LONGEST_IN_PARTS: usize = 2_000;
+const MAX_SPLIT_REQUEST_LEN: usize = 2_000;
 /// The agent whose work begins with a time.
-const SCHEDULES: &str = "automator";
+const SCHEDULING_AGENT: &str = "automator";
 
 pub fn reply(assignment: &OfflineTask<'_>, router: &OfflineRouter) -> OfflineReply {
-    let parts = parts(assignment.request, router);
-    match assignment.done.last() {
+    let parts = split_request(assignment.request, router);
+    match assignment.completed_calls.last() {
         None if parts.len() > 1 => transfer_part(&parts[0]),
-        None if parts.len() == 1 => transfer(&parts[0].agent, None, &parts[0].because),
-        None => first(assignment.request, router),
+        None if parts.len() == 1 => transfer(&parts[0].agent, None, &parts[0].reason),
+        None => first_reply(assignment.request, router),
         Some(_) if parts.len() > 1 => next_part(assignment, &parts),
         Some((_, result)) => after_failure(assignment, router, result),
     }
 }
 
-fn first(request: &str, router: &OfflineRouter) -> OfflineReply {
+fn first_reply(request: &str, router: &OfflineRouter) -> OfflineReply {
     let routing = router.route(request);
     match &routing.decision {
         RoutingDecision::Agent(agent) => transfer(agent, routing.task.as_deref(), &reasons_text(&routing)),
-        RoutingDecision::Direct => OfflineReply::Words(small_talk::answer(request, &team(router))),
-        RoutingDecision::Nobody { absent: Some(agent) } => OfflineReply::Words(format!(
+        RoutingDecision::Direct => OfflineReply::Text(small_talk::answer(request, &team_names(router))),
+        RoutingDecision::NoAgent { absent: Some(agent) } => OfflineReply::Text(format!(
             "This is work for the {agent}, and the team has none: none of its tools is set up. The team is {}.",
-            team(router)
+            team_names(router)
         )),
-        RoutingDecision::Nobody { absent: None } => OfflineReply::Words(undecided(&routing, router)),
+        RoutingDecision::NoAgent { absent: None } => OfflineReply::Text(undecided_message(&routing, router)),
     }
 }
 
@@ -52,30 +52,30 @@ fn first(request: &str, router: &OfflineRouter) -> OfflineReply {
 pub struct RequestPart {
     agent: String,
     task: String,
-    because: String,
+    reason: String,
 }
 
 /// The parts of a request that different agents must do one after the other; none when it is for one agent. What is
 /// to happen later or again and again is one part, however many steps it has.
-pub fn parts(request: &str, router: &OfflineRouter) -> Vec<RequestPart> {
-    let has_address = addressed(request, router.agents()).is_some();
-    if has_address || request.len() > LONGEST_IN_PARTS {
+pub fn split_request(request: &str, router: &OfflineRouter) -> Vec<RequestPart> {
+    let has_address = parse_addressee(request, router.agents()).is_some();
+    if has_address || request.len() > MAX_SPLIT_REQUEST_LEN {
         return Vec::new();
     }
     let mut texts = vec![request];
-    for between in BETWEEN {
+    for between in PART_SEPARATORS {
         texts = texts.into_iter().flat_map(|text| text.split(between)).collect();
     }
-    if !(2..=MOST_PARTS).contains(&texts.len()) {
+    if !(2..=MAX_PARTS).contains(&texts.len()) {
         return Vec::new();
     }
     let mut parts = Vec::new();
     for text in texts {
         let routing = router.route(text);
         match &routing.decision {
-            RoutingDecision::Agent(agent) if routing.confidence >= SURE_OF_PART => {
+            RoutingDecision::Agent(agent) if routing.confidence >= MIN_PART_CONFIDENCE => {
                 let (agent, task, because) = (agent.clone(), text.trim().to_owned(), reasons_text(&routing));
-                parts.push(RequestPart { agent, task, because });
+                parts.push(RequestPart { agent, task, reason: because });
             }
             _ => return Vec::new(),
         }
@@ -84,7 +84,7 @@ pub fn parts(request: &str, router: &OfflineRouter) -> Vec<RequestPart> {
     if is_for_one {
         return Vec::new();
     }
-    if parts[0].agent == SCHEDULES {
+    if parts[0].agent == SCHEDULING_AGENT {
         parts.truncate(1);
     }
     parts
@@ -92,54 +92,54 @@ pub fn parts(request: &str, router: &OfflineRouter) -> Vec<RequestPart> {
 
 fn transfer_part(part: &RequestPart) -> OfflineReply {
     OfflineReply::Call {
-        name: TRANSFER.to_owned(),
+        name: TRANSFER_TOOL.to_owned(),
         arguments: json!({ "agent_name": part.agent, "task": part.task, "report_back": true }),
-        because: Some(part.because.clone()),
+        reason: Some(part.reason.clone()),
     }
 }
 
 /// The next part, as long as the parts before it worked; then everything that was reported.
 fn next_part(assignment: &OfflineTask<'_>, parts: &[RequestPart]) -> OfflineReply {
-    let done = &assignment.done;
-    let worked = |result: &ToolCallResult| result.ok && !unfenced(&result.content).starts_with(NOT_DONE);
+    let done = &assignment.completed_calls;
+    let worked = |result: &ToolCallResult| result.ok && !unwrap_report(&result.content).starts_with(NOT_DONE);
     let all_worked = done.iter().all(|(_, result)| worked(result));
     match parts.get(done.len()) {
         Some(part) if all_worked => transfer_part(part),
         _ => {
             let reports = done
                 .iter()
-                .map(|(call, result)| format!("{}: {}", addressee(call), unfenced(&result.content)));
+                .map(|(call, result)| format!("{}: {}", addressee(call), unwrap_report(&result.content)));
             let text = reports.collect::<Vec<_>>().join("\n\n");
-            let mut text = text.replace(FIRST_WORDS, "").trim_end().to_owned();
+            let mut text = text.replace(FIRST_REPLY_NOTE, "").trim_end().to_owned();
             for part in parts.iter().skip(done.len()) {
                 text.push_str(&format!("\n\nNot done: {}", part.task));
             }
-            OfflineReply::Words(text)
+            OfflineReply::Text(text)
         }
     }
 }
 
 /// Another agent, if one is likely among those that were not tried; else what was said.
 fn after_failure(assignment: &OfflineTask<'_>, router: &OfflineRouter, result: &ToolCallResult) -> OfflineReply {
-    let tried: Vec<&str> = assignment.done.iter().map(|(call, _)| addressee(call)).collect();
+    let tried: Vec<&str> = assignment.completed_calls.iter().map(|(call, _)| addressee(call)).collect();
     let routing = router.route(assignment.request);
     let left: Vec<_> =
         routing.ranking.iter().filter(|ranked| !tried.contains(&ranked.agent.as_str())).collect();
     let total: f32 = left.iter().map(|ranked| ranked.score).sum();
     match left.first() {
-        Some(next) if next.score >= WORTH_TRYING * total => transfer(&next.agent, None, &reasons_text(&routing)),
-        _ => OfflineReply::Words(not_done(&tried, unfenced(&result.content), routing.task.is_some())),
+        Some(next) if next.score >= MIN_RETRY_SHARE * total => transfer(&next.agent, None, &reasons_text(&routing)),
+        _ => OfflineReply::Text(not_done_message(&tried, unwrap_report(&result.content), routing.task.is_some())),
     }
 }
 
 /// What whoever was asked last said about it. Where somebody was called by name, another model would not help.
-fn not_done(tried: &[&str], why: &str, was_called: bool) -> String {
+fn not_done_message(tried: &[&str], why: &str, was_called: bool) -> String {
     let who = tried.last().copied().unwrap_or("team");
     if was_called {
         return format!("{NOT_DONE}the {who} says: {why}");
     }
     let nobody = if tried.len() > 1 { "nobody in the team did this. The" } else { "the" };
-    format!("{NOT_DONE}{nobody} {who} says: {why}\n\n{HOW_TO_CONNECT}")
+    format!("{NOT_DONE}{nobody} {who} says: {why}\n\n{CONNECT_HINT}")
 }
 
 fn addressee(call: &ToolCall) -> &str {
@@ -152,7 +152,7 @@ pub fn transfer(agent: &str, task: Option<&str>, because: &str) -> OfflineReply 
     if let Some(task) = task {
         arguments["task"] = Value::from(task);
     }
-    OfflineReply::Call { name: TRANSFER.to_owned(), arguments, because: Some(because.to_owned()) }
+    OfflineReply::Call { name: TRANSFER_TOOL.to_owned(), arguments, reason: Some(because.to_owned()) }
 }
 
 /// The likeliest agents, with the words that speak for them.
@@ -163,19 +163,19 @@ pub fn reasons_text(routing: &Routing) -> String {
     reasons.collect::<Vec<_>>().join("; ")
 }
 
-fn undecided(routing: &Routing, router: &OfflineRouter) -> String {
+fn undecided_message(routing: &Routing, router: &OfflineRouter) -> String {
     let likely: Vec<&str> = routing.ranking.iter().take(2).map(|ranked| ranked.agent.as_str()).collect();
     match likely.as_slice() {
         [one, other] => format!(
             "I cannot tell whose work this is: the {one}'s or the {other}'s? Say it with a verb and what it is about, as in \
              \"read notes.txt\". The team is {}.",
-            team(router)
+            team_names(router)
         ),
-        _ => format!("I cannot tell whose work this is. The team is {}.", team(router)),
+        _ => format!("I cannot tell whose work this is. The team is {}.", team_names(router)),
     }
 }
 
-fn team(router: &OfflineRouter) -> String {
+fn team_names(router: &OfflineRouter) -> String {
     let agents: Vec<&str> = router.agents().collect();
     if agents.is_empty() { "the orchestrator alone".to_owned() } else { agents.join(", ") }
 }

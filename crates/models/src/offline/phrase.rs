@@ -7,7 +7,7 @@
 use super::lexer::Token;
 
 /// A word this long is recognised with one slip in it.
-const SHORTEST_MISSPELT: usize = 4;
+const MIN_MISSPELLED_LEN: usize = 4;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PhrasePattern {
@@ -17,20 +17,20 @@ pub struct PhrasePattern {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum PatternPart {
     /// One of these rows of words; an empty row lets it be left out.
-    Words(Vec<Vec<String>>),
+    Literal(Vec<Vec<String>>),
     Slot {
         argument: String,
-        one_word: bool,
+        is_one_word: bool,
     },
-    Filled {
+    FromPrevious {
         argument: String,
-        filling: Filling,
+        source: FillSource,
     },
 }
 
 /// What an argument is filled with when the request does not say it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Filling {
+pub enum FillSource {
     Result,
     Summary,
 }
@@ -47,24 +47,24 @@ pub struct PhraseMatch {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ArgumentValue {
-    Said(String),
-    Filled(Filling),
+    Text(String),
+    FromPrevious(FillSource),
 }
 
 impl PhrasePattern {
-    pub fn read(phrase: &str) -> Self {
+    pub fn parse(phrase: &str) -> Self {
         let mut parts = Vec::new();
         let mut rest = phrase.trim();
         while !rest.is_empty() {
             let (part, left) = match rest.chars().next() {
-                Some('[') => enclosed(rest, ']', |inside| PatternPart::Words(vec![literal(inside), Vec::new()])),
+                Some('[') => split_enclosed(rest, ']', |inside| PatternPart::Literal(vec![normalize_words(inside), Vec::new()])),
                 Some('(') => {
-                    enclosed(rest, ')', |inside| PatternPart::Words(inside.split('|').map(literal).collect()))
+                    split_enclosed(rest, ')', |inside| PatternPart::Literal(inside.split('|').map(normalize_words).collect()))
                 }
-                Some('{') => enclosed(rest, '}', slot),
+                Some('{') => split_enclosed(rest, '}', parse_slot),
                 _ => {
                     let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
-                    (PatternPart::Words(vec![literal(&rest[..end])]), &rest[end..])
+                    (PatternPart::Literal(vec![normalize_words(&rest[..end])]), &rest[end..])
                 }
             };
             parts.push(part);
@@ -74,56 +74,56 @@ impl PhrasePattern {
     }
 
     /// What it takes from these tokens, if they are of its form as a whole.
-    pub fn take(&self, tokens: &[Token<'_>]) -> Option<PhraseMatch> {
-        take(&self.parts, tokens)
+    pub fn match_tokens(&self, tokens: &[Token<'_>]) -> Option<PhraseMatch> {
+        match_parts(&self.parts, tokens)
     }
 }
 
-fn enclosed(text: &str, close: char, make: impl FnOnce(&str) -> PatternPart) -> (PatternPart, &str) {
+fn split_enclosed(text: &str, close: char, make: impl FnOnce(&str) -> PatternPart) -> (PatternPart, &str) {
     let inside = &text[1..];
     let end = inside.find(close).unwrap_or(inside.len());
     let after = inside.get(end + close.len_utf8()..).unwrap_or_default();
     (make(&inside[..end]), after)
 }
 
-fn literal(text: &str) -> Vec<String> {
+fn normalize_words(text: &str) -> Vec<String> {
     text.split_whitespace().map(super::words::normalize).collect()
 }
 
-fn slot(inside: &str) -> PatternPart {
+fn parse_slot(inside: &str) -> PatternPart {
     if let Some((argument, filling)) = inside.split_once('=') {
-        let filling = if filling == "summary" { Filling::Summary } else { Filling::Result };
-        return PatternPart::Filled { argument: argument.to_owned(), filling };
+        let filling = if filling == "summary" { FillSource::Summary } else { FillSource::Result };
+        return PatternPart::FromPrevious { argument: argument.to_owned(), source: filling };
     }
     let (argument, one_word) = match inside.split_once(':') {
         Some((argument, _)) => (argument, true),
         None => (inside, false),
     };
-    PatternPart::Slot { argument: argument.to_owned(), one_word }
+    PatternPart::Slot { argument: argument.to_owned(), is_one_word: one_word }
 }
 
-fn take(parts: &[PatternPart], tokens: &[Token<'_>]) -> Option<PhraseMatch> {
+fn match_parts(parts: &[PatternPart], tokens: &[Token<'_>]) -> Option<PhraseMatch> {
     let Some((part, rest)) = parts.split_first() else {
         return tokens.is_empty().then(PhraseMatch::default);
     };
     match part {
-        PatternPart::Words(rows) => rows.iter().find_map(|row| {
+        PatternPart::Literal(rows) => rows.iter().find_map(|row| {
             let (said, left) = tokens.split_at_checked(row.len())?;
             let same = row.iter().zip(said).all(|(word, token)| is_same_word(word, token));
-            let mut taken = if same { take(rest, left)? } else { return None };
+            let mut taken = if same { match_parts(rest, left)? } else { return None };
             taken.literal += row.len();
             Some(taken)
         }),
-        PatternPart::Filled { argument, filling } => {
-            let mut taken = take(rest, tokens)?;
-            taken.arguments.push((argument.clone(), ArgumentValue::Filled(*filling)));
+        PatternPart::FromPrevious { argument, source: filling } => {
+            let mut taken = match_parts(rest, tokens)?;
+            taken.arguments.push((argument.clone(), ArgumentValue::FromPrevious(*filling)));
             Some(taken)
         }
-        PatternPart::Slot { argument, one_word } => {
+        PatternPart::Slot { argument, is_one_word: one_word } => {
             let most = if *one_word { 1 } else { tokens.len() };
             (1..=most.min(tokens.len())).find_map(|length| {
-                let mut taken = take(rest, &tokens[length..])?;
-                let value = ArgumentValue::Said(Token::joined(&tokens[..length]));
+                let mut taken = match_parts(rest, &tokens[length..])?;
+                let value = ArgumentValue::Text(Token::join(&tokens[..length]));
                 taken.arguments.push((argument.clone(), value));
                 taken.captured += length;
                 Some(taken)
@@ -138,8 +138,8 @@ fn is_same_word(word: &str, token: &Token<'_>) -> bool {
     if token.is_quoted {
         return false;
     }
-    let said = token.plain.as_str();
-    said == word || is_inflected(word, said) || is_slip(word, said)
+    let said = token.normalized.as_str();
+    said == word || is_inflected(word, said) || is_typo(word, said)
 }
 
 fn is_inflected(word: &str, said: &str) -> bool {
@@ -149,14 +149,14 @@ fn is_inflected(word: &str, said: &str) -> bool {
     })
 }
 
-fn is_slip(word: &str, said: &str) -> bool {
+fn is_typo(word: &str, said: &str) -> bool {
     let letters = |text: &str| {
         let mut letters: Vec<char> = text.chars().collect();
         letters.sort_unstable();
         letters
     };
     let same_start = word.chars().next() == said.chars().next();
-    let (long, swapped) = (word.len() >= SHORTEST_MISSPELT, letters(word) == letters(said));
-    let missing = word.len() > SHORTEST_MISSPELT && word.len() != said.len();
+    let (long, swapped) = (word.len() >= MIN_MISSPELLED_LEN, letters(word) == letters(said));
+    let missing = word.len() > MIN_MISSPELLED_LEN && word.len() != said.len();
     same_start && long && (swapped || missing) && strsim::osa_distance(word, said) == 1
 }

@@ -4,7 +4,7 @@ use lango_domain::model::ToolDeclaration;
 use serde_json::{Map, Value as Json};
 
 use super::lexer::{Token, tokens};
-use super::phrase::{Filling, PhrasePattern, PhraseMatch, ArgumentValue};
+use super::phrase::{FillSource, PhrasePattern, PhraseMatch, ArgumentValue};
 
 /// At most so many steps in one request.
 const MAX_STEPS: usize = 5;
@@ -17,7 +17,7 @@ const SUMMARY_LINES: usize = 12;
 const SUMMARY_CHARS: usize = 1_200;
 
 /// Words around a request that change nothing about it.
-const BEFORE: [&[&str]; 20] = [
+const LEADING_FILLERS: [&[&str]; 20] = [
     &["please"],
     &["pls"],
     &["can", "you"],
@@ -39,7 +39,7 @@ const BEFORE: [&[&str]; 20] = [
     &["por", "favor"],
     &["ok"],
 ];
-const BEHIND: [&[&str]; 8] = [
+const TRAILING_FILLERS: [&[&str]; 8] = [
     &["please"],
     &["pls"],
     &["for", "me"],
@@ -50,7 +50,7 @@ const BEHIND: [&[&str]; 8] = [
     &["right", "now"],
 ];
 /// What stands between two steps.
-const BETWEEN: [&[&str]; 6] =
+const STEP_SEPARATORS: [&[&str]; 6] =
     [&["and", "then"], &["then"], &["and", "afterwards"], &["after", "that"], &["and"], &[]];
 
 /// One call to make; arguments may wait for the result before.
@@ -58,22 +58,22 @@ const BETWEEN: [&[&str]; 6] =
 pub struct PlannedCall {
     pub tool: String,
     arguments: Map<String, Json>,
-    waiting: Vec<(String, Filling)>,
+    pending_arguments: Vec<(String, FillSource)>,
 }
 
 impl PlannedCall {
     /// Whether it is made of what the step before gave.
-    pub fn takes_result(&self) -> bool {
-        !self.waiting.is_empty()
+    pub fn needs_previous_result(&self) -> bool {
+        !self.pending_arguments.is_empty()
     }
 
     /// The arguments, with what the step before gave.
     pub fn arguments(&self, before: &str) -> Json {
         let mut arguments = self.arguments.clone();
-        for (argument, filling) in &self.waiting {
+        for (argument, filling) in &self.pending_arguments {
             let text = match filling {
-                Filling::Result => before.to_owned(),
-                Filling::Summary => summary(before),
+                FillSource::Result => before.to_owned(),
+                FillSource::Summary => summary(before),
             };
             arguments.insert(argument.clone(), Json::from(text));
         }
@@ -89,9 +89,9 @@ pub fn plan(request: &str, tools: &[ToolDeclaration]) -> Option<Vec<PlannedCall>
     let all = tokens(request);
     let known: Vec<(&ToolDeclaration, Vec<PhrasePattern>)> = tools
         .iter()
-        .map(|tool| (tool, tool.phrases.iter().map(|phrase| PhrasePattern::read(phrase)).collect()))
+        .map(|tool| (tool, tool.phrases.iter().map(|phrase| PhrasePattern::parse(phrase)).collect()))
         .collect();
-    let planned = plan_from(undecorated(&all), &known, 1)?;
+    let planned = plan_from(strip_fillers(&all), &known, 1)?;
     Some(planned.1)
 }
 
@@ -99,14 +99,14 @@ type ToolPatterns<'a> = [(&'a ToolDeclaration, Vec<PhrasePattern>)];
 
 /// The best reading of these tokens, and how much speaks for it.
 fn plan_from(tokens: &[Token<'_>], known: &ToolPatterns<'_>, number: usize) -> Option<(f32, Vec<PlannedCall>)> {
-    let mut best = one_step(tokens, known, number).map(|(weight, step)| (weight, vec![step]));
+    let mut best = plan_one_step(tokens, known, number).map(|(weight, step)| (weight, vec![step]));
     if number == MAX_STEPS || tokens.len() > MAX_TOKENS_IN_STEPS {
         return best;
     }
     for at in 1..tokens.len() {
-        let Some(rest) = BETWEEN.iter().find_map(|words| behind(tokens, at, words)) else { continue };
-        let Some((weight, step)) = one_step(undecorated(&tokens[..at]), known, number) else { continue };
-        let Some((others, mut steps)) = plan_from(undecorated(rest), known, number + 1) else { continue };
+        let Some(rest) = STEP_SEPARATORS.iter().find_map(|words| strip_separator(tokens, at, words)) else { continue };
+        let Some((weight, step)) = plan_one_step(strip_fillers(&tokens[..at]), known, number) else { continue };
+        let Some((others, mut steps)) = plan_from(strip_fillers(rest), known, number + 1) else { continue };
         if best.as_ref().is_none_or(|(found, _)| weight + others > *found) {
             steps.insert(0, step);
             best = Some((weight + others, steps));
@@ -116,29 +116,29 @@ fn plan_from(tokens: &[Token<'_>], known: &ToolPatterns<'_>, number: usize) -> O
 }
 
 /// What follows `words` at that place; without words a comma or semicolon must stand before it.
-fn behind<'a, 't>(tokens: &'a [Token<'t>], at: usize, words: &[&str]) -> Option<&'a [Token<'t>]> {
+fn strip_separator<'a, 't>(tokens: &'a [Token<'t>], at: usize, words: &[&str]) -> Option<&'a [Token<'t>]> {
     if words.is_empty() {
         return tokens[at - 1].ends_clause.then_some(&tokens[at..]);
     }
-    strip(&tokens[at..], words)
+    strip_words(&tokens[at..], words)
 }
 
-fn strip<'a, 't>(tokens: &'a [Token<'t>], words: &[&str]) -> Option<&'a [Token<'t>]> {
+fn strip_words<'a, 't>(tokens: &'a [Token<'t>], words: &[&str]) -> Option<&'a [Token<'t>]> {
     let (head, rest) = tokens.split_at_checked(words.len())?;
-    let same = head.iter().zip(words).all(|(token, word)| !token.is_quoted && token.plain == *word);
+    let same = head.iter().zip(words).all(|(token, word)| !token.is_quoted && token.normalized == *word);
     (same && !rest.is_empty()).then_some(rest)
 }
 
-fn undecorated<'a, 't>(mut tokens: &'a [Token<'t>]) -> &'a [Token<'t>] {
-    while let Some(rest) = BEFORE.iter().find_map(|words| strip(tokens, words)) {
+fn strip_fillers<'a, 't>(mut tokens: &'a [Token<'t>]) -> &'a [Token<'t>] {
+    while let Some(rest) = LEADING_FILLERS.iter().find_map(|words| strip_words(tokens, words)) {
         tokens = rest;
     }
-    while let Some(rest) = BEHIND.iter().find_map(|words| {
+    while let Some(rest) = TRAILING_FILLERS.iter().find_map(|words| {
         let at = tokens.len().checked_sub(words.len()).filter(|at| *at > 0)?;
         let tail = &tokens[at..];
         tail.iter()
             .zip(*words)
-            .all(|(token, word)| !token.is_quoted && token.plain == *word)
+            .all(|(token, word)| !token.is_quoted && token.normalized == *word)
             .then(|| &tokens[..at])
     }) {
         tokens = rest;
@@ -147,13 +147,13 @@ fn undecorated<'a, 't>(mut tokens: &'a [Token<'t>]) -> &'a [Token<'t>] {
 }
 
 /// The phrase with most words of its own; what goes into arguments counts against it.
-fn one_step(tokens: &[Token<'_>], known: &ToolPatterns<'_>, number: usize) -> Option<(f32, PlannedCall)> {
+fn plan_one_step(tokens: &[Token<'_>], known: &ToolPatterns<'_>, number: usize) -> Option<(f32, PlannedCall)> {
     let mut best: Option<(f32, PlannedCall)> = None;
     for (tool, patterns) in known {
-        for taken in patterns.iter().filter_map(|pattern| pattern.take(tokens)) {
+        for taken in patterns.iter().filter_map(|pattern| pattern.match_tokens(tokens)) {
             let weight = taken.literal as f32 - 0.4 * taken.captured as f32;
             if best.as_ref().is_none_or(|(found, _)| weight > *found)
-                && let Some(step) = step(tool, taken, number)
+                && let Some(step) = build_call(tool, taken, number)
             {
                 best = Some((weight, step));
             }
@@ -163,25 +163,25 @@ fn one_step(tokens: &[Token<'_>], known: &ToolPatterns<'_>, number: usize) -> Op
 }
 
 /// A call, if the arguments fit the tool's schema.
-fn step(tool: &ToolDeclaration, taken: PhraseMatch, number: usize) -> Option<PlannedCall> {
-    let mut step = PlannedCall { tool: tool.name.clone(), arguments: Map::new(), waiting: Vec::new() };
+fn build_call(tool: &ToolDeclaration, taken: PhraseMatch, number: usize) -> Option<PlannedCall> {
+    let mut step = PlannedCall { tool: tool.name.clone(), arguments: Map::new(), pending_arguments: Vec::new() };
     for (argument, value) in taken.arguments {
         let schema = tool.parameters.get("properties")?.get(&argument)?;
         match value {
-            ArgumentValue::Said(text) => _ = step.arguments.insert(argument, typed(&text, schema)?),
-            ArgumentValue::Filled(filling) if number > 1 => step.waiting.push((argument, filling)),
-            ArgumentValue::Filled(_) => return None,
+            ArgumentValue::Text(text) => _ = step.arguments.insert(argument, parse_argument(&text, schema)?),
+            ArgumentValue::FromPrevious(filling) if number > 1 => step.pending_arguments.push((argument, filling)),
+            ArgumentValue::FromPrevious(_) => return None,
         }
     }
     let required = tool.parameters.get("required").and_then(Json::as_array).cloned().unwrap_or_default();
     let is_given = |name: &str| {
-        step.arguments.contains_key(name) || step.waiting.iter().any(|(argument, _)| argument == name)
+        step.arguments.contains_key(name) || step.pending_arguments.iter().any(|(argument, _)| argument == name)
     };
     required.iter().filter_map(Json::as_str).all(is_given).then_some(step)
 }
 
 /// What was typed, as the schema wants it.
-fn typed(text: &str, schema: &Json) -> Option<Json> {
+fn parse_argument(text: &str, schema: &Json) -> Option<Json> {
     if let Some(allowed) = schema.get("enum").and_then(Json::as_array) {
         return allowed
             .iter()

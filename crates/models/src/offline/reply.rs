@@ -8,22 +8,22 @@ use super::{MODEL, PROVIDER};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum OfflineReply {
-    Words(String),
+    Text(String),
     Call {
         name: String,
         arguments: Value,
         /// Why, for whoever reads the events.
-        because: Option<String>,
+        reason: Option<String>,
     },
 }
 
 impl OfflineReply {
     /// The reply as a model streams it; `number` tells calls of one turn apart.
-    pub fn fragments(self, number: usize) -> Vec<Fragment> {
+    pub fn into_fragments(self, number: usize) -> Vec<Fragment> {
         let mut fragments = Vec::new();
         match self {
-            Self::Words(text) => fragments.push(Fragment::Text(text)),
-            Self::Call { name, arguments, because } => {
+            Self::Text(text) => fragments.push(Fragment::Text(text)),
+            Self::Call { name, arguments, reason: because } => {
                 let thought = |text| Thought { provider: PROVIDER.to_owned(), text, seal: None, call: None };
                 fragments.extend(because.map(thought).map(Fragment::Thought));
                 let id = CallId::new(format!("offline-{number}"));

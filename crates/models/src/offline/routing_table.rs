@@ -1,6 +1,6 @@
 //! The routing table, read out of the orchestrator's prompt as any model reads it.
 
-use super::words::{RequestWord, words};
+use super::words::{RequestWord, split_words};
 
 /// What the prompt says about one agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct RoutingEntry {
     pub examples: Vec<Phrase>,
     pub cannot: Vec<Phrase>,
     /// Description, what it accepts and returns, in stems.
-    pub words: Vec<String>,
+    pub stems: Vec<String>,
 }
 
 /// A few words of the table, as they stand there and in stems.
@@ -28,8 +28,8 @@ const ARTICLES: [&str; 8] = ["the", "a", "an", "my", "our", "your", "this", "tha
 impl Phrase {
     fn new(text: &str) -> Self {
         let text = text.trim().trim_matches('"').to_owned();
-        let all = words(&text);
-        let telling = all.iter().filter(|word| !ARTICLES.contains(&word.plain.as_str()));
+        let all = split_words(&text);
+        let telling = all.iter().filter(|word| !ARTICLES.contains(&word.normalized.as_str()));
         let stems: Vec<String> = telling.map(|word| word.stem.clone()).collect();
         Self { stems: if stems.is_empty() { self::stems(&text) } else { stems }, text }
     }
@@ -37,12 +37,12 @@ impl Phrase {
     /// Whether its words stand in a request in order, each at most two words behind the one before it: "read the file"
     /// holds "read file".
     pub fn is_in(&self, request: &[RequestWord]) -> bool {
-        const REACH: usize = 3;
+        const MAX_GAP: usize = 3;
         let Some((first, rest)) = self.stems.split_first() else { return false };
         let starts = request.iter().enumerate().filter(|(_, word)| word.stem == *first).map(|(at, _)| at);
         starts.into_iter().any(|start| {
             let next = |at: usize, stem: &String| {
-                (at + 1..=at + REACH).find(|next| request.get(*next).is_some_and(|word| word.stem == *stem))
+                (at + 1..=at + MAX_GAP).find(|next| request.get(*next).is_some_and(|word| word.stem == *stem))
             };
             rest.iter().try_fold(start, next).is_some()
         })
@@ -50,13 +50,13 @@ impl Phrase {
 }
 
 /// Every entry of the table; none where a prompt has no table.
-pub fn read(prompt: &str) -> Vec<RoutingEntry> {
+pub fn parse(prompt: &str) -> Vec<RoutingEntry> {
     let Some((_, table)) = prompt.split_once("## Routing Table\n") else { return Vec::new() };
     let table = table.split("\n## ").next().unwrap_or_default();
-    table.split("### ").filter_map(entry).collect()
+    table.split("### ").filter_map(parse_entry).collect()
 }
 
-fn entry(text: &str) -> Option<RoutingEntry> {
+fn parse_entry(text: &str) -> Option<RoutingEntry> {
     let mut lines = text.lines();
     let agent = lines.next()?.trim().to_owned();
     if agent.is_empty() {
@@ -64,7 +64,7 @@ fn entry(text: &str) -> Option<RoutingEntry> {
     }
     let mut entry = RoutingEntry { agent, ..RoutingEntry::default() };
     let name = entry.agent.replace(['-', '_'], " ");
-    entry.words = stems(&name);
+    entry.stems = stems(&name);
     for line in lines {
         let list = |text: &str| text.split(", ").map(Phrase::new).collect();
         match line.split_once(": ") {
@@ -74,12 +74,12 @@ fn entry(text: &str) -> Option<RoutingEntry> {
             Some(("Examples", examples)) => {
                 entry.examples = examples.split("\", \"").map(Phrase::new).collect()
             }
-            _ => entry.words.extend(stems(line)),
+            _ => entry.stems.extend(stems(line)),
         }
     }
     Some(entry)
 }
 
 fn stems(text: &str) -> Vec<String> {
-    words(text).into_iter().map(|word| word.stem).collect()
+    split_words(text).into_iter().map(|word| word.stem).collect()
 }

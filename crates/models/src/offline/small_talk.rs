@@ -2,13 +2,13 @@
 
 use std::sync::LazyLock;
 
-use super::words::{RequestWord, normalize, is_unspaced, truncate, stem, words};
+use super::words::{RequestWord, normalize, is_unspaced, truncate, stem, split_words};
 
 /// So many words may stand beside a greeting, and so many characters in scripts without spaces.
-const BESIDE: usize = 2;
-const CHARS_BESIDE: usize = 6;
+const MAX_EXTRA_WORDS: usize = 2;
+const MAX_EXTRA_CHARS: usize = 6;
 /// Thanks may go on for a while.
-const LONGEST_THANKS: usize = 9;
+const MAX_THANKS_LEN: usize = 9;
 /// The category of whatever is in no other.
 const OTHER: &str = "other";
 
@@ -20,9 +20,9 @@ struct SmallTalkLine {
 }
 
 static LINES: LazyLock<Vec<SmallTalkLine>> =
-    LazyLock::new(|| include_str!("small_talk.tsv").lines().filter_map(line).collect());
+    LazyLock::new(|| include_str!("small_talk.tsv").lines().filter_map(parse_line).collect());
 
-fn line(text: &'static str) -> Option<SmallTalkLine> {
+fn parse_line(text: &'static str) -> Option<SmallTalkLine> {
     let mut fields = text.split('\t');
     let (category, language, triggers, reply) =
         (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
@@ -34,12 +34,12 @@ fn line(text: &'static str) -> Option<SmallTalkLine> {
 
 /// The answer to a request that needs no tool, in its language.
 pub fn answer(request: &str, agents: &str) -> String {
-    let said = words(&truncate(request));
+    let said = split_words(&truncate(request));
     let known = LINES.iter().find(|line| {
-        line.category != OTHER && line.triggers.iter().any(|trigger| line.is_meant(&said, trigger))
+        line.category != OTHER && line.triggers.iter().any(|trigger| line.matches_trigger(&said, trigger))
     });
     let line = known.or_else(|| {
-        let language = language(&said);
+        let language = detect_language(&said);
         LINES.iter().find(|line| line.category == OTHER && line.language == language)
     });
     line.map_or(String::new(), |line| line.reply.replace("{agents}", agents))
@@ -47,23 +47,23 @@ pub fn answer(request: &str, agents: &str) -> String {
 
 impl SmallTalkLine {
     /// Whether the trigger is what the request says, and not a word of it.
-    fn is_meant(&self, said: &[RequestWord], trigger: &[String]) -> bool {
+    fn matches_trigger(&self, said: &[RequestWord], trigger: &[String]) -> bool {
         if trigger.iter().any(|word| word.chars().any(is_unspaced)) {
-            let all: String = said.iter().map(|word| word.plain.as_str()).collect();
+            let all: String = said.iter().map(|word| word.normalized.as_str()).collect();
             let trigger = trigger.concat();
-            return all.contains(&trigger) && all.chars().count() <= trigger.chars().count() + CHARS_BESIDE;
+            return all.contains(&trigger) && all.chars().count() <= trigger.chars().count() + MAX_EXTRA_CHARS;
         }
         let at = said
             .windows(trigger.len())
             .position(|window| window.iter().zip(trigger).all(|(word, known)| word.stem == *known));
-        let begins = at == Some(0) && self.category == "thanks" && said.len() <= LONGEST_THANKS;
-        at.is_some() && (begins || said.len() <= trigger.len() + BESIDE)
+        let begins = at == Some(0) && self.category == "thanks" && said.len() <= MAX_THANKS_LEN;
+        at.is_some() && (begins || said.len() <= trigger.len() + MAX_EXTRA_WORDS)
     }
 }
 
 /// By script, else by the commonest words.
-fn language(said: &[RequestWord]) -> &'static str {
-    let mut chars = said.iter().flat_map(|word| word.plain.chars());
+fn detect_language(said: &[RequestWord]) -> &'static str {
+    let mut chars = said.iter().flat_map(|word| word.normalized.chars());
     if chars.clone().any(|c| ('\u{ac00}'..='\u{d7af}').contains(&c)) {
         return "ko";
     }

@@ -3,19 +3,19 @@
 use std::fmt::Write as _;
 
 use lango_domain::model::{ToolCall, ToolCallResult, ModelRequest, ToolDeclaration};
-use lango_domain::markers::REJECT;
+use lango_domain::markers::REJECT_MARKER;
 use serde_json::Value;
 
 use super::task::OfflineTask;
 use super::features::RequestFeatures;
-use super::weights::{DIRECT, LABELS, LEARNED};
+use super::weights::{DIRECT, LABELS, ROUTING_WEIGHTS};
 use super::reply::OfflineReply;
-use super::router::shares;
-use super::{HOW_TO_CONNECT, small_talk, phrase_plan};
+use super::router::softmax;
+use super::{CONNECT_HINT, small_talk, phrase_plan};
 
 /// A task is handed back when it is this clearly somebody else's.
-const SURELY_ANOTHERS: f32 = 0.9;
-const HARDLY_OWN: f32 = 0.05;
+const MIN_OTHER_SHARE: f32 = 0.9;
+const MAX_OWN_SHARE: f32 = 0.05;
 /// How an answer begins that says what was not done.
 pub const NOT_DONE: &str = "Not done: ";
 /// So many phrases are shown as examples.
@@ -25,14 +25,14 @@ const MAX_REPORT_CHARS: usize = 20_000;
 pub fn reply(assignment: &OfflineTask<'_>, request: &ModelRequest, is_alone: bool) -> OfflineReply {
     let planned = assignment.request_texts().find_map(|words| phrase_plan::plan(words, &request.tools));
     let Some(planned) = planned else { return no_matching_phrase(assignment, request, is_alone) };
-    let done = &assignment.done;
+    let done = &assignment.completed_calls;
     let has_failed = done.last().is_some_and(|(_, result)| !result.ok);
     match planned.get(done.len()) {
         Some(step) if !has_failed => {
             let before = done.last().map_or("", |(_, result)| result.content.as_str());
-            OfflineReply::Call { name: step.tool.clone(), arguments: step.arguments(before), because: None }
+            OfflineReply::Call { name: step.tool.clone(), arguments: step.arguments(before), reason: None }
         }
-        _ => OfflineReply::Words(report(done, &planned)),
+        _ => OfflineReply::Text(report(done, &planned)),
     }
 }
 
@@ -42,18 +42,18 @@ fn no_matching_phrase(assignment: &OfflineTask<'_>, request: &ModelRequest, is_a
     let words = assignment.task.unwrap_or(assignment.request);
     let (best, best_share, own_share) = rate_fit(words, agent);
     if is_alone && best == DIRECT {
-        return OfflineReply::Words(small_talk::answer(words, agent));
+        return OfflineReply::Text(small_talk::answer(words, agent));
     }
     let is_anothers =
-        best != agent && best != DIRECT && best_share >= SURELY_ANOTHERS && own_share <= HARDLY_OWN;
+        best != agent && best != DIRECT && best_share >= MIN_OTHER_SHARE && own_share <= MAX_OWN_SHARE;
     if is_anothers && !is_alone && LABELS.contains(&agent) {
-        return OfflineReply::Words(format!("{REJECT} this looks like work for the {best}"));
+        return OfflineReply::Text(format!("{REJECT_MARKER} this looks like work for the {best}"));
     }
-    OfflineReply::Words(explanation(agent, &request.tools))
+    OfflineReply::Text(explanation(agent, &request.tools))
 }
 
 fn rate_fit(words: &str, agent: &str) -> (&'static str, f32, f32) {
-    let shares = shares(&LEARNED.scores(&RequestFeatures::of(words).features));
+    let shares = softmax(&ROUTING_WEIGHTS.scores(&RequestFeatures::from_text(words).features));
     let best = (0..LABELS.len()).max_by(|a, b| shares[*a].total_cmp(&shares[*b])).unwrap_or_default();
     let own = LABELS.iter().position(|label| *label == agent).map_or(0.0, |label| shares[label]);
     (LABELS[best], shares[best], own)
@@ -69,13 +69,13 @@ fn explanation(agent: &str, tools: &[ToolDeclaration]) -> String {
         text.push_str(", and there are none for this work.");
     } else {
         text.push_str(". These would work:");
-        examples.iter().for_each(|example| _ = write!(text, "\n  {}", shown(example)));
+        examples.iter().for_each(|example| _ = write!(text, "\n  {}", display_phrase(example)));
     }
-    format!("{text}\n{HOW_TO_CONNECT}")
+    format!("{text}\n{CONNECT_HINT}")
 }
 
 /// A phrase as a person would type it: without what may be left out, the first of what can be chosen.
-fn shown(phrase: &str) -> String {
+fn display_phrase(phrase: &str) -> String {
     let mut shown = String::new();
     let mut rest = phrase;
     while let Some(at) = rest.find(['[', '(', '{']) {
@@ -104,11 +104,11 @@ fn shown(phrase: &str) -> String {
 fn report(done: &[(&ToolCall, ToolCallResult)], planned: &[phrase_plan::PlannedCall]) -> String {
     let mut pieces = Vec::new();
     for (at, (call, result)) in done.iter().enumerate() {
-        let is_used = planned.get(at + 1).is_some_and(phrase_plan::PlannedCall::takes_result) && at + 1 < done.len();
+        let is_used = planned.get(at + 1).is_some_and(phrase_plan::PlannedCall::needs_previous_result) && at + 1 < done.len();
         if !result.ok {
             pieces.insert(0, format!("{NOT_DONE}{} did not work: {}", call.name, result.content.trim()));
         } else if !is_used {
-            pieces.push(readable(&result.content));
+            pieces.push(format_result(&result.content));
         }
     }
     match planned.len() - done.len() {
@@ -121,13 +121,13 @@ fn report(done: &[(&ToolCall, ToolCallResult)], planned: &[phrase_plan::PlannedC
 }
 
 /// JSON as lines; everything else as it is.
-fn readable(content: &str) -> String {
+fn format_result(content: &str) -> String {
     match serde_json::from_str::<Value>(content) {
-        Ok(Value::Object(fields)) if listed(&fields).is_some() => {
-            let items = listed(&fields).into_iter().flatten();
+        Ok(Value::Object(fields)) if result_items(&fields).is_some() => {
+            let items = result_items(&fields).into_iter().flatten();
             let (facts, others): (Vec<_>, Vec<_>) =
-                items.map(|item| fact(item).ok_or(item)).partition(Result::is_ok);
-            let others = others.into_iter().filter_map(Result::err).map(passage);
+                items.map(|item| format_fact(item).ok_or(item)).partition(Result::is_ok);
+            let others = others.into_iter().filter_map(Result::err).map(format_passage);
             let facts = facts.into_iter().flatten().collect::<Vec<_>>().join("\n");
             let pieces: Vec<String> = others.chain([facts]).filter(|piece| !piece.is_empty()).collect();
             if pieces.is_empty() { "There is nothing.".to_owned() } else { pieces.join("\n\n") }
@@ -135,25 +135,25 @@ fn readable(content: &str) -> String {
         Ok(Value::Object(fields)) => {
             let lines = fields.iter().filter(|(_, value)| !value.is_null());
             lines
-                .map(|(key, value)| format!("{}: {}", key.replace('_', " "), plain(value)))
+                .map(|(key, value)| format!("{}: {}", key.replace('_', " "), format_value(value)))
                 .collect::<Vec<_>>()
                 .join("\n")
         }
         Ok(Value::Array(items)) if items.is_empty() => "There is nothing.".to_owned(),
         Ok(Value::Array(items)) => {
-            items.iter().map(|item| format!("- {}", plain(item))).collect::<Vec<_>>().join("\n")
+            items.iter().map(|item| format!("- {}", format_value(item))).collect::<Vec<_>>().join("\n")
         }
         _ => content.trim_end().to_owned(),
     }
 }
 
 /// What a result lists: passages or facts.
-fn listed(fields: &serde_json::Map<String, Value>) -> Option<&Vec<Value>> {
+fn result_items(fields: &serde_json::Map<String, Value>) -> Option<&Vec<Value>> {
     ["items", "edges"].into_iter().find_map(|key| fields.get(key)?.as_array())
 }
 
 /// A fact as a sentence with its source, where it is one.
-fn fact(item: &Value) -> Option<String> {
+fn format_fact(item: &Value) -> Option<String> {
     let text = |key: &str| item.get(key).and_then(Value::as_str);
     let (subject, predicate, object) = (text("subject")?, text("predicate")?, text("object")?);
     let when = match (text("valid_from"), text("valid_to")) {
@@ -167,10 +167,10 @@ fn fact(item: &Value) -> Option<String> {
 }
 
 /// A passage with where it is from; anything else as it is.
-fn passage(item: &Value) -> String {
+fn format_passage(item: &Value) -> String {
     let text = |key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default();
     if text("text").is_empty() || text("source").is_empty() {
-        return format!("- {}", plain(item));
+        return format!("- {}", format_value(item));
     }
     let range = |key: &str| {
         let range = item.get(key)?.as_array()?;
@@ -182,12 +182,12 @@ fn passage(item: &Value) -> String {
     format!("{}\n— {}{place}{heading}", text("text").trim(), text("source"))
 }
 
-fn plain(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     match value {
         Value::String(text) if text.contains('\n') => format!("\n{}", text.trim_end()),
         Value::String(text) => text.clone(),
         Value::Object(fields) => {
-            fields.iter().map(|(key, value)| format!("{key} {}", plain(value))).collect::<Vec<_>>().join(", ")
+            fields.iter().map(|(key, value)| format!("{key} {}", format_value(value))).collect::<Vec<_>>().join(", ")
         }
         other => other.to_string(),
     }

@@ -3,19 +3,19 @@
 use super::words::is_unspaced;
 
 /// Endings that make a dotted token a file.
-const FILE_ENDINGS: &str = "txt md markdown pdf csv tsv json jsonl yaml yml toml xml html htm css js jsx ts tsx py rs go \
+const FILE_EXTENSIONS: &str = "txt md markdown pdf csv tsv json jsonl yaml yml toml xml html htm css js jsx ts tsx py rs go \
     java kt c h cpp hpp cs rb php sh bash zsh fish ps1 bat sql db sqlite log ini cfg conf env lock zip tar gz tgz bz2 xz \
     7z rar iso img png jpg jpeg gif svg webp bmp heic mp3 mp4 mkv avi mov wav flac ogg doc docx xls xlsx ppt pptx odt ods \
     key pem crt cer pub asc gpg srt epub ipynb parquet proto tf dockerfile makefile lua swift vue svelte tex bib bak tmp \
     exe dll so deb rpm apk dmg jar war wasm patch diff";
 
-const TOP_DOMAINS: &str = "com org net io de dev app co uk fr es jp kr at ch eu us info gov edu me ai tv xyz blog shop cloud \
+const TOP_LEVEL_DOMAINS: &str = "com org net io de dev app co uk fr es jp kr at ch eu us info gov edu me ai tv xyz blog shop cloud \
     site online news it nl se be pl ca au br mx in cn";
 
-type Check = (&'static str, fn(&str) -> bool);
+type KindCheck = (&'static str, fn(&str) -> bool);
 
 /// What a token may be, asked in this order.
-const CHECKS: [Check; 13] = [
+const CHECKS: [KindCheck; 13] = [
     ("url", is_url),
     ("email", is_email),
     ("address", is_chain_address),
@@ -90,7 +90,7 @@ fn is_url(token: &str) -> bool {
     !name.is_empty()
         && name.chars().all(is_label)
         && name.chars().any(char::is_alphabetic)
-        && (listed(TOP_DOMAINS, top) || token.starts_with("localhost"))
+        && (contains_word(TOP_LEVEL_DOMAINS, top) || token.starts_with("localhost"))
         || host == "localhost"
 }
 
@@ -114,11 +114,11 @@ fn is_clock(token: &str) -> bool {
     let hour = token.trim_end_matches("am").trim_end_matches("pm").trim_end_matches("uhr");
     let has_suffix = hour.len() < token.len();
     let (hours, minutes) = hour.split_once([':', '.', 'h']).unwrap_or((hour, ""));
-    let is_hour = number_below(hours, 25);
+    let is_hour = is_number_below(hours, 25);
     is_hour
         && match minutes {
             "" => has_suffix || (hour.ends_with('h') && hours.len() + 1 == hour.len()),
-            minutes => minutes.len() == 2 && number_below(minutes, 60) && (has_suffix || !hour.contains('.')),
+            minutes => minutes.len() == 2 && is_number_below(minutes, 60) && (has_suffix || !hour.contains('.')),
         }
 }
 
@@ -127,7 +127,7 @@ fn is_date(token: &str) -> bool {
     let separators = token.chars().filter(|c| matches!(c, '-' | '/' | '.')).count();
     (2..=3).contains(&parts.len())
         && separators >= 2
-        && parts.iter().all(|part| number_below(part, 10_000))
+        && parts.iter().all(|part| is_number_below(part, 10_000))
         && parts.iter().all(|part| matches!(part.len(), 1 | 2 | 4))
 }
 
@@ -182,15 +182,15 @@ fn is_path(token: &str) -> bool {
     let has_letters = token.chars().any(char::is_alphanumeric);
     let begins = ["/", "~/", "./", "../", "c:\\", "d:\\"].iter().any(|start| token.starts_with(start));
     token == "~"
-        || has_letters && (begins || token.ends_with('/') || (token.contains('/') && last_is_file(token)))
+        || has_letters && (begins || token.ends_with('/') || (token.contains('/') && has_file_name(token)))
 }
 
-fn last_is_file(token: &str) -> bool {
+fn has_file_name(token: &str) -> bool {
     token.rsplit('/').next().is_some_and(is_file)
 }
 
 fn is_file(token: &str) -> bool {
-    const WHOLE: [&str; 9] = [
+    const FILE_NAMES: [&str; 9] = [
         "dockerfile",
         "makefile",
         "readme",
@@ -201,7 +201,7 @@ fn is_file(token: &str) -> bool {
         ".gitignore",
         ".zshrc",
     ];
-    if WHOLE.contains(&token)
+    if FILE_NAMES.contains(&token)
         || (token.starts_with('.')
             && token.len() > 3
             && token[1..].chars().all(|c| c.is_ascii_alphanumeric()))
@@ -209,12 +209,12 @@ fn is_file(token: &str) -> bool {
         return true;
     }
     token.rsplit_once('.').is_some_and(|(name, ending)| {
-        (!name.is_empty() || token.starts_with("*.")) && listed(FILE_ENDINGS, &ascii_start(ending))
+        (!name.is_empty() || token.starts_with("*.")) && contains_word(FILE_EXTENSIONS, &ascii_prefix(ending))
     })
 }
 
 /// In scripts without spaces a particle grows on the ending: `notes.txtを`.
-fn ascii_start(ending: &str) -> String {
+fn ascii_prefix(ending: &str) -> String {
     let rest_is_unspaced = ending.chars().skip_while(char::is_ascii_alphanumeric).all(is_unspaced);
     if rest_is_unspaced {
         ending.chars().take_while(char::is_ascii_alphanumeric).collect()
@@ -224,16 +224,16 @@ fn ascii_start(ending: &str) -> String {
 }
 
 fn is_issue(token: &str) -> bool {
-    token.strip_prefix('#').is_some_and(|number| number_below(number, 1_000_000))
+    token.strip_prefix('#').is_some_and(|number| is_number_below(number, 1_000_000))
 }
 
-fn number_below(text: &str, limit: u32) -> bool {
+fn is_number_below(text: &str, limit: u32) -> bool {
     !text.is_empty()
         && text.chars().all(|c| c.is_ascii_digit())
         && text.parse::<u32>().is_ok_and(|number| number < limit)
 }
 
-fn listed(list: &str, word: &str) -> bool {
+fn contains_word(list: &str, word: &str) -> bool {
     !word.is_empty() && list.split_whitespace().any(|entry| entry == word)
 }
 

@@ -23,15 +23,15 @@ pub struct RoutingWeights {
     rows: &'static [[u8; LABELS.len()]],
 }
 
-pub static LEARNED: LazyLock<RoutingWeights> = LazyLock::new(|| RoutingWeights::read(include_bytes!("routing.bin")));
+pub static ROUTING_WEIGHTS: LazyLock<RoutingWeights> = LazyLock::new(|| RoutingWeights::from_bytes(include_bytes!("routing.bin")));
 
 const NUMBER_BYTES: usize = 4;
-const HEAD_BYTES: usize = (LABELS.len() + 1) * NUMBER_BYTES;
+const HEADER_BYTES: usize = (LABELS.len() + 1) * NUMBER_BYTES;
 
 impl RoutingWeights {
     /// Bias and scale as little-endian floats, then the keys in order, then a row of signed bytes for each.
-    pub fn read(bytes: &'static [u8]) -> Self {
-        let (head, rest) = bytes.split_at_checked(HEAD_BYTES).unwrap_or_default();
+    pub fn from_bytes(bytes: &'static [u8]) -> Self {
+        let (head, rest) = bytes.split_at_checked(HEADER_BYTES).unwrap_or_default();
         let number = |at: usize| head.as_chunks().0.get(at).map_or(0.0, |bytes| f32::from_le_bytes(*bytes));
         let (keys, rows) = rest.split_at(rest.len() / (NUMBER_BYTES + LABELS.len()) * NUMBER_BYTES);
         Self {
@@ -55,7 +55,7 @@ impl RoutingWeights {
     pub fn scores(&self, features: &[Feature]) -> Scores {
         let mut scores = self.bias;
         for feature in features {
-            for (score, weight) in scores.iter_mut().zip(self.of(feature)) {
+            for (score, weight) in scores.iter_mut().zip(self.feature_scores(feature)) {
                 *score += weight;
             }
         }
@@ -63,7 +63,7 @@ impl RoutingWeights {
     }
 
     /// What one feature says about each label.
-    pub fn of(&self, feature: &Feature) -> Scores {
+    pub fn feature_scores(&self, feature: &Feature) -> Scores {
         let found = self.keys.binary_search_by_key(&feature.key, |key| u32::from_le_bytes(*key));
         let row = found.ok().and_then(|at| self.rows.get(at));
         row.map_or([0.0; LABELS.len()], |row| {

@@ -16,27 +16,27 @@ pub struct RequestWord {
     /// Lower case, without accents and endings; a mark has its name in `<…>`.
     pub stem: String,
     /// Lower case and without accents.
-    pub plain: String,
+    pub normalized: String,
     /// Where it stands in the text.
-    pub at: Range<usize>,
+    pub range: Range<usize>,
 }
 
 impl RequestWord {
-    pub fn is_mark(&self) -> bool {
+    pub fn has_token_kind(&self) -> bool {
         self.stem.starts_with('<')
     }
 }
 
 /// The words of a text in order.
-pub fn words(text: &str) -> Vec<RequestWord> {
+pub fn split_words(text: &str) -> Vec<RequestWord> {
     let mut words = Vec::new();
-    for piece in pieces(text) {
+    for piece in token_ranges(text) {
         let token = &text[piece.clone()];
         if let Some(mark) = token_kinds::token_kind(token) {
-            words.push(RequestWord { stem: format!("<{mark}>"), plain: normalize(token), at: piece });
+            words.push(RequestWord { stem: format!("<{mark}>"), normalized: normalize(token), range: piece });
             continue;
         }
-        words.extend(plain_words(text, piece));
+        words.extend(split_plain_words(text, piece));
     }
     words
 }
@@ -52,7 +52,7 @@ pub fn truncate(text: &str) -> String {
 }
 
 /// Whitespace-delimited pieces; a code span is one piece.
-fn pieces(text: &str) -> Vec<Range<usize>> {
+fn token_ranges(text: &str) -> Vec<Range<usize>> {
     let mut pieces = Vec::new();
     let mut rest = 0;
     while rest < text.len() {
@@ -77,7 +77,7 @@ fn code_span_end(text: &str, start: usize) -> Option<usize> {
     (length > 0).then_some(start + 1 + length + 1)
 }
 
-fn plain_words(text: &str, piece: Range<usize>) -> Vec<RequestWord> {
+fn split_plain_words(text: &str, piece: Range<usize>) -> Vec<RequestWord> {
     let mut words = Vec::new();
     let mut start = None;
     let part_of_word = |c: char| c.is_alphanumeric() || matches!(c, '\'' | '’') || is_combining(c);
@@ -92,8 +92,8 @@ fn plain_words(text: &str, piece: Range<usize>) -> Vec<RequestWord> {
                     let at = piece.start + from..piece.start + at;
                     words.push(RequestWord {
                         stem: token_kinds::word_kind(&plain).unwrap_or_else(|| stem(&plain)),
-                        plain,
-                        at,
+                        normalized: plain,
+                        range: at,
                     });
                 }
             }
@@ -130,13 +130,13 @@ pub fn stem(word: &str) -> String {
             && base.len() >= shortest
             && !base.ends_with('s')
         {
-            return trimmed(&format!("{base}{instead}"));
+            return trim_final_e(&format!("{base}{instead}"));
         }
     }
-    trimmed(word)
+    trim_final_e(word)
 }
 
-fn trimmed(word: &str) -> String {
+fn trim_final_e(word: &str) -> String {
     if word.len() > 2 { word.trim_end_matches('e').to_owned() } else { word.to_owned() }
 }
 
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     fn stems(text: &str) -> Vec<String> {
-        words(text).into_iter().map(|word| word.stem).collect()
+        split_words(text).into_iter().map(|word| word.stem).collect()
     }
 
     #[test]

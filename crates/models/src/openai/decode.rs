@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::tool_call_assembly::{ToolCallAssembler, ToolCallDelta};
-use crate::dialect::{CUT_OFF, Decoder, DecodeProgress, ModelEndpoint, read_json};
+use crate::dialect::{TRUNCATION_MARKER, Decoder, DecodeProgress, ModelEndpoint, read_json};
 use crate::provider_error;
 use crate::tool_names::original_names;
 use lango_net::sse::SseEvent;
@@ -18,7 +18,7 @@ pub(crate) fn decoder(request: &ModelRequest, target: &ModelEndpoint) -> OpenAiD
     OpenAiDecoder {
         provider: target.provider.clone(),
         model: target.model.clone(),
-        names_back: original_names(&request.tools),
+        original_names: original_names(&request.tools),
         calls: ToolCallAssembler::default(),
         thinking: String::new(),
         meter: ReplyMeter::default(),
@@ -30,7 +30,7 @@ pub(crate) fn decoder(request: &ModelRequest, target: &ModelEndpoint) -> OpenAiD
 pub(crate) struct OpenAiDecoder {
     provider: String,
     model: String,
-    names_back: HashMap<String, String>,
+    original_names: HashMap<String, String>,
     calls: ToolCallAssembler,
     thinking: String,
     /// Counts what is held here and was not handed on yet.
@@ -70,21 +70,21 @@ struct Delta<'a> {
     reasoning: Option<String>,
     refusal: Option<String>,
     #[serde(borrow)]
-    tool_calls: Option<Vec<CallPiece<'a>>>,
+    tool_calls: Option<Vec<DeltaToolCall<'a>>>,
 }
 
 #[derive(Deserialize)]
-struct CallPiece<'a> {
+struct DeltaToolCall<'a> {
     index: Option<u64>,
     #[serde(default, borrow)]
     id: Option<std::borrow::Cow<'a, str>>,
     #[serde(default)]
-    function: Option<FunctionPiece>,
+    function: Option<DeltaFunction>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct FunctionPiece {
+struct DeltaFunction {
     name: Option<String>,
     arguments: Option<Arguments>,
 }
@@ -98,14 +98,14 @@ enum Arguments {
 }
 
 impl Decoder for OpenAiDecoder {
-    fn event(&mut self, event: &SseEvent, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
+    fn decode_event(&mut self, event: &SseEvent, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
         match event.data.trim() {
             "" => Ok(()),
             "[DONE]" => {
                 self.progress = DecodeProgress::Finished;
                 Ok(())
             }
-            data => self.chunk(data, out),
+            data => self.decode_chunk(data, out),
         }
     }
 
@@ -126,42 +126,42 @@ impl Decoder for OpenAiDecoder {
             let (provider, text) = (self.provider.clone(), std::mem::take(&mut self.thinking));
             out.push(Fragment::Thought(Thought { provider, text, seal: None, call: None }));
         }
-        out.extend(self.calls.finish(&self.names_back)?.into_iter().map(Fragment::Call));
+        out.extend(self.calls.finish(&self.original_names)?.into_iter().map(Fragment::Call));
         out.push(Fragment::Done);
         Ok(())
     }
 
     fn full_body(&mut self, body: &str, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
-        self.chunk(body, out)?;
+        self.decode_chunk(body, out)?;
         self.end(out)
     }
 }
 
 impl OpenAiDecoder {
-    fn chunk(&mut self, data: &str, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
+    fn decode_chunk(&mut self, data: &str, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
         let chunk: Chunk<'_> = read_json(data)?;
         if chunk.error.is_some() {
-            return Err(provider_error::detail(data).error());
+            return Err(provider_error::parse_detail(data).to_model_error());
         }
         if let Some(usage) = chunk.usage.filter(Value::is_object) {
-            out.push(Fragment::Usage(self.usage(&usage)));
+            out.push(Fragment::Usage(self.parse_usage(&usage)));
         }
         if let Some(choice) = chunk.choices.into_iter().flatten().next() {
-            self.delta(choice.delta.or(choice.message).unwrap_or_default(), out)?;
+            self.apply_delta(choice.delta.or(choice.message).unwrap_or_default(), out)?;
             if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
-                self.finish(&reason, out);
+                self.apply_finish_reason(&reason, out);
             }
         }
         Ok(())
     }
 
-    fn delta(&mut self, delta: Delta<'_>, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
+    fn apply_delta(&mut self, delta: Delta<'_>, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
         if let Some(refusal) = delta.refusal.filter(|refusal| !refusal.is_empty()) {
-            self.meter.text(refusal.len())?;
+            self.meter.add_text(refusal.len())?;
             self.refusal.get_or_insert_default().push_str(&refusal);
         }
         if let Some(thinking) = delta.reasoning_content.or(delta.reasoning) {
-            self.meter.thought(thinking.len())?;
+            self.meter.add_thought(thinking.len())?;
             self.thinking.push_str(&thinking);
         }
         out.extend(delta.content.filter(|text| !text.is_empty()).map(Fragment::Text));
@@ -172,7 +172,7 @@ impl OpenAiDecoder {
                 Some(Arguments::Value(value)) if !value.is_null() => value.to_string(),
                 _ => String::new(),
             };
-            self.calls.take(&ToolCallDelta {
+            self.calls.push(&ToolCallDelta {
                 index: piece.index,
                 id: piece.id.as_deref().unwrap_or_default(),
                 name: function.name.as_deref().unwrap_or_default(),
@@ -182,19 +182,19 @@ impl OpenAiDecoder {
         Ok(())
     }
 
-    fn finish(&mut self, reason: &str, out: &mut Vec<Fragment>) {
+    fn apply_finish_reason(&mut self, reason: &str, out: &mut Vec<Fragment>) {
         if self.progress == DecodeProgress::Running {
             self.progress = DecodeProgress::Stopped;
         }
         match reason {
             "content_filter" => self.refusal = Some("its filter stopped the reply".to_owned()),
-            "length" if self.calls.is_empty() => out.push(Fragment::Text(CUT_OFF.to_owned())),
+            "length" if self.calls.is_empty() => out.push(Fragment::Text(TRUNCATION_MARKER.to_owned())),
             _ => {}
         }
     }
 
     /// A statistic that cannot be read never costs an answer.
-    fn usage(&self, usage: &Value) -> Usage {
+    fn parse_usage(&self, usage: &Value) -> Usage {
         let number = |pointer: &str| {
             let value = usage.pointer(pointer)?;
             value.as_u64().or_else(|| value.as_f64().map(|number| number.max(0.0) as u64))

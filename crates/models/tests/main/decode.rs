@@ -199,7 +199,7 @@ fn a_reply_that_was_cut_off_says_so() {
 
 #[test]
 fn shortened_names_are_mapped_back() {
-    let wire = lango_models::Dialect::OpenAi.encode(&crate::setup::request(), &crate::setup::target("x"));
+    let wire = lango_models::Dialect::OpenAi.encode(&crate::setup::request(), &crate::setup::endpoint("x"));
     let sent: serde_json::Value = serde_json::from_slice(&wire.body).unwrap();
     let short = sent["tools"][1]["function"]["name"].as_str().unwrap().to_owned();
     assert!(short.len() <= 64);

@@ -4,19 +4,19 @@ use lango_domain::model::Message;
 use lango_testkit::golden;
 use serde_json::Value;
 
-use crate::setup::{DIALECTS, request, target};
+use crate::setup::{DIALECTS, request, endpoint};
 
 fn body(at: usize, messages: usize) -> Value {
     let mut request = request();
     request.messages.truncate(messages);
     let (dialect, name) = DIALECTS[at];
-    serde_json::from_slice(&dialect.encode(&request, &target(name)).body).unwrap()
+    serde_json::from_slice(&dialect.encode(&request, &endpoint(name)).body).unwrap()
 }
 
 #[test]
 fn each_dialect_sends_what_is_blessed() {
     for (dialect, name) in DIALECTS {
-        let wire = dialect.encode(&request(), &target(name));
+        let wire = dialect.encode(&request(), &endpoint(name));
         let body: Value = serde_json::from_slice(&wire.body).unwrap();
         let headers: Vec<String> =
             wire.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
@@ -35,7 +35,7 @@ fn thoughts_go_back_to_their_maker_only() {
     let mut moved = request();
     moved.messages.truncate(4);
     let (anthropic, _) = DIALECTS[1];
-    let wire = anthropic.encode(&moved, &target("another-account"));
+    let wire = anthropic.encode(&moved, &endpoint("another-account"));
     assert!(!String::from_utf8(wire.body).unwrap().contains("signature"));
 }
 
@@ -57,7 +57,7 @@ fn consecutive_requests_share_the_longest_possible_beginning() {
         let encode = |messages: usize| {
             let mut request = request();
             request.messages.truncate(messages);
-            let text = String::from_utf8(dialect.encode(&request, &target(name)).body).unwrap();
+            let text = String::from_utf8(dialect.encode(&request, &endpoint(name)).body).unwrap();
             text.replace(",\"cache_control\":{\"type\":\"ephemeral\"}", "")
         };
         for messages in [2, 4, 5] {

@@ -1,7 +1,7 @@
 //! The dialects: what is sent, and what is understood.
 
 #[cfg(test)]
-mod choice;
+mod selection;
 #[cfg(test)]
 mod decode;
 #[cfg(test)]

@@ -13,7 +13,7 @@ use serde_json::json;
 pub const DIALECTS: [(Dialect, &str); 3] =
     [(Dialect::OpenAi, "openai"), (Dialect::Anthropic, "anthropic"), (Dialect::Gemini, "gemini")];
 
-pub fn target(provider: &str) -> ModelEndpoint {
+pub fn endpoint(provider: &str) -> ModelEndpoint {
     ModelEndpoint {
         provider: provider.into(),
         base_url: "http://model.test/".into(),
@@ -90,19 +90,19 @@ pub fn request() -> ModelRequest {
 
 /// Everything that a stream decodes to, or the error that ends it.
 pub fn decode(dialect: Dialect, provider: &str, chunks: &[&[u8]]) -> Result<Vec<Fragment>, ModelError> {
-    let mut decoder = dialect.decoder(&request(), &target(provider));
+    let mut decoder = dialect.decoder(&request(), &endpoint(provider));
     let (mut parser, mut events, mut fragments) = (SseParser::new(MAX_EVENT_BYTES), Vec::new(), Vec::new());
     for chunk in chunks {
-        parser.feed(chunk, &mut events).map_err(garbled)?;
+        parser.feed(chunk, &mut events).map_err(invalid_stream)?;
     }
-    parser.end(&mut events).map_err(garbled)?;
+    parser.finish(&mut events).map_err(invalid_stream)?;
     for event in &events {
-        decoder.event(event, &mut fragments)?;
+        decoder.decode_event(event, &mut fragments)?;
     }
     decoder.end(&mut fragments)?;
     Ok(fragments)
 }
 
-fn garbled(error: impl std::fmt::Display) -> ModelError {
+fn invalid_stream(error: impl std::fmt::Display) -> ModelError {
     ModelError::Malformed(error.to_string())
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use super::json_fields::{JsonFields, Malformed, Metadata, JsonObjectWriter};
+use super::json_fields::{JsonFields, FieldError, Metadata, JsonObjectWriter};
 use super::security::{SecurityRequirement, SecurityScheme};
 use super::version::{ProtocolVersion, WireFormat};
 
@@ -51,7 +51,7 @@ impl AgentInterface {
     /// The version, where it is one that is spoken here. 0.2 differs from 0.3 in nothing that we send.
     pub fn supported_version(&self) -> Option<ProtocolVersion> {
         let is_0_2 = self.version == "0.2" || self.version.starts_with("0.2.");
-        if is_0_2 { Some(ProtocolVersion::V0_3) } else { ProtocolVersion::named(&self.version) }
+        if is_0_2 { Some(ProtocolVersion::V0_3) } else { ProtocolVersion::parse(&self.version) }
     }
 }
 
@@ -64,7 +64,7 @@ pub enum Binding {
 }
 
 impl Binding {
-    pub fn named(text: &str) -> Self {
+    pub fn parse(text: &str) -> Self {
         match text.to_ascii_uppercase().as_str() {
             "JSONRPC" => Self::JsonRpc,
             "HTTP+JSON" => Self::HttpJson,
@@ -119,24 +119,24 @@ pub struct AgentSkill {
 
 /// A card, and what is not as the protocol wants it though it can be read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ReadCard {
+pub struct ParsedCard {
     pub card: AgentCard,
     pub problems: Vec<String>,
 }
 
 impl AgentCard {
     /// A card of any version; where it speaks for several, the fields of 1.0 come first.
-    pub fn read(value: &Value) -> Result<ReadCard, Malformed> {
-        let fields = JsonFields::of(value, WireFormat::V1)?;
+    pub fn from_json(value: &Value) -> Result<ParsedCard, FieldError> {
+        let fields = JsonFields::from_value(value, WireFormat::V1)?;
         let mut problems = Vec::new();
         let interfaces = interfaces(&fields, &mut problems)?;
-        let capabilities = fields.nested("capabilities", AgentCapabilities::read)?.unwrap_or_default();
+        let capabilities = fields.nested("capabilities", AgentCapabilities::from_json)?.unwrap_or_default();
         let extended = fields.flag("supportsAuthenticatedExtendedCard")?.unwrap_or(false);
         let card = Self {
             name: fields.required("name")?,
-            description: or_problem(&fields, "description", &mut problems)?,
-            version: or_problem(&fields, "version", &mut problems)?,
-            provider: fields.nested("provider", AgentProvider::read)?,
+            description: text_or_problem(&fields, "description", &mut problems)?,
+            version: text_or_problem(&fields, "version", &mut problems)?,
+            provider: fields.nested("provider", AgentProvider::from_json)?,
             documentation_url: fields.non_empty("documentationUrl")?,
             icon_url: fields.non_empty("iconUrl")?,
             interfaces,
@@ -144,7 +144,7 @@ impl AgentCard {
                 extended_card: capabilities.extended_card || extended,
                 ..capabilities
             },
-            skills: fields.list("skills", AgentSkill::read)?,
+            skills: fields.list("skills", AgentSkill::from_json)?,
             input_modes: fields.texts("defaultInputModes")?,
             output_modes: fields.texts("defaultOutputModes")?,
             security_schemes: schemes(&fields)?,
@@ -156,11 +156,11 @@ impl AgentCard {
                 problems.push(format!("`{missing}` is missing"));
             }
         }
-        card.complain(&mut problems);
-        Ok(ReadCard { card, problems })
+        card.find_problems(&mut problems);
+        Ok(ParsedCard { card, problems })
     }
 
-    fn complain(&self, problems: &mut Vec<String>) {
+    fn find_problems(&self, problems: &mut Vec<String>) {
         if self.skills.is_empty() {
             problems.push("it names no skills".to_owned());
         }
@@ -177,24 +177,24 @@ impl AgentCard {
 
     /// One card for all versions that its interfaces speak: their fields do not collide. The address of 0.3 is the first
     /// interface of that version.
-    pub fn write(&self) -> Value {
-        let newer: Vec<Value> = self.interfaces.iter().map(AgentInterface::write).collect();
+    pub fn to_json(&self) -> Value {
+        let newer: Vec<Value> = self.interfaces.iter().map(AgentInterface::to_json).collect();
         let older: Vec<&AgentInterface> =
             self.interfaces.iter().filter(|interface| interface.supported_version() == Some(ProtocolVersion::V0_3)).collect();
-        let skills: Vec<Value> = self.skills.iter().map(AgentSkill::write).collect();
+        let skills: Vec<Value> = self.skills.iter().map(AgentSkill::to_json).collect();
         let is_newer = older.is_empty();
-        let written = |scheme: &SecurityScheme| if is_newer { scheme.write_v1() } else { scheme.write() };
+        let written = |scheme: &SecurityScheme| if is_newer { scheme.write_v1() } else { scheme.to_json() };
         let schemes: Map<String, Value> =
             self.security_schemes.iter().map(|(name, scheme)| (name.clone(), written(scheme))).collect();
         let mut writing = JsonObjectWriter::default()
             .with("name", self.name.as_str())
             .with("description", self.description.as_str())
             .with("version", self.version.as_str())
-            .with_some("provider", self.provider.as_ref().map(AgentProvider::write))
+            .with_some("provider", self.provider.as_ref().map(AgentProvider::to_json))
             .with_some("documentationUrl", self.documentation_url.as_deref())
             .with_some("iconUrl", self.icon_url.as_deref())
             .with("supportedInterfaces", newer)
-            .with("capabilities", self.capabilities.write())
+            .with("capabilities", self.capabilities.to_json())
             .with("skills", skills)
             .with("defaultInputModes", self.input_modes.clone())
             .with("defaultOutputModes", self.output_modes.clone());
@@ -209,7 +209,7 @@ impl AgentCard {
                 .with("supportsAuthenticatedExtendedCard", self.capabilities.extended_card);
         }
         if !schemes.is_empty() {
-            let newer: Vec<Value> = self.security.iter().map(SecurityRequirement::write_newer).collect();
+            let newer: Vec<Value> = self.security.iter().map(SecurityRequirement::write_v1).collect();
             let older = self.security.iter().filter(|_| !is_newer).map(SecurityRequirement::write_v03).collect();
             writing = writing
                 .with("securitySchemes", schemes)
@@ -221,20 +221,20 @@ impl AgentCard {
 }
 
 /// Those of 1.0 in their order, then those that only the older fields name.
-fn interfaces(fields: &JsonFields<'_>, problems: &mut Vec<String>) -> Result<Vec<AgentInterface>, Malformed> {
-    let mut found = fields.list("supportedInterfaces", AgentInterface::read)?;
+fn interfaces(fields: &JsonFields<'_>, problems: &mut Vec<String>) -> Result<Vec<AgentInterface>, FieldError> {
+    let mut found = fields.list("supportedInterfaces", AgentInterface::from_json)?;
     let version = fields.non_empty("protocolVersion")?;
     let mut older = Vec::new();
     if let Some(url) = fields.non_empty("url")? {
         if version.is_none() && found.is_empty() {
             problems.push("`protocolVersion` is missing; 0.3 is assumed".to_owned());
         }
-        let binding = Binding::named(fields.text("preferredTransport")?.unwrap_or("JSONRPC"));
+        let binding = Binding::parse(fields.text("preferredTransport")?.unwrap_or("JSONRPC"));
         older.push((url, binding));
     }
     older.extend(fields.list("additionalInterfaces", |value, wire| {
-        let fields = JsonFields::of(value, wire)?;
-        Ok((fields.required("url")?, Binding::named(fields.text("transport")?.unwrap_or("JSONRPC"))))
+        let fields = JsonFields::from_value(value, wire)?;
+        Ok((fields.required("url")?, Binding::parse(fields.text("transport")?.unwrap_or("JSONRPC"))))
     })?);
     let version = version.unwrap_or_else(|| ProtocolVersion::V0_3.to_string());
     for (url, binding) in older {
@@ -246,12 +246,12 @@ fn interfaces(fields: &JsonFields<'_>, problems: &mut Vec<String>) -> Result<Vec
         }
     }
     if found.is_empty() {
-        return Err(Malformed::at("supportedInterfaces", "is missing, and so is `url`: it has no address"));
+        return Err(FieldError::at("supportedInterfaces", "is missing, and so is `url`: it has no address"));
     }
     Ok(found)
 }
 
-fn or_problem(fields: &JsonFields<'_>, name: &str, problems: &mut Vec<String>) -> Result<String, Malformed> {
+fn text_or_problem(fields: &JsonFields<'_>, name: &str, problems: &mut Vec<String>) -> Result<String, FieldError> {
     let found = fields.non_empty(name)?;
     if found.is_none() {
         problems.push(format!("`{name}` is missing"));
@@ -259,44 +259,44 @@ fn or_problem(fields: &JsonFields<'_>, name: &str, problems: &mut Vec<String>) -
     Ok(found.unwrap_or_default())
 }
 
-fn schemes(fields: &JsonFields<'_>) -> Result<BTreeMap<String, SecurityScheme>, Malformed> {
+fn schemes(fields: &JsonFields<'_>) -> Result<BTreeMap<String, SecurityScheme>, FieldError> {
     let read = |(name, value): (&String, &Value)| {
-        let scheme = SecurityScheme::read(value, fields.wire);
+        let scheme = SecurityScheme::from_json(value, fields.wire);
         let scheme = scheme.map_err(|error| error.within(name).within("securitySchemes"))?;
         Ok((name.clone(), scheme))
     };
     fields.metadata("securitySchemes")?.iter().map(read).collect()
 }
 
-fn requirements(fields: &JsonFields<'_>) -> Result<Vec<SecurityRequirement>, Malformed> {
-    let newer = fields.list("securityRequirements", SecurityRequirement::read)?;
-    if newer.is_empty() { fields.list("security", SecurityRequirement::read) } else { Ok(newer) }
+fn requirements(fields: &JsonFields<'_>) -> Result<Vec<SecurityRequirement>, FieldError> {
+    let newer = fields.list("securityRequirements", SecurityRequirement::from_json)?;
+    if newer.is_empty() { fields.list("security", SecurityRequirement::from_json) } else { Ok(newer) }
 }
 
 impl AgentProvider {
-    fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
-        let fields = JsonFields::of(value, wire)?;
+    fn from_json(value: &Value, wire: WireFormat) -> Result<Self, FieldError> {
+        let fields = JsonFields::from_value(value, wire)?;
         let text = |name| Ok(fields.non_empty(name)?.unwrap_or_default());
         Ok(Self { organization: text("organization")?, url: text("url")? })
     }
 
-    fn write(&self) -> Value {
+    fn to_json(&self) -> Value {
         json!({ "organization": self.organization, "url": self.url })
     }
 }
 
 impl AgentInterface {
-    fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
-        let fields = JsonFields::of(value, wire)?;
+    fn from_json(value: &Value, wire: WireFormat) -> Result<Self, FieldError> {
+        let fields = JsonFields::from_value(value, wire)?;
         Ok(Self {
             url: fields.required("url")?,
-            binding: Binding::named(fields.text("protocolBinding")?.unwrap_or("JSONRPC")),
+            binding: Binding::parse(fields.text("protocolBinding")?.unwrap_or("JSONRPC")),
             version: fields.non_empty("protocolVersion")?.unwrap_or_else(|| ProtocolVersion::V1_0.to_string()),
             tenant: fields.non_empty("tenant")?,
         })
     }
 
-    fn write(&self) -> Value {
+    fn to_json(&self) -> Value {
         JsonObjectWriter::default()
             .with("url", self.url.as_str())
             .with("protocolBinding", self.binding.as_str())
@@ -307,19 +307,19 @@ impl AgentInterface {
 }
 
 impl AgentCapabilities {
-    fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
-        let fields = JsonFields::of(value, wire)?;
+    fn from_json(value: &Value, wire: WireFormat) -> Result<Self, FieldError> {
+        let fields = JsonFields::from_value(value, wire)?;
         let flag = |name| Ok(fields.flag(name)?.unwrap_or(false));
         Ok(Self {
             streaming: flag("streaming")?,
             push_notifications: flag("pushNotifications")?,
             extended_card: flag("extendedAgentCard")?,
-            extensions: fields.list("extensions", AgentExtension::read)?,
+            extensions: fields.list("extensions", AgentExtension::from_json)?,
         })
     }
 
-    fn write(&self) -> Value {
-        let extensions = self.extensions.iter().map(AgentExtension::write).collect();
+    fn to_json(&self) -> Value {
+        let extensions = self.extensions.iter().map(AgentExtension::to_json).collect();
         JsonObjectWriter::default()
             .with("streaming", self.streaming)
             .with("pushNotifications", self.push_notifications)
@@ -330,8 +330,8 @@ impl AgentCapabilities {
 }
 
 impl AgentExtension {
-    fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
-        let fields = JsonFields::of(value, wire)?;
+    fn from_json(value: &Value, wire: WireFormat) -> Result<Self, FieldError> {
+        let fields = JsonFields::from_value(value, wire)?;
         Ok(Self {
             uri: fields.required("uri")?,
             description: fields.non_empty("description")?.unwrap_or_default(),
@@ -340,7 +340,7 @@ impl AgentExtension {
         })
     }
 
-    fn write(&self) -> Value {
+    fn to_json(&self) -> Value {
         let params = (!self.params.is_empty()).then(|| Value::Object(self.params.clone()));
         JsonObjectWriter::default()
             .with("uri", self.uri.as_str())
@@ -352,8 +352,8 @@ impl AgentExtension {
 }
 
 impl AgentSkill {
-    fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
-        let fields = JsonFields::of(value, wire)?;
+    fn from_json(value: &Value, wire: WireFormat) -> Result<Self, FieldError> {
+        let fields = JsonFields::from_value(value, wire)?;
         let name = fields.non_empty("name")?.unwrap_or_default();
         Ok(Self {
             id: fields.non_empty("id")?.unwrap_or_else(|| name.clone()),
@@ -366,7 +366,7 @@ impl AgentSkill {
         })
     }
 
-    fn write(&self) -> Value {
+    fn to_json(&self) -> Value {
         JsonObjectWriter::default()
             .with("id", self.id.as_str())
             .with("name", self.name.as_str())

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::json_fields::{Malformed, Metadata};
+use super::json_fields::{FieldError, Metadata};
 use super::version::ProtocolVersion;
 
 /// An error that a server answers with.
@@ -99,13 +99,13 @@ impl ErrorKind {
         self.row().4
     }
 
-    pub fn of_code(code: i64) -> Self {
+    pub fn from_code(code: i64) -> Self {
         let found = KINDS.iter().find(|row| row.1 == code);
         found.map_or(Self::Other(code), |row| row.0)
     }
 
     /// By what an HTTP+JSON server says: the reason tells more than the status.
-    fn of_http(status: u16, reason: Option<&str>) -> Self {
+    fn from_http(status: u16, reason: Option<&str>) -> Self {
         let by_reason = KINDS.iter().find(|row| Some(row.4) == reason).map(|row| row.0);
         by_reason.unwrap_or(match status {
             401 => Self::Unauthenticated,
@@ -131,13 +131,13 @@ impl ProtocolError {
         Self { kind, message: message.into(), metadata: Metadata::new() }
     }
 
-    pub fn about(mut self, what: &str, value: impl Into<Value>) -> Self {
+    pub fn with_metadata(mut self, what: &str, value: impl Into<Value>) -> Self {
         self.metadata.insert(what.to_owned(), value.into());
         self
     }
 
     /// The `error` of a JSON-RPC answer.
-    pub fn write_rpc(&self, version: ProtocolVersion) -> Value {
+    pub fn to_rpc_json(&self, version: ProtocolVersion) -> Value {
         let mut error = json!({ "code": self.kind.code(), "message": self.message });
         match version {
             ProtocolVersion::V1_0 => error["data"] = self.details(),
@@ -150,7 +150,7 @@ impl ProtocolError {
     }
 
     /// The body of an HTTP+JSON answer; its status is [`ErrorKind::http_status`].
-    pub fn write_rest(&self, version: ProtocolVersion) -> Value {
+    pub fn to_rest_json(&self, version: ProtocolVersion) -> Value {
         let mut error = json!({
             "code": self.kind.http_status(),
             "status": self.kind.grpc_status(),
@@ -177,23 +177,23 @@ impl ProtocolError {
     }
 
     /// What a peer says in the `error` of a JSON-RPC answer; what it says is shown on one bounded line.
-    pub fn read_rpc(error: &Value) -> Self {
+    pub fn from_rpc_json(error: &Value) -> Self {
         let code = error.get("code").and_then(Value::as_i64);
-        Self::new(code.map_or(ErrorKind::Internal, ErrorKind::of_code), said(error.get("message")))
+        Self::new(code.map_or(ErrorKind::Internal, ErrorKind::from_code), peer_message(error.get("message")))
     }
 
     /// What a peer says in the body of an HTTP answer that is no success.
-    pub fn read_rest(status: u16, body: &Value) -> Self {
+    pub fn from_rest_json(status: u16, body: &Value) -> Self {
         let error = body.get("error").unwrap_or(body);
         let details = error.get("details").or_else(|| error.get("data")).and_then(Value::as_array);
         let reason =
             details.and_then(|details| details.iter().find_map(|detail| detail.get("reason")?.as_str()));
         let words = error.get("message").or_else(|| error.get("detail")).or_else(|| error.get("title"));
-        Self::new(ErrorKind::of_http(status, reason), said(words))
+        Self::new(ErrorKind::from_http(status, reason), peer_message(words))
     }
 }
 
-fn said(words: Option<&Value>) -> String {
+fn peer_message(words: Option<&Value>) -> String {
     let words = words.and_then(Value::as_str).unwrap_or_default();
     match lango_net::sanitize::one_line(words, 200) {
         line if line.is_empty() => "it does not say why".to_owned(),
@@ -201,10 +201,10 @@ fn said(words: Option<&Value>) -> String {
     }
 }
 
-impl From<Malformed> for ProtocolError {
-    fn from(error: Malformed) -> Self {
-        let place = error.place();
+impl From<FieldError> for ProtocolError {
+    fn from(error: FieldError) -> Self {
+        let place = error.field_path();
         let invalid = Self::new(ErrorKind::InvalidParams, error.to_string());
-        if place.is_empty() { invalid } else { invalid.about("field", place) }
+        if place.is_empty() { invalid } else { invalid.with_metadata("field", place) }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::json_fields::{JsonFields, Malformed, Metadata, JsonObjectWriter, missing};
+use super::json_fields::{JsonFields, FieldError, Metadata, JsonObjectWriter, missing};
 use super::ids::{ContextId, TaskId, WireId};
 use super::message::Message;
 use super::task::{Artifact, Task, TaskStatus};
@@ -16,20 +16,20 @@ pub enum SendReply {
 }
 
 impl SendReply {
-    pub fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
-        match StreamEvent::read(value, wire)? {
+    pub fn from_json(value: &Value, wire: WireFormat) -> Result<Self, FieldError> {
+        match StreamEvent::from_json(value, wire)? {
             StreamEvent::Task(task) => Ok(Self::Task(task)),
             StreamEvent::Message(message) => Ok(Self::Message(message)),
             StreamEvent::Status(_) | StreamEvent::Artifact(_) => {
-                Err(Malformed::new("must be a task or a message"))
+                Err(FieldError::new("must be a task or a message"))
             }
         }
     }
 
-    pub fn write(&self, wire: WireFormat) -> Value {
+    pub fn to_json(&self, wire: WireFormat) -> Value {
         match self {
-            Self::Task(task) => wrapped("task", task.write(wire), wire),
-            Self::Message(message) => wrapped("message", message.write(wire), wire),
+            Self::Task(task) => wrap("task", task.to_json(wire), wire),
+            Self::Message(message) => wrap("message", message.to_json(wire), wire),
         }
     }
 }
@@ -63,49 +63,49 @@ pub struct ArtifactUpdate {
 }
 
 impl StreamEvent {
-    pub fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
-        let fields = JsonFields::of(value, wire)?;
+    pub fn from_json(value: &Value, wire: WireFormat) -> Result<Self, FieldError> {
+        let fields = JsonFields::from_value(value, wire)?;
         if wire == WireFormat::V03Rpc {
-            return Self::read_by_kind(value, &fields);
+            return Self::from_json_by_kind(value, &fields);
         }
         const KINDS: [&str; 4] = ["task", "message", "statusUpdate", "artifactUpdate"];
         let given: Vec<&str> = KINDS.into_iter().filter(|kind| fields.has(kind)).collect();
         let event = match given.as_slice() {
-            ["task"] => fields.nested("task", Task::read)?.map(Self::Task),
-            ["message"] => fields.nested("message", Message::read)?.map(Self::Message),
-            ["statusUpdate"] => fields.nested("statusUpdate", StatusUpdate::read)?.map(Self::Status),
-            ["artifactUpdate"] => fields.nested("artifactUpdate", ArtifactUpdate::read)?.map(Self::Artifact),
+            ["task"] => fields.nested("task", Task::from_json)?.map(Self::Task),
+            ["message"] => fields.nested("message", Message::from_json)?.map(Self::Message),
+            ["statusUpdate"] => fields.nested("statusUpdate", StatusUpdate::from_json)?.map(Self::Status),
+            ["artifactUpdate"] => fields.nested("artifactUpdate", ArtifactUpdate::from_json)?.map(Self::Artifact),
             // Some servers name their old protocol buffers' field.
-            [] if wire == WireFormat::V03Rest => fields.nested("msg", Message::read)?.map(Self::Message),
+            [] if wire == WireFormat::V03Rest => fields.nested("msg", Message::from_json)?.map(Self::Message),
             _ => None,
         };
         event.ok_or_else(|| {
-            Malformed::new("must have exactly one of task, message, statusUpdate and artifactUpdate")
+            FieldError::new("must have exactly one of task, message, statusUpdate and artifactUpdate")
         })
     }
 
-    fn read_by_kind(value: &Value, fields: &JsonFields<'_>) -> Result<Self, Malformed> {
+    fn from_json_by_kind(value: &Value, fields: &JsonFields<'_>) -> Result<Self, FieldError> {
         let wire = fields.wire;
         match fields.text("kind")? {
-            Some("task") => Task::read(value, wire).map(Self::Task),
-            Some("message") => Message::read(value, wire).map(Self::Message),
-            Some("status-update") => StatusUpdate::read(value, wire).map(Self::Status),
-            Some("artifact-update") => ArtifactUpdate::read(value, wire).map(Self::Artifact),
-            Some(_) => Err(Malformed::at("kind", "must be task, message, status-update or artifact-update")),
+            Some("task") => Task::from_json(value, wire).map(Self::Task),
+            Some("message") => Message::from_json(value, wire).map(Self::Message),
+            Some("status-update") => StatusUpdate::from_json(value, wire).map(Self::Status),
+            Some("artifact-update") => ArtifactUpdate::from_json(value, wire).map(Self::Artifact),
+            Some(_) => Err(FieldError::at("kind", "must be task, message, status-update or artifact-update")),
             // Before 0.2.5 nothing said what it was.
-            None if fields.has("messageId") => Message::read(value, wire).map(Self::Message),
-            None if fields.has("artifact") => ArtifactUpdate::read(value, wire).map(Self::Artifact),
-            None if fields.has("id") => Task::read(value, wire).map(Self::Task),
-            None => StatusUpdate::read(value, wire).map(Self::Status),
+            None if fields.has("messageId") => Message::from_json(value, wire).map(Self::Message),
+            None if fields.has("artifact") => ArtifactUpdate::from_json(value, wire).map(Self::Artifact),
+            None if fields.has("id") => Task::from_json(value, wire).map(Self::Task),
+            None => StatusUpdate::from_json(value, wire).map(Self::Status),
         }
     }
 
-    pub fn write(&self, wire: WireFormat) -> Value {
+    pub fn to_json(&self, wire: WireFormat) -> Value {
         match self {
-            Self::Task(task) => wrapped("task", task.write(wire), wire),
-            Self::Message(message) => wrapped("message", message.write(wire), wire),
-            Self::Status(update) => wrapped("statusUpdate", update.write(wire), wire),
-            Self::Artifact(update) => wrapped("artifactUpdate", update.write(wire), wire),
+            Self::Task(task) => wrap("task", task.to_json(wire), wire),
+            Self::Message(message) => wrap("message", message.to_json(wire), wire),
+            Self::Status(update) => wrap("statusUpdate", update.to_json(wire), wire),
+            Self::Artifact(update) => wrap("artifactUpdate", update.to_json(wire), wire),
         }
     }
 
@@ -122,22 +122,22 @@ impl StreamEvent {
 }
 
 /// 0.3 as JSON-RPC carries it sends things bare, because they say what they are.
-fn wrapped(name: &str, value: Value, wire: WireFormat) -> Value {
+fn wrap(name: &str, value: Value, wire: WireFormat) -> Value {
     if wire == WireFormat::V03Rpc { value } else { json!({ name: value }) }
 }
 
 impl StatusUpdate {
-    fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
-        let fields = JsonFields::of(value, wire)?;
+    fn from_json(value: &Value, wire: WireFormat) -> Result<Self, FieldError> {
+        let fields = JsonFields::from_value(value, wire)?;
         Ok(Self {
             task: TaskId::required(&fields, "taskId")?,
             context: ContextId::optional(&fields, "contextId")?,
-            status: fields.nested("status", TaskStatus::read)?.ok_or_else(|| missing("status"))?,
+            status: fields.nested("status", TaskStatus::from_json)?.ok_or_else(|| missing("status"))?,
             metadata: fields.metadata("metadata")?,
         })
     }
 
-    fn write(&self, wire: WireFormat) -> Value {
+    fn to_json(&self, wire: WireFormat) -> Value {
         let state = self.status.state;
         let writing = match wire {
             WireFormat::V03Rpc => JsonObjectWriter::default().with("kind", "status-update"),
@@ -146,7 +146,7 @@ impl StatusUpdate {
         let writing = writing
             .with("taskId", &self.task)
             .with_some("contextId", self.context.as_ref())
-            .with("status", self.status.write(wire));
+            .with("status", self.status.to_json(wire));
         let writing = match wire {
             WireFormat::V1 => writing,
             _ => writing.with("final", state.is_terminal() || state.is_interrupted()),
@@ -156,19 +156,19 @@ impl StatusUpdate {
 }
 
 impl ArtifactUpdate {
-    fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
-        let fields = JsonFields::of(value, wire)?;
+    fn from_json(value: &Value, wire: WireFormat) -> Result<Self, FieldError> {
+        let fields = JsonFields::from_value(value, wire)?;
         Ok(Self {
             task: TaskId::required(&fields, "taskId")?,
             context: ContextId::optional(&fields, "contextId")?,
-            artifact: fields.nested("artifact", Artifact::read)?.ok_or_else(|| missing("artifact"))?,
+            artifact: fields.nested("artifact", Artifact::from_json)?.ok_or_else(|| missing("artifact"))?,
             append: fields.flag("append")?.unwrap_or(false),
             last_chunk: fields.flag("lastChunk")?.unwrap_or(false),
             metadata: fields.metadata("metadata")?,
         })
     }
 
-    fn write(&self, wire: WireFormat) -> Value {
+    fn to_json(&self, wire: WireFormat) -> Value {
         let writing = match wire {
             WireFormat::V03Rpc => JsonObjectWriter::default().with("kind", "artifact-update"),
             _ => JsonObjectWriter::default(),
@@ -176,7 +176,7 @@ impl ArtifactUpdate {
         writing
             .with("taskId", &self.task)
             .with_some("contextId", self.context.as_ref())
-            .with("artifact", self.artifact.write(wire))
+            .with("artifact", self.artifact.to_json(wire))
             .with("append", self.append)
             .with("lastChunk", self.last_chunk)
             .with_metadata(&self.metadata)

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::json_fields::{JsonFields, Malformed, missing};
+use super::json_fields::{JsonFields, FieldError, missing};
 use super::version::WireFormat;
 
 const MAX_ID_BYTES: usize = 512;
@@ -22,8 +22,8 @@ macro_rules! wire_id {
             }
 
             /// An id that somebody else chose.
-            pub fn read(value: &Value, _: WireFormat) -> Result<Self, Malformed> {
-                checked(value).map(Self)
+            pub fn from_json(value: &Value, _: WireFormat) -> Result<Self, FieldError> {
+                parse_id(value).map(Self)
             }
 
             pub fn as_str(&self) -> &str {
@@ -32,8 +32,8 @@ macro_rules! wire_id {
         }
 
         impl WireId for $name {
-            fn of(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
-                Self::read(value, wire)
+            fn from_value(value: &Value, wire: WireFormat) -> Result<Self, FieldError> {
+                Self::from_json(value, wire)
             }
         }
 
@@ -74,31 +74,31 @@ wire_id!(
 
 /// Reading ids out of fields.
 pub(crate) trait WireId: Sized {
-    fn of(value: &Value, wire: WireFormat) -> Result<Self, Malformed>;
+    fn from_value(value: &Value, wire: WireFormat) -> Result<Self, FieldError>;
 
-    fn required(fields: &JsonFields<'_>, name: &str) -> Result<Self, Malformed> {
+    fn required(fields: &JsonFields<'_>, name: &str) -> Result<Self, FieldError> {
         Self::optional(fields, name)?.ok_or_else(|| missing(name))
     }
 
     /// An empty id is none.
-    fn optional(fields: &JsonFields<'_>, name: &str) -> Result<Option<Self>, Malformed> {
+    fn optional(fields: &JsonFields<'_>, name: &str) -> Result<Option<Self>, FieldError> {
         match fields.get(name) {
             Some(Value::String(text)) if text.is_empty() => Ok(None),
-            _ => fields.nested(name, Self::of),
+            _ => fields.nested(name, Self::from_value),
         }
     }
 }
 
-fn checked(value: &Value) -> Result<String, Malformed> {
-    let text = value.as_str().ok_or_else(|| Malformed::new("must be a text"))?;
+fn parse_id(value: &Value) -> Result<String, FieldError> {
+    let text = value.as_str().ok_or_else(|| FieldError::new("must be a text"))?;
     if text.trim().is_empty() {
-        return Err(Malformed::new("is empty"));
+        return Err(FieldError::new("is empty"));
     }
     if text.len() > MAX_ID_BYTES {
-        return Err(Malformed::new(format!("is longer than {MAX_ID_BYTES} bytes")));
+        return Err(FieldError::new(format!("is longer than {MAX_ID_BYTES} bytes")));
     }
     if text.chars().any(lango_domain::text::is_terminal_control) {
-        return Err(Malformed::new("has control characters"));
+        return Err(FieldError::new("has control characters"));
     }
     Ok(text.to_owned())
 }
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn ids_are_bounded_and_printable() {
         for good in ["a", "9f0c", "작업-1", "x y"] {
-            assert!(TaskId::read(&json!(good), WireFormat::V1).is_ok(), "{good}");
+            assert!(TaskId::from_json(&json!(good), WireFormat::V1).is_ok(), "{good}");
         }
         for bad in [
             json!(""),
@@ -122,7 +122,7 @@ mod tests {
             json!("x".repeat(513)),
             json!(["a"]),
         ] {
-            assert!(TaskId::read(&bad, WireFormat::V1).is_err(), "{bad}");
+            assert!(TaskId::from_json(&bad, WireFormat::V1).is_err(), "{bad}");
         }
     }
 }

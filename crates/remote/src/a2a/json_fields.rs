@@ -14,13 +14,13 @@ const MAX_ITEMS: usize = 10_000;
 
 /// JSON that does not mean what it should.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub struct Malformed {
+pub struct FieldError {
     /// Where, from the outside in.
     path: Vec<String>,
     problem: String,
 }
 
-impl Malformed {
+impl FieldError {
     pub fn new(problem: impl Into<String>) -> Self {
         Self { path: Vec::new(), problem: problem.into() }
     }
@@ -35,7 +35,7 @@ impl Malformed {
     }
 
     /// The place, as in `message.parts[2].text`.
-    pub fn place(&self) -> String {
+    pub fn field_path(&self) -> String {
         let mut place = String::new();
         for step in &self.path {
             if !place.is_empty() && !step.starts_with('[') {
@@ -51,9 +51,9 @@ impl Malformed {
     }
 }
 
-impl fmt::Display for Malformed {
+impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.place().as_str() {
+        match self.field_path().as_str() {
             "" => f.write_str(&self.problem),
             place => write!(f, "`{place}` {}", self.problem),
         }
@@ -69,17 +69,17 @@ pub(crate) struct JsonFields<'a> {
 }
 
 impl<'a> JsonFields<'a> {
-    pub fn of(value: &'a Value, wire: WireFormat) -> Result<Self, Malformed> {
+    pub fn from_value(value: &'a Value, wire: WireFormat) -> Result<Self, FieldError> {
         match value {
             Value::Object(map) => Ok(Self { map, wire }),
-            _ => Err(Malformed::new("must be an object")),
+            _ => Err(FieldError::new("must be an object")),
         }
     }
 
     pub fn get(&self, name: &str) -> Option<&'a Value> {
         let found = self.map.get(name).or_else(|| {
             let is_camel = name.bytes().any(|byte| byte.is_ascii_uppercase());
-            if is_camel { self.map.get(&snake(name)) } else { None }
+            if is_camel { self.map.get(&to_snake_case(name)) } else { None }
         });
         found.filter(|value| !value.is_null())
     }
@@ -88,34 +88,34 @@ impl<'a> JsonFields<'a> {
         self.get(name).is_some()
     }
 
-    pub fn text(&self, name: &str) -> Result<Option<&'a str>, Malformed> {
+    pub fn text(&self, name: &str) -> Result<Option<&'a str>, FieldError> {
         match self.get(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(Malformed::at(name, "must be a text")),
+            Some(_) => Err(FieldError::at(name, "must be a text")),
         }
     }
 
     /// A text, where an empty one counts as absent.
-    pub fn non_empty(&self, name: &str) -> Result<Option<String>, Malformed> {
+    pub fn non_empty(&self, name: &str) -> Result<Option<String>, FieldError> {
         Ok(self.text(name)?.filter(|text| !text.is_empty()).map(str::to_owned))
     }
 
-    pub fn required(&self, name: &str) -> Result<String, Malformed> {
+    pub fn required(&self, name: &str) -> Result<String, FieldError> {
         self.non_empty(name)?.ok_or_else(|| missing(name))
     }
 
-    pub fn flag(&self, name: &str) -> Result<Option<bool>, Malformed> {
+    pub fn flag(&self, name: &str) -> Result<Option<bool>, FieldError> {
         match self.get(name) {
             None => Ok(None),
             Some(Value::Bool(flag)) => Ok(Some(*flag)),
-            Some(_) => Err(Malformed::at(name, "must be true or false")),
+            Some(_) => Err(FieldError::at(name, "must be true or false")),
         }
     }
 
     /// A count; one written as a text is understood, as in a query.
-    pub fn count(&self, name: &str) -> Result<Option<u32>, Malformed> {
-        let wrong = || Malformed::at(name, "must be a whole number from 0 to 2147483647");
+    pub fn count(&self, name: &str) -> Result<Option<u32>, FieldError> {
+        let wrong = || FieldError::at(name, "must be a whole number from 0 to 2147483647");
         let number = match self.get(name) {
             None => return Ok(None),
             Some(Value::Number(number)) => number.as_u64().ok_or_else(wrong)?,
@@ -128,52 +128,52 @@ impl<'a> JsonFields<'a> {
         }
     }
 
-    pub fn metadata(&self, name: &str) -> Result<Metadata, Malformed> {
+    pub fn metadata(&self, name: &str) -> Result<Metadata, FieldError> {
         match self.get(name) {
             None => Ok(Metadata::new()),
             Some(Value::Object(map)) => Ok(map.clone()),
-            Some(_) => Err(Malformed::at(name, "must be an object")),
+            Some(_) => Err(FieldError::at(name, "must be an object")),
         }
     }
 
     pub fn nested<T>(
         &self,
         name: &str,
-        read: impl FnOnce(&'a Value, WireFormat) -> Result<T, Malformed>,
-    ) -> Result<Option<T>, Malformed> {
+        read: impl FnOnce(&'a Value, WireFormat) -> Result<T, FieldError>,
+    ) -> Result<Option<T>, FieldError> {
         self.get(name).map(|value| read(value, self.wire)).transpose().map_err(|error| error.within(name))
     }
 
     pub fn list<T>(
         &self,
         name: &str,
-        mut read: impl FnMut(&'a Value, WireFormat) -> Result<T, Malformed>,
-    ) -> Result<Vec<T>, Malformed> {
+        mut read: impl FnMut(&'a Value, WireFormat) -> Result<T, FieldError>,
+    ) -> Result<Vec<T>, FieldError> {
         let items = match self.get(name) {
             None => return Ok(Vec::new()),
             Some(Value::Array(items)) => items,
-            Some(_) => return Err(Malformed::at(name, "must be a list")),
+            Some(_) => return Err(FieldError::at(name, "must be a list")),
         };
         if items.len() > MAX_ITEMS {
-            return Err(Malformed::at(name, format!("has more than {MAX_ITEMS} items")));
+            return Err(FieldError::at(name, format!("has more than {MAX_ITEMS} items")));
         }
         let one = |(at, item)| {
-            read(item, self.wire).map_err(|error: Malformed| error.within(&format!("[{at}]")).within(name))
+            read(item, self.wire).map_err(|error: FieldError| error.within(&format!("[{at}]")).within(name))
         };
         items.iter().enumerate().map(one).collect()
     }
 
-    pub fn texts(&self, name: &str) -> Result<Vec<String>, Malformed> {
-        self.list(name, |value, _| text_of(value))
+    pub fn texts(&self, name: &str) -> Result<Vec<String>, FieldError> {
+        self.list(name, |value, _| parse_text(value))
     }
 }
 
-pub(crate) fn missing(name: &str) -> Malformed {
-    Malformed::at(name, "is missing")
+pub(crate) fn missing(name: &str) -> FieldError {
+    FieldError::at(name, "is missing")
 }
 
-pub(crate) fn text_of(value: &Value) -> Result<String, Malformed> {
-    value.as_str().map(str::to_owned).ok_or_else(|| Malformed::new("must be a text"))
+pub(crate) fn parse_text(value: &Value) -> Result<String, FieldError> {
+    value.as_str().map(str::to_owned).ok_or_else(|| FieldError::new("must be a text"))
 }
 
 /// Writes objects that leave out what is empty.
@@ -210,7 +210,7 @@ impl JsonObjectWriter {
     }
 }
 
-fn snake(camel: &str) -> String {
+fn to_snake_case(camel: &str) -> String {
     let mut snake = String::with_capacity(camel.len() + 4);
     for c in camel.chars() {
         if c.is_ascii_uppercase() {
@@ -229,16 +229,16 @@ mod tests {
     #[test]
     fn mistakes_say_where_they_are() {
         let value = json!({ "a": [{ "b": "ok" }, { "b": 3 }] });
-        let fields = JsonFields::of(&value, WireFormat::V1).unwrap();
-        let read = fields.list("a", |item, wire| JsonFields::of(item, wire)?.required("b"));
+        let fields = JsonFields::from_value(&value, WireFormat::V1).unwrap();
+        let read = fields.list("a", |item, wire| JsonFields::from_value(item, wire)?.required("b"));
         assert_eq!(read.unwrap_err().to_string(), "`a[1].b` must be a text");
-        assert_eq!(JsonFields::of(&json!([]), WireFormat::V1).err().unwrap().to_string(), "must be an object");
+        assert_eq!(JsonFields::from_value(&json!([]), WireFormat::V1).err().unwrap().to_string(), "must be an object");
     }
 
     #[test]
     fn snake_case_and_null_are_understood() {
         let value = json!({ "message_id": "m", "contextId": null, "n": 7, "s": "7" });
-        let fields = JsonFields::of(&value, WireFormat::V1).unwrap();
+        let fields = JsonFields::from_value(&value, WireFormat::V1).unwrap();
         assert_eq!(fields.required("messageId").unwrap(), "m");
         assert!(!fields.has("contextId"));
         assert_eq!((fields.count("n").unwrap(), fields.count("s").unwrap()), (Some(7), Some(7)));
@@ -256,7 +256,7 @@ mod tests {
             json!("x"),
         ] {
             let value = json!({ "n": bad });
-            assert!(JsonFields::of(&value, WireFormat::V1).unwrap().count("n").is_err(), "{value}");
+            assert!(JsonFields::from_value(&value, WireFormat::V1).unwrap().count("n").is_err(), "{value}");
         }
     }
 }

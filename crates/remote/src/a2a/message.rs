@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::json_fields::{JsonFields, Malformed, Metadata, JsonObjectWriter, missing};
+use super::json_fields::{JsonFields, FieldError, Metadata, JsonObjectWriter, missing};
 use super::ids::{ContextId, MessageId, TaskId, WireId};
 use super::version::WireFormat;
 
@@ -13,15 +13,15 @@ pub enum Role {
 }
 
 impl Role {
-    fn read(text: &str) -> Result<Self, Malformed> {
+    fn parse(text: &str) -> Result<Self, FieldError> {
         match text {
             "ROLE_USER" | "user" => Ok(Self::User),
             "ROLE_AGENT" | "agent" => Ok(Self::Agent),
-            _ => Err(Malformed::at("role", "must be the user's or the agent's")),
+            _ => Err(FieldError::at("role", "must be the user's or the agent's")),
         }
     }
 
-    fn write(self, wire: WireFormat) -> &'static str {
+    fn as_str(self, wire: WireFormat) -> &'static str {
         match (self, wire) {
             (Self::User, WireFormat::V03Rpc) => "user",
             (Self::Agent, WireFormat::V03Rpc) => "agent",
@@ -58,23 +58,23 @@ impl Message {
         }
     }
 
-    pub fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
-        let fields = JsonFields::of(value, wire)?;
+    pub fn from_json(value: &Value, wire: WireFormat) -> Result<Self, FieldError> {
+        let fields = JsonFields::from_value(value, wire)?;
         let parts = if wire == WireFormat::V03Rest && fields.has("content") { "content" } else { "parts" };
         Ok(Self {
             id: MessageId::required(&fields, "messageId")?,
-            role: Role::read(fields.text("role")?.ok_or_else(|| missing("role"))?)?,
-            parts: fields.list(parts, Part::read)?,
+            role: Role::parse(fields.text("role")?.ok_or_else(|| missing("role"))?)?,
+            parts: fields.list(parts, Part::from_json)?,
             context: ContextId::optional(&fields, "contextId")?,
             task: TaskId::optional(&fields, "taskId")?,
-            references: fields.list("referenceTaskIds", TaskId::read)?,
+            references: fields.list("referenceTaskIds", TaskId::from_json)?,
             extensions: fields.texts("extensions")?,
             metadata: fields.metadata("metadata")?,
         })
     }
 
-    pub fn write(&self, wire: WireFormat) -> Value {
-        let parts: Vec<Value> = self.parts.iter().map(|part| part.write(wire)).collect();
+    pub fn to_json(&self, wire: WireFormat) -> Value {
+        let parts: Vec<Value> = self.parts.iter().map(|part| part.to_json(wire)).collect();
         let writing = match wire {
             WireFormat::V03Rpc => JsonObjectWriter::default().with("kind", "message"),
             _ => JsonObjectWriter::default(),
@@ -83,7 +83,7 @@ impl Message {
             .with("messageId", &self.id)
             .with_some("contextId", self.context.as_ref())
             .with_some("taskId", self.task.as_ref())
-            .with("role", self.role.write(wire))
+            .with("role", self.role.as_str(wire))
             .with(if wire == WireFormat::V03Rest { "content" } else { "parts" }, parts)
             .with_metadata(&self.metadata)
             .with_texts("extensions", &self.extensions);
@@ -122,10 +122,10 @@ pub enum PartContent {
 
 impl Part {
     pub fn text(text: impl Into<String>) -> Self {
-        Self::of(PartContent::Text(text.into()))
+        Self::new(PartContent::Text(text.into()))
     }
 
-    pub fn of(content: PartContent) -> Self {
+    pub fn new(content: PartContent) -> Self {
         Self { content, filename: None, media_type: None, metadata: Metadata::new() }
     }
 
@@ -136,23 +136,23 @@ impl Part {
         }
     }
 
-    pub fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
-        let fields = JsonFields::of(value, wire)?;
+    pub fn from_json(value: &Value, wire: WireFormat) -> Result<Self, FieldError> {
+        let fields = JsonFields::from_value(value, wire)?;
         match wire {
-            WireFormat::V1 => read_part(&fields),
-            WireFormat::V03Rpc | WireFormat::V03Rest => read_older_part(&fields),
+            WireFormat::V1 => part_from_v1(&fields),
+            WireFormat::V03Rpc | WireFormat::V03Rest => part_from_v03(&fields),
         }
     }
 
-    pub fn write(&self, wire: WireFormat) -> Value {
+    pub fn to_json(&self, wire: WireFormat) -> Value {
         match wire {
-            WireFormat::V1 => self.write_part(),
-            WireFormat::V03Rpc => self.write_older_part("kind", &["bytes", "uri"]),
-            WireFormat::V03Rest => self.write_older_part("", &["fileWithBytes", "fileWithUri"]),
+            WireFormat::V1 => self.to_v1_json(),
+            WireFormat::V03Rpc => self.to_v03_json("kind", &["bytes", "uri"]),
+            WireFormat::V03Rest => self.to_v03_json("", &["fileWithBytes", "fileWithUri"]),
         }
     }
 
-    fn write_part(&self) -> Value {
+    fn to_v1_json(&self) -> Value {
         let (name, value) = match &self.content {
             PartContent::Text(text) => ("text", json!(text)),
             PartContent::Raw(bytes) => ("raw", json!(bytes)),
@@ -168,7 +168,7 @@ impl Part {
     }
 
     /// `kind` is the name of the discriminator, where there is one; `file` names bytes and address of a file.
-    fn write_older_part(&self, kind: &str, file: &[&str; 2]) -> Value {
+    fn to_v03_json(&self, kind: &str, file: &[&str; 2]) -> Value {
         let is_rest = kind.is_empty();
         let place = |name: &str, value: &str| {
             JsonObjectWriter::default()
@@ -194,15 +194,15 @@ impl Part {
     }
 }
 
-fn read_part(fields: &JsonFields<'_>) -> Result<Part, Malformed> {
+fn part_from_v1(fields: &JsonFields<'_>) -> Result<Part, FieldError> {
     const CONTENTS: [&str; 4] = ["text", "raw", "url", "data"];
     let given: Vec<&str> = CONTENTS.into_iter().filter(|name| fields.has(name)).collect();
     let content = match given.as_slice() {
         ["text"] => PartContent::Text(fields.text("text")?.unwrap_or_default().to_owned()),
-        ["raw"] => PartContent::Raw(base64(fields, "raw")?),
+        ["raw"] => PartContent::Raw(base64_field(fields, "raw")?),
         ["url"] => PartContent::Url(fields.required("url")?),
         ["data"] => PartContent::Data(fields.get("data").cloned().unwrap_or_default()),
-        _ => return Err(Malformed::new("must have exactly one of text, raw, url and data")),
+        _ => return Err(FieldError::new("must have exactly one of text, raw, url and data")),
     };
     Ok(Part {
         content,
@@ -212,7 +212,7 @@ fn read_part(fields: &JsonFields<'_>) -> Result<Part, Malformed> {
     })
 }
 
-fn read_older_part(fields: &JsonFields<'_>) -> Result<Part, Malformed> {
+fn part_from_v03(fields: &JsonFields<'_>) -> Result<Part, FieldError> {
     let metadata = fields.metadata("metadata")?;
     // 0.2 called it `type` in its first months.
     let kind = fields.text("kind")?.or(fields.text("type")?);
@@ -226,35 +226,35 @@ fn read_older_part(fields: &JsonFields<'_>) -> Result<Part, Malformed> {
             let data = fields.metadata("data")?;
             let inner = data.get("data").filter(|_| fields.wire == WireFormat::V03Rest).cloned();
             let data = inner.unwrap_or_else(|| Value::Object(data));
-            Ok(Part { metadata, ..Part::of(PartContent::Data(data)) })
+            Ok(Part { metadata, ..Part::new(PartContent::Data(data)) })
         }
         Some("file") => {
-            let part = fields.nested("file", read_file)?.ok_or_else(|| missing("file"))?;
+            let part = fields.nested("file", part_from_v03_file)?.ok_or_else(|| missing("file"))?;
             Ok(Part { metadata, ..part })
         }
-        _ => Err(Malformed::at("kind", "must be text, file or data")),
+        _ => Err(FieldError::at("kind", "must be text, file or data")),
     }
 }
 
-fn read_file(value: &Value, wire: WireFormat) -> Result<Part, Malformed> {
-    let fields = JsonFields::of(value, wire)?;
+fn part_from_v03_file(value: &Value, wire: WireFormat) -> Result<Part, FieldError> {
+    let fields = JsonFields::from_value(value, wire)?;
     let first = |names: [&'static str; 2]| names.into_iter().find(|name| fields.has(name));
     let content = match (first(["bytes", "fileWithBytes"]), first(["uri", "fileWithUri"])) {
-        (Some(bytes), None) => PartContent::Raw(base64(&fields, bytes)?),
+        (Some(bytes), None) => PartContent::Raw(base64_field(&fields, bytes)?),
         (None, Some(url)) => PartContent::Url(fields.required(url)?),
-        _ => return Err(Malformed::new("must have either bytes or an address")),
+        _ => return Err(FieldError::new("must have either bytes or an address")),
     };
     let (filename, media_type) = (fields.non_empty("name")?, fields.non_empty("mimeType")?);
-    Ok(Part { filename, media_type, ..Part::of(content) })
+    Ok(Part { filename, media_type, ..Part::new(content) })
 }
 
 /// Bytes as they travel; both alphabets are understood.
-fn base64(fields: &JsonFields<'_>, name: &str) -> Result<String, Malformed> {
+fn base64_field(fields: &JsonFields<'_>, name: &str) -> Result<String, FieldError> {
     let text = fields.text(name)?.unwrap_or_default();
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_' | b'=');
     if text.bytes().all(fits) {
         Ok(text.to_owned())
     } else {
-        Err(Malformed::at(name, "must be bytes in base64"))
+        Err(FieldError::at(name, "must be bytes in base64"))
     }
 }

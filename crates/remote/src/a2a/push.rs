@@ -5,7 +5,7 @@ use std::fmt;
 use lango_domain::secret::Secret;
 use serde_json::{Value, json};
 
-use super::json_fields::{JsonFields, Malformed, JsonObjectWriter};
+use super::json_fields::{JsonFields, FieldError, JsonObjectWriter};
 use super::ids::{PushConfigId, TaskId, WireId};
 use super::version::WireFormat;
 
@@ -37,35 +37,35 @@ impl fmt::Debug for Authentication {
 
 impl PushConfig {
     /// In 1.0 one flat object; in 0.3 the config stands inside one that names the task.
-    pub fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
-        let fields = JsonFields::of(value, wire)?;
-        let inner = fields.nested("pushNotificationConfig", Self::read_bare)?;
-        let Some(mut config) = inner else { return Self::read_bare(value, wire) };
+    pub fn from_json(value: &Value, wire: WireFormat) -> Result<Self, FieldError> {
+        let fields = JsonFields::from_value(value, wire)?;
+        let inner = fields.nested("pushNotificationConfig", Self::from_bare_json)?;
+        let Some(mut config) = inner else { return Self::from_bare_json(value, wire) };
         config.task = TaskId::optional(&fields, "taskId")?;
-        if let Some((task, id)) = fields.text("name")?.and_then(parts_of_name) {
+        if let Some((task, id)) = fields.text("name")?.and_then(split_name) {
             config.task = Some(TaskId::new(task));
             config.id = config.id.or(Some(PushConfigId::new(id)));
         }
         Ok(config)
     }
 
-    pub(crate) fn read_bare(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
-        let fields = JsonFields::of(value, wire)?;
+    pub(crate) fn from_bare_json(value: &Value, wire: WireFormat) -> Result<Self, FieldError> {
+        let fields = JsonFields::from_value(value, wire)?;
         Ok(Self {
             task: TaskId::optional(&fields, "taskId")?,
             id: PushConfigId::optional(&fields, "id")?,
             url: fields.required("url")?,
             token: fields.non_empty("token")?.map(Secret::new),
-            authentication: fields.nested("authentication", Authentication::read)?,
+            authentication: fields.nested("authentication", Authentication::from_json)?,
         })
     }
 
-    pub fn write(&self, wire: WireFormat) -> Value {
+    pub fn to_json(&self, wire: WireFormat) -> Value {
         match wire {
-            WireFormat::V1 => self.write_bare(wire),
+            WireFormat::V1 => self.to_bare_json(wire),
             WireFormat::V03Rpc => JsonObjectWriter::default()
                 .with_some("taskId", self.task.as_ref())
-                .with("pushNotificationConfig", self.write_bare(wire))
+                .with("pushNotificationConfig", self.to_bare_json(wire))
                 .build(),
             WireFormat::V03Rest => {
                 let (task, id) = (self.task.as_ref(), self.id.as_ref());
@@ -73,26 +73,26 @@ impl PushConfig {
                     task.zip(id).map(|(task, id)| format!("tasks/{task}/pushNotificationConfigs/{id}"));
                 JsonObjectWriter::default()
                     .with_some("name", name)
-                    .with("pushNotificationConfig", self.write_bare(wire))
+                    .with("pushNotificationConfig", self.to_bare_json(wire))
                     .build()
             }
         }
     }
 
-    pub(crate) fn write_bare(&self, wire: WireFormat) -> Value {
+    pub(crate) fn to_bare_json(&self, wire: WireFormat) -> Value {
         JsonObjectWriter::default()
             .with_some("taskId", self.task.as_ref().filter(|_| wire == WireFormat::V1))
             .with_some("id", self.id.as_ref())
             .with("url", self.url.as_str())
             .with_some("token", self.token.as_ref().map(Secret::expose))
-            .with_some("authentication", self.authentication.as_ref().map(|how| how.write(wire)))
+            .with_some("authentication", self.authentication.as_ref().map(|how| how.to_json(wire)))
             .build()
     }
 }
 
 /// All configs of a task, as they are listed.
-pub fn write_push_configs(configs: &[PushConfig], wire: WireFormat) -> Value {
-    let written: Vec<Value> = configs.iter().map(|config| config.write(wire)).collect();
+pub fn push_configs_to_json(configs: &[PushConfig], wire: WireFormat) -> Value {
+    let written: Vec<Value> = configs.iter().map(|config| config.to_json(wire)).collect();
     match wire {
         WireFormat::V03Rpc => Value::Array(written),
         _ => json!({ "configs": written, "nextPageToken": "" }),
@@ -100,20 +100,20 @@ pub fn write_push_configs(configs: &[PushConfig], wire: WireFormat) -> Value {
 }
 
 impl Authentication {
-    fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
-        let fields = JsonFields::of(value, wire)?;
+    fn from_json(value: &Value, wire: WireFormat) -> Result<Self, FieldError> {
+        let fields = JsonFields::from_value(value, wire)?;
         let scheme = match fields.non_empty("scheme")? {
             Some(scheme) => scheme,
             None => fields.texts("schemes")?.into_iter().next().unwrap_or_else(|| "Bearer".to_owned()),
         };
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         if scheme.len() > 40 || !scheme.chars().all(fits) {
-            return Err(Malformed::at("scheme", "must be the name of a scheme, such as Bearer"));
+            return Err(FieldError::at("scheme", "must be the name of a scheme, such as Bearer"));
         }
         Ok(Self { scheme, credentials: fields.non_empty("credentials")?.map(Secret::new) })
     }
 
-    fn write(&self, wire: WireFormat) -> Value {
+    fn to_json(&self, wire: WireFormat) -> Value {
         let writing = match wire {
             WireFormat::V1 => JsonObjectWriter::default().with("scheme", self.scheme.as_str()),
             _ => JsonObjectWriter::default().with("schemes", vec![self.scheme.as_str()]),
@@ -123,6 +123,6 @@ impl Authentication {
 }
 
 /// `tasks/{task}/pushNotificationConfigs/{id}`.
-fn parts_of_name(name: &str) -> Option<(&str, &str)> {
+fn split_name(name: &str) -> Option<(&str, &str)> {
     name.strip_prefix("tasks/")?.split_once("/pushNotificationConfigs/")
 }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::event::SendReply;
-use super::json_fields::{JsonFields, Malformed, Metadata, JsonObjectWriter, missing};
+use super::json_fields::{JsonFields, FieldError, Metadata, JsonObjectWriter, missing};
 use super::ids::{ContextId, PushConfigId, TaskId, WireId};
 use super::message::Message;
 use super::push::PushConfig;
@@ -13,7 +13,7 @@ use super::version::{ProtocolVersion, WireFormat};
 
 /// What is asked, without its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Method {
+pub enum A2aMethod {
     SendMessage,
     StreamMessage,
     GetTask,
@@ -27,7 +27,7 @@ pub enum Method {
     ExtendedCard,
 }
 
-impl Method {
+impl A2aMethod {
     pub const ALL: [Self; 11] = [
         Self::SendMessage,
         Self::StreamMessage,
@@ -125,7 +125,7 @@ pub enum A2aRequest {
 #[derive(Clone, Debug, PartialEq)]
 pub struct SendMessage {
     pub message: Message,
-    pub waiting: ReturnMode,
+    pub return_mode: ReturnMode,
     pub accepted_output_modes: Vec<String>,
     pub history: Option<u32>,
     pub push: Option<PushConfig>,
@@ -136,9 +136,9 @@ pub struct SendMessage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReturnMode {
     /// When the task is over or waits for something.
-    UntilDone,
+    WhenDone,
     /// As soon as there is a task.
-    NotAtAll,
+    Immediately,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -163,8 +163,8 @@ pub struct TaskPage {
 }
 
 impl TaskPage {
-    pub fn write(&self, wire: WireFormat) -> Value {
-        let tasks: Vec<Value> = self.tasks.iter().map(|task| task.write(wire)).collect();
+    pub fn to_json(&self, wire: WireFormat) -> Value {
+        let tasks: Vec<Value> = self.tasks.iter().map(|task| task.to_json(wire)).collect();
         json!({
             "tasks": tasks,
             "nextPageToken": self.next_page_token,
@@ -175,12 +175,12 @@ impl TaskPage {
 }
 
 impl A2aCall {
-    pub fn read(method: Method, params: &Value, wire: WireFormat) -> Result<Self, Malformed> {
+    pub fn from_params(method: A2aMethod, params: &Value, wire: WireFormat) -> Result<Self, FieldError> {
         let empty = Value::Object(Metadata::new());
         let params = if params.is_null() { &empty } else { params };
-        let fields = JsonFields::of(params, wire)?;
+        let fields = JsonFields::from_value(params, wire)?;
         let tenant = fields.non_empty("tenant")?;
-        Ok(Self { tenant, request: A2aRequest::read(method, params, &fields)? })
+        Ok(Self { tenant, request: A2aRequest::from_params(method, params, &fields)? })
     }
 
     /// The parameters, as JSON-RPC carries them.
@@ -194,23 +194,23 @@ impl A2aCall {
 }
 
 impl A2aRequest {
-    pub fn method(&self) -> Method {
+    pub fn method(&self) -> A2aMethod {
         match self {
-            Self::SendMessage(_) => Method::SendMessage,
-            Self::StreamMessage(_) => Method::StreamMessage,
-            Self::GetTask { .. } => Method::GetTask,
-            Self::ListTasks(_) => Method::ListTasks,
-            Self::CancelTask { .. } => Method::CancelTask,
-            Self::SubscribeToTask { .. } => Method::SubscribeToTask,
-            Self::CreatePushConfig(_) => Method::CreatePushConfig,
-            Self::GetPushConfig { .. } => Method::GetPushConfig,
-            Self::ListPushConfigs { .. } => Method::ListPushConfigs,
-            Self::DeletePushConfig { .. } => Method::DeletePushConfig,
-            Self::ExtendedCard => Method::ExtendedCard,
+            Self::SendMessage(_) => A2aMethod::SendMessage,
+            Self::StreamMessage(_) => A2aMethod::StreamMessage,
+            Self::GetTask { .. } => A2aMethod::GetTask,
+            Self::ListTasks(_) => A2aMethod::ListTasks,
+            Self::CancelTask { .. } => A2aMethod::CancelTask,
+            Self::SubscribeToTask { .. } => A2aMethod::SubscribeToTask,
+            Self::CreatePushConfig(_) => A2aMethod::CreatePushConfig,
+            Self::GetPushConfig { .. } => A2aMethod::GetPushConfig,
+            Self::ListPushConfigs { .. } => A2aMethod::ListPushConfigs,
+            Self::DeletePushConfig { .. } => A2aMethod::DeletePushConfig,
+            Self::ExtendedCard => A2aMethod::ExtendedCard,
         }
     }
 
-    fn read(method: Method, params: &Value, fields: &JsonFields<'_>) -> Result<Self, Malformed> {
+    fn from_params(method: A2aMethod, params: &Value, fields: &JsonFields<'_>) -> Result<Self, FieldError> {
         let wire = fields.wire;
         let task = || TaskId::required(fields, "id");
         // About push configs, 0.3 calls the task `id` and the config `pushNotificationConfigId`.
@@ -219,30 +219,30 @@ impl A2aRequest {
             ProtocolVersion::V0_3 => ("id", "pushNotificationConfigId"),
         };
         Ok(match method {
-            Method::SendMessage => Self::SendMessage(Box::new(SendMessage::read(fields)?)),
-            Method::StreamMessage => Self::StreamMessage(Box::new(SendMessage::read(fields)?)),
-            Method::GetTask => Self::GetTask { task: task()?, history: fields.count("historyLength")? },
-            Method::ListTasks => Self::ListTasks(ListTasks::read(fields)?),
-            Method::CancelTask => Self::CancelTask { task: task()? },
-            Method::SubscribeToTask => Self::SubscribeToTask { task: task()? },
-            Method::CreatePushConfig => {
-                let config = PushConfig::read(params, wire)?;
+            A2aMethod::SendMessage => Self::SendMessage(Box::new(SendMessage::from_fields(fields)?)),
+            A2aMethod::StreamMessage => Self::StreamMessage(Box::new(SendMessage::from_fields(fields)?)),
+            A2aMethod::GetTask => Self::GetTask { task: task()?, history: fields.count("historyLength")? },
+            A2aMethod::ListTasks => Self::ListTasks(ListTasks::from_fields(fields)?),
+            A2aMethod::CancelTask => Self::CancelTask { task: task()? },
+            A2aMethod::SubscribeToTask => Self::SubscribeToTask { task: task()? },
+            A2aMethod::CreatePushConfig => {
+                let config = PushConfig::from_json(params, wire)?;
                 config.task.as_ref().ok_or_else(|| missing("taskId"))?;
                 Self::CreatePushConfig(config)
             }
-            Method::GetPushConfig => {
+            A2aMethod::GetPushConfig => {
                 let config = PushConfigId::optional(fields, which)?;
                 if config.is_none() && wire == WireFormat::V1 {
                     return Err(missing(which));
                 }
                 Self::GetPushConfig { task: TaskId::required(fields, of)?, config }
             }
-            Method::ListPushConfigs => Self::ListPushConfigs { task: TaskId::required(fields, of)? },
-            Method::DeletePushConfig => Self::DeletePushConfig {
+            A2aMethod::ListPushConfigs => Self::ListPushConfigs { task: TaskId::required(fields, of)? },
+            A2aMethod::DeletePushConfig => Self::DeletePushConfig {
                 task: TaskId::required(fields, of)?,
                 config: PushConfigId::required(fields, which)?,
             },
-            Method::ExtendedCard => Self::ExtendedCard,
+            A2aMethod::ExtendedCard => Self::ExtendedCard,
         })
     }
 
@@ -252,15 +252,15 @@ impl A2aRequest {
             ProtocolVersion::V0_3 => ("id", "pushNotificationConfigId"),
         };
         match self {
-            Self::SendMessage(send) | Self::StreamMessage(send) => send.write(wire),
+            Self::SendMessage(send) | Self::StreamMessage(send) => send.to_json(wire),
             Self::GetTask { task, history } => {
                 JsonObjectWriter::default().with("id", task).with_some("historyLength", *history).build()
             }
-            Self::ListTasks(list) => list.write(wire),
+            Self::ListTasks(list) => list.to_json(wire),
             Self::CancelTask { task } | Self::SubscribeToTask { task } => {
                 JsonObjectWriter::default().with("id", task).build()
             }
-            Self::CreatePushConfig(config) => config.write(wire),
+            Self::CreatePushConfig(config) => config.to_json(wire),
             Self::GetPushConfig { task, config } => {
                 JsonObjectWriter::default().with(of, task).with_some(which, config.as_ref()).build()
             }
@@ -277,7 +277,7 @@ impl SendMessage {
     pub fn new(message: Message) -> Self {
         Self {
             message,
-            waiting: ReturnMode::UntilDone,
+            return_mode: ReturnMode::WhenDone,
             accepted_output_modes: Vec::new(),
             history: None,
             push: None,
@@ -285,34 +285,34 @@ impl SendMessage {
         }
     }
 
-    fn read(fields: &JsonFields<'_>) -> Result<Self, Malformed> {
-        let message = fields.nested("message", Message::read)?.ok_or_else(|| missing("message"))?;
+    fn from_fields(fields: &JsonFields<'_>) -> Result<Self, FieldError> {
+        let message = fields.nested("message", Message::from_json)?.ok_or_else(|| missing("message"))?;
         if message.parts.is_empty() {
-            return Err(Malformed::at("parts", "must have at least one part").within("message"));
+            return Err(FieldError::at("parts", "must have at least one part").within("message"));
         }
         let read = fields.nested("configuration", |value, wire| {
-            Self::new(message.clone()).configured(&JsonFields::of(value, wire)?)
+            Self::new(message.clone()).with_configuration(&JsonFields::from_value(value, wire)?)
         })?;
         let metadata = fields.metadata("metadata")?;
         Ok(Self { metadata, ..read.unwrap_or_else(|| Self::new(message)) })
     }
 
-    fn configured(mut self, fields: &JsonFields<'_>) -> Result<Self, Malformed> {
+    fn with_configuration(mut self, fields: &JsonFields<'_>) -> Result<Self, FieldError> {
         let (push, waits) = match fields.wire {
             WireFormat::V1 => ("taskPushNotificationConfig", !fields.flag("returnImmediately")?.unwrap_or(false)),
             WireFormat::V03Rpc => ("pushNotificationConfig", fields.flag("blocking")?.unwrap_or(true)),
             // Its protocol buffers cannot tell "no" from silence.
             WireFormat::V03Rest => ("pushNotification", fields.flag("blocking")?.unwrap_or(true)),
         };
-        self.waiting = if waits { ReturnMode::UntilDone } else { ReturnMode::NotAtAll };
-        self.push = fields.nested(push, PushConfig::read_bare)?;
+        self.return_mode = if waits { ReturnMode::WhenDone } else { ReturnMode::Immediately };
+        self.push = fields.nested(push, PushConfig::from_bare_json)?;
         self.accepted_output_modes = fields.texts("acceptedOutputModes")?;
         self.history = fields.count("historyLength")?;
         Ok(self)
     }
 
-    fn write(&self, wire: WireFormat) -> Value {
-        let waits = self.waiting == ReturnMode::UntilDone;
+    fn to_json(&self, wire: WireFormat) -> Value {
+        let waits = self.return_mode == ReturnMode::WhenDone;
         let (push, writing) = match wire {
             WireFormat::V1 => ("taskPushNotificationConfig", JsonObjectWriter::default().with("returnImmediately", !waits)),
             WireFormat::V03Rpc => ("pushNotificationConfig", JsonObjectWriter::default().with("blocking", waits)),
@@ -321,10 +321,10 @@ impl SendMessage {
         let configuration = writing
             .with_texts("acceptedOutputModes", &self.accepted_output_modes)
             .with_some("historyLength", self.history)
-            .with_some(push, self.push.as_ref().map(|config| config.write_bare(wire)))
+            .with_some(push, self.push.as_ref().map(|config| config.to_bare_json(wire)))
             .build();
         JsonObjectWriter::default()
-            .with("message", self.message.write(wire))
+            .with("message", self.message.to_json(wire))
             .with("configuration", configuration)
             .with_metadata(&self.metadata)
             .build()
@@ -332,18 +332,18 @@ impl SendMessage {
 }
 
 impl ListTasks {
-    fn read(fields: &JsonFields<'_>) -> Result<Self, Malformed> {
+    fn from_fields(fields: &JsonFields<'_>) -> Result<Self, FieldError> {
         let state = fields.non_empty("status")?.map(|text| {
-            TaskState::named(&text).ok_or_else(|| Malformed::at("status", "must be a task's state"))
+            TaskState::parse(&text).ok_or_else(|| FieldError::at("status", "must be a task's state"))
         });
         let after = fields.non_empty("statusTimestampAfter")?.map(|text| {
             text.parse().map_err(|_| {
-                Malformed::at("statusTimestampAfter", "must be a time, as in 2026-01-31T12:00:00Z")
+                FieldError::at("statusTimestampAfter", "must be a time, as in 2026-01-31T12:00:00Z")
             })
         });
         let page_size = fields.count("pageSize")?;
         if page_size.is_some_and(|size| !(1..=100).contains(&size)) {
-            return Err(Malformed::at("pageSize", "must be from 1 to 100"));
+            return Err(FieldError::at("pageSize", "must be from 1 to 100"));
         }
         let flag = match fields.get("includeArtifacts") {
             Some(Value::String(text)) => text == "true",
@@ -360,7 +360,7 @@ impl ListTasks {
         })
     }
 
-    fn write(&self, wire: WireFormat) -> Value {
+    fn to_json(&self, wire: WireFormat) -> Value {
         JsonObjectWriter::default()
             .with_some("contextId", self.context.as_ref())
             .with_some("status", self.state.map(|state| state.as_str(wire)))
@@ -375,10 +375,10 @@ impl ListTasks {
 
 /// The answer to a task that was asked about: in every version a bare task, but some servers wrap it.
 impl Task {
-    pub fn read_answer(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
-        match Task::read(value, wire) {
+    pub fn from_answer(value: &Value, wire: WireFormat) -> Result<Self, FieldError> {
+        match Task::from_json(value, wire) {
             Ok(task) => Ok(task),
-            Err(error) => match SendReply::read(value, wire) {
+            Err(error) => match SendReply::from_json(value, wire) {
                 Ok(SendReply::Task(task)) => Ok(task),
                 _ => Err(error),
             },

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::error::{ErrorKind, ProtocolError};
-use super::request::{A2aCall, Method};
+use super::request::{A2aCall, A2aMethod};
 use super::version::{ProtocolVersion, WireFormat};
 
 /// What an answer must repeat.
@@ -16,7 +16,7 @@ pub enum RpcId {
 }
 
 impl RpcId {
-    fn write(&self) -> Value {
+    fn to_json(&self) -> Value {
         match self {
             Self::Number(number) => json!(number),
             Self::Text(text) => json!(text),
@@ -24,7 +24,7 @@ impl RpcId {
         }
     }
 
-    fn read(value: Option<&Value>) -> Option<Self> {
+    fn from_json(value: Option<&Value>) -> Option<Self> {
         match value? {
             Value::String(text) if text.len() <= 512 => Some(Self::Text(text.clone())),
             Value::Number(number) => number.as_i64().map(Self::Number),
@@ -51,21 +51,21 @@ pub struct RpcRejection {
 }
 
 impl RpcRejection {
-    pub fn answer(&self) -> Value {
-        failure(&self.id, &self.error, self.version)
+    pub fn to_response(&self) -> Value {
+        error_response(&self.id, &self.error, self.version)
     }
 }
 
 /// Reads the body of a request. The spelling of the method tells the version; `header` is what `A2A-Version` says, which
 /// must be a version that is spoken, and which a method of 1.0 must fit.
-pub fn read(body: &[u8], header: Option<&str>) -> Result<RpcRequest, Box<RpcRejection>> {
+pub fn parse_request(body: &[u8], header: Option<&str>) -> Result<RpcRequest, Box<RpcRejection>> {
     let refuse = |id: RpcId, version, error| Box::new(RpcRejection { id, version, error });
     let value: Value = serde_json::from_slice(body).map_err(|_| {
         let error = ProtocolError::new(ErrorKind::Parse, "Invalid JSON payload");
         refuse(RpcId::Null, ProtocolVersion::V0_3, error)
     })?;
     let invalid = |why: &str| ProtocolError::new(ErrorKind::InvalidRequest, why);
-    let id = RpcId::read(value.get("id"));
+    let id = RpcId::from_json(value.get("id"));
     let known = id.clone().unwrap_or(RpcId::Null);
     let early = |error| refuse(known.clone(), ProtocolVersion::V0_3, error);
     if !value.is_object() || value.get("jsonrpc") != Some(&json!("2.0")) {
@@ -77,7 +77,7 @@ pub fn read(body: &[u8], header: Option<&str>) -> Result<RpcRequest, Box<RpcReje
     }
     let name = value.get("method").and_then(Value::as_str);
     let name = name.ok_or_else(|| early(invalid("`method` must be a text")))?;
-    let (method, version) = Method::from_rpc_name(name).ok_or_else(|| {
+    let (method, version) = A2aMethod::from_rpc_name(name).ok_or_else(|| {
         let name = lango_net::sanitize::one_line(name, 60);
         early(ProtocolError::new(ErrorKind::MethodNotFound, format!("Method not found: {name}")))
     })?;
@@ -93,32 +93,32 @@ pub fn read(body: &[u8], header: Option<&str>) -> Result<RpcRequest, Box<RpcReje
         let error = ProtocolError::new(ErrorKind::InvalidParams, "`params` must be an object");
         return Err(refused(error));
     }
-    let call = A2aCall::read(method, params, WireFormat::rpc(version)).map_err(|error| refused(error.into()))?;
+    let call = A2aCall::from_params(method, params, WireFormat::rpc(version)).map_err(|error| refused(error.into()))?;
     // Nobody could tell what the answer is for; said last, because other mistakes tell more.
     let id = id.ok_or_else(|| refused(no_id()))?;
     Ok(RpcRequest { id, version, call })
 }
 
 /// A request to a peer; nothing where the version does not know the method.
-pub fn request(id: i64, call: &A2aCall, version: ProtocolVersion) -> Option<Value> {
+pub fn encode_request(id: i64, call: &A2aCall, version: ProtocolVersion) -> Option<Value> {
     let method = call.request.method().name(version)?;
     Some(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": call.params(WireFormat::rpc(version)) }))
 }
 
-pub fn success(id: &RpcId, result: Value) -> Value {
-    json!({ "jsonrpc": "2.0", "id": id.write(), "result": result })
+pub fn success_response(id: &RpcId, result: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id.to_json(), "result": result })
 }
 
-pub fn failure(id: &RpcId, error: &ProtocolError, version: ProtocolVersion) -> Value {
-    json!({ "jsonrpc": "2.0", "id": id.write(), "error": error.write_rpc(version) })
+pub fn error_response(id: &RpcId, error: &ProtocolError, version: ProtocolVersion) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id.to_json(), "error": error.to_rpc_json(version) })
 }
 
 /// The result in a peer's answer, or the error that it answers with.
-pub fn result(answer: Value) -> Result<Value, ProtocolError> {
+pub fn parse_response(answer: Value) -> Result<Value, ProtocolError> {
     let odd = |why: &str| ProtocolError::new(ErrorKind::InvalidAgentResponse, why);
     let Value::Object(mut answer) = answer else { return Err(odd("the answer is no JSON-RPC answer")) };
     match (answer.remove("result"), answer.remove("error")) {
-        (_, Some(error)) if !error.is_null() => Err(ProtocolError::read_rpc(&error)),
+        (_, Some(error)) if !error.is_null() => Err(ProtocolError::from_rpc_json(&error)),
         (Some(result), _) => Ok(result),
         _ => Err(odd("the answer has neither a result nor an error")),
     }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::json_fields::{JsonFields, Malformed, JsonObjectWriter, missing};
+use super::json_fields::{JsonFields, FieldError, JsonObjectWriter, missing};
 use super::version::WireFormat;
 
 /// One way to show who one is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SecurityScheme {
     ApiKey {
-        place: ApiKeyLocation,
+        location: ApiKeyLocation,
         name: String,
     },
     /// `Authorization: {scheme} …`.
@@ -38,7 +38,7 @@ pub enum ApiKeyLocation {
 }
 
 impl ApiKeyLocation {
-    fn named(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         [Self::Header, Self::Query, Self::Cookie].into_iter().find(|place| place.as_str() == text)
     }
 
@@ -53,33 +53,33 @@ impl ApiKeyLocation {
 
 impl SecurityScheme {
     /// Either shape: 0.3 has a `type`, 1.0 a field that is named after the kind.
-    pub(crate) fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
-        let fields = JsonFields::of(value, wire)?;
-        const NEWER: [(&str, &str); 5] = [
+    pub(crate) fn from_json(value: &Value, wire: WireFormat) -> Result<Self, FieldError> {
+        let fields = JsonFields::from_value(value, wire)?;
+        const V1_FIELDS: [(&str, &str); 5] = [
             ("apiKey", "apiKeySecurityScheme"),
             ("http", "httpAuthSecurityScheme"),
             ("oauth2", "oauth2SecurityScheme"),
             ("openIdConnect", "openIdConnectSecurityScheme"),
             ("mutualTLS", "mtlsSecurityScheme"),
         ];
-        for (kind, name) in NEWER {
+        for (kind, name) in V1_FIELDS {
             if let Some(scheme) =
-                fields.nested(name, |value, wire| Self::of_kind(kind, JsonFields::of(value, wire)?))?
+                fields.nested(name, |value, wire| Self::from_kind(kind, JsonFields::from_value(value, wire)?))?
             {
                 return Ok(scheme);
             }
         }
         let kind = fields.text("type")?.ok_or_else(|| missing("type"))?;
-        Self::of_kind(kind, fields)
+        Self::from_kind(kind, fields)
     }
 
-    fn of_kind(kind: &str, fields: JsonFields<'_>) -> Result<Self, Malformed> {
+    fn from_kind(kind: &str, fields: JsonFields<'_>) -> Result<Self, FieldError> {
         Ok(match kind {
             "apiKey" => {
                 let place = fields.text("in")?.or(fields.text("location")?).unwrap_or("header");
-                let place = ApiKeyLocation::named(place);
+                let place = ApiKeyLocation::parse(place);
                 Self::ApiKey {
-                    place: place.ok_or_else(|| Malformed::at("in", "must be header, query or cookie"))?,
+                    location: place.ok_or_else(|| FieldError::at("in", "must be header, query or cookie"))?,
                     name: fields.required("name")?,
                 }
             }
@@ -93,7 +93,7 @@ impl SecurityScheme {
 
     /// The shape of 1.0 alone.
     pub(crate) fn write_v1(&self) -> Value {
-        let mut written = self.write();
+        let mut written = self.to_json();
         if let Value::Object(fields) = &mut written {
             fields.retain(|name, _| name.ends_with("SecurityScheme"));
         }
@@ -101,9 +101,9 @@ impl SecurityScheme {
     }
 
     /// Both shapes in one object; their names do not collide.
-    pub(crate) fn write(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         match self {
-            Self::ApiKey { place, name } => json!({
+            Self::ApiKey { location: place, name } => json!({
                 "type": "apiKey", "in": place.as_str(), "name": name,
                 "apiKeySecurityScheme": { "location": place.as_str(), "name": name },
             }),
@@ -129,8 +129,8 @@ pub struct SecurityRequirement(pub BTreeMap<String, Vec<String>>);
 
 impl SecurityRequirement {
     /// Either shape: `{"bearer": []}` or `{"schemes": {"bearer": {"list": []}}}`.
-    pub(crate) fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
-        let fields = JsonFields::of(value, wire)?;
+    pub(crate) fn from_json(value: &Value, wire: WireFormat) -> Result<Self, FieldError> {
+        let fields = JsonFields::from_value(value, wire)?;
         let schemes = match fields.get("schemes") {
             Some(Value::Object(schemes)) => schemes.clone(),
             _ => value.as_object().cloned().unwrap_or_default(),
@@ -142,7 +142,7 @@ impl SecurityRequirement {
         Ok(Self(schemes.iter().map(|(name, value)| (name.clone(), scopes(value))).collect()))
     }
 
-    pub(crate) fn write_newer(&self) -> Value {
+    pub(crate) fn write_v1(&self) -> Value {
         let schemes = self.0.iter().map(|(name, scopes)| (name.clone(), json!({ "list": scopes })));
         JsonObjectWriter::default().with("schemes", Value::Object(schemes.collect())).build()
     }

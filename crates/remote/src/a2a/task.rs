@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::json_fields::{JsonFields, Malformed, Metadata, JsonObjectWriter, missing};
+use super::json_fields::{JsonFields, FieldError, Metadata, JsonObjectWriter, missing};
 use super::ids::{ArtifactId, ContextId, TaskId, WireId};
 use super::message::{Message, Part};
 use super::version::WireFormat;
@@ -19,19 +19,19 @@ pub struct Task {
 }
 
 impl Task {
-    pub fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
-        let fields = JsonFields::of(value, wire)?;
+    pub fn from_json(value: &Value, wire: WireFormat) -> Result<Self, FieldError> {
+        let fields = JsonFields::from_value(value, wire)?;
         Ok(Self {
             id: TaskId::required(&fields, "id")?,
             context: ContextId::optional(&fields, "contextId")?,
-            status: fields.nested("status", TaskStatus::read)?.ok_or_else(|| missing("status"))?,
-            artifacts: fields.list("artifacts", Artifact::read)?,
-            history: fields.list("history", Message::read)?,
+            status: fields.nested("status", TaskStatus::from_json)?.ok_or_else(|| missing("status"))?,
+            artifacts: fields.list("artifacts", Artifact::from_json)?,
+            history: fields.list("history", Message::from_json)?,
             metadata: fields.metadata("metadata")?,
         })
     }
 
-    pub fn write(&self, wire: WireFormat) -> Value {
+    pub fn to_json(&self, wire: WireFormat) -> Value {
         let writing = match wire {
             WireFormat::V03Rpc => JsonObjectWriter::default().with("kind", "task"),
             _ => JsonObjectWriter::default(),
@@ -39,9 +39,9 @@ impl Task {
         writing
             .with("id", &self.id)
             .with_some("contextId", self.context.as_ref())
-            .with("status", self.status.write(wire))
-            .with_list("artifacts", self.artifacts.iter().map(|artifact| artifact.write(wire)).collect())
-            .with_list("history", self.history.iter().map(|message| message.write(wire)).collect())
+            .with("status", self.status.to_json(wire))
+            .with_list("artifacts", self.artifacts.iter().map(|artifact| artifact.to_json(wire)).collect())
+            .with_list("history", self.history.iter().map(|message| message.to_json(wire)).collect())
             .with_metadata(&self.metadata)
             .build()
     }
@@ -51,26 +51,26 @@ impl Task {
 pub struct TaskStatus {
     pub state: TaskState,
     pub message: Option<Message>,
-    pub at: Option<Timestamp>,
+    pub timestamp: Option<Timestamp>,
 }
 
 impl TaskStatus {
-    pub fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
-        let fields = JsonFields::of(value, wire)?;
+    pub fn from_json(value: &Value, wire: WireFormat) -> Result<Self, FieldError> {
+        let fields = JsonFields::from_value(value, wire)?;
         let state = fields.text("state")?.ok_or_else(|| missing("state"))?;
         Ok(Self {
-            state: TaskState::named(state).ok_or_else(|| Malformed::at("state", "must be a task's state"))?,
-            message: fields.nested("message", Message::read)?,
+            state: TaskState::parse(state).ok_or_else(|| FieldError::at("state", "must be a task's state"))?,
+            message: fields.nested("message", Message::from_json)?,
             // A clock of a peer that cannot be read is nothing to fail over.
-            at: fields.text("timestamp")?.and_then(|text| text.parse().ok()),
+            timestamp: fields.text("timestamp")?.and_then(|text| text.parse().ok()),
         })
     }
 
-    pub fn write(&self, wire: WireFormat) -> Value {
+    pub fn to_json(&self, wire: WireFormat) -> Value {
         JsonObjectWriter::default()
             .with("state", self.state.as_str(wire))
-            .with_some("message", self.message.as_ref().map(|message| message.write(wire)))
-            .with_some("timestamp", self.at.map(|at| format!("{at:.3}")))
+            .with_some("message", self.message.as_ref().map(|message| message.to_json(wire)))
+            .with_some("timestamp", self.timestamp.map(|at| format!("{at:.3}")))
             .build()
     }
 }
@@ -113,7 +113,7 @@ impl TaskState {
     }
 
     /// In any spelling.
-    pub fn named(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         if text == "TASK_STATE_CANCELLED" || text == "cancelled" {
             return Some(Self::Canceled);
         }
@@ -162,20 +162,20 @@ impl Artifact {
         }
     }
 
-    pub fn read(value: &Value, wire: WireFormat) -> Result<Self, Malformed> {
-        let fields = JsonFields::of(value, wire)?;
+    pub fn from_json(value: &Value, wire: WireFormat) -> Result<Self, FieldError> {
+        let fields = JsonFields::from_value(value, wire)?;
         Ok(Self {
             id: ArtifactId::required(&fields, "artifactId")?,
             name: fields.non_empty("name")?,
             description: fields.non_empty("description")?,
-            parts: fields.list("parts", Part::read)?,
+            parts: fields.list("parts", Part::from_json)?,
             extensions: fields.texts("extensions")?,
             metadata: fields.metadata("metadata")?,
         })
     }
 
-    pub fn write(&self, wire: WireFormat) -> Value {
-        let parts: Vec<Value> = self.parts.iter().map(|part| part.write(wire)).collect();
+    pub fn to_json(&self, wire: WireFormat) -> Value {
+        let parts: Vec<Value> = self.parts.iter().map(|part| part.to_json(wire)).collect();
         JsonObjectWriter::default()
             .with("artifactId", &self.id)
             .with_some("name", self.name.as_deref())

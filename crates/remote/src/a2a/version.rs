@@ -19,7 +19,7 @@ impl ProtocolVersion {
     pub fn from_header(header: Option<&str>) -> Result<Self, ProtocolError> {
         let said = header.map(str::trim).filter(|said| !said.is_empty());
         let Some(said) = said else { return Ok(Self::V0_3) };
-        Self::named(said).ok_or_else(|| {
+        Self::parse(said).ok_or_else(|| {
             let said = lango_net::sanitize::one_line(said, 20);
             let message = format!("A2A version '{said}' is not supported; 1.0 and 0.3 are");
             ProtocolError::new(ErrorKind::VersionNotSupported, message)
@@ -27,7 +27,7 @@ impl ProtocolVersion {
     }
 
     /// `1.0`, `1.0.1`, `0.3`, `0.3.0`; a patch number changes nothing on the wire.
-    pub fn named(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let mut numbers = text.trim().split('.');
         let major_minor = (numbers.next()?, numbers.next().unwrap_or("0"));
         let patch = numbers.next();

@@ -3,7 +3,7 @@
 use lango_remote::a2a::{AgentCard, Binding, ApiKeyLocation, SecurityScheme, ProtocolVersion};
 use serde_json::{Value, json};
 
-fn newer() -> Value {
+fn card_v1() -> Value {
     json!({
         "name": "Reisebüro", "description": "Plant Reisen.", "version": "2.1",
         "supportedInterfaces": [
@@ -23,7 +23,7 @@ fn newer() -> Value {
     })
 }
 
-fn older() -> Value {
+fn card_v03() -> Value {
     json!({
         "protocolVersion": "0.3.0", "name": "Old", "description": "d", "version": "1",
         "url": "https://o.example/", "preferredTransport": "HTTP+JSON",
@@ -43,7 +43,7 @@ fn older() -> Value {
 
 #[test]
 fn a_card_of_the_newer_version_is_read() {
-    let read = AgentCard::read(&newer()).unwrap();
+    let read = AgentCard::from_json(&card_v1()).unwrap();
     assert_eq!(read.problems, Vec::<String>::new());
     let card = read.card;
     assert_eq!(card.name, "Reisebüro");
@@ -55,7 +55,7 @@ fn a_card_of_the_newer_version_is_read() {
     assert_eq!(card.security_schemes["b"], SecurityScheme::Http { scheme: "bearer".to_owned() });
     assert_eq!(
         card.security_schemes["k"],
-        SecurityScheme::ApiKey { place: ApiKeyLocation::Header, name: "X-Key".to_owned() }
+        SecurityScheme::ApiKey { location: ApiKeyLocation::Header, name: "X-Key".to_owned() }
     );
     assert_eq!(card.security[0].0["b"], ["read"]);
     assert_eq!(card.security.len(), 2);
@@ -63,7 +63,7 @@ fn a_card_of_the_newer_version_is_read() {
 
 #[test]
 fn a_card_of_the_older_version_is_read() {
-    let read = AgentCard::read(&older()).unwrap();
+    let read = AgentCard::from_json(&card_v03()).unwrap();
     assert_eq!(read.problems, Vec::<String>::new());
     let addresses: Vec<(&str, &str)> =
         read.card.interfaces.iter().map(|one| (one.url.as_str(), one.binding.as_str())).collect();
@@ -75,16 +75,16 @@ fn a_card_of_the_older_version_is_read() {
 
 #[test]
 fn one_card_speaks_for_both_versions() {
-    let mut merged = newer();
-    for (name, value) in older().as_object().unwrap() {
+    let mut merged = card_v1();
+    for (name, value) in card_v03().as_object().unwrap() {
         if merged.get(name).is_none() {
             merged[name] = value.clone();
         }
     }
-    let card = AgentCard::read(&merged).unwrap().card;
+    let card = AgentCard::from_json(&merged).unwrap().card;
     let versions: Vec<_> = card.interfaces.iter().filter_map(|one| one.supported_version()).collect();
     assert_eq!(versions, [ProtocolVersion::V1_0, ProtocolVersion::V1_0, ProtocolVersion::V0_3, ProtocolVersion::V0_3]);
-    let written = card.write();
+    let written = card.to_json();
     assert_eq!(written["url"], "https://o.example/");
     assert_eq!(written["preferredTransport"], "HTTP+JSON");
     assert_eq!(written["protocolVersion"], "0.3.0");
@@ -92,20 +92,20 @@ fn one_card_speaks_for_both_versions() {
     assert_eq!(written["securitySchemes"]["b"]["type"], "http");
     assert_eq!(written["securitySchemes"]["b"]["httpAuthSecurityScheme"]["scheme"], "bearer");
     assert_eq!(written["security"][0], json!({ "b": ["read"] }));
-    assert_eq!(AgentCard::read(&written).unwrap().card, card);
+    assert_eq!(AgentCard::from_json(&written).unwrap().card, card);
 }
 
 #[test]
 fn an_early_card_is_read_as_far_as_it_goes() {
     let early = json!({ "name": "early", "url": "http://e.example", "capabilities": {}, "skills": [{ "name": "x" }] });
-    let read = AgentCard::read(&early).unwrap();
+    let read = AgentCard::from_json(&early).unwrap();
     assert_eq!(read.card.interfaces[0].supported_version(), Some(ProtocolVersion::V0_3));
     assert!(read.problems.iter().any(|problem| problem.contains("protocolVersion")), "{:?}", read.problems);
     assert!(read.problems.iter().any(|problem| problem.contains("description")));
     let of_0_2 = json!({ "name": "n", "url": "http://e.example", "protocolVersion": "0.2.5" });
-    assert_eq!(AgentCard::read(&of_0_2).unwrap().card.interfaces[0].supported_version(), Some(ProtocolVersion::V0_3));
+    assert_eq!(AgentCard::from_json(&of_0_2).unwrap().card.interfaces[0].supported_version(), Some(ProtocolVersion::V0_3));
     let of_2 = json!({ "name": "n", "url": "http://e.example", "protocolVersion": "2.0" });
-    assert_eq!(AgentCard::read(&of_2).unwrap().card.interfaces[0].supported_version(), None);
+    assert_eq!(AgentCard::from_json(&of_2).unwrap().card.interfaces[0].supported_version(), None);
 }
 
 #[test]
@@ -129,16 +129,16 @@ fn what_is_no_card_is_refused_with_its_place() {
             "`supportedInterfaces[0].url` is missing",
         ),
     ] {
-        assert_eq!(AgentCard::read(&bad).unwrap_err().to_string(), why, "{bad}");
+        assert_eq!(AgentCard::from_json(&bad).unwrap_err().to_string(), why, "{bad}");
     }
 }
 
 #[test]
 fn oddities_are_told() {
-    let mut card = older();
+    let mut card = card_v03();
     card["skills"] = json!([{ "id": "s", "name": "a" }, { "id": "s", "name": "b" }]);
     card["security"] = json!([{ "nobody": [] }]);
-    let problems = AgentCard::read(&card).unwrap().problems.join("; ");
+    let problems = AgentCard::from_json(&card).unwrap().problems.join("; ");
     assert!(problems.contains("two skills have the id `s`"), "{problems}");
     assert!(problems.contains("security scheme `nobody`"), "{problems}");
 }

@@ -11,11 +11,11 @@ use lango_remote::a2a::{
 };
 use serde_json::{Value, json};
 
-use crate::server::{Play, Seen, Server, rpc};
-use crate::setup::{asked, colleague, colleague_of, remote, seconds, task};
+use crate::server::{Play, ServerRequest, Server, rpc};
+use crate::setup::{run_task, connect_agent, connect_server, remote, seconds, task};
 
 /// Every way to be spoken to: binding, version, and how JSON looks there.
-const WAYS: [(&str, &str, WireFormat); 4] = [
+const BINDINGS: [(&str, &str, WireFormat); 4] = [
     ("JSONRPC", "1.0", WireFormat::V1),
     ("HTTP+JSON", "1.0", WireFormat::V1),
     ("JSONRPC", "0.3.0", WireFormat::V03Rpc),
@@ -24,10 +24,10 @@ const WAYS: [(&str, &str, WireFormat); 4] = [
 
 fn status(state: TaskState, said: Option<&str>) -> TaskStatus {
     let message = said.map(|said| Message::text(MessageId::new("m"), Role::Agent, said));
-    TaskStatus { state, message, at: None }
+    TaskStatus { state, message, timestamp: None }
 }
 
-fn a_task(state: TaskState, said: Option<&str>) -> Task {
+fn make_task(state: TaskState, said: Option<&str>) -> Task {
     Task {
         id: TaskId::new("t-1"),
         context: Some(ContextId::new("c-1")),
@@ -38,11 +38,11 @@ fn a_task(state: TaskState, said: Option<&str>) -> Task {
     }
 }
 
-fn finished(text: &str) -> Task {
-    Task { artifacts: vec![Artifact::text(ArtifactId::new("a"), text)], ..a_task(TaskState::Completed, None) }
+fn finished_task(text: &str) -> Task {
+    Task { artifacts: vec![Artifact::text(ArtifactId::new("a"), text)], ..make_task(TaskState::Completed, None) }
 }
 
-fn changed(state: TaskState, said: Option<&str>) -> StreamEvent {
+fn status_event(state: TaskState, said: Option<&str>) -> StreamEvent {
     StreamEvent::Status(StatusUpdate {
         task: TaskId::new("t-1"),
         context: Some(ContextId::new("c-1")),
@@ -51,7 +51,7 @@ fn changed(state: TaskState, said: Option<&str>) -> StreamEvent {
     })
 }
 
-fn piece(text: &str, append: bool) -> StreamEvent {
+fn artifact_event(text: &str, append: bool) -> StreamEvent {
     StreamEvent::Artifact(ArtifactUpdate {
         task: TaskId::new("t-1"),
         context: Some(ContextId::new("c-1")),
@@ -62,17 +62,17 @@ fn piece(text: &str, append: bool) -> StreamEvent {
     })
 }
 
-fn enveloped(binding: &str, value: Value) -> Value {
+fn wrap_envelope(binding: &str, value: Value) -> Value {
     if binding == "JSONRPC" { rpc(value) } else { value }
 }
 
 fn events(binding: &str, wire: WireFormat, events: &[StreamEvent]) -> Vec<Value> {
-    events.iter().map(|event| enveloped(binding, event.write(wire))).collect()
+    events.iter().map(|event| wrap_envelope(binding, event.to_json(wire))).collect()
 }
 
 /// What a request asks for, whatever its way.
-fn wish(seen: &Seen) -> &'static str {
-    match (seen.rpc(), seen.path.as_str()) {
+fn operation(seen: &ServerRequest) -> &'static str {
+    match (seen.rpc_method(), seen.path.as_str()) {
         ("SendMessage" | "message/send", _) => "send",
         ("SendStreamingMessage" | "message/stream", _) => "stream",
         ("GetTask" | "tasks/get", _) => "get",
@@ -86,36 +86,36 @@ fn wish(seen: &Seen) -> &'static str {
 }
 
 /// The message of a request, whatever its way.
-fn message(seen: &Seen) -> &Value {
-    if seen.rpc().is_empty() { &seen.body["message"] } else { &seen.body["params"]["message"] }
+fn message(seen: &ServerRequest) -> &Value {
+    if seen.rpc_method().is_empty() { &seen.body["message"] } else { &seen.body["params"]["message"] }
 }
 
-fn wishes(server: &Server) -> Vec<&'static str> {
-    server.asked().iter().map(wish).collect()
+fn operations(server: &Server) -> Vec<&'static str> {
+    server.task_requests().iter().map(operation).collect()
 }
 
 /// S90
 #[tokio::test]
 async fn a_stream_is_shown_as_it_comes_in_every_way() {
-    for (binding, version, wire) in WAYS {
-        let server = Server::colleague(binding, version, true, move |_| {
+    for (binding, version, wire) in BINDINGS {
+        let server = Server::remote_agent(binding, version, true, move |_| {
             let all = [
-                StreamEvent::Task(a_task(TaskState::Submitted, None)),
-                changed(TaskState::Working, Some("thinking…")),
-                piece("It ", false),
-                piece("rains 🌧", true),
-                changed(TaskState::Completed, None),
+                StreamEvent::Task(make_task(TaskState::Submitted, None)),
+                status_event(TaskState::Working, Some("thinking…")),
+                artifact_event("It ", false),
+                artifact_event("rains 🌧", true),
+                status_event(TaskState::Completed, None),
             ];
             Play::Events(events(binding, wire, &all))
         });
-        let (team, agent) = colleague_of(&server).await;
+        let (team, agent) = connect_server(&server).await;
         assert_eq!(team.agents()[0].description, "Knows the weather. Skills: Forecast.");
-        let came = asked(&agent, "오늘 비 와?", None).await;
+        let came = run_task(&agent, "오늘 비 와?", None).await;
         assert_eq!((came.text.as_str(), came.error), ("It rains 🌧", None), "{binding} {version}");
         assert_eq!(came.pieces, 2);
         assert!(came.thread.unwrap().as_str().contains("c-1"));
-        let request = &server.asked()[0];
-        assert_eq!(wish(request), "stream");
+        let request = &server.task_requests()[0];
+        assert_eq!(operation(request), "stream");
         assert!(message(request).to_string().contains("오늘 비 와?"));
         let asked_for = request.header("a2a-version");
         assert_eq!(asked_for.as_deref(), (version == "1.0").then_some("1.0"));
@@ -130,26 +130,26 @@ async fn a_stream_is_shown_as_it_comes_in_every_way() {
 
 #[tokio::test]
 async fn a_long_task_is_asked_about_until_it_is_done_in_every_way() {
-    for (binding, version, wire) in WAYS {
+    for (binding, version, wire) in BINDINGS {
         let looks = AtomicUsize::new(0);
-        let server = Server::colleague(binding, version, false, move |seen| match wish(seen) {
+        let server = Server::remote_agent(binding, version, false, move |seen| match operation(seen) {
             "send" => {
-                let reply = SendReply::Task(a_task(TaskState::Submitted, None));
-                Play::json(&enveloped(binding, reply.write(wire)))
+                let reply = SendReply::Task(make_task(TaskState::Submitted, None));
+                Play::json(&wrap_envelope(binding, reply.to_json(wire)))
             }
             _ => {
                 let found = match looks.fetch_add(1, Ordering::Relaxed) {
-                    0 => a_task(TaskState::Working, None),
-                    _ => finished("Sun."),
+                    0 => make_task(TaskState::Working, None),
+                    _ => finished_task("Sun."),
                 };
-                Play::json(&enveloped(binding, found.write(wire)))
+                Play::json(&wrap_envelope(binding, found.to_json(wire)))
             }
         });
-        let (_team, agent) = colleague_of(&server).await;
-        let came = asked(&agent, "weather?", None).await;
+        let (_team, agent) = connect_server(&server).await;
+        let came = run_task(&agent, "weather?", None).await;
         assert_eq!((came.text.as_str(), came.error), ("Sun.", None), "{binding} {version}");
-        assert_eq!(wishes(&server), ["send", "get", "get"]);
-        let body = server.asked()[0].body.to_string();
+        assert_eq!(operations(&server), ["send", "get", "get"]);
+        let body = server.task_requests()[0].body.to_string();
         let waits = if version == "1.0" { "\"returnImmediately\":true" } else { "\"blocking\":false" };
         assert!(body.contains(waits), "{body}");
     }
@@ -157,51 +157,51 @@ async fn a_long_task_is_asked_about_until_it_is_done_in_every_way() {
 
 #[tokio::test]
 async fn a_question_goes_to_the_user_and_the_reply_to_the_same_task_in_every_way() {
-    for (binding, version, wire) in WAYS {
-        let server = Server::colleague(binding, version, true, move |seen| {
+    for (binding, version, wire) in BINDINGS {
+        let server = Server::remote_agent(binding, version, true, move |seen| {
             let all = match message(seen).get("taskId") {
                 None => vec![
-                    StreamEvent::Task(a_task(TaskState::Working, None)),
-                    changed(TaskState::InputRequired, Some("Which city?")),
+                    StreamEvent::Task(make_task(TaskState::Working, None)),
+                    status_event(TaskState::InputRequired, Some("Which city?")),
                 ],
-                Some(_) => vec![StreamEvent::Task(finished("Rain in Köln."))],
+                Some(_) => vec![StreamEvent::Task(finished_task("Rain in Köln."))],
             };
             Play::Events(events(binding, wire, &all))
         });
-        let (_team, agent) = colleague_of(&server).await;
-        let came = asked(&agent, "weather?", None).await;
+        let (_team, agent) = connect_server(&server).await;
+        let came = run_task(&agent, "weather?", None).await;
         assert_eq!((came.text.as_str(), came.error), ("Which city?", None), "{binding} {version}");
-        let came = asked(&agent, "Köln", came.thread).await;
+        let came = run_task(&agent, "Köln", came.thread).await;
         assert_eq!(came.text, "Rain in Köln.");
-        let second = &server.asked()[1];
+        let second = &server.task_requests()[1];
         assert_eq!(
             (&message(second)["taskId"], &message(second)["contextId"]),
             (&json!("t-1"), &json!("c-1"))
         );
         // The task is over: what comes next is a new one in the same conversation.
-        asked(&agent, "and tomorrow?", came.thread).await;
-        let third = &server.asked()[2];
+        run_task(&agent, "and tomorrow?", came.thread).await;
+        let third = &server.task_requests()[2];
         assert_eq!((message(third).get("taskId"), &message(third)["contextId"]), (None, &json!("c-1")));
-        assert_eq!(wishes(&server), ["stream"; 3], "a task that waits is not cancelled");
+        assert_eq!(operations(&server), ["stream"; 3], "a task that waits is not cancelled");
     }
 }
 
 #[tokio::test]
 async fn a_stream_that_breaks_is_followed_by_asking() {
-    for (binding, version, wire) in WAYS {
+    for (binding, version, wire) in BINDINGS {
         for breaks in [true, false] {
-            let server = Server::colleague(binding, version, true, move |seen| match wish(seen) {
+            let server = Server::remote_agent(binding, version, true, move |seen| match operation(seen) {
                 "stream" => {
-                    let all = [StreamEvent::Task(a_task(TaskState::Working, None)), piece("It ", false)];
+                    let all = [StreamEvent::Task(make_task(TaskState::Working, None)), artifact_event("It ", false)];
                     let all = events(binding, wire, &all);
                     if breaks { Play::EventsThenBreak(all) } else { Play::Events(all) }
                 }
-                _ => Play::json(&enveloped(binding, finished("It rains.").write(wire))),
+                _ => Play::json(&wrap_envelope(binding, finished_task("It rains.").to_json(wire))),
             });
-            let (_team, agent) = colleague_of(&server).await;
-            let came = asked(&agent, "weather?", None).await;
+            let (_team, agent) = connect_server(&server).await;
+            let came = run_task(&agent, "weather?", None).await;
             assert_eq!((came.text.as_str(), came.error), ("It rains.", None), "{binding} {version} {breaks}");
-            assert_eq!(wishes(&server), ["stream", "get"]);
+            assert_eq!(operations(&server), ["stream", "get"]);
         }
     }
 }
@@ -218,55 +218,55 @@ async fn a_peer_that_cannot_stream_is_asked_without() {
         },
     ];
     for refusal in refusals {
-        let server = Server::colleague("JSONRPC", "1.0", true, move |seen| match wish(seen) {
+        let server = Server::remote_agent("JSONRPC", "1.0", true, move |seen| match operation(seen) {
             "stream" => refusal(),
-            _ => Play::rpc(SendReply::Task(finished("Fog.")).write(WireFormat::V1)),
+            _ => Play::rpc(SendReply::Task(finished_task("Fog.")).to_json(WireFormat::V1)),
         });
-        let (_team, agent) = colleague_of(&server).await;
-        assert_eq!(asked(&agent, "x", None).await.text, "Fog.");
-        assert_eq!(wishes(&server), ["stream", "send"]);
+        let (_team, agent) = connect_server(&server).await;
+        assert_eq!(run_task(&agent, "x", None).await.text, "Fog.");
+        assert_eq!(operations(&server), ["stream", "send"]);
     }
     // One that answers at once where a stream was wanted is as good.
-    let server = Server::colleague("JSONRPC", "1.0", true, |_| {
+    let server = Server::remote_agent("JSONRPC", "1.0", true, |_| {
         let hello = Message::text(MessageId::new("m"), Role::Agent, "Hail.");
-        Play::rpc(SendReply::Message(hello).write(WireFormat::V1))
+        Play::rpc(SendReply::Message(hello).to_json(WireFormat::V1))
     });
-    let (_team, agent) = colleague_of(&server).await;
-    assert_eq!(asked(&agent, "x", None).await.text, "Hail.");
+    let (_team, agent) = connect_server(&server).await;
+    assert_eq!(run_task(&agent, "x", None).await.text, "Hail.");
 }
 
 #[tokio::test]
 async fn a_colleague_that_forgot_begins_anew() {
-    let server = Server::colleague("JSONRPC", "1.0", false, |seen| match message(seen).get("contextId") {
+    let server = Server::remote_agent("JSONRPC", "1.0", false, |seen| match message(seen).get("contextId") {
         Some(_) => {
             Play::json(&json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32001, "message": "gone" } }))
         }
-        None => Play::rpc(SendReply::Task(finished("Snow.")).write(WireFormat::V1)),
+        None => Play::rpc(SendReply::Task(finished_task("Snow.")).to_json(WireFormat::V1)),
     });
-    let (_team, agent) = colleague_of(&server).await;
-    let before = asked(&agent, "x", None).await.thread;
+    let (_team, agent) = connect_server(&server).await;
+    let before = run_task(&agent, "x", None).await.thread;
     assert!(before.is_some());
-    let came = asked(&agent, "x", before).await;
+    let came = run_task(&agent, "x", before).await;
     assert_eq!((came.text.as_str(), came.error), ("Snow.", None));
-    assert_eq!(server.asked().len(), 3);
+    assert_eq!(server.task_requests().len(), 3);
 }
 
 #[tokio::test]
 async fn a_task_that_ended_meanwhile_leaves_the_conversation_as_it_is() {
-    let server = Server::colleague("JSONRPC", "1.0", false, |seen| match message(seen).get("taskId") {
+    let server = Server::remote_agent("JSONRPC", "1.0", false, |seen| match message(seen).get("taskId") {
         Some(_) => {
             Play::json(&json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32004, "message": "over" } }))
         }
         None if message(seen).get("contextId").is_some() => {
-            Play::rpc(SendReply::Task(finished("Snow.")).write(WireFormat::V1))
+            Play::rpc(SendReply::Task(finished_task("Snow.")).to_json(WireFormat::V1))
         }
-        None => Play::rpc(SendReply::Task(a_task(TaskState::InputRequired, Some("Where?"))).write(WireFormat::V1)),
+        None => Play::rpc(SendReply::Task(make_task(TaskState::InputRequired, Some("Where?"))).to_json(WireFormat::V1)),
     });
-    let (_team, agent) = colleague_of(&server).await;
-    let asking = asked(&agent, "x", None).await;
-    let came = asked(&agent, "Oslo", asking.thread).await;
+    let (_team, agent) = connect_server(&server).await;
+    let asking = run_task(&agent, "x", None).await;
+    let came = run_task(&agent, "Oslo", asking.thread).await;
     assert_eq!((came.text.as_str(), came.error), ("Snow.", None));
-    let last = &server.asked()[2];
+    let last = &server.task_requests()[2];
     assert_eq!((message(last).get("taskId"), &message(last)["contextId"]), (None, &json!("c-1")));
 }
 
@@ -285,55 +285,55 @@ async fn the_end_of_a_task_is_told_as_it_is() {
             Some("it asks to sign in elsewhere, which is not done from here: sign in at x"),
         ),
     ] {
-        let server = Server::colleague("JSONRPC", "1.0", false, move |_| {
-            Play::rpc(SendReply::Task(a_task(state, said)).write(WireFormat::V1))
+        let server = Server::remote_agent("JSONRPC", "1.0", false, move |_| {
+            Play::rpc(SendReply::Task(make_task(state, said)).to_json(WireFormat::V1))
         });
-        let (_team, agent) = colleague_of(&server).await;
-        let came = asked(&agent, "x", None).await;
+        let (_team, agent) = connect_server(&server).await;
+        let came = run_task(&agent, "x", None).await;
         assert_eq!((came.text.as_str(), came.error.as_deref()), (text, error), "{state:?}");
     }
 }
 
 #[tokio::test]
 async fn cancelling_passes_through() {
-    for (binding, version, wire) in WAYS {
-        let server = Server::colleague(binding, version, true, move |seen| match wish(seen) {
+    for (binding, version, wire) in BINDINGS {
+        let server = Server::remote_agent(binding, version, true, move |seen| match operation(seen) {
             "stream" => {
-                let all = [StreamEvent::Task(a_task(TaskState::Working, None)), piece("It ", false)];
+                let all = [StreamEvent::Task(make_task(TaskState::Working, None)), artifact_event("It ", false)];
                 Play::EventsThenSilence(events(binding, wire, &all))
             }
-            _ => Play::json(&enveloped(binding, a_task(TaskState::Canceled, None).write(wire))),
+            _ => Play::json(&wrap_envelope(binding, make_task(TaskState::Canceled, None).to_json(wire))),
         });
-        let (team, agent) = colleague_of(&server).await;
+        let (team, agent) = connect_server(&server).await;
         let mut stream = agent.stream(task("x", None));
         stream.next().await.unwrap().unwrap();
         stream.next().await.unwrap().unwrap();
         drop(stream);
         team.wait_for_cancellations().await;
-        let last = server.asked().pop().unwrap();
-        assert_eq!(wish(&last), "cancel", "{binding} {version}");
+        let last = server.task_requests().pop().unwrap();
+        assert_eq!(operation(&last), "cancel", "{binding} {version}");
         assert!(last.path.contains("t-1") || last.body["params"]["id"] == "t-1");
     }
 }
 
 #[tokio::test]
 async fn a_task_that_works_for_ever_ends_at_its_limit() {
-    let server = Server::colleague("JSONRPC", "1.0", false, |seen| match wish(seen) {
-        "send" => Play::rpc(SendReply::Task(a_task(TaskState::Working, None)).write(WireFormat::V1)),
-        _ => Play::rpc(a_task(TaskState::Working, None).write(WireFormat::V1)),
+    let server = Server::remote_agent("JSONRPC", "1.0", false, |seen| match operation(seen) {
+        "send" => Play::rpc(SendReply::Task(make_task(TaskState::Working, None)).to_json(WireFormat::V1)),
+        _ => Play::rpc(make_task(TaskState::Working, None).to_json(WireFormat::V1)),
     });
     let mut settings = remote("weather", &server.origin());
     settings.seconds = seconds(1);
-    let (team, agent) = colleague(settings).await;
-    let came = asked(&agent, "x", None).await;
+    let (team, agent) = connect_agent(settings).await;
+    let came = run_task(&agent, "x", None).await;
     assert_eq!(came.error.as_deref(), Some("it did not finish within 1 s"));
     team.wait_for_cancellations().await;
-    assert_eq!(wishes(&server).last(), Some(&"cancel"));
+    assert_eq!(operations(&server).last(), Some(&"cancel"));
 }
 
 #[tokio::test]
 async fn credentials_are_sent_to_the_configured_origin_and_never_shown() {
-    let server = Server::colleague("JSONRPC", "1.0", false, |seen| {
+    let server = Server::remote_agent("JSONRPC", "1.0", false, |seen| {
         let token = seen.header("authorization").unwrap_or_default();
         let message = format!("I know you: {token} and {}", seen.header("x-team").unwrap_or_default());
         Play::json(&json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32603, "message": message } }))
@@ -341,10 +341,10 @@ async fn credentials_are_sent_to_the_configured_origin_and_never_shown() {
     let mut settings = remote("weather", &server.origin());
     settings.token = Some(Secret::new("s3cret-token"));
     settings.headers.insert("X-Team".to_owned(), Secret::new("blue-whales"));
-    let (_team, agent) = colleague(settings).await;
-    let came = asked(&agent, "x", None).await;
+    let (_team, agent) = connect_agent(settings).await;
+    let came = run_task(&agent, "x", None).await;
     assert_eq!(came.error.as_deref(), Some("it answered: I know you: Bearer *** and *** (-32603)"));
-    let sent = server.asked()[0].header("authorization");
+    let sent = server.task_requests()[0].header("authorization");
     assert_eq!(sent.as_deref(), Some("Bearer s3cret-token"));
 }
 
@@ -352,40 +352,40 @@ async fn credentials_are_sent_to_the_configured_origin_and_never_shown() {
 async fn a_token_that_expires_is_told_and_the_next_turn_tries_again() {
     let calls = AtomicUsize::new(0);
     let server =
-        Server::colleague("JSONRPC", "1.0", false, move |_| match calls.fetch_add(1, Ordering::Relaxed) {
+        Server::remote_agent("JSONRPC", "1.0", false, move |_| match calls.fetch_add(1, Ordering::Relaxed) {
             1 => Play::status(401, &json!({ "error": "expired" })),
-            _ => Play::rpc(SendReply::Task(finished("Sun.")).write(WireFormat::V1)),
+            _ => Play::rpc(SendReply::Task(finished_task("Sun.")).to_json(WireFormat::V1)),
         });
-    let (_team, agent) = colleague_of(&server).await;
-    assert_eq!(asked(&agent, "x", None).await.text, "Sun.");
-    let came = asked(&agent, "x", None).await;
+    let (_team, agent) = connect_server(&server).await;
+    assert_eq!(run_task(&agent, "x", None).await.text, "Sun.");
+    let came = run_task(&agent, "x", None).await;
     assert_eq!(came.error.as_deref(), Some("it refuses the credentials (status 401)"));
-    assert_eq!(asked(&agent, "x", None).await.text, "Sun.");
+    assert_eq!(run_task(&agent, "x", None).await.text, "Sun.");
 }
 
 #[tokio::test]
 async fn three_failures_in_a_row_leave_it_alone_for_a_while() {
-    let server = Server::colleague("JSONRPC", "1.0", false, |_| Play::status(500, &json!({})));
-    let (_team, agent) = colleague_of(&server).await;
+    let server = Server::remote_agent("JSONRPC", "1.0", false, |_| Play::status(500, &json!({})));
+    let (_team, agent) = connect_server(&server).await;
     for _ in 0..3 {
-        let came = asked(&agent, "x", None).await;
+        let came = run_task(&agent, "x", None).await;
         assert_eq!(came.error.as_deref(), Some("it answered with status 500"));
     }
-    let error = asked(&agent, "x", None).await.error.unwrap();
+    let error = run_task(&agent, "x", None).await.error.unwrap();
     assert!(error.starts_with("it failed 3 times in a row and is left alone for another"), "{error}");
-    assert_eq!(server.asked().len(), 3, "nobody asks while it is left alone");
+    assert_eq!(server.task_requests().len(), 3, "nobody asks while it is left alone");
 }
 
 #[tokio::test]
 async fn failures_that_the_colleague_tells_leave_it_in_the_team() {
-    let server = Server::colleague("JSONRPC", "1.0", false, |_| {
-        Play::rpc(SendReply::Task(a_task(TaskState::Failed, Some("no"))).write(WireFormat::V1))
+    let server = Server::remote_agent("JSONRPC", "1.0", false, |_| {
+        Play::rpc(SendReply::Task(make_task(TaskState::Failed, Some("no"))).to_json(WireFormat::V1))
     });
-    let (_team, agent) = colleague_of(&server).await;
+    let (_team, agent) = connect_server(&server).await;
     for _ in 0..5 {
-        assert_eq!(asked(&agent, "x", None).await.error.as_deref(), Some("the task failed there: no"));
+        assert_eq!(run_task(&agent, "x", None).await.error.as_deref(), Some("the task failed there: no"));
     }
-    assert_eq!(server.asked().len(), 5);
+    assert_eq!(server.task_requests().len(), 5);
 }
 
 #[tokio::test]

@@ -1,12 +1,12 @@
 //! What peers send that nobody should.
 
-use lango_remote::a2a::{AgentCard, A2aCall, Method, SendReply, StreamEvent, Task, ProtocolVersion, WireFormat, rest, rpc};
+use lango_remote::a2a::{AgentCard, A2aCall, A2aMethod, SendReply, StreamEvent, Task, ProtocolVersion, WireFormat, rest, rpc};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 const WIRES: [WireFormat; 3] = [WireFormat::V1, WireFormat::V03Rpc, WireFormat::V03Rest];
 
-fn good() -> [Value; 3] {
+fn good_events() -> [Value; 3] {
     let status = |state| json!({ "state": state, "message": null });
     [
         json!({ "task": { "id": "t", "contextId": "c", "status": status("TASK_STATE_WORKING"),
@@ -19,12 +19,12 @@ fn good() -> [Value; 3] {
 }
 
 /// Every place of a value, replaced by something else.
-fn spoiled(value: &Value, by: &Value) -> Vec<Value> {
+fn corruptions(value: &Value, by: &Value) -> Vec<Value> {
     let mut all = vec![by.clone()];
     match value {
         Value::Object(map) => {
             for (name, inner) in map {
-                for bad in spoiled(inner, by) {
+                for bad in corruptions(inner, by) {
                     let mut copy = map.clone();
                     copy.insert(name.clone(), bad);
                     all.push(Value::Object(copy));
@@ -33,7 +33,7 @@ fn spoiled(value: &Value, by: &Value) -> Vec<Value> {
         }
         Value::Array(items) => {
             for (at, inner) in items.iter().enumerate() {
-                for bad in spoiled(inner, by) {
+                for bad in corruptions(inner, by) {
                     let mut copy = items.clone();
                     copy[at] = bad;
                     all.push(Value::Array(copy));
@@ -47,11 +47,11 @@ fn spoiled(value: &Value, by: &Value) -> Vec<Value> {
 
 #[test]
 fn wrong_types_are_refused_with_their_place() {
-    for (wire, good) in WIRES.into_iter().zip(good()) {
-        assert!(SendReply::read(&good, wire).is_ok(), "{wire:?}");
+    for (wire, good) in WIRES.into_iter().zip(good_events()) {
+        assert!(SendReply::from_json(&good, wire).is_ok(), "{wire:?}");
         for by in [json!(17), json!(true), json!([[]]), json!({ "x": 1 })] {
-            for bad in spoiled(&good, &by) {
-                let read = SendReply::read(&bad, wire);
+            for bad in corruptions(&good, &by) {
+                let read = SendReply::from_json(&bad, wire);
                 assert!(read.is_err(), "{wire:?} {bad}");
             }
         }
@@ -60,33 +60,33 @@ fn wrong_types_are_refused_with_their_place() {
 
 #[test]
 fn unknown_fields_are_ignored() {
-    for (wire, mut value) in WIRES.into_iter().zip(good()) {
+    for (wire, mut value) in WIRES.into_iter().zip(good_events()) {
         value["fromTheFuture"] = json!({ "deep": [1, 2, 3] });
-        assert!(StreamEvent::read(&value, wire).is_ok(), "{wire:?}");
+        assert!(StreamEvent::from_json(&value, wire).is_ok(), "{wire:?}");
     }
 }
 
 #[test]
 fn an_event_is_exactly_one_thing() {
-    let mut two = good()[0].clone();
+    let mut two = good_events()[0].clone();
     two["message"] = json!({ "messageId": "m", "role": "ROLE_AGENT", "parts": [] });
-    assert!(StreamEvent::read(&two, WireFormat::V1).is_err());
-    assert!(StreamEvent::read(&json!({}), WireFormat::V1).is_err());
-    assert!(StreamEvent::read(&json!({ "kind": "party" }), WireFormat::V03Rpc).is_err());
+    assert!(StreamEvent::from_json(&two, WireFormat::V1).is_err());
+    assert!(StreamEvent::from_json(&json!({}), WireFormat::V1).is_err());
+    assert!(StreamEvent::from_json(&json!({ "kind": "party" }), WireFormat::V03Rpc).is_err());
     let both = json!({ "messageId": "m", "role": "ROLE_AGENT", "parts": [{ "text": "a", "url": "b" }] });
-    assert!(SendReply::read(&json!({ "message": both }), WireFormat::V1).is_err());
+    assert!(SendReply::from_json(&json!({ "message": both }), WireFormat::V1).is_err());
 }
 
 #[test]
 fn states_and_roles_are_those_of_the_protocol() {
     for state in ["", "TASK_STATE_PARTY", "Working", "working ", "3"] {
         let task = json!({ "id": "t", "status": { "state": state } });
-        assert!(Task::read(&task, WireFormat::V1).is_err(), "{state}");
+        assert!(Task::from_json(&task, WireFormat::V1).is_err(), "{state}");
     }
     let lists = json!({ "status": "TASK_STATE_PARTY" });
-    assert!(A2aCall::read(Method::ListTasks, &lists, WireFormat::V1).is_err());
+    assert!(A2aCall::from_params(A2aMethod::ListTasks, &lists, WireFormat::V1).is_err());
     for bad in [json!(0), json!(101), json!(-5), json!(1e99)] {
-        assert!(A2aCall::read(Method::ListTasks, &json!({ "pageSize": bad }), WireFormat::V1).is_err(), "{bad}");
+        assert!(A2aCall::from_params(A2aMethod::ListTasks, &json!({ "pageSize": bad }), WireFormat::V1).is_err(), "{bad}");
     }
 }
 
@@ -112,8 +112,8 @@ fn what_is_no_request_is_answered_by_its_number() {
             -32602,
         ),
     ] {
-        let refused = rpc::read(body, Some("1.0")).unwrap_err();
-        assert_eq!(refused.answer()["error"]["code"], code, "{}", String::from_utf8_lossy(body));
+        let refused = rpc::parse_request(body, Some("1.0")).unwrap_err();
+        assert_eq!(refused.to_response()["error"]["code"], code, "{}", String::from_utf8_lossy(body));
     }
 }
 
@@ -123,25 +123,25 @@ fn deep_nesting_ends_at_the_reader() {
     let body = format!(
         "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"message/send\",\"params\":{{\"metadata\":{deep}}}}}"
     );
-    assert_eq!(rpc::read(body.as_bytes(), None).unwrap_err().answer()["error"]["code"], -32700);
+    assert_eq!(rpc::parse_request(body.as_bytes(), None).unwrap_err().to_response()["error"]["code"], -32700);
 }
 
 #[test]
 fn endless_lists_and_ids_are_refused() {
     let part = json!({ "text": "x" });
     let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": vec![part; 10_001] });
-    assert!(A2aCall::read(Method::SendMessage, &json!({ "message": message }), WireFormat::V1).is_err());
+    assert!(A2aCall::from_params(A2aMethod::SendMessage, &json!({ "message": message }), WireFormat::V1).is_err());
     let task = json!({ "id": "x".repeat(1_000_000) });
-    let refused = A2aCall::read(Method::GetTask, &task, WireFormat::V1).unwrap_err();
+    let refused = A2aCall::from_params(A2aMethod::GetTask, &task, WireFormat::V1).unwrap_err();
     assert!(refused.to_string().len() < 100);
-    assert!(A2aCall::read(Method::GetTask, &json!({ "id": "a\u{1b}]0;x\u{7}" }), WireFormat::V1).is_err());
+    assert!(A2aCall::from_params(A2aMethod::GetTask, &json!({ "id": "a\u{1b}]0;x\u{7}" }), WireFormat::V1).is_err());
 }
 
 #[test]
 fn a_message_without_parts_or_with_bad_bytes_is_refused() {
     let send = |parts: Value| {
         let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": parts });
-        A2aCall::read(Method::SendMessage, &json!({ "message": message }), WireFormat::V1)
+        A2aCall::from_params(A2aMethod::SendMessage, &json!({ "message": message }), WireFormat::V1)
     };
     assert!(send(json!([])).is_err());
     assert!(send(json!([{ "raw": "not base64!" }])).is_err());
@@ -150,13 +150,13 @@ fn a_message_without_parts_or_with_bad_bytes_is_refused() {
 
 #[test]
 fn answers_of_peers_are_results_or_errors() {
-    assert_eq!(rpc::result(json!({ "result": 1 })), Ok(json!(1)));
-    assert!(rpc::result(json!({ "result": 1, "error": null })).is_ok());
+    assert_eq!(rpc::parse_response(json!({ "result": 1 })), Ok(json!(1)));
+    assert!(rpc::parse_response(json!({ "result": 1, "error": null })).is_ok());
     let long = "\u{1b}[31m".to_owned() + &"x".repeat(10_000);
-    let error = rpc::result(json!({ "error": { "code": "?", "message": long } })).unwrap_err();
+    let error = rpc::parse_response(json!({ "error": { "code": "?", "message": long } })).unwrap_err();
     assert!(error.message.len() < 300 && !error.message.contains('\u{1b}'));
     for odd in [json!([]), json!({}), json!("x"), json!({ "error": 3 })] {
-        assert!(rpc::result(odd).is_err());
+        assert!(rpc::parse_response(odd).is_err());
     }
 }
 
@@ -216,25 +216,25 @@ proptest! {
     #[test]
     fn no_json_breaks_a_reader(value in any_json()) {
         for wire in WIRES {
-            if let Ok(event) = StreamEvent::read(&value, wire) {
-                prop_assert_eq!(StreamEvent::read(&event.write(wire), wire).unwrap(), event);
+            if let Ok(event) = StreamEvent::from_json(&value, wire) {
+                prop_assert_eq!(StreamEvent::from_json(&event.to_json(wire), wire).unwrap(), event);
             }
-            for method in Method::ALL {
-                _ = A2aCall::read(method, &value, wire);
+            for method in A2aMethod::ALL {
+                _ = A2aCall::from_params(method, &value, wire);
             }
         }
-        if let Ok(read) = AgentCard::read(&value) {
-            prop_assert!(AgentCard::read(&read.card.write()).is_ok());
+        if let Ok(read) = AgentCard::from_json(&value) {
+            prop_assert!(AgentCard::from_json(&read.card.to_json()).is_ok());
         }
-        _ = rpc::read(&serde_json::to_vec(&value).unwrap(), Some("1.0"));
-        _ = rpc::result(value);
+        _ = rpc::parse_request(&serde_json::to_vec(&value).unwrap(), Some("1.0"));
+        _ = rpc::parse_response(value);
     }
 
     #[test]
     fn no_path_breaks_a_route(path in "(/[a-zA-Z:%/.0-9]{0,12}){0,5}") {
-        for verb in [rest::Verb::Get, rest::Verb::Post, rest::Verb::Delete] {
-            let sent = rest::HttpRequest { verb, path: path.clone(), query: Vec::new(), body: None };
-            if let Some(Ok((_, version))) = rest::read(&sent, Some("1.0")) {
+        for method in [rest::HttpMethod::Get, rest::HttpMethod::Post, rest::HttpMethod::Delete] {
+            let sent = rest::HttpRequest { method, path: path.clone(), query: Vec::new(), body: None };
+            if let Some(Ok((_, version))) = rest::parse_request(&sent, Some("1.0")) {
                 prop_assert_eq!(version == ProtocolVersion::V0_3, path.starts_with("/v1/"));
             }
         }

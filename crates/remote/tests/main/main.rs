@@ -1,7 +1,7 @@
 //! What holds for colleagues in other processes.
 
 #[cfg(test)]
-mod bad_peers;
+mod bad_agents;
 #[cfg(test)]
 mod cards;
 #[cfg(test)]
@@ -13,4 +13,4 @@ mod server;
 #[cfg(test)]
 mod setup;
 #[cfg(test)]
-mod shapes;
+mod wire_format;

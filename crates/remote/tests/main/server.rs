@@ -55,13 +55,13 @@ pub fn rpc(result: Value) -> Value {
 
 /// A request that the server got.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct ServerRequest {
     pub path: String,
     pub head: String,
     pub body: Value,
 }
 
-impl Seen {
+impl ServerRequest {
     pub fn is_card(&self) -> bool {
         self.path.ends_with("/.well-known/agent-card.json")
     }
@@ -74,7 +74,7 @@ impl Seen {
     }
 
     /// The JSON-RPC method.
-    pub fn rpc(&self) -> &str {
+    pub fn rpc_method(&self) -> &str {
         self.body["method"].as_str().unwrap_or_default()
     }
 }
@@ -82,14 +82,14 @@ impl Seen {
 /// The server; it ends with the process that tests.
 pub struct Server {
     port: u16,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    received: Arc<Mutex<Vec<ServerRequest>>>,
 }
 
-type Decide = dyn Fn(&Seen, &str) -> Play + Send + Sync;
+type Decide = dyn Fn(&ServerRequest, &str) -> Play + Send + Sync;
 
 impl Server {
     /// Plays what is decided for each request; the server's own origin is given along.
-    pub fn start(decide: impl Fn(&Seen, &str) -> Play + Send + Sync + 'static) -> Self {
+    pub fn start(decide: impl Fn(&ServerRequest, &str) -> Play + Send + Sync + 'static) -> Self {
         let decide: Arc<Decide> = Arc::new(decide);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -101,15 +101,15 @@ impl Server {
                 thread::spawn(move || serve(stream, &*decide, &kept, port));
             }
         });
-        Self { port, seen }
+        Self { port, received: seen }
     }
 
     /// A colleague of one binding and version, that plays the rest as it is decided.
-    pub fn colleague(
+    pub fn remote_agent(
         binding: &'static str,
         version: &'static str,
         streaming: bool,
-        decide: impl Fn(&Seen) -> Play + Send + Sync + 'static,
+        decide: impl Fn(&ServerRequest) -> Play + Send + Sync + 'static,
     ) -> Self {
         Self::start(move |seen, origin| match seen.is_card() {
             true => Play::json(&card(origin, binding, version, streaming)),
@@ -121,13 +121,13 @@ impl Server {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    pub fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().unwrap().clone()
+    pub fn received(&self) -> Vec<ServerRequest> {
+        self.received.lock().unwrap().clone()
     }
 
     /// Requests that are not for the card.
-    pub fn asked(&self) -> Vec<Seen> {
-        self.seen().into_iter().filter(|seen| !seen.path.contains("/.well-known/")).collect()
+    pub fn task_requests(&self) -> Vec<ServerRequest> {
+        self.received().into_iter().filter(|seen| !seen.path.contains("/.well-known/")).collect()
     }
 }
 
@@ -150,7 +150,7 @@ pub fn card(origin: &str, binding: &str, version: &str, streaming: bool) -> Valu
     card
 }
 
-fn serve(mut stream: TcpStream, decide: &Decide, kept: &Mutex<Vec<Seen>>, port: u16) -> Option<()> {
+fn serve(mut stream: TcpStream, decide: &Decide, kept: &Mutex<Vec<ServerRequest>>, port: u16) -> Option<()> {
     let seen = read_request(&mut stream)?;
     kept.lock().unwrap().push(seen.clone());
     let play = decide(&seen, &format!("http://127.0.0.1:{port}"));
@@ -201,7 +201,7 @@ fn serve(mut stream: TcpStream, decide: &Decide, kept: &Mutex<Vec<Seen>>, port: 
     stream.shutdown(Shutdown::Both).ok()
 }
 
-fn read_request(stream: &mut TcpStream) -> Option<Seen> {
+fn read_request(stream: &mut TcpStream) -> Option<ServerRequest> {
     let (mut bytes, mut buffer) = (Vec::new(), [0; 65536]);
     loop {
         let read = stream.read(&mut buffer).ok().filter(|read| *read > 0)?;
@@ -217,7 +217,7 @@ fn read_request(stream: &mut TcpStream) -> Option<Seen> {
         }
         let mut words = head.split_whitespace();
         let path = words.nth(1)?.to_owned();
-        return Some(Seen {
+        return Some(ServerRequest {
             path,
             body: serde_json::from_slice(&bytes[end + 4..]).unwrap_or_default(),
             head,

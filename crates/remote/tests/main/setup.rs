@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use futures::StreamExt;
-use lango_domain::event::{Principal, SessionId, Thread};
+use lango_domain::event::{Principal, SessionId, RemoteThread};
 use lango_domain::seams::{RemoteAgent, RemotePiece, RemoteTask};
 use lango_net::AddressPolicy;
 use lango_remote::{RemoteAgentSettings, RemoteTeam, RemoteSettings};
@@ -27,11 +27,11 @@ pub async fn team(remote_agents: Vec<RemoteAgentSettings>) -> RemoteTeam {
 }
 
 /// The one colleague that this server is.
-pub async fn colleague_of(server: &Server) -> (RemoteTeam, Arc<dyn RemoteAgent>) {
-    colleague(remote("weather", &server.origin())).await
+pub async fn connect_server(server: &Server) -> (RemoteTeam, Arc<dyn RemoteAgent>) {
+    connect_agent(remote("weather", &server.origin())).await
 }
 
-pub async fn colleague(settings: RemoteAgentSettings) -> (RemoteTeam, Arc<dyn RemoteAgent>) {
+pub async fn connect_agent(settings: RemoteAgentSettings) -> (RemoteTeam, Arc<dyn RemoteAgent>) {
     let team = team(vec![settings]).await;
     let member = team.agents().into_iter().next();
     let agent = member.unwrap_or_else(|| panic!("nobody joined: {:?}", team.warnings())).agent;
@@ -42,7 +42,7 @@ pub fn seconds(seconds: u64) -> NonZeroU64 {
     NonZeroU64::new(seconds).unwrap()
 }
 
-pub fn task(request: &str, thread: Option<Thread>) -> RemoteTask {
+pub fn task(request: &str, thread: Option<RemoteThread>) -> RemoteTask {
     RemoteTask {
         session: SessionId::new("s"),
         principal: Principal::local(),
@@ -54,15 +54,15 @@ pub fn task(request: &str, thread: Option<Thread>) -> RemoteTask {
 
 /// What came of a task.
 #[derive(Debug, Default)]
-pub struct Came {
+pub struct TaskOutcome {
     pub text: String,
     pub pieces: usize,
-    pub thread: Option<Thread>,
+    pub thread: Option<RemoteThread>,
     pub error: Option<String>,
 }
 
-pub async fn asked(agent: &Arc<dyn RemoteAgent>, request: &str, thread: Option<Thread>) -> Came {
-    let mut came = Came::default();
+pub async fn run_task(agent: &Arc<dyn RemoteAgent>, request: &str, thread: Option<RemoteThread>) -> TaskOutcome {
+    let mut came = TaskOutcome::default();
     let mut stream = agent.stream(task(request, thread));
     while let Some(piece) = stream.next().await {
         match piece {

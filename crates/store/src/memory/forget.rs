@@ -49,14 +49,14 @@ pub(crate) fn delete_rows(change: &Connection, of: &str, ids: &[MemoryId]) -> ru
 }
 
 /// Nothing is learned from this event any more, wherever a copy of its turn is.
-pub(crate) fn mark(change: &Connection, of: &str, session: &SessionId, seq: u64) -> rusqlite::Result<()> {
+pub(crate) fn mark_forgotten(change: &Connection, of: &str, session: &SessionId, seq: u64) -> rusqlite::Result<()> {
     let sql = "INSERT OR IGNORE INTO forgotten_events (principal, turn, seq)
         SELECT ?1, e.turn, e.seq FROM events e JOIN sessions s ON s.id = e.session
         WHERE s.principal = ?1 AND s.name = ?2 AND e.seq = ?3";
     change.prepare_cached(sql)?.execute(params![of, session.as_str(), seq as i64]).map(drop)
 }
 
-pub fn forgotten(connection: &Connection, of: &str, events: &[(TurnId, u64)]) -> rusqlite::Result<Vec<u64>> {
+pub fn forgotten_events(connection: &Connection, of: &str, events: &[(TurnId, u64)]) -> rusqlite::Result<Vec<u64>> {
     let sql = "SELECT count(*) FROM forgotten_events WHERE principal = ?1 AND turn = ?2 AND seq = ?3";
     let mut query = connection.prepare_cached(sql)?;
     let mut found = Vec::new();
@@ -70,7 +70,7 @@ pub fn forgotten(connection: &Connection, of: &str, events: &[(TurnId, u64)]) ->
 }
 
 /// Whether one of a session's events is marked.
-pub fn touches_forgotten(connection: &Connection, of: &Owned, seqs: &[u64]) -> rusqlite::Result<bool> {
+pub fn has_forgotten_events(connection: &Connection, of: &Owned, seqs: &[u64]) -> rusqlite::Result<bool> {
     let sql = "SELECT count(*) FROM forgotten_events f JOIN events e ON e.turn = f.turn AND e.seq = f.seq
         JOIN sessions s ON s.id = e.session
         WHERE f.principal = ?1 AND s.principal = ?1 AND s.name = ?2 AND e.seq = ?3";

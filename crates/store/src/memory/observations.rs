@@ -8,11 +8,11 @@ use lango_domain::memory::{MemoryWrite, NewMemory, ObservedSpan, ObservationProg
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
 use super::{Owned, forget, rows};
-use crate::damage::Reader;
+use crate::damage::RowReader;
 use crate::event_rows;
 
 pub fn progress(connection: &Connection, of: &Owned) -> rusqlite::Result<ObservationProgress> {
-    let Some(place) = event_rows::find(connection, &of.principal, &of.session)? else {
+    let Some(place) = event_rows::find_session(connection, &of.principal, &of.session)? else {
         return Ok(ObservationProgress::default());
     };
     let sql =
@@ -38,16 +38,16 @@ pub fn progress(connection: &Connection, of: &Owned) -> rusqlite::Result<Observa
         .prepare_cached(sql)?
         .query_row(params![of.principal, of.session, active as i64], |row| row.get(0))?;
     let observed = waiting.last().map_or(active, |(last, _)| *last);
-    Ok(ObservationProgress { observed, active, waiting, generation, tokens: tokens as usize, setback })
+    Ok(ObservationProgress { observed_through: observed, active_through: active, pending: waiting, generation, tokens: tokens as usize, backoff: setback })
 }
 
 pub fn turns_after(
-    connection: &Reader<'_>,
+    connection: &RowReader<'_>,
     of: &Owned,
     seq: u64,
     bytes: usize,
 ) -> rusqlite::Result<Vec<Arc<Event>>> {
-    let Some(place) = event_rows::find(connection, &of.principal, &of.session)? else { return Ok(Vec::new()) };
+    let Some(place) = event_rows::find_session(connection, &of.principal, &of.session)? else { return Ok(Vec::new()) };
     let session = SessionId::new(&*of.session);
     let sql = format!("SELECT {} FROM events WHERE session = ?1 AND seq > ?2 ORDER BY seq", event_rows::COLUMNS);
     let mut query = connection.prepare_cached(&sql)?;
@@ -56,7 +56,7 @@ pub fn turns_after(
     while let Some(row) = found.next()? {
         read += row.get_ref(5)?.as_str().map_or(0, str::len);
         let event =
-            connection.checked(row, event_rows::event_name(session.as_str()), event_rows::event(row, &session))?;
+            connection.check_row(row, event_rows::event_name(session.as_str()), event_rows::event(row, &session))?;
         let Some(event) = event else { continue };
         let is_end = matches!(event.body, EventBody::TurnDone | EventBody::TurnFailed { .. });
         events.push(event);
@@ -77,7 +77,7 @@ pub fn request(
     of: &Owned,
     turn: &TurnId,
 ) -> rusqlite::Result<Option<(u64, String)>> {
-    let Some(place) = event_rows::find(connection, &of.principal, &of.session)? else { return Ok(None) };
+    let Some(place) = event_rows::find_session(connection, &of.principal, &of.session)? else { return Ok(None) };
     let session = SessionId::new(&*of.session);
     let sql = format!(
         "SELECT {} FROM events WHERE session = ?1 AND kind = 'user' AND turn = ?2 ORDER BY seq DESC LIMIT 1",
@@ -92,14 +92,14 @@ pub fn request(
     }))
 }
 
-pub fn events(connection: &Reader<'_>, of: &Owned, seqs: &[u64]) -> rusqlite::Result<Vec<Arc<Event>>> {
-    let Some(place) = event_rows::find(connection, &of.principal, &of.session)? else { return Ok(Vec::new()) };
+pub fn events(connection: &RowReader<'_>, of: &Owned, seqs: &[u64]) -> rusqlite::Result<Vec<Arc<Event>>> {
+    let Some(place) = event_rows::find_session(connection, &of.principal, &of.session)? else { return Ok(Vec::new()) };
     let session = SessionId::new(&*of.session);
     let sql = format!("SELECT {} FROM events WHERE session = ?1 AND seq = ?2", event_rows::COLUMNS);
     let mut events = Vec::new();
     for seq in seqs {
         let (values, name) = (params![place.id, *seq as i64], event_rows::event_name(session.as_str()));
-        events.extend(connection.all(&sql, values, name, |row| event_rows::event(row, &session))?);
+        events.extend(connection.query_rows(&sql, values, name, |row| event_rows::event(row, &session))?);
     }
     Ok(events)
 }
@@ -107,32 +107,32 @@ pub fn events(connection: &Reader<'_>, of: &Owned, seqs: &[u64]) -> rusqlite::Re
 /// Invariant: pieces follow each other without gaps, so that every event is observed exactly once.
 pub fn save_span(connection: &mut Connection, of: &Owned, piece: &ObservedSpan) -> rusqlite::Result<MemoryWrite> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let Some(place) = event_rows::find(&change, &of.principal, &of.session)? else { return Ok(MemoryWrite::Overtaken) };
+    let Some(place) = event_rows::find_session(&change, &of.principal, &of.session)? else { return Ok(MemoryWrite::Conflict) };
     let observed: i64 = change.query_row(
         "SELECT coalesce(max(last), 0) FROM observed_pieces WHERE session = ?1",
         [place.id],
         |row| row.get(0),
     )?;
-    if observed as u64 != piece.behind || piece.last <= piece.behind || piece.last > place.last {
-        return Ok(MemoryWrite::Overtaken);
+    if observed as u64 != piece.after || piece.last <= piece.after || piece.last > place.last {
+        return Ok(MemoryWrite::Conflict);
     }
     let sql = "INSERT INTO observed_pieces (session, last, tokens, origin) VALUES (?1, ?2, ?3, ?4)";
     change
         .execute(sql, params![place.id, piece.last as i64, piece.tokens as i64, piece.origin.to_string()])?;
     for observation in &piece.observations {
-        if is_wanted(&change, of, observation)? {
+        if is_new_observation(&change, of, observation)? {
             rows::insert(&change, of, observation, &piece.origin, Some(piece.last))?;
         }
     }
     let sql = "UPDATE memory_progress SET failures = 0, unusable = 0, not_before = NULL WHERE session = ?1";
     change.execute(sql, [place.id])?;
     change.commit()?;
-    Ok(MemoryWrite::Kept)
+    Ok(MemoryWrite::Written)
 }
 
 /// What was forgotten meanwhile, or is known in the same words, is not kept.
-fn is_wanted(connection: &Connection, of: &Owned, new: &NewMemory) -> rusqlite::Result<bool> {
-    if forget::touches_forgotten(connection, of, &new.sources)? {
+fn is_new_observation(connection: &Connection, of: &Owned, new: &NewMemory) -> rusqlite::Result<bool> {
+    if forget::has_forgotten_events(connection, of, &new.sources)? {
         return Ok(false);
     }
     let sql =
@@ -145,7 +145,7 @@ fn is_wanted(connection: &Connection, of: &Owned, new: &NewMemory) -> rusqlite::
 
 /// It only ever goes forward, and only to where a piece ends.
 pub fn activate(connection: &mut Connection, of: &Owned, through: u64) -> rusqlite::Result<()> {
-    let Some(place) = event_rows::find(connection, &of.principal, &of.session)? else { return Ok(()) };
+    let Some(place) = event_rows::find_session(connection, &of.principal, &of.session)? else { return Ok(()) };
     let sql = "INSERT INTO memory_progress (session, active) SELECT session, last FROM observed_pieces
         WHERE session = ?1 AND last = ?2
         ON CONFLICT (session) DO UPDATE SET active = max(active, excluded.active)";
@@ -153,7 +153,7 @@ pub fn activate(connection: &mut Connection, of: &Owned, through: u64) -> rusqli
 }
 
 pub fn save_backoff(connection: &mut Connection, of: &Owned, setback: &ObserverBackoff) -> rusqlite::Result<()> {
-    let Some(place) = event_rows::find(connection, &of.principal, &of.session)? else { return Ok(()) };
+    let Some(place) = event_rows::find_session(connection, &of.principal, &of.session)? else { return Ok(()) };
     let sql = "INSERT INTO memory_progress (session, failures, unusable, not_before) VALUES (?1, ?2, ?3, ?4)
         ON CONFLICT (session) DO UPDATE SET
         failures = excluded.failures, unusable = excluded.unusable, not_before = excluded.not_before";

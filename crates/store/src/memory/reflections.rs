@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use lango_domain::memory::{MemoryWrite, Memory, Note, NewReflections};
+use lango_domain::memory::{MemoryWrite, Memory, MemoryNote, NewReflections};
 use rusqlite::{Connection, TransactionBehavior, params};
 
 use super::{Owned, observations, rows};
-use crate::damage::Reader;
+use crate::damage::RowReader;
 use crate::event_rows;
 
-pub fn digest_memories(connection: &Reader<'_>, of: &Owned) -> rusqlite::Result<Vec<Memory>> {
-    let active = observations::progress(connection, of)?.active;
+pub fn digest_memories(connection: &RowReader<'_>, of: &Owned) -> rusqlite::Result<Vec<Memory>> {
+    let active = observations::progress(connection, of)?.active_through;
     let values = params![of.principal, of.session];
     let mut told =
         rows::reflections(connection, "principal = ?1 AND session = ?2 ORDER BY id", values)?;
@@ -20,35 +20,35 @@ pub fn digest_memories(connection: &Reader<'_>, of: &Owned) -> rusqlite::Result<
     Ok(told)
 }
 
-pub fn uncondensed(connection: &Reader<'_>, of: &Owned) -> rusqlite::Result<Vec<Memory>> {
+pub fn uncondensed(connection: &RowReader<'_>, of: &Owned) -> rusqlite::Result<Vec<Memory>> {
     let condition =
         "principal = ?1 AND session = ?2 AND through IS NOT NULL AND is_condensed = 0 ORDER BY id";
     rows::observations(connection, condition, params![of.principal, of.session])
 }
 
 /// Nothing is kept where anything that it was made of is gone: what is forgotten does not come back this way.
-pub fn keep(connection: &mut Connection, of: &Owned, new: &NewReflections) -> rusqlite::Result<MemoryWrite> {
+pub fn save_reflections(connection: &mut Connection, of: &Owned, new: &NewReflections) -> rusqlite::Result<MemoryWrite> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let Some(place) = event_rows::find(&change, &of.principal, &of.session)? else { return Ok(MemoryWrite::Overtaken) };
-    if observations::progress(&change, of)?.generation != new.behind || !all_there(&change, of, new)? {
-        return Ok(MemoryWrite::Overtaken);
+    let Some(place) = event_rows::find_session(&change, &of.principal, &of.session)? else { return Ok(MemoryWrite::Conflict) };
+    if observations::progress(&change, of)?.generation != new.base_generation || !all_exist(&change, of, new)? {
+        return Ok(MemoryWrite::Conflict);
     }
     let session = params![of.principal, of.session];
     change.execute("DELETE FROM reflections WHERE principal = ?1 AND session = ?2", session)?;
     let sql = "INSERT INTO memory_progress (session, generation) VALUES (?1, ?2)
         ON CONFLICT (session) DO UPDATE SET generation = excluded.generation, failures = 0, unusable = 0, not_before = NULL";
-    change.execute(sql, params![place.id, new.behind + 1])?;
-    insert(&change, of, new)?;
+    change.execute(sql, params![place.id, new.base_generation + 1])?;
+    insert_reflections(&change, of, new)?;
     let mut condense = change.prepare_cached("UPDATE observations SET is_condensed = 1 WHERE id = ?1")?;
     for id in &new.condensed {
         condense.execute([*id as i64])?;
     }
     drop(condense);
     change.commit()?;
-    Ok(MemoryWrite::Kept)
+    Ok(MemoryWrite::Written)
 }
 
-fn all_there(connection: &Connection, of: &Owned, new: &NewReflections) -> rusqlite::Result<bool> {
+fn all_exist(connection: &Connection, of: &Owned, new: &NewReflections) -> rusqlite::Result<bool> {
     let cited = new.reflections.iter().flat_map(|reflection| &reflection.condenses);
     let ids: BTreeSet<u64> = new.condensed.iter().chain(cited).copied().collect();
     let sql = "SELECT count(*) FROM observations WHERE id = ?1 AND principal = ?2 AND session = ?3";
@@ -62,7 +62,7 @@ fn all_there(connection: &Connection, of: &Owned, new: &NewReflections) -> rusql
     Ok(true)
 }
 
-fn insert(connection: &Connection, of: &Owned, new: &NewReflections) -> rusqlite::Result<()> {
+fn insert_reflections(connection: &Connection, of: &Owned, new: &NewReflections) -> rusqlite::Result<()> {
     let sql = "INSERT INTO reflections
         (principal, session, generation, at, kind, priority, words, origin, text, tokens, label)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
@@ -70,19 +70,19 @@ fn insert(connection: &Connection, of: &Owned, new: &NewReflections) -> rusqlite
     let sql = "INSERT OR IGNORE INTO reflection_sources (reflection, observation) VALUES (?1, ?2)";
     let mut cite = connection.prepare_cached(sql)?;
     for reflection in &new.reflections {
-        let Note { text, kind, priority, words, label, at } = &reflection.note;
+        let MemoryNote { text, kind, priority, speaker: words, label, at } = &reflection.note;
         insert.execute(params![
             of.principal,
             of.session,
-            new.behind + 1,
+            new.base_generation + 1,
             at.to_string(),
             kind.as_str(),
             priority.as_str(),
             words.as_str(),
             new.origin.to_string(),
             text,
-            rows::tokens_of(text) as i64,
-            crate::event_rows::label_text(label),
+            rows::estimate_tokens(text) as i64,
+            crate::event_rows::label_json(label),
         ])?;
         let id = connection.last_insert_rowid();
         for observation in &reflection.condenses {

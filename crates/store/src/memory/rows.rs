@@ -5,20 +5,20 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use lango_domain::event::SessionId;
 use lango_domain::memory::{
-    MemoryStats, Kind, MemoryLevel, MemoryQuery, Memory, MemoryId, NewMemory, Note, MemoryOrigin, Priority, Revision, MemorySpeaker,
+    MemoryStats, MemoryKind, MemoryLevel, MemoryQuery, Memory, MemoryId, NewMemory, MemoryNote, MemoryOrigin, MemoryPriority, MemoryRevision, MemorySpeaker,
 };
 use lango_domain::{Label, token_estimate};
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
 use super::Owned;
-use crate::damage::{Reader, shown};
+use crate::damage::{RowReader, display_column};
 use crate::event_rows;
 
 /// What date, kind and number take beside the words.
-const TOKENS_AROUND: usize = 14;
+const TOKEN_OVERHEAD: usize = 14;
 
 /// The first columns of observations and reflections.
-const NOTE: &str = "id, session, text, kind, priority, words, at, origin, label";
+const NOTE_COLUMNS: &str = "id, session, text, kind, priority, words, at, origin, label";
 
 pub fn store(connection: &mut Connection, of: &Owned, memory: &NewMemory) -> rusqlite::Result<MemoryId> {
     let sql =
@@ -43,7 +43,7 @@ pub fn insert(
     let sql = "INSERT INTO observations
         (principal, session, through, at, kind, priority, words, origin, text, tokens, sources, label)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
-    let Note { text, kind, priority, words, label, at } = &memory.note;
+    let MemoryNote { text, kind, priority, speaker: words, label, at } = &memory.note;
     connection.prepare_cached(sql)?.execute(params![
         of.principal,
         of.session,
@@ -54,24 +54,24 @@ pub fn insert(
         words.as_str(),
         origin.to_string(),
         text,
-        tokens_of(text) as i64,
+        estimate_tokens(text) as i64,
         serde_json::to_string(&memory.sources).unwrap_or_default(),
-        event_rows::label_text(label),
+        event_rows::label_json(label),
     ])?;
     Ok(connection.last_insert_rowid() as u64)
 }
 
-pub fn tokens_of(text: &str) -> usize {
-    token_estimate::estimate(text) + TOKENS_AROUND
+pub fn estimate_tokens(text: &str) -> usize {
+    token_estimate::estimate(text) + TOKEN_OVERHEAD
 }
 
 /// Observations that fit a condition.
 pub fn observations(
-    connection: &Reader<'_>,
+    connection: &RowReader<'_>,
     condition: &str,
     values: impl Params,
 ) -> rusqlite::Result<Vec<Memory>> {
-    let sql = format!("SELECT {NOTE}, sources FROM observations WHERE {condition}");
+    let sql = format!("SELECT {NOTE_COLUMNS}, sources FROM observations WHERE {condition}");
     let observation = |row: &Row<'_>| {
         let sources = row.get_ref(9)?.as_str().ok().and_then(|text| serde_json::from_str(text).ok());
         Ok(Memory {
@@ -84,17 +84,17 @@ pub fn observations(
             generation: 0,
         })
     };
-    let name = |row: &Row<'_>| format!("observation o{}", shown(row, 0));
-    connection.all(&sql, values, name, observation)
+    let name = |row: &Row<'_>| format!("observation o{}", display_column(row, 0));
+    connection.query_rows(&sql, values, name, observation)
 }
 
 /// Reflections that fit a condition, with what they come from.
 pub fn reflections(
-    connection: &Reader<'_>,
+    connection: &RowReader<'_>,
     condition: &str,
     values: impl Params,
 ) -> rusqlite::Result<Vec<Memory>> {
-    let sql = format!("SELECT {NOTE}, generation FROM reflections WHERE {condition}");
+    let sql = format!("SELECT {NOTE_COLUMNS}, generation FROM reflections WHERE {condition}");
     let reflection = |row: &Row<'_>| {
         Ok(Memory {
             id: MemoryId::Reflection(row.get::<_, i64>(0)? as u64),
@@ -106,8 +106,8 @@ pub fn reflections(
             generation: row.get(9)?,
         })
     };
-    let name = |row: &Row<'_>| format!("reflection r{}", shown(row, 0));
-    let mut found = connection.all(&sql, values, name, reflection)?;
+    let name = |row: &Row<'_>| format!("reflection r{}", display_column(row, 0));
+    let mut found = connection.query_rows(&sql, values, name, reflection)?;
     for memory in &mut found {
         let MemoryId::Reflection(id) = memory.id else { continue };
         let of = "id IN (SELECT observation FROM reflection_sources WHERE reflection = ?1) ORDER BY id";
@@ -124,39 +124,39 @@ pub fn reflections(
 }
 
 /// What rows have that another Lango wrote is read as well as it can be.
-fn note(row: &Row<'_>) -> rusqlite::Result<Note> {
+fn note(row: &Row<'_>) -> rusqlite::Result<MemoryNote> {
     let word = |at: usize| row.get_ref(at)?.as_str().map_err(rusqlite::Error::from);
     let words = if word(5)? == MemorySpeaker::User.as_str() { MemorySpeaker::User } else { MemorySpeaker::Others };
-    let label = event_rows::label(row, 8)?.unwrap_or_else(|| match words {
+    let label = event_rows::label_column(row, 8)?.unwrap_or_else(|| match words {
         MemorySpeaker::User => Label::default(),
         MemorySpeaker::Others => Label::untrusted("an earlier conversation"),
     });
-    Ok(Note {
+    Ok(MemoryNote {
         text: row.get(2)?,
-        kind: Kind::named(word(3)?).unwrap_or(Kind::Fact),
-        priority: Priority::named(word(4)?).unwrap_or(Priority::Low),
-        words,
+        kind: MemoryKind::named(word(3)?).unwrap_or(MemoryKind::Fact),
+        priority: MemoryPriority::named(word(4)?).unwrap_or(MemoryPriority::Low),
+        speaker: words,
         label,
         at: word(6)?.parse().unwrap_or(Timestamp::UNIX_EPOCH),
     })
 }
 
-pub fn behind(connection: &Reader<'_>, of: &str, id: u64, most: usize) -> rusqlite::Result<Vec<Memory>> {
+pub fn observations_after(connection: &RowReader<'_>, of: &str, id: u64, most: usize) -> rusqlite::Result<Vec<Memory>> {
     let condition = "principal = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
     observations(connection, condition, params![of, id as i64, most as i64])
 }
 
-pub fn list(connection: &Reader<'_>, of: &str, which: &MemoryQuery) -> rusqlite::Result<Vec<Memory>> {
+pub fn list(connection: &RowReader<'_>, of: &str, which: &MemoryQuery) -> rusqlite::Result<Vec<Memory>> {
     let session = which.session.as_ref().map(SessionId::as_str);
     let condition = "principal = ?1 AND (?2 IS NULL OR session = ?2) ORDER BY id DESC LIMIT ?3";
-    let values = params![of, session, which.most as i64];
-    match which.what {
+    let values = params![of, session, which.limit as i64];
+    match which.level {
         MemoryLevel::Observations => observations(connection, condition, values),
         MemoryLevel::Reflections => reflections(connection, condition, values),
     }
 }
 
-pub fn memory(connection: &Reader<'_>, of: &str, id: MemoryId) -> rusqlite::Result<Option<Memory>> {
+pub fn memory(connection: &RowReader<'_>, of: &str, id: MemoryId) -> rusqlite::Result<Option<Memory>> {
     let condition = "principal = ?1 AND id = ?2";
     let found = match id {
         MemoryId::Observation(id) => observations(connection, condition, params![of, id as i64])?,
@@ -165,16 +165,16 @@ pub fn memory(connection: &Reader<'_>, of: &str, id: MemoryId) -> rusqlite::Resu
     Ok(found.into_iter().next())
 }
 
-pub fn revision(connection: &Connection, of: &str) -> rusqlite::Result<Revision> {
+pub fn revision(connection: &Connection, of: &str) -> rusqlite::Result<MemoryRevision> {
     let sql = "SELECT coalesce((SELECT max(id) FROM observations WHERE principal = ?1), 0),
         coalesce((SELECT count FROM observations_gone WHERE principal = ?1), 0)";
     let revision = |row: &Row<'_>| {
-        Ok(Revision { newest: row.get::<_, i64>(0)? as u64, gone: row.get::<_, i64>(1)? as u64 })
+        Ok(MemoryRevision { newest: row.get::<_, i64>(0)? as u64, removed: row.get::<_, i64>(1)? as u64 })
     };
     connection.prepare_cached(sql)?.query_row([of], revision)
 }
 
-pub fn census(connection: &Connection, of: &str) -> rusqlite::Result<MemoryStats> {
+pub fn stats(connection: &Connection, of: &str) -> rusqlite::Result<MemoryStats> {
     let count = |sql: &str| {
         connection.prepare_cached(sql)?.query_row([of], |row| row.get::<_, i64>(0)).map(|count| count as u64)
     };

@@ -4,40 +4,40 @@ use jiff::Timestamp;
 use lango_domain::Label;
 use lango_domain::event::{EventBody, CallId, Principal, TurnId, Usage};
 use lango_domain::inquiries::InquiryStore;
-use lango_domain::knowledge::{Category, KnowledgeStore, NewKnowledgeEntry, Provenance};
-use lango_domain::memory::{Kind, MemoryLevel, MemoryQuery, MemoryStore, NewMemory, Note, Priority, MemorySpeaker};
+use lango_domain::knowledge::{KnowledgeCategory, KnowledgeStore, NewKnowledgeEntry, Provenance};
+use lango_domain::memory::{MemoryKind, MemoryLevel, MemoryQuery, MemoryStore, NewMemory, MemoryNote, MemoryPriority, MemorySpeaker};
 use lango_domain::seams::SessionKey;
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_store::SqliteStore;
-use lango_testkit::conformance::{user_request, draft};
+use lango_testkit::conformance::{user_request, new_event};
 use serde_json::json;
 
-use crate::setup::{id, open, talk};
+use crate::setup::{id, open, append_turn};
 
 fn me() -> Principal {
     Principal::local()
 }
 
-async fn filled(store: &SqliteStore) {
-    talk(store, "good", "t1", "green tea").await;
-    talk(store, "bad", "t1", "black tea").await;
+async fn fill(store: &SqliteStore) {
+    append_turn(store, "good", "t1", "green tea").await;
+    append_turn(store, "bad", "t1", "black tea").await;
     let usage = Usage { model: "m".into(), input: 7, ..Usage::default() };
     let call = EventBody::ToolCall { id: CallId::new("c"), tool: "fs_read".into(), args: json!({}) };
     for session in ["good", "bad"] {
         let drafts = vec![
-            draft("t2", user_request("more")),
-            draft("t2", EventBody::Usage(usage.clone())),
-            draft("t2", call.clone()),
-            draft("t2", EventBody::TurnDone),
+            new_event("t2", user_request("more")),
+            new_event("t2", EventBody::Usage(usage.clone())),
+            new_event("t2", call.clone()),
+            new_event("t2", EventBody::TurnDone),
         ];
         store.append(SessionKeyRef { session: &id(session), principal: &me() }, drafts).await.unwrap();
         let of = SessionKey { session: id(session), principal: me() };
         let (text, at) = (format!("I prefer tea, {session}"), Timestamp::UNIX_EPOCH);
-        let note = Note {
+        let note = MemoryNote {
             text,
-            kind: Kind::Fact,
-            priority: Priority::Low,
-            words: MemorySpeaker::User,
+            kind: MemoryKind::Fact,
+            priority: MemoryPriority::Low,
+            speaker: MemorySpeaker::User,
             label: Label::default(),
             at,
         };
@@ -50,14 +50,14 @@ async fn filled(store: &SqliteStore) {
             label: Label::default(),
         };
         let (key, content) = (session.to_owned(), "tea".to_owned());
-        let entry = NewKnowledgeEntry { key, category: Category::Fact, content, tags: Vec::new(), source, at };
+        let entry = NewKnowledgeEntry { key, category: KnowledgeCategory::Fact, content, tags: Vec::new(), source, at };
         store.save_entry(&me(), entry).await.unwrap();
     }
 }
 
 /// Breaks the rows of the session `bad`, past all that keeps SQLite from it.
-fn damage(store: &SqliteStore, sql: &str) {
-    let connection = rusqlite::Connection::open(store.place().file()).unwrap();
+fn corrupt_rows(store: &SqliteStore, sql: &str) {
+    let connection = rusqlite::Connection::open(store.location().path()).unwrap();
     connection.execute_batch(sql).unwrap();
 }
 
@@ -70,7 +70,7 @@ async fn assert_everything_is_listed(store: &SqliteStore, what: &str) {
     assert!(!store.usage(&me(), None).await.unwrap().is_empty(), "{what}");
     let audit = store.audit(&me(), None, 9).await.unwrap();
     assert!(audit.iter().any(|entry| entry.session == id("good")), "{what}");
-    let which = MemoryQuery { what: MemoryLevel::Observations, session: None, most: 9 };
+    let which = MemoryQuery { level: MemoryLevel::Observations, session: None, limit: 9 };
     let remembered = MemoryStore::list(store, &me(), which).await.unwrap();
     assert!(remembered.iter().any(|memory| memory.session == id("good")), "{what}");
     assert!(store.entries(&me()).await.unwrap().iter().any(|entry| entry.key == "good"), "{what}");
@@ -146,17 +146,17 @@ async fn one_damaged_row_hides_no_other() {
     for (what, sql, named) in cases() {
         let folder = tempfile::tempdir().unwrap();
         let store = open(folder.path());
-        filled(&store).await;
-        assert!(store.look_for_damage().await.unwrap().is_empty());
-        damage(&store, &sql);
+        fill(&store).await;
+        assert!(store.find_damaged_rows().await.unwrap().is_empty());
+        corrupt_rows(&store, &sql);
         // As a new process finds it.
         let store = open(folder.path());
         assert_everything_is_listed(&store, what).await;
         let seen = store.damaged_rows();
         assert!(seen.iter().any(|row| row.name.starts_with(named)), "{what}: {seen:?}");
-        let doctor = open(folder.path()).look_for_damage().await.unwrap();
+        let doctor = open(folder.path()).find_damaged_rows().await.unwrap();
         assert!(doctor.iter().any(|row| row.name.starts_with(named)), "{what}: {doctor:?}");
         store.delete(&me(), &id("bad")).await.unwrap();
-        talk(&store, "good", "t3", "it goes on").await;
+        append_turn(&store, "good", "t3", "it goes on").await;
     }
 }

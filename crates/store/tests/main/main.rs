@@ -9,11 +9,11 @@ mod knowledge;
 #[cfg(test)]
 mod processes;
 #[cfg(test)]
-mod tokens;
+mod access_tokens;
 #[cfg(test)]
-mod trouble;
+mod errors;
 #[cfg(test)]
-mod upkeep;
+mod maintenance;
 
 #[cfg(test)]
 mod setup {
@@ -22,7 +22,7 @@ mod setup {
     use lango_domain::event::{Principal, SessionId};
     use lango_domain::session::{SessionKeyRef, SessionStore};
     use lango_store::{StoreLocation, SqliteStore};
-    use lango_testkit::conformance::{answer, user_request, draft};
+    use lango_testkit::conformance::{answer, user_request, new_event};
 
     pub fn open(folder: &Path) -> SqliteStore {
         SqliteStore::open(StoreLocation::File(folder.join("data/lango.sqlite"))).unwrap()
@@ -33,11 +33,11 @@ mod setup {
     }
 
     /// One whole turn.
-    pub async fn talk(store: &SqliteStore, session: &str, turn: &str, words: &str) {
+    pub async fn append_turn(store: &SqliteStore, session: &str, turn: &str, words: &str) {
         let drafts = vec![
-            draft(turn, user_request(words)),
-            draft(turn, answer("as you like")),
-            draft(turn, lango_domain::event::EventBody::TurnDone),
+            new_event(turn, user_request(words)),
+            new_event(turn, answer("as you like")),
+            new_event(turn, lango_domain::event::EventBody::TurnDone),
         ];
         let key = SessionKeyRef { session: &id(session), principal: &Principal::local() };
         store.append(key, drafts).await.unwrap();

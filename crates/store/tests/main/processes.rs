@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use lango_domain::event::{EventBody, Principal};
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
-use lango_testkit::conformance::{user_request, draft};
+use lango_testkit::conformance::{user_request, new_event};
 
 use crate::setup::{id, open};
 
@@ -14,7 +14,7 @@ const PROCESSES: usize = 8;
 const TURNS: usize = 20;
 
 /// What each of the processes does: turns of one session that all share, and of one of its own.
-async fn work(folder: &std::path::Path, number: &str) {
+async fn run_turns(folder: &std::path::Path, number: &str) {
     let store = open(folder);
     let (shared, own) = (id("shared"), id(number));
     for turn in 0..TURNS {
@@ -23,8 +23,8 @@ async fn work(folder: &std::path::Path, number: &str) {
             let _lock = store.lock(key).await.unwrap();
             let name = format!("{number}-{turn}");
             // Two appends: a turn of somebody else's between them would be seen.
-            store.append(key, vec![draft(&name, user_request("x"))]).await.unwrap();
-            store.append(key, vec![draft(&name, EventBody::TurnDone)]).await.unwrap();
+            store.append(key, vec![new_event(&name, user_request("x"))]).await.unwrap();
+            store.append(key, vec![new_event(&name, EventBody::TurnDone)]).await.unwrap();
         }
     }
 }
@@ -33,7 +33,7 @@ async fn work(folder: &std::path::Path, number: &str) {
 #[tokio::test]
 async fn eight_processes_share_one_file() {
     if let (Ok(folder), Ok(number)) = (std::env::var(FOLDER), std::env::var(NUMBER)) {
-        return work(folder.as_ref(), &number).await;
+        return run_turns(folder.as_ref(), &number).await;
     }
     let folder = tempfile::tempdir().unwrap();
     let start = |number: usize| {

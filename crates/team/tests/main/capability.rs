@@ -3,7 +3,7 @@ use lango_team::{CapabilityMap, AgentRegistry, capability_description, tool_capa
 use crate::setup::{agent, tree};
 
 fn map() -> CapabilityMap {
-    CapabilityMap::of(&AgentRegistry::built_in().specs)
+    CapabilityMap::from_specs(&AgentRegistry::built_in().specs)
 }
 
 /// S20
@@ -47,7 +47,7 @@ fn the_longest_prefix_wins() {
     web.prefixes[0].text = "search_web".into();
     web.prefixes[0].capability = Some("web search".into());
     specs.push(web);
-    let map = CapabilityMap::of(&specs);
+    let map = CapabilityMap::from_specs(&specs);
     assert_eq!(tool_capability(&map, "search_web"), "web search");
     assert_eq!(tool_capability(&map, "search_docs"), "information search");
 }
@@ -87,7 +87,7 @@ fn descriptions_carry_capabilities_and_no_tool_names() {
 /// S20: a phrase that a definition does not give is still known; the user's own stands before it.
 #[test]
 fn phrases_do_not_depend_on_who_lists_a_prefix() {
-    let map = CapabilityMap::of(&[crate::setup::user_spec("operator", &["exec", "fs_"])]);
+    let map = CapabilityMap::from_specs(&[crate::setup::user_spec("operator", &["exec", "fs_"])]);
     assert_eq!(tool_capability(&map, "exec_shell"), "command execution");
     let mut mine = crate::setup::user_spec("mine", &["fs_", "*"]);
     mine.prefixes[0].capability = Some("my files".into());
@@ -97,7 +97,7 @@ fn phrases_do_not_depend_on_who_lists_a_prefix() {
         [AgentRegistry::built_in().specs, vec![mine.clone()]].concat(),
         [vec![mine], AgentRegistry::built_in().specs].concat(),
     ] {
-        let map = CapabilityMap::of(&specs);
+        let map = CapabilityMap::from_specs(&specs);
         assert_eq!(tool_capability(&map, "fs_read"), "my files");
         assert_eq!(tool_capability(&map, "whatever"), "odd jobs");
     }

@@ -9,7 +9,7 @@ use crate::setup::{agent, config, specialist_names, tool_names};
 fn the_classic_team_is_expressible_as_data() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/classic-team/agents");
     let roster = AgentRegistry::from_folder(&folder).unwrap();
-    assert!(roster.mistakes.is_empty(), "{:?}", roster.mistakes);
+    assert!(roster.errors.is_empty(), "{:?}", roster.errors);
     let mut config =
         config(&["exec_shell", "crypto_sign", "graph_traverse", "graph_query", "memory_store", "odd_tool"]);
     config.specs = roster.specs;

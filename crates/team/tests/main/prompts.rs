@@ -87,7 +87,7 @@ fn an_agents_own_folder_replaces_its_sections_only() {
     let operator = sources.specialist("operator", "default", true);
     assert_eq!(text(&operator, "instruction"), "default");
     assert_ne!(text(&operator, "safety"), "Guard the gold.");
-    assert_eq!(sources.customised_agents().collect::<Vec<_>>(), ["vault"]);
+    assert_eq!(sources.customized_agents().collect::<Vec<_>>(), ["vault"]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use lango_team::AgentRegistry;
 
 fn specs() -> Vec<AgentSpec> {
     let roster = AgentRegistry::built_in();
-    assert!(roster.mistakes.is_empty(), "{:?}", roster.mistakes);
+    assert!(roster.errors.is_empty(), "{:?}", roster.errors);
     roster.specs
 }
 
@@ -72,7 +72,7 @@ fn every_definition_is_complete() {
             assert!(!missing, "{}: {fact}", spec.name);
         }
         assert_eq!(spec.always_include, spec.name == *"planner");
-        assert_eq!(spec.takes_tools(), spec.name != *"planner");
+        assert_eq!(spec.can_hold_tools(), spec.name != *"planner");
     }
 }
 
@@ -105,7 +105,7 @@ Think.
     )
     .unwrap();
     let roster = AgentRegistry::from_folder(folder.path()).unwrap();
-    assert!(roster.specs[0].always_include && !roster.specs[0].takes_tools());
+    assert!(roster.specs[0].always_include && !roster.specs[0].can_hold_tools());
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn what_is_not_a_regular_file_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("/dev/zero", folder.path().join("zero.md")).unwrap();
     let roster = AgentRegistry::from_folder(folder.path()).unwrap();
-    assert!(roster.mistakes[0].to_string().contains("it is not a regular file"), "{:?}", roster.mistakes);
+    assert!(roster.errors[0].to_string().contains("it is not a regular file"), "{:?}", roster.errors);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_bad_file_is_reported_and_the_others_load() {
     write("notes.txt", b"not an agent");
     let roster = AgentRegistry::from_folder(folder.path()).unwrap();
     assert_eq!(roster.specs.len(), 1);
-    let mistakes: Vec<String> = roster.mistakes.iter().map(ToString::to_string).collect();
+    let mistakes: Vec<String> = roster.errors.iter().map(ToString::to_string).collect();
     assert_eq!(mistakes.len(), 3);
     assert!(
         mistakes[0].contains("bad.md:3: unknown key `prefixs`; did you mean `prefixes`?"),

@@ -137,7 +137,7 @@ fn remote_agents_join_as_data_from_outside() {
     config.remote_agents = vec![card("weather", &hostile)];
     let tree = build_agent_tree(config).unwrap();
     assert_eq!(specialist_names(&tree), ["operator", "planner", "weather"]);
-    assert_eq!(agent(&tree, "weather").place, AgentLocation::Remote);
+    assert_eq!(agent(&tree, "weather").location, AgentLocation::Remote);
     let prompt = tree.root.prompt.render();
     let entry = prompt.split("### weather\n").nth(1).unwrap().lines().next().unwrap();
     assert!(entry.starts_with(

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    lango_tools::sandbox::run_if_asked().unwrap_or(ExitCode::FAILURE)
+    lango_tools::sandbox::run_if_sandbox_process().unwrap_or(ExitCode::FAILURE)
 }

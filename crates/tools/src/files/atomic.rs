@@ -16,12 +16,12 @@ pub struct FileAttributes {
 }
 
 impl FileAttributes {
-    pub fn of(stat: &Stat) -> Self {
+    pub fn from_stat(stat: &Stat) -> Self {
         Self { mode: Some(stat.st_mode), owner: Some((stat.st_uid, stat.st_gid)) }
     }
 
     /// The rights of a file with other content: never those of whoever owns it (set-user-id).
-    fn rights(self) -> Option<Mode> {
+    fn permissions(self) -> Option<Mode> {
         self.mode.map(|mode| Mode::from_raw_mode(mode & 0o777))
     }
 }
@@ -30,11 +30,11 @@ impl FileAttributes {
 pub fn write_atomically(folder: impl AsFd, name: &OsStr, bytes: &[u8], like: FileAttributes) -> io::Result<()> {
     let folder = folder.as_fd();
     let mut draft =
-        TempFile { folder, name: format!(".lango-{}.tmp", Uuid::now_v7().simple()), is_placed: false };
+        TempFile { folder, name: format!(".lango-{}.tmp", Uuid::now_v7().simple()), is_persisted: false };
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let rights = like.rights().unwrap_or(Mode::from_raw_mode(0o666));
+    let rights = like.permissions().unwrap_or(Mode::from_raw_mode(0o666));
     let opened = rustix::fs::openat(folder, draft.name.as_str(), flags, rights);
-    let mut file = File::from(opened.inspect_err(|_| draft.is_placed = true)?);
+    let mut file = File::from(opened.inspect_err(|_| draft.is_persisted = true)?);
     if let Some((user, group)) = like.owner {
         let ours = rustix::fs::fstat(&file)?;
         if (ours.st_uid, ours.st_gid) != (user, group) {
@@ -42,14 +42,14 @@ pub fn write_atomically(folder: impl AsFd, name: &OsStr, bytes: &[u8], like: Fil
             let _ = rustix::fs::fchown(&file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
         }
     }
-    if let Some(rights) = like.rights() {
+    if let Some(rights) = like.permissions() {
         rustix::fs::fchmod(&file, rights)?;
     }
     file.write_all(bytes)?;
     file.sync_all()?;
     rustix::fs::renameat(folder, draft.name.as_str(), folder, name)?;
-    draft.is_placed = true;
-    super::beneath::sync(folder);
+    draft.is_persisted = true;
+    super::confined_open::sync(folder);
     Ok(())
 }
 
@@ -57,12 +57,12 @@ pub fn write_atomically(folder: impl AsFd, name: &OsStr, bytes: &[u8], like: Fil
 struct TempFile<'a> {
     folder: BorrowedFd<'a>,
     name: String,
-    is_placed: bool,
+    is_persisted: bool,
 }
 
 impl Drop for TempFile<'_> {
     fn drop(&mut self) {
-        if !self.is_placed {
+        if !self.is_persisted {
             let _ = rustix::fs::unlinkat(self.folder, self.name.as_str(), AtFlags::empty());
         }
     }

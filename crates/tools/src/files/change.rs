@@ -10,16 +10,16 @@ use rustix::fs::{Access, AtFlags, Stat};
 
 use super::atomic::{self, FileAttributes};
 use super::diff::{head_and_tail, unified_diff};
-use super::executed::Told;
+use super::sensitive_paths::PlannedChange;
 use super::text::{count, display_path, size};
 use super::workspace::{OpenedFile, WriteTarget};
-use super::{FileTools, Workspace, beneath};
+use super::{FileTools, Workspace, confined_open};
 
 /// Files above this are neither edited nor kept for undoing.
 pub const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// What is shown of a new file, and of a difference, to whoever decides.
-const SHOWN_LINES: usize = 1_000;
-const SHOWN_DIFFERENCE: usize = 1_000;
+const MAX_SHOWN_LINES: usize = 1_000;
+const MAX_DIFF_LINES: usize = 1_000;
 
 /// What was there before a change.
 pub enum PriorContent {
@@ -29,13 +29,13 @@ pub enum PriorContent {
         stat: Stat,
     },
     /// Too large to keep.
-    Huge(Stat),
+    TooLarge(Stat),
 }
 
 /// A file with its new content, before it is written.
 pub struct FileChange {
     /// As it was asked for, links not followed.
-    pub asked: PathBuf,
+    pub requested: PathBuf,
     /// Its real place, relative to the root.
     pub relative: PathBuf,
     pub before: PriorContent,
@@ -43,34 +43,34 @@ pub struct FileChange {
 }
 
 impl PriorContent {
-    pub fn of(path: &str, existing: Option<OpenedFile>) -> Result<Self, ToolError> {
+    pub fn read(path: &str, existing: Option<OpenedFile>) -> Result<Self, ToolError> {
         let Some(mut opened) = existing else { return Ok(Self::Nothing) };
         let stat = opened.stat;
         if opened.bytes() > MAX_BYTES {
-            return Ok(Self::Huge(stat));
+            return Ok(Self::TooLarge(stat));
         }
         let mut bytes = Vec::with_capacity(opened.bytes() as usize);
         let read = opened.file.by_ref().take(MAX_BYTES + 1).read_to_end(&mut bytes);
         read.map_err(|error| ToolError(format!("`{path}`: {error}")))?;
         // It may have grown while it was read.
-        Ok(if bytes.len() as u64 > MAX_BYTES { Self::Huge(stat) } else { Self::Content { bytes, stat } })
+        Ok(if bytes.len() as u64 > MAX_BYTES { Self::TooLarge(stat) } else { Self::Content { bytes, stat } })
     }
 
     fn stat(&self) -> Option<&Stat> {
         match self {
             Self::Nothing => None,
-            Self::Content { stat, .. } | Self::Huge(stat) => Some(stat),
+            Self::Content { stat, .. } | Self::TooLarge(stat) => Some(stat),
         }
     }
 }
 
 impl FileChange {
     /// Where a change may be written at all. A file that is read-only stays so, though a new one could take its place.
-    pub fn target(workspace: &Workspace, path: &str) -> Result<WriteTarget, ToolError> {
-        let target = workspace.target(path)?;
+    pub fn write_target(workspace: &Workspace, path: &str) -> Result<WriteTarget, ToolError> {
+        let target = workspace.write_target(path)?;
         if target.existing.is_some() {
             let allowed = rustix::fs::accessat(
-                workspace.as_folder(),
+                workspace.root_fd(),
                 &target.relative,
                 Access::WRITE_OK,
                 AtFlags::empty(),
@@ -89,43 +89,43 @@ impl FileChange {
         let level = match &self.before {
             _ if self.is_empty() => Safety::Safe,
             // What cannot be taken back is not moderate.
-            PriorContent::Huge(_) => Safety::Dangerous,
+            PriorContent::TooLarge(_) => Safety::Dangerous,
             PriorContent::Nothing | PriorContent::Content { .. } => Safety::Moderate,
         };
-        workspace.intent_of_change(Told {
-            asked: &self.asked,
+        workspace.change_intent(PlannedChange {
+            requested: &self.requested,
             real: &self.relative,
             level,
-            shows: self.shows(),
+            shows: self.preview(),
             subject: display_path(&self.relative),
             inside: None,
         })
     }
 
-    fn shows(&self) -> String {
+    fn preview(&self) -> String {
         let path = display_path(&self.relative);
         match &self.before {
             _ if self.is_empty() => format!("{path} has exactly this content already"),
             PriorContent::Nothing => {
                 let text = String::from_utf8_lossy(&self.after);
-                format!("new file {path}\n{}", head_and_tail(&text, SHOWN_LINES))
+                format!("new file {path}\n{}", head_and_tail(&text, MAX_SHOWN_LINES))
             }
             PriorContent::Content { bytes, .. } if bytes.contains(&0) => {
                 let text = String::from_utf8_lossy(&self.after);
                 let bytes = count(bytes.len() as u64, "byte");
-                format!("{path}, a binary file of {bytes}, becomes\n{}", head_and_tail(&text, SHOWN_LINES))
+                format!("{path}, a binary file of {bytes}, becomes\n{}", head_and_tail(&text, MAX_SHOWN_LINES))
             }
-            PriorContent::Content { bytes, .. } => self.difference(bytes, SHOWN_DIFFERENCE),
-            PriorContent::Huge(stat) => {
+            PriorContent::Content { bytes, .. } => self.diff(bytes, MAX_DIFF_LINES),
+            PriorContent::TooLarge(stat) => {
                 let bytes = size(stat);
                 let text = String::from_utf8_lossy(&self.after);
-                let start = head_and_tail(&text, SHOWN_LINES);
+                let start = head_and_tail(&text, MAX_SHOWN_LINES);
                 format!("{path}, {bytes} bytes and too large to be restored, becomes\n{start}")
             }
         }
     }
 
-    pub fn difference(&self, before: &[u8], most: usize) -> String {
+    pub fn diff(&self, before: &[u8], most: usize) -> String {
         let (old, new) = (String::from_utf8_lossy(before), String::from_utf8_lossy(&self.after));
         unified_diff(&self.relative, &old, &new, most)
     }
@@ -133,7 +133,7 @@ impl FileChange {
     /// Keeps what was there, then writes. Nothing is written that could not be kept first.
     pub fn apply(&self, files: &FileTools, context: &ToolContext) -> Result<(), ToolError> {
         let workspace = &files.workspace;
-        let journal = &files.keeping.journal;
+        let journal = &files.undo_storage.journal;
         let folder = workspace.create_parents(&self.relative, |made| {
             journal.record_mkdir(context, &workspace.root().join(made)).map(drop)
         })?;
@@ -141,7 +141,7 @@ impl FileChange {
         let name = self.relative.file_name().ok_or_else(|| ToolError(format!("`{path}` names no file")))?;
         self.check_unchanged(&folder, name)?;
         let kept = journal.record_write(context, &workspace.root().join(&self.relative), self)?;
-        let like = self.before.stat().map(FileAttributes::of).unwrap_or_default();
+        let like = self.before.stat().map(FileAttributes::from_stat).unwrap_or_default();
         atomic::write_atomically(&folder, name, &self.after, like).map_err(|error| {
             kept.remove();
             ToolError(format!("`{path}` could not be written: {error}"))
@@ -151,7 +151,7 @@ impl FileChange {
     /// Others work with these files too; what they wrote since it was read is not overwritten.
     fn check_unchanged(&self, folder: impl AsFd, name: &OsStr) -> Result<(), ToolError> {
         let version = |stat: &Stat| (stat.st_ino, stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
-        let now = beneath::look(folder, name).ok();
+        let now = confined_open::lstat(folder, name).ok();
         if now.as_ref().map(version) == self.before.stat().map(version) {
             return Ok(());
         }
@@ -177,7 +177,7 @@ mod tests {
             agent: AgentName::new("operator").unwrap(),
             call: CallId::new("c1"),
             label: Default::default(),
-            live: ToolOutputSink::disconnected(),
+            output_sink: ToolOutputSink::disconnected(),
         }
     }
 
@@ -187,12 +187,12 @@ mod tests {
         let path = place.path().join("a.txt");
         std::fs::write(&path, "old").unwrap();
         let workspace = Workspace::open(place.path(), Vec::new()).unwrap();
-        let files = FileTools { workspace, keeping: UndoStorage::in_folder(None) };
+        let files = FileTools { workspace, undo_storage: UndoStorage::in_folder(None) };
         for name in ["a.txt", "new.txt"] {
-            let target = FileChange::target(&files.workspace, name).unwrap();
-            let before = PriorContent::of(name, target.existing).unwrap();
-            let (asked, relative) = (target.asked, target.relative);
-            let change = FileChange { asked, relative, before, after: b"mine".to_vec() };
+            let target = FileChange::write_target(&files.workspace, name).unwrap();
+            let before = PriorContent::read(name, target.existing).unwrap();
+            let (asked, relative) = (target.requested, target.relative);
+            let change = FileChange { requested: asked, relative, before, after: b"mine".to_vec() };
             std::fs::write(place.path().join(name), "theirs").unwrap();
             let failure = change.apply(&files, &context()).unwrap_err();
             assert!(failure.0.contains("somebody else"), "{failure}");

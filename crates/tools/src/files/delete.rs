@@ -5,12 +5,12 @@ use rustix::fs::FileType;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::executed::{Finding, Told};
+use super::sensitive_paths::{SensitivePath, PlannedChange};
 use super::text::{count, display_path};
 use super::relocate::{FolderEntry, TreeSize, measure};
-use super::trash::{TrashError, Trashed};
+use super::trash::{TrashError, TrashEntry};
 use super::workspace::WorkspaceEntry;
-use super::{FileTools, beneath, blocking};
+use super::{FileTools, confined_open, run_blocking};
 
 #[derive(Deserialize, JsonSchema)]
 struct FsDeleteArgs {
@@ -27,11 +27,11 @@ pub fn tool(files: FileTools) -> Tool {
         restore it. A folder with something in it needs recursive=true.";
     Tool::new("fs_delete", description, Safety::Moderate, move |context, args: FsDeleteArgs| {
         let files = files.clone();
-        async move { blocking(move || delete(&files, &context, &args)).await }
+        async move { run_blocking(move || delete(&files, &context, &args)).await }
     })
     .with_intent(move |_, args: FsDeleteArgs| {
         let files = telling.clone();
-        async move { blocking(move || intent(&files, &args)).await }
+        async move { run_blocking(move || intent(&files, &args)).await }
     })
     .with_phrases([
         "(delete|remove|trash|erase) [the] (file|folder|directory|) {path:word}",
@@ -43,29 +43,29 @@ pub fn tool(files: FileTools) -> Tool {
 
 fn delete(files: &FileTools, context: &ToolContext, args: &FsDeleteArgs) -> Result<String, ToolError> {
     let _alone = files.workspace.write_lock();
-    let Plan { named, tally, .. } = plan(files, args)?;
-    let (trash, journal) = (&files.keeping.trash, &files.keeping.journal);
+    let DeletePlan { entry: named, size: tally, .. } = plan(files, args)?;
+    let (trash, journal) = (&files.undo_storage.trash, &files.undo_storage.journal);
     let path = display_path(&named.relative);
     let failed = |error: TrashError| ToolError(format!("`{path}` was not deleted: {error}"));
-    let id = trash.new_id().map_err(failed)?;
+    let id = trash.reserve_id().map_err(failed)?;
     let original = files.workspace.root().join(&named.relative);
     let kept = journal.record_delete(context, &original, &id).inspect_err(|_| trash.discard_id(&id))?;
-    let trashed = Trashed::new(id, &files.workspace, &named, tally).by(context);
+    let trashed = TrashEntry::new(id, &files.workspace, &named, tally).with_context(context);
     trash.move_in(&named, &trashed).map_err(|error| {
         kept.remove();
         failed(error)
     })?;
-    Ok(format!("moved {} to the trash as {}", described(&named, tally), trashed.id))
+    Ok(format!("moved {} to the trash as {}", describe_entry(&named, tally), trashed.id))
 }
 
 fn intent(files: &FileTools, args: &FsDeleteArgs) -> Result<Intent, ToolError> {
-    let Plan { named, tally, inside } = plan(files, args)?;
-    Ok(files.workspace.intent_of_change(Told {
-        asked: &files.workspace.relative(&args.path)?,
+    let DeletePlan { entry: named, size: tally, inside } = plan(files, args)?;
+    Ok(files.workspace.change_intent(PlannedChange {
+        requested: &files.workspace.relative(&args.path)?,
         real: &named.relative,
         level: Safety::Moderate,
-        shows: format!("to the trash: {}", described(&named, tally)),
-        subject: match beneath::kind(&named.stat) {
+        shows: format!("to the trash: {}", describe_entry(&named, tally)),
+        subject: match confined_open::file_type(&named.stat) {
             FileType::Directory => format!("{}/", display_path(&named.relative)),
             _ => display_path(&named.relative),
         },
@@ -74,22 +74,22 @@ fn intent(files: &FileTools, args: &FsDeleteArgs) -> Result<Intent, ToolError> {
 }
 
 /// What would go.
-struct Plan {
-    named: WorkspaceEntry,
-    tally: TreeSize,
+struct DeletePlan {
+    entry: WorkspaceEntry,
+    size: TreeSize,
     /// What of it others run or obey.
-    inside: Option<Finding>,
+    inside: Option<SensitivePath>,
 }
 
 /// What would go, if it may.
-fn plan(files: &FileTools, args: &FsDeleteArgs) -> Result<Plan, ToolError> {
+fn plan(files: &FileTools, args: &FsDeleteArgs) -> Result<DeletePlan, ToolError> {
     let workspace = &files.workspace;
-    if !files.keeping.trash.exists() {
+    if !files.undo_storage.trash.exists() {
         let why =
             "nothing can be deleted here: Lango has no folder for its trash, so it could not be restored";
         return Err(ToolError(why.to_owned()));
     }
-    let named = workspace.named(&args.path)?;
+    let named = workspace.find_entry(&args.path)?;
     let real = workspace.root().join(&named.relative);
     if workspace.hidden_inside().iter().any(|hidden| hidden.starts_with(&real)) {
         return Err(ToolError(format!("`{}` holds folders of Lango itself; it stays", args.path)));
@@ -98,31 +98,31 @@ fn plan(files: &FileTools, args: &FsDeleteArgs) -> Result<Plan, ToolError> {
     let mut inside = None;
     let tally = measure(spot, &named.relative, &mut |path| {
         if inside.is_none() {
-            inside = workspace.executed_inside(path);
+            inside = workspace.sensitive_inside(path);
         }
     });
     let tally = tally.map_err(|error| ToolError(format!("`{}`: {error}", args.path)))?;
     if !args.recursive && tally.files + tally.folders > 1 {
-        let (path, holds) = (&args.path, contents(tally));
+        let (path, holds) = (&args.path, describe_contents(tally));
         return Err(ToolError(format!(
             "`{path}` is a folder that holds {holds}; delete it with recursive=true"
         )));
     }
-    Ok(Plan { named, tally, inside })
+    Ok(DeletePlan { entry: named, size: tally, inside })
 }
 
-fn described(named: &WorkspaceEntry, tally: TreeSize) -> String {
+fn describe_entry(named: &WorkspaceEntry, tally: TreeSize) -> String {
     let path = display_path(&named.relative);
-    match beneath::kind(&named.stat) {
+    match confined_open::file_type(&named.stat) {
         FileType::Directory if tally.files + tally.folders == 1 => format!("{path}/ (an empty folder)"),
-        FileType::Directory => format!("{path}/ ({}, {})", contents(tally), count(tally.bytes, "byte")),
+        FileType::Directory => format!("{path}/ ({}, {})", describe_contents(tally), count(tally.bytes, "byte")),
         FileType::Symlink => format!("{path} (a link; what it leads to stays)"),
         _ => format!("{path} ({})", count(tally.bytes, "byte")),
     }
 }
 
 /// What is in a folder, without itself.
-fn contents(tally: TreeSize) -> String {
+fn describe_contents(tally: TreeSize) -> String {
     match tally.folders.saturating_sub(1) {
         0 => count(tally.files, "file"),
         folders => format!("{} and {}", count(tally.files, "file"), count(folders, "folder")),

@@ -7,10 +7,10 @@ use serde::Deserialize;
 use super::change::{PriorContent, FileChange, MAX_BYTES};
 use super::replace::{ReplaceTarget, Replacement, replace};
 use super::text::display_path;
-use super::{FileTools, Workspace, blocking};
+use super::{FileTools, Workspace, run_blocking};
 
 /// So many lines of the difference are given back.
-const SHOWN_DIFFERENCE: usize = 60;
+const MAX_DIFF_LINES: usize = 60;
 
 #[derive(Deserialize, JsonSchema)]
 struct FsEditArgs {
@@ -35,11 +35,11 @@ pub fn tool(files: FileTools) -> Tool {
         range of lines. Gives back the difference.";
     Tool::new("fs_edit", description, Safety::Moderate, move |context, args: FsEditArgs| {
         let files = files.clone();
-        async move { blocking(move || edit(&files, &context, &args)).await }
+        async move { run_blocking(move || edit(&files, &context, &args)).await }
     })
     .with_intent(move |_, args: FsEditArgs| {
         let files = telling.clone();
-        async move { blocking(move || plan(&files.workspace, &args).map(|(change, _)| change.intent(&files.workspace))).await }
+        async move { run_blocking(move || plan(&files.workspace, &args).map(|(change, _)| change.intent(&files.workspace))).await }
     })
     .with_untrusted_output()
     .with_private_output()
@@ -60,18 +60,18 @@ fn edit(files: &FileTools, context: &ToolContext, args: &FsEditArgs) -> Result<S
         _ => &[],
     };
     let (path, first, last) = (display_path(&change.relative), replaced.first, replaced.last);
-    Ok(format!("edited {path}: lines {first}-{last}\n{}", change.difference(before, SHOWN_DIFFERENCE)))
+    Ok(format!("edited {path}: lines {first}-{last}\n{}", change.diff(before, MAX_DIFF_LINES)))
 }
 
 fn plan(workspace: &Workspace, args: &FsEditArgs) -> Result<(FileChange, Replacement), ToolError> {
-    let place = place(args)?;
-    let target = FileChange::target(workspace, &args.path)?;
+    let place = replace_target(args)?;
+    let target = FileChange::write_target(workspace, &args.path)?;
     if target.existing.is_none() {
         let missing =
             workspace.explain(&args.path, &workspace.relative(&args.path)?, rustix::io::Errno::NOENT);
         return Err(ToolError(format!("{missing}; fs_write makes new files")));
     }
-    let before = PriorContent::of(&args.path, target.existing)?;
+    let before = PriorContent::read(&args.path, target.existing)?;
     let PriorContent::Content { bytes, .. } = &before else {
         let most = MAX_BYTES / 1024 / 1024;
         return Err(ToolError(format!("`{}` is larger than {most} MiB; too large to edit", args.path)));
@@ -82,11 +82,11 @@ fn plan(workspace: &Workspace, args: &FsEditArgs) -> Result<(FileChange, Replace
     let replaced = replace(text, &place, &args.new_text)
         .map_err(|why| ToolError(format!("`{}`: {why}", args.path)))?;
     let after = replaced.text.clone().into_bytes();
-    Ok((FileChange { asked: target.asked, relative: target.relative, before, after }, replaced))
+    Ok((FileChange { requested: target.requested, relative: target.relative, before, after }, replaced))
 }
 
 /// What is to be replaced, if the arguments agree about it.
-fn place(args: &FsEditArgs) -> Result<ReplaceTarget<'_>, ToolError> {
+fn replace_target(args: &FsEditArgs) -> Result<ReplaceTarget<'_>, ToolError> {
     let old_text = args.old_text.as_deref();
     match (old_text, args.start_line) {
         (Some(old), None) if !old.is_empty() && args.end_line.is_none() => {

@@ -17,15 +17,15 @@ use super::trash::Trash;
 /// Older turns are forgotten.
 const MAX_TURNS: usize = 50;
 const FOLDER: &str = "undo";
-const TURN: &str = "turn.json";
-const UNDONE: &str = "undone";
+const TURN_FILE: &str = "turn.json";
+const UNDONE_MARKER: &str = "undone";
 
 /// What lets the changes of recent turns be taken back; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Journal {
     pub(super) folder: Option<PathBuf>,
     pub(super) trash: Trash,
-    writing: Arc<Mutex<()>>,
+    write_lock: Arc<Mutex<()>>,
 }
 
 /// A turn as the journal knows it.
@@ -88,14 +88,14 @@ impl PendingEntry {
 impl Journal {
     /// Kept below `data`; without such a folder nothing is kept.
     pub(super) fn in_folder(data: Option<&Path>, trash: Trash) -> Self {
-        Self { folder: data.map(|data| data.join(FOLDER)), trash, writing: Arc::default() }
+        Self { folder: data.map(|data| data.join(FOLDER)), trash, write_lock: Arc::default() }
     }
 
     /// Notes a command, which cannot be taken back.
-    pub fn note_command(&self, context: &ToolContext, folder: &Path, line: &str) {
+    pub fn record_command(&self, context: &ToolContext, folder: &Path, line: &str) {
         // Nothing depends on this note; a command is not refused for want of it.
         let note = |_| JournalEntry::Command { line: line.to_owned(), folder: folder.to_owned() };
-        let _ = self.add(context, &[], note);
+        let _ = self.append(context, &[], note);
     }
 
     pub(super) fn record_write(
@@ -109,18 +109,18 @@ impl Journal {
             PriorContent::Content { bytes, .. } => bytes,
             _ => &[],
         };
-        self.kept(context, old, |file| {
+        self.record(context, old, |file| {
             let before = match &change.before {
                 PriorContent::Nothing => PriorState::Nothing,
                 PriorContent::Content { stat, .. } => PriorState::Copy { file, mode: stat.st_mode, hash: hash(old) },
-                PriorContent::Huge(_) => PriorState::TooLarge,
+                PriorContent::TooLarge(_) => PriorState::TooLarge,
             };
             JournalEntry::Written { path: path.to_owned(), before, after: after.clone() }
         })
     }
 
     pub(super) fn record_mkdir(&self, context: &ToolContext, path: &Path) -> Result<PendingEntry, ToolError> {
-        self.kept(context, &[], |_| JournalEntry::MadeFolder { path: path.to_owned() })
+        self.record(context, &[], |_| JournalEntry::MadeFolder { path: path.to_owned() })
     }
 
     pub(super) fn record_delete(
@@ -129,16 +129,16 @@ impl Journal {
         path: &Path,
         id: &str,
     ) -> Result<PendingEntry, ToolError> {
-        self.kept(context, &[], |_| JournalEntry::Deleted { path: path.to_owned(), trash: id.to_owned() })
+        self.record(context, &[], |_| JournalEntry::Deleted { path: path.to_owned(), trash: id.to_owned() })
     }
 
     /// Folders of turns that were not undone, newest first.
-    pub(super) fn open_turns(&self) -> Vec<(PathBuf, JournalTurn)> {
+    pub(super) fn undoable_turns(&self) -> Vec<(PathBuf, JournalTurn)> {
         let Some(folder) = &self.folder else { return Vec::new() };
         let mut folders = turn_folders(folder);
         folders.reverse();
-        let open = folders.into_iter().filter(|folder| !folder.join(UNDONE).exists());
-        open.filter_map(|folder| private_directory::read_json(&folder.join(TURN)).map(|turn| (folder, turn))).collect()
+        let open = folders.into_iter().filter(|folder| !folder.join(UNDONE_MARKER).exists());
+        open.filter_map(|folder| private_directory::read_json(&folder.join(TURN_FILE)).map(|turn| (folder, turn))).collect()
     }
 
     /// The changes of a turn that were not taken back yet, in order, each with the file it is noted in.
@@ -157,31 +157,31 @@ impl Journal {
     }
 
     pub(super) fn mark_undone(folder: &Path) -> io::Result<()> {
-        private_directory::write(&folder.join(UNDONE), b"")
+        private_directory::write(&folder.join(UNDONE_MARKER), b"")
     }
 
-    fn kept(
+    fn record(
         &self,
         context: &ToolContext,
         old: &[u8],
         entry: impl Fn(String) -> JournalEntry,
     ) -> Result<PendingEntry, ToolError> {
-        self.add(context, old, entry).map_err(|error| {
+        self.append(context, old, entry).map_err(|error| {
             ToolError(format!("nothing was changed, because the old state could not be kept: {error}"))
         })
     }
 
     /// Writes an entry, after a copy of what was there.
-    fn add(
+    fn append(
         &self,
         context: &ToolContext,
         old: &[u8],
         entry: impl Fn(String) -> JournalEntry,
     ) -> io::Result<PendingEntry> {
         let Some(folder) = &self.folder else { return Ok(PendingEntry(None)) };
-        let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = turn_folder(folder, context)?;
-        let last = entry_paths(&folder).iter().filter_map(|path| number(path)).max().unwrap_or(0);
+        let last = entry_paths(&folder).iter().filter_map(|path| entry_number(path)).max().unwrap_or(0);
         let path = folder.join(format!("{:05}.json", last + 1));
         let copy = path.with_extension("old");
         let name = copy.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -195,10 +195,10 @@ impl Journal {
 }
 
 /// What the turns of a deleted session did: its command lines, its paths, and the states before them.
-pub fn forget_turns(data: &Path, principal: &Principal, session: &SessionId) {
+pub fn delete_turns(data: &Path, principal: &Principal, session: &SessionId) {
     let (principal, session) = (principal.to_string(), session.to_string());
     for folder in turn_folders(&data.join(FOLDER)) {
-        let turn: Option<JournalTurn> = private_directory::read_json(&folder.join(TURN));
+        let turn: Option<JournalTurn> = private_directory::read_json(&folder.join(TURN_FILE));
         let is_of_session = |turn: JournalTurn| {
             turn.session == session && (turn.principal.is_empty() || turn.principal == principal)
         };
@@ -209,10 +209,10 @@ pub fn forget_turns(data: &Path, principal: &Principal, session: &SessionId) {
 }
 
 pub(super) fn hash(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
+    to_hex(&Sha256::digest(bytes))
 }
 
-pub(super) fn hex(digest: &[u8]) -> String {
+pub(super) fn to_hex(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -223,14 +223,14 @@ fn turn_folder(journal: &Path, context: &ToolContext) -> io::Result<PathBuf> {
     let name = &hash(format!("{session}\0{turn}").as_bytes())[..16];
     let known = turn_folders(journal);
     let is_this =
-        |folder: &&PathBuf| folder.to_string_lossy().ends_with(name) && !folder.join(UNDONE).exists();
+        |folder: &&PathBuf| folder.to_string_lossy().ends_with(name) && !folder.join(UNDONE_MARKER).exists();
     if let Some(folder) = known.iter().rfind(is_this) {
         return Ok(folder.clone());
     }
     let at = Timestamp::now();
     let folder = journal.join(format!("{:016}-{name}", at.as_microsecond()));
     private_directory::make_folder(&folder)?;
-    private_directory::write_json(&folder.join(TURN), &JournalTurn { principal, session, turn, at })?;
+    private_directory::write_json(&folder.join(TURN_FILE), &JournalTurn { principal, session, turn, at })?;
     for old in known.iter().take((known.len() + 1).saturating_sub(MAX_TURNS)) {
         let _ = private_directory::remove_folder(old);
     }
@@ -247,11 +247,11 @@ fn turn_folders(journal: &Path) -> Vec<PathBuf> {
 
 fn entry_paths(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).filter(|path| number(path).is_some()).collect()
+    entries.map(|entry| entry.path()).filter(|path| entry_number(path).is_some()).collect()
 }
 
 /// The number of an entry; none for other files.
-fn number(path: &Path) -> Option<u64> {
+fn entry_number(path: &Path) -> Option<u64> {
     let name = path.file_name()?.to_str()?;
     name.strip_suffix(".json")?.parse().ok()
 }

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 /// Whether a path is closed to looks.
-pub type Closed = Box<dyn Fn(&str) -> bool + Send + Sync>;
+pub type DenyRead = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
-pub struct Limits {
+pub struct WorkspaceLimits {
     /// Folders that no tool touches.
     pub hidden: Vec<PathBuf>,
     /// Paths that are not even looked at from above.
-    pub closed: Closed,
+    pub deny_read: DenyRead,
     /// Where Lango itself reads settings, agents and prompts from: changing those is dangerous.
-    pub instructions: Vec<PathBuf>,
+    pub instruction_paths: Vec<PathBuf>,
 }

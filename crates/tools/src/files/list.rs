@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::text::{count, modified, display_path, size};
 use super::workspace::Workspace;
-use super::{FileTools, beneath, blocking};
+use super::{FileTools, confined_open, run_blocking};
 
 const MAX_ENTRIES: usize = 1_000;
 const MAX_DEPTH: u64 = 5;
@@ -29,11 +29,11 @@ pub fn tool(files: FileTools) -> Tool {
         change. Folders end with `/`.";
     Tool::new("fs_list", description, Safety::Safe, move |_, args: FsListArgs| {
         let workspace = files.workspace.clone();
-        async move { blocking(move || list(&workspace, &args)).await }
+        async move { run_blocking(move || list(&workspace, &args)).await }
     })
     .with_intent(move |_, args: FsListArgs| {
         let workspace = telling.clone();
-        async move { blocking(move || workspace.read_intent(args.path.as_deref().unwrap_or("."))).await }
+        async move { run_blocking(move || workspace.read_intent(args.path.as_deref().unwrap_or("."))).await }
     })
     .with_untrusted_output()
     .with_private_output()
@@ -56,13 +56,13 @@ fn list(workspace: &Workspace, args: &FsListArgs) -> Result<String, ToolError> {
         return Err(ToolError(format!("depth is {depth}, but goes from 1 to {MAX_DEPTH}")));
     }
     let (folder, relative) = workspace.open_dir(path)?;
-    let mut listing = DirectoryListing { workspace, lines: Vec::new(), left_out: 0 };
+    let mut listing = DirectoryListing { workspace, lines: Vec::new(), omitted: 0 };
     listing.add(&folder, &relative, Path::new(""), depth)?;
     if listing.lines.is_empty() {
         return Ok(format!("`{path}` is empty"));
     }
-    if listing.left_out > 0 {
-        let more = listing.left_out;
+    if listing.omitted > 0 {
+        let more = listing.omitted;
         listing
             .lines
             .push(format!("[{more} more; list a folder further down, or use fs_search with a glob]"));
@@ -73,29 +73,29 @@ fn list(workspace: &Workspace, args: &FsListArgs) -> Result<String, ToolError> {
 struct DirectoryListing<'a> {
     workspace: &'a Workspace,
     lines: Vec<String>,
-    left_out: usize,
+    omitted: usize,
 }
 
 impl DirectoryListing<'_> {
     /// Adds what is in a folder that really lies at `real` and is shown as `prefix`.
     fn add(&mut self, folder: &OwnedFd, real: &Path, prefix: &Path, depth: u64) -> Result<(), ToolError> {
         let mut names =
-            beneath::names(folder).map_err(|error| self.workspace.explain(&display_path(real), real, error))?;
+            confined_open::read_dir(folder).map_err(|error| self.workspace.explain(&display_path(real), real, error))?;
         names.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         for (at, (name, kind)) in names.iter().enumerate() {
             if self.lines.len() >= MAX_ENTRIES {
-                self.left_out += names.len() - at;
+                self.omitted += names.len() - at;
                 return Ok(());
             }
             let (real, path) = (real.join(name), prefix.join(name));
-            if self.workspace.allow("", &real).is_err() || self.workspace.is_denied(&real) {
+            if self.workspace.check_not_hidden("", &real).is_err() || self.workspace.is_denied(&real) {
                 continue;
             }
-            let Some(line) = line(folder, Path::new(name), &path) else { continue };
+            let Some(line) = entry_line(folder, Path::new(name), &path) else { continue };
             self.lines.push(line);
             // Git's own store is large and nobody's to read.
             let is_deeper = depth > 1 && name != ".git" && *kind != FileType::RegularFile;
-            if is_deeper && let Ok(inner) = beneath::open_unlinked(folder, Path::new(name), beneath::NAMES) {
+            if is_deeper && let Ok(inner) = confined_open::open_no_follow(folder, Path::new(name), confined_open::DIRECTORY_LISTING) {
                 let _ = self.add(&inner, &real, &path, depth - 1);
             }
         }
@@ -104,14 +104,14 @@ impl DirectoryListing<'_> {
 }
 
 /// One entry; none when it vanished meanwhile.
-fn line(folder: impl AsFd + Copy, name: &Path, path: &Path) -> Option<String> {
-    let stat = beneath::look(folder, name.as_os_str()).ok()?;
+fn entry_line(folder: impl AsFd + Copy, name: &Path, path: &Path) -> Option<String> {
+    let stat = confined_open::lstat(folder, name.as_os_str()).ok()?;
     let path = display_path(path);
     let time = modified(&stat);
-    Some(match beneath::kind(&stat) {
+    Some(match confined_open::file_type(&stat) {
         FileType::Directory => format!("{path}/  {time}"),
         FileType::Symlink => {
-            let target = beneath::link_target(folder, name.as_os_str()).unwrap_or_default();
+            let target = confined_open::link_target(folder, name.as_os_str()).unwrap_or_default();
             format!("{path} -> {}", display_path(&target))
         }
         FileType::RegularFile => format!("{path}  {}  {time}", count(size(&stat), "byte")),

@@ -6,9 +6,9 @@ use lango_domain::{Intent, Safety, Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::executed::Told;
+use super::sensitive_paths::PlannedChange;
 use super::text::display_path;
-use super::{FileTools, Workspace, blocking};
+use super::{FileTools, Workspace, run_blocking};
 
 #[derive(Deserialize, JsonSchema)]
 struct FsMkdirArgs {
@@ -27,11 +27,11 @@ pub fn tool(files: FileTools) -> Tool {
     let description = "Makes a folder in the workspace, and the folders around it that are missing.";
     Tool::new("fs_mkdir", description, Safety::Moderate, move |context, args: FsMkdirArgs| {
         let files = files.clone();
-        async move { blocking(move || make(&files, &context, &args.path)).await }
+        async move { run_blocking(move || make(&files, &context, &args.path)).await }
     })
     .with_intent(move |_, args: FsMkdirArgs| {
         let files = telling.clone();
-        async move { blocking(move || intent(&files.workspace, &args.path)).await }
+        async move { run_blocking(move || intent(&files.workspace, &args.path)).await }
     })
     .with_phrases([
         "(create|make|add) [a] [the] [new] (folder|directory) (called|named|) {path:word}",
@@ -49,7 +49,7 @@ fn make(files: &FileTools, context: &ToolContext, path: &str) -> Result<String, 
             // Made as the folder around something in it.
             let inside = relative.join("inside");
             workspace.create_parents(&inside, |made| {
-                files.keeping.journal.record_mkdir(context, &workspace.root().join(made)).map(drop)
+                files.undo_storage.journal.record_mkdir(context, &workspace.root().join(made)).map(drop)
             })?;
             Ok(format!("made the folder {}", display_path(&relative)))
         }
@@ -72,5 +72,5 @@ fn intent(workspace: &Workspace, path: &str) -> Result<Intent, ToolError> {
     };
     let subject = display_path(&real);
     let shows = format!("{words} {subject}");
-    Ok(workspace.intent_of_change(Told { asked: &asked, real: &real, level, shows, subject, inside: None }))
+    Ok(workspace.change_intent(PlannedChange { requested: &asked, real: &real, level, shows, subject, inside: None }))
 }

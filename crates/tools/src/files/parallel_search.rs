@@ -15,7 +15,7 @@ use grep_searcher::{
 };
 use ignore::{DirEntry, ParallelVisitor, ParallelVisitorBuilder, WalkBuilder, WalkState};
 
-use super::beneath;
+use super::confined_open;
 use super::workspace::Workspace;
 
 /// Much more of a line is never shown.
@@ -27,7 +27,7 @@ pub struct FileQuery {
     pub pattern: Option<RegexMatcher>,
     pub glob: Option<GlobMatcher>,
     /// Whether the glob is about paths rather than names.
-    pub is_glob_of_paths: bool,
+    pub is_path_glob: bool,
     /// Where the search begins: a real path, and the same relative to the root.
     pub start: PathBuf,
     pub prefix: PathBuf,
@@ -56,8 +56,8 @@ pub struct MatchedLine {
 }
 
 /// Everything that is found, unsorted; ends early when there is more than the limit.
-pub fn walk(workspace: &Workspace, query: &FileQuery, is_over: &AtomicBool) -> SearchResults {
-    let shared = SearchState { workspace, query, is_over, matches: AtomicUsize::new(0), found: Mutex::default() };
+pub fn search_files(workspace: &Workspace, query: &FileQuery, is_over: &AtomicBool) -> SearchResults {
+    let shared = SearchState { workspace, query, is_cancelled: is_over, matches: AtomicUsize::new(0), found: Mutex::default() };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let hidden = workspace.hidden_inside();
     let closing = workspace.clone();
@@ -69,7 +69,7 @@ pub fn walk(workspace: &Workspace, query: &FileQuery, is_over: &AtomicBool) -> S
         .parents(query.start.ancestors().skip(1).all(has_plain_ignore_files))
         .filter_entry(move |entry| {
             let relative = entry.path().strip_prefix(closing.root()).unwrap_or(entry.path());
-            is_entered(entry, &hidden) && !closing.is_denied(relative)
+            can_enter(entry, &hidden) && !closing.is_denied(relative)
         });
     if has_plain_ignore_files(&query.start) {
         builder.build_parallel().visit(&mut &shared);
@@ -80,7 +80,7 @@ pub fn walk(workspace: &Workspace, query: &FileQuery, is_over: &AtomicBool) -> S
 }
 
 /// Folders of Lango and of Git are not entered, nor those whose ignore files would keep their reader waiting.
-fn is_entered(entry: &DirEntry, hidden: &[PathBuf]) -> bool {
+fn can_enter(entry: &DirEntry, hidden: &[PathBuf]) -> bool {
     if hidden.iter().any(|hidden| entry.path().starts_with(hidden)) {
         return false;
     }
@@ -98,14 +98,14 @@ fn has_plain_ignore_files(folder: &Path) -> bool {
 struct SearchState<'a> {
     workspace: &'a Workspace,
     query: &'a FileQuery,
-    is_over: &'a AtomicBool,
+    is_cancelled: &'a AtomicBool,
     matches: AtomicUsize,
     found: Mutex<SearchResults>,
 }
 
 impl SearchState<'_> {
-    fn is_enough(&self) -> bool {
-        self.matches.load(Ordering::Relaxed) > self.query.limit || self.is_over.load(Ordering::Relaxed)
+    fn is_done(&self) -> bool {
+        self.matches.load(Ordering::Relaxed) > self.query.limit || self.is_cancelled.load(Ordering::Relaxed)
     }
 }
 
@@ -120,28 +120,28 @@ impl<'s> ParallelVisitorBuilder<'s> for &'s SearchState<'s> {
             .line_terminator(grep_matcher::LineTerminator::crlf())
             .build();
         let pattern = self.query.pattern.clone();
-        Box::new(Visitor { shared: self, searcher, pattern, found: SearchResults::default(), lines: Vec::new() })
+        Box::new(SearchVisitor { state: self, searcher, pattern, found: SearchResults::default(), lines: Vec::new() })
     }
 }
 
 /// One thread's part.
-struct Visitor<'s> {
-    shared: &'s SearchState<'s>,
+struct SearchVisitor<'s> {
+    state: &'s SearchState<'s>,
     searcher: Searcher,
     pattern: Option<RegexMatcher>,
     found: SearchResults,
     lines: Vec<MatchedLine>,
 }
 
-impl ParallelVisitor for Visitor<'_> {
+impl ParallelVisitor for SearchVisitor<'_> {
     fn visit(&mut self, entry: Result<DirEntry, ignore::Error>) -> WalkState {
-        if self.shared.is_enough() {
+        if self.state.is_done() {
             return WalkState::Quit;
         }
         if let Ok(entry) = entry
             && entry.file_type().is_some_and(|kind| kind.is_file())
-            && let Some(relative) = relative(self.shared.workspace.root(), entry.path())
-            && self.fits(&entry, relative)
+            && let Some(relative) = relative_path(self.state.workspace.root(), entry.path())
+            && self.is_candidate(&entry, relative)
         {
             self.found.searched += 1;
             self.search(relative);
@@ -150,12 +150,12 @@ impl ParallelVisitor for Visitor<'_> {
     }
 }
 
-impl Visitor<'_> {
-    fn fits(&self, entry: &DirEntry, relative: &Path) -> bool {
-        let query = self.shared.query;
+impl SearchVisitor<'_> {
+    fn is_candidate(&self, entry: &DirEntry, relative: &Path) -> bool {
+        let query = self.state.query;
         match &query.glob {
             None => true,
-            Some(glob) if query.is_glob_of_paths => {
+            Some(glob) if query.is_path_glob => {
                 glob.is_match(relative)
                     || relative.strip_prefix(&query.prefix).is_ok_and(|inner| glob.is_match(inner))
             }
@@ -164,75 +164,75 @@ impl Visitor<'_> {
     }
 
     fn search(&mut self, relative: &Path) {
-        let root = self.shared.workspace.as_folder();
+        let root = self.state.workspace.root_fd();
         let Some(pattern) = &self.pattern else {
             // The walk goes by names; that one of them lies beneath the root is what the kernel says.
             let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
-            if beneath::open_unlinked(root, relative, flags).is_ok() {
-                self.keep(relative, 1);
+            if confined_open::open_no_follow(root, relative, flags).is_ok() {
+                self.push_file(relative, 1);
             }
             return;
         };
-        let Ok(opened) = beneath::open_unlinked(root, relative, beneath::READ) else { return };
+        let Ok(opened) = confined_open::open_no_follow(root, relative, confined_open::READ) else { return };
         self.lines.clear();
-        let most = self.shared.query.limit + 1;
-        let mut catcher = Catcher { lines: &mut self.lines, most, matches: 0, is_binary: false };
+        let most = self.state.query.limit + 1;
+        let mut catcher = LineSink { lines: &mut self.lines, max_matches: most, matches: 0, is_binary: false };
         let done = self.searcher.search_file(pattern, &File::from(opened), &mut catcher);
         if done.is_ok() && !catcher.is_binary && catcher.matches > 0 {
             let matches = catcher.matches;
-            self.keep(relative, matches);
+            self.push_file(relative, matches);
         }
     }
 
-    fn keep(&mut self, relative: &Path, matches: usize) {
+    fn push_file(&mut self, relative: &Path, matches: usize) {
         let lines = std::mem::take(&mut self.lines);
         self.found.files.push(FileMatches { path: relative.to_owned(), lines });
-        self.shared.matches.fetch_add(matches, Ordering::Relaxed);
+        self.state.matches.fetch_add(matches, Ordering::Relaxed);
     }
 }
 
-impl Drop for Visitor<'_> {
+impl Drop for SearchVisitor<'_> {
     fn drop(&mut self) {
-        let mut all = self.shared.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.state.found.lock().unwrap_or_else(PoisonError::into_inner);
         all.files.append(&mut self.found.files);
         all.searched += self.found.searched;
     }
 }
 
 /// What follows the root in a path that was found below it.
-fn relative<'a>(root: &Path, path: &'a Path) -> Option<&'a Path> {
+fn relative_path<'a>(root: &Path, path: &'a Path) -> Option<&'a Path> {
     let rest = path.as_os_str().as_bytes().strip_prefix(root.as_os_str().as_bytes())?;
     let rest = rest.strip_prefix(b"/").unwrap_or(rest);
     Some(Path::new(OsStr::from_bytes(rest)))
 }
 
 /// Catches lines of one file.
-struct Catcher<'a> {
+struct LineSink<'a> {
     lines: &'a mut Vec<MatchedLine>,
-    most: usize,
+    max_matches: usize,
     matches: usize,
     is_binary: bool,
 }
 
-impl Catcher<'_> {
-    fn catch(&mut self, number: Option<u64>, bytes: &[u8], is_match: bool) {
+impl LineSink<'_> {
+    fn push_line(&mut self, number: Option<u64>, bytes: &[u8], is_match: bool) {
         let line = &bytes[..bytes.len().min(MAX_LINE_BYTES)];
         let text = String::from_utf8_lossy(line).trim_end_matches(['\r', '\n']).to_owned();
         self.lines.push(MatchedLine { number: number.unwrap_or_default(), text, is_match });
     }
 }
 
-impl Sink for Catcher<'_> {
+impl Sink for LineSink<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
-        self.catch(found.line_number(), found.bytes(), true);
+        self.push_line(found.line_number(), found.bytes(), true);
         self.matches += 1;
-        Ok(self.matches < self.most)
+        Ok(self.matches < self.max_matches)
     }
 
     fn context(&mut self, _: &Searcher, line: &SinkContext<'_>) -> Result<bool, io::Error> {
-        self.catch(line.line_number(), line.bytes(), false);
+        self.push_line(line.line_number(), line.bytes(), false);
         Ok(true)
     }
 

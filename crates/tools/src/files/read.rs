@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::text::count;
 use super::workspace::{OpenedFile, Workspace};
-use super::{FileTools, blocking};
+use super::{FileTools, run_blocking};
 
 /// At most so much text is given at once.
 const MAX_BYTES: usize = 256 * 1024;
@@ -18,7 +18,7 @@ const MAX_LINE_CHARS: usize = 2_000;
 /// So much of a line is looked at: every character that is shown fits.
 const MAX_LINE_BYTES: usize = MAX_LINE_CHARS * 4 + 4;
 /// What tells text from other files.
-const HEAD: u64 = 8 * 1024;
+const HEAD_BYTES: u64 = 8 * 1024;
 /// Behind what is shown, lines are counted this far.
 const MAX_COUNTED: u64 = 256 * 1024 * 1024;
 
@@ -38,11 +38,11 @@ pub fn tool(files: FileTools) -> Tool {
         Large files are cut with a note how to read on; files that hold no text are described.";
     Tool::new("fs_read", description, Safety::Safe, move |_, args: FsReadArgs| {
         let workspace = files.workspace.clone();
-        async move { blocking(move || read(&workspace, &args)).await }
+        async move { run_blocking(move || read(&workspace, &args)).await }
     })
     .with_intent(move |_, args: FsReadArgs| {
         let workspace = telling.clone();
-        async move { blocking(move || workspace.read_intent(&args.path)).await }
+        async move { run_blocking(move || workspace.read_intent(&args.path)).await }
     })
     .with_untrusted_output()
     .with_private_output()
@@ -58,10 +58,10 @@ pub fn tool(files: FileTools) -> Tool {
 }
 
 fn read(workspace: &Workspace, args: &FsReadArgs) -> Result<String, ToolError> {
-    let range = LineRange::of(args)?;
-    let opened = workspace.file(&args.path)?;
+    let range = LineRange::from_args(args)?;
+    let opened = workspace.open_regular(&args.path)?;
     let failed = |error: io::Error| ToolError(format!("`{}`: {error}", args.path));
-    let head = head(&opened.file).map_err(failed)?;
+    let head = read_head(&opened.file).map_err(failed)?;
     if head.contains(&0) {
         return Ok(describe_binary(&args.path, &opened, &head));
     }
@@ -76,13 +76,13 @@ fn read(workspace: &Workspace, args: &FsReadArgs) -> Result<String, ToolError> {
         let (path, start) = (&args.path, range.start);
         return Err(ToolError(format!("`{path}` has {lines}, so there is no line {start}")));
     }
-    Ok(passage.worded(&range))
+    Ok(passage.to_text(&range))
 }
 
 /// The first bytes.
-pub(super) fn head(file: &File) -> io::Result<Vec<u8>> {
+pub(super) fn read_head(file: &File) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
-    file.take(HEAD).read_to_end(&mut head)?;
+    file.take(HEAD_BYTES).read_to_end(&mut head)?;
     Ok(head)
 }
 
@@ -110,12 +110,12 @@ fn describe_binary(path: &str, opened: &OpenedFile, head: &[u8]) -> String {
 /// Which lines are wanted.
 struct LineRange {
     start: u64,
-    most: u64,
+    limit: u64,
     is_whole: bool,
 }
 
 impl LineRange {
-    fn of(args: &FsReadArgs) -> Result<Self, ToolError> {
+    fn from_args(args: &FsReadArgs) -> Result<Self, ToolError> {
         if args.start_line == Some(0) {
             return Err(ToolError("start_line counts from 1".to_owned()));
         }
@@ -123,7 +123,7 @@ impl LineRange {
             return Err(ToolError("lines must be at least 1".to_owned()));
         }
         let is_whole = args.start_line.is_none() && args.lines.is_none();
-        Ok(Self { start: args.start_line.unwrap_or(1), most: args.lines.unwrap_or(u64::MAX), is_whole })
+        Ok(Self { start: args.start_line.unwrap_or(1), limit: args.lines.unwrap_or(u64::MAX), is_whole })
     }
 }
 
@@ -152,7 +152,7 @@ impl FileExcerpt {
             if number < range.start {
                 continue;
             }
-            if passage.is_full || number - range.start >= range.most {
+            if passage.is_full || number - range.start >= range.limit {
                 uncounted = uncounted.saturating_sub(length);
                 passage.is_endless = uncounted == 0;
                 if passage.is_endless {
@@ -166,7 +166,7 @@ impl FileExcerpt {
     }
 
     fn add(&mut self, line: &[u8], length: u64, number: u64) {
-        let (text, is_lossy) = lossy(line, (line.len() as u64) < length);
+        let (text, is_lossy) = decode_lossy(line, (line.len() as u64) < length);
         let shown = match text.char_indices().nth(MAX_LINE_CHARS) {
             Some((end, _)) if text[end..] != *"\n" && text[end..] != *"\r\n" => {
                 let rest = count(length.saturating_sub(end as u64), "byte");
@@ -184,7 +184,7 @@ impl FileExcerpt {
         self.last = number;
     }
 
-    fn worded(self, range: &LineRange) -> String {
+    fn to_text(self, range: &LineRange) -> String {
         let mut notes = Vec::new();
         if !range.is_whole || self.is_full {
             let total = if self.is_endless { "more than " } else { "" };
@@ -225,7 +225,7 @@ fn next_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option
 }
 
 /// The text of a line, and whether something in it is none; a character that was cut in two does not count.
-fn lossy(line: &[u8], is_cut: bool) -> (String, bool) {
+fn decode_lossy(line: &[u8], is_cut: bool) -> (String, bool) {
     match std::str::from_utf8(line) {
         Ok(text) => (text.to_owned(), false),
         Err(error) if is_cut && error.error_len().is_none() => {
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     fn passage(text: &[u8], start: u64, most: u64) -> FileExcerpt {
-        FileExcerpt::read(text, &LineRange { start, most, is_whole: false }).unwrap()
+        FileExcerpt::read(text, &LineRange { start, limit: most, is_whole: false }).unwrap()
     }
 
     #[test]

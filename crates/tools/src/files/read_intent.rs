@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use lango_domain::{Intent, Safety, ToolError};
 use rustix::fs::{FileType, OFlags};
 
-use super::beneath::{self, READ};
+use super::confined_open::{self, READ};
 use super::text::display_path;
 use super::workspace::{Workspace, not_a_regular_file};
 
@@ -19,11 +19,11 @@ impl Workspace {
             Ok(opened) => {
                 let real = display_path(&self.real_path(path, &opened)?);
                 let is_folder =
-                    rustix::fs::fstat(&opened).is_ok_and(|stat| beneath::kind(&stat) == FileType::Directory);
+                    rustix::fs::fstat(&opened).is_ok_and(|stat| confined_open::file_type(&stat) == FileType::Directory);
                 if is_folder { format!("{real}/") } else { real }
             }
             // A link that leads nowhere can still be looked at itself.
-            Err(error) => match self.named(path) {
+            Err(error) => match self.find_entry(path) {
                 Ok(named) => display_path(&named.relative),
                 Err(_) => return Err(self.explain(path, &relative, error)),
             },
@@ -38,7 +38,7 @@ impl Workspace {
         let opened = opened.map_err(|error| self.explain(path, &relative, error))?;
         let real = self.real_path(path, &opened)?;
         let stat = rustix::fs::fstat(&opened).map_err(|error| self.explain(path, &relative, error))?;
-        let subject = match beneath::kind(&stat) {
+        let subject = match confined_open::file_type(&stat) {
             FileType::Directory => format!("{}/", display_path(&real)),
             FileType::RegularFile => display_path(&real),
             _ => return Err(ToolError(not_a_regular_file(path))),
@@ -51,8 +51,8 @@ impl Workspace {
         let refused = |why: ToolError| io::Error::new(ErrorKind::PermissionDenied, why.0);
         let name = display_path(path);
         let relative = path.strip_prefix(self.root()).map_err(io::Error::other)?;
-        let opened = beneath::open_unlinked(self.as_folder(), relative, READ)?;
-        let opened = self.regular(&name, opened).map_err(refused)?;
+        let opened = confined_open::open_no_follow(self.root_fd(), relative, READ)?;
+        let opened = self.check_regular(&name, opened).map_err(refused)?;
         Ok((opened.file, display_path(&opened.relative)))
     }
 

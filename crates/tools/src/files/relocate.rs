@@ -9,11 +9,11 @@ use std::path::Path;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 
-use super::beneath::{self, NAMES, READ};
+use super::confined_open::{self, DIRECTORY_LISTING, READ};
 use super::text::size;
 
 /// Each level takes a descriptor and a piece of the stack.
-const DEEPEST: usize = 200;
+const MAX_DEPTH: usize = 200;
 
 /// A name in an open folder.
 #[derive(Clone, Copy)]
@@ -36,29 +36,29 @@ impl<'a> FolderEntry<'a> {
     }
 
     fn open(&self, flags: OFlags) -> Result<OwnedFd, Errno> {
-        beneath::open_unlinked(self.folder, Path::new(self.name), flags)
+        confined_open::open_no_follow(self.folder, Path::new(self.name), flags)
     }
 
-    fn look(&self) -> Result<Stat, Errno> {
-        beneath::look(self.folder, self.name)
+    fn lstat(&self) -> Result<Stat, Errno> {
+        confined_open::lstat(self.folder, self.name)
     }
 }
 
 /// Moves it; refuses where something is in the way. After a failure it is where it was.
 pub fn move_entry(from: FolderEntry<'_>, to: FolderEntry<'_>) -> io::Result<()> {
     match rename(from, to) {
-        Err(Errno::XDEV) => transfer_by_copy(from, to),
+        Err(Errno::XDEV) => move_by_copy(from, to),
         done => {
             done?;
-            beneath::sync(to.folder);
-            beneath::sync(from.folder);
+            confined_open::sync(to.folder);
+            confined_open::sync(from.folder);
             Ok(())
         }
     }
 }
 
 /// The original goes only when the copy is whole and lasts.
-fn transfer_by_copy(from: FolderEntry<'_>, to: FolderEntry<'_>) -> io::Result<()> {
+fn move_by_copy(from: FolderEntry<'_>, to: FolderEntry<'_>) -> io::Result<()> {
     let draft = format!(".lango-{}.tmp", uuid::Uuid::now_v7().simple());
     let draft = FolderEntry { folder: to.folder, name: OsStr::new(&draft) };
     let copied = copy(from, draft).and_then(|()| Ok(rename(draft, to)?));
@@ -66,29 +66,29 @@ fn transfer_by_copy(from: FolderEntry<'_>, to: FolderEntry<'_>) -> io::Result<()
         let _ = remove(draft);
         return Err(error);
     }
-    beneath::sync(to.folder);
+    confined_open::sync(to.folder);
     remove(from)
 }
 
 /// Counts without following links, and shows each path on the way; `path` is that of the spot. What is nested beyond all use
 /// is refused here, before anything is moved.
 pub fn measure(spot: FolderEntry<'_>, path: &Path, see: &mut dyn FnMut(&Path)) -> io::Result<TreeSize> {
-    tally_at(spot, path, see, 0)
+    measure_at(spot, path, see, 0)
 }
 
-fn tally_at(spot: FolderEntry<'_>, path: &Path, see: &mut dyn FnMut(&Path), depth: usize) -> io::Result<TreeSize> {
+fn measure_at(spot: FolderEntry<'_>, path: &Path, see: &mut dyn FnMut(&Path), depth: usize) -> io::Result<TreeSize> {
     see(path);
-    if depth > DEEPEST {
-        return Err(io::Error::other(format!("folders are nested more than {DEEPEST} deep")));
+    if depth > MAX_DEPTH {
+        return Err(io::Error::other(format!("folders are nested more than {MAX_DEPTH} deep")));
     }
-    let stat = spot.look()?;
-    if beneath::kind(&stat) != FileType::Directory {
+    let stat = spot.lstat()?;
+    if confined_open::file_type(&stat) != FileType::Directory {
         return Ok(TreeSize { files: 1, folders: 0, bytes: size(&stat) });
     }
     let mut total = TreeSize { folders: 1, ..TreeSize::default() };
-    let folder = spot.open(NAMES)?;
-    for (name, _) in beneath::names(&folder)? {
-        let inner = tally_at(FolderEntry::new(&folder, &name), &path.join(&name), see, depth + 1)?;
+    let folder = spot.open(DIRECTORY_LISTING)?;
+    for (name, _) in confined_open::read_dir(&folder)? {
+        let inner = measure_at(FolderEntry::new(&folder, &name), &path.join(&name), see, depth + 1)?;
         total.files += inner.files;
         total.folders += inner.folders;
         total.bytes += inner.bytes;
@@ -98,9 +98,9 @@ fn tally_at(spot: FolderEntry<'_>, path: &Path, see: &mut dyn FnMut(&Path), dept
 
 /// Removes a file, a link, or a folder with everything in it.
 pub fn remove(spot: FolderEntry<'_>) -> io::Result<()> {
-    if beneath::kind(&spot.look()?) == FileType::Directory {
-        let folder = spot.open(NAMES)?;
-        for (name, _) in beneath::names(&folder)? {
+    if confined_open::file_type(&spot.lstat()?) == FileType::Directory {
+        let folder = spot.open(DIRECTORY_LISTING)?;
+        for (name, _) in confined_open::read_dir(&folder)? {
             remove(FolderEntry::new(&folder, &name))?;
         }
         return Ok(rustix::fs::unlinkat(spot.folder, spot.name, AtFlags::REMOVEDIR)?);
@@ -111,7 +111,7 @@ pub fn remove(spot: FolderEntry<'_>) -> io::Result<()> {
 fn rename(from: FolderEntry<'_>, to: FolderEntry<'_>) -> Result<(), Errno> {
     match rustix::fs::renameat_with(from.folder, from.name, to.folder, to.name, RenameFlags::NOREPLACE) {
         // A file system that cannot refuse by itself.
-        Err(Errno::INVAL | Errno::NOSYS) => match to.look() {
+        Err(Errno::INVAL | Errno::NOSYS) => match to.lstat() {
             Err(Errno::NOENT) => rustix::fs::renameat(from.folder, from.name, to.folder, to.name),
             Err(error) => Err(error),
             Ok(_) => Err(Errno::EXIST),
@@ -122,10 +122,10 @@ fn rename(from: FolderEntry<'_>, to: FolderEntry<'_>) -> Result<(), Errno> {
 
 /// Copies modes, links and times too; refuses what cannot be copied.
 fn copy(from: FolderEntry<'_>, to: FolderEntry<'_>) -> io::Result<()> {
-    let stat = from.look()?;
-    match beneath::kind(&stat) {
+    let stat = from.lstat()?;
+    match confined_open::file_type(&stat) {
         FileType::Symlink => {
-            let target = beneath::link_target(from.folder, from.name)?;
+            let target = confined_open::link_target(from.folder, from.name)?;
             rustix::fs::symlinkat(&target, to.folder, to.name)?;
         }
         FileType::RegularFile => copy_file(from, to, &stat)?,
@@ -153,8 +153,8 @@ fn copy_file(from: FolderEntry<'_>, to: FolderEntry<'_>, stat: &Stat) -> io::Res
 
 fn copy_folder(from: FolderEntry<'_>, to: FolderEntry<'_>, stat: &Stat) -> io::Result<()> {
     rustix::fs::mkdirat(to.folder, to.name, Mode::from_raw_mode(0o700))?;
-    let (source, target) = (from.open(NAMES)?, to.open(NAMES)?);
-    for (name, _) in beneath::names(&source)? {
+    let (source, target) = (from.open(DIRECTORY_LISTING)?, to.open(DIRECTORY_LISTING)?);
+    for (name, _) in confined_open::read_dir(&source)? {
         copy(FolderEntry::new(&source, &name), FolderEntry::new(&target, &name))?;
     }
     rustix::fs::fchmod(&target, Mode::from_raw_mode(stat.st_mode & 0o7777))?;
@@ -188,7 +188,7 @@ mod tests {
             let known = from.join("sub/a.txt").metadata().unwrap();
             (known.mode(), known.mtime_nsec())
         };
-        transfer_by_copy(old, new).unwrap();
+        move_by_copy(old, new).unwrap();
         let copy = place.path().join("to/sub/a.txt");
         let known = copy.metadata().unwrap();
         assert_eq!(std::fs::read_to_string(&copy).unwrap(), "hello");
@@ -206,7 +206,7 @@ mod tests {
         let _socket = std::os::unix::net::UnixListener::bind(place.path().join("from/socket")).unwrap();
         let opened = File::open(place.path()).unwrap();
         let (old, new) = (FolderEntry::new(&opened, OsStr::new("from")), FolderEntry::new(&opened, OsStr::new("to")));
-        transfer_by_copy(old, new).unwrap_err();
+        move_by_copy(old, new).unwrap_err();
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
         assert_eq!(std::fs::read_dir(place.path().join("from")).unwrap().count(), 2);
     }

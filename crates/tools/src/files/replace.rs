@@ -4,7 +4,7 @@ use super::similarity;
 use super::text::{uses_crlf, with_crlf, with_lf};
 
 /// So many places are named when there are too many.
-const NAMED_PLACES: usize = 10;
+const MAX_LISTED_LINES: usize = 10;
 
 /// What is replaced.
 #[derive(Debug)]
@@ -31,20 +31,20 @@ pub struct Replacement {
 pub fn replace(text: &str, place: &ReplaceTarget<'_>, new: &str) -> Result<Replacement, String> {
     let (spans, new) = match place {
         ReplaceTarget::Lines { first, last } => {
-            let span = lines(text, *first, *last)?;
-            let new = fitted(text, new, span.1);
+            let span = line_span(text, *first, *last)?;
+            let new = fit_line_ends(text, new, span.1);
             (vec![span], new)
         }
         ReplaceTarget::Once(old) | ReplaceTarget::Everywhere(old) => {
-            let (old, new) = found(text, old, new)?;
+            let (old, new) = find_old_text(text, old, new)?;
             let spans = match place {
-                ReplaceTarget::Once(_) => vec![once(text, &old)?],
+                ReplaceTarget::Once(_) => vec![find_once(text, &old)?],
                 _ => text.match_indices(old.as_str()).map(|(at, old)| (at, at + old.len())).collect(),
             };
             (spans, new)
         }
     };
-    let replaced = assembled(text, &spans, &new);
+    let replaced = assemble(text, &spans, &new);
     if replaced.text == text {
         return Err(
             "the edit changes nothing; fs_edit leaves the end of a file as it is, and the new text is \
@@ -56,7 +56,7 @@ pub fn replace(text: &str, place: &ReplaceTarget<'_>, new: &str) -> Result<Repla
 }
 
 /// Old and new text with the line ends of the file, if the old text is there at all.
-fn found(text: &str, old: &str, new: &str) -> Result<(String, String), String> {
+fn find_old_text(text: &str, old: &str, new: &str) -> Result<(String, String), String> {
     let candidates = [old.to_owned(), with_crlf(old), with_lf(old)];
     let Some(old_here) = candidates.into_iter().find(|old| text.contains(old.as_str())) else {
         return Err(similarity::hint(text, old));
@@ -67,12 +67,12 @@ fn found(text: &str, old: &str, new: &str) -> Result<(String, String), String> {
 }
 
 /// The only place of a text; places that overlap are several.
-fn once(text: &str, old: &str) -> Result<(usize, usize), String> {
+fn find_once(text: &str, old: &str) -> Result<(usize, usize), String> {
     let mut places = Vec::new();
     let mut from = 0;
     while let Some(at) = text[from..].find(old).map(|at| at + from) {
         places.push(at);
-        if places.len() > NAMED_PLACES {
+        if places.len() > MAX_LISTED_LINES {
             break;
         }
         from = at + text[at..].chars().next().map_or(1, char::len_utf8);
@@ -80,9 +80,9 @@ fn once(text: &str, old: &str) -> Result<(usize, usize), String> {
     if let [at] = places[..] {
         return Ok((at, at + old.len()));
     }
-    let more = if places.len() > NAMED_PLACES { " and more" } else { "" };
+    let more = if places.len() > MAX_LISTED_LINES { " and more" } else { "" };
     let lines: Vec<String> =
-        places.iter().take(NAMED_PLACES).map(|at| line_at(text, *at).to_string()).collect();
+        places.iter().take(MAX_LISTED_LINES).map(|at| line_at(text, *at).to_string()).collect();
     let lines = lines.join(", ");
     Err(format!(
         "old_text occurs more than once, at lines {lines}{more}; give more of the text around it, or all=true"
@@ -90,7 +90,7 @@ fn once(text: &str, old: &str) -> Result<(usize, usize), String> {
 }
 
 /// Where these lines begin and end.
-fn lines(text: &str, first: u64, last: u64) -> Result<(usize, usize), String> {
+fn line_span(text: &str, first: u64, last: u64) -> Result<(usize, usize), String> {
     let (mut start, mut at, mut number) = (None, 0, 0);
     for line in text.split_inclusive('\n') {
         number += 1;
@@ -109,7 +109,7 @@ fn lines(text: &str, first: u64, last: u64) -> Result<(usize, usize), String> {
 }
 
 /// New lines with the ends that lines of this text have; what follows must begin a line.
-fn fitted(text: &str, new: &str, end: usize) -> String {
+fn fit_line_ends(text: &str, new: &str, end: usize) -> String {
     let crlf = uses_crlf(text.as_bytes());
     let mut new = if crlf { with_crlf(new) } else { new.to_owned() };
     if !new.is_empty() && !new.ends_with('\n') && end < text.len() {
@@ -118,7 +118,7 @@ fn fitted(text: &str, new: &str, end: usize) -> String {
     new
 }
 
-fn assembled(text: &str, spans: &[(usize, usize)], new: &str) -> Replacement {
+fn assemble(text: &str, spans: &[(usize, usize)], new: &str) -> Replacement {
     let mut result = String::with_capacity(text.len() + new.len());
     let mut from = 0;
     let (mut first, mut last) = (0, 0);
@@ -134,11 +134,11 @@ fn assembled(text: &str, spans: &[(usize, usize)], new: &str) -> Replacement {
     result.push_str(&text[from..]);
     let last = if last > first { last - 1 } else { last };
     let (first, last) = (line_at(&result, first), line_at(&result, last));
-    Replacement { text: with_end_of(text, result), first, last }
+    Replacement { text: preserve_final_newline(text, result), first, last }
 }
 
 /// Whether a text ends with a line end is not what an edit is about: it stays.
-fn with_end_of(old: &str, mut new: String) -> String {
+fn preserve_final_newline(old: &str, mut new: String) -> String {
     if old.ends_with('\n') && !new.is_empty() && !new.ends_with('\n') {
         new.push_str(if uses_crlf(old.as_bytes()) { "\r\n" } else { "\n" });
     } else if !old.is_empty() && !old.ends_with('\n') && new.ends_with('\n') {
@@ -158,7 +158,7 @@ fn line_at(text: &str, at: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn text_of(text: &str, place: &ReplaceTarget<'_>, new: &str) -> String {
+    fn replaced_text(text: &str, place: &ReplaceTarget<'_>, new: &str) -> String {
         replace(text, place, new).unwrap().text
     }
 
@@ -166,7 +166,7 @@ mod tests {
     fn one_text_takes_the_place_of_another() {
         let replaced = replace("a\nb\nc\n", &ReplaceTarget::Once("b"), "x\ny").unwrap();
         assert_eq!(replaced, Replacement { text: "a\nx\ny\nc\n".to_owned(), first: 2, last: 3 });
-        assert_eq!(text_of("a a a", &ReplaceTarget::Everywhere("a"), "b"), "b b b");
+        assert_eq!(replaced_text("a a a", &ReplaceTarget::Everywhere("a"), "b"), "b b b");
     }
 
     #[test]
@@ -180,24 +180,24 @@ mod tests {
     #[test]
     fn lines_are_replaced_removed_and_missed() {
         let middle = ReplaceTarget::Lines { first: 2, last: 3 };
-        assert_eq!(text_of("a\nb\nc\nd\n", &middle, "x"), "a\nx\nd\n");
-        assert_eq!(text_of("a\nb\nc\nd\n", &middle, ""), "a\nd\n");
-        assert_eq!(text_of("a\nb\nc", &middle, "x\n"), "a\nx");
-        assert_eq!(text_of("a\nb\nc\n", &middle, "x"), "a\nx\n");
+        assert_eq!(replaced_text("a\nb\nc\nd\n", &middle, "x"), "a\nx\nd\n");
+        assert_eq!(replaced_text("a\nb\nc\nd\n", &middle, ""), "a\nd\n");
+        assert_eq!(replaced_text("a\nb\nc", &middle, "x\n"), "a\nx");
+        assert_eq!(replaced_text("a\nb\nc\n", &middle, "x"), "a\nx\n");
         assert!(replace("a\n", &middle, "x").unwrap_err().contains("1 line,"));
     }
 
     #[test]
     fn line_ends_of_windows_are_kept() {
-        assert_eq!(text_of("a\r\nb\r\nc\r\n", &ReplaceTarget::Once("a\nb"), "x\ny"), "x\r\ny\r\nc\r\n");
-        assert_eq!(text_of("a\r\nb\r\n", &ReplaceTarget::Lines { first: 1, last: 1 }, "x\ny"), "x\r\ny\r\nb\r\n");
-        assert_eq!(text_of("a\r\nb\r\n", &ReplaceTarget::Once("b\r\n"), "c"), "a\r\nc\r\n");
+        assert_eq!(replaced_text("a\r\nb\r\nc\r\n", &ReplaceTarget::Once("a\nb"), "x\ny"), "x\r\ny\r\nc\r\n");
+        assert_eq!(replaced_text("a\r\nb\r\n", &ReplaceTarget::Lines { first: 1, last: 1 }, "x\ny"), "x\r\ny\r\nb\r\n");
+        assert_eq!(replaced_text("a\r\nb\r\n", &ReplaceTarget::Once("b\r\n"), "c"), "a\r\nc\r\n");
     }
 
     #[test]
     fn the_last_line_end_stays_as_it_was() {
-        assert_eq!(text_of("a\nb\n", &ReplaceTarget::Once("b\n"), "c"), "a\nc\n");
-        assert_eq!(text_of("a\nb", &ReplaceTarget::Once("b"), "c\n"), "a\nc");
+        assert_eq!(replaced_text("a\nb\n", &ReplaceTarget::Once("b\n"), "c"), "a\nc\n");
+        assert_eq!(replaced_text("a\nb", &ReplaceTarget::Once("b"), "c\n"), "a\nc");
         assert!(replace("a\nb", &ReplaceTarget::Once("b"), "b\n").unwrap_err().contains("changes nothing"));
     }
 }

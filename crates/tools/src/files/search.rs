@@ -9,12 +9,12 @@ use lango_domain::{Safety, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::text::{count, cut, display_path};
-use super::parallel_search::{SearchResults, MatchedLine, FileQuery, walk};
+use super::text::{count, truncate, display_path};
+use super::parallel_search::{SearchResults, MatchedLine, FileQuery, search_files};
 use super::workspace::Workspace;
-use super::{FileTools, blocking};
+use super::{FileTools, run_blocking};
 
-const USUAL_LIMIT: u64 = 100;
+const DEFAULT_LIMIT: u64 = 100;
 const MAX_LIMIT: u64 = 1_000;
 const MAX_CONTEXT: u64 = 5;
 const MAX_TEXT_CHARS: usize = 300;
@@ -45,14 +45,14 @@ pub fn tool(files: FileTools) -> Tool {
     Tool::new("fs_search", description, Safety::Safe, move |_, args: FsSearchArgs| {
         let workspace = files.workspace.clone();
         async move {
-            let end = EndWithCall(Arc::default());
+            let end = CancelOnDrop(Arc::default());
             let is_over = Arc::clone(&end.0);
-            blocking(move || search(&workspace, &args, &is_over)).await
+            run_blocking(move || search(&workspace, &args, &is_over)).await
         }
     })
     .with_intent(move |_, args: FsSearchArgs| {
         let workspace = telling.clone();
-        async move { blocking(move || workspace.read_intent(args.path.as_deref().unwrap_or("."))).await }
+        async move { run_blocking(move || workspace.read_intent(args.path.as_deref().unwrap_or("."))).await }
     })
     .with_untrusted_output()
     .with_private_output()
@@ -69,35 +69,35 @@ pub fn tool(files: FileTools) -> Tool {
 }
 
 /// A search whose caller went away stops.
-struct EndWithCall(Arc<AtomicBool>);
+struct CancelOnDrop(Arc<AtomicBool>);
 
-impl Drop for EndWithCall {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
 fn search(workspace: &Workspace, args: &FsSearchArgs, is_over: &AtomicBool) -> Result<String, ToolError> {
-    let query = query(workspace, args)?;
-    let found = walk(workspace, &query, is_over);
+    let query = build_query(workspace, args)?;
+    let found = search_files(workspace, &query, is_over);
     Ok(format_results(&query, found))
 }
 
 /// The search that a call asks for, if it makes sense.
-fn query(workspace: &Workspace, args: &FsSearchArgs) -> Result<FileQuery, ToolError> {
+fn build_query(workspace: &Workspace, args: &FsSearchArgs) -> Result<FileQuery, ToolError> {
     let pattern = args.pattern.as_deref().filter(|pattern| !pattern.is_empty());
     let glob = args.glob.as_deref().filter(|glob| !glob.is_empty());
     if pattern.is_none() && glob.is_none() {
         return Err(ToolError("give a pattern that lines match, or a glob that file names fit".to_owned()));
     }
-    let limit = within("limit", args.limit.unwrap_or(USUAL_LIMIT), 1, MAX_LIMIT)?;
-    let context = within("context", args.context.unwrap_or(0), 0, MAX_CONTEXT)?;
-    let start = start(workspace, args.path.as_deref().unwrap_or("."))?;
+    let limit = check_range("limit", args.limit.unwrap_or(DEFAULT_LIMIT), 1, MAX_LIMIT)?;
+    let context = check_range("context", args.context.unwrap_or(0), 0, MAX_CONTEXT)?;
+    let start = resolve_start(workspace, args.path.as_deref().unwrap_or("."))?;
     let prefix = start.strip_prefix(workspace.root()).unwrap_or(&start).to_owned();
     Ok(FileQuery {
-        pattern: pattern.map(|pattern| matcher(pattern, args.case_sensitive)).transpose()?,
-        glob: glob.map(|glob| glob_matcher(glob, args.case_sensitive)).transpose()?,
-        is_glob_of_paths: glob.is_some_and(|glob| trimmed(glob).contains('/')),
+        pattern: pattern.map(|pattern| build_matcher(pattern, args.case_sensitive)).transpose()?,
+        glob: glob.map(|glob| build_glob_matcher(glob, args.case_sensitive)).transpose()?,
+        is_path_glob: glob.is_some_and(|glob| trim_glob(glob).contains('/')),
         start,
         prefix,
         context,
@@ -106,7 +106,7 @@ fn query(workspace: &Workspace, args: &FsSearchArgs) -> Result<FileQuery, ToolEr
     })
 }
 
-fn within(name: &str, value: u64, least: u64, most: u64) -> Result<usize, ToolError> {
+fn check_range(name: &str, value: u64, least: u64, most: u64) -> Result<usize, ToolError> {
     if (least..=most).contains(&value) {
         return Ok(value as usize);
     }
@@ -114,14 +114,14 @@ fn within(name: &str, value: u64, least: u64, most: u64) -> Result<usize, ToolEr
 }
 
 /// The real path of the folder or file to search in.
-fn start(workspace: &Workspace, path: &str) -> Result<std::path::PathBuf, ToolError> {
-    match workspace.file(path) {
+fn resolve_start(workspace: &Workspace, path: &str) -> Result<std::path::PathBuf, ToolError> {
+    match workspace.open_regular(path) {
         Ok(opened) => Ok(workspace.root().join(opened.relative)),
-        Err(failure) => workspace.folder(path).map_err(|_| failure),
+        Err(failure) => workspace.resolve_folder(path).map_err(|_| failure),
     }
 }
 
-fn matcher(pattern: &str, case_sensitive: Option<bool>) -> Result<RegexMatcher, ToolError> {
+fn build_matcher(pattern: &str, case_sensitive: Option<bool>) -> Result<RegexMatcher, ToolError> {
     let mut builder = RegexMatcherBuilder::new();
     // `$` stands before the line ends of Windows too.
     builder.multi_line(true).line_terminator(Some(b'\n')).crlf(true);
@@ -132,12 +132,12 @@ fn matcher(pattern: &str, case_sensitive: Option<bool>) -> Result<RegexMatcher, 
     builder.build(pattern).map_err(|error| ToolError(format!("the pattern cannot be used: {error}")))
 }
 
-fn trimmed(glob: &str) -> &str {
+fn trim_glob(glob: &str) -> &str {
     glob.trim_start_matches("./").trim_start_matches('/')
 }
 
-fn glob_matcher(glob: &str, case_sensitive: Option<bool>) -> Result<GlobMatcher, ToolError> {
-    let plain = trimmed(glob);
+fn build_glob_matcher(glob: &str, case_sensitive: Option<bool>) -> Result<GlobMatcher, ToolError> {
+    let plain = trim_glob(glob);
     let everything_in = format!("{plain}**");
     let plain = if plain.ends_with('/') { &everything_in } else { plain };
     let glob = GlobBuilder::new(plain)
@@ -188,7 +188,7 @@ fn add_lines(text: &mut Vec<String>, path: &str, lines: &[MatchedLine], most: us
         }
         last = Some(line.number);
         let sign = if line.is_match { ':' } else { '-' };
-        text.push(format!("{path}{sign}{}{sign} {}", line.number, cut(&line.text, MAX_TEXT_CHARS)));
+        text.push(format!("{path}{sign}{}{sign} {}", line.number, truncate(&line.text, MAX_TEXT_CHARS)));
         matches += usize::from(line.is_match);
     }
     matches

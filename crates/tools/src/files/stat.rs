@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::text::{modified, display_path, size};
 use super::workspace::{WorkspaceEntry, Workspace};
-use super::{FileTools, beneath, blocking};
+use super::{FileTools, confined_open, run_blocking};
 
 /// Lines of larger files are not counted.
 const MAX_COUNTED: u64 = 64 * 1024 * 1024;
@@ -42,11 +42,11 @@ pub fn tool(files: FileTools) -> Tool {
         workspace. A link is described itself, with its target.";
     Tool::new("fs_stat", description, Safety::Safe, move |_, args: FsStatArgs| {
         let workspace = files.workspace.clone();
-        async move { blocking(move || stat(&workspace, &args.path)).await }
+        async move { run_blocking(move || stat(&workspace, &args.path)).await }
     })
     .with_intent(move |_, args: FsStatArgs| {
         let workspace = telling.clone();
-        async move { blocking(move || workspace.read_intent(&args.path)).await }
+        async move { run_blocking(move || workspace.read_intent(&args.path)).await }
     })
     .with_untrusted_output()
     .with_private_output()
@@ -68,11 +68,11 @@ fn stat(workspace: &Workspace, path: &str) -> Result<String, ToolError> {
             rustix::fs::fstat(&folder).map_err(|error| workspace.explain(path, Path::new(""), error))?;
         file_stat(Path::new(""), &stat)
     } else {
-        let named = workspace.named(path)?;
+        let named = workspace.find_entry(path)?;
         let mut told = file_stat(&named.relative, &named.stat);
-        match beneath::kind(&named.stat) {
-            FileType::Symlink => told.target = target(&named),
-            FileType::RegularFile if told.bytes <= MAX_COUNTED => told.lines = lines(&named),
+        match confined_open::file_type(&named.stat) {
+            FileType::Symlink => told.target = link_target(&named),
+            FileType::RegularFile if told.bytes <= MAX_COUNTED => told.lines = line_count(&named),
             _ => {}
         }
         told
@@ -81,7 +81,7 @@ fn stat(workspace: &Workspace, path: &str) -> Result<String, ToolError> {
 }
 
 fn file_stat(path: &Path, stat: &rustix::fs::Stat) -> FileStat {
-    let kind = match beneath::kind(stat) {
+    let kind = match confined_open::file_type(stat) {
         FileType::RegularFile => "file",
         FileType::Directory => "folder",
         FileType::Symlink => "link",
@@ -101,17 +101,17 @@ fn file_stat(path: &Path, stat: &rustix::fs::Stat) -> FileStat {
     }
 }
 
-fn target(named: &WorkspaceEntry) -> Option<String> {
-    beneath::link_target(&named.folder, &named.name).ok().map(|target| display_path(&target))
+fn link_target(named: &WorkspaceEntry) -> Option<String> {
+    confined_open::link_target(&named.folder, &named.name).ok().map(|target| display_path(&target))
 }
 
 /// The number of lines; none for what is no text or may not be read.
-fn lines(named: &WorkspaceEntry) -> Option<u64> {
-    let opened = beneath::open_unlinked(&named.folder, Path::new(&named.name), beneath::READ).ok()?;
-    counted(&File::from(opened)).ok().flatten()
+fn line_count(named: &WorkspaceEntry) -> Option<u64> {
+    let opened = confined_open::open_no_follow(&named.folder, Path::new(&named.name), confined_open::READ).ok()?;
+    count_lines(&File::from(opened)).ok().flatten()
 }
 
-fn counted(mut file: &File) -> io::Result<Option<u64>> {
+fn count_lines(mut file: &File) -> io::Result<Option<u64>> {
     let (mut lines, mut last, mut seen) = (0, b'\n', 0);
     let mut buffer = vec![0; 64 * 1024];
     loop {

@@ -21,7 +21,7 @@ pub fn display_path(path: &Path) -> String {
 }
 
 /// At most so many characters, with a sign that there are more.
-pub fn cut(text: &str, most: usize) -> String {
+pub fn truncate(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

@@ -13,10 +13,10 @@ use uuid::Uuid;
 
 use super::relocate::{FolderEntry, TreeSize, move_entry};
 use super::workspace::{WorkspaceEntry, Workspace};
-use super::{beneath, private_directory};
+use super::{confined_open, private_directory};
 
-const INFO: &str = "info.json";
-const CONTENT: &str = "content";
+const INFO_FILE: &str = "info.json";
+const CONTENT_NAME: &str = "content";
 
 /// Deleted things, each in a folder of its own; cheap to clone.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub struct Trash {
 
 /// Something in the trash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trashed {
+pub struct TrashEntry {
     pub id: String,
     /// Where it was.
     pub path: PathBuf,
@@ -58,7 +58,7 @@ pub enum TrashError {
     #[error("`{wanted}` may be any of {}", paths.join(", "))]
     Ambiguous { wanted: String, paths: Vec<String> },
     #[error("something is at {} now; move it away first", .0.display())]
-    Taken(PathBuf),
+    Occupied(PathBuf),
     #[error("{} cannot be restored there: {why}", path.display())]
     Unreachable { path: PathBuf, why: String },
     #[error(transparent)]
@@ -72,11 +72,11 @@ impl Trash {
     }
 
     /// What is in it, newest first.
-    pub fn list(&self) -> Vec<Trashed> {
+    pub fn list(&self) -> Vec<TrashEntry> {
         let Some(entries) = self.folder.as_ref().and_then(|folder| std::fs::read_dir(folder).ok()) else {
             return Vec::new();
         };
-        let mut all: Vec<Trashed> = entries.flatten().filter_map(|entry| known(&entry.path())).collect();
+        let mut all: Vec<TrashEntry> = entries.flatten().filter_map(|entry| read_entry(&entry.path())).collect();
         all.sort_by(|a, b| b.at.cmp(&a.at).then_with(|| b.id.cmp(&a.id)));
         all
     }
@@ -93,9 +93,9 @@ impl Trash {
         let name = relative.file_name().ok_or_else(|| unreachable("it has no name".to_owned()))?;
         let place = workspace.create_parents(relative, |_| Ok(())).map_err(|failure| unreachable(failure.0))?;
         let entry = File::open(&folder)?;
-        move_entry(FolderEntry::new(&entry, OsStr::new(CONTENT)), FolderEntry::new(&place, name)).map_err(
+        move_entry(FolderEntry::new(&entry, OsStr::new(CONTENT_NAME)), FolderEntry::new(&place, name)).map_err(
             |error| match error.kind() {
-                io::ErrorKind::AlreadyExists => TrashError::Taken(trashed.path.clone()),
+                io::ErrorKind::AlreadyExists => TrashError::Occupied(trashed.path.clone()),
                 _ => TrashError::Io(error),
             },
         )?;
@@ -116,11 +116,11 @@ impl Trash {
     }
 
     /// A name for something that is about to be deleted.
-    pub(super) fn new_id(&self) -> Result<String, TrashError> {
+    pub(super) fn reserve_id(&self) -> Result<String, TrashError> {
         let folder = self.folder.as_ref().ok_or(TrashError::NoTrash)?;
         private_directory::make_folder(folder)?;
         loop {
-            let id = id();
+            let id = generate_id();
             let entry = folder.join(&id);
             if !entry.exists() {
                 private_directory::make_folder(&entry)?;
@@ -131,16 +131,16 @@ impl Trash {
 
     /// Moves something here. What is known about it is written first: whatever breaks off, the content is in one place
     /// at least.
-    pub(super) fn move_in(&self, named: &WorkspaceEntry, trashed: &Trashed) -> Result<(), TrashError> {
+    pub(super) fn move_in(&self, named: &WorkspaceEntry, trashed: &TrashEntry) -> Result<(), TrashError> {
         let folder = self.folder.as_ref().ok_or(TrashError::NoTrash)?.join(&trashed.id);
-        let info = private_directory::write_json(&folder.join(INFO), trashed);
+        let info = private_directory::write_json(&folder.join(INFO_FILE), trashed);
         let moved = info.and_then(|()| {
             let entry = File::open(&folder)?;
             private_directory::sync(folder.parent().unwrap_or(&folder));
-            move_entry(FolderEntry::new(&named.folder, &named.name), FolderEntry::new(&entry, OsStr::new(CONTENT)))
+            move_entry(FolderEntry::new(&named.folder, &named.name), FolderEntry::new(&entry, OsStr::new(CONTENT_NAME)))
         });
         // With content the entry stays: a part of the original may be gone already.
-        if moved.is_err() && folder.join(CONTENT).symlink_metadata().is_err() {
+        if moved.is_err() && folder.join(CONTENT_NAME).symlink_metadata().is_err() {
             let _ = private_directory::remove_folder(&folder);
         }
         Ok(moved?)
@@ -153,7 +153,7 @@ impl Trash {
         }
     }
 
-    fn find(&self, which: &str) -> Result<Trashed, TrashError> {
+    fn find(&self, which: &str) -> Result<TrashEntry, TrashError> {
         if self.folder.is_none() {
             return Err(TrashError::NoTrash);
         }
@@ -172,7 +172,7 @@ impl Trash {
     }
 }
 
-impl Trashed {
+impl TrashEntry {
     pub(super) fn new(id: String, workspace: &Workspace, named: &WorkspaceEntry, tally: TreeSize) -> Self {
         Self {
             id,
@@ -187,26 +187,26 @@ impl Trashed {
         }
     }
 
-    pub(super) fn by(self, context: &ToolContext) -> Self {
+    pub(super) fn with_context(self, context: &ToolContext) -> Self {
         Self { session: context.session.to_string(), turn: context.turn.to_string(), ..self }
     }
 }
 
 /// Short, and in the order of time.
-fn id() -> String {
+fn generate_id() -> String {
     let random = Uuid::now_v7().simple().to_string();
     format!("{:011x}-{}", Timestamp::now().as_millisecond(), &random[26..])
 }
 
 /// An entry that is whole.
-fn known(folder: &Path) -> Option<Trashed> {
-    folder.join(CONTENT).symlink_metadata().ok()?;
-    let trashed: Trashed = private_directory::read_json(&folder.join(INFO))?;
+fn read_entry(folder: &Path) -> Option<TrashEntry> {
+    folder.join(CONTENT_NAME).symlink_metadata().ok()?;
+    let trashed: TrashEntry = private_directory::read_json(&folder.join(INFO_FILE))?;
     (folder.file_name() == Some(OsStr::new(&trashed.id))).then_some(trashed)
 }
 
 fn kind(stat: &Stat) -> TrashedKind {
-    match beneath::kind(stat) {
+    match confined_open::file_type(stat) {
         FileType::RegularFile => TrashedKind::File,
         FileType::Directory => TrashedKind::Folder,
         FileType::Symlink => TrashedKind::Link,

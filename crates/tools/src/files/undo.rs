@@ -10,8 +10,8 @@ use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
 use super::atomic::{self, FileAttributes};
-use super::beneath::{self, READ};
-use super::journal::{JournalEntry, Journal, PriorState, JournalTurn, hex};
+use super::confined_open::{self, READ};
+use super::journal::{JournalEntry, Journal, PriorState, JournalTurn, to_hex};
 use super::text::display_path;
 use super::trash::TrashError;
 use super::workspace::Workspace;
@@ -23,7 +23,7 @@ pub struct UndoReport {
     /// What is as it was before the turn.
     pub restored: Vec<String>,
     /// What stays as it is, and why.
-    pub left: Vec<(String, String)>,
+    pub skipped: Vec<(String, String)>,
     /// Commands of the turn; what they did stays done.
     pub commands: Vec<String>,
 }
@@ -31,34 +31,34 @@ pub struct UndoReport {
 #[derive(Debug, thiserror::Error)]
 pub enum UndoError {
     #[error("there is nothing to undo here")]
-    Nothing,
+    NothingToUndo,
     #[error("nothing can be undone on this machine: Lango has no folder for its data")]
-    NotKept,
+    NoJournal,
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
 /// Changes, each with the file it is noted in.
-type Noted = Vec<(PathBuf, JournalEntry)>;
+type JournalEntries = Vec<(PathBuf, JournalEntry)>;
 
 /// What taking back one change came to.
 enum UndoOutcome {
     Restored,
     /// It is as it was, without doing anything.
-    AlreadySo,
-    Left(String),
+    AlreadyRestored,
+    Skipped(String),
 }
 
 impl Journal {
     /// Takes back the newest turn that did something below `root`; nothing is restored where it only ran commands. What was
     /// changed since is left alone and can be tried again; what lies outside of `root` waits for an undo there.
     pub fn undo_last(&self, root: &Path) -> Result<UndoReport, UndoError> {
-        let (folder, turn, entries) = self.newest(root)?;
+        let (folder, turn, entries) = self.newest_turn(root)?;
         let workspace = self.workspace(root)?;
         let mut undone = UndoReport { turn: turn.turn, ..UndoReport::default() };
         let taker = Undoer { journal: self, workspace: &workspace, folder: &folder };
         for (noted, entry) in entries.iter().rev() {
-            if !path_of(entry).starts_with(workspace.root()) {
+            if !entry_path(entry).starts_with(workspace.root()) {
                 continue;
             }
             if let JournalEntry::Command { line, .. } = entry {
@@ -66,15 +66,15 @@ impl Journal {
                 Self::forget(&folder, noted)?;
                 continue;
             }
-            let Some((path, shown)) = place(entry, workspace.root()) else { continue };
-            match taker.take_back(entry, &path) {
-                UndoOutcome::Restored | UndoOutcome::AlreadySo => {
+            let Some((path, shown)) = relative_path(entry, workspace.root()) else { continue };
+            match taker.undo(entry, &path) {
+                UndoOutcome::Restored | UndoOutcome::AlreadyRestored => {
                     if !undone.restored.contains(&shown) {
                         undone.restored.push(shown);
                     }
                     Self::forget(&folder, noted)?;
                 }
-                UndoOutcome::Left(why) => undone.left.push((shown, why)),
+                UndoOutcome::Skipped(why) => undone.skipped.push((shown, why)),
             }
         }
         Ok(undone)
@@ -82,17 +82,17 @@ impl Journal {
 
     /// Gives the newest turn up as it is, so that the next undo goes further back.
     pub fn skip_last(&self, root: &Path) -> Result<(), UndoError> {
-        let (folder, ..) = self.newest(root)?;
+        let (folder, ..) = self.newest_turn(root)?;
         Ok(Self::mark_undone(&folder)?)
     }
 
     /// What `undo_last` would take back, as far as nothing was changed since.
     pub fn preview_last(&self, root: &Path) -> Result<UndoReport, UndoError> {
-        let (_, turn, entries) = self.newest(root)?;
+        let (_, turn, entries) = self.newest_turn(root)?;
         let root = root.canonicalize()?;
         let mut undone = UndoReport { turn: turn.turn, ..UndoReport::default() };
         for (_, entry) in &entries {
-            match (entry, place(entry, &root)) {
+            match (entry, relative_path(entry, &root)) {
                 (JournalEntry::Command { line, .. }, _) => undone.commands.push(line.clone()),
                 (_, Some((_, path))) if !undone.restored.contains(&path) => undone.restored.push(path),
                 _ => {}
@@ -101,17 +101,17 @@ impl Journal {
         Ok(undone)
     }
 
-    fn newest(&self, root: &Path) -> Result<(PathBuf, JournalTurn, Noted), UndoError> {
+    fn newest_turn(&self, root: &Path) -> Result<(PathBuf, JournalTurn, JournalEntries), UndoError> {
         if self.folder.is_none() {
-            return Err(UndoError::NotKept);
+            return Err(UndoError::NoJournal);
         }
         let root = root.canonicalize()?;
         let with_entries =
-            self.open_turns().into_iter().map(|(folder, turn)| (Self::entries(&folder), folder, turn));
+            self.undoable_turns().into_iter().map(|(folder, turn)| (Self::entries(&folder), folder, turn));
         let mut changing = with_entries
-            .filter(|(entries, ..)| entries.iter().any(|(_, entry)| path_of(entry).starts_with(&root)))
+            .filter(|(entries, ..)| entries.iter().any(|(_, entry)| entry_path(entry).starts_with(&root)))
             .map(|(entries, folder, turn)| (folder, turn, entries));
-        changing.next().ok_or(UndoError::Nothing)
+        changing.next().ok_or(UndoError::NothingToUndo)
     }
 
     fn workspace(&self, root: &Path) -> io::Result<Workspace> {
@@ -128,34 +128,34 @@ struct Undoer<'a> {
 }
 
 impl Undoer<'_> {
-    fn take_back(&self, entry: &JournalEntry, path: &Path) -> UndoOutcome {
+    fn undo(&self, entry: &JournalEntry, path: &Path) -> UndoOutcome {
         let outcome = match entry {
-            JournalEntry::Written { before, after, .. } => self.unwrite(path, before, after),
-            JournalEntry::MadeFolder { .. } => self.unmake(path),
-            JournalEntry::Deleted { trash, .. } => self.undelete(path, trash),
-            JournalEntry::Command { .. } => Ok(UndoOutcome::AlreadySo),
+            JournalEntry::Written { before, after, .. } => self.undo_write(path, before, after),
+            JournalEntry::MadeFolder { .. } => self.undo_mkdir(path),
+            JournalEntry::Deleted { trash, .. } => self.undo_delete(path, trash),
+            JournalEntry::Command { .. } => Ok(UndoOutcome::AlreadyRestored),
         };
-        outcome.unwrap_or_else(UndoOutcome::Left)
+        outcome.unwrap_or_else(UndoOutcome::Skipped)
     }
 
-    fn unwrite(&self, path: &Path, before: &PriorState, after: &str) -> Result<UndoOutcome, String> {
-        let now = self.hash_of(path)?;
+    fn undo_write(&self, path: &Path, before: &PriorState, after: &str) -> Result<UndoOutcome, String> {
+        let now = self.current_hash(path)?;
         let is_as_before = match (before, &now) {
             (PriorState::Nothing, None) => true,
             (PriorState::Copy { hash, .. }, Some(now)) => hash == now,
             _ => false,
         };
         if is_as_before {
-            return Ok(UndoOutcome::AlreadySo);
+            return Ok(UndoOutcome::AlreadyRestored);
         }
         match now {
-            None => return Ok(UndoOutcome::Left("it is gone since".to_owned())),
-            Some(now) if now != after => return Ok(UndoOutcome::Left("it was changed since".to_owned())),
+            None => return Ok(UndoOutcome::Skipped("it is gone since".to_owned())),
+            Some(now) if now != after => return Ok(UndoOutcome::Skipped("it was changed since".to_owned())),
             Some(_) => {}
         }
-        let (folder, name) = self.surroundings(path)?;
+        let (folder, name) = self.open_parent(path)?;
         match before {
-            PriorState::TooLarge => return Ok(UndoOutcome::Left("it was too large to be kept".to_owned())),
+            PriorState::TooLarge => return Ok(UndoOutcome::Skipped("it was too large to be kept".to_owned())),
             PriorState::Nothing => {
                 rustix::fs::unlinkat(&folder, name, AtFlags::empty()).map_err(|error| error.to_string())?;
             }
@@ -169,35 +169,35 @@ impl Undoer<'_> {
         Ok(UndoOutcome::Restored)
     }
 
-    fn unmake(&self, path: &Path) -> Result<UndoOutcome, String> {
-        self.workspace.allow(&display_path(path), path).map_err(|failure| failure.0)?;
-        let Ok(folder) = beneath::open_unlinked(self.workspace.as_folder(), parent(path), beneath::PLACE)
+    fn undo_mkdir(&self, path: &Path) -> Result<UndoOutcome, String> {
+        self.workspace.check_not_hidden(&display_path(path), path).map_err(|failure| failure.0)?;
+        let Ok(folder) = confined_open::open_no_follow(self.workspace.root_fd(), parent(path), confined_open::DIRECTORY_PATH)
         else {
-            return Ok(UndoOutcome::AlreadySo);
+            return Ok(UndoOutcome::AlreadyRestored);
         };
-        match rustix::fs::unlinkat(&folder, name(path)?, AtFlags::REMOVEDIR) {
+        match rustix::fs::unlinkat(&folder, file_name(path)?, AtFlags::REMOVEDIR) {
             Ok(()) => Ok(UndoOutcome::Restored),
-            Err(Errno::NOENT) => Ok(UndoOutcome::AlreadySo),
-            Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(UndoOutcome::Left("the folder is not empty".to_owned())),
+            Err(Errno::NOENT) => Ok(UndoOutcome::AlreadyRestored),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(UndoOutcome::Skipped("the folder is not empty".to_owned())),
             Err(error) => Err(error.to_string()),
         }
     }
 
-    fn undelete(&self, path: &Path, id: &str) -> Result<UndoOutcome, String> {
+    fn undo_delete(&self, path: &Path, id: &str) -> Result<UndoOutcome, String> {
         match self.journal.trash.restore(id) {
             Ok(_) => Ok(UndoOutcome::Restored),
             Err(TrashError::NotFound(_)) if self.workspace.root().join(path).symlink_metadata().is_ok() => {
-                Ok(UndoOutcome::AlreadySo)
+                Ok(UndoOutcome::AlreadyRestored)
             }
-            Err(TrashError::NotFound(_)) => Ok(UndoOutcome::Left("it is no longer in the trash".to_owned())),
+            Err(TrashError::NotFound(_)) => Ok(UndoOutcome::Skipped("it is no longer in the trash".to_owned())),
             Err(error) => Err(error.to_string()),
         }
     }
 
     /// The hash of a file as it is now; none when there is none.
-    fn hash_of(&self, path: &Path) -> Result<Option<String>, String> {
-        self.workspace.allow(&display_path(path), path).map_err(|failure| failure.0)?;
-        let opened = match beneath::open_unlinked(self.workspace.as_folder(), path, READ) {
+    fn current_hash(&self, path: &Path) -> Result<Option<String>, String> {
+        self.workspace.check_not_hidden(&display_path(path), path).map_err(|failure| failure.0)?;
+        let opened = match confined_open::open_no_follow(self.workspace.root_fd(), path, READ) {
             Ok(opened) => File::from(opened),
             Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
             Err(Errno::LOOP) => return Err("a link is there now".to_owned()),
@@ -206,37 +206,37 @@ impl Undoer<'_> {
         if !opened.metadata().is_ok_and(|known| known.is_file()) {
             return Err("it is no file any more".to_owned());
         }
-        hashed(opened).map(Some).map_err(|error| error.to_string())
+        hash_file(opened).map(Some).map_err(|error| error.to_string())
     }
 
-    fn surroundings<'a>(&self, path: &'a Path) -> Result<(std::os::fd::OwnedFd, &'a OsStr), String> {
+    fn open_parent<'a>(&self, path: &'a Path) -> Result<(std::os::fd::OwnedFd, &'a OsStr), String> {
         let folder = self.workspace.create_parents(path, |_| Ok(())).map_err(|failure| failure.0)?;
-        Ok((folder, name(path)?))
+        Ok((folder, file_name(path)?))
     }
 }
 
-fn hashed(mut file: File) -> io::Result<String> {
+fn hash_file(mut file: File) -> io::Result<String> {
     use std::io::Read as _;
     let mut digest = Sha256::new();
     let mut buffer = vec![0; 64 * 1024];
     loop {
         match file.read(&mut buffer)? {
-            0 => return Ok(hex(&digest.finalize())),
+            0 => return Ok(to_hex(&digest.finalize())),
             length => digest.update(&buffer[..length]),
         }
     }
 }
 
 /// Where a change was, relative to the root, and how that is shown; none when it was elsewhere.
-fn place(entry: &JournalEntry, root: &Path) -> Option<(PathBuf, String)> {
+fn relative_path(entry: &JournalEntry, root: &Path) -> Option<(PathBuf, String)> {
     if matches!(entry, JournalEntry::Command { .. }) {
         return None;
     }
-    let relative = path_of(entry).strip_prefix(root).ok()?;
+    let relative = entry_path(entry).strip_prefix(root).ok()?;
     Some((relative.to_owned(), display_path(relative)))
 }
 
-fn path_of(entry: &JournalEntry) -> &Path {
+fn entry_path(entry: &JournalEntry) -> &Path {
     match entry {
         JournalEntry::Written { path, .. } | JournalEntry::MadeFolder { path } | JournalEntry::Deleted { path, .. } => path,
         JournalEntry::Command { folder, .. } => folder,
@@ -247,6 +247,6 @@ fn parent(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new(""))
 }
 
-fn name(path: &Path) -> Result<&OsStr, String> {
+fn file_name(path: &Path) -> Result<&OsStr, String> {
     path.file_name().ok_or_else(|| "it has no name".to_owned())
 }

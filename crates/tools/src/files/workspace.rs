@@ -12,8 +12,8 @@ use lango_domain::suggest::nearest;
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::beneath::{self, NAMES, PLACE, READ};
-use super::limits::Limits;
+use super::confined_open::{self, DIRECTORY_LISTING, DIRECTORY_PATH, READ};
+use super::limits::WorkspaceLimits;
 use super::text::{display_path, size};
 
 /// Among so many names of a folder a similar one is looked for.
@@ -21,15 +21,15 @@ const MAX_CANDIDATES: usize = 10_000;
 
 /// A folder whose inside tools may reach, and nothing else; cheap to clone.
 #[derive(Clone)]
-pub struct Workspace(Arc<Inside>);
+pub struct Workspace(Arc<WorkspaceInner>);
 
-struct Inside {
+struct WorkspaceInner {
     root: PathBuf,
     /// The root as it was given: people and models may name it so.
-    given: PathBuf,
+    given_root: PathBuf,
     folder: OwnedFd,
-    limits: Limits,
-    changing: Mutex<()>,
+    limits: WorkspaceLimits,
+    write_lock: Mutex<()>,
 }
 
 /// An open regular file.
@@ -51,7 +51,7 @@ pub(super) struct WorkspaceEntry {
 /// Where something is to be written.
 pub(super) struct WriteTarget {
     /// As it was asked for, links not followed.
-    pub asked: PathBuf,
+    pub requested: PathBuf,
     pub relative: PathBuf,
     pub existing: Option<OpenedFile>,
 }
@@ -59,18 +59,18 @@ pub(super) struct WriteTarget {
 impl Workspace {
     /// The workspace at `root`. No tool touches the `hidden` folders, even where they lie inside.
     pub fn open(root: &Path, hidden: Vec<PathBuf>) -> io::Result<Self> {
-        Self::open_with(root, Limits { hidden, closed: Box::new(|_| false), instructions: Vec::new() })
+        Self::open_with_limits(root, WorkspaceLimits { hidden, deny_read: Box::new(|_| false), instruction_paths: Vec::new() })
     }
 
     /// The same with all that is special there.
-    pub fn open_with(root: &Path, mut limits: Limits) -> io::Result<Self> {
+    pub fn open_with_limits(root: &Path, mut limits: WorkspaceLimits) -> io::Result<Self> {
         let given = std::path::absolute(root)?;
         let root = root.canonicalize()?;
-        let folder = rustix::fs::open(&root, PLACE, Mode::empty())?;
-        for path in limits.hidden.iter_mut().chain(&mut limits.instructions) {
-            *path = canonical(path);
+        let folder = rustix::fs::open(&root, DIRECTORY_PATH, Mode::empty())?;
+        for path in limits.hidden.iter_mut().chain(&mut limits.instruction_paths) {
+            *path = canonicalize_existing(path);
         }
-        Ok(Self(Arc::new(Inside { root, given, folder, limits, changing: Mutex::new(()) })))
+        Ok(Self(Arc::new(WorkspaceInner { root, given_root: given, folder, limits, write_lock: Mutex::new(()) })))
     }
 
     /// Its real path.
@@ -79,14 +79,14 @@ impl Workspace {
     }
 
     /// The real absolute path of a folder inside.
-    pub fn folder(&self, path: &str) -> Result<PathBuf, ToolError> {
+    pub fn resolve_folder(&self, path: &str) -> Result<PathBuf, ToolError> {
         let (_, relative) = self.open_dir(path)?;
         Ok(if relative.as_os_str().is_empty() { self.root().to_owned() } else { self.root().join(relative) })
     }
 
     /// Whoever holds this reads and writes without others of this process writing in between.
     pub(super) fn write_lock(&self) -> MutexGuard<'_, ()> {
-        self.0.changing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.write_lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Folders that are not touched, as far as they lie inside.
@@ -96,22 +96,22 @@ impl Workspace {
 
     /// Whether lists and searches leave a path out.
     pub(super) fn denies_path(&self, path: &str) -> bool {
-        (self.0.limits.closed)(path)
+        (self.0.limits.deny_read)(path)
     }
 
     /// Where Lango itself reads what it obeys.
-    pub(super) fn instructions(&self) -> &[PathBuf] {
-        &self.0.limits.instructions
+    pub(super) fn instruction_paths(&self) -> &[PathBuf] {
+        &self.0.limits.instruction_paths
     }
 
-    pub(super) fn as_folder(&self) -> impl AsFd + '_ {
+    pub(super) fn root_fd(&self) -> impl AsFd + '_ {
         self.0.folder.as_fd()
     }
 
     /// A folder to list, and where it really lies.
     pub(super) fn open_dir(&self, path: &str) -> Result<(OwnedFd, PathBuf), ToolError> {
         let relative = self.relative(path)?;
-        let opened = self.resolve(&relative, NAMES).map_err(|error| match error {
+        let opened = self.resolve(&relative, DIRECTORY_LISTING).map_err(|error| match error {
             Errno::NOTDIR => ToolError(format!("`{path}` is no folder")),
             error => self.explain(path, &relative, error),
         })?;
@@ -121,7 +121,7 @@ impl Workspace {
 
     /// The real place of a folder; none when nothing is there.
     pub(super) fn resolve_existing(&self, path: &str, relative: &Path) -> Result<Option<PathBuf>, ToolError> {
-        match self.resolve(relative, PLACE) {
+        match self.resolve(relative, DIRECTORY_PATH) {
             Ok(folder) => self.real_path(path, &folder).map(Some),
             Err(Errno::NOENT) => Ok(None),
             Err(Errno::NOTDIR) if self.resolve(relative, READ).is_ok() => {
@@ -132,38 +132,38 @@ impl Workspace {
     }
 
     /// A regular file, open for reading.
-    pub(super) fn file(&self, path: &str) -> Result<OpenedFile, ToolError> {
+    pub(super) fn open_regular(&self, path: &str) -> Result<OpenedFile, ToolError> {
         let relative = self.relative(path)?;
         let opened = self.resolve(&relative, READ).map_err(|error| self.explain(path, &relative, error))?;
-        self.regular(path, opened)
+        self.check_regular(path, opened)
     }
 
     /// A name, without following it when it is a link.
-    pub(super) fn named(&self, path: &str) -> Result<WorkspaceEntry, ToolError> {
+    pub(super) fn find_entry(&self, path: &str) -> Result<WorkspaceEntry, ToolError> {
         let relative = self.relative(path)?;
         let Some(name) = relative.file_name() else {
             return Err(ToolError(format!("`{path}` is the workspace itself ({})", self.root().display())));
         };
         let parent = relative.parent().unwrap_or(Path::new(""));
         let explain = |error| self.explain(path, &relative, error);
-        let folder = self.resolve(parent, PLACE).map_err(explain)?;
-        let stat = beneath::look(&folder, name).map_err(explain)?;
+        let folder = self.resolve(parent, DIRECTORY_PATH).map_err(explain)?;
+        let stat = confined_open::lstat(&folder, name).map_err(explain)?;
         let real = self.real_path(path, &folder)?.join(name);
-        self.allow(path, &real)?;
+        self.check_not_hidden(path, &real)?;
         Ok(WorkspaceEntry { name: name.to_owned(), folder, relative: real, stat })
     }
 
     /// Where a file of that path would be written: where links lead that stay inside, or where nothing is yet.
-    pub(super) fn target(&self, path: &str) -> Result<WriteTarget, ToolError> {
+    pub(super) fn write_target(&self, path: &str) -> Result<WriteTarget, ToolError> {
         let relative = self.relative(path)?;
         match self.resolve(&relative, READ) {
             Ok(opened) => {
-                let existing = self.regular(path, opened)?;
-                Ok(WriteTarget { asked: relative, relative: existing.relative.clone(), existing: Some(existing) })
+                let existing = self.check_regular(path, opened)?;
+                Ok(WriteTarget { requested: relative, relative: existing.relative.clone(), existing: Some(existing) })
             }
             Err(Errno::NOENT) => {
                 let real = self.resolve_new(path, &relative)?;
-                Ok(WriteTarget { asked: relative, relative: real, existing: None })
+                Ok(WriteTarget { requested: relative, relative: real, existing: None })
             }
             Err(error) => Err(self.explain(path, &relative, error)),
         }
@@ -172,21 +172,21 @@ impl Workspace {
     /// The real place of something that is not there yet; folders on the way may be missing too.
     pub(super) fn resolve_new(&self, path: &str, relative: &Path) -> Result<PathBuf, ToolError> {
         for ancestor in relative.ancestors().skip(1) {
-            let folder = match self.resolve(ancestor, PLACE) {
+            let folder = match self.resolve(ancestor, DIRECTORY_PATH) {
                 Ok(folder) => folder,
                 Err(Errno::NOENT) => continue,
                 Err(error) => return Err(self.explain(path, relative, error)),
             };
             let rest = relative.strip_prefix(ancestor).unwrap_or(relative);
             if let Some(next) = rest.components().next()
-                && let Ok(target) = beneath::link_target(&folder, next.as_os_str())
+                && let Ok(target) = confined_open::link_target(&folder, next.as_os_str())
             {
                 let link = display_path(&ancestor.join(next));
                 let nowhere = display_path(&target);
                 return Err(ToolError(format!("`{link}` is a link to `{nowhere}`, which does not exist")));
             }
             let real = self.real_path(path, &folder)?.join(rest);
-            self.allow(path, &real)?;
+            self.check_not_hidden(path, &real)?;
             return Ok(real);
         }
         Err(self.explain(path, relative, Errno::NOENT))
@@ -204,12 +204,12 @@ impl Workspace {
         for part in relative.parent().unwrap_or(Path::new("")).components() {
             path.push(part);
             let name = Path::new(part.as_os_str());
-            folder = match beneath::open_unlinked(&folder, name, PLACE) {
+            folder = match confined_open::open_no_follow(&folder, name, DIRECTORY_PATH) {
                 Err(Errno::NOENT) => {
-                    self.allow(&display_path(relative), &path)?;
+                    self.check_not_hidden(&display_path(relative), &path)?;
                     announce(&path)?;
                     match rustix::fs::mkdirat(&folder, name, Mode::from_raw_mode(0o777)) {
-                        Ok(()) | Err(Errno::EXIST) => beneath::open_unlinked(&folder, name, PLACE),
+                        Ok(()) | Err(Errno::EXIST) => confined_open::open_no_follow(&folder, name, DIRECTORY_PATH),
                         Err(error) => Err(error),
                     }
                 }
@@ -235,7 +235,7 @@ impl Workspace {
             return refuse(&format!("means a home folder; give a path relative to the workspace {root}"));
         }
         let given = Path::new(path);
-        let inside = [&self.0.root, &self.0.given].into_iter().find_map(|root| given.strip_prefix(root).ok());
+        let inside = [&self.0.root, &self.0.given_root].into_iter().find_map(|root| given.strip_prefix(root).ok());
         let outside = || refuse(&format!("is outside the workspace {root}"));
         let inside = match inside {
             Some(inside) => inside,
@@ -258,20 +258,20 @@ impl Workspace {
         let shown_path = display_path(Path::new(path));
         let root = self.root().display();
         ToolError(match error {
-            Errno::NOENT => return self.missing(&shown_path, relative),
+            Errno::NOENT => return self.not_found(&shown_path, relative),
             Errno::XDEV => format!("`{shown_path}` leads out of the workspace {root} through a link"),
             Errno::NOTDIR => format!("`{shown_path}` goes through a file as if it were a folder"),
             Errno::LOOP => format!("`{shown_path}` goes through a link that cannot be followed here"),
             Errno::ACCESS | Errno::PERM => format!("no permission for `{shown_path}`"),
             Errno::NXIO | Errno::NODEV => not_a_regular_file(&shown_path),
-            Errno::NAMETOOLONG => format!("`{}` is too long", super::text::cut(&shown_path, 80)),
+            Errno::NAMETOOLONG => format!("`{}` is too long", super::text::truncate(&shown_path, 80)),
             Errno::NOSYS => "this kernel cannot keep file access inside the workspace (openat2)".to_owned(),
             error => format!("`{shown_path}`: {}", io::Error::from(error)),
         })
     }
 
     /// Refuses what belongs to Lango.
-    pub(super) fn allow(&self, path: &str, relative: &Path) -> Result<(), ToolError> {
+    pub(super) fn check_not_hidden(&self, path: &str, relative: &Path) -> Result<(), ToolError> {
         let real = self.root().join(relative);
         if self.0.limits.hidden.iter().any(|hidden| real.starts_with(hidden)) {
             return Err(ToolError(format!("`{path}` belongs to Lango itself; tools do not touch it")));
@@ -282,17 +282,17 @@ impl Workspace {
     /// Opens beneath the root. A link that names an absolute path inside is followed too, though the kernel counts it
     /// as leaving: its real path is opened, and that without any link.
     pub(super) fn resolve(&self, relative: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-        match beneath::open(&self.0.folder, relative, flags) {
+        match confined_open::open(&self.0.folder, relative, flags) {
             Err(Errno::XDEV) => {
-                let inside = self.without_links(relative)?;
-                beneath::open_unlinked(&self.0.folder, &inside, flags)
+                let inside = self.resolve_links(relative)?;
+                confined_open::open_no_follow(&self.0.folder, &inside, flags)
             }
             done => done,
         }
     }
 
     /// The real path behind links that name absolute paths; only inside, and nothing is said about what is outside.
-    fn without_links(&self, relative: &Path) -> Result<PathBuf, Errno> {
+    fn resolve_links(&self, relative: &Path) -> Result<PathBuf, Errno> {
         for ancestor in relative.ancestors() {
             let path = self.root().join(ancestor);
             match path.canonicalize() {
@@ -308,10 +308,10 @@ impl Workspace {
         Err(Errno::XDEV)
     }
 
-    pub(super) fn regular(&self, path: &str, opened: OwnedFd) -> Result<OpenedFile, ToolError> {
+    pub(super) fn check_regular(&self, path: &str, opened: OwnedFd) -> Result<OpenedFile, ToolError> {
         let stat = rustix::fs::fstat(&opened).map_err(|error| self.explain(path, Path::new(path), error))?;
         let relative = self.real_path(path, &opened)?;
-        match beneath::kind(&stat) {
+        match confined_open::file_type(&stat) {
             FileType::RegularFile => Ok(OpenedFile { file: File::from(opened), relative, stat }),
             FileType::Directory => {
                 Err(ToolError(format!("`{path}` is a folder; fs_list shows what is in it")))
@@ -322,23 +322,23 @@ impl Workspace {
 
     /// Where it really lies, relative to the root; refused when that is not ours to touch.
     pub(super) fn real_path(&self, path: &str, opened: impl AsFd) -> Result<PathBuf, ToolError> {
-        let real = beneath::real_path(opened)
+        let real = confined_open::real_path(opened)
             .map_err(|error| ToolError(format!("`{path}`: where it really lies is not known: {error}")))?;
         let Ok(relative) = real.strip_prefix(self.root()) else {
             let root = self.root().display();
             return Err(ToolError(format!("`{path}` is no longer inside the workspace {root}")));
         };
-        self.allow(path, relative)?;
+        self.check_not_hidden(path, relative)?;
         Ok(relative.to_owned())
     }
 
     /// Nothing there: the first part of the path that is missing, and what has a similar name.
-    fn missing(&self, path: &str, relative: &Path) -> ToolError {
+    fn not_found(&self, path: &str, relative: &Path) -> ToolError {
         let mut wrong = relative;
         let mut similar = None;
         for ancestor in relative.ancestors().skip(1) {
-            if let Ok(folder) = self.resolve(ancestor, NAMES) {
-                similar = self.similar(ancestor, &folder, wrong);
+            if let Ok(folder) = self.resolve(ancestor, DIRECTORY_LISTING) {
+                similar = self.suggest_similar(ancestor, &folder, wrong);
                 break;
             }
             wrong = ancestor;
@@ -354,12 +354,12 @@ impl Workspace {
 }
 
 impl Workspace {
-    fn similar(&self, parent: &Path, folder: &OwnedFd, wrong: &Path) -> Option<String> {
-        let names: Vec<String> = beneath::names(folder)
+    fn suggest_similar(&self, parent: &Path, folder: &OwnedFd, wrong: &Path) -> Option<String> {
+        let names: Vec<String> = confined_open::read_dir(folder)
             .unwrap_or_default()
             .iter()
             .take(MAX_CANDIDATES)
-            .filter(|(name, _)| self.allow("", &parent.join(name)).is_ok())
+            .filter(|(name, _)| self.check_not_hidden("", &parent.join(name)).is_ok())
             .map(|(name, _)| display_path(Path::new(name)))
             .collect();
         let name = display_path(Path::new(wrong.file_name()?));
@@ -380,7 +380,7 @@ pub(super) fn not_a_regular_file(path: &str) -> String {
 }
 
 /// The real path of what may not exist yet.
-fn canonical(path: &Path) -> PathBuf {
+fn canonicalize_existing(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     for ancestor in path.ancestors() {
         if let Ok(real) = ancestor.canonicalize() {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::change::{PriorContent, FileChange, MAX_BYTES};
 use super::text::{count, display_path, uses_crlf, with_crlf};
-use super::{FileTools, Workspace, blocking};
+use super::{FileTools, Workspace, run_blocking};
 
 /// So much of a file tells how its lines end.
 const LINE_END_SAMPLE: usize = 64 * 1024;
@@ -28,11 +28,11 @@ pub fn tool(files: FileTools) -> Tool {
         To change a part of a file use fs_edit.";
     Tool::new("fs_write", description, Safety::Moderate, move |context, args: FsWriteArgs| {
         let files = files.clone();
-        async move { blocking(move || write(&files, &context, &args)).await }
+        async move { run_blocking(move || write(&files, &context, &args)).await }
     })
     .with_intent(move |_, args: FsWriteArgs| {
         let files = telling.clone();
-        async move { blocking(move || plan(&files.workspace, &args).map(|change| change.intent(&files.workspace))).await }
+        async move { run_blocking(move || plan(&files.workspace, &args).map(|change| change.intent(&files.workspace))).await }
     })
     .with_phrases([
         "write {content} (to|into|in) [the] [a] [new] [file] {path:word}",
@@ -63,11 +63,11 @@ fn write(files: &FileTools, context: &ToolContext, args: &FsWriteArgs) -> Result
 
 /// The change that a call asks for. Line ends stay those of the file.
 fn plan(workspace: &Workspace, args: &FsWriteArgs) -> Result<FileChange, ToolError> {
-    let target = FileChange::target(workspace, &args.path)?;
-    let before = PriorContent::of(&args.path, target.existing)?;
+    let target = FileChange::write_target(workspace, &args.path)?;
+    let before = PriorContent::read(&args.path, target.existing)?;
     let old: &[u8] = match &before {
         PriorContent::Content { bytes, .. } => bytes,
-        PriorContent::Huge(_) if args.append => {
+        PriorContent::TooLarge(_) if args.append => {
             let most = MAX_BYTES / 1024 / 1024;
             return Err(ToolError(format!(
                 "`{}` is larger than {most} MiB; append with the shell",
@@ -82,5 +82,5 @@ fn plan(workspace: &Workspace, args: &FsWriteArgs) -> Result<FileChange, ToolErr
         if has_only_lf && uses_crlf(sample) { with_crlf(&args.content) } else { args.content.clone() };
     let mut after = if args.append { old.to_vec() } else { Vec::new() };
     after.extend_from_slice(content.as_bytes());
-    Ok(FileChange { asked: target.asked, relative: target.relative, before, after })
+    Ok(FileChange { requested: target.requested, relative: target.relative, before, after })
 }

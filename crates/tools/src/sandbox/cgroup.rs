@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 
 use super::spec::SandboxLimits;
 
-const ROOT: &str = "/sys/fs/cgroup";
-const MEMBERS: &str = "cgroup.procs";
-const NAME: &str = "lango-";
+const CGROUP_ROOT: &str = "/sys/fs/cgroup";
+const PROCS_FILE: &str = "cgroup.procs";
+const NAME_PREFIX: &str = "lango-";
 
 /// Groups that this process made for what it starts, and removes again.
 #[derive(Default)]
-pub struct ControlGroup {
-    made: Vec<PathBuf>,
+pub struct Cgroup {
+    folders: Vec<PathBuf>,
 }
 
-impl ControlGroup {
+impl Cgroup {
     /// Makes what can be made.
-    pub fn make(limits: &SandboxLimits) -> Self {
+    pub fn create(limits: &SandboxLimits) -> Self {
         let mut group = Self::default();
         for line in fs::read_to_string("/proc/self/cgroup").unwrap_or_default().lines() {
             let mut parts = line.splitn(3, ':');
@@ -26,15 +26,15 @@ impl ControlGroup {
             };
             let path = path.trim_start_matches('/');
             let (processes, memory) = (limits.processes, limits.memory_bytes);
-            let below = |controller: &str| Path::new(ROOT).join(controller).join(path);
+            let below = |controller: &str| Path::new(CGROUP_ROOT).join(controller).join(path);
             match controllers {
-                "pids" => group.make_in(&below("pids"), &[("pids.max", processes)]),
-                "memory" => group.make_in(&below("memory"), &[("memory.limit_in_bytes", memory)]),
+                "pids" => group.create_in(&below("pids"), &[("pids.max", processes)]),
+                "memory" => group.create_in(&below("memory"), &[("memory.limit_in_bytes", memory)]),
                 // A group that holds processes cannot have limited groups below it: the new one stands beside.
                 "" => {
-                    let own = Path::new(ROOT).join(path);
-                    if let Some(parent) = own.parent().filter(|parent| parent.starts_with(ROOT)) {
-                        group.make_in(parent, &[("pids.max", processes), ("memory.max", memory)]);
+                    let own = Path::new(CGROUP_ROOT).join(path);
+                    if let Some(parent) = own.parent().filter(|parent| parent.starts_with(CGROUP_ROOT)) {
+                        group.create_in(parent, &[("pids.max", processes), ("memory.max", memory)]);
                     }
                 }
                 _ => {}
@@ -43,9 +43,9 @@ impl ControlGroup {
         group
     }
 
-    fn make_in(&mut self, parent: &Path, limits: &[(&str, u64)]) {
-        remove_left_over(parent);
-        let folder = parent.join(format!("{NAME}{}", std::process::id()));
+    fn create_in(&mut self, parent: &Path, limits: &[(&str, u64)]) {
+        remove_stale(parent);
+        let folder = parent.join(format!("{NAME_PREFIX}{}", std::process::id()));
         if fs::create_dir(&folder).is_err() {
             return;
         }
@@ -54,32 +54,32 @@ impl ControlGroup {
             file.exists() && fs::write(file, limit.to_string()).is_ok()
         });
         if is_limited {
-            self.made.push(folder);
+            self.folders.push(folder);
         } else {
             let _ = fs::remove_dir(folder);
         }
     }
 
     pub fn folders(&self) -> &[PathBuf] {
-        &self.made
+        &self.folders
     }
 }
 
 /// Groups of helpers that were killed.
-fn remove_left_over(parent: &Path) {
+fn remove_stale(parent: &Path) {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     for entry in entries {
         let name = entry.file_name();
-        let owner = name.to_str().and_then(|name| name.strip_prefix(NAME));
+        let owner = name.to_str().and_then(|name| name.strip_prefix(NAME_PREFIX));
         if owner.is_some_and(|owner| !Path::new("/proc").join(owner).exists()) {
             let _ = fs::remove_dir(entry.path());
         }
     }
 }
 
-impl Drop for ControlGroup {
+impl Drop for Cgroup {
     fn drop(&mut self) {
-        for folder in &self.made {
+        for folder in &self.folders {
             let _ = fs::remove_dir(folder);
         }
     }
@@ -88,5 +88,5 @@ impl Drop for ControlGroup {
 /// Enters groups that another process made; whether that worked for all of them.
 pub fn enter(folders: &[PathBuf]) -> bool {
     // 0 stands for whoever writes it.
-    folders.iter().all(|folder| fs::write(folder.join(MEMBERS), "0").is_ok())
+    folders.iter().all(|folder| fs::write(folder.join(PROCS_FILE), "0").is_ok())
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 
 /// So often the processes are looked for and stopped before they are ended: forks may be under way.
-const LOOKS: usize = 5;
-const PAUSE: Duration = Duration::from_millis(1);
+const STOP_ROUNDS: usize = 5;
+const KILL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The processes below this one.
 pub struct Descendants {
@@ -20,9 +20,9 @@ pub struct Descendants {
 /// Looks at all processes below this one.
 pub fn list() -> Descendants {
     let own = std::process::id() as i32;
-    let all = if knows_children(own) { HashMap::new() } else { children_of_all() };
+    let all = if has_children_file(own) { HashMap::new() } else { children_by_parent() };
     let children = |parent: i32| match all.is_empty() {
-        true => children_of(parent),
+        true => child_pids(parent),
         false => all.get(&parent).cloned().unwrap_or_default(),
     };
     let (mut found, mut pages) = (Vec::new(), 0);
@@ -40,22 +40,22 @@ pub fn list() -> Descendants {
 /// Ends all of them. One that forks and exits all the time is ahead of every look; so nothing that ended is forgotten until
 /// nothing lives any more: what is not forgotten counts, and at the limit of processes nobody can fork.
 pub fn kill_all() {
-    while !has_none() {
-        for _ in 0..LOOKS {
-            signal_all(&living(), Signal::STOP);
+    while !has_reaped_all() {
+        for _ in 0..STOP_ROUNDS {
+            signal_all(&living_pids(), Signal::STOP);
         }
         loop {
-            let living = living();
+            let living = living_pids();
             if living.is_empty() {
                 break;
             }
             signal_all(&living, Signal::KILL);
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(KILL_INTERVAL);
         }
     }
 }
 
-fn living() -> Vec<i32> {
+fn living_pids() -> Vec<i32> {
     list().processes.into_iter().filter(|pid| !has_ended(*pid)).collect()
 }
 
@@ -65,7 +65,7 @@ fn has_ended(pid: i32) -> bool {
 }
 
 /// Whether there is no child left, once those that ended are forgotten.
-fn has_none() -> bool {
+fn has_reaped_all() -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {
             Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
@@ -82,12 +82,12 @@ fn signal_all(processes: &[i32], signal: Signal) {
 }
 
 /// Most kernels list a process' children; on others everything has to be looked at.
-fn knows_children(own: i32) -> bool {
+fn has_children_file(own: i32) -> bool {
     fs::exists(format!("/proc/{own}/task/{own}/children")).unwrap_or(false)
 }
 
 /// Of all its threads.
-fn children_of(parent: i32) -> Vec<i32> {
+fn child_pids(parent: i32) -> Vec<i32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{parent}/task")) else { return Vec::new() };
     let lists =
         threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
@@ -98,18 +98,18 @@ fn children_of(parent: i32) -> Vec<i32> {
         .collect()
 }
 
-fn children_of_all() -> HashMap<i32, Vec<i32>> {
+fn children_by_parent() -> HashMap<i32, Vec<i32>> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     for pid in entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) {
-        if let Some(parent) = parent_of(pid) {
+        if let Some(parent) = parent_pid(pid) {
             children.entry(parent).or_default().push(pid);
         }
     }
     children
 }
 
-fn parent_of(pid: i32) -> Option<i32> {
+fn parent_pid(pid: i32) -> Option<i32> {
     stat_field(pid, 1)?.parse().ok()
 }
 
@@ -135,7 +135,7 @@ mod tests {
         let (own, pid) = (std::process::id() as i32, child.id() as i32);
         let below = list();
         assert!(below.processes.contains(&pid) && below.pages > 0);
-        assert!(children_of_all()[&own].contains(&pid));
+        assert!(children_by_parent()[&own].contains(&pid));
         child.kill().unwrap();
         child.wait().unwrap();
     }

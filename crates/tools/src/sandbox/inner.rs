@@ -19,7 +19,7 @@ use super::spec::{SandboxError, SandboxLimits, SandboxMode, SandboxSpec, Sandbox
 use super::{cgroup, sys, loopback, mounts, landlock, seccomp};
 
 /// The exit code of a helper that never came to start the command; it has said so by then.
-const NOT_STARTED: u8 = 254;
+const EXIT_NOT_STARTED: u8 = 254;
 
 /// What the command has to itself.
 #[derive(Clone, Copy)]
@@ -33,16 +33,16 @@ pub struct Isolation {
 }
 
 pub fn run() -> ExitCode {
-    match confined() {
+    match confine_and_start() {
         Ok(code) => ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)),
         Err(failed) => {
             SandboxMessage::Failed(failed).send();
-            ExitCode::from(NOT_STARTED)
+            ExitCode::from(EXIT_NOT_STARTED)
         }
     }
 }
 
-fn confined() -> Result<i32, SandboxError> {
+fn confine_and_start() -> Result<i32, SandboxError> {
     let other = |error: &dyn std::fmt::Display| SandboxError::Other(error.to_string());
     // Whatever happens to the outer helper happens to this one.
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| other(&error))?;
@@ -73,20 +73,20 @@ fn confined() -> Result<i32, SandboxError> {
     }
     std::env::set_current_dir(&spec.folder)
         .map_err(|error| SandboxError::Other(format!("cannot start in {}: {error}", spec.folder.display())))?;
-    limit(&spec.limits, own_user);
+    set_limits(&spec.limits, own_user);
     if spec.mode != SandboxMode::Off {
         drop_capabilities().map_err(|error| other(&error))?;
         let files = landlock::confine(&spec, own).map_err(SandboxError::Unconfined)?;
-        seccomp::filter(&spec, own, files.abi).map_err(SandboxError::Unconfined)?;
-        confined.extend(files.words);
+        seccomp::install_filters(&spec, own, files.abi).map_err(SandboxError::Unconfined)?;
+        confined.extend(files.confined_by);
         confined.push("system calls".to_owned());
     }
     // Nobody inside may look at this process or speak in its place.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
-    start(&spec, confined)
+    start_command(&spec, confined)
 }
 
-fn limit(limits: &SandboxLimits, own_user: bool) {
+fn set_limits(limits: &SandboxLimits, own_user: bool) {
     let at_most = |resource, most: u64| {
         let _ = setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
     };
@@ -94,12 +94,12 @@ fn limit(limits: &SandboxLimits, own_user: bool) {
     at_most(Resource::Fsize, limits.file_bytes);
     at_most(Resource::Data, limits.memory_bytes);
     // Elsewhere this counts all processes of the user, not only those of the command: room is made for the others.
-    let others = if own_user { 0 } else { processes_of_all() };
+    let others = if own_user { 0 } else { total_processes() };
     at_most(Resource::Nproc, limits.processes.saturating_add(others));
 }
 
 /// More than this user has, and quickly known.
-fn processes_of_all() -> u64 {
+fn total_processes() -> u64 {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     load.split(['/', ' ']).nth(4).and_then(|all| all.parse().ok()).unwrap_or_default()
 }
@@ -117,7 +117,7 @@ fn drop_capabilities() -> io::Result<()> {
     Ok(set_no_new_privs(true)?)
 }
 
-fn start(spec: &SandboxSpec, confined: Vec<String>) -> Result<i32, SandboxError> {
+fn start_command(spec: &SandboxSpec, confined: Vec<String>) -> Result<i32, SandboxError> {
     let (program, args) =
         spec.argv.split_first().ok_or_else(|| SandboxError::Other("no program is named".to_owned()))?;
     let output =
@@ -126,21 +126,21 @@ fn start(spec: &SandboxSpec, confined: Vec<String>) -> Result<i32, SandboxError>
     command.args(args).env_clear().envs(spec.env.iter().map(|(name, value)| (name, value)));
     command.stderr(Stdio::from(output));
     if !spec.starts_programs {
-        sys::filter_in_child(&mut command, seccomp::no_other_process().map_err(SandboxError::Other)?);
+        sys::filter_in_child(&mut command, seccomp::no_fork_filters().map_err(SandboxError::Other)?);
     }
     let child = command.spawn().map_err(|error| SandboxError::Other(format!("{program}: {error}")))?;
     SandboxMessage::Confined(confined).send();
     let main = Pid::from_child(&child);
     loop {
         match wait(WaitOptions::empty()) {
-            Ok(Some((pid, status))) if pid == main => return Ok(code(status)),
+            Ok(Some((pid, status))) if pid == main => return Ok(exit_code(status)),
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(SandboxError::Other(error.to_string())),
         }
     }
 }
 
-fn code(status: WaitStatus) -> i32 {
+fn exit_code(status: WaitStatus) -> i32 {
     let status = std::process::ExitStatus::from_raw(status.as_raw());
     status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(i32::from(u8::MAX))
 }

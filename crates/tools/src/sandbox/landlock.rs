@@ -15,10 +15,10 @@ use super::inner::Isolation;
 use super::spec::SandboxSpec;
 
 /// The newest form that is asked for; an older kernel gives what it has.
-const NEWEST: ABI = ABI::V7;
+const NEWEST_ABI: ABI = ABI::V7;
 
 /// Programs and libraries; of `/etc` only what the spec names.
-const SYSTEM: [&str; 12] = [
+const SYSTEM_PATHS: [&str; 12] = [
     "/usr",
     "/bin",
     "/sbin",
@@ -33,13 +33,13 @@ const SYSTEM: [&str; 12] = [
     "/sys",
 ];
 /// Only with a network: where names are looked up.
-const RESOLVER: [&str; 2] = ["/run/systemd/resolve", "/run/resolvconf"];
+const RESOLVER_PATHS: [&str; 2] = ["/run/systemd/resolve", "/run/resolvconf"];
 const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
-const SHARED_MEMORY: &str = "/dev/shm";
+const SHM_PATH: &str = "/dev/shm";
 
 /// What was put on.
 pub struct LandlockResult {
-    pub words: Vec<String>,
+    pub confined_by: Vec<String>,
     /// The kernel's version of Landlock.
     pub abi: i32,
 }
@@ -47,23 +47,23 @@ pub struct LandlockResult {
 /// From here on nothing else can be reached, by this process or any that it starts.
 pub fn confine(spec: &SandboxSpec, own: Isolation) -> Result<LandlockResult, String> {
     let failed = |error: &dyn std::fmt::Display| format!("Landlock: {error}");
-    let read = AccessFs::from_read(NEWEST);
-    let all = AccessFs::from_all(NEWEST);
+    let read = AccessFs::from_read(NEWEST_ABI);
+    let all = AccessFs::from_all(NEWEST_ABI);
     let mut ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
     ruleset = ruleset.handle_access(all).map_err(|error| failed(&error))?;
-    ruleset = ruleset.scope(Scope::from_all(NEWEST)).map_err(|error| failed(&error))?;
+    ruleset = ruleset.scope(Scope::from_all(NEWEST_ABI)).map_err(|error| failed(&error))?;
     // In a network of its own a command may talk to itself.
     if !spec.network && !own.network {
-        ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST)).map_err(|error| failed(&error))?;
+        ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST_ABI)).map_err(|error| failed(&error))?;
     }
     let mut rules = ruleset.create().map_err(|error| failed(&error))?;
-    let system = SYSTEM.iter().map(PathBuf::from).chain(spec.public.iter().cloned());
-    let resolver = RESOLVER.iter().filter(|_| spec.network).map(PathBuf::from);
+    let system = SYSTEM_PATHS.iter().map(PathBuf::from).chain(spec.public.iter().cloned());
+    let resolver = RESOLVER_PATHS.iter().filter(|_| spec.network).map(PathBuf::from);
     for path in system.chain(resolver) {
         rules = allow(rules, &path, read)?;
     }
-    for path in open_parts(&spec.read, spec, own.mounts) {
-        rules = allow_unlinked(rules, &path, read)?;
+    for path in visible_parts(&spec.read, spec, own.mounts) {
+        rules = allow_no_follow(rules, &path, read)?;
     }
     for device in DEVICES {
         let writing = AccessFs::WriteFile | AccessFs::ReadFile | AccessFs::Truncate;
@@ -71,10 +71,10 @@ pub fn confine(spec: &SandboxSpec, own: Isolation) -> Result<LandlockResult, Str
     }
     // Elsewhere it is shared with the whole machine.
     if own.mounts {
-        rules = allow(rules, Path::new(SHARED_MEMORY), all)?;
+        rules = allow(rules, Path::new(SHM_PATH), all)?;
     }
-    for path in open_parts(&spec.write, spec, own.mounts) {
-        rules = allow_unlinked(rules, &path, all)?;
+    for path in visible_parts(&spec.write, spec, own.mounts) {
+        rules = allow_no_follow(rules, &path, all)?;
     }
     let status = rules.restrict_self().map_err(|error| failed(&error))?;
     if status.ruleset == RulesetStatus::NotEnforced {
@@ -84,17 +84,17 @@ pub fn confine(spec: &SandboxSpec, own: Isolation) -> Result<LandlockResult, Str
         LandlockStatus::Available { effective_abi, .. } => effective_abi as i32,
         _ => 1,
     };
-    Ok(LandlockResult { words: vec![format!("files (Landlock {abi})")], abi })
+    Ok(LandlockResult { confined_by: vec![format!("files (Landlock {abi})")], abi })
 }
 
 /// What is not there needs no rule; what cannot be opened cannot be reached anyway.
 fn allow(rules: RulesetCreated, path: &Path, access: BitFlags<AccessFs>) -> Result<RulesetCreated, String> {
     let Ok(opened) = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) else { return Ok(rules) };
-    add(rules, opened, access)
+    add_rule(rules, opened, access)
 }
 
 /// The same for a name that must not be a link: whoever made it does not say where it leads.
-fn allow_unlinked(
+fn allow_no_follow(
     rules: RulesetCreated,
     path: &Path,
     access: BitFlags<AccessFs>,
@@ -103,19 +103,19 @@ fn allow_unlinked(
     let Ok(opened) = open(path, flags, Mode::empty()) else { return Ok(rules) };
     let is_link =
         fstat(&opened).is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink);
-    if is_link { Ok(rules) } else { add(rules, opened, access) }
+    if is_link { Ok(rules) } else { add_rule(rules, opened, access) }
 }
 
-fn add(rules: RulesetCreated, opened: OwnedFd, access: BitFlags<AccessFs>) -> Result<RulesetCreated, String> {
+fn add_rule(rules: RulesetCreated, opened: OwnedFd, access: BitFlags<AccessFs>) -> Result<RulesetCreated, String> {
     let found = fstat(&opened).map_err(|error| error.to_string())?;
     let is_folder = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
-    let access = if is_folder { access } else { access & AccessFs::from_file(NEWEST) };
+    let access = if is_folder { access } else { access & AccessFs::from_file(NEWEST_ABI) };
     rules.add_rule(PathBeneath::new(opened, access)).map_err(|error| format!("Landlock: {error}"))
 }
 
 /// The folders, without those that are hidden. With mounts of its own nothing shows there anyway; else everything beside
 /// the way to them is named one by one, and new names cannot be made in the folders on that way.
-fn open_parts(folders: &[PathBuf], spec: &SandboxSpec, has_mounts: bool) -> Vec<PathBuf> {
+fn visible_parts(folders: &[PathBuf], spec: &SandboxSpec, has_mounts: bool) -> Vec<PathBuf> {
     if has_mounts {
         return folders.to_vec();
     }

@@ -11,7 +11,7 @@ use rustix::mount::{
 use super::spec::SandboxSpec;
 
 /// As much shared memory as anything small needs.
-const SHARED_MEMORY: &std::ffi::CStr = c"size=256m,mode=1777";
+const SHM_OPTIONS: &std::ffi::CStr = c"size=256m,mode=1777";
 
 /// In a new mount namespace. Whether everything is out of sight that must be; where not, Landlock has to see to it.
 pub fn set_up(spec: &SandboxSpec) -> bool {
@@ -24,7 +24,7 @@ pub fn set_up(spec: &SandboxSpec) -> bool {
     make_read_only(&spec.write);
     let shared = MountFlags::NOSUID | MountFlags::NODEV;
     let is_shared = spec.write.iter().any(|folder| folder.starts_with("/dev/shm"))
-        || mount("tmpfs", "/dev/shm", "tmpfs", shared, Some(SHARED_MEMORY)).is_ok();
+        || mount("tmpfs", "/dev/shm", "tmpfs", shared, Some(SHM_OPTIONS)).is_ok();
     let mut hidden = spec.hidden.iter().filter(|hidden| is_reachable(spec, hidden));
     let empty = Some(c"size=4k,mode=0");
     let cover = |folder: &PathBuf| mount("tmpfs", folder, "tmpfs", quiet | MountFlags::RDONLY, empty);
@@ -45,7 +45,7 @@ fn pin_parents(spec: &SandboxSpec, hidden: &Path) -> bool {
 fn make_read_only(but: &[PathBuf]) {
     let open: Vec<&PathBuf> =
         but.iter().filter(|folder| mount_bind_recursive(*folder, *folder).is_ok()).collect();
-    for (path, flags) in mounts() {
+    for (path, flags) in list_mounts() {
         let is_open = open.iter().any(|folder| path.starts_with(folder));
         // Devices are written to, not changed.
         if !is_open && path != Path::new("/dev") && path != Path::new("/proc") {
@@ -55,16 +55,16 @@ fn make_read_only(but: &[PathBuf]) {
 }
 
 /// Every mount with the flags that it has: a new user may add to them, not take away.
-fn mounts() -> Vec<(PathBuf, MountFlags)> {
+fn list_mounts() -> Vec<(PathBuf, MountFlags)> {
     let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let mount = |line: &str| {
         let mut fields = line.split(' ');
-        Some((PathBuf::from(unescaped(fields.nth(4)?)), flags(fields.next()?)))
+        Some((PathBuf::from(unescape(fields.nth(4)?)), parse_flags(fields.next()?)))
     };
     table.lines().filter_map(mount).collect()
 }
 
-fn flags(options: &str) -> MountFlags {
+fn parse_flags(options: &str) -> MountFlags {
     options.split(',').fold(MountFlags::empty(), |flags, option| {
         flags
             | match option {
@@ -80,7 +80,7 @@ fn flags(options: &str) -> MountFlags {
 }
 
 /// Spaces and the like stand as three octal digits behind a backslash.
-fn unescaped(field: &str) -> String {
+fn unescape(field: &str) -> String {
     let mut text = Vec::new();
     let mut bytes = field.bytes().collect::<std::collections::VecDeque<u8>>();
     while let Some(byte) = bytes.pop_front() {
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn names_with_spaces_are_read_as_they_are() {
-        assert_eq!(unescaped("/mnt/my\\040disk"), "/mnt/my disk");
-        assert_eq!(unescaped("/plain"), "/plain");
+        assert_eq!(unescape("/mnt/my\\040disk"), "/mnt/my disk");
+        assert_eq!(unescape("/plain"), "/plain");
     }
 }

@@ -13,7 +13,7 @@ use super::sys;
 use super::spec::{SandboxMode, SandboxSpec};
 
 /// Whoever is root outside is this user inside: never root.
-const NOT_ROOT: u32 = 1000;
+const UNPRIVILEGED_ID: u32 = 1000;
 
 /// Enters them, and says which ones; none where the system does not allow it.
 pub fn enter(spec: &SandboxSpec) -> Vec<String> {
@@ -36,7 +36,7 @@ pub fn enter(spec: &SandboxSpec) -> Vec<String> {
 
 /// One user: the files of the workspace stay writable, nobody else exists.
 fn map_user(uid: u32, gid: u32) -> io::Result<()> {
-    let inside = |id: u32| if id == 0 { NOT_ROOT } else { id };
+    let inside = |id: u32| if id == 0 { UNPRIVILEGED_ID } else { id };
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{} {uid} 1", inside(uid)))?;
     fs::write("/proc/self/gid_map", format!("{} {gid} 1", inside(gid)))

@@ -12,11 +12,11 @@ use rustix::param::page_size;
 use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, set_child_subreaper, setsid};
 use serde::{Deserialize, Serialize};
 
-use super::cgroup::ControlGroup;
+use super::cgroup::Cgroup;
 use super::descendants::{list, kill_all};
 use super::spec::{SandboxError, SandboxLimits, ExceededLimit, SandboxSpec, SandboxMessage};
-use super::temporary::Temporary;
-use super::{INNER, sys, namespaces};
+use super::temp_dir::CommandTempDir;
+use super::{INNER_ARG, sys, namespaces};
 
 /// The variable that the inner helper finds its spec in.
 pub const SPEC_VARIABLE: &str = "LANGO_SANDBOX";
@@ -33,8 +33,8 @@ pub struct PreparedSandbox {
 }
 
 /// How often limits are looked at: soon at first, for what grows fast, then less.
-const FIRST_LOOK: Duration = Duration::from_millis(30);
-const LAST_LOOK: Duration = Duration::from_millis(250);
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(30);
+const MAX_POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// The helpers themselves.
 const OWN_PROCESSES: usize = 1;
 
@@ -50,13 +50,13 @@ pub fn run() -> ExitCode {
 /// What became of the command; nothing when nobody listens any more.
 fn supervise() -> Result<Option<SandboxMessage>, String> {
     sys::set_cloexec();
-    let spec = SandboxSpec::read_frame(Stdin)?;
+    let spec = SandboxSpec::read_frame(UnbufferedStdin)?;
     let _ = setsid();
     // Whoever loses its parent becomes a child of this process, and ends with it.
     set_child_subreaper(Some(getpid())).map_err(|error| error.to_string())?;
-    let temporary = spec.temp.as_deref().map(Temporary::make).transpose();
+    let temporary = spec.temp.as_deref().map(CommandTempDir::create).transpose();
     let _temporary = temporary.map_err(|error| format!("no temporary folder: {error}"))?;
-    let group = ControlGroup::make(&spec.limits);
+    let group = Cgroup::create(&spec.limits);
     let prepared = PreparedSandbox { namespaces: namespaces::enter(&spec), groups: group.folders().to_vec() };
     let free = free_bytes(&spec);
     let mut inner = start_inner(&spec, &prepared)?;
@@ -71,7 +71,7 @@ fn start_inner(spec: &SandboxSpec, prepared: &PreparedSandbox) -> Result<Child, 
     let mut command = Command::new("/proc/self/exe");
     // The allocator would take more room for later than some limits allow in all.
     command
-        .arg(INNER)
+        .arg(INNER_ARG)
         .env_clear()
         .env("MIMALLOC_ARENA_RESERVE", "0")
         .env(SPEC_VARIABLE, json)
@@ -83,31 +83,31 @@ fn watch(inner: &mut Child, spec: &SandboxSpec, free: &[Option<u64>]) -> Option<
     let pid = Pid::from_child(inner);
     let ending = pidfd_open(pid, PidfdFlags::empty()).ok()?;
     let listener = rustix::stdio::stderr();
-    let mut pause = FIRST_LOOK;
+    let mut pause = MIN_POLL_INTERVAL;
     loop {
         let mut events = [PollFd::new(&ending, PollFlags::IN), PollFd::new(&listener, PollFlags::empty())];
         let time = Timespec { tv_sec: 0, tv_nsec: pause.subsec_nanos().into() };
         let _ = poll(&mut events, Some(&time));
         if events[0].revents().contains(PollFlags::IN) {
-            return inner.wait().ok().and_then(ended);
+            return inner.wait().ok().and_then(exit_message);
         }
         if events[1].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
             return None;
         }
-        if let Some(reason) = over(&spec.limits, free, || free_bytes(spec)) {
+        if let Some(reason) = exceeded_limit(&spec.limits, free, || free_bytes(spec)) {
             return Some(SandboxMessage::Stopped(reason));
         }
-        pause = (pause * 2).min(LAST_LOOK);
+        pause = (pause * 2).min(MAX_POLL_INTERVAL);
     }
 }
 
 /// The inner helper ends as the command did. Where it never came to start it, it has said so before, and this is not heard.
-fn ended(status: ExitStatus) -> Option<SandboxMessage> {
+fn exit_message(status: ExitStatus) -> Option<SandboxMessage> {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal))?;
     Some(SandboxMessage::Ended { code })
 }
 
-fn over(limits: &SandboxLimits, before: &[Option<u64>], now: impl Fn() -> Vec<Option<u64>>) -> Option<ExceededLimit> {
+fn exceeded_limit(limits: &SandboxLimits, before: &[Option<u64>], now: impl Fn() -> Vec<Option<u64>>) -> Option<ExceededLimit> {
     let below = list();
     if below.processes.len() > limits.processes as usize + OWN_PROCESSES {
         return Some(ExceededLimit::Processes);
@@ -129,9 +129,9 @@ fn free_bytes(spec: &SandboxSpec) -> Vec<Option<u64>> {
 }
 
 /// Without a buffer: what stands behind the spec is the command's.
-struct Stdin;
+struct UnbufferedStdin;
 
-impl Read for Stdin {
+impl Read for UnbufferedStdin {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         Ok(rustix::io::read(rustix::stdio::stdin(), buffer)?)
     }

@@ -8,24 +8,24 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, open, openat, statat};
 use rustix::process::geteuid;
 
-const SETTINGS: &str = "/etc";
+const ETC: &str = "/etc";
 /// A folder with something private in it is looked into so deep.
-const DEEPEST: usize = 3;
+const MAX_DEPTH: usize = 3;
 
 /// Its parts that everybody may read. For root the permissions alone would keep nothing back; anyone else meets them anyway.
 pub fn readable_etc() -> Vec<PathBuf> {
-    let folder = Path::new(SETTINGS);
+    let folder = Path::new(ETC);
     if !geteuid().is_root() {
         return vec![folder.to_path_buf()];
     }
     let Ok(opened) = open(folder, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else {
         return Vec::new();
     };
-    public_names(opened.as_fd(), folder, DEEPEST).unwrap_or_else(|| vec![folder.to_path_buf()])
+    public_paths(opened.as_fd(), folder, MAX_DEPTH).unwrap_or_else(|| vec![folder.to_path_buf()])
 }
 
 /// The parts of a folder that are public; nothing when all of it is.
-fn public_names(opened: BorrowedFd<'_>, folder: &Path, depth: usize) -> Option<Vec<PathBuf>> {
+fn public_paths(opened: BorrowedFd<'_>, folder: &Path, depth: usize) -> Option<Vec<PathBuf>> {
     let mut parts = Vec::new();
     let mut is_whole = true;
     for entry in Dir::read_from(opened).ok()?.flatten() {
@@ -44,7 +44,7 @@ fn public_names(opened: BorrowedFd<'_>, folder: &Path, depth: usize) -> Option<V
                     .ok()
             })
             .flatten()
-            .and_then(|inside| public_names(inside.as_fd(), &path, depth - 1))
+            .and_then(|inside| public_paths(inside.as_fd(), &path, depth - 1))
         {
             is_whole = false;
             parts.extend(inside);

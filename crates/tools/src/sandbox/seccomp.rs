@@ -12,7 +12,7 @@ use super::inner::Isolation;
 use super::spec::SandboxSpec;
 
 /// Other processes, the kernel, mounts, namespaces, keys, clocks, and the second door for everything, io_uring.
-const FORBIDDEN: [i64; 49] = [
+const DENIED_SYSCALLS: [i64; 49] = [
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
@@ -65,7 +65,7 @@ const FORBIDDEN: [i64; 49] = [
 ];
 
 /// Shared memory, semaphores and queues, where they are those of the whole machine.
-const BETWEEN_PROCESSES: [i64; 13] = [
+const IPC_SYSCALLS: [i64; 13] = [
     libc::SYS_shmget,
     libc::SYS_shmat,
     libc::SYS_shmctl,
@@ -81,7 +81,7 @@ const BETWEEN_PROCESSES: [i64; 13] = [
     libc::SYS_mq_unlink,
 ];
 
-const NAMESPACES: [i32; 7] = [
+const NAMESPACE_FLAGS: [i32; 7] = [
     libc::CLONE_NEWUSER,
     libc::CLONE_NEWPID,
     libc::CLONE_NEWNS,
@@ -92,34 +92,34 @@ const NAMESPACES: [i32; 7] = [
 ];
 
 /// Typing into a terminal on behalf of its user.
-const TERMINAL_INPUT: [u64; 2] = [libc::TIOCSTI, libc::TIOCLINUX];
+const TERMINAL_IOCTLS: [u64; 2] = [libc::TIOCSTI, libc::TIOCLINUX];
 
 /// Since this version Landlock also guards truncating.
-const GUARDS_TRUNCATE: i32 = 3;
+const TRUNCATE_ABI: i32 = 3;
 
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+type SyscallRules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// From here on those calls fail, in this process and in any that it starts.
-pub fn filter(spec: &SandboxSpec, own: Isolation, landlock: i32) -> Result<(), String> {
-    let mut forbidden: Rules = FORBIDDEN.into_iter().map(|call| (call, Vec::new())).collect();
-    forbidden.insert(libc::SYS_clone, any_of(0, NAMESPACES.map(|flag| masked(flag as u64)))?);
-    forbidden.insert(libc::SYS_ioctl, any_of(1, TERMINAL_INPUT.map(Test::equal))?);
-    forbidden.insert(libc::SYS_socket, sockets(spec.network || own.network)?);
+pub fn install_filters(spec: &SandboxSpec, own: Isolation, landlock: i32) -> Result<(), String> {
+    let mut forbidden: SyscallRules = DENIED_SYSCALLS.into_iter().map(|call| (call, Vec::new())).collect();
+    forbidden.insert(libc::SYS_clone, any_of(0, NAMESPACE_FLAGS.map(|flag| flag_set(flag as u64)))?);
+    forbidden.insert(libc::SYS_ioctl, any_of(1, TERMINAL_IOCTLS.map(ArgTest::equal))?);
+    forbidden.insert(libc::SYS_socket, socket_rules(spec.network || own.network)?);
     // Limits of its own only: with those of others it could end them, or blind the helper.
-    let of_others = Test { op: SeccompCmpOp::Ne, value: 0 };
+    let of_others = ArgTest { op: SeccompCmpOp::Ne, value: 0 };
     forbidden.insert(libc::SYS_prlimit64, any_of(0, [of_others])?);
     if !own.ipc {
-        forbidden.extend(BETWEEN_PROCESSES.map(|call| (call, Vec::new())));
+        forbidden.extend(IPC_SYSCALLS.map(|call| (call, Vec::new())));
     }
     // Flags behind a pointer cannot be judged; programs fall back to the older calls.
-    let mut unknown: Rules = [(libc::SYS_clone3, Vec::new())].into();
+    let mut unknown: SyscallRules = [(libc::SYS_clone3, Vec::new())].into();
     // Memory that no limit of a single process counts.
     if !own.memory {
         unknown.insert(libc::SYS_memfd_create, Vec::new());
         unknown.insert(libc::SYS_memfd_secret, Vec::new());
     }
-    if landlock < GUARDS_TRUNCATE {
-        let truncating = Test::masked_equal(
+    if landlock < TRUNCATE_ABI {
+        let truncating = ArgTest::masked_equal(
             (libc::O_TRUNC | libc::O_ACCMODE) as u64,
             (libc::O_TRUNC | libc::O_RDONLY) as u64,
         );
@@ -134,35 +134,35 @@ pub fn filter(spec: &SandboxSpec, own: Isolation, landlock: i32) -> Result<(), S
 }
 
 /// With this on, a process starts no other; threads of its own it may have.
-pub fn no_other_process() -> Result<[BpfProgram; 2], String> {
-    let is_process = Test::masked_equal(libc::CLONE_THREAD as u64, 0);
-    let mut rules: Rules = [(libc::SYS_clone, any_of(0, [is_process])?)].into();
+pub fn no_fork_filters() -> Result<[BpfProgram; 2], String> {
+    let is_process = ArgTest::masked_equal(libc::CLONE_THREAD as u64, 0);
+    let mut rules: SyscallRules = [(libc::SYS_clone, any_of(0, [is_process])?)].into();
     #[cfg(target_arch = "x86_64")]
     rules.extend([(libc::SYS_fork, Vec::new()), (libc::SYS_vfork, Vec::new())]);
     // Flags behind a pointer cannot be judged; threads are then made with the older call.
-    let unknown: Rules = [(libc::SYS_clone3, Vec::new())].into();
-    Ok([program(rules, libc::EPERM)?, program(unknown, libc::ENOSYS)?])
+    let unknown: SyscallRules = [(libc::SYS_clone3, Vec::new())].into();
+    Ok([build_program(rules, libc::EPERM)?, build_program(unknown, libc::ENOSYS)?])
 }
 
 /// Internet sockets where they lead nowhere else, or may; never those of the machine's own services.
-fn sockets(internet: bool) -> Result<Vec<SeccompRule>, String> {
+fn socket_rules(internet: bool) -> Result<Vec<SeccompRule>, String> {
     if !internet {
         return Ok(Vec::new());
     }
     let families = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
-    let others = families.map(|family| condition(0, Test { op: SeccompCmpOp::Ne, value: family as u64 }));
+    let others = families.map(|family| condition(0, ArgTest { op: SeccompCmpOp::Ne, value: family as u64 }));
     let others = others.into_iter().collect::<Result<Vec<_>, _>>()?;
     Ok(vec![SeccompRule::new(others).map_err(|error| error.to_string())?])
 }
 
 /// What an argument is compared with, and how.
 #[derive(Clone)]
-struct Test {
+struct ArgTest {
     op: SeccompCmpOp,
     value: u64,
 }
 
-impl Test {
+impl ArgTest {
     fn equal(value: u64) -> Self {
         Self { op: SeccompCmpOp::Eq, value }
     }
@@ -172,37 +172,37 @@ impl Test {
     }
 }
 
-fn masked(flag: u64) -> Test {
-    Test::masked_equal(flag, flag)
+fn flag_set(flag: u64) -> ArgTest {
+    ArgTest::masked_equal(flag, flag)
 }
 
 /// The call is meant when its argument fits one of these.
-fn any_of<const N: usize>(argument: u8, values: [Test; N]) -> Result<Vec<SeccompRule>, String> {
+fn any_of<const N: usize>(argument: u8, values: [ArgTest; N]) -> Result<Vec<SeccompRule>, String> {
     let rule = |value| SeccompRule::new(vec![condition(argument, value)?]).map_err(|error| error.to_string());
     values.into_iter().map(rule).collect()
 }
 
-fn condition(argument: u8, value: Test) -> Result<SeccompCondition, String> {
+fn condition(argument: u8, value: ArgTest) -> Result<SeccompCondition, String> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, value.op, value.value)
         .map_err(|error| error.to_string())
 }
 
-fn install(rules: Rules, error: i32) -> Result<(), String> {
-    apply_filter(&program(rules, error)?).map_err(|error| format!("seccomp: {error}"))
+fn install(rules: SyscallRules, error: i32) -> Result<(), String> {
+    apply_filter(&build_program(rules, error)?).map_err(|error| format!("seccomp: {error}"))
 }
 
-fn program(rules: Rules, error: i32) -> Result<BpfProgram, String> {
+fn build_program(rules: SyscallRules, error: i32) -> Result<BpfProgram, String> {
     let failed = |error: &dyn std::fmt::Display| format!("seccomp: {error}");
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| failed(&error))?;
     let errno = SeccompAction::Errno(error as u32);
     let filter =
         SeccompFilter::new(rules, SeccompAction::Allow, errno, arch).map_err(|error| failed(&error))?;
     let program: BpfProgram = filter.try_into().map_err(|error: seccompiler::BackendError| failed(&error))?;
-    Ok(refuse_second_numbering().into_iter().chain(program).collect())
+    Ok(deny_x32().into_iter().chain(program).collect())
 }
 
 /// On x86-64 every call has a second number (x32) that the rules do not know.
-fn refuse_second_numbering() -> Vec<sock_filter> {
+fn deny_x32() -> Vec<sock_filter> {
     if !cfg!(target_arch = "x86_64") {
         return Vec::new();
     }

@@ -87,7 +87,7 @@ pub enum ExceededLimit {
 
 impl SandboxSpec {
     /// As it is sent: its length, then itself.
-    pub fn frame(&self) -> Result<Vec<u8>, String> {
+    pub fn to_frame(&self) -> Result<Vec<u8>, String> {
         let json = serde_json::to_vec(self).map_err(|error| error.to_string())?;
         if json.len() > MAX_SPEC_BYTES {
             return Err("the command is too long; write it into a file and run that".to_owned());

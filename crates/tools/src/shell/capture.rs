@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// So many bytes of the beginning, and as many of the end.
-const HALF: usize = 12 * 1024;
+const HALF_BYTES: usize = 12 * 1024;
 
 #[derive(Default)]
 pub struct Capture {
@@ -11,49 +11,49 @@ pub struct Capture {
     tail: VecDeque<u8>,
     total: u64,
     /// The start of a character whose rest has not come yet.
-    unfinished: Vec<u8>,
+    partial_char: Vec<u8>,
 }
 
 impl Capture {
     /// Takes a piece; gives it back as text that can be shown at once.
-    pub fn take(&mut self, piece: &[u8]) -> String {
+    pub fn push(&mut self, piece: &[u8]) -> String {
         self.total += piece.len() as u64;
-        let room = HALF.saturating_sub(self.head.len()).min(piece.len());
+        let room = HALF_BYTES.saturating_sub(self.head.len()).min(piece.len());
         self.head.extend_from_slice(&piece[..room]);
         self.tail.extend(&piece[room..]);
-        let over = self.tail.len().saturating_sub(HALF);
+        let over = self.tail.len().saturating_sub(HALF_BYTES);
         self.tail.drain(..over);
-        self.shown(piece)
+        self.decode(piece)
     }
 
     /// How many bytes are not kept here.
-    pub fn left_out(&self) -> u64 {
+    pub fn omitted_bytes(&self) -> u64 {
         self.total - self.head.len() as u64 - self.tail.len() as u64
     }
 
     /// What is kept; `mark` stands for what is not.
     pub fn text(&self, mark: &str) -> String {
         let tail: Vec<u8> = self.tail.iter().copied().collect();
-        if self.left_out() == 0 {
+        if self.omitted_bytes() == 0 {
             return String::from_utf8_lossy(&[&self.head[..], &tail].concat()).into_owned();
         }
         // A character that was cut in two is left out with the rest.
-        let head = &self.head[..whole(&self.head)];
+        let head = &self.head[..whole_chars_len(&self.head)];
         let tail = tail.iter().position(|byte| byte & 0xc0 != 0x80).map_or(&tail[..], |at| &tail[at..]);
         format!("{}\n{mark}\n{}", String::from_utf8_lossy(head), String::from_utf8_lossy(tail))
     }
 
-    fn shown(&mut self, piece: &[u8]) -> String {
-        self.unfinished.extend_from_slice(piece);
-        let end = whole(&self.unfinished);
-        let text = String::from_utf8_lossy(&self.unfinished[..end]).into_owned();
-        self.unfinished.drain(..end);
+    fn decode(&mut self, piece: &[u8]) -> String {
+        self.partial_char.extend_from_slice(piece);
+        let end = whole_chars_len(&self.partial_char);
+        let text = String::from_utf8_lossy(&self.partial_char[..end]).into_owned();
+        self.partial_char.drain(..end);
         text
     }
 }
 
 /// Up to where characters are whole: at most three bytes at the end may wait for their rest.
-fn whole(bytes: &[u8]) -> usize {
+fn whole_chars_len(bytes: &[u8]) -> usize {
     let start = bytes.len().saturating_sub(3);
     let is_lead = |byte: &u8| (0xc2..=0xf4).contains(byte);
     let Some(at) = bytes[start..].iter().rposition(is_lead).map(|at| start + at) else { return bytes.len() };
@@ -72,21 +72,21 @@ mod tests {
     #[test]
     fn beginning_and_end_are_kept_of_any_length() {
         let mut capture = Capture::default();
-        capture.take(b"START");
+        capture.push(b"START");
         for _ in 0..1_000 {
-            capture.take(&[b'x'; 1_000]);
+            capture.push(&[b'x'; 1_000]);
         }
-        capture.take("€ENDE".as_bytes());
+        capture.push("€ENDE".as_bytes());
         let text = capture.text("[…]");
         assert!(text.starts_with("START") && text.ends_with("€ENDE") && text.contains("\n[…]\n"));
-        assert!(text.len() < 2 * HALF + 10 && capture.left_out() > 900_000);
+        assert!(text.len() < 2 * HALF_BYTES + 10 && capture.omitted_bytes() > 900_000);
     }
 
     #[test]
     fn characters_that_come_in_pieces_are_shown_whole() {
         let mut capture = Capture::default();
-        let shown: String = "a€😀é".as_bytes().chunks(1).map(|piece| capture.take(piece)).collect();
+        let shown: String = "a€😀é".as_bytes().chunks(1).map(|piece| capture.push(piece)).collect();
         assert_eq!((shown.as_str(), capture.text("").as_str()), ("a€😀é", "a€😀é"));
-        assert_eq!(capture.take(&[0xff, b'!']), "\u{fffd}!");
+        assert_eq!(capture.push(&[0xff, b'!']), "\u{fffd}!");
     }
 }

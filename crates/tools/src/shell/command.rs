@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::kind::{Kind, kind};
+use super::command_kind::{CommandKind, classify};
 
 pub struct CommandRequest {
     pub program: Program,
@@ -12,9 +12,9 @@ pub struct CommandRequest {
     pub folder: PathBuf,
     pub stdin: String,
     /// None: the usual time.
-    pub time: Option<Duration>,
+    pub timeout: Option<Duration>,
     /// Folders beyond the workspace that it may read.
-    pub also_read: Vec<PathBuf>,
+    pub extra_read_paths: Vec<PathBuf>,
 }
 
 pub enum Program {
@@ -28,13 +28,13 @@ impl CommandRequest {
     /// What only reads needs no other program, and gets none: a permission for its kind may cover many such calls.
     pub(super) fn starts_programs(&self) -> bool {
         match &self.program {
-            Program::Line(line) => !matches!(kind(line, &self.folder), Some(Kind::Reading(_))),
+            Program::Line(line) => !matches!(classify(line, &self.folder), Some(CommandKind::ReadOnly(_))),
             Program::File { .. } => true,
         }
     }
 
     /// As one would type it.
-    pub fn line(&self) -> String {
+    pub fn command_line(&self) -> String {
         match &self.program {
             Program::Line(line) => line.clone(),
             Program::File { path, args } => {
@@ -49,7 +49,7 @@ impl CommandRequest {
 
     pub(super) fn argv(&self) -> Vec<String> {
         match &self.program {
-            Program::Line(line) => vec![shell().to_owned(), "-c".to_owned(), line.clone()],
+            Program::Line(line) => vec![shell_path().to_owned(), "-c".to_owned(), line.clone()],
             Program::File { path, args } => {
                 let words = [path.to_string_lossy().into_owned()].into_iter();
                 words.chain(args.iter().map(|arg| arg.to_string_lossy().into_owned())).collect()
@@ -59,6 +59,6 @@ impl CommandRequest {
 }
 
 /// What people type is mostly written for bash; where there is none, the plain shell must do.
-fn shell() -> &'static str {
+fn shell_path() -> &'static str {
     if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" }
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-const USUAL: [&str; 11] =
+const DEFAULT_VARIABLES: [&str; 11] =
     ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "NO_COLOR", "EDITOR", "HOSTNAME"];
-const USUAL_PREFIX: &str = "LC_";
+const DEFAULT_PREFIX: &str = "LC_";
 
 /// `temp` is the command's own folder for whatever it keeps for a moment.
 pub fn allowed_variables(
@@ -14,7 +14,7 @@ pub fn allowed_variables(
     temp: Option<&Path>,
 ) -> Vec<(String, String)> {
     let is_visible = |name: &String| {
-        USUAL.contains(&name.as_str()) || name.starts_with(USUAL_PREFIX) || allowed.contains(name)
+        DEFAULT_VARIABLES.contains(&name.as_str()) || name.starts_with(DEFAULT_PREFIX) || allowed.contains(name)
     };
     let mut visible: BTreeMap<String, String> = all
         .iter()
@@ -37,7 +37,7 @@ pub fn allowed_variables(
 }
 
 /// Git is told not to start what it could not start anyway: it would complain, or give up.
-const GIT_ALONE: [(&str, &str); 8] = [
+const ISOLATED_GIT_ENV: [(&str, &str); 8] = [
     // Looking at the state writes nothing, so no hook has a reason to run.
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("GIT_NO_LAZY_FETCH", "1"),
@@ -50,9 +50,9 @@ const GIT_ALONE: [(&str, &str); 8] = [
 ];
 
 /// For a command that may start no other program.
-pub fn with_git_alone(env: Vec<(String, String)>) -> Vec<(String, String)> {
-    let kept = env.into_iter().filter(|(name, _)| GIT_ALONE.iter().all(|(own, _)| own != name));
-    kept.chain(GIT_ALONE.map(|(name, value)| (name.to_owned(), value.to_owned()))).collect()
+pub fn isolate_git(env: Vec<(String, String)>) -> Vec<(String, String)> {
+    let kept = env.into_iter().filter(|(name, _)| ISOLATED_GIT_ENV.iter().all(|(own, _)| own != name));
+    kept.chain(ISOLATED_GIT_ENV.map(|(name, value)| (name.to_owned(), value.to_owned()))).collect()
 }
 
 #[cfg(test)]

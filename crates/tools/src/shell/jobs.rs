@@ -13,62 +13,62 @@ use super::process::RunningCommand;
 use super::{Shell, report};
 
 /// Of one Lango so many run at one time.
-const MOST: usize = 16;
+const MAX_JOBS: usize = 16;
 /// Nobody needs a command for longer.
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+const MAX_JOB_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[derive(Default)]
-pub struct Jobs {
+pub struct ShellJobs {
     all: Mutex<BTreeMap<String, Arc<ShellJob>>>,
 }
 
 pub struct ShellJob {
     owner: (Principal, SessionId),
-    pub line: String,
-    began: Instant,
+    pub command: String,
+    started: Instant,
     task: AbortHandle,
     /// What came of it, once it ended.
-    pub end: watch::Receiver<Option<Result<String, String>>>,
+    pub result: watch::Receiver<Option<Result<String, String>>>,
 }
 
 impl ShellJob {
     pub fn is_running(&self) -> bool {
-        self.end.borrow().is_none() && !self.task.is_finished()
+        self.result.borrow().is_none() && !self.task.is_finished()
     }
 
     pub fn age(&self) -> Duration {
-        self.began.elapsed()
+        self.started.elapsed()
     }
 }
 
-impl Jobs {
+impl ShellJobs {
     /// Lets a command that was started run on; its id is that of its output.
     pub fn adopt(&self, shell: &Shell, context: &ToolContext, line: String, mut running: RunningCommand) -> String {
         let id = running.id().to_owned();
         let (tell, end) = watch::channel(None);
-        let parts = Arc::clone(&shell.shared);
+        let parts = Arc::clone(&shell.inner);
         let task = tokio::spawn(async move {
-            let ended = running.finish(LONGEST, &ToolOutputSink::disconnected()).await;
+            let ended = running.finish(MAX_JOB_TIME, &ToolOutputSink::disconnected()).await;
             let worded = report::format_result(&parts.parts, &ended);
             let _ = tell.send(Some(worded.map_err(|ToolError(why)| why)));
         });
         let owner = (context.principal.clone(), context.session.clone());
-        let job = ShellJob { owner, line, began: Instant::now(), task: task.abort_handle(), end };
+        let job = ShellJob { owner, command: line, started: Instant::now(), task: task.abort_handle(), result: end };
         self.all().insert(id.clone(), Arc::new(job));
         id
     }
 
-    pub fn has_room(&self) -> Result<(), ToolError> {
+    pub fn check_capacity(&self) -> Result<(), ToolError> {
         let running = self.all().values().filter(|job| job.is_running()).count();
-        if running < MOST {
+        if running < MAX_JOBS {
             return Ok(());
         }
-        Err(ToolError(format!("{MOST} commands run already; stop one first (exec_stop)")))
+        Err(ToolError(format!("{MAX_JOBS} commands run already; stop one first (exec_stop)")))
     }
 
     pub fn find(&self, context: &ToolContext, id: &str) -> Result<Arc<ShellJob>, ToolError> {
         let all = self.all();
-        let own: Vec<(&String, &Arc<ShellJob>)> = all.iter().filter(|(_, job)| job.is_of(context)).collect();
+        let own: Vec<(&String, &Arc<ShellJob>)> = all.iter().filter(|(_, job)| job.is_owned_by(context)).collect();
         if let Some((_, job)) = own.iter().find(|(known, _)| *known == id) {
             return Ok(Arc::clone(job));
         }
@@ -78,15 +78,15 @@ impl Jobs {
     }
 
     /// Those of this session, newest last.
-    pub fn of(&self, context: &ToolContext) -> Vec<(String, Arc<ShellJob>)> {
+    pub fn list(&self, context: &ToolContext) -> Vec<(String, Arc<ShellJob>)> {
         let own = self
             .all()
             .iter()
-            .filter(|(_, job)| job.is_of(context))
+            .filter(|(_, job)| job.is_owned_by(context))
             .map(|(id, job)| (id.clone(), Arc::clone(job)))
             .collect();
         let mut own: Vec<(String, Arc<ShellJob>)> = own;
-        own.sort_by_key(|(_, job)| job.began);
+        own.sort_by_key(|(_, job)| job.started);
         own
     }
 
@@ -101,7 +101,7 @@ impl ShellJob {
         self.task.abort();
     }
 
-    fn is_of(&self, context: &ToolContext) -> bool {
+    fn is_owned_by(&self, context: &ToolContext) -> bool {
         self.owner == (context.principal.clone(), context.session.clone())
     }
 }

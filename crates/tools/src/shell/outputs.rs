@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 /// Of one session so many are kept; the oldest go first.
-const MOST: usize = 50;
+const MAX_OUTPUTS: usize = 50;
 /// Of one output so much.
 const MAX_BYTES: u64 = 32 * 1024 * 1024;
 const FOLDER: &str = "outputs";
@@ -36,7 +36,7 @@ impl OutputStore {
     pub fn create(&self, context: &ToolContext) -> StoredOutput {
         let id = new_id();
         let folder =
-            self.folder.as_ref().map(|folder| folder.join(name_of(&context.principal, &context.session)));
+            self.folder.as_ref().map(|folder| folder.join(session_folder(&context.principal, &context.session)));
         let file = folder.and_then(|folder| {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;
             prune(&folder);
@@ -49,7 +49,7 @@ impl OutputStore {
     pub fn find(&self, context: &ToolContext, id: &str) -> Option<PathBuf> {
         let is_id = !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric());
         let folder = self.folder.as_ref().filter(|_| is_id)?;
-        let file = folder.join(name_of(&context.principal, &context.session)).join(id);
+        let file = folder.join(session_folder(&context.principal, &context.session)).join(id);
         file.is_file().then_some(file)
     }
 }
@@ -69,18 +69,18 @@ impl StoredOutput {
         }
     }
 
-    pub fn is_kept(&self) -> bool {
+    pub fn is_stored(&self) -> bool {
         self.file.is_some()
     }
 }
 
 /// What commands printed in a session that is deleted.
 pub fn delete_outputs(data: &Path, principal: &Principal, session: &SessionId) {
-    let _ = fs::remove_dir_all(data.join(FOLDER).join(name_of(principal, session)));
+    let _ = fs::remove_dir_all(data.join(FOLDER).join(session_folder(principal, session)));
 }
 
 /// A name that says nothing.
-fn name_of(principal: &Principal, session: &SessionId) -> String {
+fn session_folder(principal: &Principal, session: &SessionId) -> String {
     let digest = Sha256::digest(format!("{principal}\0{session}"));
     digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
 }
@@ -98,7 +98,7 @@ fn prune(folder: &Path) {
         .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
         .collect();
     files.sort();
-    let over = (files.len() + 1).saturating_sub(MOST);
+    let over = (files.len() + 1).saturating_sub(MAX_OUTPUTS);
     for (_, file) in files.into_iter().take(over) {
         let _ = fs::remove_file(file);
     }

@@ -13,31 +13,31 @@ use super::command::CommandRequest;
 use super::outputs::StoredOutput;
 use super::{ShellParts, environment};
 use crate::files::private_directory::remove_folder;
-use crate::sandbox::{SandboxError, SandboxMode, OUTER, ExceededLimit, SandboxSpec, SandboxMessage, new_path, readable_etc};
+use crate::sandbox::{SandboxError, SandboxMode, OUTER_ARG, ExceededLimit, SandboxSpec, SandboxMessage, new_temp_path, readable_etc};
 
 /// How long the helper gets to end everything.
-const GRACE: Duration = Duration::from_secs(5);
-const PIECE: usize = 64 * 1024;
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+const READ_BUFFER_BYTES: usize = 64 * 1024;
 
 /// A command that was started. Dropping it ends the command and everything that it started.
 pub struct RunningCommand {
     child: Child,
     output: ChildStdout,
     /// The helper ends everything when nobody reads this any more.
-    words: Option<Lines<BufReader<ChildStderr>>>,
+    messages: Option<Lines<BufReader<ChildStderr>>>,
     /// The whole text.
-    kept: StoredOutput,
+    stored_output: StoredOutput,
     capture: Capture,
-    confined: Vec<String>,
-    began: Instant,
+    confined_by: Vec<String>,
+    started: Instant,
     starts_programs: bool,
-    temp: Option<TemporaryFolder>,
+    temp: Option<TempDirGuard>,
 }
 
 /// What became of it.
 pub struct CommandResult {
     pub end: CommandEnd,
-    pub took: Duration,
+    pub duration: Duration,
     pub capture: Capture,
     /// Where the whole text can be read.
     pub id: Option<String>,
@@ -65,15 +65,15 @@ impl RunningCommand {
         let cannot =
             |error: &dyn std::fmt::Display| ToolError(format!("the command cannot be started: {error}"));
         let is_confined = parts.settings.mode() != SandboxMode::Off;
-        let temp = is_confined.then(|| new_path(&parts.temporary())).transpose();
-        let temp = temp.map_err(|error| cannot(&error))?.map(TemporaryFolder);
-        let mut spec = spec(parts, &errand, temp.as_ref().map(|temp| temp.0.as_path()));
+        let temp = is_confined.then(|| new_temp_path(&parts.temp_root())).transpose();
+        let temp = temp.map_err(|error| cannot(&error))?.map(TempDirGuard);
+        let mut spec = build_spec(parts, &errand, temp.as_ref().map(|temp| temp.0.as_path()));
         spec.public = public.to_vec();
         let starts_programs = spec.starts_programs;
-        let mut input = spec.frame().map_err(|error| cannot(&error))?;
+        let mut input = spec.to_frame().map_err(|error| cannot(&error))?;
         input.extend(errand.stdin.as_bytes());
         let mut command = Command::new(&parts.helper);
-        command.arg(OUTER).env_clear().current_dir("/");
+        command.arg(OUTER_ARG).env_clear().current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| cannot(&error))?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -86,32 +86,32 @@ impl RunningCommand {
         });
         let words = Some(BufReader::new(stderr).lines());
         let (capture, confined, began) = (Capture::default(), Vec::new(), Instant::now());
-        Ok(Self { child, output, words, kept, capture, confined, began, starts_programs, temp })
+        Ok(Self { child, output, messages: words, stored_output: kept, capture, confined_by: confined, started: began, starts_programs, temp })
     }
 
     /// Where its whole text can be read.
     pub fn id(&self) -> &str {
-        &self.kept.id
+        &self.stored_output.id
     }
 
     /// Shows what it prints until it ends, or until its time is over.
     pub async fn finish(&mut self, time: Duration, live: &ToolOutputSink) -> CommandResult {
-        let end = match tokio::time::timeout(time, self.follow(live)).await {
+        let end = match tokio::time::timeout(time, self.read_output(live)).await {
             Ok(end) => end,
             Err(_elapsed) => CommandEnd::TimedOut,
         };
-        self.end().await;
-        let id = self.kept.is_kept().then(|| self.kept.id.clone());
-        let (took, capture) = (self.began.elapsed(), std::mem::take(&mut self.capture));
-        CommandResult { end, took, capture, id, starts_programs: self.starts_programs }
+        self.shut_down().await;
+        let id = self.stored_output.is_stored().then(|| self.stored_output.id.clone());
+        let (took, capture) = (self.started.elapsed(), std::mem::take(&mut self.capture));
+        CommandResult { end, duration: took, capture, id, starts_programs: self.starts_programs }
     }
 
-    async fn follow(&mut self, live: &ToolOutputSink) -> CommandEnd {
-        let mut piece = vec![0; PIECE];
+    async fn read_output(&mut self, live: &ToolOutputSink) -> CommandEnd {
+        let mut piece = vec![0; READ_BUFFER_BYTES];
         let (mut end, mut prints) = (None, true);
         while prints {
             let word = async {
-                match &mut self.words {
+                match &mut self.messages {
                     Some(words) if end.is_none() => words.next_line().await.ok().flatten(),
                     _ => std::future::pending().await,
                 }
@@ -119,36 +119,36 @@ impl RunningCommand {
             tokio::select! {
                 read = self.output.read(&mut piece) => match read {
                     Ok(length) if length > 0 => {
-                        self.kept.write(&piece[..length]);
-                        live.show(&self.capture.take(&piece[..length]));
+                        self.stored_output.write(&piece[..length]);
+                        live.send(&self.capture.push(&piece[..length]));
                     }
                     _ => prints = false,
                 },
-                word = word => end = self.hear(word),
+                word = word => end = self.apply_message(word),
             }
         }
-        match (end, &mut self.words) {
+        match (end, &mut self.messages) {
             (Some(end), _) => end,
-            (None, Some(_)) => self.last_word().await,
+            (None, Some(_)) => self.wait_for_end().await,
             (None, None) => CommandEnd::Lost,
         }
     }
 
     /// Nothing is printed any more, but how it ended has not been said.
-    async fn last_word(&mut self) -> CommandEnd {
+    async fn wait_for_end(&mut self) -> CommandEnd {
         loop {
-            let Some(words) = &mut self.words else { return CommandEnd::Lost };
+            let Some(words) = &mut self.messages else { return CommandEnd::Lost };
             let word = words.next_line().await.ok().flatten();
-            if let Some(end) = self.hear(word) {
+            if let Some(end) = self.apply_message(word) {
                 return end;
             }
         }
     }
 
-    fn hear(&mut self, line: Option<String>) -> Option<CommandEnd> {
+    fn apply_message(&mut self, line: Option<String>) -> Option<CommandEnd> {
         match line.and_then(|line| serde_json::from_str(&line).ok()) {
             Some(SandboxMessage::Confined(by)) => {
-                self.confined = by;
+                self.confined_by = by;
                 None
             }
             Some(SandboxMessage::Failed(failed)) => Some(CommandEnd::Failed(failed)),
@@ -159,9 +159,9 @@ impl RunningCommand {
     }
 
     /// The helper ends what still runs once nobody listens, and then itself.
-    async fn end(&mut self) {
-        self.words = None;
-        if tokio::time::timeout(GRACE, self.child.wait()).await.is_err() {
+    async fn shut_down(&mut self) {
+        self.messages = None;
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, self.child.wait()).await.is_err() {
             let _ = self.child.start_kill();
         }
         self.temp = None;
@@ -169,14 +169,14 @@ impl RunningCommand {
 }
 
 /// What a command is confined by on this system: what the helper says when it runs one that does nothing.
-pub async fn confinement(parts: &ShellParts) -> Result<Vec<String>, String> {
+pub async fn probe_confinement(parts: &ShellParts) -> Result<Vec<String>, String> {
     let program = super::Program::Line("true".to_owned());
     let folder = parts.workspace.root().to_path_buf();
-    let errand = CommandRequest { program, folder, stdin: String::new(), time: None, also_read: Vec::new() };
+    let errand = CommandRequest { program, folder, stdin: String::new(), timeout: None, extra_read_paths: Vec::new() };
     let started = RunningCommand::start(parts, &readable_etc(), errand, StoredOutput::discarded()).await;
     let mut running = started.map_err(|ToolError(why)| why)?;
-    match running.finish(GRACE, &ToolOutputSink::disconnected()).await.end {
-        CommandEnd::Exited(0) => Ok(std::mem::take(&mut running.confined)),
+    match running.finish(SHUTDOWN_TIMEOUT, &ToolOutputSink::disconnected()).await.end {
+        CommandEnd::Exited(0) => Ok(std::mem::take(&mut running.confined_by)),
         CommandEnd::Failed(SandboxError::Unconfined(why) | SandboxError::Other(why)) => Err(why),
         CommandEnd::Exited(code) => Err(format!("a command that does nothing ended with {code}")),
         CommandEnd::Stopped(_) | CommandEnd::TimedOut | CommandEnd::Lost => {
@@ -185,20 +185,20 @@ pub async fn confinement(parts: &ShellParts) -> Result<Vec<String>, String> {
     }
 }
 
-fn spec(parts: &ShellParts, errand: &CommandRequest, temp: Option<&Path>) -> SandboxSpec {
+fn build_spec(parts: &ShellParts, errand: &CommandRequest, temp: Option<&Path>) -> SandboxSpec {
     let settings = &parts.settings;
     let mut write = vec![parts.workspace.root().to_path_buf()];
     write.extend(temp.map(Path::to_path_buf));
     let starts_programs = errand.starts_programs();
     let mut env = environment::allowed_variables(&parts.variables, &settings.env, temp);
     if !starts_programs {
-        env = environment::with_git_alone(env);
+        env = environment::isolate_git(env);
     }
     SandboxSpec {
         argv: errand.argv(),
         folder: errand.folder.clone(),
         env,
-        read: parts.read.iter().chain(&errand.also_read).cloned().collect(),
+        read: parts.read.iter().chain(&errand.extra_read_paths).cloned().collect(),
         public: Vec::new(),
         write,
         temp: temp.map(Path::to_path_buf),
@@ -211,9 +211,9 @@ fn spec(parts: &ShellParts, errand: &CommandRequest, temp: Option<&Path>) -> San
 }
 
 /// The command's temporary folder. Its helper removes it; this does, where the helper was killed.
-struct TemporaryFolder(PathBuf);
+struct TempDirGuard(PathBuf);
 
-impl Drop for TemporaryFolder {
+impl Drop for TempDirGuard {
     fn drop(&mut self) {
         let _ = remove_folder(&self.0);
     }

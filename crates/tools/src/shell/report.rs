@@ -7,11 +7,11 @@ use super::process::{CommandEnd, CommandResult};
 use crate::sandbox::{SandboxError, SandboxMode, ExceededLimit};
 
 /// A command that could not be kept from other files.
-pub const UNAVAILABLE: &str = "sandbox_unavailable";
+pub const SANDBOX_UNAVAILABLE: &str = "sandbox_unavailable";
 
 pub fn format_result(parts: &ShellParts, ended: &CommandResult) -> Result<String, ToolError> {
-    let seconds = ended.took.as_secs_f64();
-    let output = output(ended);
+    let seconds = ended.duration.as_secs_f64();
+    let output = format_output(ended);
     let failed = |what: String| Err(ToolError(format!("{what}\n{output}{}", hint(parts, ended))));
     match &ended.end {
         CommandEnd::Exited(0) if output.is_empty() => Ok(format!("exit code 0 after {seconds:.2} s, no output")),
@@ -24,7 +24,7 @@ pub fn format_result(parts: &ShellParts, ended: &CommandResult) -> Result<String
             failed(format!("stopped after {seconds:.2} s: it took {}", format_limit(parts, *reason)))
         }
         CommandEnd::Failed(SandboxError::Unconfined(why)) => Err(ToolError(format!(
-            "{UNAVAILABLE}: on this system commands cannot be kept from other files ({why}), so nothing was run. Only the user \
+            "{SANDBOX_UNAVAILABLE}: on this system commands cannot be kept from other files ({why}), so nothing was run. Only the user \
              can decide to run commands without a sandbox: tools.exec.sandbox=off"
         ))),
         CommandEnd::Failed(SandboxError::Other(why)) => Err(ToolError(format!("nothing was run: {why}"))),
@@ -32,12 +32,12 @@ pub fn format_result(parts: &ShellParts, ended: &CommandResult) -> Result<String
     }
 }
 
-fn output(ended: &CommandResult) -> String {
+fn format_output(ended: &CommandResult) -> String {
     let mark = match &ended.id {
         Some(id) => {
-            format!("[… {} bytes left out; exec_output reads them: id {id} …]", ended.capture.left_out())
+            format!("[… {} bytes left out; exec_output reads them: id {id} …]", ended.capture.omitted_bytes())
         }
-        None => format!("[… {} bytes left out …]", ended.capture.left_out()),
+        None => format!("[… {} bytes left out …]", ended.capture.omitted_bytes()),
     };
     ended.capture.text(&mark)
 }

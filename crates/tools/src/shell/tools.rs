@@ -6,20 +6,20 @@ use std::time::Duration;
 
 use grep_matcher::Matcher as _;
 use grep_regex::RegexMatcher;
-use lango_domain::{Destination, Intent, Outgoing, Safety, Tool, ToolError};
+use lango_domain::{Destination, Intent, OutgoingData, Safety, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::Shell;
 use super::command::{CommandRequest, Program};
-use super::kind::{Kind, kind};
+use super::command_kind::{CommandKind, classify};
 use super::process::RunningCommand;
 
 /// Of an output, so many lines are read at one time.
-const USUAL_LINES: usize = 200;
-const MOST_LINES: usize = 2_000;
-const LINE_CHARS: usize = 1_000;
+const DEFAULT_LINES: usize = 200;
+const MAX_LINES: usize = 2_000;
+const MAX_LINE_CHARS: usize = 1_000;
 
 #[derive(Deserialize, JsonSchema)]
 struct ExecShellArgs {
@@ -77,10 +77,10 @@ pub fn tools(shell: &Shell) -> Vec<Tool> {
 
 /// A command that has a network may send anything anywhere (B103).
 fn with_network(shell: &Shell, tool: Tool) -> Tool {
-    match shell.shared.parts.settings.network {
+    match shell.inner.parts.settings.network {
         true => tool.with_outgoing(|args: Value| {
             let data = args["command"].as_str().unwrap_or_default().to_owned();
-            Outgoing { to: Destination::Host("any address".to_owned()), data }
+            OutgoingData { to: Destination::Host("any address".to_owned()), data }
         }),
         false => tool,
     }
@@ -95,7 +95,7 @@ fn exec_shell(shell: Shell) -> Tool {
         async move {
             let time = args.timeout.map(Duration::from_secs);
             let stdin = args.stdin.unwrap_or_default();
-            let errand = shell.errand(args.command, args.cwd.as_deref(), stdin, time)?;
+            let errand = shell.command_request(args.command, args.cwd.as_deref(), stdin, time)?;
             shell.run(&context, errand).await
         }
     })
@@ -103,7 +103,7 @@ fn exec_shell(shell: Shell) -> Tool {
         let told = told.clone();
         async move { told.intent(&args.command, args.cwd.as_deref(), args.stdin.as_deref()) }
     })
-    .with_reading_calls(move |args| reading.only_reads(args))
+    .with_read_only_calls(move |args| reading.is_read_only(args))
     .with_untrusted_output()
     .with_private_output()
     .with_phrases([
@@ -121,13 +121,13 @@ fn exec_start(shell: Shell) -> Tool {
     Tool::new("exec_start", described, Safety::Dangerous, move |context, args: ExecStartArgs| {
         let shell = shell.clone();
         async move {
-            shell.shared.jobs.has_room()?;
-            let errand = shell.errand(args.command.clone(), args.cwd.as_deref(), String::new(), None)?;
+            shell.inner.jobs.check_capacity()?;
+            let errand = shell.command_request(args.command.clone(), args.cwd.as_deref(), String::new(), None)?;
             let folder = errand.folder.clone();
-            let output = shell.shared.outputs.create(&context);
-            let running = RunningCommand::start(&shell.shared.parts, shell.public(), errand, output).await?;
-            shell.note(&context, folder, args.command.clone());
-            let id = shell.shared.jobs.adopt(&shell, &context, args.command, running);
+            let output = shell.inner.outputs.create(&context);
+            let running = RunningCommand::start(&shell.inner.parts, shell.readable_etc_paths(), errand, output).await?;
+            shell.record_command(&context, folder, args.command.clone());
+            let id = shell.inner.jobs.adopt(&shell, &context, args.command, running);
             Ok(format!(
                 "started, id {id}. It runs until exec_stop, or until Lango ends. exec_status tells how it goes, exec_output \
                  what it prints."
@@ -148,15 +148,15 @@ fn exec_status(shell: Shell) -> Tool {
         let shell = shell.clone();
         async move {
             let jobs = match &args.id {
-                Some(id) => vec![(id.clone(), shell.shared.jobs.find(&context, id)?)],
-                None => shell.shared.jobs.of(&context),
+                Some(id) => vec![(id.clone(), shell.inner.jobs.find(&context, id)?)],
+                None => shell.inner.jobs.list(&context),
             };
             let told = jobs.iter().map(|(id, job)| {
                 let age = job.age().as_secs();
-                match (&*job.end.borrow(), job.is_running()) {
-                    (Some(Ok(end) | Err(end)), _) => format!("{id}: {} ended: {end}", job.line),
-                    (None, true) => format!("{id}: {} runs since {age} s", job.line),
-                    (None, false) => format!("{id}: {} was stopped", job.line),
+                match (&*job.result.borrow(), job.is_running()) {
+                    (Some(Ok(end) | Err(end)), _) => format!("{id}: {} ended: {end}", job.command),
+                    (None, true) => format!("{id}: {} runs since {age} s", job.command),
+                    (None, false) => format!("{id}: {} was stopped", job.command),
                 }
             });
             let told: Vec<String> = told.collect();
@@ -178,10 +178,10 @@ fn exec_output(shell: Shell) -> Tool {
     Tool::new("exec_output", described, Safety::Safe, move |context, args: ExecOutputArgs| {
         let shell = shell.clone();
         async move {
-            let file = shell.shared.outputs.find(&context, &args.id);
+            let file = shell.inner.outputs.find(&context, &args.id);
             let file =
                 file.ok_or_else(|| ToolError(format!("there is no output with the id {}", args.id)))?;
-            let read = tokio::task::spawn_blocking(move || lines(&file, &args));
+            let read = tokio::task::spawn_blocking(move || read_lines(&file, &args));
             read.await.map_err(|error| ToolError(error.to_string()))?
         }
     })
@@ -195,7 +195,7 @@ fn exec_stop(shell: Shell) -> Tool {
     Tool::new("exec_stop", described, Safety::Moderate, move |context, args: ExecStopArgs| {
         let shell = shell.clone();
         async move {
-            let job = shell.shared.jobs.find(&context, &args.id)?;
+            let job = shell.inner.jobs.find(&context, &args.id)?;
             if !job.is_running() {
                 return Ok(format!("{} had ended already", args.id));
             }
@@ -207,7 +207,7 @@ fn exec_stop(shell: Shell) -> Tool {
 }
 
 impl Shell {
-    fn errand(
+    fn command_request(
         &self,
         line: String,
         cwd: Option<&str>,
@@ -217,32 +217,32 @@ impl Shell {
         if line.trim().is_empty() || line.contains('\0') {
             return Err(ToolError("`command` must be a line for the shell".to_owned()));
         }
-        let longest = self.shared.parts.longest;
+        let longest = self.inner.parts.max_duration;
         if time.is_some_and(|time| time > longest || time.is_zero()) {
             let most = longest.as_secs();
             return Err(ToolError(format!(
                 "`timeout` is a number of seconds from 1 to {most}; for what takes longer there is exec_start"
             )));
         }
-        let folder = self.shared.parts.workspace.folder(cwd.unwrap_or("."))?;
-        Ok(CommandRequest { program: Program::Line(line), folder, stdin, time, also_read: Vec::new() })
+        let folder = self.inner.parts.workspace.resolve_folder(cwd.unwrap_or("."))?;
+        Ok(CommandRequest { program: Program::Line(line), folder, stdin, timeout: time, extra_read_paths: Vec::new() })
     }
 
     /// Whether a command is of the reading kind: it starts no other program, changes nothing and has no network.
-    fn only_reads(&self, args: &Value) -> bool {
+    fn is_read_only(&self, args: &Value) -> bool {
         let text = |name: &str| args[name].as_str().unwrap_or_default();
-        let folder = self.shared.parts.workspace.folder(args["cwd"].as_str().unwrap_or("."));
-        let is_reading = |folder: &Path| matches!(kind(text("command"), folder), Some(Kind::Reading(_)));
-        !self.shared.parts.settings.network
+        let folder = self.inner.parts.workspace.resolve_folder(args["cwd"].as_str().unwrap_or("."));
+        let is_reading = |folder: &Path| matches!(classify(text("command"), folder), Some(CommandKind::ReadOnly(_)));
+        !self.inner.parts.settings.network
             && text("stdin").is_empty()
             && folder.is_ok_and(|folder| is_reading(&folder))
     }
 
     fn intent(&self, line: &str, cwd: Option<&str>, stdin: Option<&str>) -> Result<Intent, ToolError> {
-        let errand = self.errand(line.to_owned(), cwd, String::new(), None)?;
+        let errand = self.command_request(line.to_owned(), cwd, String::new(), None)?;
         let shows = format!("$ {line}\nin {}", errand.folder.display());
         let Some(stdin) = stdin.filter(|stdin| !stdin.is_empty()) else {
-            let pattern = kind(line, &errand.folder).map(Kind::into_pattern);
+            let pattern = classify(line, &errand.folder).map(CommandKind::into_pattern);
             let subject = line.to_owned();
             return Ok(Intent { level: Safety::Dangerous, shows, subject, pattern });
         };
@@ -252,11 +252,11 @@ impl Shell {
     }
 }
 
-fn lines(file: &Path, wish: &ExecOutputArgs) -> Result<String, ToolError> {
+fn read_lines(file: &Path, wish: &ExecOutputArgs) -> Result<String, ToolError> {
     let failed = |error: &dyn std::fmt::Display| ToolError(format!("the output cannot be read: {error}"));
     let matcher = wish.pattern.as_ref().map(|pattern| RegexMatcher::new(pattern)).transpose();
     let matcher = matcher.map_err(|error| ToolError(format!("`pattern`: {error}")))?;
-    let most = wish.lines.unwrap_or(USUAL_LINES).clamp(1, MOST_LINES);
+    let most = wish.lines.unwrap_or(DEFAULT_LINES).clamp(1, MAX_LINES);
     let first = wish.start_line.unwrap_or(1).max(1);
     let mut reader = BufReader::new(std::fs::File::open(file).map_err(|error| failed(&error))?);
     let mut found: std::collections::VecDeque<(usize, String)> = std::collections::VecDeque::new();
@@ -266,7 +266,7 @@ fn lines(file: &Path, wish: &ExecOutputArgs) -> Result<String, ToolError> {
         let words = line.trim_ascii_end();
         let fits = matcher.as_ref().is_none_or(|matcher| matcher.is_match(words).unwrap_or(false));
         if number >= first && fits {
-            let text: String = String::from_utf8_lossy(words).chars().take(LINE_CHARS).collect();
+            let text: String = String::from_utf8_lossy(words).chars().take(MAX_LINE_CHARS).collect();
             found.push_back((number, text));
             if found.len() > most {
                 more += 1;
@@ -305,7 +305,7 @@ mod tests {
         std::fs::write(&file, [text.as_bytes(), b"\xff end"].concat()).unwrap();
         let read = |start_line, count, pattern: Option<&str>| {
             let pattern = pattern.map(str::to_owned);
-            lines(&file, &ExecOutputArgs { id: String::new(), start_line, lines: count, pattern }).unwrap()
+            read_lines(&file, &ExecOutputArgs { id: String::new(), start_line, lines: count, pattern }).unwrap()
         };
         assert_eq!(
             read(Some(10), Some(2), None),

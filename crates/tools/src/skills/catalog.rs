@@ -10,31 +10,31 @@ use std::sync::Arc;
 use lango_domain::{suggest, text};
 use sha2::{Digest as _, Sha256};
 
-use super::snapshot::MOST_ENTRIES;
+use super::snapshot::MAX_ENTRIES;
 use super::{SkillOrigin, Skill, SkillError, TrustFile, read_skill};
 
 /// More tools than this no model can tell apart. The user's own come first.
-const MOST_SKILLS: usize = 100;
+const MAX_SKILLS: usize = 100;
 /// What providers take as the name of a tool.
-const LONGEST_TOOL_NAME: usize = 64;
+const MAX_TOOL_NAME_LEN: usize = 64;
 
 pub struct SkillCatalog {
     skills: Vec<Arc<Skill>>,
-    warnings: Warnings,
+    warnings: SkillWarnings,
     trusted: TrustFile,
-    places: SkillFolders,
+    folders: SkillFolders,
     stamp: CatalogStamp,
 }
 
 /// What could not be used, and why.
 #[derive(Default)]
-struct Warnings {
+struct SkillWarnings {
     all: Vec<String>,
     /// Those about the user's own skills. The others repeat words of a project that nobody has confirmed.
     own: Vec<String>,
 }
 
-impl Warnings {
+impl SkillWarnings {
     fn add(&mut self, origin: SkillOrigin, warning: String) {
         if origin == SkillOrigin::User {
             self.own.push(warning.clone());
@@ -46,7 +46,7 @@ impl Warnings {
 /// There is no such skill.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no skill `{name}`{hint}")]
-pub struct UnknownSkill {
+pub struct UnknownSkillError {
     name: String,
     hint: String,
 }
@@ -58,27 +58,27 @@ pub struct CatalogStamp([u8; 32]);
 
 impl SkillCatalog {
     /// Reads `<project>/.lango/skills/*` and `<user>/skills/*`. A broken skill is a warning. Blocks while it reads.
-    pub fn read(project: Option<&Path>, user: Option<&Path>, trusted: TrustFile) -> Self {
+    pub fn load(project: Option<&Path>, user: Option<&Path>, trusted: TrustFile) -> Self {
         let places = SkillFolders::new(project, user, &trusted);
         // Taken first: what changes while it is read is then noticed afterwards.
         let stamp = places.stamp();
         let mut found = BTreeMap::new();
-        let mut warnings = Warnings::default();
-        for (folder, origin) in places.folders(&mut warnings) {
-            let (skills, left) = folders_in(&folder);
+        let mut warnings = SkillWarnings::default();
+        for (folder, origin) in places.existing_folders(&mut warnings) {
+            let (skills, left) = subfolders(&folder);
             if left > 0 {
                 let shown = text::strip_control_chars(&folder.to_string_lossy());
-                let warning = format!("{shown}: {left} folders not looked at; {MOST_SKILLS} are the most");
+                let warning = format!("{shown}: {left} folders not looked at; {MAX_SKILLS} are the most");
                 warnings.add(origin, warning);
             }
             for skill in skills {
                 match read_one(&folder, &skill, origin) {
-                    Ok(skill) => place(skill, &mut found, &mut warnings),
+                    Ok(skill) => insert_skill(skill, &mut found, &mut warnings),
                     Err(mistake) => warnings.add(origin, mistake.to_string()),
                 }
             }
         }
-        Self { skills: found.into_values().collect(), warnings, trusted, places, stamp }
+        Self { skills: found.into_values().collect(), warnings, trusted, folders: places, stamp }
     }
 
     /// Sorted by name.
@@ -86,11 +86,11 @@ impl SkillCatalog {
         &self.skills
     }
 
-    pub fn get(&self, name: &str) -> Result<&Skill, UnknownSkill> {
+    pub fn get(&self, name: &str) -> Result<&Skill, UnknownSkillError> {
         self.skills.iter().find(|skill| skill.name == name).map(AsRef::as_ref).ok_or_else(|| {
             let known = self.skills.iter().map(|skill| skill.name.as_str());
             let hint = suggest::did_you_mean(name, known).map_or(String::new(), |hint| format!("; {hint}"));
-            UnknownSkill { name: text::one_line(name), hint }
+            UnknownSkillError { name: text::one_line(name), hint }
         })
     }
 
@@ -115,13 +115,13 @@ impl SkillCatalog {
 
     /// Whether the folders are still as they were. Looks at times and sizes only.
     pub fn is_current(&self) -> bool {
-        self.places.stamp() == self.stamp
+        self.folders.stamp() == self.stamp
     }
 }
 
 /// Why a skill of this name cannot be offered as a tool, though its name is a good one.
 pub(super) fn tool_name_problem(name: &str) -> Option<String> {
-    let most = LONGEST_TOOL_NAME - super::tools::PREFIX.len();
+    let most = MAX_TOOL_NAME_LEN - super::tools::TOOL_PREFIX.len();
     (name.len() > most).then(|| format!("the name has {} characters; models take at most {most}", name.len()))
 }
 
@@ -130,22 +130,22 @@ fn read_one(skills: &Path, folder: &Path, origin: SkillOrigin) -> Result<Skill, 
     // The user may keep a skill elsewhere and link to it. A project has no say about what lies outside of it.
     let is_there = || skills.canonicalize().is_ok_and(|skills| skill.folder.parent() == Some(&skills));
     if origin == SkillOrigin::Project && !is_there() {
-        return Err(SkillError::whole(folder, "a project's skill must not be a link"));
+        return Err(SkillError::for_path(folder, "a project's skill must not be a link"));
     }
     match tool_name_problem(&skill.name) {
-        Some(why) => Err(SkillError::whole(folder, why)),
+        Some(why) => Err(SkillError::for_path(folder, why)),
         None => Ok(skill),
     }
 }
 
-fn place(skill: Skill, found: &mut BTreeMap<String, Arc<Skill>>, warnings: &mut Warnings) {
+fn insert_skill(skill: Skill, found: &mut BTreeMap<String, Arc<Skill>>, warnings: &mut SkillWarnings) {
     let origin = skill.origin;
     let place = text::strip_control_chars(&skill.folder.to_string_lossy());
     if let Some(first) = found.get(&skill.name) {
         let used = text::strip_control_chars(&first.folder.to_string_lossy());
         warnings.add(origin, format!("{place}: not used, since {used} has the same name"));
-    } else if found.len() >= MOST_SKILLS {
-        warnings.add(origin, format!("{place}: not used, since there are {MOST_SKILLS} skills already"));
+    } else if found.len() >= MAX_SKILLS {
+        warnings.add(origin, format!("{place}: not used, since there are {MAX_SKILLS} skills already"));
     } else {
         found.insert(skill.name.clone(), Arc::new(skill));
     }
@@ -174,7 +174,7 @@ impl SkillFolders {
     }
 
     /// The folders that exist; the user's first, since its skills win.
-    fn folders(&self, warnings: &mut Warnings) -> Vec<(PathBuf, SkillOrigin)> {
+    fn existing_folders(&self, warnings: &mut SkillWarnings) -> Vec<(PathBuf, SkillOrigin)> {
         let user = self.user_skills().filter(|folder| folder.is_dir());
         let project = self.project_skills().filter(|folder| folder.is_dir()).filter(|folder| {
             let real = folder.canonicalize().ok();
@@ -198,14 +198,14 @@ impl SkillFolders {
     fn stamp(&self) -> CatalogStamp {
         let mut facts = Vec::new();
         let trusted = self.trusted.iter().filter_map(|file| Some((file, fs::metadata(file).ok()?)));
-        facts.extend(trusted.map(|(file, metadata)| fact(file, &metadata)));
+        facts.extend(trusted.map(|(file, metadata)| stamp_entry(file, &metadata)));
         for folder in [self.user_skills(), self.project_skills()].into_iter().flatten() {
             let Ok(metadata) = fs::metadata(&folder) else { continue };
-            facts.push(fact(&folder, &metadata));
-            for skill in folders_in(&folder).0 {
-                let mut room = MOST_ENTRIES;
-                facts.extend(fs::metadata(&skill).map(|metadata| fact(&skill, &metadata)));
-                facts_below(&skill, &mut room, &mut facts);
+            facts.push(stamp_entry(&folder, &metadata));
+            for skill in subfolders(&folder).0 {
+                let mut room = MAX_ENTRIES;
+                facts.extend(fs::metadata(&skill).map(|metadata| stamp_entry(&skill, &metadata)));
+                add_stamp_entries(&skill, &mut room, &mut facts);
             }
         }
         facts.sort_unstable();
@@ -216,18 +216,18 @@ impl SkillFolders {
 }
 
 /// The first folders in a folder by name, and how many more there are. Hidden ones are somebody's work in progress.
-fn folders_in(folder: &Path) -> (Vec<PathBuf>, usize) {
+fn subfolders(folder: &Path) -> (Vec<PathBuf>, usize) {
     let Ok(listing) = fs::read_dir(folder) else { return (Vec::new(), 0) };
     let visible = listing.flatten().filter(|entry| !entry.file_name().as_bytes().starts_with(b"."));
     let mut folders: Vec<PathBuf> = visible.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
     folders.sort();
-    let left = folders.len().saturating_sub(MOST_SKILLS);
-    folders.truncate(MOST_SKILLS);
+    let left = folders.len().saturating_sub(MAX_SKILLS);
+    folders.truncate(MAX_SKILLS);
     (folders, left)
 }
 
 /// Everything that a fingerprint covers is covered, or a change that makes a skill unusable would go unnoticed.
-fn facts_below(folder: &Path, room: &mut usize, facts: &mut Vec<Vec<u8>>) {
+fn add_stamp_entries(folder: &Path, room: &mut usize, facts: &mut Vec<Vec<u8>>) {
     let Ok(listing) = fs::read_dir(folder) else { return };
     for entry in listing.flatten() {
         if *room == 0 {
@@ -235,14 +235,14 @@ fn facts_below(folder: &Path, room: &mut usize, facts: &mut Vec<Vec<u8>>) {
         }
         *room -= 1;
         let Ok(metadata) = entry.metadata() else { continue };
-        facts.push(fact(&entry.path(), &metadata));
+        facts.push(stamp_entry(&entry.path(), &metadata));
         if metadata.is_dir() {
-            facts_below(&entry.path(), room, facts);
+            add_stamp_entries(&entry.path(), room, facts);
         }
     }
 }
 
-fn fact(path: &Path, metadata: &Metadata) -> Vec<u8> {
+fn stamp_entry(path: &Path, metadata: &Metadata) -> Vec<u8> {
     let mut fact = path.as_os_str().as_bytes().to_vec();
     fact.push(0);
     fact.extend(metadata.ino().to_le_bytes());

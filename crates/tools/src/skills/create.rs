@@ -9,17 +9,17 @@ use lango_domain::{Intent, Safety, Tool, ToolError, text};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::install::{NewFile, install, refuse_existing};
-use super::tools::blocking;
-use super::{MOST_SKILL_FILE_BYTES, SKILL_FILE, SkillCatalog, TrustFile, skill_file, quote, catalog};
+use super::install::{NewSkillFile, install, refuse_existing};
+use super::tools::run_blocking;
+use super::{MAX_SKILL_FILE_BYTES, SKILL_FILE, SkillCatalog, TrustFile, skill_file, quote, catalog};
 
-const MOST_SCRIPTS: usize = 50;
-const LONGEST_SCRIPT_NAME: usize = 100;
-const LONGEST_DEFAULT_DESCRIPTION: usize = 300;
+const MAX_SCRIPTS: usize = 50;
+const MAX_SCRIPT_NAME_LEN: usize = 100;
+const MAX_DEFAULT_DESCRIPTION_LEN: usize = 300;
 
 pub(super) fn tool(shelf: &SkillCatalog, user_folder: PathBuf) -> Tool {
     let desk = Arc::new(SkillCreator {
-        taken: shelf.skills().iter().map(|skill| skill.name.clone()).collect(),
+        used_names: shelf.skills().iter().map(|skill| skill.name.clone()).collect(),
         trusted: shelf.trusted().clone(),
         user_folder,
     });
@@ -28,11 +28,11 @@ pub(super) fn tool(shelf: &SkillCatalog, user_folder: PathBuf) -> Tool {
                        later turns. Scripts should begin with a line such as `#!/bin/sh`.";
     Tool::new("create_skill", description, Safety::Dangerous, move |_, args: CreateSkillArgs| {
         let desk = Arc::clone(&desk);
-        blocking(move || desk.create(args))
+        run_blocking(move || desk.create(args))
     })
     .with_intent(move |_, args: CreateSkillArgs| {
         let desk = Arc::clone(&shown);
-        blocking(move || desk.intent(args))
+        run_blocking(move || desk.intent(args))
     })
     .with_phrases(["create [a] [new] skill (called|named) {name:word} (that|to|which) {body}"])
 }
@@ -54,12 +54,12 @@ struct CreateSkillArgs {
 /// A skill that is well formed and not yet written.
 struct SkillDraft {
     name: String,
-    files: Vec<NewFile>,
+    files: Vec<NewSkillFile>,
 }
 
 /// Where new skills are written.
 struct SkillCreator {
-    taken: BTreeSet<String>,
+    used_names: BTreeSet<String>,
     trusted: TrustFile,
     user_folder: PathBuf,
 }
@@ -67,7 +67,7 @@ struct SkillCreator {
 impl SkillCreator {
     fn intent(&self, args: CreateSkillArgs) -> Result<Intent, ToolError> {
         let draft = self.draft(args)?;
-        let folder = text::one_line(&self.place(&draft.name).to_string_lossy());
+        let folder = text::one_line(&self.skill_path(&draft.name).to_string_lossy());
         let mut shows = format!("Writes the skill {} to {folder}:\n", draft.name);
         for file in &draft.files {
             let mode = if file.executable { " (executable)" } else { "" };
@@ -90,17 +90,17 @@ impl SkillCreator {
 
     fn draft(&self, args: CreateSkillArgs) -> Result<SkillDraft, ToolError> {
         let draft = SkillDraft::new(args).map_err(ToolError)?;
-        if self.taken.contains(&draft.name) {
+        if self.used_names.contains(&draft.name) {
             return Err(ToolError(format!(
                 "there is a skill `{}` already; choose another name",
                 draft.name
             )));
         }
-        refuse_existing(&self.place(&draft.name)).map_err(|mistake| ToolError(mistake.to_string()))?;
+        refuse_existing(&self.skill_path(&draft.name)).map_err(|mistake| ToolError(mistake.to_string()))?;
         Ok(draft)
     }
 
-    fn place(&self, name: &str) -> PathBuf {
+    fn skill_path(&self, name: &str) -> PathBuf {
         Path::new(&self.user_folder).join("skills").join(name)
     }
 }
@@ -111,21 +111,21 @@ impl SkillDraft {
         if let Some(why) = catalog::tool_name_problem(&args.name) {
             return Err(why);
         }
-        let page = page(&args)?;
+        let page = build_skill_file(&args)?;
         check_content(SKILL_FILE, &page)?;
         // What was written must read back, whatever is in it.
         skill_file::parse(&page).map_err(|mistake| format!("{SKILL_FILE}: {mistake}"))?;
         let mut files =
-            vec![NewFile { path: SKILL_FILE.to_owned(), executable: false, content: page.into_bytes() }];
+            vec![NewSkillFile { path: SKILL_FILE.to_owned(), executable: false, content: page.into_bytes() }];
         let scripts = args.scripts.unwrap_or_default();
-        if scripts.len() > MOST_SCRIPTS {
-            return Err(format!("{} scripts are too many; at most {MOST_SCRIPTS} fit", scripts.len()));
+        if scripts.len() > MAX_SCRIPTS {
+            return Err(format!("{} scripts are too many; at most {MAX_SCRIPTS} fit", scripts.len()));
         }
         for (name, content) in scripts {
             check_script_name(&name)?;
             check_content(&name, &content)?;
             let executable = content.starts_with("#!");
-            files.push(NewFile {
+            files.push(NewSkillFile {
                 path: format!("scripts/{name}"),
                 executable,
                 content: content.into_bytes(),
@@ -135,15 +135,15 @@ impl SkillDraft {
     }
 }
 
-fn page(args: &CreateSkillArgs) -> Result<String, String> {
+fn build_skill_file(args: &CreateSkillArgs) -> Result<String, String> {
     let body = args.body.trim();
     if body.is_empty() {
         return Err("`body` must hold the instructions".to_owned());
     }
     let first = body.lines().next().unwrap_or_default().trim_start_matches(['#', ' ']);
     let said = args.description.as_deref().filter(|said| !said.trim().is_empty());
-    let default = || quote::cut_line(first, LONGEST_DEFAULT_DESCRIPTION);
-    let description = skill_file::description(&said.map_or_else(default, str::to_owned))?;
+    let default = || quote::truncate_line(first, MAX_DEFAULT_DESCRIPTION_LEN);
+    let description = skill_file::normalize_description(&said.map_or_else(default, str::to_owned))?;
     // A JSON string is a YAML string.
     let mut page =
         format!("---\nname: {}\ndescription: {}\n", args.name, serde_json::Value::from(description));
@@ -161,8 +161,8 @@ fn check_content(name: &str, content: &str) -> Result<(), String> {
     if let Some(hidden) = content.chars().find(|c| quote::is_hidden(*c) || *c == '\r') {
         return Err(format!("{name} has a hidden character (U+{:04X}); leave it out", u32::from(hidden)));
     }
-    if content.len() > MOST_SKILL_FILE_BYTES {
-        return Err(format!("{name} is larger than {} KiB", MOST_SKILL_FILE_BYTES / 1024));
+    if content.len() > MAX_SKILL_FILE_BYTES {
+        return Err(format!("{name} is larger than {} KiB", MAX_SKILL_FILE_BYTES / 1024));
     }
     Ok(())
 }
@@ -170,7 +170,7 @@ fn check_content(name: &str, content: &str) -> Result<(), String> {
 fn check_script_name(name: &str) -> Result<(), String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let starts_well = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
-    if name.len() > LONGEST_SCRIPT_NAME || !starts_well || !name.chars().all(plain) {
+    if name.len() > MAX_SCRIPT_NAME_LEN || !starts_well || !name.chars().all(plain) {
         let name = text::one_line(name);
         return Err(format!(
             "`{name}` is no name for a script; use a file name of letters, digits, `.`, `_` and `-`"

@@ -9,7 +9,7 @@ use super::snapshot::{SnapshotEntryKind, SnapshotPurpose, SkillSnapshot};
 use super::{SkillOrigin, Skill, SkillError, read_skill, real_folder, from_snapshot};
 
 /// A file of a skill that is to be written.
-pub(super) struct NewFile {
+pub(super) struct NewSkillFile {
     /// Relative to the skill's folder.
     pub path: String,
     pub executable: bool,
@@ -22,7 +22,7 @@ pub fn install_from(source: &Path, user_folder: &Path) -> Result<Skill, SkillErr
     let real = real_folder(source)?;
     let snapshot = SkillSnapshot::take(&real, SnapshotPurpose::Copy)?;
     let name = from_snapshot(source, real, SkillOrigin::User, &snapshot)?.name;
-    let files = snapshot.files.into_iter().map(|entry| NewFile {
+    let files = snapshot.files.into_iter().map(|entry| NewSkillFile {
         executable: entry.kind == SnapshotEntryKind::Executable,
         content: entry.content.unwrap_or_default(),
         path: entry.path,
@@ -31,16 +31,16 @@ pub fn install_from(source: &Path, user_folder: &Path) -> Result<Skill, SkillErr
 }
 
 /// Writes a new skill beside the others, reads it as every skill is read, and only then gives it its place.
-pub(super) fn install(name: &str, files: &[NewFile], user_folder: &Path) -> Result<Skill, SkillError> {
+pub(super) fn install(name: &str, files: &[NewSkillFile], user_folder: &Path) -> Result<Skill, SkillError> {
     let skills = user_folder.join("skills");
     let target = skills.join(name);
     refuse_existing(&target)?;
-    let wrong = |error: io::Error| SkillError::whole(&target, error.to_string());
+    let wrong = |error: io::Error| SkillError::for_path(&target, error.to_string());
     make_folders(&skills).map_err(wrong)?;
     let workshop = skills.join(format!(".new-{}", uuid::Uuid::now_v7().simple()));
     let draft = workshop.join(name);
     let moved = make_folders(&draft)
-        .and_then(|()| write_all(&draft, files))
+        .and_then(|()| write_files(&draft, files))
         .map_err(wrong)
         .and_then(|()| read_skill(&draft, SkillOrigin::User))
         .and_then(|_| refuse_existing(&target))
@@ -54,12 +54,12 @@ pub(super) fn install(name: &str, files: &[NewFile], user_folder: &Path) -> Resu
 pub(super) fn refuse_existing(target: &Path) -> Result<(), SkillError> {
     match target.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(SkillError::whole(target, error.to_string())),
-        Ok(_) => Err(SkillError::whole(target, "there is a skill of this name already")),
+        Err(error) => Err(SkillError::for_path(target, error.to_string())),
+        Ok(_) => Err(SkillError::for_path(target, "there is a skill of this name already")),
     }
 }
 
-fn write_all(folder: &Path, files: &[NewFile]) -> io::Result<()> {
+fn write_files(folder: &Path, files: &[NewSkillFile]) -> io::Result<()> {
     for file in files {
         let path: PathBuf = folder.join(&file.path);
         if let Some(parent) = path.parent() {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use lango_domain::text;
 
-const LONGEST_LINE: usize = 400;
+const MAX_LINE_LEN: usize = 400;
 
 /// Whether a reader would not see the character, though a program or a model does.
 pub(super) fn is_hidden(c: char) -> bool {
@@ -36,8 +36,8 @@ pub(super) fn block(text: &str, most_lines: usize) -> String {
     let text = escape_hidden(text);
     let mut shown = String::new();
     for line in text.lines().take(most_lines) {
-        let begin: String = line.chars().take(LONGEST_LINE).collect();
-        let rest = line.chars().count().saturating_sub(LONGEST_LINE);
+        let begin: String = line.chars().take(MAX_LINE_LEN).collect();
+        let rest = line.chars().count().saturating_sub(MAX_LINE_LEN);
         let note =
             if rest == 0 { String::new() } else { format!(" … ({rest} more characters in this line)") };
         let _ = writeln!(shown, "  | {begin}{note}");
@@ -76,7 +76,7 @@ fn shell_word(word: &str) -> String {
 }
 
 /// Words on one line, for people: what would break the line or hide in it is written out.
-pub(super) fn shown_line(words: &[String]) -> String {
+pub(super) fn display_line(words: &[String]) -> String {
     let shown = |word: &String| {
         if word.chars().any(|c| is_hidden(c) || c.is_control()) {
             format!("{word:?}")
@@ -88,7 +88,7 @@ pub(super) fn shown_line(words: &[String]) -> String {
 }
 
 /// The beginning of a text, with a note if that is not all.
-pub(super) fn cut(text: &str, most_bytes: usize) -> String {
+pub(super) fn truncate(text: &str, most_bytes: usize) -> String {
     if text.len() <= most_bytes {
         return text.to_owned();
     }
@@ -97,7 +97,7 @@ pub(super) fn cut(text: &str, most_bytes: usize) -> String {
 }
 
 /// The beginning of one line.
-pub(super) fn cut_line(line: &str, most_chars: usize) -> String {
+pub(super) fn truncate_line(line: &str, most_chars: usize) -> String {
     if line.chars().count() <= most_chars {
         return line.to_owned();
     }
@@ -115,7 +115,7 @@ mod tests {
             "  | a<U+202E>b\n  | <U+001B>[2J<U+200B>c\n"
         );
         assert_eq!(block("a\nb\nc", 2), "  | a\n  | b\n  … (1 more lines are not shown)\n");
-        assert!(block(&"x".repeat(LONGEST_LINE + 7), 1).contains("(7 more characters in this line)"));
+        assert!(block(&"x".repeat(MAX_LINE_LEN + 7), 1).contains("(7 more characters in this line)"));
         assert_eq!(content_block(b"\x7fELF\0", 9), "  (5 bytes that are not text)\n");
     }
 
@@ -128,13 +128,13 @@ mod tests {
     fn words_keep_their_borders() {
         let words = ["a b", "it's", "", "$(x)", "plain-1.txt"].map(str::to_owned);
         assert_eq!(shell_line(&words), r"'a b' 'it'\''s' '' '$(x)' plain-1.txt");
-        assert_eq!(shown_line(&["a\nAllowed by the user".to_owned()]), r#""a\nAllowed by the user""#);
+        assert_eq!(display_line(&["a\nAllowed by the user".to_owned()]), r#""a\nAllowed by the user""#);
     }
 
     #[test]
     fn cuts_between_characters() {
-        assert_eq!(cut("äöü", 3), "ä\n\n[cut here: 2 of 6 bytes are shown]");
-        assert_eq!(cut_line("abcdef", 4), "abc…");
-        assert_eq!(cut_line("abcd", 4), "abcd");
+        assert_eq!(truncate("äöü", 3), "ä\n\n[cut here: 2 of 6 bytes are shown]");
+        assert_eq!(truncate_line("abcdef", 4), "abc…");
+        assert_eq!(truncate_line("abcd", 4), "abcd");
     }
 }

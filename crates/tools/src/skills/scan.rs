@@ -3,9 +3,9 @@
 use super::quote;
 
 /// A run of letters and digits this long is not prose.
-const LONG_BLOB: usize = 200;
+const MIN_BLOB_LEN: usize = 200;
 const SHELLS: [&str; 10] = ["sh", "bash", "zsh", "dash", "ksh", "fish", "python", "python3", "perl", "node"];
-const PRIVATE: [&str; 13] = [
+const PRIVATE_PATHS: [&str; 13] = [
     "~/.ssh",
     "$home/.ssh",
     "${home}/.ssh",
@@ -32,18 +32,18 @@ pub(super) fn scan(text: &str) -> Vec<SuspiciousLine> {
     let lines: Vec<&str> = text.lines().collect();
     let mut signs = Vec::new();
     for (at, raw) in lines.iter().enumerate() {
-        let line = joined(&lines[at..]);
+        let line = join_continued_lines(&lines[at..]);
         let prose = format!("{raw} {}", lines.get(at + 1).copied().unwrap_or_default());
-        let next_alone = lines.get(at + 1).is_some_and(|next| tells_to_disobey(next));
+        let next_alone = lines.get(at + 1).is_some_and(|next| is_prompt_injection(next));
         let found = [
-            (feeds_a_shell(&line, &["curl", "wget"]), "runs what it downloads"),
-            (decodes_into_a_shell(&line), "decodes something and runs it"),
+            (pipes_into_shell(&line, &["curl", "wget"]), "runs what it downloads"),
+            (decodes_into_shell(&line), "decodes something and runs it"),
             (has_blob(raw), "has a long block of encoded data"),
             (raw.chars().any(quote::is_hidden), "has characters that cannot be seen"),
             (deletes_everything(raw), "deletes a whole home or disk"),
             (touches_secrets(raw), "names private keys or credentials"),
             (
-                tells_to_disobey(raw) || (tells_to_disobey(&prose) && !next_alone),
+                is_prompt_injection(raw) || (is_prompt_injection(&prose) && !next_alone),
                 "tells to ignore instructions",
             ),
         ];
@@ -54,7 +54,7 @@ pub(super) fn scan(text: &str) -> Vec<SuspiciousLine> {
 }
 
 /// A line with those that a backslash continues it on, in lower case.
-fn joined(lines: &[&str]) -> String {
+fn join_continued_lines(lines: &[&str]) -> String {
     let mut whole = String::new();
     for line in lines.iter().take(20) {
         let line = line.trim_end();
@@ -68,31 +68,31 @@ fn joined(lines: &[&str]) -> String {
     whole.to_lowercase()
 }
 
-fn words(text: &str) -> impl Iterator<Item = &str> {
+fn split_words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(c.is_alphanumeric() || "_./~$*{}-".contains(c))).filter(|word| !word.is_empty())
 }
 
 /// `source | sh`, `sh <(source)`, `sh -c "$(source)"`, `eval "$(source)"`.
-fn feeds_a_shell(line: &str, sources: &[&str]) -> bool {
-    let has_source = |part: &str| words(part).any(|word| sources.contains(&word));
+fn pipes_into_shell(line: &str, sources: &[&str]) -> bool {
+    let has_source = |part: &str| split_words(part).any(|word| sources.contains(&word));
     let mut pieces = line.split('|');
     let mut before = pieces.next().is_some_and(has_source);
     for piece in pieces {
-        if before && starts_a_shell(piece) {
+        if before && starts_shell(piece) {
             return true;
         }
         before = before || has_source(piece);
     }
     ["<(", "$(", "`"].iter().any(|opening| {
         line.split_once(opening).is_some_and(|(outer, inner)| {
-            let runs = words(outer).any(|word| is_shell(word) || matches!(word, "eval" | "source" | "."));
+            let runs = split_words(outer).any(|word| is_shell(word) || matches!(word, "eval" | "source" | "."));
             runs && has_source(inner)
         })
     })
 }
 
-fn starts_a_shell(piece: &str) -> bool {
-    let mut words = words(piece).skip_while(|word| matches!(*word, "sudo" | "env" | "exec" | "-e"));
+fn starts_shell(piece: &str) -> bool {
+    let mut words = split_words(piece).skip_while(|word| matches!(*word, "sudo" | "env" | "exec" | "-e"));
     words.next().is_some_and(is_shell)
 }
 
@@ -100,16 +100,16 @@ fn is_shell(word: &str) -> bool {
     SHELLS.contains(&word.rsplit('/').next().unwrap_or(word))
 }
 
-fn decodes_into_a_shell(line: &str) -> bool {
-    let decodes = ["-d", "-di", "--decode"].iter().any(|flag| words(line).any(|word| word == *flag));
-    decodes && feeds_a_shell(line, &["base64", "base32", "openssl"])
+fn decodes_into_shell(line: &str) -> bool {
+    let decodes = ["-d", "-di", "--decode"].iter().any(|flag| split_words(line).any(|word| word == *flag));
+    decodes && pipes_into_shell(line, &["base64", "base32", "openssl"])
 }
 
 fn has_blob(line: &str) -> bool {
     let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
     line.split(|c: char| !letter(c)).any(|run| {
         let has = |is: fn(&char) -> bool| run.chars().any(|c| is(&c));
-        run.len() >= LONG_BLOB
+        run.len() >= MIN_BLOB_LEN
             && has(char::is_ascii_digit)
             && has(char::is_ascii_uppercase)
             && has(char::is_ascii_lowercase)
@@ -118,7 +118,7 @@ fn has_blob(line: &str) -> bool {
 
 fn deletes_everything(line: &str) -> bool {
     let line = line.to_lowercase();
-    let mut rest = words(&line).skip_while(|word| *word != "rm" && !word.ends_with("/rm"));
+    let mut rest = split_words(&line).skip_while(|word| *word != "rm" && !word.ends_with("/rm"));
     rest.next();
     let (flags, targets): (Vec<&str>, Vec<&str>) = rest.partition(|word| word.starts_with('-'));
     let recursive =
@@ -129,10 +129,10 @@ fn deletes_everything(line: &str) -> bool {
 
 fn touches_secrets(line: &str) -> bool {
     let line = line.to_lowercase();
-    PRIVATE.iter().any(|place| line.contains(place))
+    PRIVATE_PATHS.iter().any(|place| line.contains(place))
 }
 
-fn tells_to_disobey(line: &str) -> bool {
+fn is_prompt_injection(line: &str) -> bool {
     let line = line.to_lowercase();
     let words: Vec<&str> =
         line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();

@@ -31,7 +31,7 @@ impl ScriptCommand {
     ) -> Result<Self, ToolError> {
         let file = script_path(asked);
         let Some((script, entry)) = snapshot.scripts().find(|(_, entry)| entry.path == file) else {
-            return Err(unknown(skill, snapshot, asked));
+            return Err(unknown_script(skill, snapshot, asked));
         };
         if args.iter().any(|arg| arg.contains('\0')) {
             return Err(ToolError("an argument must not have a NUL character in it".to_owned()));
@@ -50,7 +50,7 @@ impl ScriptCommand {
 
     /// The script and its arguments on one line.
     pub fn subject(&self) -> String {
-        quote::shown_line(&[std::slice::from_ref(&self.script), &self.args].concat())
+        quote::display_line(&[std::slice::from_ref(&self.script), &self.args].concat())
     }
 
     /// The same script, whatever its arguments; nothing if its name could be taken for more than itself.
@@ -61,8 +61,8 @@ impl ScriptCommand {
     }
 
     /// What will be run, for people.
-    pub fn shown(&self) -> String {
-        quote::shown_line(&self.words(&self.path.to_string_lossy()))
+    pub fn display_line(&self) -> String {
+        quote::display_line(&self.argv(&self.path.to_string_lossy()))
     }
 
     pub fn program(&self) -> Result<Program, ToolError> {
@@ -72,10 +72,10 @@ impl ScriptCommand {
         }
         let odd = || ToolError("the path of the skill's folder is not valid UTF-8".to_owned());
         let path = self.path.to_str().ok_or_else(odd)?;
-        Ok(Program::Line(format!("exec {}", quote::shell_line(&self.words(path)))))
+        Ok(Program::Line(format!("exec {}", quote::shell_line(&self.argv(path)))))
     }
 
-    fn words(&self, path: &str) -> Vec<String> {
+    fn argv(&self, path: &str) -> Vec<String> {
         let path = path.to_owned();
         self.interpreter.iter().chain([&path]).chain(&self.args).cloned().collect()
     }
@@ -110,7 +110,7 @@ pub(super) fn interpreter(entry: &SnapshotEntry) -> Option<Vec<String>> {
     Some(vec![known.to_owned()])
 }
 
-fn unknown(skill: &Skill, snapshot: &SkillSnapshot, asked: &str) -> ToolError {
+fn unknown_script(skill: &Skill, snapshot: &SkillSnapshot, asked: &str) -> ToolError {
     let known: Vec<&str> = snapshot.scripts().map(|(name, _)| name).take(50).collect();
     let asked = lango_domain::text::one_line(asked);
     ToolError(match known.as_slice() {
@@ -152,7 +152,7 @@ mod tests {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         }
         let skill = read_skill(&folder, SkillOrigin::User).unwrap();
-        let snapshot = SkillSnapshot::take(&folder, SnapshotPurpose::Look).unwrap();
+        let snapshot = SkillSnapshot::take(&folder, SnapshotPurpose::Inspect).unwrap();
         let find = |asked: &str, args: &[&str]| {
             let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
             ScriptCommand::find(&skill, &snapshot, asked, &args)

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::quote;
 
-const LONGEST_NAME: usize = 64;
-const LONGEST_DESCRIPTION: usize = 1024;
-const LONGEST_COMPATIBILITY: usize = 500;
-const KNOWN: [&str; 6] = ["name", "description", "license", "compatibility", "metadata", "allowed-tools"];
+const MAX_NAME_LEN: usize = 64;
+const MAX_DESCRIPTION_LEN: usize = 1024;
+const MAX_COMPATIBILITY_LEN: usize = 500;
+const KNOWN_KEYS: [&str; 6] = ["name", "description", "license", "compatibility", "metadata", "allowed-tools"];
 
 /// What a `SKILL.md` says.
 #[derive(Debug)]
@@ -22,25 +22,25 @@ pub(super) struct SkillFile {
     /// The line on which the body begins.
     pub body_line: usize,
     /// Keys that the form does not name, with their lines.
-    pub unknown: Vec<(String, usize)>,
+    pub unknown_keys: Vec<(String, usize)>,
 }
 
 pub(super) fn parse(written: &str) -> Result<SkillFile, SpannedError> {
-    let (front, body) = halves(written)?;
-    let entries = entries(front)?;
+    let (front, body) = split_front_matter(written)?;
+    let entries = parse_entries(front)?;
     let find = |key: &str| entries.iter().find(|entry| entry.key == key);
     let required = |key: &str| {
         find(key).ok_or_else(|| SpannedError::new(1, format!("`{key}` is missing in the front matter")))
     };
     let name = required("name")?;
     let name_line = name.line;
-    let name = string(name)?.to_owned();
+    let name = as_text(name)?.to_owned();
     check_name(&name).map_err(|why| SpannedError::new(name_line, why))?;
     let written_description = required("description")?;
-    let description = description(string(written_description)?)
+    let description = normalize_description(as_text(written_description)?)
         .map_err(|why| SpannedError::new(written_description.line, why))?;
     if let Some(license) = find("license") {
-        string(license)?;
+        as_text(license)?;
     }
     if let Some(compatibility) = find("compatibility") {
         check_compatibility(compatibility)?;
@@ -48,10 +48,10 @@ pub(super) fn parse(written: &str) -> Result<SkillFile, SpannedError> {
     if let Some(metadata) = find("metadata") {
         check_metadata(metadata)?;
     }
-    let unknown = entries.iter().filter(|entry| !KNOWN.contains(&entry.key.as_str()));
+    let unknown = entries.iter().filter(|entry| !KNOWN_KEYS.contains(&entry.key.as_str()));
     Ok(SkillFile {
-        allowed_tools: find("allowed-tools").map_or(Ok(Vec::new()), tool_names)?,
-        unknown: unknown.map(|entry| (text::one_line(&entry.key), entry.line)).collect(),
+        allowed_tools: find("allowed-tools").map_or(Ok(Vec::new()), parse_tool_names)?,
+        unknown_keys: unknown.map(|entry| (text::one_line(&entry.key), entry.line)).collect(),
         body: body.trim().to_owned(),
         body_line: front.lines().count() + 3,
         name,
@@ -64,28 +64,28 @@ pub(super) fn parse(written: &str) -> Result<SkillFile, SpannedError> {
 pub(super) fn check_name(name: &str) -> Result<(), String> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let hyphens = name.starts_with('-') || name.ends_with('-') || name.contains("--");
-    if name.is_empty() || name.chars().count() > LONGEST_NAME || !name.chars().all(plain) || hyphens {
+    if name.is_empty() || name.chars().count() > MAX_NAME_LEN || !name.chars().all(plain) || hyphens {
         return Err(format!(
-            "`name` must have 1 to {LONGEST_NAME} characters of a-z, 0-9 and single hyphens between them"
+            "`name` must have 1 to {MAX_NAME_LEN} characters of a-z, 0-9 and single hyphens between them"
         ));
     }
     Ok(())
 }
 
 /// The description on one line. A model reads it before anybody has allowed the skill, so nothing may hide in it.
-pub(super) fn description(written: &str) -> Result<String, String> {
+pub(super) fn normalize_description(written: &str) -> Result<String, String> {
     let line = text::one_line(&quote::strip_hidden(written));
     match line.chars().count() {
         0 => Err("`description` must say what the skill does and when to use it".to_owned()),
-        length if length > LONGEST_DESCRIPTION => {
-            Err(format!("`description` has {length} characters; at most {LONGEST_DESCRIPTION} fit"))
+        length if length > MAX_DESCRIPTION_LEN => {
+            Err(format!("`description` has {length} characters; at most {MAX_DESCRIPTION_LEN} fit"))
         }
         _ => Ok(line),
     }
 }
 
 /// Front matter and body. The line `---` that opens the file is line 1.
-fn halves(written: &str) -> Result<(&str, &str), SpannedError> {
+fn split_front_matter(written: &str) -> Result<(&str, &str), SpannedError> {
     let written = written.strip_prefix('\u{feff}').unwrap_or(written);
     let mut lines = written.split_inclusive('\n');
     let opening = lines.next().filter(|line| line.trim_end() == "---");
@@ -101,7 +101,7 @@ fn halves(written: &str) -> Result<(&str, &str), SpannedError> {
 }
 
 /// The keys of the front matter, with their lines in the whole file.
-fn entries(front: &str) -> Result<Vec<SpannedEntry>, SpannedError> {
+fn parse_entries(front: &str) -> Result<Vec<SpannedEntry>, SpannedError> {
     let node = parse_yaml(front).map_err(|mistake| SpannedError::new(mistake.line + 1, mistake.message))?;
     let SpannedKind::Map(mut entries) = node.kind else {
         return Err(SpannedError::new(node.line + 1, "the front matter must be a table of keys"));
@@ -112,7 +112,7 @@ fn entries(front: &str) -> Result<Vec<SpannedEntry>, SpannedError> {
     Ok(entries)
 }
 
-fn string(entry: &SpannedEntry) -> Result<&str, SpannedError> {
+fn as_text(entry: &SpannedEntry) -> Result<&str, SpannedError> {
     match &entry.value.kind {
         SpannedKind::Scalar(Value::String(written)) => Ok(written),
         _ => Err(SpannedError::new(entry.line, format!("`{}` must be text; put it in quotes", entry.key))),
@@ -120,8 +120,8 @@ fn string(entry: &SpannedEntry) -> Result<&str, SpannedError> {
 }
 
 fn check_compatibility(entry: &SpannedEntry) -> Result<(), SpannedError> {
-    if string(entry)?.chars().count() > LONGEST_COMPATIBILITY {
-        let message = format!("`compatibility` may have at most {LONGEST_COMPATIBILITY} characters");
+    if as_text(entry)?.chars().count() > MAX_COMPATIBILITY_LEN {
+        let message = format!("`compatibility` may have at most {MAX_COMPATIBILITY_LEN} characters");
         return Err(SpannedError::new(entry.line, message));
     }
     Ok(())
@@ -137,7 +137,7 @@ fn check_metadata(entry: &SpannedEntry) -> Result<(), SpannedError> {
     }
 }
 
-fn tool_names(entry: &SpannedEntry) -> Result<Vec<String>, SpannedError> {
+fn parse_tool_names(entry: &SpannedEntry) -> Result<Vec<String>, SpannedError> {
     let wrong = || SpannedError::new(entry.line, "`allowed-tools` is a text with names between spaces, or a list");
     match &entry.value.kind {
         SpannedKind::Scalar(Value::String(written)) => Ok(split_tools(written)),
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!((page.name.as_str(), page.description.as_str()), ("pdf-forms", "Fills forms."));
         assert_eq!(page.allowed_tools, ["Bash(git add:*)", "Read"]);
         assert_eq!((page.body.as_str(), page.body_line), ("# Do", 12));
-        assert_eq!(page.unknown, [("colour".to_owned(), 10)]);
+        assert_eq!(page.unknown_keys, [("colour".to_owned(), 10)]);
     }
 
     #[test]
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn each_mistake_has_its_line() {
-        let long = "x".repeat(LONGEST_DESCRIPTION + 1);
+        let long = "x".repeat(MAX_DESCRIPTION_LEN + 1);
         for (front, line, expected) in [
             ("description: b\n", 1, "`name` is missing"),
             ("name: a\n", 1, "`description` is missing"),

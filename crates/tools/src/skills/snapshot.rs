@@ -10,25 +10,25 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use lango_files::beneath::{self, NAMES};
+use lango_files::confined_open::{self, DIRECTORY_LISTING};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use sha2::{Digest as _, Sha256};
 
 use super::{SkillError, quote};
 
-pub(super) const MOST_FILES: usize = 500;
-pub(super) const MOST_BYTES: u64 = 50 * 1024 * 1024;
+pub(super) const MAX_FILES: usize = 500;
+pub(super) const MAX_BYTES: u64 = 50 * 1024 * 1024;
 /// Folders count here as well, so that empty ones cannot go on forever.
-pub(super) const MOST_ENTRIES: usize = 2 * MOST_FILES;
-const DEEPEST: usize = 16;
+pub(super) const MAX_ENTRIES: usize = 2 * MAX_FILES;
+const MAX_DEPTH: usize = 16;
 
 /// What a snapshot is taken for.
 #[derive(Clone, Copy)]
 pub(super) enum SnapshotPurpose<'a> {
     /// Keeps the contents of these files.
-    Use { keep: &'a [&'a str] },
+    Use { contents_of: &'a [&'a str] },
     /// Keeps all contents.
-    Look,
+    Inspect,
     /// Keeps all contents, leaves `.git` out, and refuses links.
     Copy,
 }
@@ -60,10 +60,10 @@ impl SkillSnapshot {
     /// Invariant: `folder` is a path without links, so that what is read is what lies there.
     pub fn take(folder: &Path, purpose: SnapshotPurpose<'_>) -> Result<Self, SkillError> {
         let wrong =
-            |error: rustix::io::Errno| SkillError::whole(folder, io::Error::from(error).to_string());
-        let root = beneath::open_real(folder, NAMES).map_err(wrong)?;
+            |error: rustix::io::Errno| SkillError::for_path(folder, io::Error::from(error).to_string());
+        let root = confined_open::open_real(folder, DIRECTORY_LISTING).map_err(wrong)?;
         let mut walk = SnapshotWalk { folder, purpose, files: Vec::new(), entries: 0, bytes: 0 };
-        walk.enter(&root, "", 0)?;
+        walk.walk_folder(&root, "", 0)?;
         let mut files = walk.files;
         files.sort_by(|a, b| a.path.cmp(&b.path));
         let fingerprint = fingerprint(&files);
@@ -89,7 +89,7 @@ impl SkillSnapshot {
 }
 
 /// In a name, a line end hides as well: it lets one name pass for two.
-fn hides(c: char) -> bool {
+fn is_hidden_in_name(c: char) -> bool {
     c.is_control() || quote::is_hidden(c)
 }
 
@@ -107,10 +107,10 @@ fn fingerprint(files: &[SnapshotEntry]) -> String {
         }]);
         hash.update(entry.digest);
     }
-    hexadecimal(&hash.finalize())
+    to_hex(&hash.finalize())
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
         // Writing into a string cannot fail.
         let _ = write!(text, "{byte:02x}");
@@ -127,20 +127,20 @@ struct SnapshotWalk<'a> {
 }
 
 impl SnapshotWalk<'_> {
-    fn enter(&mut self, open: &OwnedFd, at: &str, depth: usize) -> Result<(), SkillError> {
-        if depth > DEEPEST {
-            return Err(self.mistake(at, format!("folders are nested more than {DEEPEST} deep")));
+    fn walk_folder(&mut self, open: &OwnedFd, at: &str, depth: usize) -> Result<(), SkillError> {
+        if depth > MAX_DEPTH {
+            return Err(self.error(at, format!("folders are nested more than {MAX_DEPTH} deep")));
         }
-        let listing = Dir::read_from(open).map_err(|error| self.failed(at, error))?;
+        let listing = Dir::read_from(open).map_err(|error| self.io_error(at, error))?;
         for listed in listing {
-            let listed = listed.map_err(|error| self.failed(at, error))?;
+            let listed = listed.map_err(|error| self.io_error(at, error))?;
             let name = listed.file_name().to_string_lossy();
-            if matches!(&*name, "." | "..") || self.leaves_out(&name) {
+            if matches!(&*name, "." | "..") || self.is_excluded(&name) {
                 continue;
             }
             let path = if at.is_empty() { name.to_string() } else { format!("{at}/{name}") };
-            if listed.file_name().to_str().is_err() || name.chars().any(hides) {
-                return Err(self.mistake(at, format!("the file name {name:?} has characters that hide it")));
+            if listed.file_name().to_str().is_err() || name.chars().any(is_hidden_in_name) {
+                return Err(self.error(at, format!("the file name {name:?} has characters that hide it")));
             }
             self.entries += 1;
             self.visit(open, &path, depth)?;
@@ -148,48 +148,48 @@ impl SnapshotWalk<'_> {
         Ok(())
     }
 
-    fn leaves_out(&self, name: &str) -> bool {
+    fn is_excluded(&self, name: &str) -> bool {
         matches!(self.purpose, SnapshotPurpose::Copy) && name == ".git"
     }
 
     fn visit(&mut self, parent: &OwnedFd, path: &str, depth: usize) -> Result<(), SkillError> {
         let name = path.rsplit('/').next().unwrap_or(path);
         let facts = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
-            .map_err(|error| self.failed(path, error))?;
+            .map_err(|error| self.io_error(path, error))?;
         let kind = FileType::from_raw_mode(facts.st_mode);
-        let is_one_too_many = kind != FileType::Directory && self.files.len() >= MOST_FILES;
-        if is_one_too_many || self.entries > MOST_ENTRIES {
-            return Err(self.mistake(path, format!("a skill may have at most {MOST_FILES} files")));
+        let is_one_too_many = kind != FileType::Directory && self.files.len() >= MAX_FILES;
+        if is_one_too_many || self.entries > MAX_ENTRIES {
+            return Err(self.error(path, format!("a skill may have at most {MAX_FILES} files")));
         }
         match kind {
             FileType::Directory => {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let open = rustix::fs::openat(parent, name, flags, Mode::empty())
-                    .map_err(|error| self.failed(path, error))?;
-                self.enter(&open, path, depth + 1)
+                    .map_err(|error| self.io_error(path, error))?;
+                self.walk_folder(&open, path, depth + 1)
             }
-            FileType::RegularFile => self.read(parent, name, path),
-            FileType::Symlink => self.link(parent, name, path),
-            _ => Err(self.mistake(path, "only files and folders may be part of a skill")),
+            FileType::RegularFile => self.add_file(parent, name, path),
+            FileType::Symlink => self.add_link(parent, name, path),
+            _ => Err(self.error(path, "only files and folders may be part of a skill")),
         }
     }
 
-    fn read(&mut self, parent: &OwnedFd, name: &str, path: &str) -> Result<(), SkillError> {
+    fn add_file(&mut self, parent: &OwnedFd, name: &str, path: &str) -> Result<(), SkillError> {
         // Should it have become a pipe meanwhile, opening it must not wait for a writer.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let open = rustix::fs::openat(parent, name, flags, Mode::empty())
-            .map_err(|error| self.failed(path, error))?;
+            .map_err(|error| self.io_error(path, error))?;
         let file = File::from(open);
-        let facts = file.metadata().map_err(|error| self.failed(path, error))?;
+        let facts = file.metadata().map_err(|error| self.io_error(path, error))?;
         if !facts.is_file() {
-            return Err(self.mistake(path, "it changed while it was read"));
+            return Err(self.error(path, "it changed while it was read"));
         }
-        let room = MOST_BYTES - self.bytes;
+        let room = MAX_BYTES - self.bytes;
         let mut content = Vec::new();
-        file.take(room + 1).read_to_end(&mut content).map_err(|error| self.failed(path, error))?;
+        file.take(room + 1).read_to_end(&mut content).map_err(|error| self.io_error(path, error))?;
         if content.len() as u64 > room {
-            let most = MOST_BYTES / (1024 * 1024);
-            return Err(self.mistake(path, format!("a skill may have at most {most} MiB in all")));
+            let most = MAX_BYTES / (1024 * 1024);
+            return Err(self.error(path, format!("a skill may have at most {most} MiB in all")));
         }
         self.bytes += content.len() as u64;
         let kind = if facts.permissions().mode() & 0o111 == 0 { SnapshotEntryKind::Plain } else { SnapshotEntryKind::Executable };
@@ -198,19 +198,19 @@ impl SnapshotWalk<'_> {
     }
 
     /// A link counts by where it leads. Its target's content is part of the folder and counts by itself.
-    fn link(&mut self, parent: &OwnedFd, name: &str, path: &str) -> Result<(), SkillError> {
+    fn add_link(&mut self, parent: &OwnedFd, name: &str, path: &str) -> Result<(), SkillError> {
         if matches!(self.purpose, SnapshotPurpose::Copy) {
-            return Err(self.mistake(path, "it is a link; a skill that is added must not have any"));
+            return Err(self.error(path, "it is a link; a skill that is added must not have any"));
         }
         let target =
-            rustix::fs::readlinkat(parent, name, Vec::new()).map_err(|error| self.failed(path, error))?;
+            rustix::fs::readlinkat(parent, name, Vec::new()).map_err(|error| self.io_error(path, error))?;
         let leads_to = self.folder.join(path).canonicalize();
         let inside =
             leads_to.is_ok_and(|end| self.folder.canonicalize().is_ok_and(|folder| end.starts_with(folder)));
         if !inside {
             let target = target.to_string_lossy();
             let message = format!("it is a link to `{target}`, which is not in the skill's folder");
-            return Err(self.mistake(path, message));
+            return Err(self.error(path, message));
         }
         self.add(path, SnapshotEntryKind::Link, target.into_bytes());
         Ok(())
@@ -218,8 +218,8 @@ impl SnapshotWalk<'_> {
 
     fn add(&mut self, path: &str, kind: SnapshotEntryKind, content: Vec<u8>) {
         let keeps = match self.purpose {
-            SnapshotPurpose::Use { keep } => keep.contains(&path),
-            SnapshotPurpose::Look | SnapshotPurpose::Copy => true,
+            SnapshotPurpose::Use { contents_of: keep } => keep.contains(&path),
+            SnapshotPurpose::Inspect | SnapshotPurpose::Copy => true,
         };
         self.files.push(SnapshotEntry {
             path: path.to_owned(),
@@ -230,12 +230,12 @@ impl SnapshotWalk<'_> {
         });
     }
 
-    fn mistake(&self, path: &str, message: impl AsRef<str>) -> SkillError {
-        SkillError::whole(self.folder.join(path), message)
+    fn error(&self, path: &str, message: impl AsRef<str>) -> SkillError {
+        SkillError::for_path(self.folder.join(path), message)
     }
 
-    fn failed(&self, path: &str, error: impl Into<io::Error>) -> SkillError {
-        self.mistake(path, error.into().to_string())
+    fn io_error(&self, path: &str, error: impl Into<io::Error>) -> SkillError {
+        self.error(path, error.into().to_string())
     }
 }
 
@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     fn print(folder: &Path) -> String {
-        SkillSnapshot::take(folder, SnapshotPurpose::Use { keep: &[] }).unwrap().fingerprint
+        SkillSnapshot::take(folder, SnapshotPurpose::Use { contents_of: &[] }).unwrap().fingerprint
     }
 
     #[test]
@@ -283,13 +283,13 @@ mod tests {
         {
             let folder = tempfile::tempdir().unwrap();
             symlink(target, folder.path().join("link")).unwrap();
-            let mistake = SkillSnapshot::take(folder.path(), SnapshotPurpose::Look).err().unwrap();
+            let mistake = SkillSnapshot::take(folder.path(), SnapshotPurpose::Inspect).err().unwrap();
             assert!(mistake.to_string().contains(expected), "{mistake}");
         }
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        let mistake = SkillSnapshot::take(folder.path(), SnapshotPurpose::Look).err().unwrap();
+        let mistake = SkillSnapshot::take(folder.path(), SnapshotPurpose::Inspect).err().unwrap();
         assert!(mistake.message.contains("only files and folders"), "{mistake}");
     }
 
@@ -299,7 +299,7 @@ mod tests {
         fs::write(folder.path().join("a"), "one").unwrap();
         symlink("a", folder.path().join("b")).unwrap();
         symlink(".", folder.path().join("round")).unwrap();
-        let snapshot = SkillSnapshot::take(folder.path(), SnapshotPurpose::Look).unwrap();
+        let snapshot = SkillSnapshot::take(folder.path(), SnapshotPurpose::Inspect).unwrap();
         assert_eq!(snapshot.files.len(), 3);
         assert_eq!(snapshot.content("a"), Some(b"one".as_slice()));
         assert!(snapshot.content("b").is_none() && snapshot.content("round/a").is_none());
@@ -309,17 +309,17 @@ mod tests {
     #[test]
     fn there_are_limits() {
         let many = tempfile::tempdir().unwrap();
-        for number in 0..=MOST_FILES {
+        for number in 0..=MAX_FILES {
             fs::write(many.path().join(number.to_string()), "").unwrap();
         }
         fs::remove_file(many.path().join("0")).unwrap();
         fs::create_dir(many.path().join("empty")).unwrap();
-        assert_eq!(SkillSnapshot::take(many.path(), SnapshotPurpose::Look).unwrap().files.len(), MOST_FILES);
+        assert_eq!(SkillSnapshot::take(many.path(), SnapshotPurpose::Inspect).unwrap().files.len(), MAX_FILES);
         fs::write(many.path().join("0"), "").unwrap();
         let big = tempfile::tempdir().unwrap();
-        File::create(big.path().join("big")).unwrap().set_len(MOST_BYTES + 1).unwrap();
+        File::create(big.path().join("big")).unwrap().set_len(MAX_BYTES + 1).unwrap();
         let deep = tempfile::tempdir().unwrap();
-        fs::create_dir_all(deep.path().join("d/".repeat(DEEPEST + 2))).unwrap();
+        fs::create_dir_all(deep.path().join("d/".repeat(MAX_DEPTH + 2))).unwrap();
         let odd = tempfile::tempdir().unwrap();
         fs::write(odd.path().join("a\nb"), "").unwrap();
         let unseen = tempfile::tempdir().unwrap();
@@ -331,7 +331,7 @@ mod tests {
             (odd, "characters that hide"),
             (unseen, "characters that hide"),
         ] {
-            let mistake = SkillSnapshot::take(folder.path(), SnapshotPurpose::Use { keep: &[] }).err().unwrap();
+            let mistake = SkillSnapshot::take(folder.path(), SnapshotPurpose::Use { contents_of: &[] }).err().unwrap();
             assert!(mistake.message.contains(expected), "{mistake}");
         }
     }

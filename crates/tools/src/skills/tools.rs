@@ -11,9 +11,9 @@ use super::{SkillOrigin, SkillCatalog, Skill, TrustFile, create, quote, use_skil
 use crate::shell::Shell;
 
 /// What the name of each skill's tool begins with.
-pub(super) const PREFIX: &str = "skill_";
-const LONGEST_LISTED_DESCRIPTION: usize = 300;
-const MOST_WARNINGS: usize = 50;
+pub(super) const TOOL_PREFIX: &str = "skill_";
+const MAX_LISTED_DESCRIPTION_LEN: usize = 300;
+const MAX_WARNINGS: usize = 50;
 
 /// Where skills work and where new ones go.
 pub struct SkillSettings {
@@ -34,7 +34,7 @@ pub fn tools(shelf: &SkillCatalog, shell: Shell, settings: SkillSettings) -> Vec
 }
 
 /// File work of any size, off the threads that others wait on.
-pub(super) async fn blocking<T: Send + 'static>(
+pub(super) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {
     let done = tokio::task::spawn_blocking(work).await;
@@ -48,7 +48,7 @@ fn list_skills(shelf: &SkillCatalog) -> Tool {
     let skills = shelf.skills().to_vec();
     let (own, others) = shelf.warnings_for_models();
     let mut warnings: Vec<String> =
-        own.iter().take(MOST_WARNINGS).map(|warning| text::one_line(warning)).collect();
+        own.iter().take(MAX_WARNINGS).map(|warning| text::one_line(warning)).collect();
     if others > 0 {
         warnings.push(format!("{others} in this folder; `lango skill list` tells the user why"));
     }
@@ -57,7 +57,7 @@ fn list_skills(shelf: &SkillCatalog) -> Tool {
                        allowed it before.";
     Tool::new("list_skills", description, Safety::Safe, move |_, _: ListSkillsArgs| {
         let (skills, trusted, warnings) = (skills.clone(), trusted.clone(), warnings.clone());
-        blocking(move || Ok(listing(&skills, &trusted, &warnings)))
+        run_blocking(move || Ok(format_list(&skills, &trusted, &warnings)))
     })
     .with_untrusted_output()
     .with_phrases([
@@ -67,17 +67,17 @@ fn list_skills(shelf: &SkillCatalog) -> Tool {
     ])
 }
 
-fn listing(skills: &[Arc<Skill>], trusted: &TrustFile, warnings: &[String]) -> String {
+fn format_list(skills: &[Arc<Skill>], trusted: &TrustFile, warnings: &[String]) -> String {
     let line = |skill: &Arc<Skill>| {
         let origin = match skill.origin {
             SkillOrigin::Project => "the project's",
             SkillOrigin::User => "the user's",
         };
         let trust = if trusted.is_trusted(skill) { "allowed before" } else { "not used before" };
-        let description = if trusted.lets_speak(skill) {
-            quote::cut_line(&skill.description, LONGEST_LISTED_DESCRIPTION)
+        let description = if trusted.is_description_visible(skill) {
+            quote::truncate_line(&skill.description, MAX_LISTED_DESCRIPTION_LEN)
         } else {
-            use_skill::UNCONFIRMED.to_owned()
+            use_skill::UNCONFIRMED_DESCRIPTION.to_owned()
         };
         format!("- {} ({origin}, {trust}): {description}\n", skill.name)
     };

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::{SkillOrigin, Skill};
 
 /// More than anybody's list; a longer file is not ours.
-const MOST_BYTES: u64 = 4 * 1024 * 1024;
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The file that remembers it. It is read whenever it is asked, so that what another process or the user's editor takes
 /// back holds at once. Cheap to clone.
@@ -21,7 +21,7 @@ const MOST_BYTES: u64 = 4 * 1024 * 1024;
 pub struct TrustFile {
     path: Option<PathBuf>,
     /// Held while the file is read and written anew, so that two calls do not lose each other's line.
-    writing: Arc<Mutex<()>>,
+    write_lock: Arc<Mutex<()>>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ struct TrustedSkills {
 impl TrustFile {
     /// Without a path nothing is trusted, and nothing can be.
     pub fn new(path: Option<PathBuf>) -> Self {
-        Self { path, writing: Arc::default() }
+        Self { path, write_lock: Arc::default() }
     }
 
     pub(super) fn path(&self) -> Option<&Path> {
@@ -43,21 +43,21 @@ impl TrustFile {
 
     /// Whether a model may read what a skill says about itself: the user's own may speak, a project's once its content
     /// was allowed.
-    pub fn lets_speak(&self, skill: &Skill) -> bool {
+    pub fn is_description_visible(&self, skill: &Skill) -> bool {
         skill.origin == SkillOrigin::User || self.is_trusted(skill)
     }
 
     /// Whether exactly this content was allowed before. When in doubt, it was not.
     pub fn is_trusted(&self, skill: &Skill) -> bool {
-        self.path.as_deref().is_some_and(|path| remembered(path).skills.contains_key(&skill.fingerprint))
+        self.path.as_deref().is_some_and(|path| read_trusted(path).skills.contains_key(&skill.fingerprint))
     }
 
     /// Remembers this content. Only for what the user saw and allowed.
     pub fn trust(&self, skill: &Skill) -> io::Result<()> {
         let nowhere = || io::Error::new(io::ErrorKind::Unsupported, "there is no file to remember it in");
         let path = self.path.as_deref().ok_or_else(nowhere)?;
-        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut known = remembered(path);
+        let _writing = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = read_trusted(path);
         if known.skills.insert(skill.fingerprint.clone(), skill.name.clone()).is_some() {
             return Ok(());
         }
@@ -66,7 +66,7 @@ impl TrustFile {
 }
 
 /// What the file says; nothing, if it cannot be read or if others could have written it.
-fn remembered(path: &Path) -> TrustedSkills {
+fn read_trusted(path: &Path) -> TrustedSkills {
     let read = || -> io::Result<TrustedSkills> {
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
@@ -75,7 +75,7 @@ fn remembered(path: &Path) -> TrustedSkills {
             return Ok(TrustedSkills::default());
         }
         let mut content = Vec::new();
-        file.take(MOST_BYTES).read_to_end(&mut content)?;
+        file.take(MAX_BYTES).read_to_end(&mut content)?;
         Ok(serde_json::from_slice(&content)?)
     };
     read().unwrap_or_default()

@@ -11,17 +11,17 @@ use serde::Deserialize;
 
 use super::script_command::{self, ScriptCommand};
 use super::snapshot::{SnapshotEntryKind, SnapshotPurpose, SkillSnapshot};
-use super::tools::{PREFIX, blocking};
+use super::tools::{TOOL_PREFIX, run_blocking};
 use super::{Skill, TrustFile, quote};
 use crate::shell::{CommandRequest, Shell};
 
-const LONGEST_DESCRIPTION: usize = 300;
+const MAX_DESCRIPTION_LEN: usize = 300;
 /// The most that a model reads at once.
-const MOST_BYTES: usize = 40_000;
-const MOST_LISTED_FILES: usize = 100;
+const MAX_BYTES: usize = 40_000;
+const MAX_LISTED_FILES: usize = 100;
 /// In place of what a project's skill says about itself, until the user has seen it.
-pub(super) const UNCONFIRMED: &str = "a skill of this folder that is not confirmed yet";
-const CHANGED: &str = "the skill changed on disk; it can be used again from the next turn on";
+pub(super) const UNCONFIRMED_DESCRIPTION: &str = "a skill of this folder that is not confirmed yet";
+const SKILL_CHANGED: &str = "the skill changed on disk; it can be used again from the next turn on";
 
 /// What every skill's tool works with.
 #[derive(Clone)]
@@ -33,10 +33,10 @@ pub(super) struct SkillRunContext {
 
 pub(super) fn tool(skill: Arc<Skill>, room: SkillRunContext) -> Tool {
     let name = &skill.name;
-    let words = if room.trusted.lets_speak(&skill) {
-        format!(", in its own words: \"{}\"", quote::cut_line(&skill.description, LONGEST_DESCRIPTION))
+    let words = if room.trusted.is_description_visible(&skill) {
+        format!(", in its own words: \"{}\"", quote::truncate_line(&skill.description, MAX_DESCRIPTION_LEN))
     } else {
-        format!(": {UNCONFIRMED}.")
+        format!(": {UNCONFIRMED_DESCRIPTION}.")
     };
     let description =
         format!("The skill {name}{words} Call it without arguments first, to read its instructions.");
@@ -48,12 +48,12 @@ pub(super) fn tool(skill: Arc<Skill>, room: SkillRunContext) -> Tool {
     let trusted = room.trusted.clone();
     let shown = Arc::clone(&skill);
     let called = Arc::clone(&skill);
-    Tool::new(format!("{PREFIX}{name}"), description, Safety::Dangerous, move |context, args: UseSkillArgs| {
-        answer(Arc::clone(&called), room.clone(), context, args)
+    Tool::new(format!("{TOOL_PREFIX}{name}"), description, Safety::Dangerous, move |context, args: UseSkillArgs| {
+        use_skill(Arc::clone(&called), room.clone(), context, args)
     })
     .with_intent(move |_, args: UseSkillArgs| {
         let (skill, trusted) = (Arc::clone(&shown), trusted.clone());
-        blocking(move || intent::intent(&skill, &trusted, &args.request()?))
+        run_blocking(move || intent::intent(&skill, &trusted, &args.request()?))
     })
     .with_untrusted_output()
     .with_private_output()
@@ -111,12 +111,12 @@ impl SkillRequest {
 }
 
 /// Either the answer, or what is still to be run for it.
-enum Next {
+enum SkillAction {
     Answer(String),
     Run(ScriptCommand, String),
 }
 
-async fn answer(
+async fn use_skill(
     skill: Arc<Skill>,
     room: SkillRunContext,
     context: ToolContext,
@@ -124,45 +124,45 @@ async fn answer(
 ) -> Result<String, ToolError> {
     let request = args.request()?;
     let (folder, trusted) = (skill.folder.clone(), room.trusted);
-    let next = blocking(move || prepare(&skill, &trusted, request)).await?;
+    let next = run_blocking(move || prepare(&skill, &trusted, request)).await?;
     match next {
-        Next::Answer(answer) => Ok(answer),
-        Next::Run(command, stdin) => {
+        SkillAction::Answer(answer) => Ok(answer),
+        SkillAction::Run(command, stdin) => {
             let errand = CommandRequest {
                 program: command.program()?,
                 folder: room.workspace,
                 stdin,
-                time: None,
-                also_read: vec![folder],
+                timeout: None,
+                extra_read_paths: vec![folder],
             };
             room.shell.run(&context, errand).await
         }
     }
 }
 
-fn prepare(skill: &Skill, trusted: &TrustFile, request: SkillRequest) -> Result<Next, ToolError> {
+fn prepare(skill: &Skill, trusted: &TrustFile, request: SkillRequest) -> Result<SkillAction, ToolError> {
     let path = request.path();
     let keep: Vec<&str> = path.as_deref().into_iter().collect();
-    let snapshot = unchanged(skill, SnapshotPurpose::Use { keep: &keep })?;
+    let snapshot = verified_snapshot(skill, SnapshotPurpose::Use { contents_of: &keep })?;
     // It runs, so this content was shown and allowed. If that cannot be remembered, the user is asked once more.
     let _ = trusted.trust(skill);
     Ok(match request {
-        SkillRequest::Instructions => Next::Answer(instructions(skill, &snapshot)),
-        SkillRequest::File(_) => Next::Answer(file_text(&snapshot, path.as_deref().unwrap_or_default())?),
+        SkillRequest::Instructions => SkillAction::Answer(instructions(skill, &snapshot)),
+        SkillRequest::File(_) => SkillAction::Answer(file_text(&snapshot, path.as_deref().unwrap_or_default())?),
         SkillRequest::Script { script, args, stdin } => {
-            Next::Run(ScriptCommand::find(skill, &snapshot, &script, &args)?, stdin)
+            SkillAction::Run(ScriptCommand::find(skill, &snapshot, &script, &args)?, stdin)
         }
     })
 }
 
 /// The skill's files as they are now, if they are what they were when it was read.
-fn unchanged(skill: &Skill, purpose: SnapshotPurpose<'_>) -> Result<SkillSnapshot, ToolError> {
+fn verified_snapshot(skill: &Skill, purpose: SnapshotPurpose<'_>) -> Result<SkillSnapshot, ToolError> {
     let now = SkillSnapshot::take(&skill.folder, purpose).ok();
-    now.filter(|now| now.fingerprint == skill.fingerprint).ok_or_else(|| ToolError(CHANGED.to_owned()))
+    now.filter(|now| now.fingerprint == skill.fingerprint).ok_or_else(|| ToolError(SKILL_CHANGED.to_owned()))
 }
 
 fn instructions(skill: &Skill, snapshot: &SkillSnapshot) -> String {
-    let body = quote::cut(&quote::strip_hidden(&skill.body), MOST_BYTES);
+    let body = quote::truncate(&quote::strip_hidden(&skill.body), MAX_BYTES);
     let body = if body.is_empty() { "(It has no instructions.)" } else { &body };
     format!(
         "Instructions of the skill {}:\n\n{body}\n\nIts files (`file` reads one, `script` runs one below scripts/):\n{}",
@@ -176,8 +176,8 @@ fn file_list(snapshot: &SkillSnapshot) -> String {
         SnapshotEntryKind::Link => format!("- {} (link)\n", entry.path),
         SnapshotEntryKind::Plain | SnapshotEntryKind::Executable => format!("- {} ({} bytes)\n", entry.path, entry.size),
     };
-    let mut list: String = snapshot.files.iter().take(MOST_LISTED_FILES).map(line).collect();
-    let left = snapshot.files.len().saturating_sub(MOST_LISTED_FILES);
+    let mut list: String = snapshot.files.iter().take(MAX_LISTED_FILES).map(line).collect();
+    let left = snapshot.files.len().saturating_sub(MAX_LISTED_FILES);
     if left > 0 {
         list.push_str(&format!("… and {left} more\n"));
     }
@@ -186,15 +186,15 @@ fn file_list(snapshot: &SkillSnapshot) -> String {
 
 fn file_text(snapshot: &SkillSnapshot, path: &str) -> Result<String, ToolError> {
     let Some(content) = snapshot.content(path) else {
-        return Err(no_file(snapshot, path));
+        return Err(unknown_file(snapshot, path));
     };
     if content.contains(&0) {
         return Err(ToolError(format!("{path} is not text ({} bytes)", content.len())));
     }
-    Ok(quote::cut(&quote::strip_hidden(&String::from_utf8_lossy(content)), MOST_BYTES))
+    Ok(quote::truncate(&quote::strip_hidden(&String::from_utf8_lossy(content)), MAX_BYTES))
 }
 
-fn no_file(snapshot: &SkillSnapshot, path: &str) -> ToolError {
+fn unknown_file(snapshot: &SkillSnapshot, path: &str) -> ToolError {
     let known =
         || snapshot.files.iter().filter(|entry| entry.kind != SnapshotEntryKind::Link).map(|entry| entry.path.as_str());
     let hint = suggest::did_you_mean(path, known())

@@ -10,19 +10,19 @@ use std::time::{Duration, Instant};
 
 use lango_tools::shell::{SandboxChoice, Shell};
 
-use crate::setup::{SECRET, World, context, errand, is_gone, runs};
+use crate::harness::{SECRET, ShellHarness, context, command_request, wait_for_exit, is_running};
 
-const BOTH: [SandboxChoice; 2] = [SandboxChoice::On, SandboxChoice::NoNamespaces];
+const SANDBOXED_MODES: [SandboxChoice; 2] = [SandboxChoice::On, SandboxChoice::NoNamespaces];
 
 /// A word that no other test uses.
-fn mark(name: &str, choice: SandboxChoice) -> String {
+fn marker(name: &str, choice: SandboxChoice) -> String {
     format!("lango-test-{name}-{choice:?}-{}", std::process::id())
 }
 
 #[tokio::test]
 async fn nothing_outside_can_be_written() {
-    for choice in BOTH {
-        let world = World::new(choice);
+    for choice in SANDBOXED_MODES {
+        let world = ShellHarness::new(choice);
         let outside = world.at("outside");
         let (out, home) = (outside.display(), world.at("home"));
         for line in [
@@ -54,8 +54,8 @@ async fn nothing_outside_can_be_written() {
 
 #[tokio::test]
 async fn secrets_cannot_be_read() {
-    for choice in BOTH {
-        let world = World::new(choice);
+    for choice in SANDBOXED_MODES {
+        let world = ShellHarness::new(choice);
         symlink(world.at("outside"), world.at("work/link")).unwrap();
         for line in [
             "cat ~/.ssh/id_rsa".to_owned(),
@@ -79,8 +79,8 @@ async fn secrets_cannot_be_read() {
 /// Lango's own data stays out of reach where it lies in the workspace, and the rest of the workspace can be used.
 #[tokio::test]
 async fn own_data_inside_the_workspace_is_hidden() {
-    for choice in BOTH {
-        let world = World::new(choice);
+    for choice in SANDBOXED_MODES {
+        let world = ShellHarness::new(choice);
         fs::create_dir(world.at("project")).unwrap();
         let shell = Shell::new(world.parts("."));
         let told = world.run_in(&shell, "echo fine > work/new && cat work/new", ".").await.unwrap();
@@ -95,8 +95,8 @@ async fn own_data_inside_the_workspace_is_hidden() {
 /// Nor can it be moved aside, or reached by a link that lies beside it.
 #[tokio::test]
 async fn own_data_cannot_be_replaced_or_reached_by_a_detour() {
-    for choice in BOTH {
-        let world = World::new(choice);
+    for choice in SANDBOXED_MODES {
+        let world = ShellHarness::new(choice);
         fs::create_dir_all(world.at("deep/way")).unwrap();
         fs::rename(world.at("data"), world.at("deep/way/data")).unwrap();
         symlink(world.at("deep/way/data"), world.at("detour")).unwrap();
@@ -123,8 +123,8 @@ async fn own_data_cannot_be_replaced_or_reached_by_a_detour() {
 
 #[tokio::test]
 async fn the_environment_of_other_processes_cannot_be_read() {
-    for choice in BOTH {
-        let world = World::new(choice);
+    for choice in SANDBOXED_MODES {
+        let world = ShellHarness::new(choice);
         let told =
             world.run("cat /proc/[0-9]*/environ | tr '\\0' '\\n'; cat /proc/[0-9]*/maps | head -3").await;
         assert!(!told.contains("CARGO_MANIFEST_DIR"), "{choice:?}: {told}");
@@ -138,8 +138,8 @@ async fn the_environment_of_other_processes_cannot_be_read() {
 
 #[tokio::test]
 async fn no_socket_leads_outside() {
-    for choice in BOTH {
-        let world = World::new(choice);
+    for choice in SANDBOXED_MODES {
+        let world = ShellHarness::new(choice);
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
         let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
         let unix = UnixListener::bind(world.at("work/socket")).unwrap();
@@ -173,8 +173,8 @@ fn syscall(number: i64, arguments: &str) -> String {
 #[tokio::test]
 async fn dangerous_system_calls_are_refused() {
     let own = std::process::id();
-    for choice in BOTH {
-        let world = World::new(choice);
+    for choice in SANDBOXED_MODES {
+        let world = ShellHarness::new(choice);
         for (name, line) in [
             ("io_uring", syscall(libc::SYS_io_uring_setup, "8, $b")),
             ("ptrace", syscall(libc::SYS_ptrace, &format!("16, {own}, 0, 0"))),
@@ -200,8 +200,8 @@ async fn dangerous_system_calls_are_refused() {
 
 #[tokio::test]
 async fn a_command_has_no_privileges() {
-    for choice in BOTH {
-        let world = World::new(choice);
+    for choice in SANDBOXED_MODES {
+        let world = ShellHarness::new(choice);
         let told = world
             .run("grep -E 'NoNewPrivs|Cap(Eff|Prm|Bnd|Amb|Inh)' /proc/self/status; id -u; ls /proc/self/fd")
             .await;
@@ -216,16 +216,16 @@ async fn a_command_has_no_privileges() {
     }
 }
 
-async fn has_namespaces(world: &World) -> bool {
-    let confined = lango_tools::shell::confinement(&world.parts("work")).await.unwrap();
+async fn has_namespaces(world: &ShellHarness) -> bool {
+    let confined = lango_tools::shell::probe_confinement(&world.parts("work")).await.unwrap();
     confined.iter().any(|word| word == "user namespace")
 }
 
 #[tokio::test]
 async fn everything_ends_with_its_call() {
-    for choice in BOTH {
-        let world = World::new(choice);
-        let mark = mark("survivor", choice);
+    for choice in SANDBOXED_MODES {
+        let world = ShellHarness::new(choice);
+        let mark = marker("survivor", choice);
         for line in [
             format!("setsid sh -c 'sleep 300; : {mark}' & exit 0"),
             format!("(setsid setsid sh -c 'sleep 300; : {mark}' </dev/null >/dev/null 2>&1 &) ; true"),
@@ -243,28 +243,28 @@ async fn everything_ends_with_its_call() {
             format!("kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); setsid sh -c 'sleep 300; : {mark}' & exit 0"),
         ] {
             world.run(&line).await;
-            assert!(is_gone(&mark).await, "{choice:?} {line}");
+            assert!(wait_for_exit(&mark).await, "{choice:?} {line}");
         }
     }
 }
 
 #[tokio::test]
 async fn everything_ends_at_the_time_limit_and_when_nobody_waits_any_more() {
-    for choice in BOTH {
-        let world = World::new(choice);
-        let mark = mark("time", choice);
+    for choice in SANDBOXED_MODES {
+        let world = ShellHarness::new(choice);
+        let mark = marker("time", choice);
         let line = format!("setsid sh -c 'sleep 300; : {mark}' & sleep 300");
         let late = lango_tools::shell::CommandRequest {
-            time: Some(Duration::from_millis(300)),
-            ..errand(&line, world.at("work"))
+            timeout: Some(Duration::from_millis(300)),
+            ..command_request(&line, world.at("work"))
         };
         let told = world.shell().run(&context(), late).await.unwrap_err();
         assert!(told.0.starts_with("stopped: it had not ended"), "{told}");
-        assert!(is_gone(&mark).await, "{choice:?}: outlived its time");
+        assert!(wait_for_exit(&mark).await, "{choice:?}: outlived its time");
         let (shell, caller) = (world.shell(), context());
-        let dropped = shell.run(&caller, errand(&line, world.at("work")));
+        let dropped = shell.run(&caller, command_request(&line, world.at("work")));
         let started = async {
-            while !runs(&mark) {
+            while !is_running(&mark) {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
@@ -272,15 +272,15 @@ async fn everything_ends_at_the_time_limit_and_when_nobody_waits_any_more() {
             _ = dropped => unreachable!("it sleeps"),
             () = started => {}
         }
-        assert!(is_gone(&mark).await, "{choice:?}: outlived its call");
+        assert!(wait_for_exit(&mark).await, "{choice:?}: outlived its call");
     }
 }
 
 /// A command that starts many short ones is no bomb: what ended is forgotten at once.
 #[tokio::test]
 async fn many_short_processes_are_no_bomb() {
-    for choice in BOTH {
-        let mut world = World::new(choice);
+    for choice in SANDBOXED_MODES {
+        let mut world = ShellHarness::new(choice);
         world.settings.processes = NonZeroU64::new(100).unwrap();
         let told = world.run("for i in $(seq 400); do (true &); done; wait; echo finished").await;
         assert!(told.starts_with("exit code 0") && told.contains("finished"), "{choice:?}: {told}");
@@ -289,8 +289,8 @@ async fn many_short_processes_are_no_bomb() {
 
 #[tokio::test]
 async fn what_belongs_to_the_whole_machine_stays_closed() {
-    for choice in BOTH {
-        let world = World::new(choice);
+    for choice in SANDBOXED_MODES {
+        let world = ShellHarness::new(choice);
         let shared = format!("/dev/shm/lango-test-{}-{choice:?}", std::process::id());
         fs::write(&shared, SECRET).unwrap();
         let told = world.run(&format!("cat {shared}; echo x >> {shared}; echo done")).await;
@@ -302,26 +302,26 @@ async fn what_belongs_to_the_whole_machine_stays_closed() {
 
 #[tokio::test]
 async fn a_fork_bomb_is_ended() {
-    for choice in BOTH {
-        let mut world = World::new(choice);
+    for choice in SANDBOXED_MODES {
+        let mut world = ShellHarness::new(choice);
         world.settings.processes = NonZeroU64::new(60).unwrap();
-        let mark = mark("bomb", choice);
+        let mark = marker("bomb", choice);
         let began = Instant::now();
         let line = format!("b() {{ : {mark}; b | b & }}; b; for i in $(seq 600); do sleep 0.1; done");
         let late = lango_tools::shell::CommandRequest {
-            time: Some(Duration::from_secs(2)),
-            ..errand(&line, world.at("work"))
+            timeout: Some(Duration::from_secs(2)),
+            ..command_request(&line, world.at("work"))
         };
         let told = world.shell().run(&context(), late).await;
         assert!(told.is_err() && began.elapsed() < Duration::from_secs(20), "{choice:?}: {told:?}");
-        assert!(is_gone(&mark).await, "{choice:?}");
+        assert!(wait_for_exit(&mark).await, "{choice:?}");
     }
 }
 
 #[tokio::test]
 async fn memory_and_disk_cannot_be_used_up() {
-    for choice in BOTH {
-        let mut world = World::new(choice);
+    for choice in SANDBOXED_MODES {
+        let mut world = ShellHarness::new(choice);
         world.settings.memory_mb = NonZeroU64::new(128).unwrap();
         world.settings.file_mb = NonZeroU64::new(8).unwrap();
         world.settings.disk_mb = NonZeroU64::new(48).unwrap();

@@ -8,19 +8,19 @@ use lango_tools::files::{FileTools, UndoStorage, Workspace, tools};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::setup;
+use crate::harness;
 
-pub const NAMES: [&str; 8] =
+pub const TOOL_NAMES: [&str; 8] =
     ["fs_read", "fs_list", "fs_stat", "fs_search", "fs_write", "fs_edit", "fs_mkdir", "fs_delete"];
 
 /// A workspace, a folder for Lango's data beside it, and the tools.
-pub struct Place {
+pub struct FilesHarness {
     pub folder: TempDir,
-    pub keeping: UndoStorage,
+    pub undo_storage: UndoStorage,
     tools: Vec<Tool>,
 }
 
-impl Place {
+impl FilesHarness {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data");
@@ -28,7 +28,7 @@ impl Place {
     }
 
     /// Without a folder for data.
-    pub fn homeless() -> Self {
+    pub fn without_data() -> Self {
         Self::with(tempfile::tempdir().unwrap(), None)
     }
 
@@ -37,8 +37,8 @@ impl Place {
         std::fs::create_dir_all(root.join(".lango")).unwrap();
         let workspace = Workspace::open(&root, vec![root.join(".lango")]).unwrap();
         let keeping = UndoStorage::in_folder(data);
-        let tools = tools(FileTools { workspace, keeping: keeping.clone() });
-        Self { folder, keeping, tools }
+        let tools = tools(FileTools { workspace, undo_storage: keeping.clone() });
+        Self { folder, undo_storage: keeping, tools }
     }
 
     pub fn root(&self) -> PathBuf {
@@ -49,13 +49,13 @@ impl Place {
         self.root().join(name)
     }
 
-    pub fn put(&self, name: &str, content: impl AsRef<[u8]>) {
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
 
-    pub fn text(&self, name: &str) -> String {
+    pub fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.path(name)).unwrap()
     }
 
@@ -79,15 +79,15 @@ impl Place {
 }
 
 pub fn context(turn: &str) -> ToolContext {
-    ToolContext { turn: TurnId::new(turn), ..setup::context() }
+    ToolContext { turn: TurnId::new(turn), ..harness::context() }
 }
 
 /// S84
 #[test]
 fn the_eight_tools_are_there_with_words_for_everybody() {
-    let place = Place::new();
+    let place = FilesHarness::new();
     let names: Vec<&str> = place.tools.iter().map(|tool| tool.name.as_str()).collect();
-    assert_eq!(names, NAMES);
+    assert_eq!(names, TOOL_NAMES);
     for tool in &place.tools {
         let changes = ["fs_write", "fs_edit", "fs_mkdir", "fs_delete"].contains(&tool.name.as_str());
         assert_eq!(tool.safety, if changes { Safety::Moderate } else { Safety::Safe }, "{}", tool.name);
@@ -104,8 +104,8 @@ fn the_eight_tools_are_there_with_words_for_everybody() {
 
 #[tokio::test]
 async fn wrong_arguments_are_named() {
-    let place = Place::new();
-    place.put("a.txt", "a\n");
+    let place = FilesHarness::new();
+    place.write("a.txt", "a\n");
     for (name, args, part) in [
         ("fs_read", json!({ "path": 7 }), "argument `path`"),
         ("fs_read", json!({ "path": "a.txt", "start_line": -1 }), "argument `start_line`"),
@@ -129,9 +129,9 @@ async fn wrong_arguments_are_named() {
 
 #[tokio::test]
 async fn a_file_is_read_as_it_is() {
-    let place = Place::new();
-    place.put("a.txt", "one\ntwo\n");
-    place.put("empty.txt", "");
+    let place = FilesHarness::new();
+    place.write("a.txt", "one\ntwo\n");
+    place.write("empty.txt", "");
     assert_eq!(place.call("fs_read", json!({ "path": "a.txt" })).await.unwrap(), "one\ntwo\n");
     let absolute = place.path("a.txt");
     assert_eq!(place.call("fs_read", json!({ "path": absolute })).await.unwrap(), "one\ntwo\n");
@@ -140,9 +140,9 @@ async fn a_file_is_read_as_it_is() {
 
 #[tokio::test]
 async fn lines_are_read_in_ranges() {
-    let place = Place::new();
+    let place = FilesHarness::new();
     let text: String = (1..=340).map(|number| format!("line {number}\n")).collect();
-    place.put("a.txt", text);
+    place.write("a.txt", text);
     let args = json!({ "path": "a.txt", "start_line": 10, "lines": 2 });
     assert_eq!(place.call("fs_read", args).await.unwrap(), "lines 10-11 of 340\nline 10\nline 11\n");
     let end = place.call("fs_read", json!({ "path": "a.txt", "start_line": 340, "lines": 9 })).await.unwrap();
@@ -153,13 +153,13 @@ async fn lines_are_read_in_ranges() {
 
 #[tokio::test]
 async fn large_files_and_long_lines_are_cut_with_a_note() {
-    let place = Place::new();
-    place.put("large.txt", "0123456789abcdef\n".repeat(100_000));
+    let place = FilesHarness::new();
+    place.write("large.txt", "0123456789abcdef\n".repeat(100_000));
     let text = place.call("fs_read", json!({ "path": "large.txt" })).await.unwrap();
     assert!(text.len() < 260 * 1024, "{}", text.len());
     let header = text.lines().next().unwrap();
     assert_eq!(header, "lines 1-15420 of 100000; read on with start_line=15421");
-    place.put("long.txt", format!("{}\nend\n", "x".repeat(3_000_000)));
+    place.write("long.txt", format!("{}\nend\n", "x".repeat(3_000_000)));
     let text = place.call("fs_read", json!({ "path": "long.txt" })).await.unwrap();
     assert!(text.starts_with("lines longer than 2000 characters are cut\nxxx"), "{}", &text[..60]);
     assert!(text.ends_with(" [… 2998001 bytes more]\nend\n"), "{}", &text[text.len() - 60..]);
@@ -167,10 +167,10 @@ async fn large_files_and_long_lines_are_cut_with_a_note() {
 
 #[tokio::test]
 async fn what_is_no_text_is_described() {
-    let place = Place::new();
-    place.put("a.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
-    place.put("blob", b"\0\x01\x02");
-    place.put("latin", b"caf\xe9\n");
+    let place = FilesHarness::new();
+    place.write("a.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
+    place.write("blob", b"\0\x01\x02");
+    place.write("latin", b"caf\xe9\n");
     let png = place.call("fs_read", json!({ "path": "a.png" })).await.unwrap();
     assert_eq!(png, "`a.png` holds no plain text: PNG image, 16 bytes");
     let blob = place.call("fs_read", json!({ "path": "blob" })).await.unwrap();
@@ -181,8 +181,8 @@ async fn what_is_no_text_is_described() {
 
 #[tokio::test]
 async fn a_missing_file_comes_with_a_suggestion() {
-    let place = Place::new();
-    place.put("source/Main.rs", "");
+    let place = FilesHarness::new();
+    place.write("source/Main.rs", "");
     let failure = place.call("fs_read", json!({ "path": "source/main.rs" })).await.unwrap_err();
     assert!(failure.contains("no file or folder `source/main.rs`"), "{failure}");
     assert!(failure.ends_with("did you mean `source/Main.rs`?"), "{failure}");
@@ -194,10 +194,10 @@ async fn a_missing_file_comes_with_a_suggestion() {
 
 #[tokio::test]
 async fn a_folder_is_listed_in_order() {
-    let place = Place::new();
-    place.put("b.txt", "12345");
-    place.put("a/inner/deep.txt", "1");
-    place.put(".lango/secret", "x");
+    let place = FilesHarness::new();
+    place.write("b.txt", "12345");
+    place.write("a/inner/deep.txt", "1");
+    place.write(".lango/secret", "x");
     std::os::unix::fs::symlink("b.txt", place.path("link")).unwrap();
     let names = |text: String| -> Vec<String> {
         text.lines().map(|line| line.split("  ").next().unwrap().to_owned()).collect()
@@ -213,9 +213,9 @@ async fn a_folder_is_listed_in_order() {
 
 #[tokio::test]
 async fn a_long_listing_is_cut() {
-    let place = Place::new();
+    let place = FilesHarness::new();
     for number in 0..1_003 {
-        place.put(&format!("many/{number:04}"), "");
+        place.write(&format!("many/{number:04}"), "");
     }
     let text = place.call("fs_list", json!({ "path": "many" })).await.unwrap();
     assert_eq!(text.lines().count(), 1_001);
@@ -224,8 +224,8 @@ async fn a_long_listing_is_cut() {
 
 #[tokio::test]
 async fn a_path_is_described_without_following_it() {
-    let place = Place::new();
-    place.put("a.txt", "one\ntwo");
+    let place = FilesHarness::new();
+    place.write("a.txt", "one\ntwo");
     std::os::unix::fs::symlink("/etc/passwd", place.path("out")).unwrap();
     let told = |text: String| serde_json::from_str::<Value>(&text).unwrap();
     let file = told(place.call("fs_stat", json!({ "path": "a.txt" })).await.unwrap());

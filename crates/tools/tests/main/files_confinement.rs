@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{CWD, RenameFlags};
 use serde_json::{Value, json};
 
-use crate::files::{NAMES, Place};
+use crate::files::{TOOL_NAMES, FilesHarness};
 use lango_tools::files::Workspace;
 
 /// Arguments with which each tool could work.
@@ -21,8 +21,8 @@ fn args(name: &str, path: &str) -> Value {
     }
 }
 
-fn place_with_outside() -> Place {
-    let place = Place::new();
+fn harness_with_outside() -> FilesHarness {
+    let place = FilesHarness::new();
     let outside = place.folder.path().join("outside");
     std::fs::create_dir(&outside).unwrap();
     std::fs::write(outside.join("a.txt"), "secret\n").unwrap();
@@ -30,13 +30,13 @@ fn place_with_outside() -> Place {
     symlink("../outside", place.path("relative")).unwrap();
     symlink("/proc/self/root", place.path("magic")).unwrap();
     symlink(".lango", place.path("own")).unwrap();
-    place.put(".lango/a.txt", "secret\n");
+    place.write(".lango/a.txt", "secret\n");
     place
 }
 
 #[tokio::test]
 async fn no_path_leads_out() {
-    let place = place_with_outside();
+    let place = harness_with_outside();
     let absolute = place.folder.path().join("outside/a.txt").display().to_string();
     let magic = format!("magic{absolute}");
     let paths = [
@@ -57,7 +57,7 @@ async fn no_path_leads_out() {
         "own/new/new.txt",
         "absolute/new/new.txt",
     ];
-    for name in NAMES {
+    for name in TOOL_NAMES {
         for path in paths {
             let args = args(name, path);
             let failure = place.call(name, args.clone()).await;
@@ -69,13 +69,13 @@ async fn no_path_leads_out() {
     }
     assert_eq!(std::fs::read_to_string(place.folder.path().join("outside/a.txt")).unwrap(), "secret\n");
     assert_eq!(std::fs::read_dir(place.folder.path().join("outside")).unwrap().count(), 1);
-    assert_eq!(place.text(".lango/a.txt"), "secret\n");
+    assert_eq!(place.read(".lango/a.txt"), "secret\n");
     assert_eq!(std::fs::read_dir(place.path(".lango")).unwrap().count(), 1);
 }
 
 #[tokio::test]
 async fn failures_name_the_workspace() {
-    let place = place_with_outside();
+    let place = harness_with_outside();
     let root = place.root().display().to_string();
     for path in ["..", "/etc/passwd", "~/x", "", "relative/a.txt"] {
         let failure = place.call("fs_read", json!({ "path": path })).await.unwrap_err();
@@ -85,8 +85,8 @@ async fn failures_name_the_workspace() {
 
 #[tokio::test]
 async fn links_that_stay_inside_are_followed() {
-    let place = Place::new();
-    place.put("real/a.txt", "hello\n");
+    let place = FilesHarness::new();
+    place.write("real/a.txt", "hello\n");
     symlink("real/a.txt", place.path("link")).unwrap();
     symlink(place.path("real"), place.path("absolute")).unwrap();
     symlink("nowhere", place.path("dangling")).unwrap();
@@ -95,20 +95,20 @@ async fn links_that_stay_inside_are_followed() {
     place.call("fs_write", json!({ "path": "link", "content": "new\n" })).await.unwrap();
     place.call("fs_write", json!({ "path": "absolute/b.txt", "content": "b\n" })).await.unwrap();
     assert!(place.path("link").is_symlink());
-    assert_eq!((place.text("real/a.txt"), place.text("real/b.txt")), ("new\n".to_owned(), "b\n".to_owned()));
+    assert_eq!((place.read("real/a.txt"), place.read("real/b.txt")), ("new\n".to_owned(), "b\n".to_owned()));
     let failure = place.call("fs_write", json!({ "path": "dangling", "content": "" })).await.unwrap_err();
     assert!(failure.contains("is a link to `nowhere`"), "{failure}");
 }
 
 #[tokio::test]
 async fn pipes_and_sockets_keep_nobody_waiting() {
-    let place = Place::new();
+    let place = FilesHarness::new();
     let made = std::process::Command::new("mkfifo").arg(place.path("pipe")).status().unwrap();
     assert!(made.success());
     let _socket = std::os::unix::net::UnixListener::bind(place.path("socket")).unwrap();
     std::fs::create_dir(place.path("trap")).unwrap();
     std::process::Command::new("mkfifo").arg(place.path("trap/.gitignore")).status().unwrap();
-    place.put("trap/a.txt", "x");
+    place.write("trap/a.txt", "x");
     for path in ["pipe", "socket"] {
         for name in ["fs_read", "fs_write", "fs_edit"] {
             let failure = place.call(name, args(name, path)).await.unwrap_err();
@@ -121,12 +121,12 @@ async fn pipes_and_sockets_keep_nobody_waiting() {
 
 #[tokio::test]
 async fn folders_that_hold_lango_itself_are_not_deleted() {
-    let place = Place::new();
+    let place = FilesHarness::new();
     let root = place.root();
     std::fs::create_dir_all(root.join("home/lango/data")).unwrap();
     let data = root.join("home/lango/data");
     let workspace = Workspace::open(&root, vec![data.clone()]).unwrap();
-    let files = lango_tools::files::FileTools { workspace, keeping: place.keeping.clone() };
+    let files = lango_tools::files::FileTools { workspace, undo_storage: place.undo_storage.clone() };
     let tools = lango_tools::files::tools(files);
     let delete = tools.iter().find(|tool| tool.name == "fs_delete").unwrap();
     let args = json!({ "path": "home", "recursive": true });
@@ -137,22 +137,22 @@ async fn folders_that_hold_lango_itself_are_not_deleted() {
 
 #[test]
 fn a_folder_for_commands_is_a_real_one() {
-    let place = place_with_outside();
+    let place = harness_with_outside();
     let workspace = Workspace::open(&place.root(), vec![place.path(".lango")]).unwrap();
-    place.put("sub/a.txt", "");
+    place.write("sub/a.txt", "");
     symlink("sub", place.path("inside")).unwrap();
-    assert_eq!(workspace.folder(".").unwrap(), place.root());
-    assert_eq!(workspace.folder("inside").unwrap(), place.path("sub"));
+    assert_eq!(workspace.resolve_folder(".").unwrap(), place.root());
+    assert_eq!(workspace.resolve_folder("inside").unwrap(), place.path("sub"));
     for path in ["relative", "own", "..", "sub/a.txt", "nothing", "/"] {
-        assert!(workspace.folder(path).is_err(), "{path}");
+        assert!(workspace.resolve_folder(path).is_err(), "{path}");
     }
 }
 
 /// Somebody swaps a folder with a link to the outside, over and over.
 #[tokio::test]
 async fn a_folder_that_turns_into_a_link_leads_nowhere() {
-    let place = place_with_outside();
-    place.put("door/a.txt", "inside\n");
+    let place = harness_with_outside();
+    place.write("door/a.txt", "inside\n");
     let (door, link) = (place.path("door"), place.path("relative"));
     let is_over = Arc::new(AtomicBool::new(false));
     let stop = Arc::clone(&is_over);

@@ -2,24 +2,24 @@
 
 use serde_json::json;
 
-use crate::files::Place;
+use crate::files::FilesHarness;
 
-fn place() -> Place {
-    let place = Place::new();
-    place.put("src/main.rs", "fn main() {\n    needle();\n}\n");
-    place.put("src/lib/deep.rs", "// Needle\nfn needle() {}\n");
-    place.put("notes.md", "a needle in a haystack\r\n");
-    place.put("target/out.rs", "needle\n");
-    place.put(".hidden/a.rs", "needle\n");
-    place.put(".lango/a.rs", "needle\n");
-    place.put("image.bin", b"needle\n\0\0\0");
-    place.put(".gitignore", "target/\n");
+fn search_harness() -> FilesHarness {
+    let place = FilesHarness::new();
+    place.write("src/main.rs", "fn main() {\n    needle();\n}\n");
+    place.write("src/lib/deep.rs", "// Needle\nfn needle() {}\n");
+    place.write("notes.md", "a needle in a haystack\r\n");
+    place.write("target/out.rs", "needle\n");
+    place.write(".hidden/a.rs", "needle\n");
+    place.write(".lango/a.rs", "needle\n");
+    place.write("image.bin", b"needle\n\0\0\0");
+    place.write(".gitignore", "target/\n");
     place
 }
 
 #[tokio::test]
 async fn lines_are_found_sorted_and_without_what_is_ignored() {
-    let place = place();
+    let place = search_harness();
     let found = place.call("fs_search", json!({ "pattern": "needle" })).await.unwrap();
     let lines = [
         "notes.md:1: a needle in a haystack",
@@ -32,7 +32,7 @@ async fn lines_are_found_sorted_and_without_what_is_ignored() {
 
 #[tokio::test]
 async fn case_globs_folders_and_hidden_files() {
-    let place = place();
+    let place = search_harness();
     for (args, paths) in [
         (json!({ "pattern": "Needle" }), vec!["src/lib/deep.rs:1: // Needle"]),
         (
@@ -60,9 +60,9 @@ async fn case_globs_folders_and_hidden_files() {
 
 #[tokio::test]
 async fn lines_around_a_match_are_shown() {
-    let place = Place::new();
-    place.put("a.txt", "1\n2\nx\n4\n5\n6\n7\nx\n");
-    place.put("b.txt", "x\n");
+    let place = FilesHarness::new();
+    place.write("a.txt", "1\n2\nx\n4\n5\n6\n7\nx\n");
+    place.write("b.txt", "x\n");
     let found = place.call("fs_search", json!({ "pattern": "x", "context": 1 })).await.unwrap();
     let lines =
         ["a.txt-2- 2", "a.txt:3: x", "a.txt-4- 4", "--", "a.txt-7- 7", "a.txt:8: x", "--", "b.txt:1: x"];
@@ -71,9 +71,9 @@ async fn lines_around_a_match_are_shown() {
 
 #[tokio::test]
 async fn the_limit_holds_and_says_that_there_is_more() {
-    let place = Place::new();
+    let place = FilesHarness::new();
     for number in 0..50 {
-        place.put(&format!("{number:02}.txt"), "x\n".repeat(10));
+        place.write(&format!("{number:02}.txt"), "x\n".repeat(10));
     }
     let found = place.call("fs_search", json!({ "pattern": "x", "limit": 7 })).await.unwrap();
     assert_eq!(found.lines().count(), 8);
@@ -86,7 +86,7 @@ async fn the_limit_holds_and_says_that_there_is_more() {
 
 #[tokio::test]
 async fn a_bad_pattern_is_explained() {
-    let place = place();
+    let place = search_harness();
     let failure = place.call("fs_search", json!({ "pattern": "nee(dle" })).await.unwrap_err();
     assert!(failure.contains("unclosed group") && failure.contains('^'), "{failure}");
     let failure = place.call("fs_search", json!({ "glob": "a[b" })).await.unwrap_err();
@@ -99,9 +99,9 @@ async fn a_bad_pattern_is_explained() {
 
 #[tokio::test]
 async fn long_lines_are_cut_and_links_not_followed() {
-    let place = Place::new();
-    place.put("long.txt", format!("x{}\n", "y".repeat(5_000)));
-    place.put("odd.txt", b"x \xff\n");
+    let place = FilesHarness::new();
+    place.write("long.txt", format!("x{}\n", "y".repeat(5_000)));
+    place.write("odd.txt", b"x \xff\n");
     std::os::unix::fs::symlink("long.txt", place.path("link.txt")).unwrap();
     let found = place.call("fs_search", json!({ "pattern": "^x" })).await.unwrap();
     let lines: Vec<&str> = found.lines().collect();

@@ -9,18 +9,18 @@ mod files_change;
 #[cfg(test)]
 mod files_confinement;
 #[cfg(test)]
-mod files_executed;
+mod files_sensitive_paths;
 #[cfg(test)]
 mod files_search;
 #[cfg(test)]
 mod files_undo;
 #[cfg(test)]
-mod kinds;
+mod command_kinds;
 #[cfg(test)]
-mod setup;
+mod harness;
 #[cfg(test)]
 mod shell;
 #[cfg(test)]
 mod skills;
 #[cfg(test)]
-mod temporary;
+mod temp_dir;

@@ -7,7 +7,7 @@ use lango_domain::{ToolOutputSink, Safety, Tool, ToolContext, ToolError};
 use lango_tools::shell::{SandboxChoice, tools};
 use serde_json::{Value, json};
 
-use crate::setup::{World, context, is_gone, runs};
+use crate::harness::{ShellHarness, context, wait_for_exit, is_running};
 
 async fn call(tools: &[Tool], name: &str, args: Value) -> Result<String, String> {
     call_as(context(), tools, name, args).await
@@ -20,7 +20,7 @@ async fn call_as(context: ToolContext, tools: &[Tool], name: &str, args: Value) 
 
 #[tokio::test]
 async fn a_command_gives_its_exit_code_and_what_it_printed() {
-    let world = World::new(SandboxChoice::On);
+    let world = ShellHarness::new(SandboxChoice::On);
     let tools = tools(&world.shell());
     let told = call(&tools, "exec_shell", json!({ "command": "echo out; echo err >&2; pwd" })).await.unwrap();
     let (first, rest) = told.split_once('\n').unwrap();
@@ -44,7 +44,7 @@ async fn a_command_gives_its_exit_code_and_what_it_printed() {
 
 #[tokio::test]
 async fn bad_arguments_are_said_and_nothing_runs() {
-    let world = World::new(SandboxChoice::On);
+    let world = ShellHarness::new(SandboxChoice::On);
     let tools = tools(&world.shell());
     for (args, expected) in [
         (json!({ "command": " " }), "`command`"),
@@ -62,7 +62,7 @@ async fn bad_arguments_are_said_and_nothing_runs() {
 
 #[tokio::test]
 async fn a_long_output_is_cut_for_the_model_and_stays_readable() {
-    let world = World::new(SandboxChoice::On);
+    let world = ShellHarness::new(SandboxChoice::On);
     let tools = tools(&world.shell());
     let told = call(&tools, "exec_shell", json!({ "command": "seq 200000" })).await.unwrap();
     assert!(
@@ -86,12 +86,12 @@ async fn a_long_output_is_cut_for_the_model_and_stays_readable() {
 
 #[tokio::test]
 async fn output_is_shown_while_it_comes() {
-    let world = World::new(SandboxChoice::On);
+    let world = ShellHarness::new(SandboxChoice::On);
     let tools = tools(&world.shell());
     let shown: Arc<Mutex<String>> = Arc::default();
     let seen = Arc::clone(&shown);
     let mut watched = context();
-    watched.live = ToolOutputSink::to(move |text| seen.lock().unwrap().push_str(text));
+    watched.output_sink = ToolOutputSink::new(move |text| seen.lock().unwrap().push_str(text));
     let waiting = "echo first; while [ ! -e go ]; do sleep 0.02; done; echo second";
     let running = call_as(watched, &tools, "exec_shell", json!({ "command": waiting }));
     let watching = async {
@@ -107,7 +107,7 @@ async fn output_is_shown_while_it_comes() {
 
 #[tokio::test]
 async fn a_command_can_run_beside_the_conversation() {
-    let world = World::new(SandboxChoice::On);
+    let world = ShellHarness::new(SandboxChoice::On);
     let tools = tools(&world.shell());
     let mark = format!("lango-test-job-{}", std::process::id());
     let line = format!("echo up; sleep 300; : {mark}");
@@ -116,11 +116,11 @@ async fn a_command_can_run_beside_the_conversation() {
     while !call(&tools, "exec_output", json!({ "id": id })).await.unwrap().contains("up") {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    assert!(runs(&mark));
+    assert!(is_running(&mark));
     assert!(call(&tools, "exec_status", json!({})).await.unwrap().contains(" runs since "));
     assert!(call(&tools, "exec_status", json!({ "id": "nope" })).await.unwrap_err().contains(&id));
     assert!(call(&tools, "exec_stop", json!({ "id": id })).await.unwrap().ends_with("stopped"));
-    assert!(is_gone(&mark).await);
+    assert!(wait_for_exit(&mark).await);
     assert!(call(&tools, "exec_status", json!({ "id": id })).await.unwrap().contains("was stopped"));
     let short = call(&tools, "exec_start", json!({ "command": "exit 4" })).await.unwrap();
     let id = short.split("id ").nth(1).unwrap().split('.').next().unwrap().to_owned();
@@ -131,7 +131,7 @@ async fn a_command_can_run_beside_the_conversation() {
 
 #[tokio::test]
 async fn the_question_shows_the_command_and_where_it_runs() {
-    let world = World::new(SandboxChoice::On);
+    let world = ShellHarness::new(SandboxChoice::On);
     let tools = tools(&world.shell());
     let tool = tools.iter().find(|tool| tool.name == "exec_shell").unwrap();
     let args = json!({ "command": "git status", "stdin": "typed" });
@@ -147,18 +147,18 @@ async fn the_question_shows_the_command_and_where_it_runs() {
 /// Without a sandbox a command may do what the user may, and still ends with its call.
 #[tokio::test]
 async fn the_sandbox_can_be_switched_off() {
-    let world = World::new(SandboxChoice::Off);
+    let world = ShellHarness::new(SandboxChoice::Off);
     let told = world.run("cat ../outside/secret; echo x > ../outside/new").await;
-    assert!(told.starts_with("exit code 0") && told.contains(crate::setup::SECRET), "{told}");
+    assert!(told.starts_with("exit code 0") && told.contains(crate::harness::SECRET), "{told}");
     assert!(world.at("outside/new").exists());
     let mark = format!("lango-test-off-{}", std::process::id());
     world.run(&format!("setsid sh -c 'sleep 300; : {mark}' & exit 0")).await;
-    assert!(is_gone(&mark).await);
+    assert!(wait_for_exit(&mark).await);
 }
 
 #[tokio::test]
 async fn commands_work_as_usual_inside() {
-    let world = World::new(SandboxChoice::On);
+    let world = ShellHarness::new(SandboxChoice::On);
     for line in [
         "mkdir -p a/b && echo x > a/b/c && chmod +x a/b/c && mv a/b/c a/d && cp -p a/d e && rm -r a",
         "mktemp | xargs test -f && echo x > $TMPDIR/y",

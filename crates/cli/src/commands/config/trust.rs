@@ -4,32 +4,32 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 
 use lango_app::LoadedConfig;
-use lango_app::config::{Asked, Shown, ShownFile};
-use lango_domain::text::{one_line, with_hidden_escaped};
-use lango_tools::skills::{SkillOrigin, SkillCatalog, Skill, check, files_of};
+use lango_app::config::{TrustRequest, TrustPreview, PreviewFile};
+use lango_domain::text::{one_line, escape_hidden_chars};
+use lango_tools::skills::{SkillOrigin, SkillCatalog, Skill, check, list_files};
 use serde_json::{Value, json};
 
-use crate::args::Global;
+use crate::args::GlobalArgs;
 use crate::commands::{CommandContext, environment, skill};
 use crate::output::{DIM, CliError, NAME, CommandOutput, print_stderr, styled};
 
-pub fn run(global: &Global, yes: bool) -> Result<CommandOutput, CliError> {
+pub fn run(global: &GlobalArgs, yes: bool) -> Result<CommandOutput, CliError> {
     let environment = environment()?;
-    let asked = LoadedConfig::asked(&environment, &global.overrides())?;
-    let hands = CommandContext::read(global)?.hands()?;
-    let skills = unconfirmed(hands.skills());
+    let asked = LoadedConfig::trust_request(&environment, &global.overrides())?;
+    let hands = CommandContext::load(global)?.toolset()?;
+    let skills = unconfirmed_skills(hands.skills());
     if asked.is_none() && skills.is_empty() {
         return Err(CliError::usage("there is nothing in this folder that would need it"));
     }
-    let shown = told(asked.as_ref(), &skills)?;
+    let shown = format_request(asked.as_ref(), &skills)?;
     let json = json!({
         "file": asked.as_ref().map(|asked| &asked.file),
         "trusted": asked.as_ref().map_or(json!({}), |asked| asked.settings.clone()),
-        "files": asked.iter().flat_map(|asked| &asked.files).map(file).collect::<Vec<_>>(),
+        "files": asked.iter().flat_map(|asked| &asked.files).map(file_json).collect::<Vec<_>>(),
         "skills": skills.iter().map(|skill| json!({ "name": skill.name, "fingerprint": skill.fingerprint })).collect::<Vec<_>>(),
     });
     let is_asked = !yes && std::io::stdin().is_terminal();
-    if is_asked && !is_wanted(&shown)? {
+    if is_asked && !confirm_trust(&shown)? {
         return Err(CliError::denied("nothing was confirmed"));
     }
     if let Some(asked) = asked {
@@ -44,54 +44,54 @@ pub fn run(global: &Global, yes: bool) -> Result<CommandOutput, CliError> {
 }
 
 /// Skills of the project that nobody has allowed yet.
-fn unconfirmed(shelf: &SkillCatalog) -> Vec<&Skill> {
+fn unconfirmed_skills(shelf: &SkillCatalog) -> Vec<&Skill> {
     let is_new = |skill: &&Skill| skill.origin == SkillOrigin::Project && !shelf.trusted().is_trusted(skill);
     shelf.skills().iter().map(AsRef::as_ref).filter(is_new).collect()
 }
 
-fn told(asked: Option<&Asked>, skills: &[&Skill]) -> Result<String, CliError> {
+fn format_request(asked: Option<&TrustRequest>, skills: &[&Skill]) -> Result<String, CliError> {
     let mut text = String::new();
-    if let Some(Asked { file, settings, files, .. }) = asked {
-        let settings = with_hidden_escaped(&format!("{settings:#}"));
-        let _ = writeln!(text, "{} sets:\n{settings}", styled(NAME, named(&file.to_string_lossy())));
-        for ShownFile { path, bytes, text: content } in files {
-            let path = styled(NAME, named(&path.to_string_lossy()));
+    if let Some(TrustRequest { file, settings, files, .. }) = asked {
+        let settings = escape_hidden_chars(&format!("{settings:#}"));
+        let _ = writeln!(text, "{} sets:\n{settings}", styled(NAME, display_path(&file.to_string_lossy())));
+        for PreviewFile { path, bytes, text: content } in files {
+            let path = styled(NAME, display_path(&path.to_string_lossy()));
             let _ = writeln!(text, "\n{path}  {}\n{content}", styled(DIM, format!("({bytes} bytes)")));
         }
     }
-    let mut shown = Shown::default();
+    let mut shown = TrustPreview::default();
     for skill in skills {
-        let _ = writeln!(text, "\nThe skill {}", told_skill(skill, &mut shown)?);
+        let _ = writeln!(text, "\nThe skill {}", format_skill(skill, &mut shown)?);
     }
     Ok(text)
 }
 
 /// What models read of a skill, and what else is in its folder.
-fn told_skill(skill: &Skill, shown: &mut Shown) -> Result<String, CliError> {
+fn format_skill(skill: &Skill, shown: &mut TrustPreview) -> Result<String, CliError> {
     let name = styled(NAME, &skill.name);
-    let (description, body) = (shown.text(&skill.description)?, shown.text(&skill.body)?);
+    let (description, body) = (shown.add_text(&skill.description)?, shown.add_text(&skill.body)?);
     let mut text = format!("{name}  {description}\n{body}\n");
-    let files = files_of(skill).ok_or_else(|| {
+    let files = list_files(skill).ok_or_else(|| {
         CliError::usage(format!("the skill {} cannot be confirmed: it changed just now", skill.name))
             .with_hint("look at it again")
     })?;
     for (path, bytes) in files {
-        let path = named(&shown.text(&path)?);
+        let path = display_path(&shown.add_text(&path)?);
         let _ = writeln!(text, "- {path}  {}", styled(DIM, format!("({bytes} bytes)")));
     }
-    Ok(text + &skill::lines(&check(&skill.folder)))
+    Ok(text + &skill::finding_lines(&check(&skill.folder)))
 }
 
 /// A path on one line, with what hides in it.
-fn named(path: &str) -> String {
-    one_line(&with_hidden_escaped(path))
+fn display_path(path: &str) -> String {
+    one_line(&escape_hidden_chars(path))
 }
 
-fn file(file: &ShownFile) -> Value {
+fn file_json(file: &PreviewFile) -> Value {
     json!({ "path": file.path, "bytes": file.bytes, "text": file.text })
 }
 
-fn is_wanted(shown: &str) -> Result<bool, CliError> {
+fn confirm_trust(shown: &str) -> Result<bool, CliError> {
     print_stderr(shown);
     let _ = write!(
         anstream::stderr(),

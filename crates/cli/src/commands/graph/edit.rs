@@ -10,7 +10,7 @@ use crate::args::TripleArgs;
 use crate::output::{CliError, CommandOutput};
 
 /// What may be said beside the three parts.
-pub struct Extras {
+pub struct FactDetails {
     pub subject_type: String,
     pub object_type: String,
     pub properties: Vec<String>,
@@ -18,13 +18,13 @@ pub struct Extras {
     pub to: Option<String>,
 }
 
-pub async fn add(graph: &Graph, triple: TripleArgs, extras: Extras) -> Result<CommandOutput, CliError> {
+pub async fn add(graph: &Graph, triple: TripleArgs, extras: FactDetails) -> Result<CommandOutput, CliError> {
     let moment = |text: Option<String>| text.map(|text| text.parse::<Moment>()).transpose();
     let TripleArgs { subject, predicate, object } = triple;
     let fact = NewFact {
         subject_type: extras.subject_type,
         object_type: extras.object_type,
-        properties: properties(&extras.properties)?,
+        properties: parse_properties(&extras.properties)?,
         valid_from: moment(extras.from)?,
         valid_to: moment(extras.to)?,
         ..NewFact::new(subject, predicate, object)
@@ -34,7 +34,7 @@ pub async fn add(graph: &Graph, triple: TripleArgs, extras: Extras) -> Result<Co
     Ok(CommandOutput::new(format!("Kept: {shown}\n"), json!({ "facts": 1 })))
 }
 
-fn properties(said: &[String]) -> Result<Map<String, Value>, CliError> {
+fn parse_properties(said: &[String]) -> Result<Map<String, Value>, CliError> {
     let pair = |text: &String| {
         let (key, value) =
             text.split_once('=').ok_or_else(|| CliError::usage(format!("`{text}` is no KEY=VALUE")))?;
@@ -46,7 +46,7 @@ fn properties(said: &[String]) -> Result<Map<String, Value>, CliError> {
 
 pub async fn retire(graph: &Graph, triple: TripleArgs, at: Option<&str>) -> Result<CommandOutput, CliError> {
     let at: Moment = at.map(str::parse).transpose()?.unwrap_or_else(|| graph.now());
-    let view = graph.view(&Principal::local()).await?;
+    let view = graph.snapshot(&Principal::local()).await?;
     let (subject, object) = (view.find(&triple.subject)?, view.find(&triple.object)?);
     let predicate = view.find_predicate(&triple.predicate)?;
     let pattern = FactPattern { subject: Some(subject), predicate: Some(predicate), object: Some(object) };

@@ -23,15 +23,15 @@ pub async fn import(
 ) -> Result<CommandOutput, CliError> {
     let (mut all, mut warnings, mut mistakes) = (ImportReport::default(), Vec::new(), Vec::new());
     for file in files {
-        let (lines, source) = open(setting, file)?;
-        let format = format.map(format_of).or_else(|| FactFileFormat::of(file)).unwrap_or(FactFileFormat::Tsv);
+        let (lines, source) = open_source(setting, file)?;
+        let format = format.map(to_file_format).or_else(|| FactFileFormat::from_path(file)).unwrap_or(FactFileFormat::Tsv);
         let (of, shown) = (Principal::local(), one_line(&file.display().to_string()));
-        let imported = import_export::import(graph, &of, lines, (format, source), &show_progress).await?;
-        for (line, why) in &imported.mistakes {
+        let imported = import_export::import(graph, &of, lines, (format, source), &print_progress).await?;
+        for (line, why) in &imported.errors {
             warnings.push(format!("{shown}:{line}: left out: {}", one_line(&why.to_string())));
             mistakes.push(json!({ "file": shown, "line": line, "why": why.to_string() }));
         }
-        let untold = imported.skipped - imported.mistakes.len();
+        let untold = imported.skipped - imported.errors.len();
         if untold > 0 {
             warnings.push(format!("{shown}: {untold} more lines were left out"));
         }
@@ -45,7 +45,7 @@ pub async fn import(
     Ok(CommandOutput::new(plain, json).with_warnings(warnings))
 }
 
-fn format_of(format: FactFormat) -> FactFileFormat {
+fn to_file_format(format: FactFormat) -> FactFileFormat {
     match format {
         FactFormat::Tsv => FactFileFormat::Tsv,
         FactFormat::Nt => FactFileFormat::NTriples,
@@ -53,7 +53,7 @@ fn format_of(format: FactFormat) -> FactFileFormat {
     }
 }
 
-fn open(setting: &CommandContext, file: &Path) -> Result<(Box<dyn BufRead + Send>, FactSource), CliError> {
+fn open_source(setting: &CommandContext, file: &Path) -> Result<(Box<dyn BufRead + Send>, FactSource), CliError> {
     if file == Path::new("-") {
         return Ok((Box::new(BufReader::new(std::io::stdin())), FactSource::Import("-".to_owned())));
     }
@@ -68,7 +68,7 @@ fn open(setting: &CommandContext, file: &Path) -> Result<(Box<dyn BufRead + Send
 }
 
 /// On a terminal only.
-fn show_progress(progress: ImportProgress) {
+fn print_progress(progress: ImportProgress) {
     if std::io::stderr().is_terminal() {
         let _ =
             write!(anstream::stderr(), "\r{} facts", progress.facts).and_then(|()| std::io::stderr().flush());
@@ -81,15 +81,15 @@ pub async fn export(
     file: Option<PathBuf>,
     format: Option<FactFormat>,
 ) -> Result<CommandOutput, CliError> {
-    let view = graph.view(&Principal::local()).await?;
-    let by_name = file.as_deref().and_then(FactFileFormat::of);
-    let format = format.map(format_of).or(by_name).unwrap_or(FactFileFormat::Tsv);
+    let view = graph.snapshot(&Principal::local()).await?;
+    let by_name = file.as_deref().and_then(FactFileFormat::from_path);
+    let format = format.map(to_file_format).or(by_name).unwrap_or(FactFileFormat::Tsv);
     let now = AsOf::At(graph.now());
     let Some(file) = file else {
         let mut text = Vec::new();
         import_export::export(&view, format, now, &mut text).map_err(|error| CliError::store(error.to_string()))?;
-        let all = view.query(FactPattern::default(), AsOf::Ever, usize::MAX);
-        let json = facts_json(&view, &FactHits { facts: all.facts, more: false });
+        let all = view.query(FactPattern::default(), AsOf::AnyTime, usize::MAX);
+        let json = facts_json(&view, &FactHits { facts: all.facts, has_more: false });
         return Ok(CommandOutput::new(String::from_utf8_lossy(&text).into_owned(), json));
     };
     let path = setting.environment.working_folder.join(&file);

@@ -8,21 +8,21 @@ use lango_app::open_document_index;
 use lango_domain::documents::{NewDocument, DocumentFilter};
 use lango_domain::event::Principal;
 use lango_domain::text::one_line;
-use lango_knowledge::evaluation::{Judgements, RetrievalMetrics, MetricsSum};
+use lango_knowledge::evaluation::{Judgments, RetrievalMetrics, MetricsSum};
 use lango_knowledge::document_index::{IngestReport, DocumentIndex, SearchScope, chunk_text};
 use lango_knowledge::parse::{self, BeirDocument, BeirError};
 use lango_store::{StoreLocation, SqliteStore};
 
-use super::{failed, not_kept};
-use crate::args::Global;
+use super::{index_error, store_error};
+use crate::args::GlobalArgs;
 use crate::commands::{CommandContext, runtime};
 use crate::output::{CliError, CommandOutput};
 
 /// What stands before the folder of a corpus where documents say what they were found under: it is no path, so nobody
 /// looks there for files.
-pub const ROOT: &str = "beir:";
+pub const ROOT_PREFIX: &str = "beir:";
 /// Documents are kept so many at a time.
-const BATCH: usize = 256;
+const BATCH_SIZE: usize = 256;
 /// So many passages are looked at to name ten documents.
 const CANDIDATES: usize = 30;
 
@@ -33,17 +33,17 @@ pub async fn import_corpus(
     collection: &str,
     added: &mut IngestReport,
 ) -> Result<(), CliError> {
-    let lines = parse::beir(directory).map_err(|error| CliError::usage(error.to_string()))?;
+    let lines = parse::read_corpus(directory).map_err(|error| CliError::usage(error.to_string()))?;
     let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_path_buf());
-    let root = format!("{ROOT}{}", directory.display());
-    let known = library.store().sources(&Principal::local(), collection).await.map_err(not_kept)?;
+    let root = format!("{ROOT_PREFIX}{}", directory.display());
+    let known = library.store().sources(&Principal::local(), collection).await.map_err(store_error)?;
     let mut known: HashMap<String, (String, String)> =
         known.into_iter().map(|known| (known.source, (known.root, known.hash))).collect();
     let mut batch = Vec::new();
     for line in lines {
         let document = match line {
-            Ok(record) => document(record, collection, &root),
-            Err(error @ BeirError::Closed { .. }) => return Err(CliError::usage(error.to_string())),
+            Ok(record) => to_document(record, collection, &root),
+            Err(error @ BeirError::Io { .. }) => return Err(CliError::usage(error.to_string())),
             Err(error) => {
                 added.skipped.push((directory.display().to_string(), error.to_string()));
                 continue;
@@ -51,32 +51,32 @@ pub async fn import_corpus(
         };
         match known.remove(&document.source) {
             Some((_, hash)) if hash == document.hash => {
-                added.same += 1;
+                added.unchanged += 1;
                 continue;
             }
             Some(_) => added.changed += 1,
             None => added.new += 1,
         }
-        added.pieces += document.pieces.len();
+        added.chunks += document.chunks.len();
         batch.push(document);
-        if batch.len() == BATCH {
-            library.ingest_documents(&Principal::local(), std::mem::take(&mut batch)).await.map_err(failed)?;
+        if batch.len() == BATCH_SIZE {
+            library.ingest_documents(&Principal::local(), std::mem::take(&mut batch)).await.map_err(index_error)?;
         }
     }
-    library.ingest_documents(&Principal::local(), batch).await.map_err(failed)?;
+    library.ingest_documents(&Principal::local(), batch).await.map_err(index_error)?;
     let gone = known.into_iter().filter(|(_, (under, _))| *under == root).map(|(source, _)| source).collect();
-    let removed = library.store().remove(&Principal::local(), collection, DocumentFilter::These(gone)).await;
-    added.removed += removed.map_err(not_kept)?;
+    let removed = library.store().remove(&Principal::local(), collection, DocumentFilter::Sources(gone)).await;
+    added.removed += removed.map_err(store_error)?;
     Ok(())
 }
 
-fn document(record: BeirDocument, collection: &str, root: &str) -> NewDocument {
+fn to_document(record: BeirDocument, collection: &str, root: &str) -> NewDocument {
     let BeirDocument { id, title, text } = record;
     // Some have a title only.
     let found_by = if text.trim().is_empty() { &title } else { &text };
     NewDocument {
         hash: parse::content_hash(format!("{title}\n\n{text}").as_bytes()),
-        pieces: chunk_text(&found_by.replace('\0', " ")),
+        chunks: chunk_text(&found_by.replace('\0', " ")),
         collection: collection.to_owned(),
         source: id,
         root: root.to_owned(),
@@ -86,9 +86,9 @@ fn document(record: BeirDocument, collection: &str, root: &str) -> NewDocument {
 }
 
 /// How well passages are found in a corpus of its own, with nothing else beside it.
-pub fn evaluate(global: &Global, directory: &Path) -> Result<CommandOutput, CliError> {
-    let setting = CommandContext::read(global)?;
-    let folder = Folder::new()?;
+pub fn evaluate(global: &GlobalArgs, directory: &Path) -> Result<CommandOutput, CliError> {
+    let setting = CommandContext::load(global)?;
+    let folder = TempFolder::new()?;
     let (measured, skipped) = runtime()?.block_on(measure(&setting, directory, &folder.0))?;
     let plain = format!(
         "{} queries: recall@5 {:.3}, recall@10 {:.3}, ndcg@10 {:.3}\n",
@@ -99,9 +99,9 @@ pub fn evaluate(global: &Global, directory: &Path) -> Result<CommandOutput, CliE
 }
 
 /// A new folder that goes with this.
-struct Folder(PathBuf);
+struct TempFolder(PathBuf);
 
-impl Folder {
+impl TempFolder {
     fn new() -> Result<Self, CliError> {
         let name = format!("lango-eval-{}", std::process::id());
         for number in 0..1_000 {
@@ -117,7 +117,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TempFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -130,25 +130,25 @@ async fn measure(
 ) -> Result<(RetrievalMetrics, Vec<(String, String)>), CliError> {
     let bad = |error: &dyn std::fmt::Display| CliError::usage(error.to_string());
     let directory = setting.environment.working_folder.join(directory);
-    let mut judged: Judgements = HashMap::new();
-    for line in parse::qrels(&directory).map_err(|error| bad(&error))? {
+    let mut judged: Judgments = HashMap::new();
+    for line in parse::read_qrels(&directory).map_err(|error| bad(&error))? {
         let line = line.map_err(|error| bad(&error))?;
         judged.entry(line.query).or_default().insert(line.document, u32::try_from(line.score).unwrap_or(0));
     }
-    let queries: Result<Vec<_>, _> = parse::queries(&directory).map_err(|error| bad(&error))?.collect();
+    let queries: Result<Vec<_>, _> = parse::read_queries(&directory).map_err(|error| bad(&error))?.collect();
     let queries = queries.map_err(|error| bad(&error))?;
     let store = SqliteStore::open(StoreLocation::File(folder.join("eval.sqlite")))?;
     let mut environment = setting.environment.clone();
     environment.variables.insert("LANGO_HOME".to_owned(), folder.display().to_string());
-    let library = open_document_index(&setting.loaded, &environment, store).map_err(failed)?;
+    let library = open_document_index(&setting.loaded, &environment, store).map_err(index_error)?;
     let mut added = IngestReport::default();
     import_corpus(&library, &directory, "eval", &mut added).await?;
-    library.sync().await.map_err(failed)?;
+    library.sync().await.map_err(index_error)?;
     let scope = SearchScope { principal: Principal::local(), session: None, collections: None };
     let mut tally = MetricsSum::default();
     for query in queries {
         let Some(answers) = judged.get(&query.id) else { continue };
-        let found = library.search(&query.text, &scope, CANDIDATES).await.map_err(failed)?;
+        let found = library.search(&query.text, &scope, CANDIDATES).await.map_err(index_error)?;
         let documents: Vec<String> = found.into_iter().map(|passage| passage.source).collect();
         tally.add(&documents, answers);
     }

@@ -9,11 +9,11 @@ use lango_knowledge::document_index::{IngestReport, DocumentIndex, chunk_documen
 use lango_knowledge::parse::{self, ParsedDocument};
 use lango_net::{GuardedClient, ContentKind, FetchLimits, FetchedPage, policy_for_user_url};
 
-use super::{failed, not_kept};
+use super::{index_error, store_error};
 use crate::output::CliError;
 
 /// Someone waits for it on purpose.
-const PATIENCE: Duration = Duration::from_secs(120);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The one spelling of an address, without the place on its page.
 pub fn normalize_url(url: &str) -> String {
@@ -28,37 +28,37 @@ pub async fn add(library: &DocumentIndex, url: &str, collection: &str) -> Result
     let url = normalize_url(url);
     let url = url.as_str();
     let body = usize::try_from(parse::MAX_BYTES).unwrap_or(usize::MAX);
-    let limits = FetchLimits { body, whole: PATIENCE, ..FetchLimits::default() };
+    let limits = FetchLimits { body, total: FETCH_TIMEOUT, ..FetchLimits::default() };
     let page = match GuardedClient::new(policy_for_user_url(url).await, limits).get(url).await {
         Ok(page) => page,
         Err(error) => return Ok(Err(error.to_string())),
     };
     let hash = parse::content_hash(&page.bytes);
-    let known = library.store().sources(&Principal::local(), collection).await.map_err(not_kept)?;
+    let known = library.store().sources(&Principal::local(), collection).await.map_err(store_error)?;
     let known = known.into_iter().find(|known| known.source == url);
     if known.as_ref().is_some_and(|known| known.hash == hash) {
-        return Ok(Ok(IngestReport { same: 1, ..IngestReport::default() }));
+        return Ok(Ok(IngestReport { unchanged: 1, ..IngestReport::default() }));
     }
-    let document = match read(page) {
+    let document = match parse_page(page) {
         Ok(document) => document,
         Err(why) => return Ok(Err(why.to_string())),
     };
     let pieces = chunk_document(&document);
     let (new, changed) = if known.is_some() { (0, 1) } else { (1, 0) };
-    let added = IngestReport { new, changed, pieces: pieces.len(), ..IngestReport::default() };
+    let added = IngestReport { new, changed, chunks: pieces.len(), ..IngestReport::default() };
     let (collection, source, root) = (collection.to_owned(), url.to_owned(), url.to_owned());
     let title = document.title.unwrap_or_else(|| url.to_owned());
-    let document = NewDocument { collection, source, root, title, hash, session: None, pieces };
-    library.ingest_documents(&Principal::local(), vec![document]).await.map_err(failed)?;
+    let document = NewDocument { collection, source, root, title, hash, session: None, chunks: pieces };
+    library.ingest_documents(&Principal::local(), vec![document]).await.map_err(index_error)?;
     Ok(Ok(added))
 }
 
 /// By what the server calls it, or else by the name in its address.
-fn read(page: FetchedPage) -> Result<ParsedDocument, parse::ParseError> {
+fn parse_page(page: FetchedPage) -> Result<ParsedDocument, parse::ParseError> {
     let named = page.url.path_segments().and_then(|mut segments| segments.next_back()).unwrap_or_default();
     match page.kind {
-        ContentKind::Pdf => parse::read(Path::new("page.pdf"), page.bytes),
-        ContentKind::Html => parse::read(Path::new("page.html"), page.text().into_bytes()),
-        ContentKind::Text => parse::read(Path::new(named), page.text().into_bytes()),
+        ContentKind::Pdf => parse::parse_document(Path::new("page.pdf"), page.bytes),
+        ContentKind::Html => parse::parse_document(Path::new("page.html"), page.text().into_bytes()),
+        ContentKind::Text => parse::parse_document(Path::new(named), page.text().into_bytes()),
     }
 }

@@ -1,10 +1,10 @@
 //! What is not as it should be gets the error that the protocol has for it.
 
-use super::house::{House, Peer, house, house_with, message};
+use super::harness::{A2aTestServer, A2aTestClient, start_server, start_server_with, message};
 use lango_gateway::{A2aSettings, ServerSettings};
 use serde_json::{Value, json};
 
-async fn raw(peer: &Peer, body: &[u8], media_type: &str, version: &str) -> Value {
+async fn post_raw(peer: &A2aTestClient, body: &[u8], media_type: &str, version: &str) -> Value {
     let request = peer.request("POST", "/a2a/").header("content-type", media_type);
     let request = request.header("A2A-Version", version).body(body.to_vec());
     let got = peer.send(request).await;
@@ -12,14 +12,14 @@ async fn raw(peer: &Peer, body: &[u8], media_type: &str, version: &str) -> Value
     got.body
 }
 
-async fn quiet() -> House {
-    house("root always says hi").await
+async fn start_quiet_server() -> A2aTestServer {
+    start_server("root always says hi").await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn json_rpc_that_cannot_be_carried_out_is_answered_with_the_right_number() {
-    let house = quiet().await;
-    let ann = house.peer("ann");
+    let house = start_quiet_server().await;
+    let ann = house.client("ann");
     let call = |method: &str, params: Value| {
         json!({ "jsonrpc": "2.0", "id": "x", "method": method, "params": params }).to_string()
     };
@@ -60,19 +60,19 @@ async fn json_rpc_that_cannot_be_carried_out_is_answered_with_the_right_number()
         (call("ListTasks", json!({ "pageSize": 0 })), -32602),
         (call("GetTask", json!({ "id": "x", "tenant": "acme" })), -32602),
     ] {
-        let answer = raw(&ann, body.as_bytes(), "application/json", "1.0").await;
+        let answer = post_raw(&ann, body.as_bytes(), "application/json", "1.0").await;
         assert_eq!(answer["error"]["code"], code, "{body}: {answer}");
     }
-    assert_eq!(raw(&ann, b"\xff\xfe{", "application/json", "1.0").await["error"]["code"], -32700);
-    let plain = raw(&ann, send(message("m", "hi")).as_bytes(), "text/plain", "1.0").await;
+    assert_eq!(post_raw(&ann, b"\xff\xfe{", "application/json", "1.0").await["error"]["code"], -32700);
+    let plain = post_raw(&ann, send(message("m", "hi")).as_bytes(), "text/plain", "1.0").await;
     assert_eq!(plain["error"]["code"], -32005);
     assert_eq!(ann.rpc("ListTasks", json!({})).await["result"]["totalSize"], 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_of_0_3_that_cannot_begin_says_so_as_a_stream() {
-    let house = quiet().await;
-    let ann = house.peer("ann");
+    let house = start_quiet_server().await;
+    let ann = house.client("ann");
     let events = ann.events(ann.rpc_request("tasks/resubscribe", json!({ "id": "none" }))).await;
     assert_eq!((events.len(), &events[0]["error"]["code"]), (1, &json!(-32001)));
     let newer = ann.rpc("SubscribeToTask", json!({ "id": "none" })).await;
@@ -81,11 +81,11 @@ async fn a_stream_of_0_3_that_cannot_begin_says_so_as_a_stream() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_version_must_fit_the_method() {
-    let house = quiet().await;
-    let ann = house.peer("ann");
+    let house = start_quiet_server().await;
+    let ann = house.client("ann");
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": { "message": message("m", "hi") } });
     for (version, code) in [("", -32009), ("0.3", -32009), ("9.9", -32009)] {
-        let answer = raw(&ann, body.to_string().as_bytes(), "application/json", version).await;
+        let answer = post_raw(&ann, body.to_string().as_bytes(), "application/json", version).await;
         assert_eq!(answer["error"]["code"], code, "{version}");
         assert_eq!(answer["error"]["data"][0]["reason"], "VERSION_NOT_SUPPORTED");
     }
@@ -103,8 +103,8 @@ async fn the_version_must_fit_the_method() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn http_that_cannot_be_carried_out_is_answered_with_the_right_status() {
-    let house = quiet().await;
-    let ann = house.peer("ann");
+    let house = start_quiet_server().await;
+    let ann = house.client("ann");
     for (method, path, body, status, reason) in [
         ("GET", "/tasks/none", json!(null), 404, "TASK_NOT_FOUND"),
         ("POST", "/tasks/none:cancel", json!({}), 404, "TASK_NOT_FOUND"),
@@ -133,8 +133,8 @@ async fn http_that_cannot_be_carried_out_is_answered_with_the_right_status() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_right_token_nothing_is_done() {
-    let house = quiet().await;
-    let mut peer = house.peer("reader");
+    let house = start_quiet_server().await;
+    let mut peer = house.client("reader");
     assert_eq!(peer.rest("GET", "/tasks", json!(null)).await.status, 403);
     peer.token = "lango_nonsense".to_owned();
     assert_eq!(peer.rest("GET", "/tasks", json!(null)).await.status, 401);
@@ -144,8 +144,8 @@ async fn without_the_right_token_nothing_is_done() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_huge_body_is_refused_unread() {
-    let house = quiet().await;
-    let ann = house.peer("ann");
+    let house = start_quiet_server().await;
+    let ann = house.client("ann");
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": { "message": message("m", &"x".repeat(2_000_000)) } });
     let request = ann.request("POST", "/a2a").header("content-type", "application/json");
     let sent = request.body(body.to_string()).send().await;
@@ -155,8 +155,8 @@ async fn a_huge_body_is_refused_unread() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_that_is_over_takes_no_more_messages() {
-    let house = quiet().await;
-    let ann = house.peer("ann");
+    let house = start_quiet_server().await;
+    let ann = house.client("ann");
     let task = ann.ask("m1", "hi").await;
     let mut more = message("m2", "and?");
     more["taskId"] = task["id"].clone();
@@ -172,27 +172,27 @@ async fn there_are_limits_for_each_principal() {
     let one = std::num::NonZeroUsize::MIN;
     let a2a = A2aSettings { tasks: one, ..A2aSettings::default() };
     let settings = ServerSettings { a2a, streams_per_principal: one, ..ServerSettings::default() };
-    let house = house_with("root always hangs", settings).await;
-    let (ann, bob) = (house.peer("ann"), house.peer("bob"));
-    let task = ann.begin("m1", "hi").await;
+    let house = start_server_with("root always hangs", settings).await;
+    let (ann, bob) = (house.client("ann"), house.client("bob"));
+    let task = ann.start_task("m1", "hi").await;
     let params = json!({ "message": message("m2", "hi") });
     assert_eq!(ann.rpc("SendMessage", params.clone()).await["error"]["code"], -32042);
     assert_eq!(ann.rpc("ListTasks", json!({})).await["result"]["totalSize"], 1);
     let follow = || ann.rpc_request("SubscribeToTask", json!({ "id": task["id"] }));
-    let mut first = super::house::Stream::open(follow()).await;
+    let mut first = super::harness::EventStream::open(follow()).await;
     first.next().await.unwrap();
     assert_eq!(ann.send(follow()).await.body["error"]["code"], -32042);
-    assert_eq!(bob.begin("m1", "hi").await["status"]["state"], "TASK_STATE_SUBMITTED");
+    assert_eq!(bob.start_task("m1", "hi").await["status"]["state"], "TASK_STATE_SUBMITTED");
     // One that is over makes room.
     ann.rpc("CancelTask", json!({ "id": task["id"] })).await;
-    assert_eq!(ann.begin("m3", "hi").await["status"]["state"], "TASK_STATE_SUBMITTED");
+    assert_eq!(ann.start_task("m3", "hi").await["status"]["state"], "TASK_STATE_SUBMITTED");
     assert_eq!(ann.rpc("GetTask", json!({ "id": task["id"] })).await["error"]["code"], -32001);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_sent_in_large_pieces_is_remembered_and_listed_in_small_ones() {
-    let house = house_with("root always says done", ServerSettings::default()).await;
-    let ann = house.peer("ann");
+    let house = start_server_with("root always says done", ServerSettings::default()).await;
+    let ann = house.client("ann");
     let long = "long ".repeat(40_000);
     for number in 0..8 {
         let task = ann.ask(&format!("m{number}"), &long).await;

@@ -5,17 +5,17 @@ use std::f64::consts::TAU;
 
 use super::{DiagramNode, Diagram};
 
-const RING: f64 = 150.0;
+const RING_RADIUS: f64 = 150.0;
 /// The length that links would like to have.
-const WANTED: f64 = 105.0;
-const PUSH: f64 = 3.5;
-const PULL: f64 = 0.12;
-const ROUNDS: usize = 260;
+const EDGE_LENGTH: f64 = 105.0;
+const REPULSION: f64 = 3.5;
+const ATTRACTION: f64 = 0.12;
+const ITERATIONS: usize = 260;
 /// How strongly boxes get out of the way of arrows, and how far.
-const ASIDE: f64 = 0.7;
-const CLEAR: f64 = 10.0;
+const AVOIDANCE: f64 = 0.7;
+const CLEARANCE: f64 = 10.0;
 /// Boxes are wide and low: beside each other they need more room.
-const WIDER: f64 = 1.7;
+const WIDTH_FACTOR: f64 = 1.7;
 const GAP: f64 = 18.0;
 
 /// A box with its middle.
@@ -27,15 +27,15 @@ pub struct PlacedNode {
     pub height: f64,
 }
 
-pub fn places(sketch: &Diagram) -> Vec<PlacedNode> {
-    let mut placed: Vec<PlacedNode> = sketch.boxes.iter().map(size).collect();
-    put_around(sketch, &mut placed);
-    for round in 0..ROUNDS {
-        let heat = 30.0 * (1.0 - round as f64 / ROUNDS as f64) + 0.5;
+pub fn place_nodes(sketch: &Diagram) -> Vec<PlacedNode> {
+    let mut placed: Vec<PlacedNode> = sketch.nodes.iter().map(node_size).collect();
+    arrange_in_rings(sketch, &mut placed);
+    for round in 0..ITERATIONS {
+        let heat = 30.0 * (1.0 - round as f64 / ITERATIONS as f64) + 0.5;
         let mut moves = vec![(0.0, 0.0); placed.len()];
-        push_and_pull(sketch, &placed, &mut moves);
-        if round > ROUNDS / 4 {
-            step_aside(sketch, &placed, &mut moves);
+        apply_forces(sketch, &placed, &mut moves);
+        if round > ITERATIONS / 4 {
+            avoid_edges(sketch, &placed, &mut moves);
         }
         // The first stays in the middle.
         for (place, (x, y)) in placed.iter_mut().zip(moves).skip(1) {
@@ -46,23 +46,23 @@ pub fn places(sketch: &Diagram) -> Vec<PlacedNode> {
         }
     }
     for _ in 0..200 {
-        if !part(&mut placed) {
+        if !separate_overlaps(&mut placed) {
             break;
         }
     }
     placed
 }
 
-fn size(name: &DiagramNode) -> PlacedNode {
+fn node_size(name: &DiagramNode) -> PlacedNode {
     let scale = if name.depth == 0 { 1.15 } else { 1.0 };
-    let label = width_of(&name.label(), 13.0) * scale;
-    let kind = width_of(&name.kind, 10.5);
+    let label = text_width(&name.label(), 13.0) * scale;
+    let kind = text_width(&name.kind, 10.5);
     let height = if name.kind.is_empty() { 28.0 } else { 42.0 };
     PlacedNode { width: label.max(kind) + 26.0, height: height * scale, ..PlacedNode::default() }
 }
 
 /// About as wide as most fonts make it.
-pub fn width_of(text: &str, size: f64) -> f64 {
+pub fn text_width(text: &str, size: f64) -> f64 {
     let width = |c: char| match c {
         'i' | 'j' | 'l' | 't' | 'f' | 'r' | 'I' | '.' | ',' | ':' | '\'' | ' ' => 0.34,
         'm' | 'w' | 'M' | 'W' => 0.86,
@@ -75,12 +75,12 @@ pub fn width_of(text: &str, size: f64) -> f64 {
 }
 
 /// Each name on the ring of its depth, near the one that it was reached from, with room for what hangs on it.
-fn put_around(sketch: &Diagram, placed: &mut [PlacedNode]) {
-    let count = sketch.boxes.len();
+fn arrange_in_rings(sketch: &Diagram, placed: &mut [PlacedNode]) {
+    let count = sketch.nodes.len();
     let mut parents = vec![None; count];
-    for link in &sketch.links {
+    for link in &sketch.edges {
         for (near, far) in [(link.from, link.to), (link.to, link.from)] {
-            if sketch.boxes[far].depth == sketch.boxes[near].depth + 1 && parents[far].is_none() {
+            if sketch.nodes[far].depth == sketch.nodes[near].depth + 1 && parents[far].is_none() {
                 parents[far] = Some(near);
             }
         }
@@ -102,32 +102,32 @@ fn put_around(sketch: &Diagram, placed: &mut [PlacedNode]) {
         let share = width * leaves[at] / all;
         sectors[at] = (begin + used[parent], share);
         used[parent] += share;
-        let (angle, radius) = (sectors[at].0 + share / 2.0, RING * f64::from(sketch.boxes[at].depth));
+        let (angle, radius) = (sectors[at].0 + share / 2.0, RING_RADIUS * f64::from(sketch.nodes[at].depth));
         (placed[at].x, placed[at].y) = (radius * angle.cos() * 1.25, radius * angle.sin());
     }
 }
 
-fn push_and_pull(sketch: &Diagram, placed: &[PlacedNode], moves: &mut [(f64, f64)]) {
+fn apply_forces(sketch: &Diagram, placed: &[PlacedNode], moves: &mut [(f64, f64)]) {
     for a in 0..placed.len() {
         for b in 0..a {
-            let (dx, dy) = ((placed[a].x - placed[b].x) / WIDER, placed[a].y - placed[b].y);
+            let (dx, dy) = ((placed[a].x - placed[b].x) / WIDTH_FACTOR, placed[a].y - placed[b].y);
             let distance = dx.hypot(dy).max(1.0);
-            let force = PUSH * WANTED * WANTED / (distance * distance * distance);
+            let force = REPULSION * EDGE_LENGTH * EDGE_LENGTH / (distance * distance * distance);
             shift(moves, (a, b), (dx * force, dy * force));
         }
     }
-    for link in sketch.links.iter().filter(|link| link.from != link.to) {
+    for link in sketch.edges.iter().filter(|link| link.from != link.to) {
         let (a, b) = (link.from, link.to);
-        let (dx, dy) = ((placed[a].x - placed[b].x) / WIDER, placed[a].y - placed[b].y);
+        let (dx, dy) = ((placed[a].x - placed[b].x) / WIDTH_FACTOR, placed[a].y - placed[b].y);
         let distance = dx.hypot(dy).max(1.0);
-        let force = (distance - WANTED) / distance * -PULL;
-        shift(moves, (a, b), (dx * force * WIDER, dy * force));
+        let force = (distance - EDGE_LENGTH) / distance * -ATTRACTION;
+        shift(moves, (a, b), (dx * force * WIDTH_FACTOR, dy * force));
     }
 }
 
 /// Boxes leave the lines between others.
-fn step_aside(sketch: &Diagram, placed: &[PlacedNode], moves: &mut [(f64, f64)]) {
-    for link in sketch.links.iter().filter(|link| link.from != link.to) {
+fn avoid_edges(sketch: &Diagram, placed: &[PlacedNode], moves: &mut [(f64, f64)]) {
+    for link in sketch.edges.iter().filter(|link| link.from != link.to) {
         let (from, to) = (placed[link.from], placed[link.to]);
         let (dx, dy) = (to.x - from.x, to.y - from.y);
         let length = dx.hypot(dy).max(1.0);
@@ -140,9 +140,9 @@ fn step_aside(sketch: &Diagram, placed: &[PlacedNode], moves: &mut [(f64, f64)])
             }
             let away = x * across_x + y * across_y;
             let half = across_x.abs() * place.width / 2.0 + across_y.abs() * place.height / 2.0;
-            let lacking = half + CLEAR - away.abs();
+            let lacking = half + CLEARANCE - away.abs();
             if lacking > 0.0 {
-                let way = (lacking * ASIDE).copysign(away);
+                let way = (lacking * AVOIDANCE).copysign(away);
                 shift(moves, (at, link.from), (across_x * way, across_y * way));
             }
         }
@@ -157,7 +157,7 @@ fn shift(moves: &mut [(f64, f64)], (a, b): (usize, usize), (x, y): (f64, f64)) {
 }
 
 /// Moves boxes that lie on each other; whether there were any.
-fn part(placed: &mut [PlacedNode]) -> bool {
+fn separate_overlaps(placed: &mut [PlacedNode]) -> bool {
     let mut any = false;
     for a in 1..placed.len() {
         for b in 0..a {
@@ -204,16 +204,16 @@ mod tests {
             from: if at <= 12 { 0 } else { at % 12 + 1 },
             to: at,
             predicate: 0,
-            remark: String::new(),
+            validity: String::new(),
         };
         let sketch = Diagram {
-            boxes: (0..50).map(name).collect(),
-            links: (1..50).map(link).collect(),
+            nodes: (0..50).map(name).collect(),
+            edges: (1..50).map(link).collect(),
             predicates: vec!["p".to_owned()],
-            more: false,
+            has_more: false,
         };
-        let placed = places(&sketch);
-        assert_eq!(placed, places(&sketch));
+        let placed = place_nodes(&sketch);
+        assert_eq!(placed, place_nodes(&sketch));
         for a in 0..placed.len() {
             for b in 0..a {
                 let (one, other) = (placed[a], placed[b]);
@@ -222,6 +222,6 @@ mod tests {
                 assert!(is_apart, "{a} and {b}: {one:?} {other:?}");
             }
         }
-        assert!(places(&Diagram::default()).is_empty());
+        assert!(place_nodes(&Diagram::default()).is_empty());
     }
 }

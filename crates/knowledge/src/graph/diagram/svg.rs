@@ -6,16 +6,16 @@ use std::fmt::Write as _;
 use super::layout::{self, PlacedNode};
 use super::{DiagramEdge, Diagram};
 
-const COLOURS: [&str; 10] = [
+const COLORS: [&str; 10] = [
     "#4e79a7", "#e0813a", "#4f9a5b", "#c9525b", "#8a6fb0", "#2f9aa0", "#b8902f", "#c4679a", "#7a6a5c",
     "#6b8e23",
 ];
 /// Predicates beyond the colours are told apart by their strokes.
-const STROKES: [&str; 3] = ["", "6 4", "2 4"];
+const DASH_PATTERNS: [&str; 3] = ["", "6 4", "2 4"];
 /// No legend is longer.
-const MOST_IN_LEGEND: usize = 24;
+const MAX_IN_LEGEND: usize = 24;
 const MARGIN: f64 = 36.0;
-const LEGEND_LINE: f64 = 20.0;
+const LEGEND_LINE_HEIGHT: f64 = 20.0;
 
 const STYLE: &str = "
   text { font-family: system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif; fill: #24292f; }
@@ -42,43 +42,43 @@ const STYLE: &str = "
   }
 ";
 
-pub fn svg(sketch: &Diagram) -> String {
-    let placed = layout::places(sketch);
-    let frame = Frame::around(sketch, &placed);
+pub fn render_svg(sketch: &Diagram) -> String {
+    let placed = layout::place_nodes(sketch);
+    let frame = SvgFrame::around(sketch, &placed);
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"{:.0} {:.0} {:.0} {:.0}\" width=\"{:.0}\" height=\"{:.0}\" role=\"img\">\n",
         frame.x, frame.y, frame.width, frame.height, frame.width, frame.height
     );
-    let title = sketch.boxes.first().map_or("an empty graph", |name| name.name.as_str());
-    let _ = writeln!(text, "<title>{}</title>\n<style>{STYLE}</style>", escaped(title));
+    let title = sketch.nodes.first().map_or("an empty graph", |name| name.name.as_str());
+    let _ = writeln!(text, "<title>{}</title>\n<style>{STYLE}</style>", escape_xml(title));
     text.push_str("<defs>\n");
-    for (at, colour) in COLOURS.iter().enumerate().take(sketch.predicates.len()) {
+    for (at, colour) in COLORS.iter().enumerate().take(sketch.predicates.len()) {
         let _ = writeln!(
             text,
             "<marker id=\"a{at}\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"8\" markerHeight=\"8\" markerUnits=\"userSpaceOnUse\" orient=\"auto-start-reverse\"><path d=\"M0 1 L10 5 L0 9 Z\" fill=\"{colour}\"/></marker>"
         );
     }
     text.push_str("</defs>\n");
-    let Frame { x, y, width, height } = frame;
+    let SvgFrame { x, y, width, height } = frame;
     let _ = writeln!(
         text,
         "<rect class=\"ground\" x=\"{x:.0}\" y=\"{y:.0}\" width=\"{width:.0}\" height=\"{height:.0}\"/>"
     );
-    draw_links(&mut text, sketch, &placed);
-    draw_names(&mut text, sketch, &placed);
+    draw_edges(&mut text, sketch, &placed);
+    draw_nodes(&mut text, sketch, &placed);
     draw_legend(&mut text, sketch, &frame);
     text.push_str("</svg>\n");
     text
 }
 
-struct Frame {
+struct SvgFrame {
     x: f64,
     y: f64,
     width: f64,
     height: f64,
 }
 
-impl Frame {
+impl SvgFrame {
     fn around(sketch: &Diagram, placed: &[PlacedNode]) -> Self {
         let sides = placed.iter().fold([0.0_f64; 4], |[left, top, right, bottom], place| {
             let (w, h) = (place.width / 2.0, place.height / 2.0);
@@ -90,9 +90,9 @@ impl Frame {
             ]
         });
         let [left, top, right, bottom] = sides;
-        let legend = sketch.predicates.len().min(MOST_IN_LEGEND) as f64 * LEGEND_LINE + 60.0;
-        let names = sketch.predicates.iter().take(MOST_IN_LEGEND);
-        let widest = names.map(|name| layout::width_of(&shortened(name), 12.0)).fold(90.0, f64::max);
+        let legend = sketch.predicates.len().min(MAX_IN_LEGEND) as f64 * LEGEND_LINE_HEIGHT + 60.0;
+        let names = sketch.predicates.iter().take(MAX_IN_LEGEND);
+        let widest = names.map(|name| layout::text_width(&short_predicate(name), 12.0)).fold(90.0, f64::max);
         let height = (bottom - top).max(legend) + 2.0 * MARGIN;
         let middle = f64::midpoint(top, bottom);
         let width = right - left + 3.0 * MARGIN + widest + 44.0;
@@ -100,13 +100,13 @@ impl Frame {
     }
 }
 
-fn draw_links(text: &mut String, sketch: &Diagram, placed: &[PlacedNode]) {
+fn draw_edges(text: &mut String, sketch: &Diagram, placed: &[PlacedNode]) {
     let mut beside: HashMap<(usize, usize), usize> = HashMap::new();
     let mut all: HashMap<(usize, usize), usize> = HashMap::new();
     let pair = |link: &DiagramEdge| (link.from.min(link.to), link.from.max(link.to));
-    sketch.links.iter().for_each(|link| *all.entry(pair(link)).or_default() += 1);
+    sketch.edges.iter().for_each(|link| *all.entry(pair(link)).or_default() += 1);
     let mut labels = String::new();
-    for link in &sketch.links {
+    for link in &sketch.edges {
         let number = beside.entry(pair(link)).or_default();
         let count = all.get(&pair(link)).copied().unwrap_or(1);
         let bend = (*number as f64 - (count as f64 - 1.0) / 2.0) * 34.0;
@@ -114,23 +114,23 @@ fn draw_links(text: &mut String, sketch: &Diagram, placed: &[PlacedNode]) {
         // Seen from the same side, whichever way it points.
         let bend = if link.from < link.to { bend } else { -bend };
         let (curve, middle) = curve(placed[link.from], placed[link.to], link.from == link.to, bend);
-        let (colour, stroke) = look_of(link.predicate);
+        let (colour, stroke) = edge_style(link.predicate);
         let dashes =
             if stroke.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{stroke}\"") };
         let predicate = &sketch.predicates[link.predicate];
-        let (from, to) = (&sketch.boxes[link.from].name, &sketch.boxes[link.to].name);
+        let (from, to) = (&sketch.nodes[link.from].name, &sketch.nodes[link.to].name);
         let _ = writeln!(
             text,
             "<path class=\"fact\" d=\"{curve}\" stroke=\"{colour}\"{dashes} marker-end=\"url(#a{})\"><title>{}</title></path>",
-            link.predicate % COLOURS.len(),
-            escaped(&format!("{from} {predicate} {to}{}", link.remark))
+            link.predicate % COLORS.len(),
+            escape_xml(&format!("{from} {predicate} {to}{}", link.validity))
         );
         let _ = writeln!(
             labels,
             "<text class=\"predicate\" x=\"{:.1}\" y=\"{:.1}\" style=\"fill:{colour}\">{}</text>",
             middle.0,
             middle.1 + 3.0,
-            escaped(&shortened(predicate))
+            escape_xml(&short_predicate(predicate))
         );
     }
     text.push_str(&labels);
@@ -172,14 +172,14 @@ fn border(place: PlacedNode, towards: (f64, f64), gap: f64) -> (f64, f64) {
     (place.x + dx * share, place.y + dy * share)
 }
 
-fn draw_names(text: &mut String, sketch: &Diagram, placed: &[PlacedNode]) {
-    for (name, place) in sketch.boxes.iter().zip(placed) {
+fn draw_nodes(text: &mut String, sketch: &Diagram, placed: &[PlacedNode]) {
+    for (name, place) in sketch.nodes.iter().zip(placed) {
         let class = if name.depth == 0 { " class=\"middle\"" } else { "" };
         let PlacedNode { x, y, width, height } = *place;
         let _ = writeln!(
             text,
             "<g{class}><title>{}</title><rect class=\"name\" x=\"{:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"9\"/>",
-            escaped(&name.name),
+            escape_xml(&name.name),
             x - width / 2.0,
             y - height / 2.0
         );
@@ -188,51 +188,51 @@ fn draw_names(text: &mut String, sketch: &Diagram, placed: &[PlacedNode]) {
             text,
             "<text class=\"label\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
             y + lift,
-            escaped(&name.label())
+            escape_xml(&name.label())
         );
         if !name.kind.is_empty() {
             let _ = writeln!(
                 text,
                 "<text class=\"kind\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
                 y + 13.0,
-                escaped(&name.kind)
+                escape_xml(&name.kind)
             );
         }
         text.push_str("</g>\n");
     }
 }
 
-fn draw_legend(text: &mut String, sketch: &Diagram, frame: &Frame) {
-    let widest = sketch.predicates.iter().take(MOST_IN_LEGEND);
-    let widest = widest.map(|name| layout::width_of(&shortened(name), 12.0)).fold(90.0, f64::max);
+fn draw_legend(text: &mut String, sketch: &Diagram, frame: &SvgFrame) {
+    let widest = sketch.predicates.iter().take(MAX_IN_LEGEND);
+    let widest = widest.map(|name| layout::text_width(&short_predicate(name), 12.0)).fold(90.0, f64::max);
     let x = frame.x + frame.width - MARGIN - widest - 36.0;
     let mut y = frame.y + MARGIN + 6.0;
-    for (at, predicate) in sketch.predicates.iter().enumerate().take(MOST_IN_LEGEND) {
-        let (colour, stroke) = look_of(at);
+    for (at, predicate) in sketch.predicates.iter().enumerate().take(MAX_IN_LEGEND) {
+        let (colour, stroke) = edge_style(at);
         let _ = writeln!(
             text,
             "<path d=\"M{x:.0} {:.0} h26\" stroke=\"{colour}\" stroke-width=\"2.4\" stroke-dasharray=\"{stroke}\"/><text class=\"legend\" x=\"{:.0}\" y=\"{y:.0}\">{}</text>",
             y - 4.0,
             x + 34.0,
-            escaped(&shortened(predicate))
+            escape_xml(&short_predicate(predicate))
         );
-        y += LEGEND_LINE;
+        y += LEGEND_LINE_HEIGHT;
     }
-    let hidden = sketch.predicates.len().saturating_sub(MOST_IN_LEGEND);
-    let more = if sketch.more { ", more are known" } else { "" };
-    let mut remark = format!("{} facts{more}", sketch.links.len());
+    let hidden = sketch.predicates.len().saturating_sub(MAX_IN_LEGEND);
+    let more = if sketch.has_more { ", more are known" } else { "" };
+    let mut remark = format!("{} facts{more}", sketch.edges.len());
     if hidden > 0 {
         let _ = write!(remark, ", {hidden} other predicates");
     }
     let _ = writeln!(text, "<text class=\"legend soft\" x=\"{x:.0}\" y=\"{:.0}\">{remark}</text>", y + 6.0);
 }
 
-fn look_of(predicate: usize) -> (&'static str, &'static str) {
-    (COLOURS[predicate % COLOURS.len()], STROKES[predicate / COLOURS.len() % STROKES.len()])
+fn edge_style(predicate: usize) -> (&'static str, &'static str) {
+    (COLORS[predicate % COLORS.len()], DASH_PATTERNS[predicate / COLORS.len() % DASH_PATTERNS.len()])
 }
 
 /// The end of an address says enough.
-fn shortened(predicate: &str) -> String {
+fn short_predicate(predicate: &str) -> String {
     let end = match predicate.contains("://") {
         true => predicate.rsplit(['/', '#']).find(|part| !part.is_empty()).unwrap_or(predicate),
         false => predicate,
@@ -240,7 +240,7 @@ fn shortened(predicate: &str) -> String {
     if end.chars().count() > 28 { end.chars().take(27).chain(['…']).collect() } else { end.to_owned() }
 }
 
-fn escaped(text: &str) -> String {
+fn escape_xml(text: &str) -> String {
     let allowed = |c: &char| !c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}');
     let mut safe = String::with_capacity(text.len());
     for c in text.chars().filter(allowed) {

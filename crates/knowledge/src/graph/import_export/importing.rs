@@ -9,17 +9,17 @@ use lango_domain::graph::{NewFactBatch, FactSource};
 use tokio::sync::mpsc;
 
 use super::{FactLineError, FactFileFormat, FactLine, json_lines, ntriples, tsv};
-use crate::graph::batch::{MOST_FACTS, BatchWriter};
-use crate::graph::interner::tidy;
+use crate::graph::batch::{MAX_FACTS, BatchWriter};
+use crate::graph::interner::normalize_spaces;
 use crate::graph::snapshot::GraphSnapshot;
 use crate::graph::{Graph, GraphError};
 
 /// So many mistakes are told; the others are counted.
-const MOST_TOLD: usize = 100;
+const MAX_REPORTED_ERRORS: usize = 100;
 /// So many batches wait to be kept.
-const WAITING: usize = 2;
+const BATCH_QUEUE_LEN: usize = 2;
 /// No line is longer.
-const MOST_LINE: u64 = 1 << 20;
+const MAX_LINE: u64 = 1 << 20;
 
 /// What came of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct ImportReport {
     pub known: usize,
     /// Lines that are no facts, the first of them with what is wrong.
     pub skipped: usize,
-    pub mistakes: Vec<(usize, FactLineError)>,
+    pub errors: Vec<(usize, FactLineError)>,
 }
 
 /// How far it is.
@@ -46,9 +46,9 @@ pub async fn import(
     (format, source): (FactFileFormat, FactSource),
     progress: &(dyn Fn(ImportProgress) + Sync),
 ) -> Result<ImportReport, GraphError> {
-    let view = graph.view(of).await?;
-    let (sender, mut received) = mpsc::channel(WAITING);
-    let reading = tokio::task::spawn_blocking(move || ImportReader::new(view, source, sender).all(lines, format));
+    let view = graph.snapshot(of).await?;
+    let (sender, mut received) = mpsc::channel(BATCH_QUEUE_LEN);
+    let reading = tokio::task::spawn_blocking(move || ImportReader::new(view, source, sender).read_all(lines, format));
     let mut facts = 0;
     while let Some((batch, count)) = received.recv().await {
         graph.append(of, batch).await?;
@@ -56,58 +56,58 @@ pub async fn import(
         progress(ImportProgress { facts });
     }
     let broken =
-        |error: &dyn std::fmt::Display| GraphError::Broken(format!("the file cannot be read: {error}"));
+        |error: &dyn std::fmt::Display| GraphError::Failed(format!("the file cannot be read: {error}"));
     reading.await.map_err(|error| broken(&error))?.map_err(|error| broken(&error))
 }
 
-type Batches = (Vec<NewFactBatch>, usize);
+type ImportBatches = (Vec<NewFactBatch>, usize);
 
 struct ImportReader {
-    view: GraphSnapshot,
+    snapshot: GraphSnapshot,
     /// Sources that told something before.
-    known: HashSet<String>,
+    known_sources: HashSet<String>,
     file: String,
-    open: HashMap<String, BatchWriter>,
-    waiting: usize,
-    sender: mpsc::Sender<Batches>,
-    imported: ImportReport,
+    writers: HashMap<String, BatchWriter>,
+    pending_facts: usize,
+    sender: mpsc::Sender<ImportBatches>,
+    report: ImportReport,
 }
 
 impl ImportReader {
-    fn new(view: GraphSnapshot, source: FactSource, sender: mpsc::Sender<Batches>) -> Self {
+    fn new(view: GraphSnapshot, source: FactSource, sender: mpsc::Sender<ImportBatches>) -> Self {
         let known = view.sources().map(|(source, _)| source.to_string()).collect();
         let (open, imported) = (HashMap::new(), ImportReport::default());
-        Self { view, known, file: tidy(&source.to_string()).into_owned(), open, waiting: 0, sender, imported }
+        Self { snapshot: view, known_sources: known, file: normalize_spaces(&source.to_string()).into_owned(), writers: open, pending_facts: 0, sender, report: imported }
     }
 
-    fn all(mut self, mut lines: Box<dyn BufRead + Send>, format: FactFileFormat) -> std::io::Result<ImportReport> {
+    fn read_all(mut self, mut lines: Box<dyn BufRead + Send>, format: FactFileFormat) -> std::io::Result<ImportReport> {
         let (mut bytes, mut columns) = (Vec::new(), tsv::TsvColumns::default());
         for number in 1.. {
             bytes.clear();
-            if std::io::Read::take(&mut lines, MOST_LINE).read_until(b'\n', &mut bytes)? == 0 {
+            if std::io::Read::take(&mut lines, MAX_LINE).read_until(b'\n', &mut bytes)? == 0 {
                 break;
             }
-            let is_cut = bytes.len() as u64 == MOST_LINE && !bytes.ends_with(b"\n");
+            let is_cut = bytes.len() as u64 == MAX_LINE && !bytes.ends_with(b"\n");
             if is_cut {
                 lines.skip_until(b'\n')?;
             }
-            let text = std::str::from_utf8(&bytes).map_err(|_| FactLineError::NoText);
+            let text = std::str::from_utf8(&bytes).map_err(|_| FactLineError::NotUtf8);
             let text = if is_cut { Err(FactLineError::TooLong) } else { text };
             let text = text.map(|text| text.trim_start_matches('\u{feff}').trim_end_matches(['\r', '\n']));
             let line = match (text, format) {
                 (Err(error), _) => Err(error),
-                (Ok(text), FactFileFormat::Tsv) => match columns.take_names(text, number) {
+                (Ok(text), FactFileFormat::Tsv) => match columns.read_header(text, number) {
                     Some(named) => named.map(|()| None),
-                    None => columns.read(text),
+                    None => columns.parse_line(text),
                 },
-                (Ok(text), FactFileFormat::NTriples) => ntriples::read(text),
-                (Ok(text), FactFileFormat::JsonLines) => json_lines::read(text),
+                (Ok(text), FactFileFormat::NTriples) => ntriples::parse_line(text),
+                (Ok(text), FactFileFormat::JsonLines) => json_lines::parse_line(text),
             };
-            let kept = line.and_then(|line| line.map_or(Ok(()), |line| self.keep(&line)));
+            let kept = line.and_then(|line| line.map_or(Ok(()), |line| self.add_line(&line)));
             if let Err(mistake) = kept {
-                self.imported.skipped += 1;
-                if self.imported.mistakes.len() < MOST_TOLD {
-                    self.imported.mistakes.push((number, mistake));
+                self.report.skipped += 1;
+                if self.report.errors.len() < MAX_REPORTED_ERRORS {
+                    self.report.errors.push((number, mistake));
                 }
             }
             // Whoever keeps them has given up.
@@ -116,31 +116,31 @@ impl ImportReader {
             }
         }
         self.send();
-        Ok(self.imported)
+        Ok(self.report)
     }
 
-    fn keep(&mut self, line: &FactLine<'_>) -> Result<(), FactLineError> {
-        let told = line.told();
+    fn add_line(&mut self, line: &FactLine<'_>) -> Result<(), FactLineError> {
+        let told = line.fact_ref();
         told.check()?;
         let source = if line.source.is_empty() { &*self.file } else { &*line.source };
-        if !self.known.is_empty() && self.known.contains(source) && self.view.contains_fact(&told, source) {
-            self.imported.known += 1;
+        if !self.known_sources.is_empty() && self.known_sources.contains(source) && self.snapshot.contains_fact(&told, source) {
+            self.report.known += 1;
             return Ok(());
         }
-        match self.open.get_mut(source) {
+        match self.writers.get_mut(source) {
             Some(writing) => writing.push(&told),
-            None => self.open.entry(source.to_owned()).or_default().push(&told),
+            None => self.writers.entry(source.to_owned()).or_default().push(&told),
         }
-        self.imported.facts += 1;
-        self.waiting += 1;
-        if self.waiting == MOST_FACTS {
+        self.report.facts += 1;
+        self.pending_facts += 1;
+        if self.pending_facts == MAX_FACTS {
             self.send();
         }
         Ok(())
     }
 
     fn send(&mut self) {
-        let mut open: Vec<(String, BatchWriter)> = self.open.drain().collect();
+        let mut open: Vec<(String, BatchWriter)> = self.writers.drain().collect();
         open.sort_by(|a, b| a.0.cmp(&b.0));
         // Whatever source a file claims, its facts are not the user's own words.
         let batch = |(source, writing): (String, BatchWriter)| NewFactBatch {
@@ -150,7 +150,7 @@ impl ImportReader {
         };
         let batches: Vec<NewFactBatch> = open.into_iter().map(batch).collect();
         if !batches.is_empty() {
-            let _ = self.sender.blocking_send((batches, std::mem::take(&mut self.waiting)));
+            let _ = self.sender.blocking_send((batches, std::mem::take(&mut self.pending_facts)));
         }
     }
 }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{FactLineError, FactLine, moment};
+use super::{FactLineError, FactLine, parse_moment};
 use crate::graph::snapshot::FactItem;
 
 #[derive(Deserialize)]
@@ -32,7 +32,7 @@ struct JsonFact {
     _sources: Option<Vec<String>>,
 }
 
-pub fn read(text: &str) -> Result<Option<FactLine<'_>>, FactLineError> {
+pub fn parse_line(text: &str) -> Result<Option<FactLine<'_>>, FactLineError> {
     if text.trim().is_empty() {
         return Ok(None);
     }
@@ -45,13 +45,13 @@ pub fn read(text: &str) -> Result<Option<FactLine<'_>>, FactLineError> {
         subject_type: Cow::Owned(fields.subject_type),
         object_type: Cow::Owned(fields.object_type),
         properties: properties.map_or(Cow::Borrowed(""), |all| Cow::Owned(Value::Object(all).to_string())),
-        valid_from: moment(&fields.valid_from.unwrap_or_default())?,
-        valid_to: moment(&fields.valid_to.unwrap_or_default())?,
+        valid_from: parse_moment(&fields.valid_from.unwrap_or_default())?,
+        valid_to: parse_moment(&fields.valid_to.unwrap_or_default())?,
         source: Cow::Owned(fields.source.unwrap_or_default()),
     }))
 }
 
-pub fn write(out: &mut dyn Write, item: &FactItem<'_>) -> io::Result<()> {
+pub fn write_line(out: &mut dyn Write, item: &FactItem<'_>) -> io::Result<()> {
     serde_json::to_writer(&mut *out, item)?;
     out.write_all(b"\n")
 }

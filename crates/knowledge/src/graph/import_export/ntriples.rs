@@ -6,21 +6,21 @@ use std::fmt::Write as _;
 
 use super::{FactLineError, FactLine};
 
-const OWN: &str = "urn:lango:";
-const LITERAL: &str = "literal";
-pub const TYPE: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
+const URN_PREFIX: &str = "urn:lango:";
+const LITERAL_TYPE: &str = "literal";
+pub const RDF_TYPE: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
 
-pub fn read(text: &str) -> Result<Option<FactLine<'_>>, FactLineError> {
+pub fn parse_line(text: &str) -> Result<Option<FactLine<'_>>, FactLineError> {
     let text = text.trim();
     if text.is_empty() || text.starts_with('#') {
         return Ok(None);
     }
-    let (subject, rest) = node(text)?;
-    let (predicate, rest) = address(rest.trim_start())?;
+    let (subject, rest) = parse_node(text)?;
+    let (predicate, rest) = parse_iri(rest.trim_start())?;
     let rest = rest.trim_start();
     let (object, object_type, rest) = match rest.starts_with('"') {
-        true => literal(rest)?,
-        false => node(rest).map(|(object, rest)| (object, Cow::Borrowed(""), rest))?,
+        true => parse_literal(rest)?,
+        false => parse_node(rest).map(|(object, rest)| (object, Cow::Borrowed(""), rest))?,
     };
     let end = rest.trim_start().strip_prefix('.').map(str::trim_start);
     match end {
@@ -30,27 +30,27 @@ pub fn read(text: &str) -> Result<Option<FactLine<'_>>, FactLineError> {
     Ok(Some(FactLine { subject, predicate, object, object_type, ..FactLine::default() }))
 }
 
-fn node(text: &str) -> Result<(Cow<'_, str>, &str), FactLineError> {
+fn parse_node(text: &str) -> Result<(Cow<'_, str>, &str), FactLineError> {
     if !text.starts_with("_:") {
-        return address(text);
+        return parse_iri(text);
     }
     let end = text.find(char::is_whitespace).ok_or(FactLineError::Triple("it ends too early"))?;
     Ok((Cow::Borrowed(&text[..end]), &text[end..]))
 }
 
-fn address(text: &str) -> Result<(Cow<'_, str>, &str), FactLineError> {
+fn parse_iri(text: &str) -> Result<(Cow<'_, str>, &str), FactLineError> {
     let inside = text.strip_prefix('<').ok_or(FactLineError::Triple("`<` should begin an address"))?;
     let end = inside.find('>').ok_or(FactLineError::Triple("an address has no `>`"))?;
-    let (address, rest) = (unescaped(&inside[..end])?, &inside[end + 1..]);
-    let name = match address.strip_prefix(OWN) {
-        Some(name) => Cow::Owned(decoded(name)?),
+    let (address, rest) = (unescape(&inside[..end])?, &inside[end + 1..]);
+    let name = match address.strip_prefix(URN_PREFIX) {
+        Some(name) => Cow::Owned(percent_decode(name)?),
         None => address,
     };
     Ok((name, rest))
 }
 
 /// The text, its kind as a type, and what follows.
-fn literal(text: &str) -> Result<(Cow<'_, str>, Cow<'_, str>, &str), FactLineError> {
+fn parse_literal(text: &str) -> Result<(Cow<'_, str>, Cow<'_, str>, &str), FactLineError> {
     let inside = &text[1..];
     let mut is_escaped = false;
     let end = inside.find(|c: char| {
@@ -59,19 +59,19 @@ fn literal(text: &str) -> Result<(Cow<'_, str>, Cow<'_, str>, &str), FactLineErr
         is_end
     });
     let end = end.ok_or(FactLineError::Triple("a literal has no second `\"`"))?;
-    let (value, rest) = (unescaped(&inside[..end])?, &inside[end + 1..]);
+    let (value, rest) = (unescape(&inside[..end])?, &inside[end + 1..]);
     if let Some(typed) = rest.strip_prefix("^^") {
-        let (kind, rest) = address(typed)?;
-        return Ok((value, Cow::Owned(format!("{LITERAL}^^{kind}")), rest));
+        let (kind, rest) = parse_iri(typed)?;
+        return Ok((value, Cow::Owned(format!("{LITERAL_TYPE}^^{kind}")), rest));
     }
     if let Some(language) = rest.strip_prefix('@') {
         let end = language.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(language.len());
-        return Ok((value, Cow::Owned(format!("{LITERAL}@{}", &language[..end])), &language[end..]));
+        return Ok((value, Cow::Owned(format!("{LITERAL_TYPE}@{}", &language[..end])), &language[end..]));
     }
-    Ok((value, Cow::Borrowed(LITERAL), rest))
+    Ok((value, Cow::Borrowed(LITERAL_TYPE), rest))
 }
 
-fn unescaped(text: &str) -> Result<Cow<'_, str>, FactLineError> {
+fn unescape(text: &str) -> Result<Cow<'_, str>, FactLineError> {
     if !text.contains('\\') {
         return Ok(Cow::Borrowed(text));
     }
@@ -101,7 +101,7 @@ fn unescaped(text: &str) -> Result<Cow<'_, str>, FactLineError> {
     Ok(Cow::Owned(plain))
 }
 
-fn decoded(name: &str) -> Result<String, FactLineError> {
+fn percent_decode(name: &str) -> Result<String, FactLineError> {
     let mut bytes = Vec::with_capacity(name.len());
     let mut rest = name.as_bytes();
     while let Some((first, after)) = rest.split_first() {
@@ -117,22 +117,22 @@ fn decoded(name: &str) -> Result<String, FactLineError> {
             }
         }
     }
-    String::from_utf8(bytes).map_err(|_| FactLineError::NoText)
+    String::from_utf8(bytes).map_err(|_| FactLineError::NotUtf8)
 }
 
 /// A triple as a line, without its end.
-pub fn line(subject: &str, predicate: &str, object: &str, object_type: &str) -> String {
-    let object = match object_type.strip_prefix(LITERAL) {
-        Some("") => quoted(object),
-        Some(language) if is_language(language) => format!("{}{language}", quoted(object)),
-        Some(kind) if kind.starts_with("^^") => format!("{}^^{}", quoted(object), written(&kind[2..])),
-        _ => written(object),
+pub fn triple_line(subject: &str, predicate: &str, object: &str, object_type: &str) -> String {
+    let object = match object_type.strip_prefix(LITERAL_TYPE) {
+        Some("") => quote_literal(object),
+        Some(language) if is_language(language) => format!("{}{language}", quote_literal(object)),
+        Some(kind) if kind.starts_with("^^") => format!("{}^^{}", quote_literal(object), format_node(&kind[2..])),
+        _ => format_node(object),
     };
-    format!("{} {} {object} .", written(subject), written_address(predicate))
+    format!("{} {} {object} .", format_node(subject), format_iri(predicate))
 }
 
 pub fn is_literal(object_type: &str) -> bool {
-    let rest = object_type.strip_prefix(LITERAL);
+    let rest = object_type.strip_prefix(LITERAL_TYPE);
     rest.is_some_and(|rest| rest.is_empty() || is_language(rest) || rest.starts_with("^^"))
 }
 
@@ -141,22 +141,22 @@ fn is_language(text: &str) -> bool {
     !tag.is_empty() && tag.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-fn quoted(text: &str) -> String {
+fn quote_literal(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-fn written(name: &str) -> String {
+fn format_node(name: &str) -> String {
     let label = name.strip_prefix("_:").unwrap_or_default();
     let is_blank =
         label.starts_with(char::is_alphanumeric) && label.chars().all(|c| c.is_alphanumeric() || c == '_');
-    if is_blank { name.to_owned() } else { written_address(name) }
+    if is_blank { name.to_owned() } else { format_iri(name) }
 }
 
-fn written_address(name: &str) -> String {
-    if is_address(name) && !name.starts_with(OWN) {
+fn format_iri(name: &str) -> String {
+    if is_iri(name) && !name.starts_with(URN_PREFIX) {
         return format!("<{name}>");
     }
-    let mut address = format!("<{OWN}");
+    let mut address = format!("<{URN_PREFIX}");
     for c in name.chars() {
         if c.is_alphanumeric() || matches!(c, '-' | '.' | '_' | '~') {
             address.push(c);
@@ -170,7 +170,7 @@ fn written_address(name: &str) -> String {
     address
 }
 
-fn is_address(name: &str) -> bool {
+fn is_iri(name: &str) -> bool {
     let Some((scheme, rest)) = name.split_once(':') else { return false };
     let is_odd = |c: char| c.is_whitespace() || c.is_control() || "<>\"{}|^`\\".contains(c);
     scheme.starts_with(|c: char| c.is_ascii_alphabetic())

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value};
 
-use super::{FactLineError, FactLine, moment};
+use super::{FactLineError, FactLine, parse_moment};
 use crate::graph::snapshot::FactItem;
 
 const COLUMNS: [&str; 9] = [
@@ -31,12 +31,12 @@ impl Default for TsvColumns {
 
 impl TsvColumns {
     /// Where a first line names them, they are those from then on.
-    pub fn take_names(&mut self, line: &str, number: usize) -> Option<Result<(), FactLineError>> {
-        let named = if number == 1 { Self::named(line)? } else { return None };
+    pub fn read_header(&mut self, line: &str, number: usize) -> Option<Result<(), FactLineError>> {
+        let named = if number == 1 { Self::parse_header(line)? } else { return None };
         Some(named.map(|named| *self = named))
     }
 
-    fn named(line: &str) -> Option<Result<Self, FactLineError>> {
+    fn parse_header(line: &str) -> Option<Result<Self, FactLineError>> {
         let names: Vec<String> =
             line.trim_start_matches('#').split('\t').map(|name| name.trim().to_lowercase()).collect();
         if !COLUMNS.iter().take(3).all(|column| names.iter().any(|name| name == column)) {
@@ -50,7 +50,7 @@ impl TsvColumns {
     }
 
     /// Nothing for an empty line and a remark.
-    pub fn read<'a>(&self, text: &'a str) -> Result<Option<FactLine<'a>>, FactLineError> {
+    pub fn parse_line<'a>(&self, text: &'a str) -> Result<Option<FactLine<'a>>, FactLineError> {
         let is_remark = text.starts_with('#') && text.split('\t').nth(2).is_none();
         if text.trim().is_empty() || is_remark {
             return Ok(None);
@@ -65,30 +65,30 @@ impl TsvColumns {
                 2 => line.object = Cow::Borrowed(text),
                 3 => line.subject_type = Cow::Borrowed(text),
                 4 => line.object_type = Cow::Borrowed(text),
-                5 => line.valid_from = moment(text)?,
-                6 => line.valid_to = moment(text)?,
-                7 => line.properties = Cow::Owned(properties(text)?),
+                5 => line.valid_from = parse_moment(text)?,
+                6 => line.valid_to = parse_moment(text)?,
+                7 => line.properties = Cow::Owned(parse_properties(text)?),
                 _ => line.source = Cow::Borrowed(text.trim()),
             }
         }
-        if count < 3 { Err(FactLineError::Columns(count)) } else { Ok(Some(line)) }
+        if count < 3 { Err(FactLineError::MissingColumns(count)) } else { Ok(Some(line)) }
     }
 }
 
 /// In the one form that they are kept in.
-fn properties(text: &str) -> Result<String, FactLineError> {
+fn parse_properties(text: &str) -> Result<String, FactLineError> {
     if text.trim().is_empty() {
         return Ok(String::new());
     }
-    let properties: Map<String, Value> = serde_json::from_str(text).map_err(|_| FactLineError::Properties)?;
+    let properties: Map<String, Value> = serde_json::from_str(text).map_err(|_| FactLineError::InvalidProperties)?;
     Ok(if properties.is_empty() { String::new() } else { Value::Object(properties).to_string() })
 }
 
-pub fn write_columns(out: &mut dyn Write) -> io::Result<()> {
+pub fn write_header(out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", COLUMNS.join("\t"))
 }
 
-pub fn write(out: &mut dyn Write, item: &FactItem<'_>) -> io::Result<()> {
+pub fn write_line(out: &mut dyn Write, item: &FactItem<'_>) -> io::Result<()> {
     let FactItem { subject, predicate, object, subject_type, object_type, source, .. } = item;
     let from = item.valid_from.as_deref().unwrap_or_default();
     let to = item.valid_to.as_deref().unwrap_or_default();

@@ -6,13 +6,13 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 /// What came in: the head in lower case, and the body.
-pub struct Request {
+pub struct CapturedRequest {
     pub head: String,
     pub body: serde_json::Value,
 }
 
 /// Answers each request with the next of the raw answers, then closes the connection.
-pub fn serve(answers: Vec<Vec<u8>>) -> (String, Receiver<Request>) {
+pub fn serve(answers: Vec<Vec<u8>>) -> (String, Receiver<CapturedRequest>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let (sender, requests) = channel();
@@ -31,14 +31,14 @@ pub fn serve(answers: Vec<Vec<u8>>) -> (String, Receiver<Request>) {
             let mut body = vec![0; length.trim().parse().unwrap()];
             reader.read_exact(&mut body).unwrap();
             let body = serde_json::from_slice(&body).unwrap();
-            _ = sender.send(Request { head, body });
+            _ = sender.send(CapturedRequest { head, body });
             _ = reader.get_mut().write_all(&answer);
         }
     });
     (address, requests)
 }
 
-pub fn answer(status: u16, headers: &str, body: &[u8]) -> Vec<u8> {
+pub fn raw_response(status: u16, headers: &str, body: &[u8]) -> Vec<u8> {
     let length = body.len();
     let mut bytes =
         format!("HTTP/1.1 {status} X\r\nconnection: close\r\n{headers}content-length: {length}\r\n\r\n")
@@ -47,6 +47,6 @@ pub fn answer(status: u16, headers: &str, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-pub fn fine(body: &str) -> Vec<u8> {
-    answer(200, "", body.as_bytes())
+pub fn ok_response(body: &str) -> Vec<u8> {
+    raw_response(200, "", body.as_bytes())
 }

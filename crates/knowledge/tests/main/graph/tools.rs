@@ -3,11 +3,11 @@
 use lango_domain::{Safety, Trust};
 use serde_json::{Value, json};
 
-use super::Desk;
-use super::retrieval::lazy;
-use crate::calls::context;
+use super::GraphHarness;
+use super::expansion::lazy;
+use crate::tool_calls::context;
 
-async fn call(desk: &Desk, tool: &str, args: Value) -> Result<String, String> {
+async fn call(desk: &GraphHarness, tool: &str, args: Value) -> Result<String, String> {
     let tools = lango_knowledge::graph::tools(&lazy(desk));
     let tool = tools.iter().find(|found| found.name == tool).unwrap();
     tool.call(context(), args).await.map(|output| output.text).map_err(|failure| failure.0)
@@ -16,7 +16,7 @@ async fn call(desk: &Desk, tool: &str, args: Value) -> Result<String, String> {
 /// S80
 #[tokio::test]
 async fn facts_are_added_found_followed_and_retired() {
-    let desk = Desk::new();
+    let desk = GraphHarness::new();
     let fact = json!({ "subject": "Ann", "predicate": "works at", "object": "Acme", "subject_type": "person", "properties": { "as": "baker" }, "valid_from": "2020" });
     assert_eq!(
         call(&desk, "graph_add_fact", fact).await.unwrap(),
@@ -70,8 +70,8 @@ async fn facts_are_added_found_followed_and_retired() {
 
 #[tokio::test]
 async fn wrong_calls_say_what_would_be_right() {
-    let desk = Desk::new();
-    desk.tell("Berlin | capital of | Germany").await;
+    let desk = GraphHarness::new();
+    desk.add_facts("Berlin | capital of | Germany").await;
     for (tool, args, words) in [
         ("graph_query", json!({}), "say `subject`"),
         ("graph_query", json!({ "subject": "Berlni" }), "did you mean `Berlin`?"),
@@ -106,12 +106,12 @@ async fn wrong_calls_say_what_would_be_right() {
         let failure = call(&desk, tool, args.clone()).await.unwrap_err();
         assert!(failure.contains(words), "{tool} {args}: {failure}");
     }
-    assert_eq!(desk.view().await.facts().len(), 1);
+    assert_eq!(desk.snapshot().await.facts().len(), 1);
 }
 
 #[tokio::test]
 async fn looking_is_safe_telling_is_not_and_facts_are_data() {
-    let desk = Desk::new();
+    let desk = GraphHarness::new();
     let tools = lango_knowledge::graph::tools(&lazy(&desk));
     for tool in &tools {
         let looks = !tool.name.ends_with("_fact");

@@ -1,24 +1,24 @@
 use std::sync::Arc;
 
-use lango_domain::memory::{Kind, MemorySpeaker};
+use lango_domain::memory::{MemoryKind, MemorySpeaker};
 use lango_domain::{Safety, Tool, ToolContext, Trust};
 use lango_knowledge::Lazy;
 use lango_knowledge::memory::tools;
 use serde_json::{Value, json};
 
-use super::{Desk, Writer, asks, of, texts};
-use crate::calls::context_of;
+use super::{MemoryHarness, WriterModel, user_message, conversation, texts};
+use crate::tool_calls::context_for;
 
-fn at_hand(desk: &Desk) -> Vec<Tool> {
-    let chronicle = desk.chronicle();
+fn memory_tools(desk: &MemoryHarness) -> Vec<Tool> {
+    let chronicle = desk.memory();
     tools(Lazy::new(move || Ok(Arc::new(chronicle.clone()))))
 }
 
-async fn call(desk: &Desk, tool: &str, args: Value) -> Result<String, String> {
-    let tools = at_hand(desk);
+async fn call(desk: &MemoryHarness, tool: &str, args: Value) -> Result<String, String> {
+    let tools = memory_tools(desk);
     let tool = tools.iter().find(|known| known.name == tool).unwrap();
     let context =
-        ToolContext { session: of("a").session, principal: super::me(), ..context_of("chronicler") };
+        ToolContext { session: conversation("a").session, principal: super::me(), ..context_for("chronicler") };
     tool.intent(context.clone(), args.clone()).await.map_err(|failure| failure.0)?;
     tool.call(context, args).await.map(|output| output.text).map_err(|failure| failure.0)
 }
@@ -26,8 +26,8 @@ async fn call(desk: &Desk, tool: &str, args: Value) -> Result<String, String> {
 /// S82
 #[tokio::test]
 async fn the_chronicler_has_its_tools() {
-    let desk = Desk::new();
-    let tools = at_hand(&desk);
+    let desk = MemoryHarness::new();
+    let tools = memory_tools(&desk);
     let levels: Vec<(&str, Safety, Trust)> =
         tools.iter().map(|tool| (tool.name.as_str(), tool.safety, tool.trust)).collect();
     assert_eq!(
@@ -48,8 +48,8 @@ async fn the_chronicler_has_its_tools() {
 /// S82
 #[tokio::test]
 async fn what_is_stored_is_recalled_and_forgotten() {
-    let desk = Desk::new();
-    desk.turn("a", "t1", vec![asks("remember that I prefer tea")]).await;
+    let desk = MemoryHarness::new();
+    desk.turn("a", "t1", vec![user_message("remember that I prefer tea")]).await;
     let stored = call(&desk, "memory_store", json!({ "content": "I prefer tea" })).await.unwrap();
     assert_eq!(stored, "Remembered as o1 (preference): I prefer tea");
     assert_eq!(
@@ -58,8 +58,8 @@ async fn what_is_stored_is_recalled_and_forgotten() {
     );
     call(&desk, "observe_event", json!({ "event": "The release went out" })).await.unwrap();
     let found = desk.observations().await;
-    assert_eq!((found[0].sources.as_slice(), found[0].note.words), (&[1][..], MemorySpeaker::User));
-    assert_eq!((found[1].note.kind, found[1].note.words), (Kind::Event, MemorySpeaker::Others));
+    assert_eq!((found[0].sources.as_slice(), found[0].note.speaker), (&[1][..], MemorySpeaker::User));
+    assert_eq!((found[1].note.kind, found[1].note.speaker), (MemoryKind::Event, MemorySpeaker::Others));
     let recalled =
         call(&desk, "memory_recall", json!({ "query": "what do I like to drink?" })).await.unwrap();
     assert_eq!(recalled, "- 2026-05-01: I prefer tea [preference, medium] (o1)");
@@ -79,7 +79,7 @@ async fn what_is_stored_is_recalled_and_forgotten() {
 
 #[tokio::test]
 async fn bad_input_is_answered_with_what_to_do() {
-    let desk = Desk::new();
+    let desk = MemoryHarness::new();
     for (tool, args, says) in [
         ("memory_store", json!({}), "content"),
         ("memory_store", json!({ "content": 7 }), "content"),
@@ -99,7 +99,7 @@ async fn bad_input_is_answered_with_what_to_do() {
 
 #[tokio::test]
 async fn a_conversation_can_be_condensed_at_once() {
-    let desk = Desk::new();
+    let desk = MemoryHarness::new();
     let nothing = call(&desk, "reflect_summary", json!({})).await.unwrap();
     assert_eq!(nothing, "Nothing was observed in this conversation yet.");
     for (turn, words) in
@@ -118,9 +118,9 @@ async fn a_conversation_can_be_condensed_at_once() {
 #[tokio::test]
 async fn without_a_place_to_keep_it_the_tools_say_so() {
     let tools = tools(Lazy::new(|| Err("the disk is full".to_owned())));
-    let desk = Desk::observed_by(Writer::thorough());
+    let desk = MemoryHarness::observed_by(WriterModel::thorough());
     let context =
-        ToolContext { session: of("a").session, principal: super::me(), ..context_of("chronicler") };
+        ToolContext { session: conversation("a").session, principal: super::me(), ..context_for("chronicler") };
     let failure = tools[1].call(context, json!({ "query": "tea" })).await.unwrap_err();
     assert_eq!(failure.0, "memory cannot be used: the disk is full");
     assert!(texts(&desk.observations().await).is_empty());

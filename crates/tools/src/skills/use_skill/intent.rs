@@ -2,15 +2,15 @@
 
 use lango_domain::{Intent, Safety, ToolError, text};
 
-use super::{SkillRequest, file_list, unchanged};
+use super::{SkillRequest, file_list, verified_snapshot};
 use crate::skills::script_command::ScriptCommand;
 use crate::skills::snapshot::{SnapshotPurpose, SkillSnapshot};
 use crate::skills::{Skill, TrustFile, check, quote};
 
-const MOST_BODY_LINES: usize = 200;
-const MOST_SCRIPT_LINES: usize = 100;
-const MOST_STDIN_LINES: usize = 40;
-const MOST_FINDINGS: usize = 30;
+const MAX_BODY_LINES: usize = 200;
+const MAX_SCRIPT_LINES: usize = 100;
+const MAX_STDIN_LINES: usize = 40;
+const MAX_FINDINGS: usize = 30;
 /// Enough of a fingerprint that nobody finds another skill with the same.
 const FINGERPRINT_LENGTH: usize = 40;
 
@@ -19,16 +19,16 @@ pub(super) fn intent(skill: &Skill, trusted: &TrustFile, request: &SkillRequest)
     let is_trusted = trusted.is_trusted(skill);
     let path = request.path();
     let keep: Vec<&str> = path.as_deref().into_iter().collect();
-    let purpose = if is_trusted { SnapshotPurpose::Use { keep: &keep } } else { SnapshotPurpose::Look };
-    let snapshot = unchanged(skill, purpose)?;
+    let purpose = if is_trusted { SnapshotPurpose::Use { contents_of: &keep } } else { SnapshotPurpose::Inspect };
+    let snapshot = verified_snapshot(skill, purpose)?;
     let command = match request {
         SkillRequest::Script { script, args, .. } => Some(ScriptCommand::find(skill, &snapshot, script, args)?),
         SkillRequest::Instructions | SkillRequest::File(_) => None,
     };
     let about = if is_trusted { String::new() } else { introduction(skill, &snapshot) };
     let deed = match (&command, request) {
-        (Some(command), SkillRequest::Script { stdin, .. }) => running(command, stdin, &snapshot),
-        (_, SkillRequest::File(_)) => format!("Reads {} of the skill {}.\n", shown(path.as_deref()), skill.name),
+        (Some(command), SkillRequest::Script { stdin, .. }) => describe_run(command, stdin, &snapshot),
+        (_, SkillRequest::File(_)) => format!("Reads {} of the skill {}.\n", display_path(path.as_deref()), skill.name),
         _ => format!("Reads the instructions of the skill {}.\n", skill.name),
     };
     let is_safe = is_trusted && command.is_none();
@@ -53,7 +53,7 @@ fn subject(skill: &Skill) -> String {
     format!("{}@{}", skill.name, &skill.fingerprint[..length])
 }
 
-fn shown(path: Option<&str>) -> String {
+fn display_path(path: Option<&str>) -> String {
     quote::escape_hidden(&text::one_line(path.unwrap_or_default()))
 }
 
@@ -69,33 +69,33 @@ fn introduction(skill: &Skill, snapshot: &SkillSnapshot) -> String {
          It says about itself: {}\nIt says it needs: {tools}\n{}\nIts files:\n{}\nIts instructions:\n{}\n",
         skill.name,
         quote::escape_hidden(&skill.description),
-        findings(snapshot),
+        format_findings(snapshot),
         file_list(snapshot),
-        quote::block(&skill.body, MOST_BODY_LINES),
+        quote::block(&skill.body, MAX_BODY_LINES),
     )
 }
 
-fn findings(snapshot: &SkillSnapshot) -> String {
-    let found = check::suspicious(snapshot);
+fn format_findings(snapshot: &SkillSnapshot) -> String {
+    let found = check::scan_snapshot(snapshot);
     if found.is_empty() {
         return String::new();
     }
-    let lines = found.iter().take(MOST_FINDINGS);
-    let list: String = lines.map(|finding| format!("- {} {}\n", finding.place, finding.message)).collect();
+    let lines = found.iter().take(MAX_FINDINGS);
+    let list: String = lines.map(|finding| format!("- {} {}\n", finding.location, finding.message)).collect();
     format!("Look closely at:\n{list}")
 }
 
-fn running(command: &ScriptCommand, stdin: &str, snapshot: &SkillSnapshot) -> String {
+fn describe_run(command: &ScriptCommand, stdin: &str, snapshot: &SkillSnapshot) -> String {
     let script = snapshot.content(&command.file).unwrap_or_default();
     let input = if stdin.is_empty() {
         String::new()
     } else {
-        format!("Its input:\n{}", quote::block(stdin, MOST_STDIN_LINES))
+        format!("Its input:\n{}", quote::block(stdin, MAX_STDIN_LINES))
     };
     format!(
         "Runs: {}\n{input}The script {}:\n{}",
-        command.shown(),
+        command.display_line(),
         command.file,
-        quote::content_block(script, MOST_SCRIPT_LINES),
+        quote::content_block(script, MAX_SCRIPT_LINES),
     )
 }

@@ -1,0 +1,173 @@
+//! A gateway on loopback with a scripted team behind it.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+
+use jiff::{Timestamp, ToSpan};
+use lango_domain::event::{Event, Principal, SessionId, TurnId};
+use lango_domain::model::Model;
+use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
+use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, Models, Runner};
+use lango_gateway::{Gateway, ClientBridge, GatewayParts, ServerSettings, GatewayClockAndIds, ServedTeam, TeamInfo};
+use lango_store::{AccessToken, StoreLocation, SqliteStore, TokenScope, token_value};
+use lango_team::{Config, build_agent_tree};
+use lango_testkit::script::Script;
+use lango_testkit::scripted::{ScriptedModel, scripted_tool};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::client::{Events, Reply, Request};
+
+pub use lango_store::TokenScope::{Admin, Approve, Chat, Read};
+
+pub struct TestGateway {
+    pub folder: TempDir,
+    pub store: SqliteStore,
+    pub address: SocketAddr,
+    pub model: Arc<ScriptedModel>,
+    /// Seconds that the clock is ahead.
+    pub clock_offset: Arc<AtomicI64>,
+    end: oneshot::Sender<()>,
+    served: JoinHandle<()>,
+}
+
+impl TestGateway {
+    pub async fn start(script: &str) -> Self {
+        Self::start_with(script, ServerSettings::default()).await
+    }
+
+    pub async fn start_with(script: &str, settings: ServerSettings) -> Self {
+        Self::start_in(tempfile::tempdir().unwrap(), script, settings).await
+    }
+
+    pub async fn start_in(folder: TempDir, script: &str, settings: ServerSettings) -> Self {
+        let store = SqliteStore::open(StoreLocation::File(folder.path().join("lango.sqlite"))).unwrap();
+        let script = Script::parse(script).unwrap();
+        let model = Arc::new(ScriptedModel::new(script.replies.clone(), 128_000));
+        let ahead = Arc::new(AtomicI64::new(0));
+        let clock = Arc::clone(&ahead);
+        let now: Arc<dyn Fn() -> Timestamp + Send + Sync> =
+            Arc::new(move || Timestamp::now() + clock.load(Ordering::Relaxed).seconds());
+        let lobby = ClientBridge::new(store.clone(), Arc::clone(&now));
+        let team = team(&script, Arc::clone(&model) as Arc<dyn Model>, &store, &lobby);
+        let ids = AtomicUsize::new(0);
+        let gateway = Gateway::new(GatewayParts {
+            settings,
+            store: store.clone(),
+            client_bridge: lobby,
+            team,
+            delete_session_hook: Arc::new(|_, _| {}),
+            clock_and_ids: GatewayClockAndIds {
+                now,
+                new_id: Arc::new(move || format!("id-{}", ids.fetch_add(1, Ordering::Relaxed))),
+            },
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (end, ended) = oneshot::channel();
+        let served = tokio::spawn(async move {
+            gateway.serve(listener, async { _ = ended.await }).await;
+        });
+        Self { folder, store, address, model, clock_offset: ahead, end, served }
+    }
+
+    /// Tells the server to end.
+    pub fn shut_down(self) -> StoppingGateway {
+        let Self { folder, end, served, .. } = self;
+        end.send(()).unwrap();
+        StoppingGateway { folder, served }
+    }
+
+    pub async fn token(&self, name: &str, scopes: &[TokenScope]) -> String {
+        self.token_for(name, name, scopes).await
+    }
+
+    pub async fn token_for(&self, name: &str, principal: &str, scopes: &[TokenScope]) -> String {
+        self.token_with_expiry(name, principal, scopes, None).await
+    }
+
+    pub async fn token_with_expiry(
+        &self,
+        name: &str,
+        principal: &str,
+        scopes: &[TokenScope],
+        expires: Option<Timestamp>,
+    ) -> String {
+        let mut random = [7; 32];
+        random[..name.len()].copy_from_slice(name.as_bytes());
+        let value = token_value(&random);
+        let token = AccessToken {
+            name: name.to_owned(),
+            principal: Principal::new(principal),
+            scopes: scopes.iter().copied().collect(),
+            created: Timestamp::now(),
+            expires,
+            used: None,
+        };
+        self.store.add_token(token, &value).await.unwrap();
+        value.expose().to_owned()
+    }
+
+    pub async fn get(&self, path: &str, token: &str) -> Reply {
+        Request::get(path).with_token(token).send(self.address).await
+    }
+
+    pub async fn post(&self, path: &str, token: &str, body: &Value) -> Reply {
+        Request::post(path, body).with_token(token).send(self.address).await
+    }
+
+    pub async fn stream(&self, path: &str, token: &str, body: &Value) -> Events {
+        Request::post(path, body).with_token(token).events(self.address).await
+    }
+
+    pub async fn log(&self, principal: &str, session: &str) -> Vec<Arc<Event>> {
+        let (session, principal) = (SessionId::new(session), Principal::new(principal));
+        let key = SessionKeyRef { session: &session, principal: &principal };
+        self.store.load(key, HistoryWindow::Everything).await.unwrap()
+    }
+}
+
+/// A server that ends.
+pub struct StoppingGateway {
+    folder: TempDir,
+    served: JoinHandle<()>,
+}
+
+impl StoppingGateway {
+    pub async fn wait(self) -> TempDir {
+        self.served.await.unwrap();
+        self.folder
+    }
+}
+
+fn team(script: &Script, model: Arc<dyn Model>, store: &SqliteStore, lobby: &ClientBridge) -> ServedTeam {
+    let behaviours = |name: &str| script.behaviors.get(name).map(Vec::as_slice).unwrap_or_default();
+    let tools = script.tools.iter().map(|name| scripted_tool(name, behaviours(name))).collect();
+    let tree = build_agent_tree(Config { tools, ..Config::default() }).unwrap();
+    let facts = TeamInfo::from_tree(&tree);
+    let wait = script.limits.get("wait").and_then(|seconds| std::num::NonZeroU64::new(*seconds));
+    let approval = ApprovalPolicy::default();
+    let wait_seconds = wait.unwrap_or(approval.wait_seconds);
+    // Turns of an earlier server must not have the same names.
+    let turns = AtomicUsize::new(Timestamp::now().as_microsecond() as usize);
+    let runner = Runner::new(lango_engine::RunnerParts {
+        tree,
+        models: Models { default: model, per_agent: BTreeMap::new() },
+        store: Arc::new(store.clone()),
+        approver: Some(lobby.approver()),
+        approval_policy: ApprovalPolicy { wait_seconds, ..approval },
+        hooks: TurnHooks { context_sources: vec![lobby.context_source()], ..TurnHooks::default() },
+        remotes: BTreeMap::new(),
+        limits: TurnLimits::default(),
+        clock_and_ids: lango_engine::ClockAndIds {
+            now: Arc::new(Timestamp::now),
+            new_turn_id: Arc::new(move || TurnId::new(format!("t{}", turns.fetch_add(1, Ordering::Relaxed)))),
+        },
+    });
+    ServedTeam::new(facts, runner)
+}

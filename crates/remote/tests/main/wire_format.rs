@@ -1,0 +1,374 @@
+//! The same words on every wire.
+
+use lango_domain::secret::Secret;
+use lango_remote::a2a::rest::{self, HttpRequest, HttpMethod};
+use lango_remote::a2a::{
+    Artifact, ArtifactId, ArtifactUpdate, Authentication, A2aCall, PartContent, ContextId, ErrorKind, ListTasks,
+    Message, MessageId, Metadata, A2aMethod, Part, ProtocolError, PushConfig, PushConfigId, SendReply, A2aRequest,
+    Role, SendMessage, StatusUpdate, StreamEvent, Task, TaskId, TaskPage, TaskState, TaskStatus, ProtocolVersion,
+    ReturnMode, WireFormat, rpc, push_configs_to_json,
+};
+use serde_json::{Value, json};
+
+const WIRES: [WireFormat; 3] = [WireFormat::V1, WireFormat::V03Rpc, WireFormat::V03Rest];
+
+fn message() -> Message {
+    let mut message = Message::text(MessageId::new("m1"), Role::User, "안녕 👋");
+    message.context = Some(ContextId::new("c1"));
+    message.task = Some(TaskId::new("t1"));
+    message.extensions = vec!["https://e.example/x".to_owned()];
+    message.metadata.insert("trace".to_owned(), json!({ "a": [1, null] }));
+    message
+}
+
+fn task(state: TaskState) -> Task {
+    Task {
+        id: TaskId::new("t1"),
+        context: Some(ContextId::new("c1")),
+        status: TaskStatus {
+            state,
+            message: Some(message()),
+            timestamp: Some("2026-01-31T12:00:00.123Z".parse().unwrap()),
+        },
+        artifacts: vec![Artifact {
+            name: Some("plan".to_owned()),
+            ..Artifact::text(ArtifactId::new("a1"), "Grüße")
+        }],
+        history: vec![message()],
+        metadata: Metadata::new(),
+    }
+}
+
+fn events() -> Vec<StreamEvent> {
+    let update = |state| StatusUpdate {
+        task: TaskId::new("t1"),
+        context: Some(ContextId::new("c1")),
+        status: TaskStatus { state, message: None, timestamp: None },
+        metadata: Metadata::new(),
+    };
+    let mut events: Vec<StreamEvent> =
+        TaskState::ALL.into_iter().map(update).map(StreamEvent::Status).collect();
+    events.extend(TaskState::ALL.into_iter().map(task).map(StreamEvent::Task));
+    events.push(StreamEvent::Message(message()));
+    events.push(StreamEvent::Artifact(ArtifactUpdate {
+        task: TaskId::new("t1"),
+        context: None,
+        artifact: Artifact::text(ArtifactId::new("a1"), "x"),
+        append: true,
+        last_chunk: true,
+        metadata: Metadata::new(),
+    }));
+    events
+}
+
+#[test]
+fn every_event_reads_back_as_it_was_written_on_every_wire() {
+    for wire in WIRES {
+        for event in events() {
+            let written = event.to_json(wire);
+            assert_eq!(StreamEvent::from_json(&written, wire).unwrap(), event, "{wire:?} {written}");
+        }
+        let reply = SendReply::Task(task(TaskState::Completed));
+        assert_eq!(SendReply::from_json(&reply.to_json(wire), wire).unwrap(), reply);
+    }
+}
+
+#[test]
+fn parts_have_the_shape_of_their_version() {
+    let file = Part {
+        filename: Some("a.png".to_owned()),
+        media_type: Some("image/png".to_owned()),
+        ..Part::new(PartContent::Raw("aGk=".to_owned()))
+    };
+    let link = Part::new(PartContent::Url("https://f.example/a".to_owned()));
+    let data = Part::new(PartContent::Data(json!({ "a": 1 })));
+    for (part, wire, expected) in [
+        (Part::text("x"), WireFormat::V1, json!({ "text": "x" })),
+        (Part::text("x"), WireFormat::V03Rpc, json!({ "kind": "text", "text": "x" })),
+        (Part::text("x"), WireFormat::V03Rest, json!({ "text": "x" })),
+        (file.clone(), WireFormat::V1, json!({ "raw": "aGk=", "filename": "a.png", "mediaType": "image/png" })),
+        (
+            file.clone(),
+            WireFormat::V03Rpc,
+            json!({ "kind": "file", "file": { "bytes": "aGk=", "name": "a.png", "mimeType": "image/png" } }),
+        ),
+        (file, WireFormat::V03Rest, json!({ "file": { "fileWithBytes": "aGk=", "mimeType": "image/png" } })),
+        (link.clone(), WireFormat::V1, json!({ "url": "https://f.example/a" })),
+        (link.clone(), WireFormat::V03Rpc, json!({ "kind": "file", "file": { "uri": "https://f.example/a" } })),
+        (link, WireFormat::V03Rest, json!({ "file": { "fileWithUri": "https://f.example/a" } })),
+        (data.clone(), WireFormat::V1, json!({ "data": { "a": 1 } })),
+        (data.clone(), WireFormat::V03Rpc, json!({ "kind": "data", "data": { "a": 1 } })),
+        (data, WireFormat::V03Rest, json!({ "data": { "data": { "a": 1 } } })),
+        // Data was an object in 0.3.
+        (Part::new(PartContent::Data(json!([1]))), WireFormat::V1, json!({ "data": [1] })),
+        (
+            Part::new(PartContent::Data(json!([1]))),
+            WireFormat::V03Rpc,
+            json!({ "kind": "data", "data": { "value": [1] } }),
+        ),
+    ] {
+        assert_eq!(part.to_json(wire), expected, "{wire:?}");
+        let read = Part::from_json(&expected, wire).unwrap();
+        assert_eq!(read.to_json(wire), expected, "{wire:?}");
+    }
+    // 0.2 called it `type` in its first months.
+    assert_eq!(Part::from_json(&json!({ "type": "text", "text": "x" }), WireFormat::V03Rpc).unwrap(), Part::text("x"));
+}
+
+#[test]
+fn messages_and_tasks_have_the_shape_of_their_version() {
+    let mut hello = Message::text(MessageId::new("m"), Role::Agent, "hi");
+    hello.references = vec![TaskId::new("t0")];
+    assert_eq!(
+        hello.to_json(WireFormat::V1),
+        json!({ "messageId": "m", "role": "ROLE_AGENT", "parts": [{ "text": "hi" }], "referenceTaskIds": ["t0"] })
+    );
+    assert_eq!(
+        hello.to_json(WireFormat::V03Rpc),
+        json!({ "kind": "message", "messageId": "m", "role": "agent", "parts": [{ "kind": "text", "text": "hi" }],
+                "referenceTaskIds": ["t0"] })
+    );
+    assert_eq!(
+        hello.to_json(WireFormat::V03Rest),
+        json!({ "messageId": "m", "role": "ROLE_AGENT", "content": [{ "text": "hi" }] })
+    );
+    let canceled = task(TaskState::Canceled);
+    assert_eq!(canceled.to_json(WireFormat::V1)["status"]["state"], "TASK_STATE_CANCELED");
+    assert_eq!(canceled.to_json(WireFormat::V03Rpc)["status"]["state"], "canceled");
+    assert_eq!(canceled.to_json(WireFormat::V03Rest)["status"]["state"], "TASK_STATE_CANCELLED");
+    assert_eq!(canceled.to_json(WireFormat::V1)["status"]["timestamp"], "2026-01-31T12:00:00.123Z");
+    assert_eq!(canceled.to_json(WireFormat::V03Rpc)["kind"], "task");
+}
+
+#[test]
+fn streams_of_the_older_version_say_when_they_end() {
+    for event in events() {
+        let written = event.to_json(WireFormat::V03Rpc);
+        if let StreamEvent::Status(update) = &event {
+            let over = update.status.state.is_terminal() || update.status.state.is_interrupted();
+            assert_eq!(written["final"], over);
+            assert_eq!(written["kind"], "status-update");
+            assert!(event.to_json(WireFormat::V1)["statusUpdate"].get("final").is_none());
+        }
+    }
+}
+
+fn requests() -> Vec<A2aRequest> {
+    let (task, config) = (TaskId::new("t/1 ü"), PushConfigId::new("p:1"));
+    let push = PushConfig {
+        task: Some(task.clone()),
+        id: Some(config.clone()),
+        url: "https://hook.example/x".to_owned(),
+        token: Some(Secret::new("s3cret-token")),
+        authentication: Some(Authentication {
+            scheme: "Bearer".to_owned(),
+            credentials: Some(Secret::new("credentials")),
+        }),
+    };
+    let send = SendMessage {
+        return_mode: ReturnMode::Immediately,
+        accepted_output_modes: vec!["text/plain".to_owned()],
+        history: Some(3),
+        push: Some(PushConfig { task: None, ..push.clone() }),
+        ..SendMessage::new(message())
+    };
+    vec![
+        A2aRequest::SendMessage(Box::new(SendMessage::new(message()))),
+        A2aRequest::StreamMessage(Box::new(send)),
+        A2aRequest::GetTask { task: task.clone(), history: Some(0) },
+        A2aRequest::CancelTask { task: task.clone() },
+        A2aRequest::SubscribeToTask { task: task.clone() },
+        A2aRequest::CreatePushConfig(push),
+        A2aRequest::GetPushConfig { task: task.clone(), config: Some(config.clone()) },
+        A2aRequest::ListPushConfigs { task: task.clone() },
+        A2aRequest::DeletePushConfig { task, config },
+        A2aRequest::ExtendedCard,
+        A2aRequest::ListTasks(ListTasks {
+            context: Some(ContextId::new("c")),
+            state: Some(TaskState::Working),
+            page_size: Some(10),
+            page_token: Some("next".to_owned()),
+            history: Some(1),
+            changed_after: Some("2026-01-31T12:00:00.123Z".parse().unwrap()),
+            with_artifacts: true,
+        }),
+    ]
+}
+
+#[test]
+fn every_request_travels_over_json_rpc_in_both_versions() {
+    for version in [ProtocolVersion::V1_0, ProtocolVersion::V0_3] {
+        for request in requests() {
+            let tenant = (version == ProtocolVersion::V1_0).then(|| "acme".to_owned());
+            let call = A2aCall { tenant, request };
+            let method = call.request.method();
+            let Some(written) = rpc::encode_request(7, &call, version) else {
+                assert_eq!((method, version), (A2aMethod::ListTasks, ProtocolVersion::V0_3));
+                continue;
+            };
+            let body = serde_json::to_vec(&written).unwrap();
+            let read = rpc::parse_request(&body, Some(version.as_str())).unwrap();
+            assert_eq!(read.call, call, "{written}");
+            assert_eq!((read.version, read.id), (version, rpc::RpcId::Number(7)));
+            assert_eq!(A2aMethod::from_rpc_name(method.name(version).unwrap()), Some((method, version)));
+        }
+    }
+}
+
+#[test]
+fn every_request_travels_over_http_in_both_versions() {
+    for version in [ProtocolVersion::V1_0, ProtocolVersion::V0_3] {
+        for request in requests() {
+            for tenant in [None, Some("acme".to_owned())] {
+                let tenant = tenant.filter(|_| version == ProtocolVersion::V1_0);
+                let call = A2aCall { tenant, request: request.clone() };
+                let sent = rest::encode_request(&call, version).unwrap();
+                assert_eq!(sent.path.starts_with("/v1/"), version == ProtocolVersion::V0_3, "{}", sent.path);
+                let read = rest::parse_request(&sent, Some("1.0")).unwrap().unwrap();
+                assert_eq!(read, (call, version), "{sent:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn addresses_are_those_of_the_protocol() {
+    let sent = |verb, path: &str| HttpRequest { method: verb, path: path.to_owned(), query: Vec::new(), body: None };
+    let read = |verb, path: &str| {
+        rest::parse_request(&sent(verb, path), Some("1.0")).map(|read| read.map(|(call, _)| call.request.method()))
+    };
+    for (verb, path, method) in [
+        (HttpMethod::Get, "/tasks/t1", A2aMethod::GetTask),
+        (HttpMethod::Get, "/tasks/t1/", A2aMethod::GetTask),
+        (HttpMethod::Get, "/v1/tasks/a%3Ab", A2aMethod::GetTask),
+        (HttpMethod::Post, "/tasks/t1:cancel", A2aMethod::CancelTask),
+        (HttpMethod::Post, "/tasks/t1:subscribe", A2aMethod::SubscribeToTask),
+        (HttpMethod::Get, "/tasks/t1:subscribe", A2aMethod::SubscribeToTask),
+        (HttpMethod::Get, "/v1/tasks/t1:subscribe", A2aMethod::SubscribeToTask),
+        (HttpMethod::Get, "/tasks", A2aMethod::ListTasks),
+        (HttpMethod::Get, "/acme/tasks", A2aMethod::ListTasks),
+        (HttpMethod::Get, "/extendedAgentCard", A2aMethod::ExtendedCard),
+        (HttpMethod::Get, "/v1/card", A2aMethod::ExtendedCard),
+        (HttpMethod::Delete, "/tasks/t/pushNotificationConfigs/c", A2aMethod::DeletePushConfig),
+    ] {
+        assert_eq!(read(verb, path), Some(Ok(method)), "{path}");
+    }
+    for (verb, path) in [
+        (HttpMethod::Get, ""),
+        (HttpMethod::Get, "/"),
+        (HttpMethod::Get, "/nothing"),
+        (HttpMethod::Get, "/message:send"),
+        (HttpMethod::Delete, "/tasks/t"),
+        (HttpMethod::Post, "/tasks/t"),
+        (HttpMethod::Get, "/tasks/%ff"),
+        (HttpMethod::Get, "/a/b/tasks"),
+    ] {
+        assert_eq!(read(verb, path), None, "{path}");
+    }
+}
+
+#[test]
+fn a_request_of_the_newer_version_must_say_so() {
+    let get = json!({ "jsonrpc": "2.0", "id": "x", "method": "GetTask", "params": { "id": "t" } });
+    let body = serde_json::to_vec(&get).unwrap();
+    for header in [None, Some(""), Some("0.3"), Some("9.9")] {
+        let refused = rpc::parse_request(&body, header).unwrap_err();
+        assert_eq!(refused.error.kind, ErrorKind::VersionNotSupported);
+        let answer = refused.to_response();
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!("x"), &json!(-32009)));
+    }
+    assert!(rpc::parse_request(&body, Some("1.0")).is_ok());
+    let older = json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": { "id": "t" } });
+    let older = serde_json::to_vec(&older).unwrap();
+    assert!(rpc::parse_request(&older, None).is_ok() && rpc::parse_request(&older, Some("0.3.0")).is_ok());
+    assert_eq!(rpc::parse_request(&older, Some("9.9")).unwrap_err().error.kind, ErrorKind::VersionNotSupported);
+    let older =
+        HttpRequest { method: HttpMethod::Get, path: "/v1/tasks/t".to_owned(), query: Vec::new(), body: None };
+    assert!(rest::parse_request(&older, None).unwrap().is_ok());
+    let refused = rest::parse_request(&older, Some("9.9")).unwrap().unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::VersionNotSupported);
+    let sent = |query| HttpRequest { method: HttpMethod::Get, path: "/tasks/t".to_owned(), query, body: None };
+    let refused = rest::parse_request(&sent(Vec::new()), None).unwrap().unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::VersionNotSupported);
+    let in_query = vec![("A2A-Version".to_owned(), "1.0".to_owned())];
+    assert!(rest::parse_request(&sent(in_query), None).unwrap().is_ok());
+}
+
+#[test]
+fn errors_have_their_numbers_and_statuses() {
+    let error = ProtocolError::new(ErrorKind::TaskNotFound, "no such task").with_metadata("taskId", "t1");
+    let info = json!({
+        "@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "TASK_NOT_FOUND",
+        "domain": "a2a-protocol.org", "metadata": { "taskId": "t1" },
+    });
+    assert_eq!(
+        error.to_rpc_json(ProtocolVersion::V1_0),
+        json!({ "code": -32001, "message": "no such task", "data": [info] })
+    );
+    assert_eq!(
+        error.to_rpc_json(ProtocolVersion::V0_3),
+        json!({ "code": -32001, "message": "no such task", "data": { "taskId": "t1" } })
+    );
+    assert_eq!(
+        error.to_rest_json(ProtocolVersion::V1_0),
+        json!({ "error": { "code": 404, "status": "NOT_FOUND", "message": "no such task", "details": [info] } })
+    );
+    for (kind, code, status) in [
+        (ErrorKind::TaskNotCancelable, -32002, 400),
+        (ErrorKind::PushNotSupported, -32003, 400),
+        (ErrorKind::UnsupportedOperation, -32004, 400),
+        (ErrorKind::ContentTypeNotSupported, -32005, 400),
+        (ErrorKind::InvalidAgentResponse, -32006, 500),
+        (ErrorKind::ExtendedCardNotConfigured, -32007, 400),
+        (ErrorKind::ExtensionRequired, -32008, 400),
+        (ErrorKind::VersionNotSupported, -32009, 400),
+        (ErrorKind::Parse, -32700, 400),
+        (ErrorKind::InvalidParams, -32602, 400),
+    ] {
+        assert_eq!((kind.code(), kind.http_status()), (code, status));
+        assert_eq!(ErrorKind::from_code(code), kind);
+        let error = ProtocolError::new(kind, "x");
+        assert_eq!(ProtocolError::from_rpc_json(&error.to_rpc_json(ProtocolVersion::V0_3)).kind, kind);
+        assert_eq!(ProtocolError::from_rest_json(status, &error.to_rest_json(ProtocolVersion::V1_0)).kind, kind);
+    }
+}
+
+#[test]
+fn mistakes_in_parameters_are_answered_with_their_place() {
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage",
+        "params": { "message": { "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": 3 }] } } });
+    let refused = rpc::parse_request(&serde_json::to_vec(&body).unwrap(), Some("1.0")).unwrap_err();
+    let error = &refused.to_response()["error"];
+    assert_eq!(error["code"], -32602);
+    assert_eq!(error["message"], "`message.parts[0].text` must be a text");
+    assert_eq!(error["data"][1]["fieldViolations"][0]["field"], "message.parts[0].text");
+}
+
+#[test]
+fn lists_have_the_shape_of_their_version() {
+    let page = TaskPage {
+        tasks: vec![task(TaskState::Working)],
+        page_size: 50,
+        total_size: 1,
+        ..TaskPage::default()
+    };
+    let written = page.to_json(WireFormat::V1);
+    assert_eq!((&written["nextPageToken"], &written["totalSize"]), (&json!(""), &json!(1)));
+    assert_eq!(push_configs_to_json(&[], WireFormat::V03Rpc), json!([]));
+    assert_eq!(push_configs_to_json(&[], WireFormat::V1)["configs"], json!([]));
+}
+
+#[test]
+fn secrets_of_push_configs_are_not_shown() {
+    let Some(A2aRequest::CreatePushConfig(push)) = requests().into_iter().nth(5) else {
+        panic!("another request")
+    };
+    let shown = format!("{push:?}");
+    assert!(!shown.contains("s3cret") && !shown.contains("credentials\""), "{shown}");
+    let written: Value = push.to_json(WireFormat::V1);
+    assert_eq!(written["authentication"], json!({ "scheme": "Bearer", "credentials": "credentials" }));
+    assert_eq!(
+        push.to_json(WireFormat::V03Rpc)["pushNotificationConfig"]["authentication"]["schemes"],
+        json!(["Bearer"])
+    );
+}

@@ -1,0 +1,222 @@
+//! What git reads of a repository, and the files that it runs or obeys because of that.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::path::{Component, Path, PathBuf};
+
+use lango_domain::pattern::{Wildcard, matches};
+
+use super::REPOSITORY_PARTS;
+use super::links::{ChangedPath, PathReference, resolve_target};
+use super::git_config::{GitSetting, read_config, parse_config};
+
+/// So much is looked at; git itself has no such bounds, and what lies beyond them is not seen.
+const MAX_FILES: usize = 32;
+const MAX_WORDS: usize = 2_000;
+/// Settings that name files or words, and make git neither run nor obey them.
+const HARMLESS_KEYS: [&str; 16] = [
+    "blame.ignorerevsfile",
+    "branch.*",
+    "commit.template",
+    "core.excludesfile",
+    "core.worktree",
+    "extensions.*",
+    "init.defaultbranch",
+    "mailmap.*",
+    "remote.*.fetch",
+    "remote.*.push",
+    "remote.*.pushurl",
+    "remote.*.url",
+    "submodule.*.active",
+    "submodule.*.path",
+    "submodule.*.url",
+    "user.*",
+];
+/// Settings that name a folder, and mean what lies in it.
+const FOLDER_KEYS: [&str; 2] = ["core.hookspath", "init.templatedir"];
+const QUOTES: [char; 2] = ['"', '\''];
+/// What separates words of a command.
+const SEPARATORS: &[char] =
+    &[' ', '\t', '\n', ';', '&', '|', '(', ')', '{', '}', '<', '>', '`', '"', '\'', '=', '!', '$', ',', ':'];
+/// In an address this names a program that fetches.
+const TRANSPORT_SEPARATOR: &str = "::";
+
+pub struct GitRepository {
+    /// Where git begins to read.
+    entry: PathBuf,
+    folder: PathBuf,
+    /// What several work trees share.
+    shared_folder: PathBuf,
+    work_tree: PathBuf,
+}
+
+/// A setting, and the file it stands in.
+struct GitSettingEntry {
+    file: PathBuf,
+    setting: GitSetting,
+}
+
+impl GitRepository {
+    /// The repository that git finds in a folder with files: below `.git`, or where a file of that name points.
+    pub fn from_work_tree(tree: &Path) -> Option<Self> {
+        let entry = tree.join(".git");
+        let known = std::fs::metadata(&entry).ok()?;
+        let folder = if known.is_dir() {
+            resolve_target(&entry)
+        } else {
+            let text = read_config(&entry)?;
+            resolve_target(&tree.join(text.strip_prefix("gitdir:")?.trim()))
+        };
+        Some(Self { shared_folder: read_shared_folder(&folder), entry, folder, work_tree: tree.to_owned() })
+    }
+
+    /// A folder that is itself a repository.
+    pub fn from_folder(folder: PathBuf) -> Self {
+        Self { entry: folder.clone(), shared_folder: read_shared_folder(&folder), work_tree: folder.clone(), folder }
+    }
+
+    /// How git comes to what is changed.
+    pub fn find_reference(&self, changed: &ChangedPath) -> Option<PathReference> {
+        self.find_part(changed).or_else(|| self.find_link(changed)).or_else(|| self.find_setting(changed))
+    }
+
+    /// A repository in a place that only its work tree, or another part of it, points to.
+    fn find_part(&self, changed: &ChangedPath) -> Option<PathReference> {
+        let is_part = |folder: &Path| match changed.path.strip_prefix(folder) {
+            Ok(inside) if self.has_work_tree_in(folder) => {
+                inside.iter().next().is_some_and(is_part_of_repository)
+            }
+            Ok(_) => true,
+            Err(_) => changed.affects(folder),
+        };
+        if self.folder != self.entry && is_part(&self.folder) {
+            return Some(PathReference::Part(self.entry.clone()));
+        }
+        let is_shared = self.shared_folder != self.folder && is_part(&self.shared_folder);
+        is_shared.then(|| PathReference::Part(self.folder.join("commondir")))
+    }
+
+    /// Work trees may lie in the repository, beside its parts.
+    fn has_work_tree_in(&self, folder: &Path) -> bool {
+        self.work_tree.starts_with(folder)
+    }
+
+    fn find_link(&self, changed: &ChangedPath) -> Option<PathReference> {
+        let folders = [
+            self.shared_folder.join("hooks"),
+            self.shared_folder.join("info"),
+            self.folder.join("info"),
+            self.shared_folder.clone(),
+            self.folder.clone(),
+        ];
+        let entries = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+        let mut links = entries.filter(|entry| {
+            let is_read = entry.path().parent().is_none_or(|folder| !self.has_work_tree_in(folder))
+                || is_part_of_repository(&entry.file_name());
+            is_read && entry.file_type().is_ok_and(|kind| kind.is_symlink())
+        });
+        links.find_map(|entry| {
+            let target = resolve_target(&entry.path());
+            let is_led_to = changed.path.starts_with(&target) || changed.affects(&target);
+            is_led_to.then(|| PathReference::Link(entry.path()))
+        })
+    }
+
+    fn find_setting(&self, changed: &ChangedPath) -> Option<PathReference> {
+        let all = self.load_settings();
+        let trees = all.iter().filter(|read| read.setting.key == "core.worktree");
+        let trees = trees.map(|read| resolve_target(&self.folder.join(&read.setting.value)));
+        let mut places = vec![self.work_tree.clone(), self.folder.clone(), self.shared_folder.clone()];
+        places.extend(trees);
+        let mut words = MAX_WORDS;
+        let found = all.into_iter().find(|read| {
+            let is_harmless = HARMLESS_KEYS.iter().any(|key| matches(key, &read.setting.key, Wildcard::Anything))
+                && !read.setting.value.contains(TRANSPORT_SEPARATOR);
+            !is_harmless && self.is_referenced(read, &places, changed, &mut words)
+        })?;
+        Some(PathReference::Setting { file: found.file, key: found.setting.key })
+    }
+
+    /// All that git may read as its settings here, included files too, whatever their condition is.
+    fn load_settings(&self) -> Vec<GitSettingEntry> {
+        let names = ["config", "config.worktree"];
+        let mut files: Vec<PathBuf> = names.iter().map(|name| self.shared_folder.join(name)).collect();
+        files.extend(names.iter().map(|name| self.folder.join(name)));
+        let mut seen = HashSet::new();
+        let mut all = Vec::new();
+        while let Some(file) = files.pop() {
+            if seen.len() == MAX_FILES {
+                break;
+            }
+            if !seen.insert(file.clone()) {
+                continue;
+            }
+            for setting in read_config(&file).map(|text| parse_config(&text)).unwrap_or_default() {
+                if setting.is_include() {
+                    let named = file.parent().unwrap_or(&self.folder).join(expand_home(&setting.value));
+                    files.extend(
+                        named.parent().zip(named.file_name()).map(|(folder, name)| resolve_target(folder).join(name)),
+                    );
+                }
+                all.push(GitSettingEntry { file: file.clone(), setting });
+            }
+        }
+        all
+    }
+
+    fn is_referenced(&self, read: &GitSettingEntry, places: &[PathBuf], changed: &ChangedPath, left: &mut usize) -> bool {
+        let value = read.setting.value.as_str();
+        let around = read.file.parent().unwrap_or(&self.folder);
+        let places = || places.iter().map(PathBuf::as_path).chain([around]);
+        let mut named = |word: &str, is_folder: bool| {
+            *left = left.saturating_sub(1);
+            let path = expand_home(word);
+            *left > 0
+                && places().any(|place| {
+                    let named = resolve_target(&place.join(&path));
+                    // The whole work tree is no folder of hooks; their names are known wherever they lie.
+                    let is_above = || changed.path.starts_with(&named) && !self.work_tree.starts_with(&named);
+                    changed.affects(&named) || (is_folder && is_above())
+                })
+        };
+        if FOLDER_KEYS.contains(&read.setting.key.as_str()) {
+            return named(value, true);
+        }
+        let mut words = std::iter::once(value)
+            .chain(value.split(QUOTES))
+            .chain(value.split_whitespace())
+            .chain(value.split(SEPARATORS))
+            .filter(|word| !word.is_empty());
+        words.any(|word| named(word, false) || self.is_likely_path(word, changed))
+    }
+
+    /// Whether a word of a command looks like the path. A command may enter another folder first, or compute its name.
+    fn is_likely_path(&self, word: &str, changed: &ChangedPath) -> bool {
+        let path: PathBuf =
+            Path::new(word).components().filter(|part| matches!(part, Component::Normal(_))).collect();
+        let is_path = word.contains(['.', '/']) && !path.as_os_str().is_empty();
+        let inside =
+            changed.path.strip_prefix(&self.work_tree).ok().filter(|inside| !inside.as_os_str().is_empty());
+        let is_longer = || !word.starts_with('/') && inside.is_some_and(|inside| path.ends_with(inside));
+        is_path && (changed.path.ends_with(&path) || is_longer())
+    }
+}
+
+fn is_part_of_repository(name: &OsStr) -> bool {
+    REPOSITORY_PARTS.iter().any(|part| name == *part)
+}
+
+fn read_shared_folder(folder: &Path) -> PathBuf {
+    match read_config(&folder.join("commondir")) {
+        Some(text) => resolve_target(&folder.join(text.trim())),
+        None => folder.to_owned(),
+    }
+}
+
+/// With the home folder in the place of its sign.
+fn expand_home(path: &str) -> PathBuf {
+    match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
+        (Some(rest), Some(home)) => Path::new(&home).join(rest),
+        _ => PathBuf::from(path),
+    }
+}
