@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use lango_domain::event::{SessionId, TurnId};
 use lango_domain::model::{Model, ModelError};
-use lango_domain::seams::Approver;
+use lango_domain::approval::Approver;
 use lango_domain::session::SessionStore;
 use lango_domain::{AgentTree, TeamMode, Tool, suggest};
 use lango_engine::{TurnHooks, Models, RunnerParts, Runner, ClockAndIds};

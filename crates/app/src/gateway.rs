@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use lango_domain::Clock;
 use lango_domain::Tool;
 use lango_domain::secret::Secret;
 use lango_engine::{RunnerParts, Runner};
@@ -62,7 +63,7 @@ pub fn build_server(
     make_tools: ToolFactory,
 ) -> Result<GatewayServer, StartError> {
     let store = stores.open()?;
-    let now: Arc<dyn Fn() -> Timestamp + Send + Sync> = Arc::new(Timestamp::now);
+    let now: Clock = Arc::new(Timestamp::now);
     let lobby = ClientBridge::new(store.clone(), Arc::clone(&now));
     let workshop = TeamBuilder {
         loaded: loaded.clone(),

@@ -7,12 +7,13 @@ use lango_domain::Tool;
 use lango_domain::inquiries::InquiryStore;
 use lango_domain::knowledge::KnowledgeStore;
 use lango_domain::model::Model;
-use lango_domain::seams::{Advisor, AfterTurn, ContextSource};
+use lango_domain::hooks::{Advisor, AfterTurn, ContextSource};
 use lango_engine::TurnHooks;
 use lango_knowledge::inquiries::{self, Inquiries};
 use lango_knowledge::knowledge_base::{self, LearningAdvisor, KnowledgeBase, OutcomeTracker, KnowledgeContext};
 use lango_knowledge::secret_scan::SecretScanner;
-use lango_knowledge::{Clock, Lazy};
+use lango_domain::Clock;
+use lango_knowledge::Lazy;
 use lango_store::SqliteStore;
 
 use crate::config::LoadedConfig;

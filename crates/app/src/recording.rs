@@ -11,7 +11,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use lango_domain::event::{SessionId, TurnId};
 use lango_domain::model::{Fragment, Message, ModelError, ModelRequest, ToolDeclaration};
-use lango_domain::seams::{Approver, ApprovalDecision};
+use lango_domain::approval::{ApprovalDecision, Approver};
 use lango_domain::{AgentName, Intent, Label, Tool};
 use lango_engine::ClockAndIds;
 use serde::{Deserialize, Serialize};

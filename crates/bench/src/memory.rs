@@ -12,7 +12,7 @@ use lango_domain::Label;
 use lango_domain::event::{EventBody, Principal, SessionId, TurnId, Update};
 use lango_domain::memory::{MemoryKind, MemoryStore, NewMemory, MemoryNote, MemoryPriority, MemorySpeaker};
 use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest};
-use lango_domain::seams::SessionKey;
+use lango_domain::session::SessionKey;
 use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, Models, RunnerParts, Runner, ClockAndIds, TurnRequest};
 use lango_knowledge::memory::{ObservationalMemory, Observer, MemorySettings};
 use lango_knowledge::secret_scan::SecretScanner;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::{Principal, SessionId, TurnId, Usage};
 use crate::knowledge::NewKnowledgeEntry;
-use crate::seams::SessionKey;
+use crate::session::SessionKey;
 use crate::session::StoreFuture;
 
 /// Keeps inquiries, and how far sessions were searched for them. Ships as SQLite.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::{Principal, SessionId, TurnId};
 use crate::flow::Label;
-use crate::seams::SessionKey;
+use crate::session::SessionKey;
 use crate::session::StoreFuture;
 
 /// Keeps facts with their history, and what helped when something failed. Ships as SQLite.

@@ -1,6 +1,8 @@
 //! The words of Lango: plain values and the seams between its parts. Nothing here does IO.
 
 pub mod agent;
+pub mod approval;
+pub mod clock;
 pub mod usage;
 pub mod documents;
 pub mod event;
@@ -9,6 +11,7 @@ pub mod fence;
 pub mod flow;
 pub mod forget;
 pub mod graph;
+pub mod hooks;
 pub mod inquiries;
 pub mod knowledge;
 pub mod spanned;
@@ -17,7 +20,7 @@ pub mod model;
 pub mod pattern;
 pub mod prompt;
 pub mod reply_limits;
-pub mod seams;
+pub mod remote_agent;
 pub mod secret;
 pub mod session;
 pub mod suggest;
@@ -26,6 +29,7 @@ pub mod token_estimate;
 pub mod tool;
 pub mod markers;
 
+pub use clock::Clock;
 pub use agent::{
     Agent, AgentName, AgentSpec, AgentTree, InvalidAgentName, TeamMode, SpecOrigin, AgentLocation, Prefix, SkippedAgent,
 };

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::{Event, Principal, SessionId, TurnId, Usage};
 use crate::flow::Label;
-use crate::seams::SessionKey;
+use crate::session::SessionKey;
 use crate::session::StoreFuture;
 
 /// Keeps memory of conversations. Ships as SQLite, in the same file as the sessions that it tells of.
@@ -224,7 +224,7 @@ pub enum MemorySpeaker {
     Others,
 }
 
-macro_rules! named {
+macro_rules! named_enum {
     ($(#[$doc:meta])* $name:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -242,7 +242,7 @@ macro_rules! named {
                 }
             }
 
-            pub fn named(word: &str) -> Option<Self> {
+            pub fn from_name(word: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|one| one.as_str().eq_ignore_ascii_case(word.trim()))
             }
         }
@@ -255,7 +255,7 @@ macro_rules! named {
     };
 }
 
-named!(
+named_enum!(
     /// What kind of thing is remembered.
     MemoryKind {
         Fact = "fact",
@@ -268,7 +268,7 @@ named!(
     }
 );
 
-named!(
+named_enum!(
     /// How much it matters later.
     MemoryPriority {
         Low = "low",
@@ -375,8 +375,8 @@ mod tests {
 
     #[test]
     fn words_have_names() {
-        assert_eq!(MemoryKind::named(" Preference "), Some(MemoryKind::Preference));
-        assert_eq!(MemoryPriority::named("urgent"), None);
+        assert_eq!(MemoryKind::from_name(" Preference "), Some(MemoryKind::Preference));
+        assert_eq!(MemoryPriority::from_name("urgent"), None);
         assert_eq!(MemoryOrigin::from("x/y".to_owned()), MemoryOrigin::Model("x/y".to_owned()));
     }
 }

@@ -31,11 +31,30 @@ pub fn grant_from_event(event: &Event, of: &str) -> Option<Grant> {
     }
 }
 
-/// A session of one principal's: the same id under another principal is another session (B74).
+/// A session and its principal.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SessionKey {
+    pub session: SessionId,
+    pub principal: Principal,
+}
+
+/// A borrowed [`SessionKey`]. The same id under another principal is another session (B74).
 #[derive(Clone, Copy, Debug)]
 pub struct SessionKeyRef<'a> {
     pub session: &'a SessionId,
     pub principal: &'a Principal,
+}
+
+impl SessionKey {
+    pub fn as_ref(&self) -> SessionKeyRef<'_> {
+        SessionKeyRef { session: &self.session, principal: &self.principal }
+    }
+}
+
+impl SessionKeyRef<'_> {
+    pub fn to_owned(self) -> SessionKey {
+        SessionKey { session: self.session.clone(), principal: self.principal.clone() }
+    }
 }
 
 /// How much of a session is read: whole turns, backwards from the end.

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::agent::AgentName;
 use crate::event::{CallId, Principal, SessionId, TurnId};
+use crate::session::SessionKey;
 use crate::flow::{Label, LabeledText, OutgoingData};
 
 /// How much harm a call can do. What declares nothing counts as dangerous.
@@ -37,6 +38,12 @@ pub struct ToolContext {
     pub label: Label,
     /// Where it shows what it prints while it runs.
     pub output_sink: ToolOutputSink,
+}
+
+impl ToolContext {
+    pub fn session_key(&self) -> SessionKey {
+        SessionKey { session: self.session.clone(), principal: self.principal.clone() }
+    }
 }
 
 /// Whoever watches a call while it runs. What is shown here is no part of the log.

@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use futures::FutureExt;
 use lango_domain::event::{ApprovalState, EventBody, Decider, Grant, ToolCode};
 use lango_domain::model::ToolCall;
-use lango_domain::seams::{ApprovalDecision, ApprovalQuestion, ApprovalScope};
+use lango_domain::approval::{ApprovalDecision, ApprovalQuestion, ApprovalScope};
 use lango_domain::text::escape_hidden_chars;
 use lango_domain::{Destination, Intent, Label, OutgoingData, Safety, Tool, ToolContext, ToolError};
 

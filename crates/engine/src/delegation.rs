@@ -8,7 +8,7 @@ use futures::StreamExt;
 use futures::future::FutureExt;
 use lango_domain::event::{EventBody, CallId, Event, RemoteThread, TransferOutcome, TurnId};
 use lango_domain::model::Fragment;
-use lango_domain::seams::{RemotePiece, RemoteTask};
+use lango_domain::remote_agent::{RemotePiece, RemoteTask};
 use lango_domain::{AgentName, Label};
 
 use crate::driver::{Delegation, Driver, ActiveAgent};

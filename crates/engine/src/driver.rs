@@ -10,7 +10,8 @@ use futures::future::{BoxFuture, FutureExt, join_all};
 use futures::stream::FuturesOrdered;
 use lango_domain::event::{Author, EventBody, Branch, RemoteThread, ToolCode};
 use lango_domain::model::ToolCall;
-use lango_domain::seams::{Approver, RemoteAgent};
+use lango_domain::approval::Approver;
+use lango_domain::remote_agent::RemoteAgent;
 use lango_domain::{AgentName, Label};
 use tokio_util::sync::CancellationToken;
 

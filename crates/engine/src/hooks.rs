@@ -8,9 +8,8 @@ use futures::future::{BoxFuture, FutureExt, join_all};
 use futures::join;
 use lango_domain::event::{Author, EventBody, ToolCode};
 use lango_domain::model::{ToolCall, ModelError};
-use lango_domain::seams::{
-    Advisor, AfterTurn, ContextError, ContextRequest, ContextSource, SessionKey, DigestSource, FailedCall,
-};
+use lango_domain::hooks::{Advisor, AfterTurn, ContextError, ContextRequest, ContextSource, DigestSource, FailedCall};
+use lango_domain::session::SessionKey;
 use lango_domain::{Label, LabeledText, token_estimate};
 
 use crate::tool_execution::{ToolOutcome, ContentOrigin};

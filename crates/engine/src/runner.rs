@@ -7,10 +7,13 @@ use std::sync::{Arc, Mutex};
 
 use futures::future::FutureExt;
 use jiff::Timestamp;
+use lango_domain::Clock;
 use lango_domain::event::{Author, EventBody, Branch, Principal, SessionId, TurnId, Update};
 use lango_domain::failure::{FailureCode, FailureFamily};
 use lango_domain::model::Model;
-use lango_domain::seams::{Approver, SessionKey, RemoteAgent};
+use lango_domain::approval::Approver;
+use lango_domain::remote_agent::RemoteAgent;
+use lango_domain::session::SessionKey;
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError, TurnLock};
 use lango_domain::{AgentName, AgentTree};
 use tokio::sync::mpsc::UnboundedSender;
@@ -74,7 +77,7 @@ impl Models {
 /// Time and chance, handed down so that a turn can be repeated exactly.
 #[derive(Clone)]
 pub struct ClockAndIds {
-    pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    pub now: Clock,
     pub new_turn_id: Arc<dyn Fn() -> TurnId + Send + Sync>,
 }
 

@@ -17,6 +17,7 @@ use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
+use lango_domain::Clock;
 use lango_domain::event::Principal;
 use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, InMemorySessionStore, Models, Runner};
 use lango_gateway::{
@@ -76,7 +77,7 @@ fn token() -> AccessToken {
 fn gateway(store: SqliteStore, port: u16) -> Result<Gateway, Box<dyn Error>> {
     let tree = build_agent_tree(Config { tools: vec![scripted_tool("fs_read", &[])], ..Config::default() })?;
     let facts = TeamInfo::from_tree(&tree);
-    let now: Arc<dyn Fn() -> Timestamp + Send + Sync> = Arc::new(Timestamp::now);
+    let now: Clock = Arc::new(Timestamp::now);
     let lobby = ClientBridge::new(store.clone(), Arc::clone(&now));
     let runner = Runner::new(lango_engine::RunnerParts {
         tree,

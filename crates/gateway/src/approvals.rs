@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt};
 use jiff::Timestamp;
+use lango_domain::Clock;
 use lango_domain::event::{CallId, Decider, Principal, SessionId};
-use lango_domain::seams::{Approver, ContextSource, ApprovalDecision, ApprovalQuestion, ApprovalScope};
+use lango_domain::approval::{ApprovalDecision, ApprovalQuestion, ApprovalScope, Approver};
+use lango_domain::hooks::ContextSource;
 use lango_store::{SqliteStore, TokenScope};
 use tokio::sync::{Notify, oneshot};
 
@@ -21,7 +23,7 @@ pub struct ClientBridge {
 
 struct ApprovalQueue {
     store: SqliteStore,
-    now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    now: Clock,
     open: Mutex<HashMap<ApprovalKey, OpenApproval>>,
     /// Told when a question is opened.
     question_opened: Notify,
@@ -53,7 +55,7 @@ pub(crate) enum AnswerError {
 }
 
 impl ClientBridge {
-    pub fn new(store: SqliteStore, now: Arc<dyn Fn() -> Timestamp + Send + Sync>) -> Self {
+    pub fn new(store: SqliteStore, now: Clock) -> Self {
         Self {
             queue: Arc::new(ApprovalQueue { store, now, open: Mutex::default(), question_opened: Notify::new() }),
             client_context: ClientContext::default(),

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt, ready};
-use lango_domain::seams::{ContextError, ContextRequest, ContextSource};
+use lango_domain::session::SessionKey;
+use lango_domain::hooks::{ContextError, ContextRequest, ContextSource};
 use lango_domain::{Label, LabeledText, token_estimate};
 
-use crate::subscribers::Thread;
 
 /// The name under which it stands in the log.
 pub(crate) const SOURCE_NAME: &str = "client";
@@ -16,22 +16,22 @@ const TOKEN_CAP: usize = 6_000;
 
 #[derive(Clone, Default)]
 pub(crate) struct ClientContext {
-    texts: Arc<Mutex<HashMap<Thread, String>>>,
+    texts: Arc<Mutex<HashMap<SessionKey, String>>>,
 }
 
 /// Holds what was brought for as long as the turn needs it.
 pub(crate) struct ClientContextGuard {
     contexts: ClientContext,
-    key: Thread,
+    key: SessionKey,
 }
 
 impl ClientContext {
-    pub fn insert(&self, thread: &Thread, text: String) -> ClientContextGuard {
-        self.texts().insert(thread.clone(), text);
-        ClientContextGuard { contexts: self.clone(), key: thread.clone() }
+    pub fn insert(&self, key: &SessionKey, text: String) -> ClientContextGuard {
+        self.texts().insert(key.clone(), text);
+        ClientContextGuard { contexts: self.clone(), key: key.clone() }
     }
 
-    fn texts(&self) -> std::sync::MutexGuard<'_, HashMap<Thread, String>> {
+    fn texts(&self) -> std::sync::MutexGuard<'_, HashMap<SessionKey, String>> {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -57,11 +57,11 @@ impl ContextSource for ClientContext {
     }
 
     fn gather(&self, request: ContextRequest) -> BoxFuture<'static, Result<Option<LabeledText>, ContextError>> {
-        let thread = Thread { principal: request.principal, session: request.session };
+        let key = SessionKey { principal: request.principal, session: request.session };
         // A client's program writes this, often with words of pages and files in it.
         let source = "what the client sent along";
         let label = Label::untrusted(source).joined(&Label::private(source));
-        let text = self.texts().get(&thread).cloned();
+        let text = self.texts().get(&key).cloned();
         ready(Ok(text.map(|text| LabeledText { text, label }))).boxed()
     }
 }

@@ -110,7 +110,7 @@ fn host_name(authority: &str) -> Option<&str> {
 }
 
 /// Refuses what comes from elsewhere, and tells browsers about pages that may come.
-pub(crate) async fn check(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
+pub(crate) async fn check_request(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
     let from = match gateway.origin_policy().check_origin(request.headers(), request.uri()) {
         Ok(from) => from,
         Err(refusal) => return refusal.into_response(),

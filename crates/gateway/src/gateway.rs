@@ -3,6 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use jiff::Timestamp;
+use lango_domain::Clock;
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::{AgentTree, TeamMode, AgentLocation};
 use lango_engine::Runner;
@@ -42,7 +43,7 @@ pub type DeleteSessionHook = Arc<dyn Fn(&Principal, &SessionId) + Send + Sync>;
 /// Time and chance, handed down.
 #[derive(Clone)]
 pub struct GatewayClockAndIds {
-    pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    pub now: Clock,
     /// A text that was never given before.
     pub new_id: Arc<dyn Fn() -> String + Send + Sync>,
 }

@@ -12,6 +12,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures::StreamExt;
 use futures::stream::{self, Stream};
+use lango_domain::session::SessionKey;
 use lango_domain::event::Update;
 use lango_store::TokenScope;
 use schemars::JsonSchema;
@@ -21,7 +22,6 @@ pub(crate) use session_match::SessionClaims;
 
 use crate::auth::Caller;
 use crate::gateway::Gateway;
-use crate::subscribers::Thread;
 use crate::extract::{PathName, JsonBody};
 use crate::error::ApiError;
 use crate::router::with_scope;
@@ -91,7 +91,7 @@ async fn create_completion(
 ) -> Result<Response, ApiError> {
     let chat = ChatRequest::parse(body, &gateway.team())?;
     let place = session_match::find_or_create_session(&gateway, caller.principal(), &chat).await?;
-    let thread = Thread { principal: caller.principal().clone(), session: place.session.clone() };
+    let thread = SessionKey { principal: caller.principal().clone(), session: place.session.clone() };
     // What the client calls its system prompt is read with the first request, and stays in the log behind that.
     let brought = place.is_new && !chat.system.is_empty();
     let brought = brought.then(|| gateway.client_bridge().client_context().insert(&thread, chat.system.clone()));

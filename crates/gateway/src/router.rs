@@ -31,7 +31,7 @@ impl Gateway {
             .fallback(not_found)
             .method_not_allowed_fallback(method_not_allowed)
             .layer(map_response(add_security_headers))
-            .layer(from_fn_with_state(self.clone(), cors::check))
+            .layer(from_fn_with_state(self.clone(), cors::check_request))
             .layer(from_fn_with_state(self.clone(), metrics::record_request))
             .with_state(self.clone())
     }

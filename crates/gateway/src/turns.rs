@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use axum::http::StatusCode;
 use futures::StreamExt;
 use futures::stream::Stream;
+use lango_domain::session::SessionKey;
 use lango_domain::AgentName;
 use lango_domain::event::{Principal, SessionId, Update};
 use lango_engine::{Runner, TurnRequest, TurnStream};
@@ -16,7 +17,6 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
 use crate::gateway::Gateway;
-use crate::subscribers::Thread;
 use crate::metrics::TurnMeter;
 use crate::rate_limit::TurnPermit;
 use crate::error::ApiError;
@@ -84,7 +84,7 @@ impl Gateway {
         let runner = self.runner_for(&wish.target)?;
         let slot = self.rate_limiter().acquire_turn(&wish.principal)?;
         let TurnSpec { principal, session, input: begin, on_disconnect: leaving, .. } = wish;
-        let thread = Thread { principal: principal.clone(), session: session.clone() };
+        let thread = SessionKey { principal: principal.clone(), session: session.clone() };
         let stream = match begin {
             TurnInput::Request(text) => runner.run(TurnRequest::from_user(session, principal, text)),
             TurnInput::Resume => runner.resume(session, principal),
@@ -115,7 +115,7 @@ impl Gateway {
 
     /// Ends the running turn of a session, and none that waits behind it; whether there was one.
     pub fn cancel_turn(&self, principal: &Principal, session: &SessionId) -> bool {
-        self.running_turns().cancel(&Thread { principal: principal.clone(), session: session.clone() })
+        self.running_turns().cancel(&SessionKey { principal: principal.clone(), session: session.clone() })
     }
 }
 
@@ -129,7 +129,7 @@ pub(crate) struct RunningTurns {
 struct RunningTurnsInner {
     /// How many turns were entered so far.
     count: u64,
-    by_session: HashMap<Thread, Vec<RunningTurn>>,
+    by_session: HashMap<SessionKey, Vec<RunningTurn>>,
 }
 
 struct RunningTurn {
@@ -140,7 +140,7 @@ struct RunningTurn {
 }
 
 impl RunningTurns {
-    fn insert(&self, thread: &Thread) -> (u64, CancellationToken) {
+    fn insert(&self, thread: &SessionKey) -> (u64, CancellationToken) {
         let mut turns = self.turns();
         turns.count += 1;
         let (number, cancel) = (turns.count, CancellationToken::new());
@@ -149,13 +149,13 @@ impl RunningTurns {
         (number, cancel)
     }
 
-    fn mark_started(&self, thread: &Thread, number: u64) {
+    fn mark_started(&self, thread: &SessionKey, number: u64) {
         let mut turns = self.turns();
         let of = turns.by_session.get_mut(thread).into_iter().flatten();
         of.filter(|entry| entry.number == number).for_each(|entry| entry.has_started = true);
     }
 
-    fn remove(&self, thread: &Thread, number: u64) {
+    fn remove(&self, thread: &SessionKey, number: u64) {
         let mut turns = self.turns();
         if let Some(of) = turns.by_session.get_mut(thread) {
             of.retain(|entry| entry.number != number);
@@ -165,7 +165,7 @@ impl RunningTurns {
         }
     }
 
-    fn cancel(&self, thread: &Thread) -> bool {
+    fn cancel(&self, thread: &SessionKey) -> bool {
         let turns = self.turns();
         let Some(of) = turns.by_session.get(thread) else { return false };
         // Where none has said anything yet, the one that came first is the next to.
@@ -174,7 +174,7 @@ impl RunningTurns {
         true
     }
 
-    pub fn contains(&self, thread: &Thread) -> bool {
+    pub fn contains(&self, thread: &SessionKey) -> bool {
         self.turns().by_session.contains_key(thread)
     }
 
@@ -186,7 +186,7 @@ impl RunningTurns {
 /// Carries one turn to its end.
 struct TurnTask {
     gateway: Gateway,
-    key: Thread,
+    key: SessionKey,
     number: u64,
     cancel: CancellationToken,
     on_disconnect: OnDisconnect,

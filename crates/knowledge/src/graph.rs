@@ -20,6 +20,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
+use lango_domain::Clock;
 use lango_domain::event::Principal;
 use lango_domain::graph::{GraphStore, NewFactBatch, FactProvenance, FactLogVersion, FactSourceFilter};
 use lango_domain::session::StoreError;
@@ -36,9 +37,6 @@ pub use tools::{LazyGraph, facts_json, tools};
 pub use snapshot::{FactCount, FactItem, GraphStats, UnknownName, GraphSnapshot};
 
 use in_memory::ApplyResult;
-
-/// Gives the time; questions are about now.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Cheap to clone.
 #[derive(Clone)]

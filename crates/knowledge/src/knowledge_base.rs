@@ -8,10 +8,11 @@ mod recalling;
 mod settings;
 mod tools;
 
+use lango_domain::Clock;
 use lango_domain::knowledge::KnowledgeStore;
 use lango_domain::session::StoreError;
 
-use crate::lazy::{Clock, Lazy};
+use crate::lazy::Lazy;
 use crate::secret_scan::SecretScanner;
 
 pub use advising::{LearningAdvisor, OutcomeTracker};

@@ -2,12 +2,8 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use lango_domain::session::StoreError;
 use tokio::sync::OnceCell;
-
-/// The time, handed in.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 type OpenFn<T, E> = dyn Fn() -> Result<Arc<T>, E> + Send + Sync;
 

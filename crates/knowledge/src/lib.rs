@@ -24,7 +24,7 @@ pub mod vectors;
 pub mod web;
 
 pub use rag_index::DocumentAccess;
-pub use lazy::{Clock, Lazy};
+pub use lazy::Lazy;
 pub use rag_tools::{GraphExpansion, LazyDocumentIndex, RagSettings, passage_json, tools};
 
 /// A number that stands for some bytes; not meant to withstand anyone.

@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use lango_domain::event::{Event, Principal};
 use lango_domain::memory::{MemoryStore, Memory, MemoryId, MemoryOrigin};
 use lango_domain::model::Model;
-use lango_domain::seams::SessionKey;
+use lango_domain::session::SessionKey;
 use lango_domain::session::StoreError;
 
 use crate::forget::Forgetter;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use lango_domain::Label;
 use lango_domain::event::{EventBody, Event, TurnId};
-use lango_domain::seams::SessionKey;
+use lango_domain::session::SessionKey;
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError};
 
 /// So much of a session is read first, and so much at most.

@@ -1,7 +1,7 @@
 //! Colleagues in other processes.
 //!
 //! [`a2a`] is the protocol, without IO. The rest speaks it: [`RemoteTeam`] fetches cards and knows who can be reached, each
-//! colleague carries out tasks as a [`lango_domain::seams::RemoteAgent`]. Whatever a colleague says is data from outside
+//! colleague carries out tasks as a [`lango_domain::remote_agent::RemoteAgent`]. Whatever a colleague says is data from outside
 //! (B92).
 
 pub mod a2a;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::stream::{self, BoxStream, StreamExt};
 use lango_domain::AgentName;
-use lango_domain::seams::{RemoteAgent, RemoteError, RemotePiece, RemoteTask};
+use lango_domain::remote_agent::{RemoteAgent, RemoteError, RemotePiece, RemoteTask};
 use lango_net::AddressPolicy;
 use lango_net::sanitize::one_line;
 use tokio::sync::mpsc::channel;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lango_domain::event::RemoteThread;
-use lango_domain::seams::{RemoteError, RemotePiece, RemoteTask};
+use lango_domain::remote_agent::{RemoteError, RemotePiece, RemoteTask};
 use lango_domain::markers::REJECT_MARKER;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Sender;

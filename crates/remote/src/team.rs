@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use lango_domain::AgentName;
-use lango_domain::seams::RemoteAgent;
+use lango_domain::remote_agent::RemoteAgent;
 use lango_net::AddressPolicy;
 use tokio::sync::watch;
 use tokio::time::Instant;

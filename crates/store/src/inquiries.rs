@@ -6,7 +6,7 @@ use lango_domain::event::{Principal, SessionId, TurnId, Usage};
 use lango_domain::inquiries::{
     Finder, Inquiry, InquiryStore, ScanPosition, NewInquiry, LastOffer, ScanProgress, Resolution, ScanResult,
 };
-use lango_domain::seams::SessionKey;
+use lango_domain::session::SessionKey;
 use lango_domain::session::StoreFuture;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::damage::display_column;
-use crate::knowledge::{keep, timestamp};
+use crate::knowledge::{timestamp, upsert_entry};
 use crate::event_rows;
 use crate::store::SqliteStore;
 
@@ -205,7 +205,7 @@ fn resolve(change: &Connection, of: &str, resolution: &Resolution, at: &str) -> 
     let key = resolution.entry.as_ref().map(|entry| entry.key.as_str());
     let changed = change.execute(sql, params![of, resolution.inquiry as i64, resolution.answer, key, at])?;
     match &resolution.entry {
-        Some(entry) if changed > 0 => keep(change, of, entry).map(drop),
+        Some(entry) if changed > 0 => upsert_entry(change, of, entry).map(drop),
         _ => Ok(()),
     }
 }

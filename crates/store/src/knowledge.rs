@@ -8,7 +8,7 @@ use lango_domain::knowledge::{
     KnowledgeCategory, Effect, KnowledgeEntry, EntrySaved, KnowledgeStore, LearningSaved, Learning, NewKnowledgeEntry, NewLearning, Provenance, OutcomeBatch,
     FailureCategory,
 };
-use lango_domain::seams::SessionKey;
+use lango_domain::session::SessionKey;
 use lango_domain::session::StoreFuture;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
@@ -95,7 +95,7 @@ impl KnowledgeStore for SqliteStore {
         async move {
             let kept = self.write(move |connection| {
                 let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-                let kept = keep(&change, &of, &entry)?;
+                let kept = upsert_entry(&change, &of, &entry)?;
                 change.commit()?;
                 Ok(kept)
             });
@@ -193,7 +193,7 @@ pub(crate) const SELECT_LEARNING: &str =
     LEFT JOIN sessions s ON s.id = l.session";
 
 /// Within a change of the caller's.
-pub(crate) fn keep(change: &Connection, of: &str, new: &NewKnowledgeEntry) -> rusqlite::Result<EntrySaved> {
+pub(crate) fn upsert_entry(change: &Connection, of: &str, new: &NewKnowledgeEntry) -> rusqlite::Result<EntrySaved> {
     let sql = format!("{SELECT_ENTRY} WHERE k.principal = ?1 AND k.key = ?2 ORDER BY k.version DESC LIMIT 1");
     let known = change.prepare_cached(&sql)?.query_row(params![of, new.key], entry).optional()?;
     if let Some(known) = &known

@@ -13,7 +13,7 @@ use lango_domain::memory::{
     MemoryStats, MemoryWrite, MemoryQuery, MemoryStore, Memory, MemoryId, NewMemory, ObservedSpan, ObservationProgress, NewReflections, MemoryRevision,
     ObserverBackoff,
 };
-use lango_domain::seams::SessionKey;
+use lango_domain::session::SessionKey;
 use lango_domain::session::StoreFuture;
 use rusqlite::Connection;
 
@@ -124,19 +124,6 @@ pub(crate) fn read_all(reader: &RowReader<'_>) -> rusqlite::Result<()> {
     rows::reflections(reader, "TRUE", []).map(drop)
 }
 
-/// Whose session, and which, as rows have it.
-#[derive(Clone)]
-struct Owned {
-    principal: String,
-    session: String,
-}
-
-impl From<&SessionKey> for Owned {
-    fn from(of: &SessionKey) -> Self {
-        Self { principal: of.principal.to_string(), session: of.session.to_string() }
-    }
-}
-
 impl SqliteStore {
     fn read_memories<'a, T, Look>(&'a self, look: Look) -> StoreFuture<'a, T>
     where
@@ -157,7 +144,7 @@ impl SqliteStore {
 
 impl MemoryStore for SqliteStore {
     fn progress<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, ObservationProgress> {
-        let of = Owned::from(of);
+        let of = of.clone();
         self.read_memories(move |connection| observations::progress(connection, &of))
     }
 
@@ -167,17 +154,17 @@ impl MemoryStore for SqliteStore {
         seq: u64,
         bytes: usize,
     ) -> StoreFuture<'a, Vec<Arc<Event>>> {
-        let of = Owned::from(of);
+        let of = of.clone();
         self.read_memories(move |connection| observations::turns_after(connection, &of, seq, bytes))
     }
 
     fn request<'a>(&'a self, of: &'a SessionKey, turn: &'a TurnId) -> StoreFuture<'a, Option<(u64, String)>> {
-        let (of, turn) = (Owned::from(of), turn.clone());
+        let (of, turn) = (of.clone(), turn.clone());
         self.read_memories(move |connection| observations::request(connection, &of, &turn))
     }
 
     fn events<'a>(&'a self, of: &'a SessionKey, seqs: Vec<u64>) -> StoreFuture<'a, Vec<Arc<Event>>> {
-        let of = Owned::from(of);
+        let of = of.clone();
         self.read_memories(move |connection| observations::events(connection, &of, &seqs))
     }
 
@@ -187,37 +174,37 @@ impl MemoryStore for SqliteStore {
     }
 
     fn save_span<'a>(&'a self, of: &'a SessionKey, piece: ObservedSpan) -> StoreFuture<'a, MemoryWrite> {
-        let of = Owned::from(of);
+        let of = of.clone();
         self.write_memories(move |connection| observations::save_span(connection, &of, &piece))
     }
 
     fn activate<'a>(&'a self, of: &'a SessionKey, through: u64) -> StoreFuture<'a, ()> {
-        let of = Owned::from(of);
+        let of = of.clone();
         self.write_memories(move |connection| observations::activate(connection, &of, through))
     }
 
     fn digest_memories<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, Vec<Memory>> {
-        let of = Owned::from(of);
+        let of = of.clone();
         self.read_memories(move |connection| reflections::digest_memories(connection, &of))
     }
 
     fn uncondensed_memories<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, Vec<Memory>> {
-        let of = Owned::from(of);
+        let of = of.clone();
         self.read_memories(move |connection| reflections::uncondensed(connection, &of))
     }
 
     fn save_reflections<'a>(&'a self, of: &'a SessionKey, new: NewReflections) -> StoreFuture<'a, MemoryWrite> {
-        let of = Owned::from(of);
+        let of = of.clone();
         self.write_memories(move |connection| reflections::save_reflections(connection, &of, &new))
     }
 
     fn store<'a>(&'a self, of: &'a SessionKey, memory: NewMemory) -> StoreFuture<'a, MemoryId> {
-        let of = Owned::from(of);
+        let of = of.clone();
         self.write_memories(move |connection| rows::store(connection, &of, &memory))
     }
 
     fn save_backoff<'a>(&'a self, of: &'a SessionKey, setback: ObserverBackoff) -> StoreFuture<'a, ()> {
-        let of = Owned::from(of);
+        let of = of.clone();
         self.write_memories(move |connection| observations::save_backoff(connection, &of, &setback))
     }
 

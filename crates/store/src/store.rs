@@ -215,8 +215,7 @@ impl SessionStore for SqliteStore {
         key: SessionKeyRef<'a>,
         drafts: Vec<NewEvent>,
     ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
-        let (principal, session) = (key.principal.clone(), key.session.clone());
-        async move { Ok(self.writer()?.append(principal, session, drafts).await?) }.boxed()
+        async move { Ok(self.writer()?.append(key.to_owned(), drafts).await?) }.boxed()
     }
 
     fn grants<'a>(

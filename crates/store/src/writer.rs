@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use lango_domain::event::{NewEvent, Event, Principal, SessionId};
+use lango_domain::event::{Event, NewEvent};
+use lango_domain::session::SessionKey;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
@@ -31,8 +32,7 @@ enum WriteJob {
 }
 
 struct AppendJob {
-    principal: Principal,
-    session: SessionId,
+    key: SessionKey,
     drafts: Vec<NewEvent>,
     responder: JobResponder<Vec<Arc<Event>>>,
 }
@@ -54,12 +54,11 @@ impl StoreWriter {
     /// Returns when the events are durable.
     pub async fn append(
         &self,
-        principal: Principal,
-        session: SessionId,
+        key: SessionKey,
         drafts: Vec<NewEvent>,
     ) -> Result<Vec<Arc<Event>>, SqliteStoreError> {
         let (answer, answered) = oneshot::channel();
-        self.send(WriteJob::Append(AppendJob { principal, session, drafts, responder: answer }), answered).await
+        self.send(WriteJob::Append(AppendJob { key, drafts, responder: answer }), answered).await
     }
 
     /// Does something else on the thread.
@@ -107,16 +106,13 @@ fn run(connection: Connection, place: &StoreLocation, wishes: &Receiver<WriteJob
     }
 }
 
-/// Whose session, and which.
-type Owned = (Principal, SessionId);
-
 type AppendedEvents = Result<Vec<Arc<Event>>, SqliteStoreError>;
 
 /// The connection, and what it need not look up again.
 struct WriterState {
     connection: Connection,
     /// Sessions that were written to; true for as long as nobody else writes to the file.
-    session_rows: HashMap<Owned, event_rows::SessionRow>,
+    session_rows: HashMap<SessionKey, event_rows::SessionRow>,
     /// SQLite's number for what others wrote.
     version: i64,
 }
@@ -129,7 +125,7 @@ impl WriterState {
         }
         let (wishes, answers): (Vec<_>, Vec<_>) = appends
             .into_iter()
-            .map(|AppendJob { principal, session, drafts, responder: answer }| (((principal, session), drafts), answer))
+            .map(|AppendJob { key, drafts, responder: answer }| ((key, drafts), answer))
             .unzip();
         let written = self.append_all(wishes, file).unwrap_or_else(|error| {
             self.session_rows.clear();
@@ -144,7 +140,7 @@ impl WriterState {
 
     fn append_all(
         &mut self,
-        wishes: Vec<(Owned, Vec<NewEvent>)>,
+        wishes: Vec<(SessionKey, Vec<NewEvent>)>,
         file: &StoreLocation,
     ) -> rusqlite::Result<Vec<AppendedEvents>> {
         let mut change = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -154,9 +150,9 @@ impl WriterState {
             self.version = version;
         }
         let mut all = Vec::with_capacity(wishes.len());
-        for (owned, drafts) in wishes {
+        for (key, drafts) in wishes {
             let step = change.savepoint()?;
-            match append_events(&step, &mut self.session_rows, &owned, drafts) {
+            match append_events(&step, &mut self.session_rows, &key, drafts) {
                 Ok(events) => {
                     step.commit()?;
                     all.push(Ok(events));
@@ -168,7 +164,7 @@ impl WriterState {
                     }
                     // Dropping the step takes back what it did.
                     drop(step);
-                    self.session_rows.remove(&owned);
+                    self.session_rows.remove(&key);
                     all.push(Err(SqliteStoreError::from_sqlite(error, file.path())));
                 }
             }
@@ -180,13 +176,13 @@ impl WriterState {
 
 fn append_events(
     connection: &Connection,
-    known: &mut HashMap<Owned, event_rows::SessionRow>,
-    owned: &Owned,
+    known: &mut HashMap<SessionKey, event_rows::SessionRow>,
+    key: &SessionKey,
     drafts: Vec<NewEvent>,
 ) -> rusqlite::Result<Vec<Arc<Event>>> {
     let Some(first) = drafts.first() else { return Ok(Vec::new()) };
-    let (principal, session) = owned;
-    let place = match known.get(owned) {
+    let SessionKey { session, principal } = key;
+    let place = match known.get(key) {
         Some(place) => *place,
         None => match event_rows::find_session(connection, principal.as_str(), session.as_str())? {
             Some(place) => place,
@@ -203,6 +199,6 @@ fn append_events(
     }
     event_rows::update_session(connection, place.id, &events)?;
     let last = place.last + events.len() as u64;
-    known.insert(owned.clone(), event_rows::SessionRow { last, ..place });
+    known.insert(key.clone(), event_rows::SessionRow { last, ..place });
     Ok(events)
 }

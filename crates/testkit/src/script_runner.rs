@@ -13,7 +13,8 @@ use lango_domain::event::{
     ApprovalState, EventBody, CallId, Decider, Event, Principal, SessionId, TransferOutcome, TurnId, Update,
 };
 use lango_domain::model::{Model, ModelRequest};
-use lango_domain::seams::{Advisor, ContextSource, Digest, DigestSource, RemoteAgent};
+use lango_domain::hooks::{Advisor, ContextSource, Digest, DigestSource};
+use lango_domain::remote_agent::RemoteAgent;
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError};
 use lango_domain::{AgentName, AgentTree, Label, LabeledText, TeamMode};
 use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, InMemorySessionStore, Models, RunnerParts, Runner, ClockAndIds, TurnRequest};

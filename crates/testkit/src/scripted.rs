@@ -8,10 +8,10 @@ use futures::stream::{BoxStream, StreamExt, iter, pending};
 use lango_domain::event::{CallId, Decider, Usage};
 use lango_domain::model::{ToolCall, Fragment, Model, ModelError, ModelRequest, Thought};
 use lango_domain::reply_limits::Excess;
-use lango_domain::seams::{
-    Advisor, Approver, ContextError, ContextRequest, ContextSource, SessionKey, ApprovalDecision, Digest, DigestSource,
-    FailedCall, ApprovalQuestion, RemoteAgent, RemoteError, RemotePiece, RemoteTask, ApprovalScope,
-};
+use lango_domain::approval::{ApprovalDecision, ApprovalQuestion, ApprovalScope, Approver};
+use lango_domain::hooks::{Advisor, ContextError, ContextRequest, ContextSource, Digest, DigestSource, FailedCall};
+use lango_domain::remote_agent::{RemoteAgent, RemoteError, RemotePiece, RemoteTask};
+use lango_domain::session::SessionKey;
 use lango_domain::{Destination, Intent, Label, LabeledText, OutgoingData, Safety, Tool, ToolError};
 use serde_json::{Value, json};
 

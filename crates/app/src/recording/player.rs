@@ -9,7 +9,7 @@ use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{self, BoxStream, StreamExt};
 use lango_domain::event::SessionId;
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
-use lango_domain::seams::{Approver, ApprovalDecision, ApprovalQuestion};
+use lango_domain::approval::{ApprovalDecision, ApprovalQuestion, Approver};
 use lango_domain::{AgentName, Intent, Tool, ToolError, ToolOutput};
 use lango_engine::{Models, ClockAndIds};
 use serde_json::Value;

@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
 use lango_domain::event::SessionId;
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
-use lango_domain::seams::{Approver, ApprovalDecision, ApprovalQuestion};
+use lango_domain::approval::{ApprovalDecision, ApprovalQuestion, Approver};
 use lango_domain::{Tool, ToolError};
 use lango_engine::{Models, ClockAndIds};
 use lango_models::Secret;

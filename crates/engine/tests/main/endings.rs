@@ -10,10 +10,9 @@ use futures::stream::BoxStream;
 use lango_domain::event::{EventBody, Decider, Event, Principal, SessionId, Update};
 use lango_domain::failure::FailureCode;
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
-use lango_domain::seams::{
-    Advisor, Approver, ContextError, ContextRequest, ContextSource, SessionKey, ApprovalDecision, Digest, DigestSource,
-    FailedCall, ApprovalQuestion, ApprovalScope,
-};
+use lango_domain::approval::{ApprovalDecision, ApprovalQuestion, ApprovalScope, Approver};
+use lango_domain::hooks::{Advisor, ContextError, ContextRequest, ContextSource, Digest, DigestSource, FailedCall};
+use lango_domain::session::SessionKey;
 use lango_domain::{Intent, LabeledText, Safety, Tool, ToolError};
 use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, InMemorySessionStore, Models, RunnerParts, Runner, TurnRequest};
 use lango_team::{Config, build_agent_tree};

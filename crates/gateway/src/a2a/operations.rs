@@ -61,7 +61,7 @@ impl TaskOperations {
                 return self.send_streaming(*send, wire).await.map(A2aResponse::Stream);
             }
             A2aRequest::GetTask { task, history } => {
-                truncate_history(self.look(&task).await?.stored.task, history).to_json(wire)
+                truncate_history(self.lookup(&task).await?.stored.task, history).to_json(wire)
             }
             A2aRequest::ListTasks(list) => self.list_tasks(list).await?.to_json(wire),
             A2aRequest::CancelTask { task } => {
@@ -207,7 +207,7 @@ impl TaskOperations {
 
     /// A message that came before: its task as it stands, followed from here.
     async fn resend_outcome(&self, task: &TaskId) -> Result<SendOutcome, ProtocolError> {
-        let looked = self.look(task).await?;
+        let looked = self.lookup(task).await?;
         Ok(match looked.activity {
             TaskActivity::Live(live) if !looked.stored.task.status.state.is_interrupted() => {
                 SendOutcome::Subscription(live.subscribe())
@@ -218,7 +218,7 @@ impl TaskOperations {
 
     /// A message for a task that is there already.
     async fn continue_task(&self, id: &TaskId, send: SendMessage, wire: WireFormat) -> Result<SendOutcome, ProtocolError> {
-        let TaskLookup { stored: kept, activity: standing } = self.look(id).await?;
+        let TaskLookup { stored: kept, activity: standing } = self.lookup(id).await?;
         if send.message.context.as_ref().is_some_and(|context| Some(context) != kept.task.context.as_ref()) {
             let message = "this task belongs to another context";
             return Err(
@@ -281,7 +281,7 @@ impl TaskOperations {
     }
 
     async fn cancel(&self, id: &TaskId) -> Result<Task, ProtocolError> {
-        let TaskLookup { stored: kept, activity: standing } = self.look(id).await?;
+        let TaskLookup { stored: kept, activity: standing } = self.lookup(id).await?;
         let refuse =
             |why: &str| ProtocolError::new(ErrorKind::TaskNotCancelable, why).with_metadata("taskId", id.as_str());
         let live = match standing {
@@ -307,7 +307,7 @@ impl TaskOperations {
 
     async fn subscribe(&self, id: &TaskId) -> Result<TaskEventStream, ProtocolError> {
         let place = self.acquire_stream()?;
-        let TaskLookup { stored: kept, activity: standing } = self.look(id).await?;
+        let TaskLookup { stored: kept, activity: standing } = self.lookup(id).await?;
         let live = match standing {
             TaskActivity::Finished => {
                 return Err(unsupported("the task is over; get it instead").with_metadata("taskId", id.as_str()));

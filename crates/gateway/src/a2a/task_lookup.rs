@@ -99,7 +99,7 @@ pub(crate) async fn recover_orphaned_tasks(gateway: &Gateway, principal: Option<
 }
 
 impl TaskOperations {
-    pub async fn look(&self, id: &TaskId) -> Result<TaskLookup, ProtocolError> {
+    pub async fn lookup(&self, id: &TaskId) -> Result<TaskLookup, ProtocolError> {
         load_task(&self.gateway, self.caller.principal(), id).await
     }
 
@@ -153,7 +153,7 @@ impl TaskOperations {
 
     /// Whether the task is the caller's.
     pub async fn check_owner(&self, id: &TaskId) -> Result<(), ProtocolError> {
-        self.look(id).await.map(drop)
+        self.lookup(id).await.map(drop)
     }
 }
 

@@ -6,7 +6,7 @@ use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{self, StreamExt};
 use lango_domain::event::{ApprovalState, EventBody, CallId, Event, TurnId, Update};
 use lango_domain::failure::FailureFamily;
-use lango_domain::seams::ApprovalScope;
+use lango_domain::approval::ApprovalScope;
 use lango_remote::a2a::{Artifact, ArtifactId, PartContent, ErrorKind, Message, ProtocolError, TaskState};
 
 use super::stored_task::from_api_error;

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use lango_domain::Safety;
 use lango_domain::event::CallId;
-use lango_domain::seams::ApprovalScope;
+use lango_domain::approval::ApprovalScope;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

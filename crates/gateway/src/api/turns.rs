@@ -10,6 +10,7 @@ use axum::response::sse::Event as Frame;
 use futures::StreamExt;
 use futures::future::ready;
 use futures::stream::{self, Stream};
+use lango_domain::session::SessionKey;
 use lango_domain::AgentName;
 use lango_domain::event::{Event, SessionId, Update};
 use schemars::{JsonSchema, Schema};
@@ -20,7 +21,6 @@ use tokio::sync::broadcast::error::RecvError;
 
 use crate::auth::Caller;
 use crate::gateway::Gateway;
-use crate::subscribers::Thread;
 use crate::extract::{QueryParams, NOT_BLANK_PATTERN, PathName, JsonBody, SessionName, parse_session_id};
 use crate::error::ApiError;
 use crate::sse::{self, DeltaMode};
@@ -192,7 +192,7 @@ pub(crate) async fn follow(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let session = parse_session_id(&session)?;
-    let thread = Thread { principal: caller.principal().clone(), session };
+    let thread = SessionKey { principal: caller.principal().clone(), session };
     // A turn may have begun that has not written anything yet.
     if !gateway.running_turns().contains(&thread) {
         gateway.store().session(&thread.principal, &thread.session).await?;
@@ -211,7 +211,7 @@ pub(crate) async fn follow(
 /// Reads what is kept, then what comes; whoever falls behind reads what is kept again.
 struct SessionFollower {
     gateway: Gateway,
-    key: Thread,
+    key: SessionKey,
     /// There until it is dropped.
     live: Option<Receiver<Update>>,
     last: u64,

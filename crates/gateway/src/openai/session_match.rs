@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lango_domain::event::{Author, EventBody, Branch, NewEvent, Event, Principal, SessionId, TurnId};
-use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
+use lango_domain::session::{SessionKey, HistoryWindow, SessionKeyRef, SessionStore};
 use lango_domain::{AgentName, Label};
 use lango_engine::{LegacyMessage, LegacyRole, replay_author};
 use sha2::{Digest, Sha256};
@@ -18,7 +18,6 @@ use sha2::{Digest, Sha256};
 use super::chat::{ChatRequest, ChatMessage};
 use crate::client_context::SOURCE_NAME;
 use crate::gateway::Gateway;
-use crate::subscribers::Thread;
 use crate::error::ApiError;
 use crate::turns::TurnTarget;
 
@@ -28,17 +27,17 @@ const MAX_CANDIDATES: usize = 8;
 /// Sessions that somebody is about to go on with.
 #[derive(Clone, Default)]
 pub(crate) struct SessionClaims {
-    claimed: Arc<Mutex<HashSet<Thread>>>,
+    claimed: Arc<Mutex<HashSet<SessionKey>>>,
 }
 
 /// Keeps others from going on with the same session until the turn has begun.
 pub(crate) struct SessionClaim {
     claims: SessionClaims,
-    key: Thread,
+    key: SessionKey,
 }
 
 impl SessionClaims {
-    fn claim(&self, thread: &Thread) -> Option<SessionClaim> {
+    fn claim(&self, thread: &SessionKey) -> Option<SessionClaim> {
         let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
         claimed.insert(thread.clone()).then(|| SessionClaim { claims: self.clone(), key: thread.clone() })
     }
@@ -66,7 +65,7 @@ pub(crate) async fn find_or_create_session(gateway: &Gateway, principal: &Princi
         return Ok(SessionMatch { session, is_new: true, claim: None });
     }
     for found in gateway.store().sessions_with_prefix(principal, &beginning, MAX_CANDIDATES).await? {
-        let thread = Thread { principal: principal.clone(), session: found };
+        let thread = SessionKey { principal: principal.clone(), session: found };
         let Some(claim) = gateway.session_claims().claim(&thread) else { continue };
         if gateway.running_turns().contains(&thread) {
             continue;
@@ -77,7 +76,7 @@ pub(crate) async fn find_or_create_session(gateway: &Gateway, principal: &Princi
         }
     }
     // Before the history is in it, because then it is what others with the same history look for.
-    let claim = gateway.session_claims().claim(&Thread { principal: principal.clone(), session: session.clone() });
+    let claim = gateway.session_claims().claim(&SessionKey { principal: principal.clone(), session: session.clone() });
     let key = SessionKeyRef { session: &session, principal };
     gateway.store().append(key, import_history(gateway, chat)).await?;
     Ok(SessionMatch { session, is_new: false, claim })

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use jiff::{Timestamp, ToSpan};
+use lango_domain::Clock;
 use lango_domain::event::{Event, Principal, SessionId, TurnId};
 use lango_domain::model::Model;
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
@@ -51,7 +52,7 @@ impl TestGateway {
         let model = Arc::new(ScriptedModel::new(script.replies.clone(), 128_000));
         let ahead = Arc::new(AtomicI64::new(0));
         let clock = Arc::clone(&ahead);
-        let now: Arc<dyn Fn() -> Timestamp + Send + Sync> =
+        let now: Clock =
             Arc::new(move || Timestamp::now() + clock.load(Ordering::Relaxed).seconds());
         let lobby = ClientBridge::new(store.clone(), Arc::clone(&now));
         let team = team(&script, Arc::clone(&model) as Arc<dyn Model>, &store, &lobby);

@@ -85,7 +85,7 @@ pub(super) struct Gap {
 pub(super) struct KnownTopics(Vec<HashSet<String>>);
 
 impl KnownTopics {
-    pub fn find_gaps(entries: &[KnowledgeEntry]) -> Self {
+    pub fn from_entries(entries: &[KnowledgeEntry]) -> Self {
         let words = |entry: &KnowledgeEntry| {
             let text = format!("{} {} {}", entry.key, entry.tags.join(" "), entry.content);
             analyze(&text).into_iter().collect()
@@ -103,7 +103,7 @@ impl KnownTopics {
 }
 
 /// What an exchange leaves open.
-pub(super) fn of(exchange: &TurnTranscript, known: &KnownTopics) -> Vec<Gap> {
+pub(super) fn find_gaps(exchange: &TurnTranscript, known: &KnownTopics) -> Vec<Gap> {
     let said = first_paragraph(&exchange.request);
     let words = parse_words(said);
     let rules: [GapRule; 3] = [relation_gap, preference_gap, project_gap];
@@ -284,7 +284,7 @@ mod tests {
             request_label: Label::default(),
             label: Label::default(),
         };
-        of(&exchange, &KnownTopics::find_gaps(&entries)).into_iter().map(|gap| gap.question).collect()
+        find_gaps(&exchange, &KnownTopics::from_entries(&entries)).into_iter().map(|gap| gap.question).collect()
     }
 
     /// S37

@@ -11,7 +11,8 @@ use lango_domain::inquiries::{
 };
 use lango_domain::knowledge::{NewKnowledgeEntry, Provenance};
 use lango_domain::model::Model;
-use lango_domain::seams::{AfterTurn, SessionKey};
+use lango_domain::hooks::AfterTurn;
+use lango_domain::session::SessionKey;
 use lango_domain::session::StoreError;
 
 use super::model_review::{self, ReviewOutput, ReviewInput, ReviewAnswer};
@@ -130,8 +131,8 @@ impl Inquiries {
         let mut gaps = Vec::new();
         if scene.max_gaps > 0 {
             let entries = self.parts.knowledge_base.store.get().await?.entries(&scene.key.principal).await?;
-            let known = KnownTopics::find_gaps(&entries);
-            gaps.extend(scene.unread_turns(scene.position.gaps).flat_map(|(_, exchange)| gap_rules::of(exchange, &known)));
+            let known = KnownTopics::from_entries(&entries);
+            gaps.extend(scene.unread_turns(scene.position.gaps).flat_map(|(_, exchange)| gap_rules::find_gaps(exchange, &known)));
             // What was answered in the very same words is no gap.
             gaps.retain(|gap| !scene.is_topic_stated(&gap.topic));
         }

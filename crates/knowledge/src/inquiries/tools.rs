@@ -1,12 +1,13 @@
 //! The librarian's tools for inquiries (S83).
 
+use lango_domain::Clock;
 use lango_domain::inquiries::{Finder, Inquiry, InquiryStore};
 use lango_domain::text::one_line;
 use lango_domain::{Safety, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::lazy::{Clock, Lazy};
+use crate::lazy::Lazy;
 
 const DEFAULT_LIMIT: usize = 5;
 const MAX_LIMIT: usize = 50;

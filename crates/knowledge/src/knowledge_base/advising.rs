@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
 use lango_domain::knowledge::{Learning, OutcomeBatch};
-use lango_domain::seams::{Advisor, AfterTurn, SessionKey, FailedCall};
+use lango_domain::hooks::{Advisor, AfterTurn, FailedCall};
+use lango_domain::session::SessionKey;
 use lango_domain::session::{SessionStore, StoreError};
 use lango_domain::{Label, LabeledText};
 

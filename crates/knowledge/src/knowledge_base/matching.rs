@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use lango_domain::seams::FailedCall;
+use lango_domain::hooks::FailedCall;
 use serde_json::Value;
 
 use crate::lexical::{analyze, analyze_query};

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use futures::future::{BoxFuture, FutureExt};
 use lango_domain::knowledge::KnowledgeEntry;
-use lango_domain::seams::{ContextError, ContextRequest, ContextSource};
+use lango_domain::hooks::{ContextError, ContextRequest, ContextSource};
 use lango_domain::{Label, LabeledText};
 
 use super::{KnowledgeBase, entry_line};

@@ -4,7 +4,8 @@
 use futures::future::{BoxFuture, FutureExt};
 use lango_domain::Label;
 use lango_domain::memory::{Memory, MemorySpeaker};
-use lango_domain::seams::{ContextError, SessionKey, Digest, DigestSource};
+use lango_domain::hooks::{ContextError, Digest, DigestSource};
+use lango_domain::session::SessionKey;
 
 use super::ObservationalMemory;
 

@@ -128,7 +128,7 @@ fn parse_line(line: &str, known: &BTreeSet<&str>) -> Option<WrittenMemory> {
         line.trim().trim_start_matches(['-', '*', '•', '|', '`', ' ']).trim_end_matches(['|', '`', ' ']);
     let mut fields = line.splitn(4, '|').map(|field| field.trim().trim_matches('*').trim());
     let (first, second, cites, text) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
-    let named = |priority: &str, kind: &str| Some((MemoryPriority::named(priority)?, MemoryKind::named(kind)?));
+    let named = |priority: &str, kind: &str| Some((MemoryPriority::from_name(priority)?, MemoryKind::from_name(kind)?));
     let (priority, kind) = named(first, second).or_else(|| named(second, first))?;
     let mut cited: Vec<String> = Vec::new();
     for mark in cites.split(|c: char| !c.is_ascii_alphanumeric()) {

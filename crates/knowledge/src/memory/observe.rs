@@ -7,7 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use lango_domain::event::{EventBody, Event};
 use lango_domain::memory::{MemoryWrite, NewMemory, MemoryNote, MemoryOrigin, ObservedSpan, ObservationProgress, ObserverBackoff, MemorySpeaker};
 use lango_domain::model::Model;
-use lango_domain::seams::{AfterTurn, SessionKey};
+use lango_domain::hooks::AfterTurn;
+use lango_domain::session::SessionKey;
 use lango_domain::session::StoreError;
 use lango_domain::{Label, token_estimate};
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 use futures::future::{BoxFuture, FutureExt};
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::memory::{Memory, MemoryId, MemoryOrigin, MemoryPriority, MemoryRevision};
-use lango_domain::seams::{ContextError, ContextRequest, ContextSource};
+use lango_domain::hooks::{ContextError, ContextRequest, ContextSource};
 use lango_domain::session::StoreError;
 use lango_domain::{LabeledText, token_estimate};
 

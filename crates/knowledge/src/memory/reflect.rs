@@ -7,7 +7,7 @@ use lango_domain::memory::{
     MemoryWrite, Memory, MemoryId, NewReflection, MemoryNote, MemoryOrigin, MemoryPriority, NewReflections, MemorySpeaker,
 };
 use lango_domain::model::Model;
-use lango_domain::seams::SessionKey;
+use lango_domain::session::SessionKey;
 use lango_domain::session::StoreError;
 
 use super::model_writer::{self, MemoryWriteError, WriteTask, WrittenMemory};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use lango_domain::event::SessionId;
 use lango_domain::memory::{MemoryKind, MemoryLevel, MemoryQuery, Memory, MemoryId, NewMemory, MemoryNote, MemoryPriority, MemorySpeaker};
-use lango_domain::seams::SessionKey;
+use lango_domain::session::SessionKey;
 use lango_domain::text::one_line;
 use lango_domain::{Intent, LabeledText, Safety, Tool, ToolContext, ToolError, ToolOutput, token_estimate};
 use schemars::JsonSchema;
@@ -327,7 +327,7 @@ impl ObservationalMemory {
                 "this looks like a password or a key; secrets are not remembered".to_owned(),
             ));
         }
-        let of = SessionKey { session: context.session.clone(), principal: context.principal.clone() };
+        let of = context.session_key();
         let request = self.memories().request(&of, &context.turn).await.map_err(tool_error)?;
         let said = request.as_ref().map_or(String::new(), |(_, text)| text.clone());
         let words = if is_user_wording(&text, &said) { MemorySpeaker::User } else { MemorySpeaker::Others };

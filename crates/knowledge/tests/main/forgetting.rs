@@ -12,7 +12,8 @@ use lango_domain::inquiries::{
 };
 use lango_domain::knowledge::{KnowledgeCategory, KnowledgeStore, NewKnowledgeEntry, NewLearning, Provenance, FailureCategory};
 use lango_domain::memory::{MemoryKind, MemoryLevel, MemoryQuery, MemoryStore, NewMemory, MemoryNote, ObservedSpan, MemorySpeaker};
-use lango_domain::seams::{AfterTurn, SessionKey};
+use lango_domain::hooks::AfterTurn;
+use lango_domain::session::SessionKey;
 use lango_knowledge::forget::{Forgetter, ForgetSelection, LearnedItem};
 use lango_knowledge::graph::{Graph, LazyGraph, NewFact};
 use lango_knowledge::memory::{ObservationalMemory, Observer, MemoryParts, MemorySettings};

@@ -6,7 +6,7 @@ use jiff::{Timestamp, ToSpan};
 use lango_domain::event::{Author, EventBody, Branch, CallId, NewEvent, Principal, SessionId, ToolCode, TurnId};
 use lango_domain::inquiries::InquiryStore;
 use lango_domain::knowledge::KnowledgeStore;
-use lango_domain::seams::SessionKey;
+use lango_domain::session::SessionKey;
 use lango_domain::session::{SessionKeyRef, SessionStore};
 use lango_domain::{AgentName, Label, Tool, ToolContext, ToolError, ToolOutput};
 use lango_knowledge::knowledge_base::{self, KnowledgeBase};

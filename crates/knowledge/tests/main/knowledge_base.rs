@@ -2,7 +2,7 @@
 
 use lango_domain::event::Principal;
 use lango_domain::knowledge::{KnowledgeCategory, KnowledgeStore};
-use lango_domain::seams::{Advisor, AfterTurn, ContextRequest, ContextSource, FailedCall};
+use lango_domain::hooks::{Advisor, AfterTurn, ContextRequest, ContextSource, FailedCall};
 use lango_knowledge::knowledge_base::{LearningAdvisor, OutcomeTracker, KnowledgeContext};
 use lango_store::{StoreLocation, SqliteStore};
 use serde_json::{Value, json};
@@ -108,7 +108,7 @@ async fn nothing_is_seen_or_advised_across_principals() {
     let found = desk.call(&bob, "search_learnings", json!({ "query": "cargo registry" })).await.unwrap();
     assert!(found.starts_with("Nothing"));
     assert_eq!(advice(&desk, &bob.principal).await, None);
-    let request = |of: &lango_domain::seams::SessionKey| {
+    let request = |of: &lango_domain::session::SessionKey| {
         let (session, principal) = (of.session.clone(), of.principal.clone());
         ContextRequest { session, principal, text: "order tea".into() }
     };

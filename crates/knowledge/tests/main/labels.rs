@@ -1,7 +1,7 @@
 //! What is kept keeps its label, and comes back with it.
 
 use lango_domain::event::{Author, EventBody, Branch, NewEvent, SessionId, TurnId};
-use lango_domain::seams::{ContextRequest, ContextSource as _};
+use lango_domain::hooks::{ContextRequest, ContextSource as _};
 use lango_domain::session::{SessionKeyRef, SessionStore as _};
 use lango_domain::{AgentName, Label};
 use lango_knowledge::knowledge_base::KnowledgeContext;

@@ -15,7 +15,7 @@ use lango_domain::AgentName;
 use lango_domain::event::{Author, EventBody, Branch, CallId, NewEvent, Principal, SessionId, TurnId, Usage};
 use lango_domain::memory::{MemoryLevel, MemoryQuery, MemoryStore, Memory};
 use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest};
-use lango_domain::seams::SessionKey;
+use lango_domain::session::SessionKey;
 use lango_domain::session::{SessionKeyRef, SessionStore};
 use lango_knowledge::forget::{Forgetter, ForgetSelection, LearnedItem};
 use lango_knowledge::memory::{ObservationalMemory, Observer, MemoryParts, MemorySettings};

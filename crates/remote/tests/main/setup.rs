@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use lango_domain::event::{Principal, SessionId, RemoteThread};
-use lango_domain::seams::{RemoteAgent, RemotePiece, RemoteTask};
+use lango_domain::remote_agent::{RemoteAgent, RemotePiece, RemoteTask};
 use lango_net::AddressPolicy;
 use lango_remote::{RemoteAgentSettings, RemoteTeam, RemoteSettings};
 

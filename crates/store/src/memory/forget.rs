@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use lango_domain::session::SessionKey;
 use lango_domain::event::{SessionId, TurnId};
 use lango_domain::memory::MemoryId;
 use rusqlite::{Connection, params};
 
-use super::Owned;
 
 /// Within a change of the caller's: the memories, and every reflection that was made of one of them. What such a
 /// reflection told of other observations is told by those again.
@@ -70,13 +70,13 @@ pub fn forgotten_events(connection: &Connection, of: &str, events: &[(TurnId, u6
 }
 
 /// Whether one of a session's events is marked.
-pub fn has_forgotten_events(connection: &Connection, of: &Owned, seqs: &[u64]) -> rusqlite::Result<bool> {
+pub fn has_forgotten_events(connection: &Connection, of: &SessionKey, seqs: &[u64]) -> rusqlite::Result<bool> {
     let sql = "SELECT count(*) FROM forgotten_events f JOIN events e ON e.turn = f.turn AND e.seq = f.seq
         JOIN sessions s ON s.id = e.session
         WHERE f.principal = ?1 AND s.principal = ?1 AND s.name = ?2 AND e.seq = ?3";
     let mut query = connection.prepare_cached(sql)?;
     for seq in seqs {
-        let marks: i64 = query.query_row(params![of.principal, of.session, *seq as i64], |row| row.get(0))?;
+        let marks: i64 = query.query_row(params![of.principal.as_str(), of.session.as_str(), *seq as i64], |row| row.get(0))?;
         if marks > 0 {
             return Ok(true);
         }

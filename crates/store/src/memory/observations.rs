@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use lango_domain::session::SessionKey;
 use lango_domain::event::{EventBody, Event, SessionId, TurnId, Usage};
 use lango_domain::memory::{MemoryWrite, NewMemory, ObservedSpan, ObservationProgress, ObserverBackoff};
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
-use super::{Owned, forget, rows};
+use super::{forget, rows};
 use crate::damage::RowReader;
 use crate::event_rows;
 
-pub fn progress(connection: &Connection, of: &Owned) -> rusqlite::Result<ObservationProgress> {
-    let Some(place) = event_rows::find_session(connection, &of.principal, &of.session)? else {
+pub fn progress(connection: &Connection, of: &SessionKey) -> rusqlite::Result<ObservationProgress> {
+    let Some(place) = event_rows::find_session(connection, of.principal.as_str(), of.session.as_str())? else {
         return Ok(ObservationProgress::default());
     };
     let sql =
@@ -36,19 +37,19 @@ pub fn progress(connection: &Connection, of: &Owned) -> rusqlite::Result<Observa
         WHERE principal = ?1 AND session = ?2 AND through <= ?3 AND is_condensed = 0";
     let tokens: i64 = connection
         .prepare_cached(sql)?
-        .query_row(params![of.principal, of.session, active as i64], |row| row.get(0))?;
+        .query_row(params![of.principal.as_str(), of.session.as_str(), active as i64], |row| row.get(0))?;
     let observed = waiting.last().map_or(active, |(last, _)| *last);
     Ok(ObservationProgress { observed_through: observed, active_through: active, pending: waiting, generation, tokens: tokens as usize, backoff: setback })
 }
 
 pub fn turns_after(
     connection: &RowReader<'_>,
-    of: &Owned,
+    of: &SessionKey,
     seq: u64,
     bytes: usize,
 ) -> rusqlite::Result<Vec<Arc<Event>>> {
-    let Some(place) = event_rows::find_session(connection, &of.principal, &of.session)? else { return Ok(Vec::new()) };
-    let session = SessionId::new(&*of.session);
+    let Some(place) = event_rows::find_session(connection, of.principal.as_str(), of.session.as_str())? else { return Ok(Vec::new()) };
+    let session = SessionId::new(&*of.session.as_str());
     let sql = format!("SELECT {} FROM events WHERE session = ?1 AND seq > ?2 ORDER BY seq", event_rows::COLUMNS);
     let mut query = connection.prepare_cached(&sql)?;
     let mut found = query.query(params![place.id, seq as i64])?;
@@ -74,11 +75,11 @@ pub fn turns_after(
 /// Backwards: it is nearly always the newest.
 pub fn request(
     connection: &Connection,
-    of: &Owned,
+    of: &SessionKey,
     turn: &TurnId,
 ) -> rusqlite::Result<Option<(u64, String)>> {
-    let Some(place) = event_rows::find_session(connection, &of.principal, &of.session)? else { return Ok(None) };
-    let session = SessionId::new(&*of.session);
+    let Some(place) = event_rows::find_session(connection, of.principal.as_str(), of.session.as_str())? else { return Ok(None) };
+    let session = SessionId::new(&*of.session.as_str());
     let sql = format!(
         "SELECT {} FROM events WHERE session = ?1 AND kind = 'user' AND turn = ?2 ORDER BY seq DESC LIMIT 1",
         event_rows::COLUMNS
@@ -92,9 +93,9 @@ pub fn request(
     }))
 }
 
-pub fn events(connection: &RowReader<'_>, of: &Owned, seqs: &[u64]) -> rusqlite::Result<Vec<Arc<Event>>> {
-    let Some(place) = event_rows::find_session(connection, &of.principal, &of.session)? else { return Ok(Vec::new()) };
-    let session = SessionId::new(&*of.session);
+pub fn events(connection: &RowReader<'_>, of: &SessionKey, seqs: &[u64]) -> rusqlite::Result<Vec<Arc<Event>>> {
+    let Some(place) = event_rows::find_session(connection, of.principal.as_str(), of.session.as_str())? else { return Ok(Vec::new()) };
+    let session = SessionId::new(&*of.session.as_str());
     let sql = format!("SELECT {} FROM events WHERE session = ?1 AND seq = ?2", event_rows::COLUMNS);
     let mut events = Vec::new();
     for seq in seqs {
@@ -105,9 +106,9 @@ pub fn events(connection: &RowReader<'_>, of: &Owned, seqs: &[u64]) -> rusqlite:
 }
 
 /// Invariant: pieces follow each other without gaps, so that every event is observed exactly once.
-pub fn save_span(connection: &mut Connection, of: &Owned, piece: &ObservedSpan) -> rusqlite::Result<MemoryWrite> {
+pub fn save_span(connection: &mut Connection, of: &SessionKey, piece: &ObservedSpan) -> rusqlite::Result<MemoryWrite> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let Some(place) = event_rows::find_session(&change, &of.principal, &of.session)? else { return Ok(MemoryWrite::Conflict) };
+    let Some(place) = event_rows::find_session(&change, of.principal.as_str(), of.session.as_str())? else { return Ok(MemoryWrite::Conflict) };
     let observed: i64 = change.query_row(
         "SELECT coalesce(max(last), 0) FROM observed_pieces WHERE session = ?1",
         [place.id],
@@ -131,7 +132,7 @@ pub fn save_span(connection: &mut Connection, of: &Owned, piece: &ObservedSpan) 
 }
 
 /// What was forgotten meanwhile, or is known in the same words, is not kept.
-fn is_new_observation(connection: &Connection, of: &Owned, new: &NewMemory) -> rusqlite::Result<bool> {
+fn is_new_observation(connection: &Connection, of: &SessionKey, new: &NewMemory) -> rusqlite::Result<bool> {
     if forget::has_forgotten_events(connection, of, &new.sources)? {
         return Ok(false);
     }
@@ -139,21 +140,21 @@ fn is_new_observation(connection: &Connection, of: &Owned, new: &NewMemory) -> r
         "SELECT count(*) FROM observations WHERE principal = ?1 AND session = ?2 AND lower(text) = lower(?3)";
     let same: i64 = connection
         .prepare_cached(sql)?
-        .query_row(params![of.principal, of.session, new.note.text], |row| row.get(0))?;
+        .query_row(params![of.principal.as_str(), of.session.as_str(), new.note.text], |row| row.get(0))?;
     Ok(same == 0)
 }
 
 /// It only ever goes forward, and only to where a piece ends.
-pub fn activate(connection: &mut Connection, of: &Owned, through: u64) -> rusqlite::Result<()> {
-    let Some(place) = event_rows::find_session(connection, &of.principal, &of.session)? else { return Ok(()) };
+pub fn activate(connection: &mut Connection, of: &SessionKey, through: u64) -> rusqlite::Result<()> {
+    let Some(place) = event_rows::find_session(connection, of.principal.as_str(), of.session.as_str())? else { return Ok(()) };
     let sql = "INSERT INTO memory_progress (session, active) SELECT session, last FROM observed_pieces
         WHERE session = ?1 AND last = ?2
         ON CONFLICT (session) DO UPDATE SET active = max(active, excluded.active)";
     connection.execute(sql, params![place.id, through as i64]).map(drop)
 }
 
-pub fn save_backoff(connection: &mut Connection, of: &Owned, setback: &ObserverBackoff) -> rusqlite::Result<()> {
-    let Some(place) = event_rows::find_session(connection, &of.principal, &of.session)? else { return Ok(()) };
+pub fn save_backoff(connection: &mut Connection, of: &SessionKey, setback: &ObserverBackoff) -> rusqlite::Result<()> {
+    let Some(place) = event_rows::find_session(connection, of.principal.as_str(), of.session.as_str())? else { return Ok(()) };
     let sql = "INSERT INTO memory_progress (session, failures, unusable, not_before) VALUES (?1, ?2, ?3, ?4)
         ON CONFLICT (session) DO UPDATE SET
         failures = excluded.failures, unusable = excluded.unusable, not_before = excluded.not_before";

@@ -2,38 +2,39 @@
 
 use std::collections::BTreeSet;
 
+use lango_domain::session::SessionKey;
 use lango_domain::memory::{MemoryWrite, Memory, MemoryNote, NewReflections};
 use rusqlite::{Connection, TransactionBehavior, params};
 
-use super::{Owned, observations, rows};
+use super::{observations, rows};
 use crate::damage::RowReader;
 use crate::event_rows;
 
-pub fn digest_memories(connection: &RowReader<'_>, of: &Owned) -> rusqlite::Result<Vec<Memory>> {
+pub fn digest_memories(connection: &RowReader<'_>, of: &SessionKey) -> rusqlite::Result<Vec<Memory>> {
     let active = observations::progress(connection, of)?.active_through;
-    let values = params![of.principal, of.session];
+    let values = params![of.principal.as_str(), of.session.as_str()];
     let mut told =
         rows::reflections(connection, "principal = ?1 AND session = ?2 ORDER BY id", values)?;
     let condition = "principal = ?1 AND session = ?2 AND through <= ?3 AND is_condensed = 0 ORDER BY id";
-    let values = params![of.principal, of.session, active as i64];
+    let values = params![of.principal.as_str(), of.session.as_str(), active as i64];
     told.extend(rows::observations(connection, condition, values)?);
     Ok(told)
 }
 
-pub fn uncondensed(connection: &RowReader<'_>, of: &Owned) -> rusqlite::Result<Vec<Memory>> {
+pub fn uncondensed(connection: &RowReader<'_>, of: &SessionKey) -> rusqlite::Result<Vec<Memory>> {
     let condition =
         "principal = ?1 AND session = ?2 AND through IS NOT NULL AND is_condensed = 0 ORDER BY id";
-    rows::observations(connection, condition, params![of.principal, of.session])
+    rows::observations(connection, condition, params![of.principal.as_str(), of.session.as_str()])
 }
 
 /// Nothing is kept where anything that it was made of is gone: what is forgotten does not come back this way.
-pub fn save_reflections(connection: &mut Connection, of: &Owned, new: &NewReflections) -> rusqlite::Result<MemoryWrite> {
+pub fn save_reflections(connection: &mut Connection, of: &SessionKey, new: &NewReflections) -> rusqlite::Result<MemoryWrite> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let Some(place) = event_rows::find_session(&change, &of.principal, &of.session)? else { return Ok(MemoryWrite::Conflict) };
+    let Some(place) = event_rows::find_session(&change, of.principal.as_str(), of.session.as_str())? else { return Ok(MemoryWrite::Conflict) };
     if observations::progress(&change, of)?.generation != new.base_generation || !all_exist(&change, of, new)? {
         return Ok(MemoryWrite::Conflict);
     }
-    let session = params![of.principal, of.session];
+    let session = params![of.principal.as_str(), of.session.as_str()];
     change.execute("DELETE FROM reflections WHERE principal = ?1 AND session = ?2", session)?;
     let sql = "INSERT INTO memory_progress (session, generation) VALUES (?1, ?2)
         ON CONFLICT (session) DO UPDATE SET generation = excluded.generation, failures = 0, unusable = 0, not_before = NULL";
@@ -48,13 +49,13 @@ pub fn save_reflections(connection: &mut Connection, of: &Owned, new: &NewReflec
     Ok(MemoryWrite::Written)
 }
 
-fn all_exist(connection: &Connection, of: &Owned, new: &NewReflections) -> rusqlite::Result<bool> {
+fn all_exist(connection: &Connection, of: &SessionKey, new: &NewReflections) -> rusqlite::Result<bool> {
     let cited = new.reflections.iter().flat_map(|reflection| &reflection.condenses);
     let ids: BTreeSet<u64> = new.condensed.iter().chain(cited).copied().collect();
     let sql = "SELECT count(*) FROM observations WHERE id = ?1 AND principal = ?2 AND session = ?3";
     let mut query = connection.prepare_cached(sql)?;
     for id in ids {
-        let found: i64 = query.query_row(params![id as i64, of.principal, of.session], |row| row.get(0))?;
+        let found: i64 = query.query_row(params![id as i64, of.principal.as_str(), of.session.as_str()], |row| row.get(0))?;
         if found == 0 {
             return Ok(false);
         }
@@ -62,7 +63,7 @@ fn all_exist(connection: &Connection, of: &Owned, new: &NewReflections) -> rusql
     Ok(true)
 }
 
-fn insert_reflections(connection: &Connection, of: &Owned, new: &NewReflections) -> rusqlite::Result<()> {
+fn insert_reflections(connection: &Connection, of: &SessionKey, new: &NewReflections) -> rusqlite::Result<()> {
     let sql = "INSERT INTO reflections
         (principal, session, generation, at, kind, priority, words, origin, text, tokens, label)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
@@ -72,8 +73,8 @@ fn insert_reflections(connection: &Connection, of: &Owned, new: &NewReflections)
     for reflection in &new.reflections {
         let MemoryNote { text, kind, priority, speaker: words, label, at } = &reflection.note;
         insert.execute(params![
-            of.principal,
-            of.session,
+            of.principal.as_str(),
+            of.session.as_str(),
             new.base_generation + 1,
             at.to_string(),
             kind.as_str(),

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use lango_domain::session::SessionKey;
 use lango_domain::event::SessionId;
 use lango_domain::memory::{
     MemoryStats, MemoryKind, MemoryLevel, MemoryQuery, Memory, MemoryId, NewMemory, MemoryNote, MemoryOrigin, MemoryPriority, MemoryRevision, MemorySpeaker,
@@ -10,7 +11,6 @@ use lango_domain::memory::{
 use lango_domain::{Label, token_estimate};
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
-use super::Owned;
 use crate::damage::{RowReader, display_column};
 use crate::event_rows;
 
@@ -20,11 +20,11 @@ const TOKEN_OVERHEAD: usize = 14;
 /// The first columns of observations and reflections.
 const NOTE_COLUMNS: &str = "id, session, text, kind, priority, words, at, origin, label";
 
-pub fn store(connection: &mut Connection, of: &Owned, memory: &NewMemory) -> rusqlite::Result<MemoryId> {
+pub fn store(connection: &mut Connection, of: &SessionKey, memory: &NewMemory) -> rusqlite::Result<MemoryId> {
     let sql =
         "SELECT id FROM observations WHERE principal = ?1 AND through IS NULL AND lower(text) = lower(?2)";
     let same = connection
-        .query_row(sql, params![of.principal, memory.note.text], |row| row.get::<_, i64>(0))
+        .query_row(sql, params![of.principal.as_str(), memory.note.text], |row| row.get::<_, i64>(0))
         .optional()?;
     let id = match same {
         Some(id) => id as u64,
@@ -35,7 +35,7 @@ pub fn store(connection: &mut Connection, of: &Owned, memory: &NewMemory) -> rus
 
 pub fn insert(
     connection: &Connection,
-    of: &Owned,
+    of: &SessionKey,
     memory: &NewMemory,
     origin: &MemoryOrigin,
     through: Option<u64>,
@@ -45,8 +45,8 @@ pub fn insert(
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
     let MemoryNote { text, kind, priority, speaker: words, label, at } = &memory.note;
     connection.prepare_cached(sql)?.execute(params![
-        of.principal,
-        of.session,
+        of.principal.as_str(),
+        of.session.as_str(),
         through.map(|seq| seq as i64),
         at.to_string(),
         kind.as_str(),
@@ -133,8 +133,8 @@ fn note(row: &Row<'_>) -> rusqlite::Result<MemoryNote> {
     });
     Ok(MemoryNote {
         text: row.get(2)?,
-        kind: MemoryKind::named(word(3)?).unwrap_or(MemoryKind::Fact),
-        priority: MemoryPriority::named(word(4)?).unwrap_or(MemoryPriority::Low),
+        kind: MemoryKind::from_name(word(3)?).unwrap_or(MemoryKind::Fact),
+        priority: MemoryPriority::from_name(word(4)?).unwrap_or(MemoryPriority::Low),
         speaker: words,
         label,
         at: word(6)?.parse().unwrap_or(Timestamp::UNIX_EPOCH),

@@ -6,7 +6,7 @@ use lango_domain::event::{EventBody, CallId, Principal, TurnId, Usage};
 use lango_domain::inquiries::InquiryStore;
 use lango_domain::knowledge::{KnowledgeCategory, KnowledgeStore, NewKnowledgeEntry, Provenance};
 use lango_domain::memory::{MemoryKind, MemoryLevel, MemoryQuery, MemoryStore, NewMemory, MemoryNote, MemoryPriority, MemorySpeaker};
-use lango_domain::seams::SessionKey;
+use lango_domain::session::SessionKey;
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_store::SqliteStore;
 use lango_testkit::conformance::{user_request, new_event};

@@ -4,7 +4,7 @@ use lango_domain::inquiries::{Finder, InquiryStore, ExpiryRule, ScanPosition, Ne
 use lango_domain::knowledge::{
     KnowledgeCategory, EntrySaved, KnowledgeStore, NewKnowledgeEntry, NewLearning, Provenance, OutcomeBatch, FailureCategory,
 };
-use lango_domain::seams::SessionKey;
+use lango_domain::session::SessionKey;
 use lango_store::{StoreLocation, SqliteStore};
 
 use crate::setup::{id, open, append_turn};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use lango_domain::event::{Principal, SessionId};
+use lango_domain::session::SessionKey;
 use lango_domain::{ToolOutputSink, ToolContext, ToolError};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -23,7 +23,7 @@ pub struct ShellJobs {
 }
 
 pub struct ShellJob {
-    owner: (Principal, SessionId),
+    owner: SessionKey,
     pub command: String,
     started: Instant,
     task: AbortHandle,
@@ -52,7 +52,7 @@ impl ShellJobs {
             let worded = report::format_result(&parts.parts, &ended);
             let _ = tell.send(Some(worded.map_err(|ToolError(why)| why)));
         });
-        let owner = (context.principal.clone(), context.session.clone());
+        let owner = context.session_key();
         let job = ShellJob { owner, command: line, started: Instant::now(), task: task.abort_handle(), result: end };
         self.all().insert(id.clone(), Arc::new(job));
         id
@@ -102,6 +102,6 @@ impl ShellJob {
     }
 
     fn is_owned_by(&self, context: &ToolContext) -> bool {
-        self.owner == (context.principal.clone(), context.session.clone())
+        self.owner == context.session_key()
     }
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use lango_domain::Clock;
 use lango_domain::event::Principal;
 use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, Models, Runner};
 use lango_gateway::{Gateway, ClientBridge, GatewayParts, ServerSettings, SkippedItem, GatewayClockAndIds, TaskBackend, ServedTeam, TeamInfo};
@@ -78,7 +79,7 @@ fn gateway(store: &SqliteStore, script: &str, settings: ServerSettings, reach: A
     let tree = build_agent_tree(Config { tools, ..Config::default() }).unwrap();
     let far = || SkippedItem { name: "far".to_owned(), reason: "nobody answers there".to_owned() };
     let facts = TeamInfo::from_tree(&tree).with_unreachable(Arc::new(move || vec![far()]));
-    let now: Arc<dyn Fn() -> Timestamp + Send + Sync> = Arc::new(Timestamp::now);
+    let now: Clock = Arc::new(Timestamp::now);
     let lobby = ClientBridge::new(store.clone(), Arc::clone(&now));
     let model = Arc::new(ScriptedModel::new(script.replies.clone(), 128_000));
     let runner = Runner::new(lango_engine::RunnerParts {

@@ -9,7 +9,7 @@ use lango_domain::memory::{
     MemoryStats, MemoryWrite, MemoryQuery, MemoryStore, Memory, MemoryId, NewMemory, ObservedSpan, ObservationProgress, NewReflections, MemoryRevision,
     ObserverBackoff,
 };
-use lango_domain::seams::SessionKey;
+use lango_domain::session::SessionKey;
 use lango_domain::session::StoreFuture;
 use lango_store::SqliteStore;
 use tokio::sync::Notify;

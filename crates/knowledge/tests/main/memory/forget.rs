@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use lango_domain::event::SessionId;
 use lango_domain::memory::MemoryId;
-use lango_domain::seams::{AfterTurn, DigestSource};
+use lango_domain::hooks::{AfterTurn, DigestSource};
 use lango_knowledge::forget::LearnedItemId;
 
 use super::{MemoryHarness, WriterModel, me, conversation, texts};

@@ -1,7 +1,7 @@
 use lango_domain::event::Principal;
 use lango_domain::memory::{MemoryKind, MemoryStore, MemoryOrigin, MemorySpeaker};
 use lango_domain::model::ModelError;
-use lango_domain::seams::{AfterTurn, DigestSource};
+use lango_domain::hooks::{AfterTurn, DigestSource};
 
 use super::{MemoryHarness, WriterModel, answer, user_message, call_and_result, conversation, texts};
 
@@ -238,7 +238,7 @@ async fn everyone_has_a_memory_of_their_own() {
     let desk = MemoryHarness::new();
     let bob = Principal::new("bob");
     desk.turn_for(&bob, "a", "t1", vec![user_message("I prefer gin.")]).await;
-    let theirs = lango_domain::seams::SessionKey { session: conversation("a").session, principal: bob.clone() };
+    let theirs = lango_domain::session::SessionKey { session: conversation("a").session, principal: bob.clone() };
     let chronicle = desk.memory();
     chronicle.on_turn_end(theirs.clone()).await;
     desk.say("a", "t1", "I prefer tea.").await;

@@ -1,6 +1,6 @@
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::memory::{MemoryKind, MemoryStore, NewMemory, MemoryNote, MemoryPriority, MemorySpeaker};
-use lango_domain::seams::{ContextRequest, ContextSource};
+use lango_domain::hooks::{ContextRequest, ContextSource};
 use lango_domain::token_estimate;
 use lango_knowledge::forget::{Forgetter, ForgetSelection};
 use lango_knowledge::memory::{RecallMode, ObservationalMemory, detect_kind};
