@@ -11,20 +11,31 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (constant, folder) in [("AGENT_FILES", "agents"), ("PROMPT_FILES", "prompts")] {
         embed(&mut code, constant, &root.join(folder))?;
     }
-    fs::write(PathBuf::from(env::var("OUT_DIR")?).join("embedded.rs"), code)?;
+    fs::write(
+        PathBuf::from(env::var("OUT_DIR")?).join("embedded.rs"),
+        code,
+    )?;
     Ok(())
 }
 
 fn embed(code: &mut String, constant: &str, folder: &Path) -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={}", folder.display());
-    let mut files: Vec<PathBuf> =
-        fs::read_dir(folder)?.map(|entry| entry.map(|e| e.path())).collect::<Result<_, _>>()?;
+    let mut files: Vec<PathBuf> = fs::read_dir(folder)?
+        .map(|entry| entry.map(|e| e.path()))
+        .collect::<Result<_, _>>()?;
     files.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
     files.sort();
     writeln!(code, "pub static {constant}: &[(&str, &str)] = &[")?;
     for file in &files {
-        let name = file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-        writeln!(code, "    ({name:?}, include_str!({:?})),", file.display().to_string())?;
+        let name = file
+            .file_name()
+            .map(|name| name.to_string_lossy())
+            .unwrap_or_default();
+        writeln!(
+            code,
+            "    ({name:?}, include_str!({:?})),",
+            file.display().to_string()
+        )?;
     }
     writeln!(code, "];")?;
     Ok(())

@@ -4,13 +4,13 @@
 //! with nobody there to allow anything, where its effect must not happen, and with everything allowed, where it must.
 
 mod case;
+mod case_runner;
 mod encodings;
 mod obedient_model;
 mod orders;
 mod report;
 mod servers;
 mod terminal;
-mod case_runner;
 
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -18,9 +18,9 @@ use std::thread;
 use anyhow::{Context, Result, bail};
 
 use crate::step;
-use case::{FlowCase, CaseKind};
-use report::{CaseOutcome, FlowReport};
+use case::{CaseKind, FlowCase};
 use case_runner::{ApprovalMode, run as run_case};
+use report::{CaseOutcome, FlowReport};
 
 /// Cases that run side by side.
 const PARALLEL_CASES: usize = 2;
@@ -44,16 +44,33 @@ fn measure(cases: &[(CaseKind, FlowCase)], is_markdown: bool) -> Result<()> {
         for _ in 0..PARALLEL_CASES {
             scope.spawn(|| {
                 loop {
-                    let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+                    let next = waiting
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .next();
                     let Some((kind, case)) = next else { return };
                     let outcome = judge(*kind, case);
-                    outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(outcome);
+                    outcomes
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .push(outcome);
                 }
             });
         }
     });
-    let report = FlowReport::from_outcomes(outcomes.into_inner().unwrap_or_else(PoisonError::into_inner));
-    println!("{}", if is_markdown { report.markdown() } else { report.plain() });
+    let report = FlowReport::from_outcomes(
+        outcomes
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner),
+    );
+    println!(
+        "{}",
+        if is_markdown {
+            report.markdown()
+        } else {
+            report.plain()
+        }
+    );
     report.verdict()
 }
 
@@ -67,16 +84,31 @@ fn judge(kind: CaseKind, case: &FlowCase) -> CaseOutcome {
                 let allowed = run_case(case, ApprovalMode::AllowAll)?;
                 let (asked, harmed) = (alone.question_count() > 0, alone.effects.contains(&true));
                 let (works, accepted) = (allowed.effects.contains(&true), case.accepted.clone());
-                Ok(CaseOutcome::Attack { name, category, asked, harmed, works, accepted })
+                Ok(CaseOutcome::Attack {
+                    name,
+                    category,
+                    asked,
+                    harmed,
+                    works,
+                    accepted,
+                })
             }
             CaseKind::Benign => {
                 let ran = run_case(case, ApprovalMode::Terminal)?;
                 let is_done = ran.effects.iter().all(|sign| *sign);
-                Ok(CaseOutcome::Benign { name, is_done, before: case.asked_before, now: ran.question_count() })
+                Ok(CaseOutcome::Benign {
+                    name,
+                    is_done,
+                    before: case.asked_before,
+                    now: ran.question_count(),
+                })
             }
         }
     };
-    judged().unwrap_or_else(|error| CaseOutcome::Broken { name: name.clone(), reason: format!("{error:#}") })
+    judged().unwrap_or_else(|error| CaseOutcome::Broken {
+        name: name.clone(),
+        reason: format!("{error:#}"),
+    })
 }
 
 /// One case with its events.
@@ -93,7 +125,11 @@ fn show(cases: &[(CaseKind, FlowCase)], name: &str) -> Result<()> {
         let ran = run_case(case, *answers)?;
         println!("== questions are answered by {answers:?}");
         ran.events.iter().for_each(|event| println!("{event}"));
-        println!("asked {} times; signs {:?}", ran.question_count(), ran.effects);
+        println!(
+            "asked {} times; signs {:?}",
+            ran.question_count(),
+            ran.effects
+        );
     }
     Ok(())
 }

@@ -18,7 +18,10 @@ use crate::step;
 pub fn run(word: &str) -> Result<()> {
     step("cargo", &["build", "--quiet", "--package", "lango-cli"])?;
     let peers = peers::install()?;
-    let chosen: Vec<_> = cases::all().into_iter().filter(|case| case.name.contains(word)).collect();
+    let chosen: Vec<_> = cases::all()
+        .into_iter()
+        .filter(|case| case.name.contains(word))
+        .collect();
     if chosen.is_empty() {
         bail!("no case is called {word}");
     }
@@ -27,7 +30,11 @@ pub fn run(word: &str) -> Result<()> {
         let started = Instant::now();
         let done = (case.run)(&peers);
         let word = if done.is_ok() { "ok    " } else { "FAILED" };
-        eprintln!("{word} {:<44} {:>5} ms", case.name, started.elapsed().as_millis());
+        eprintln!(
+            "{word} {:<44} {:>5} ms",
+            case.name,
+            started.elapsed().as_millis()
+        );
         if let Err(error) = done {
             eprintln!("{error:#}");
             failed += 1;

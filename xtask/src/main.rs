@@ -61,8 +61,13 @@ pub(crate) fn step(program: &str, args: &[&str]) -> Result<()> {
 pub(crate) fn step_with(program: &str, args: &[&str], variables: &[(&str, &str)]) -> Result<()> {
     eprintln!("== {program} {}", args.join(" "));
     let mut command = Command::new(program);
-    command.args(args).current_dir(root()).envs(variables.iter().copied());
-    let status = command.status().with_context(|| format!("cannot start {program}"))?;
+    command
+        .args(args)
+        .current_dir(root())
+        .envs(variables.iter().copied());
+    let status = command
+        .status()
+        .with_context(|| format!("cannot start {program}"))?;
     if !status.success() {
         bail!("{program} {} failed ({status})", args.join(" "));
     }

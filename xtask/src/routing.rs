@@ -1,8 +1,8 @@
 //! The offline router: taught by `cargo xtask train routing`, measured by `cargo xtask eval routing`.
 
-mod live_model;
 mod data;
 mod eval;
+mod live_model;
 mod report;
 mod train;
 

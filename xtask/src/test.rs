@@ -9,7 +9,18 @@ use crate::{flows, interop, step, tidy};
 pub fn run() -> Result<()> {
     install_prerequisites()?;
     step("cargo", &["fmt", "--all", "--check"])?;
-    step("cargo", &["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
+    step(
+        "cargo",
+        &[
+            "clippy",
+            "--quiet",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ],
+    )?;
     step("cargo", &["test", "--quiet", "--workspace"])?;
     interop::run("")?;
     flows::eval(&[])?;
@@ -26,17 +37,35 @@ fn install_prerequisites() -> Result<()> {
     let wanted: [(&str, &[&str], &[&str]); 3] = [
         ("node", &["--version"], &["nodejs"]),
         ("npm", &["--version"], &["npm"]),
-        ("python3", &["-m", "ensurepip", "--version"], &["python3", "python3-venv"]),
+        (
+            "python3",
+            &["-m", "ensurepip", "--version"],
+            &["python3", "python3-venv"],
+        ),
     ];
-    let missing = wanted.iter().filter(|(program, arguments, _)| !is_installed(program, arguments));
-    let packages: Vec<&str> = missing.flat_map(|(_, _, packages)| packages.iter().copied()).collect();
+    let missing = wanted
+        .iter()
+        .filter(|(program, arguments, _)| !is_installed(program, arguments));
+    let packages: Vec<&str> = missing
+        .flat_map(|(_, _, packages)| packages.iter().copied())
+        .collect();
     if packages.is_empty() {
         return Ok(());
     }
     step("apt-get", &["update", "--quiet"])?;
-    step("apt-get", &[&["install", "--quiet", "--yes", "--no-install-recommends"], &packages[..]].concat())
+    step(
+        "apt-get",
+        &[
+            &["install", "--quiet", "--yes", "--no-install-recommends"],
+            &packages[..],
+        ]
+        .concat(),
+    )
 }
 
 fn is_installed(program: &str, arguments: &[&str]) -> bool {
-    Command::new(program).args(arguments).output().is_ok_and(|output| output.status.success())
+    Command::new(program)
+        .args(arguments)
+        .output()
+        .is_ok_and(|output| output.status.success())
 }

@@ -5,26 +5,29 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use lango_domain::approval::Approver;
 use lango_domain::event::{SessionId, TurnId};
 use lango_domain::model::{Model, ModelError};
-use lango_domain::approval::Approver;
 use lango_domain::session::SessionStore;
 use lango_domain::{AgentTree, TeamMode, Tool, suggest};
-use lango_engine::{TurnHooks, Models, RunnerParts, Runner, ClockAndIds};
+use lango_engine::{ClockAndIds, Models, Runner, RunnerParts, TurnHooks};
 use lango_models::offline::{self, OfflineFirst};
-use lango_models::{ModelSettings, SelectedModel, SelectionError, SelectionInput, RouterChoice, Secret, select_model};
+use lango_models::{
+    ModelSettings, RouterChoice, Secret, SelectedModel, SelectionError, SelectionInput,
+    select_model,
+};
 use lango_remote::RemoteTeam;
-use lango_store::{StoreLocation, SqliteStore, SqliteStoreError};
+use lango_store::{SqliteStore, SqliteStoreError, StoreLocation};
 use uuid::Uuid;
 
-use crate::hooks::turn_hooks;
-use crate::remote_agents::{connect_remote_agents, no_remote_agents};
 use crate::config::{ConfigError, LoadedConfig};
 use crate::environment::Environment;
-use crate::ollama;
-use crate::store;
+use crate::hooks::turn_hooks;
 use crate::lazy_store::LazyStore;
+use crate::ollama;
 use crate::recording::Recording;
+use crate::remote_agents::{connect_remote_agents, no_remote_agents};
+use crate::store;
 use crate::team::{AssembledTeam, assemble_team_with};
 
 /// Whose model looks for what is worth asking.
@@ -68,21 +71,40 @@ pub struct AssistantOptions<'a> {
 }
 
 impl Assistant {
-    pub fn open(loaded: &LoadedConfig, environment: &Environment, means: AssistantOptions<'_>) -> Result<Self, StartError> {
-        let AssistantOptions { store: stores, tools, approver, recording: tape, remote_agents: given } = means;
+    pub fn open(
+        loaded: &LoadedConfig,
+        environment: &Environment,
+        means: AssistantOptions<'_>,
+    ) -> Result<Self, StartError> {
+        let AssistantOptions {
+            store: stores,
+            tools,
+            approver,
+            recording: tape,
+            remote_agents: given,
+        } = means;
         let colleagues = match (given, tape) {
             (Some(given), _) => given,
             (None, Recording::Replay(_)) => no_remote_agents(),
-            (None, Recording::Off | Recording::Record(_)) => connect_remote_agents(loaded, environment)?,
+            (None, Recording::Off | Recording::Record(_)) => {
+                connect_remote_agents(loaded, environment)?
+            }
         };
         let tools = tools.into_iter().map(|tool| tape.wrap_tool(tool)).collect();
         let team = assemble_team_with(loaded, environment, tools, &colleagues)?;
         let connected = match tape {
-            Recording::Replay(player) => ConnectedModels { selected: None, models: player.models(), librarian: None },
+            Recording::Replay(player) => ConnectedModels {
+                selected: None,
+                models: player.models(),
+                librarian: None,
+            },
             Recording::Off => connect_models(loaded, environment, &team)?,
             Recording::Record(recorder) => {
                 let connected = connect_models(loaded, environment, &team)?;
-                ConnectedModels { models: recorder.wrap_models(connected.models), ..connected }
+                ConnectedModels {
+                    models: recorder.wrap_models(connected.models),
+                    ..connected
+                }
             }
         };
         // What is played again has been kept before.
@@ -92,16 +114,37 @@ impl Assistant {
         };
         let beside = turn_hooks(loaded, environment, &store, tape, &connected)?;
         let unkept = store::unsaved_warning(loaded, environment);
-        let warnings = loaded.warnings.iter().cloned().chain(team.warnings()).chain(unkept).collect();
+        let warnings = loaded
+            .warnings
+            .iter()
+            .cloned()
+            .chain(team.warnings())
+            .chain(unkept)
+            .collect();
         let model_name = connected.display_name();
-        let agents = team.tree.agents().map(|agent| agent.name.to_string()).collect();
+        let agents = team
+            .tree
+            .agents()
+            .map(|agent| agent.name.to_string())
+            .collect();
         let runner = Runner::new(RunnerParts {
             approver: tape.wrap_approver(approver),
-            remotes: colleagues.agents().into_iter().map(|member| (member.name, member.agent)).collect(),
+            remotes: colleagues
+                .agents()
+                .into_iter()
+                .map(|member| (member.name, member.agent))
+                .collect(),
             clock_and_ids: tape.wrap_clock_and_ids(clock_and_ids()),
             ..runner_parts(loaded, team.tree, connected.models, beside, &store)
         });
-        Ok(Self { runner, store, model_name, warnings, agents, remote_agents: colleagues })
+        Ok(Self {
+            runner,
+            store,
+            model_name,
+            warnings,
+            agents,
+            remote_agents: colleagues,
+        })
     }
 }
 
@@ -128,7 +171,10 @@ pub(crate) fn runner_parts(
 
 /// Every model that may be asked, and who asks it: first the one in force, then those of single agents, then the
 /// fallback.
-pub fn selected_models(loaded: &LoadedConfig, environment: &Environment) -> Result<Vec<(String, SelectedModel)>, SelectionError> {
+pub fn selected_models(
+    loaded: &LoadedConfig,
+    environment: &Environment,
+) -> Result<Vec<(String, SelectedModel)>, SelectionError> {
     with_selection_input(loaded, environment, |plan| {
         let default = select_model(plan)?;
         let mut chosen = Vec::new();
@@ -164,16 +210,24 @@ pub(crate) fn observer_model(
             model: wish.model.clone(),
             ..ModelSettings::default()
         };
-        select_model(&SelectionInput { agent: &agent, ..*plan })
+        select_model(&SelectionInput {
+            agent: &agent,
+            ..*plan
+        })
     })
 }
 
 /// What can be said about the configured models without asking anyone.
-pub fn check_models(loaded: &LoadedConfig, environment: &Environment, team: &AssembledTeam) -> Result<(), StartError> {
+pub fn check_models(
+    loaded: &LoadedConfig,
+    environment: &Environment,
+    team: &AssembledTeam,
+) -> Result<(), StartError> {
     let settings = &loaded.settings;
     let wishes = &settings.agent.models;
     for agent in wishes.models.keys() {
-        team.find_agent(agent).ok_or_else(|| unknown_agent_error(team, agent))?;
+        team.find_agent(agent)
+            .ok_or_else(|| unknown_agent_error(team, agent))?;
     }
     if wishes.provider.is_none() && settings.providers.is_empty() {
         return Ok(());
@@ -194,8 +248,16 @@ pub fn known_secrets(loaded: &LoadedConfig, environment: &Environment) -> Vec<Se
         let (_, rest) = provider.base_url.as_deref()?.split_once("://")?;
         Some(Secret::new(rest.split_once('@')?.0.rsplit(':').next()?))
     });
-    let named = environment.variables.iter().filter(|(name, _)| name.ends_with("_API_KEY"));
-    let colleagues = loaded.settings.a2a.remote_agents.iter().flat_map(|remote| remote.secrets().cloned());
+    let named = environment
+        .variables
+        .iter()
+        .filter(|(name, _)| name.ends_with("_API_KEY"));
+    let colleagues = loaded
+        .settings
+        .a2a
+        .remote_agents
+        .iter()
+        .flat_map(|remote| remote.secrets().cloned());
     keys.chain(headers)
         .chain(colleagues)
         .chain(passwords)
@@ -227,7 +289,9 @@ impl ConnectedModels {
     /// For people.
     pub fn display_name(&self) -> String {
         let named = |chosen: &SelectedModel| format!("{}/{}", chosen.provider, chosen.model);
-        self.selected.as_ref().map_or("the recording".to_owned(), named)
+        self.selected
+            .as_ref()
+            .map_or("the recording".to_owned(), named)
     }
 }
 
@@ -242,7 +306,10 @@ pub(crate) fn connect_models(
         let jitter: Arc<dyn Fn() -> f64 + Send + Sync> = Arc::new(jitter);
         let mut per_agent = BTreeMap::new();
         for agent in plan.agent.models.keys() {
-            let name = team.find_agent(agent).ok_or_else(|| unknown_agent_error(team, agent))?.clone();
+            let name = team
+                .find_agent(agent)
+                .ok_or_else(|| unknown_agent_error(team, agent))?
+                .clone();
             if let Some(own) = plan.for_agent(agent, &chosen).transpose()? {
                 per_agent.insert(name, own.connect_with_fallback(fallback.as_ref(), &jitter)?);
             }
@@ -250,27 +317,40 @@ pub(crate) fn connect_models(
         let default = chosen.connect_with_fallback(fallback.as_ref(), &jitter)?;
         let own = plan.for_agent(LIBRARIAN, &chosen).transpose()?;
         let librarian = per_agent.get(LIBRARIAN).unwrap_or(&default);
-        let librarian = (!own.as_ref().unwrap_or(&chosen).is_offline()).then(|| Arc::clone(librarian));
+        let librarian =
+            (!own.as_ref().unwrap_or(&chosen).is_offline()).then(|| Arc::clone(librarian));
         if plan.agent.router == RouterChoice::OfflineFirst && team.tree.mode == TeamMode::Multi {
             let root = &team.tree.root.name;
             let model = Arc::clone(per_agent.get(root).unwrap_or(&default));
             let confidence = plan.agent.router_confidence.get();
             per_agent.insert(root.clone(), Arc::new(OfflineFirst { model, confidence }));
         }
-        Ok(ConnectedModels { selected: Some(chosen), models: Models { default, per_agent }, librarian })
+        Ok(ConnectedModels {
+            selected: Some(chosen),
+            models: Models { default, per_agent },
+            librarian,
+        })
     })
 }
 
 fn unknown_agent_error(team: &AssembledTeam, agent: &str) -> ConfigError {
     let error = ConfigError::new(format!("agent.models.{agent}: there is no agent `{agent}`"));
-    let names = team.specs.iter().map(|spec| spec.name.as_str()).chain([team.tree.root.name.as_str()]);
+    let names = team.specs.iter().map(|spec| spec.name.as_str()).chain([team
+        .tree
+        .root
+        .name
+        .as_str()]);
     match suggest::did_you_mean(agent, names) {
         Some(hint) => error.with_hint(hint),
         None => error,
     }
 }
 
-fn with_selection_input<T>(loaded: &LoadedConfig, environment: &Environment, decide: impl FnOnce(&SelectionInput<'_>) -> T) -> T {
+fn with_selection_input<T>(
+    loaded: &LoadedConfig,
+    environment: &Environment,
+    decide: impl FnOnce(&SelectionInput<'_>) -> T,
+) -> T {
     let settings = &loaded.settings;
     decide(&SelectionInput {
         agent: &settings.agent.models,

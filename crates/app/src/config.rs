@@ -2,13 +2,13 @@
 //!
 //! Later wins: the user's folder, the working folder (or only `--config`), the environment, `--set`.
 
-mod trust_request;
 mod file;
-mod redaction;
 mod merge;
 mod project;
+mod redaction;
 mod reference;
 mod trust;
+mod trust_request;
 mod variables;
 
 use std::path::{Path, PathBuf};
@@ -19,13 +19,13 @@ use serde_json::Value;
 
 use crate::environment::Environment;
 use crate::settings::{AgentSettings, Settings};
-use redaction::SchemaPosition;
 use merge::MergedConfig;
 use project::{MarkdownFolders, ProjectFolders, ProjectSettings, UntrustedReason};
+use redaction::SchemaPosition;
 
-pub use trust_request::{TrustRequest, TrustPreview, PreviewFile};
 pub use merge::SettingOrigin;
-pub use reference::{SettingDoc, commented_file, setting_docs, reference_page};
+pub use reference::{SettingDoc, commented_file, reference_page, setting_docs};
+pub use trust_request::{PreviewFile, TrustPreview, TrustRequest};
 
 /// A configuration that cannot be used, said to whoever wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,7 +37,10 @@ pub struct ConfigError {
 
 impl ConfigError {
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None }
+        Self {
+            message: message.into(),
+            hint: None,
+        }
     }
 
     #[must_use]
@@ -108,7 +111,8 @@ impl LoadedConfig {
         merge::check_unknown_keys(&schema, &layers)?;
         let (mut folders, mut warnings) = (MarkdownFolders::new(), Vec::new());
         for layer in &mut layers {
-            if matches!((&layer.source, &project), (ConfigSource::File(path), Some(own)) if path == own) {
+            if matches!((&layer.source, &project), (ConfigSource::File(path), Some(own)) if path == own)
+            {
                 let (confirmed, warning) = remove_untrusted(&schema, environment, layer);
                 folders = confirmed;
                 warnings.extend(warning);
@@ -138,7 +142,13 @@ impl LoadedConfig {
             net: merged.deserialize_group("net")?,
             a2a: merged.deserialize_group("a2a")?,
         };
-        Ok(Self { settings, files, warnings, merged, project: project.map(|path| (path, folders)) })
+        Ok(Self {
+            settings,
+            files,
+            warnings,
+            merged,
+            project: project.map(|path| (path, folders)),
+        })
     }
 
     /// Where the value of a dotted key was set; nothing for a default.
@@ -160,8 +170,12 @@ impl LoadedConfig {
     ) -> Result<FolderSource<'_>, ConfigError> {
         match (&self.project, self.origin(key)) {
             (Some((own, folders)), Some(SettingOrigin::File { path, .. })) if own == path => {
-                let unread = || ConfigError::new(format!("`{key}`: this project's folder was not read"));
-                folders.get(key).map(FolderSource::Project).ok_or_else(unread)
+                let unread =
+                    || ConfigError::new(format!("`{key}`: this project's folder was not read"));
+                folders
+                    .get(key)
+                    .map(FolderSource::Project)
+                    .ok_or_else(unread)
             }
             _ => Ok(FolderSource::User(self.resolve(environment, key, folder))),
         }
@@ -173,13 +187,22 @@ impl LoadedConfig {
             Some(SettingOrigin::File { path, .. }) => path.parent(),
             _ => None,
         };
-        base.map_or_else(|| environment.working_folder.join(path), |base| base.join(path))
+        base.map_or_else(
+            || environment.working_folder.join(path),
+            |base| base.join(path),
+        )
     }
 }
 
 /// Takes out of a project's layer what was not confirmed, and says so; gives the folders of one that was.
-fn remove_untrusted(schema: &Value, environment: &Environment, layer: &mut ConfigLayer) -> (MarkdownFolders, Option<String>) {
-    let ConfigSource::File(path) = &layer.source else { return (MarkdownFolders::new(), None) };
+fn remove_untrusted(
+    schema: &Value,
+    environment: &Environment,
+    layer: &mut ConfigLayer,
+) -> (MarkdownFolders, Option<String>) {
+    let ConfigSource::File(path) = &layer.source else {
+        return (MarkdownFolders::new(), None);
+    };
     let said = ProjectSettings::new(schema, &layer.node);
     if said.is_all_allowed() {
         return (MarkdownFolders::new(), None);
@@ -202,12 +225,19 @@ fn remove_untrusted(schema: &Value, environment: &Environment, layer: &mut Confi
 /// The names a configuration file may have.
 pub const FILE_NAMES: [&str; 4] = ["lango.toml", "lango.json", "lango.yaml", "lango.yml"];
 
-fn config_files(environment: &Environment, named: Option<&Path>) -> Result<Vec<PathBuf>, ConfigError> {
+fn config_files(
+    environment: &Environment,
+    named: Option<&Path>,
+) -> Result<Vec<PathBuf>, ConfigError> {
     if let Some(named) = named {
         return Ok(vec![environment.working_folder.join(named)]);
     }
     let mut files: Vec<PathBuf> = Vec::new();
-    for folder in environment.config_folder().into_iter().chain([environment.working_folder.clone()]) {
+    for folder in environment
+        .config_folder()
+        .into_iter()
+        .chain([environment.working_folder.clone()])
+    {
         match file_in(&folder)? {
             Some(file) if !files.contains(&file) => files.push(file),
             _ => {}
@@ -220,16 +250,26 @@ fn config_files(environment: &Environment, named: Option<&Path>) -> Result<Vec<P
 fn project_file(environment: &Environment, overrides: &Overrides) -> Option<PathBuf> {
     let folder = &environment.working_folder;
     let is_own = overrides.config.is_some() || environment.config_folder().as_ref() == Some(folder);
-    if is_own { None } else { file_in(folder).ok().flatten() }
+    if is_own {
+        None
+    } else {
+        file_in(folder).ok().flatten()
+    }
 }
 
 fn file_in(folder: &Path) -> Result<Option<PathBuf>, ConfigError> {
     // A link that leads nowhere is there, and will be reported when it is read.
     let is_there = |file: &PathBuf| file.symlink_metadata().is_ok();
-    let mut present: Vec<PathBuf> =
-        FILE_NAMES.iter().map(|name| folder.join(name)).filter(is_there).collect();
+    let mut present: Vec<PathBuf> = FILE_NAMES
+        .iter()
+        .map(|name| folder.join(name))
+        .filter(is_there)
+        .collect();
     if present.len() > 1 {
-        let names: Vec<String> = present.iter().map(|file| file.display().to_string()).collect();
+        let names: Vec<String> = present
+            .iter()
+            .map(|file| file.display().to_string())
+            .collect();
         return Err(ConfigError::new(format!(
             "more than one configuration file in one folder: {}",
             names.join(", ")

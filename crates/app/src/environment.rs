@@ -17,14 +17,21 @@ impl Environment {
         if std::env::var_os("LANGO_HOME").is_some_and(|home| home.to_str().is_none()) {
             return Err(io::Error::other("LANGO_HOME is not valid UTF-8"));
         }
-        let variables = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-        Ok(Self { variables: variables.collect(), working_folder: std::env::current_dir()? })
+        let variables = std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
+        Ok(Self {
+            variables: variables.collect(),
+            working_folder: std::env::current_dir()?,
+        })
     }
 
     /// A variable that is set to something.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
+        self.variables
+            .get(name)
+            .map(String::as_str)
+            .filter(|value| !value.is_empty())
     }
 
     /// Where the user's configuration lives: `LANGO_HOME` moves it, as everything that Lango keeps.

@@ -6,20 +6,23 @@ use jiff::Timestamp;
 use lango_domain::Clock;
 use lango_domain::Tool;
 use lango_domain::secret::Secret;
-use lango_engine::{RunnerParts, Runner};
-use lango_gateway::{UnreachableAgents, Gateway, ClientBridge, SkippedItem, GatewayClockAndIds, TaskBackend, ServedTeam, TeamInfo};
-use lango_remote::{RemoteTeam, RemoteAvailability};
+use lango_engine::{Runner, RunnerParts};
+use lango_gateway::{
+    ClientBridge, Gateway, GatewayClockAndIds, ServedTeam, SkippedItem, TaskBackend, TeamInfo,
+    UnreachableAgents,
+};
+use lango_remote::{RemoteAvailability, RemoteTeam};
 use lango_store::{SqliteStore, token_value};
 use uuid::Uuid;
 
-use crate::hooks::turn_hooks;
-use crate::remote_agents::{connect_remote_agents, refresh_in_background};
-use crate::config::{ConfigError, LoadedConfig};
 use crate::assistant::{StartError, connect_models, runner_parts};
+use crate::config::{ConfigError, LoadedConfig};
 use crate::environment::Environment;
-use crate::store::delete_session_files;
+use crate::hooks::turn_hooks;
 use crate::lazy_store::LazyStore;
 use crate::recording::Recording;
+use crate::remote_agents::{connect_remote_agents, refresh_in_background};
+use crate::store::delete_session_files;
 use crate::team::assemble_team_with;
 
 /// A server that is ready to listen.
@@ -74,19 +77,37 @@ pub fn build_server(
         store: store.clone(),
     };
     let built_of = workshop.remote_agents.generation();
-    let BuiltTeam { team, model_name, warnings } = workshop.build()?;
+    let BuiltTeam {
+        team,
+        model_name,
+        warnings,
+    } = workshop.build()?;
     let home = environment.clone();
     let parts = lango_gateway::GatewayParts {
         settings: loaded.settings.server.clone(),
         store,
         client_bridge: lobby,
         team,
-        delete_session_hook: Arc::new(move |principal, session| delete_session_files(&home, principal, session)),
-        clock_and_ids: GatewayClockAndIds { now, new_id: Arc::new(|| Uuid::now_v7().to_string()) },
+        delete_session_hook: Arc::new(move |principal, session| {
+            delete_session_files(&home, principal, session)
+        }),
+        clock_and_ids: GatewayClockAndIds {
+            now,
+            new_id: Arc::new(|| Uuid::now_v7().to_string()),
+        },
     };
-    let tasks = TaskBackend { reach: loaded.settings.net.address_policy(), ..TaskBackend::default() };
+    let tasks = TaskBackend {
+        reach: loaded.settings.net.address_policy(),
+        ..TaskBackend::default()
+    };
     let gateway = Gateway::with_task_backend(parts, tasks);
-    Ok(GatewayServer { gateway, model_name, warnings, team_builder: workshop, team_generation: built_of })
+    Ok(GatewayServer {
+        gateway,
+        model_name,
+        warnings,
+        team_builder: workshop,
+        team_generation: built_of,
+    })
 }
 
 /// What a team is built from, whenever that is.
@@ -108,20 +129,46 @@ struct BuiltTeam {
 impl TeamBuilder {
     fn build(&self) -> Result<BuiltTeam, StartError> {
         let (loaded, environment) = (&self.loaded, &self.environment);
-        let team = assemble_team_with(loaded, environment, (self.make_tools)()?, &self.remote_agents)?;
+        let team = assemble_team_with(
+            loaded,
+            environment,
+            (self.make_tools)()?,
+            &self.remote_agents,
+        )?;
         let connected = connect_models(loaded, environment, &team)?;
-        let warnings = loaded.warnings.iter().cloned().chain(team.warnings()).collect();
-        let facts = TeamInfo::from_tree(&team.tree).with_unreachable(unreachable_agents(&self.remote_agents));
+        let warnings = loaded
+            .warnings
+            .iter()
+            .cloned()
+            .chain(team.warnings())
+            .collect();
+        let facts = TeamInfo::from_tree(&team.tree)
+            .with_unreachable(unreachable_agents(&self.remote_agents));
         let model_name = connected.display_name();
-        let mut beside = turn_hooks(loaded, environment, &self.store, &Recording::Off, &connected)?;
+        let mut beside = turn_hooks(
+            loaded,
+            environment,
+            &self.store,
+            &Recording::Off,
+            &connected,
+        )?;
         beside.context_sources.push(self.bridge.context_source());
         let parts = runner_parts(loaded, team.tree, connected.models, beside, &self.store);
         let runner = Runner::new(RunnerParts {
             approver: Some(self.bridge.approver()),
-            remotes: self.remote_agents.agents().into_iter().map(|member| (member.name, member.agent)).collect(),
+            remotes: self
+                .remote_agents
+                .agents()
+                .into_iter()
+                .map(|member| (member.name, member.agent))
+                .collect(),
             ..parts
         });
-        Ok(BuiltTeam { team: ServedTeam::new(facts, runner), model_name, warnings })
+        Ok(BuiltTeam {
+            team: ServedTeam::new(facts, runner),
+            model_name,
+            warnings,
+        })
     }
 }
 
@@ -129,10 +176,17 @@ impl TeamBuilder {
 fn unreachable_agents(colleagues: &RemoteTeam) -> UnreachableAgents {
     let colleagues = colleagues.clone();
     Arc::new(move || {
-        let absent = colleagues.statuses().into_iter().filter_map(|status| match status.availability {
-            RemoteAvailability::Absent { reason } => Some(SkippedItem { name: status.name.to_string(), reason }),
-            RemoteAvailability::Joined { .. } => None,
-        });
+        let absent =
+            colleagues
+                .statuses()
+                .into_iter()
+                .filter_map(|status| match status.availability {
+                    RemoteAvailability::Absent { reason } => Some(SkippedItem {
+                        name: status.name.to_string(),
+                        reason,
+                    }),
+                    RemoteAvailability::Joined { .. } => None,
+                });
         absent.collect()
     })
 }
@@ -140,7 +194,8 @@ fn unreachable_agents(colleagues: &RemoteTeam) -> UnreachableAgents {
 /// The value of a token that nobody can guess.
 pub fn new_token_value() -> Result<Secret, ConfigError> {
     let mut random = [0; 32];
-    getrandom::fill(&mut random)
-        .map_err(|error| ConfigError::new(format!("this machine gives no random numbers: {error}")))?;
+    getrandom::fill(&mut random).map_err(|error| {
+        ConfigError::new(format!("this machine gives no random numbers: {error}"))
+    })?;
     Ok(token_value(&random))
 }

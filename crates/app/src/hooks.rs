@@ -3,8 +3,8 @@
 use lango_engine::TurnHooks;
 use lango_store::SqliteStore;
 
+use crate::assistant::{ConnectedModels, StartError};
 use crate::config::LoadedConfig;
-use crate::assistant::{StartError, ConnectedModels};
 use crate::environment::Environment;
 use crate::recording::Recording;
 use crate::{knowledge_base, memory};
@@ -17,9 +17,20 @@ pub(crate) fn turn_hooks(
     tape: &Recording,
     connected: &ConnectedModels,
 ) -> Result<TurnHooks, StartError> {
-    let mut beside = memory::memory_hooks(loaded, environment, store, tape, connected.selected.as_ref())?;
+    let mut beside = memory::memory_hooks(
+        loaded,
+        environment,
+        store,
+        tape,
+        connected.selected.as_ref(),
+    )?;
     if matches!(tape, Recording::Off) {
-        let known = knowledge_base::knowledge_hooks(loaded, environment, store, connected.librarian.clone());
+        let known = knowledge_base::knowledge_hooks(
+            loaded,
+            environment,
+            store,
+            connected.librarian.clone(),
+        );
         beside.context_sources.extend(known.context_sources);
         beside.after_turn.extend(known.after_turn);
         beside.advisor = known.advisor;

@@ -3,31 +3,45 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use lango_domain::Clock;
 use lango_domain::Tool;
+use lango_domain::hooks::{Advisor, AfterTurn, ContextSource};
 use lango_domain::inquiries::InquiryStore;
 use lango_domain::knowledge::KnowledgeStore;
 use lango_domain::model::Model;
-use lango_domain::hooks::{Advisor, AfterTurn, ContextSource};
 use lango_engine::TurnHooks;
-use lango_knowledge::inquiries::{self, Inquiries};
-use lango_knowledge::knowledge_base::{self, LearningAdvisor, KnowledgeBase, OutcomeTracker, KnowledgeContext};
-use lango_knowledge::secret_scan::SecretScanner;
-use lango_domain::Clock;
 use lango_knowledge::Lazy;
+use lango_knowledge::inquiries::{self, Inquiries};
+use lango_knowledge::knowledge_base::{
+    self, KnowledgeBase, KnowledgeContext, LearningAdvisor, OutcomeTracker,
+};
+use lango_knowledge::secret_scan::SecretScanner;
 use lango_store::SqliteStore;
 
-use crate::config::LoadedConfig;
 use crate::assistant::known_secrets;
+use crate::config::LoadedConfig;
 use crate::environment::Environment;
 use crate::lazy_store::LazyStore;
 
 /// What is known and kept in this store.
-pub fn open_knowledge_base(loaded: &LoadedConfig, environment: &Environment, store: &SqliteStore) -> KnowledgeBase {
-    build_knowledge_base(loaded, environment, Lazy::ready(Arc::new(store.clone()) as Arc<dyn KnowledgeStore>))
+pub fn open_knowledge_base(
+    loaded: &LoadedConfig,
+    environment: &Environment,
+    store: &SqliteStore,
+) -> KnowledgeBase {
+    build_knowledge_base(
+        loaded,
+        environment,
+        Lazy::ready(Arc::new(store.clone()) as Arc<dyn KnowledgeStore>),
+    )
 }
 
 /// The librarian's tools for what is known, as far as they are enabled (S83). The store is opened when one is first used.
-pub(crate) fn knowledge_base_tools(loaded: &LoadedConfig, environment: &Environment, stores: &LazyStore) -> Vec<Tool> {
+pub(crate) fn knowledge_base_tools(
+    loaded: &LoadedConfig,
+    environment: &Environment,
+    stores: &LazyStore,
+) -> Vec<Tool> {
     let settings = &loaded.settings;
     if !settings.knowledge.enabled {
         return Vec::new();
@@ -54,9 +68,16 @@ pub(crate) fn knowledge_hooks(
     if !settings.knowledge.enabled {
         return TurnHooks::default();
     }
-    let (knowing, sessions) = (open_knowledge_base(loaded, environment, store), Arc::new(store.clone()));
-    let mut sources: Vec<Arc<dyn ContextSource>> = vec![Arc::new(KnowledgeContext(knowing.clone()))];
-    let outcomes = OutcomeTracker { knowledge_base: knowing.clone(), sessions: sessions.clone() };
+    let (knowing, sessions) = (
+        open_knowledge_base(loaded, environment, store),
+        Arc::new(store.clone()),
+    );
+    let mut sources: Vec<Arc<dyn ContextSource>> =
+        vec![Arc::new(KnowledgeContext(knowing.clone()))];
+    let outcomes = OutcomeTracker {
+        knowledge_base: knowing.clone(),
+        sessions: sessions.clone(),
+    };
     let mut afterwards: Vec<Arc<dyn AfterTurn>> = vec![Arc::new(outcomes)];
     if settings.librarian.enabled {
         let inquiries = Arc::new(Inquiries::new(inquiries::InquiryParts {
@@ -71,12 +92,25 @@ pub(crate) fn knowledge_hooks(
         afterwards.push(inquiries);
     }
     let advisor: Arc<dyn Advisor> = Arc::new(LearningAdvisor(knowing));
-    TurnHooks { context_sources: sources, advisor: Some(advisor), after_turn: afterwards, ..TurnHooks::default() }
+    TurnHooks {
+        context_sources: sources,
+        advisor: Some(advisor),
+        after_turn: afterwards,
+        ..TurnHooks::default()
+    }
 }
 
-fn build_knowledge_base(loaded: &LoadedConfig, environment: &Environment, store: Lazy<dyn KnowledgeStore>) -> KnowledgeBase {
+fn build_knowledge_base(
+    loaded: &LoadedConfig,
+    environment: &Environment,
+    store: Lazy<dyn KnowledgeStore>,
+) -> KnowledgeBase {
     let secrecy = SecretScanner::with_known_secrets(known_secrets(loaded, environment));
-    KnowledgeBase { store, secret_scanner: secrecy, now: clock() }
+    KnowledgeBase {
+        store,
+        secret_scanner: secrecy,
+        now: clock(),
+    }
 }
 
 fn clock() -> Clock {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lango_store::{StoreLocation, SqliteStore, SqliteStoreError};
+use lango_store::{SqliteStore, SqliteStoreError, StoreLocation};
 
 use crate::config::LoadedConfig;
 use crate::environment::Environment;
@@ -19,7 +19,10 @@ pub struct LazyStore {
 impl LazyStore {
     /// Nothing is opened before it is asked for.
     pub fn new(loaded: &LoadedConfig, environment: &Environment) -> Self {
-        Self { location: store_location(loaded, environment), opened: Arc::default() }
+        Self {
+            location: store_location(loaded, environment),
+            opened: Arc::default(),
+        }
     }
 
     /// What could not be opened is tried again.
@@ -34,6 +37,9 @@ impl LazyStore {
 
     /// The store, if it is open.
     pub fn get_if_open(&self) -> Option<SqliteStore> {
-        self.opened.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.opened
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }

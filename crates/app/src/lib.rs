@@ -1,39 +1,40 @@
 //! Assembly: configuration in, running system out. The only crate that reads the environment.
 
-mod hooks;
-mod remote_agents;
-pub mod config;
 mod assistant;
+pub mod config;
+mod documents;
 mod environment;
 mod gateway;
 mod graph;
-mod toolset;
+mod hooks;
 mod knowledge_base;
-mod documents;
+mod lazy_store;
 mod memory;
 mod ollama;
-mod request;
-mod store;
-mod settings;
-mod lazy_store;
 mod recording;
+mod remote_agents;
+mod request;
+mod settings;
+mod store;
 mod team;
+mod toolset;
 
-pub use remote_agents::{connect_remote_agents, refresh_in_background, no_remote_agents};
-pub use config::{ConfigError, LoadedConfig, Overrides};
 pub use assistant::{
-    StartError, Assistant, AssistantOptions, check_models, selected_models, known_secrets, new_session,
+    Assistant, AssistantOptions, StartError, check_models, known_secrets, new_session,
+    selected_models,
 };
-pub use environment::Environment;
-pub use gateway::{ToolFactory, GatewayServer, new_token_value, build_server};
-pub use graph::{open_graph, lazy_graph};
-pub use toolset::{Toolset, confinement, undo_storage, workspace_folder};
-pub use knowledge_base::open_knowledge_base;
+pub use config::{ConfigError, LoadedConfig, Overrides};
 pub use documents::{knowledge_tools, open_document_index, user_ingest_source};
-pub use memory::{open_memory, memory_tools};
-pub use request::UserRequest;
-pub use store::{pre_restore_backup_path, delete_session_files, apply_retention, store_location};
-pub use settings::Settings;
+pub use environment::Environment;
+pub use gateway::{GatewayServer, ToolFactory, build_server, new_token_value};
+pub use graph::{lazy_graph, open_graph};
+pub use knowledge_base::open_knowledge_base;
 pub use lazy_store::LazyStore;
-pub use recording::{Replayer, Recorder, Strictness, Recording, RecordingError};
+pub use memory::{memory_tools, open_memory};
+pub use recording::{Recorder, Recording, RecordingError, Replayer, Strictness};
+pub use remote_agents::{connect_remote_agents, no_remote_agents, refresh_in_background};
+pub use request::UserRequest;
+pub use settings::Settings;
+pub use store::{apply_retention, delete_session_files, pre_restore_backup_path, store_location};
 pub use team::{AssembledTeam, assemble_team, assemble_team_with};
+pub use toolset::{Toolset, confinement, undo_storage, workspace_folder};

@@ -7,26 +7,32 @@ use lango_domain::Tool;
 use lango_engine::TurnHooks;
 use lango_knowledge::Lazy;
 use lango_knowledge::forget::Forgetter;
-use lango_knowledge::memory::{ObservationalMemory, Observer, MemoryParts, tools};
+use lango_knowledge::memory::{MemoryParts, ObservationalMemory, Observer, tools};
 use lango_knowledge::secret_scan::SecretScanner;
 use lango_models::SelectedModel;
 use lango_store::SqliteStore;
 
-use crate::config::LoadedConfig;
 use crate::assistant::{StartError, jitter, known_secrets, observer_model};
+use crate::config::LoadedConfig;
 use crate::environment::Environment;
 use crate::lazy_store::LazyStore;
 use crate::recording::Recording;
 
 /// The chronicler's tools, where memory is switched on (S82).
-pub fn memory_tools(loaded: &LoadedConfig, environment: &Environment, stores: &LazyStore) -> Vec<Tool> {
+pub fn memory_tools(
+    loaded: &LoadedConfig,
+    environment: &Environment,
+    stores: &LazyStore,
+) -> Vec<Tool> {
     if !loaded.settings.observational_memory.enabled {
         return Vec::new();
     }
     let (loaded, environment, stores) = (loaded.clone(), environment.clone(), stores.clone());
     tools(Lazy::new(move || {
         let store = stores.open().map_err(|trouble| trouble.to_string())?;
-        open_memory(&loaded, &environment, store).map(Arc::new).map_err(|error| error.to_string())
+        open_memory(&loaded, &environment, store)
+            .map(Arc::new)
+            .map_err(|error| error.to_string())
     }))
 }
 
@@ -53,8 +59,16 @@ pub(crate) fn memory_hooks(
         return Ok(TurnHooks::default());
     };
     let chosen = observer_model(loaded, environment, Some(in_force))?;
-    let chronicle = Arc::new(build_memory(loaded, environment, store.clone(), Some(&chosen))?);
-    let mut beside = TurnHooks { after_turn: vec![Arc::clone(&chronicle) as _], ..TurnHooks::default() };
+    let chronicle = Arc::new(build_memory(
+        loaded,
+        environment,
+        store.clone(),
+        Some(&chosen),
+    )?);
+    let mut beside = TurnHooks {
+        after_turn: vec![Arc::clone(&chronicle) as _],
+        ..TurnHooks::default()
+    };
     if matches!(tape, Recording::Off) {
         beside.context_sources = vec![Arc::clone(&chronicle) as _];
         beside.digest_source = Some(chronicle);
@@ -73,7 +87,10 @@ fn build_memory(
         Some(chosen) => {
             let jitter: Arc<dyn Fn() -> f64 + Send + Sync> = Arc::new(jitter);
             let model = chosen.connect_with_fallback(None, &jitter)?;
-            Observer::Model { model, name: format!("{}/{}", chosen.provider, chosen.model) }
+            Observer::Model {
+                model,
+                name: format!("{}/{}", chosen.provider, chosen.model),
+            }
         }
     };
     Ok(ObservationalMemory::new(MemoryParts {

@@ -23,9 +23,14 @@ struct TagsModel {
 
 /// The first model that it has and that can talk.
 pub fn first_model() -> Option<String> {
-    let mut stream =
-        TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)), PROBE_TIMEOUT).ok()?;
-    stream.write_all(b"GET /api/tags HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n").ok()?;
+    let mut stream = TcpStream::connect_timeout(
+        &SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)),
+        PROBE_TIMEOUT,
+    )
+    .ok()?;
+    stream
+        .write_all(b"GET /api/tags HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")
+        .ok()?;
     first_chat_model(&read_response(&mut stream, Instant::now() + PROBE_TIMEOUT)?)
 }
 
@@ -52,7 +57,11 @@ fn first_chat_model(answer: &[u8]) -> Option<String> {
     let answer = std::str::from_utf8(answer).ok()?;
     let (_, body) = answer.split_once("\r\n\r\n")?;
     let listed: TagsResponse = serde_json::from_str(body.trim()).ok()?;
-    listed.models.into_iter().map(|model| model.name).find(|name| !name.contains("embed"))
+    listed
+        .models
+        .into_iter()
+        .map(|model| model.name)
+        .find(|name| !name.contains("embed"))
 }
 
 #[cfg(test)]
@@ -61,7 +70,10 @@ mod tests {
     use std::net::TcpListener;
     use std::thread;
 
-    fn read_from_server(serve: impl FnOnce(TcpStream) + Send + 'static, time: Duration) -> Option<Vec<u8>> {
+    fn read_from_server(
+        serve: impl FnOnce(TcpStream) + Send + 'static,
+        time: Duration,
+    ) -> Option<Vec<u8>> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let served = thread::spawn(move || serve(listener.accept().unwrap().0));
@@ -76,7 +88,12 @@ mod tests {
     fn the_first_model_that_talks_is_taken() {
         let listed = b"HTTP/1.0 200 OK\r\n\r\n{\"models\":[{\"name\":\"nomic-embed\"},{\"name\":\"qwen3\",\"size\":1}]}";
         assert_eq!(first_chat_model(listed).as_deref(), Some("qwen3"));
-        for odd in [&b""[..], b"\r\n\r\n{}", b"\r\n\r\n[{\"name\":\"x\"}]", b"\r\n\r\n\xff"] {
+        for odd in [
+            &b""[..],
+            b"\r\n\r\n{}",
+            b"\r\n\r\n[{\"name\":\"x\"}]",
+            b"\r\n\r\n\xff",
+        ] {
             assert_eq!(first_chat_model(odd), None);
         }
     }
@@ -85,13 +102,24 @@ mod tests {
     #[test]
     fn a_list_without_end_is_left() {
         let endless = |mut stream: TcpStream| while stream.write_all(&[b'x'; 65536]).is_ok() {};
-        assert_eq!(read_from_server(endless, Duration::from_secs(60)), None, "too long");
+        assert_eq!(
+            read_from_server(endless, Duration::from_secs(60)),
+            None,
+            "too long"
+        );
         let silent = |mut stream: TcpStream| {
             stream.write_all(b"x").unwrap();
             let _ = stream.read(&mut [0]);
         };
-        assert_eq!(read_from_server(silent, Duration::from_millis(50)), None, "too slow");
+        assert_eq!(
+            read_from_server(silent, Duration::from_millis(50)),
+            None,
+            "too slow"
+        );
         let whole = |mut stream: TcpStream| stream.write_all(b"hi").unwrap();
-        assert_eq!(read_from_server(whole, Duration::from_secs(60)).as_deref(), Some(&b"hi"[..]));
+        assert_eq!(
+            read_from_server(whole, Duration::from_secs(60)).as_deref(),
+            Some(&b"hi"[..])
+        );
     }
 }

@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use lango_domain::approval::{ApprovalDecision, Approver};
 use lango_domain::event::{SessionId, TurnId};
 use lango_domain::model::{Fragment, Message, ModelError, ModelRequest, ToolDeclaration};
-use lango_domain::approval::{ApprovalDecision, Approver};
 use lango_domain::{AgentName, Intent, Label, Tool};
 use lango_engine::ClockAndIds;
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,11 @@ pub enum RecordingError {
     #[error("cannot use the recording {}: {reason}", file.display())]
     Unusable { file: PathBuf, reason: String },
     #[error("{}:{line}: {reason}", file.display())]
-    Malformed { file: PathBuf, line: usize, reason: String },
+    Malformed {
+        file: PathBuf,
+        line: usize,
+        reason: String,
+    },
 }
 
 /// One line of a recording.
@@ -57,7 +61,12 @@ enum RecordingLine {
     /// The clock was read.
     Clock { at: Timestamp },
     /// One exchange with a model.
-    Model { agent: AgentName, request: RecordedRequest, fragments: Vec<Fragment>, error: Option<ModelError> },
+    Model {
+        agent: AgentName,
+        request: RecordedRequest,
+        fragments: Vec<Fragment>,
+        error: Option<ModelError>,
+    },
     /// One call of a tool.
     Tool {
         agent: AgentName,
@@ -69,9 +78,18 @@ enum RecordingLine {
         label: Option<Label>,
     },
     /// What a call would have done.
-    Intent { agent: AgentName, tool: String, args: Value, intent: Result<Intent, String> },
+    Intent {
+        agent: AgentName,
+        tool: String,
+        args: Value,
+        intent: Result<Intent, String>,
+    },
     /// The answer to a question about a call.
-    Decision { tool: String, args: Value, decision: ApprovalDecision },
+    Decision {
+        tool: String,
+        args: Value,
+        decision: ApprovalDecision,
+    },
 }
 
 /// What a model was asked.

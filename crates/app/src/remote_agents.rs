@@ -1,7 +1,7 @@
 //! From settings to agents in other processes.
 
 use lango_domain::TeamMode;
-use lango_remote::{RemoteTeam, RemoteSettings};
+use lango_remote::{RemoteSettings, RemoteTeam};
 
 use crate::config::{ConfigError, LoadedConfig};
 use crate::environment::Environment;
@@ -9,13 +9,20 @@ use crate::team::load_registry;
 
 /// The agents in other processes that the settings name. Everyone is looked for once, side by side, which takes a few
 /// seconds at most (S91).
-pub fn connect_remote_agents(loaded: &LoadedConfig, environment: &Environment) -> Result<RemoteTeam, ConfigError> {
+pub fn connect_remote_agents(
+    loaded: &LoadedConfig,
+    environment: &Environment,
+) -> Result<RemoteTeam, ConfigError> {
     let settings = &loaded.settings;
     // Whoever works alone delegates to nobody.
     if settings.agent.team.mode() == TeamMode::Single || !settings.a2a.enabled {
         return Ok(no_remote_agents());
     }
-    let taken = load_registry(loaded, environment)?.specs.into_iter().map(|spec| spec.name).collect();
+    let taken = load_registry(loaded, environment)?
+        .specs
+        .into_iter()
+        .map(|spec| spec.name)
+        .collect();
     let team = RemoteTeam::new(&settings.a2a, taken, settings.net.address_policy());
     if !team.is_empty() {
         let looking = team.clone();
@@ -28,7 +35,11 @@ pub fn connect_remote_agents(loaded: &LoadedConfig, environment: &Environment) -
 
 /// Nobody elsewhere, whatever the settings say.
 pub fn no_remote_agents() -> RemoteTeam {
-    RemoteTeam::new(&RemoteSettings::default(), Vec::new(), lango_net::AddressPolicy::Public)
+    RemoteTeam::new(
+        &RemoteSettings::default(),
+        Vec::new(),
+        lango_net::AddressPolicy::Public,
+    )
 }
 
 /// Goes on looking for whoever is missing, beside everything else, for as long as the process lives.
@@ -40,7 +51,10 @@ pub fn refresh_in_background(colleagues: &RemoteTeam) {
 }
 
 fn block_on_new_runtime(work: impl Future<Output = ()>) {
-    match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    match tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+    {
         Ok(runtime) => runtime.block_on(work),
         Err(error) => eprintln!("remote agents cannot be looked for: {error}"),
     }

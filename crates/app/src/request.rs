@@ -17,19 +17,26 @@ pub struct UserRequest {
 
 impl UserRequest {
     pub fn typed(text: impl Into<String>) -> Self {
-        Self { text: text.into(), piped: None }
+        Self {
+            text: text.into(),
+            piped: None,
+        }
     }
 
     /// Builds the turn's request. Piped text alone becomes the request, but keeps its label.
     pub fn into_turn(self, session: SessionId, principal: Principal) -> TurnRequest {
         let label = Label::untrusted(STDIN).joined(&Label::private(STDIN));
         match self.piped {
-            Some(piped) if self.text.is_empty() => {
-                TurnRequest { label, ..TurnRequest::from_user(session, principal, piped) }
-            }
+            Some(piped) if self.text.is_empty() => TurnRequest {
+                label,
+                ..TurnRequest::from_user(session, principal, piped)
+            },
             Some(text) => {
                 let attachments = vec![("stdin".to_owned(), LabeledText { text, label })];
-                TurnRequest { attachments, ..TurnRequest::from_user(session, principal, self.text) }
+                TurnRequest {
+                    attachments,
+                    ..TurnRequest::from_user(session, principal, self.text)
+                }
             }
             None => TurnRequest::from_user(session, principal, self.text),
         }

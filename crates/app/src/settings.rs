@@ -69,7 +69,10 @@ impl Settings {
     /// The limits of a turn, the delegation rounds among them.
     pub fn limits(&self) -> TurnLimits {
         let rounds = NonZeroU32::new(self.agent.team.delegation_rounds());
-        TurnLimits { rounds: rounds.unwrap_or(TurnLimits::default().rounds), ..self.agent.engine.limits.clone() }
+        TurnLimits {
+            rounds: rounds.unwrap_or(TurnLimits::default().rounds),
+            ..self.agent.engine.limits.clone()
+        }
     }
 
     /// The JSON Schema of a configuration file; it knows every key there is.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::{Timestamp, ToSpan};
 use lango_domain::event::{Principal, SessionId};
-use lango_store::{StoreLocation, SqliteStore, SqliteStoreError};
+use lango_store::{SqliteStore, SqliteStoreError, StoreLocation};
 use lango_tools::files::delete_turns;
 use lango_tools::shell::delete_outputs;
 
@@ -18,7 +18,11 @@ pub fn store_location(loaded: &LoadedConfig, environment: &Environment) -> Store
     match &loaded.settings.store.path {
         Some(path) if path == Path::new(":memory:") => StoreLocation::Memory,
         Some(path) => StoreLocation::File(loaded.resolve(environment, "store.path", path)),
-        None => environment.data_folder().map_or(StoreLocation::Memory, |folder| StoreLocation::File(folder.join(STORE_FILE))),
+        None => environment
+            .data_folder()
+            .map_or(StoreLocation::Memory, |folder| {
+                StoreLocation::File(folder.join(STORE_FILE))
+            }),
     }
 }
 
@@ -38,13 +42,16 @@ pub async fn apply_retention(
     store: &SqliteStore,
     now: Timestamp,
 ) -> Result<usize, SqliteStoreError> {
-    let Some(days) = loaded.settings.store.retention_days else { return Ok(0) };
+    let Some(days) = loaded.settings.store.retention_days else {
+        return Ok(0);
+    };
     let hours = i64::from(days.get()).saturating_mul(24).min(24 * 365 * 100);
     let before = now.checked_sub(hours.hours()).unwrap_or(Timestamp::MIN);
     let mut count = 0;
     for principal in store.principals().await? {
         let gone = store.prune(&principal, before).await?;
-        gone.iter().for_each(|session| delete_session_files(environment, &principal, session));
+        gone.iter()
+            .for_each(|session| delete_session_files(environment, &principal, session));
         count += gone.len();
     }
     Ok(count)
@@ -61,5 +68,7 @@ pub fn delete_session_files(environment: &Environment, principal: &Principal, se
 /// Where what a restore replaces is kept.
 pub fn pre_restore_backup_path(place: &StoreLocation, now: Timestamp) -> PathBuf {
     let stamp = now.strftime("%Y%m%d-%H%M%S");
-    place.path().with_file_name(format!("before-restore-{stamp}.sqlite"))
+    place
+        .path()
+        .with_file_name(format!("before-restore-{stamp}.sqlite"))
 }

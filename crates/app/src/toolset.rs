@@ -10,7 +10,7 @@ use std::time::Duration;
 use lango_domain::{Tool, ToolError};
 use lango_engine::{ApprovalPolicy, Verdict};
 use lango_knowledge::DocumentAccess;
-use lango_tools::files::{self, DenyRead, FileTools, UndoStorage, WorkspaceLimits, Workspace};
+use lango_tools::files::{self, DenyRead, FileTools, UndoStorage, Workspace, WorkspaceLimits};
 use lango_tools::shell::{self, Shell, ShellParts};
 use lango_tools::skills::{self, SkillCatalog, SkillSettings, TrustFile};
 
@@ -43,15 +43,35 @@ impl Toolset {
     pub fn new(loaded: &LoadedConfig, environment: &Environment) -> Result<Self, ConfigError> {
         let (workspace, no_workspace) = workspace(loaded, environment)?;
         let places = ToolsetFolders {
-            project: no_workspace.is_none().then(|| workspace.root().to_path_buf()),
+            project: no_workspace
+                .is_none()
+                .then(|| workspace.root().to_path_buf()),
             user: environment.config_folder(),
             data: environment.data_folder(),
         };
         let keeping = undo_storage(environment);
-        let shell = Shell::new(shell_parts(loaded, environment, workspace.clone(), &keeping));
+        let shell = Shell::new(shell_parts(
+            loaded,
+            environment,
+            workspace.clone(),
+            &keeping,
+        ));
         let shelf = places.load_skills();
-        let (files, approval) = (FileTools { workspace, undo_storage: keeping }, loaded.settings.security.approval.clone());
-        Ok(Self { files, shell, skills: shelf, folders: places, disabled_reason: no_workspace, approval })
+        let (files, approval) = (
+            FileTools {
+                workspace,
+                undo_storage: keeping,
+            },
+            loaded.settings.security.approval.clone(),
+        );
+        Ok(Self {
+            files,
+            shell,
+            skills: shelf,
+            folders: places,
+            disabled_reason: no_workspace,
+            approval,
+        })
     }
 
     pub fn tools(&self) -> Vec<Tool> {
@@ -62,7 +82,10 @@ impl Toolset {
         let mut tools = shell::tools(&self.shell);
         tools.extend(files::tools(self.files.clone()));
         if let Some(why) = &self.disabled_reason {
-            tools = tools.into_iter().map(|tool| disabled_tool(tool, why)).collect();
+            tools = tools
+                .into_iter()
+                .map(|tool| disabled_tool(tool, why))
+                .collect();
         }
         tools.extend(skills::tools(&self.skills, self.shell.clone(), settings));
         tools
@@ -126,7 +149,11 @@ impl DocumentAccess for WorkspaceAccess {
 
 impl ToolsetFolders {
     fn load_skills(&self) -> SkillCatalog {
-        let trusted = TrustFile::new(self.data.as_ref().map(|data| data.join("trusted-skills.json")));
+        let trusted = TrustFile::new(
+            self.data
+                .as_ref()
+                .map(|data| data.join("trusted-skills.json")),
+        );
         SkillCatalog::load(self.project.as_deref(), self.user.as_deref(), trusted)
     }
 }
@@ -137,14 +164,23 @@ pub fn undo_storage(environment: &Environment) -> UndoStorage {
 }
 
 /// The folder that is in force, and why it may not be used.
-pub fn workspace_folder(loaded: &LoadedConfig, environment: &Environment) -> (PathBuf, Option<String>) {
+pub fn workspace_folder(
+    loaded: &LoadedConfig,
+    environment: &Environment,
+) -> (PathBuf, Option<String>) {
     let named = &loaded.settings.tools.workspace;
     let folder = match named {
-        Some(path) => loaded.resolve(environment, "tools.workspace", &expand_home(environment, path)),
+        Some(path) => loaded.resolve(
+            environment,
+            "tools.workspace",
+            &expand_home(environment, path),
+        ),
         None => environment.working_folder.clone(),
     };
     let real = folder.canonicalize().unwrap_or_else(|_| folder.clone());
-    let home = environment.get("HOME").and_then(|home| Path::new(home).canonicalize().ok());
+    let home = environment
+        .get("HOME")
+        .and_then(|home| Path::new(home).canonicalize().ok());
     let wide = match () {
         () if named.is_some() => None,
         () if Some(&real) == home.as_ref() => Some("your home folder"),
@@ -158,13 +194,24 @@ pub fn workspace_folder(loaded: &LoadedConfig, environment: &Environment) -> (Pa
 }
 
 /// What commands are confined by on this system.
-pub async fn confinement(loaded: &LoadedConfig, environment: &Environment) -> Result<Vec<String>, String> {
+pub async fn confinement(
+    loaded: &LoadedConfig,
+    environment: &Environment,
+) -> Result<Vec<String>, String> {
     let (workspace, _) = workspace(loaded, environment).map_err(|error| error.message)?;
-    let parts = shell_parts(loaded, environment, workspace, &UndoStorage::in_folder(None));
+    let parts = shell_parts(
+        loaded,
+        environment,
+        workspace,
+        &UndoStorage::in_folder(None),
+    );
     shell::probe_confinement(&parts).await
 }
 
-fn workspace(loaded: &LoadedConfig, environment: &Environment) -> Result<(Workspace, Option<String>), ConfigError> {
+fn workspace(
+    loaded: &LoadedConfig,
+    environment: &Environment,
+) -> Result<(Workspace, Option<String>), ConfigError> {
     let (folder, why) = workspace_folder(loaded, environment);
     let hidden = own_folders(environment);
     create_own_folders(&folder, &hidden);
@@ -174,7 +221,10 @@ fn workspace(loaded: &LoadedConfig, environment: &Environment) -> Result<(Worksp
         instruction_paths: instruction_paths(loaded, environment),
     };
     let workspace = Workspace::open_with_limits(&folder, limits).map_err(|error| {
-        ConfigError::new(format!("the workspace {} cannot be used: {error}", folder.display()))
+        ConfigError::new(format!(
+            "the workspace {} cannot be used: {error}",
+            folder.display()
+        ))
     })?;
     let is_own = hidden.iter().any(|own| workspace.root().starts_with(own));
     let own = is_own.then(|| "the current folder is where Lango keeps its own files".to_owned());
@@ -190,25 +240,49 @@ fn denied_reads(loaded: &LoadedConfig) -> DenyRead {
 /// Where settings, agents and prompts are read from: a change there changes what the team obeys.
 fn instruction_paths(loaded: &LoadedConfig, environment: &Environment) -> Vec<PathBuf> {
     let team = &loaded.settings.agent.team;
-    let named = [("agent.agentsDir", &team.agents_dir), ("agent.promptsDir", &team.prompts_dir)];
-    let named = named.into_iter().filter_map(|(key, folder)| Some((key, folder.as_ref()?)));
+    let named = [
+        ("agent.agentsDir", &team.agents_dir),
+        ("agent.promptsDir", &team.prompts_dir),
+    ];
+    let named = named
+        .into_iter()
+        .filter_map(|(key, folder)| Some((key, folder.as_ref()?)));
     let named = named.map(|(key, folder)| loaded.resolve(environment, key, folder));
-    named.chain(loaded.files.iter().map(|file| environment.working_folder.join(file))).collect()
+    named
+        .chain(
+            loaded
+                .files
+                .iter()
+                .map(|file| environment.working_folder.join(file)),
+        )
+        .collect()
 }
 
 /// Lango's own folders, which no tool reaches.
 pub(crate) fn own_folders(environment: &Environment) -> Vec<PathBuf> {
-    let own = [environment.data_folder(), environment.config_folder()].into_iter().flatten();
-    let mut own: Vec<PathBuf> = own.map(|folder| folder.canonicalize().unwrap_or(folder)).collect();
+    let own = [environment.data_folder(), environment.config_folder()]
+        .into_iter()
+        .flatten();
+    let mut own: Vec<PathBuf> = own
+        .map(|folder| folder.canonicalize().unwrap_or(folder))
+        .collect();
     own.dedup();
     own
 }
 
 /// A folder of Lango's own that is not there yet could be made by a command, where it lies in the workspace.
 fn create_own_folders(workspace: &Path, own: &[PathBuf]) {
-    let Ok(workspace) = workspace.canonicalize() else { return };
-    for folder in own.iter().filter(|folder| folder.starts_with(&workspace) && !folder.exists()) {
-        let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    let Ok(workspace) = workspace.canonicalize() else {
+        return;
+    };
+    for folder in own
+        .iter()
+        .filter(|folder| folder.starts_with(&workspace) && !folder.exists())
+    {
+        let _ = std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder);
     }
 }
 
@@ -220,15 +294,20 @@ fn shell_parts(
 ) -> ShellParts {
     let settings = loaded.settings.tools.exec.clone();
     let hidden = own_folders(environment);
-    let read = settings
-        .read
-        .iter()
-        .map(|path| loaded.resolve(environment, "tools.exec.read", &expand_home(environment, path)));
+    let read = settings.read.iter().map(|path| {
+        loaded.resolve(
+            environment,
+            "tools.exec.read",
+            &expand_home(environment, path),
+        )
+    });
     let read = read.filter_map(|path| path.canonicalize().ok());
     ShellParts {
         workspace,
         journal: keeping.journal.clone(),
-        read: read.filter(|path| !hidden.iter().any(|own| path.starts_with(own))).collect(),
+        read: read
+            .filter(|path| !hidden.iter().any(|own| path.starts_with(own)))
+            .collect(),
         settings,
         hidden,
         // This program, also when its file was replaced meanwhile.

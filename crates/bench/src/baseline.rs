@@ -28,7 +28,11 @@ impl DirectClient {
     fn new(base_url: &str) -> Result<Self> {
         let tree = team::build_tree()?;
         let operator = tree.agent("operator").context("there is no operator")?;
-        let names: Vec<&str> = tree.specialists.iter().map(|agent| agent.name.as_str()).collect();
+        let names: Vec<&str> = tree
+            .specialists
+            .iter()
+            .map(|agent| agent.name.as_str())
+            .collect();
         let transfer = json!([{ "type": "function", "function": {
             "name": "transfer_to_agent",
             "description": "Hands the work to a specialist.",
@@ -50,23 +54,36 @@ impl DirectClient {
         ];
         let (_, calls) = self.ask(&messages, transfer).await?;
         let to = calls.first().context("no transfer")?;
-        if !to["arguments"].as_str().unwrap_or_default().contains("operator") {
+        if !to["arguments"]
+            .as_str()
+            .unwrap_or_default()
+            .contains("operator")
+        {
             bail!("transferred elsewhere");
         }
         let (system, tools) = &self.operator;
         messages[0] = json!({ "role": "system", "content": system });
         let (_, calls) = self.ask(&messages, tools).await?;
         let call = calls.first().context("no tool call")?;
-        let arguments: Value = serde_json::from_str(call["arguments"].as_str().unwrap_or_default())?;
-        let result = format!("contents of {}", arguments["path"].as_str().unwrap_or_default());
+        let arguments: Value =
+            serde_json::from_str(call["arguments"].as_str().unwrap_or_default())?;
+        let result = format!(
+            "contents of {}",
+            arguments["path"].as_str().unwrap_or_default()
+        );
         messages.push(json!({ "role": "assistant", "content": null, "tool_calls": [{ "id": call["id"], "type": "function", "function": { "name": call["name"], "arguments": call["arguments"] } }] }));
         messages.push(json!({ "role": "tool", "tool_call_id": call["id"], "content": result }));
         let (text, _) = self.ask(&messages, tools).await?;
-        if text.is_empty() { bail!("no answer") } else { Ok(()) }
+        if text.is_empty() {
+            bail!("no answer")
+        } else {
+            Ok(())
+        }
     }
 
     async fn ask(&self, messages: &[Value], tools: &Value) -> Result<(String, Vec<Value>)> {
-        let body = json!({ "model": "bench", "stream": true, "tools": tools, "messages": messages });
+        let body =
+            json!({ "model": "bench", "stream": true, "tools": tools, "messages": messages });
         let request = self
             .client
             .post(&self.url)
@@ -86,7 +103,11 @@ impl DirectClient {
 }
 
 fn parse_event(event: &str, text: &mut String, calls: &mut Vec<Value>) -> Result<()> {
-    let Some(data) = event.trim().strip_prefix("data: ").filter(|data| *data != "[DONE]") else {
+    let Some(data) = event
+        .trim()
+        .strip_prefix("data: ")
+        .filter(|data| *data != "[DONE]")
+    else {
         return Ok(());
     };
     let chunk: Value = serde_json::from_str(data)?;

@@ -6,7 +6,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use futures::StreamExt;
-use lango_app::{Assistant, Environment, LoadedConfig, AssistantOptions, Overrides, LazyStore, Recording};
+use lango_app::{
+    Assistant, AssistantOptions, Environment, LazyStore, LoadedConfig, Overrides, Recording,
+};
 use lango_domain::event::{EventBody, Principal, SessionId, Update};
 use lango_engine::TurnRequest;
 use lango_testkit::endless;
@@ -61,23 +63,44 @@ pub fn run() -> Result<()> {
             }
         }
     }
-    ensure!(too_much.is_empty(), "more memory than a reply may take: {}", too_much.join(", "));
+    ensure!(
+        too_much.is_empty(),
+        "more memory than a reply may take: {}",
+        too_much.join(", ")
+    );
     Ok(())
 }
 
 /// Prints a line; the most memory that the turn took.
 fn measure_provider(dialect: &str, endless: &str, server: &ModelServer) -> Result<f64> {
     let folder = tempfile::tempdir()?;
-    let base_url = if dialect == "openai" { server.base_url() } else { server.origin() };
+    let base_url = if dialect == "openai" {
+        server.base_url()
+    } else {
+        server.origin()
+    };
     let mut command = Command::new(std::env::current_exe()?);
-    command.arg("faults-child").arg("--folder").arg(folder.path());
-    command.args(["--dialect", dialect, "--base-url", &base_url]).stderr(Stdio::inherit());
+    command
+        .arg("faults-child")
+        .arg("--folder")
+        .arg(folder.path());
+    command
+        .args(["--dialect", dialect, "--base-url", &base_url])
+        .stderr(Stdio::inherit());
     let began = Instant::now();
     let told = command.output()?.stdout;
     let seconds = began.elapsed().as_secs_f64();
-    let ChildResult { code, rss_peak_mb } = serde_json::from_slice(&told).context("what the child told")?;
+    let ChildResult { code, rss_peak_mb } =
+        serde_json::from_slice(&told).context("what the child told")?;
     let sent_mb = server.endless_bytes() as f64 / 1024.0 / 1024.0;
-    let line = FaultMeasurement { dialect, endless, code, rss_peak_mb, sent_mb, seconds };
+    let line = FaultMeasurement {
+        dialect,
+        endless,
+        code,
+        rss_peak_mb,
+        sent_mb,
+        seconds,
+    };
     println!("{}", serde_json::to_string(&line)?);
     Ok(rss_peak_mb)
 }
@@ -85,31 +108,51 @@ fn measure_provider(dialect: &str, endless: &str, server: &ModelServer) -> Resul
 /// Asks once, as `lango ask` does, and tells how it ended.
 pub fn child(child: &FaultsChild) -> Result<()> {
     let (loaded, environment) = load_settings(child)?;
-    let code = tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-        let stores = LazyStore::new(&loaded, &environment);
-        let (tools, tape) = (Vec::new(), &Recording::Off);
-        let means = AssistantOptions { store: &stores, tools, approver: None, recording: tape, remote_agents: None };
-        let conversation = Assistant::open(&loaded, &environment, means)?;
-        let (session, principal) = (SessionId::new("s"), Principal::local());
-        let mut updates = conversation.runner.run(TurnRequest::from_user(session, principal, "hello"));
-        let mut code = "answered".to_owned();
-        while let Some(update) = updates.next().await {
-            if let Update::Event(event) = update
-                && let EventBody::TurnFailed { code: failed, .. } = &event.body
-            {
-                code = failed.to_string();
+    let code = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(async {
+            let stores = LazyStore::new(&loaded, &environment);
+            let (tools, tape) = (Vec::new(), &Recording::Off);
+            let means = AssistantOptions {
+                store: &stores,
+                tools,
+                approver: None,
+                recording: tape,
+                remote_agents: None,
+            };
+            let conversation = Assistant::open(&loaded, &environment, means)?;
+            let (session, principal) = (SessionId::new("s"), Principal::local());
+            let mut updates = conversation
+                .runner
+                .run(TurnRequest::from_user(session, principal, "hello"));
+            let mut code = "answered".to_owned();
+            while let Some(update) = updates.next().await {
+                if let Update::Event(event) = update
+                    && let EventBody::TurnFailed { code: failed, .. } = &event.body
+                {
+                    code = failed.to_string();
+                }
             }
-        }
-        anyhow::Ok(code)
-    })?;
-    println!("{}", serde_json::to_string(&ChildResult { code, rss_peak_mb: rss_peak_mb()? })?);
+            anyhow::Ok(code)
+        })?;
+    println!(
+        "{}",
+        serde_json::to_string(&ChildResult {
+            code,
+            rss_peak_mb: rss_peak_mb()?
+        })?
+    );
     Ok(())
 }
 
 fn load_settings(child: &FaultsChild) -> Result<(LoadedConfig, Environment)> {
     let home = |folder: &Path| folder.join("home").display().to_string();
     let variables = [("LANGO_HOME".to_owned(), home(&child.folder))].into();
-    let environment = Environment { variables, working_folder: child.folder.clone() };
+    let environment = Environment {
+        variables,
+        working_folder: child.folder.clone(),
+    };
     let set = [
         &format!("providers.x.type={}", child.dialect),
         &format!("providers.x.baseUrl={}", child.base_url),
@@ -117,7 +160,11 @@ fn load_settings(child: &FaultsChild) -> Result<(LoadedConfig, Environment)> {
         "agent.provider=x",
         "agent.model=m",
     ];
-    let overrides = Overrides { config: None, set: set.map(str::to_owned).to_vec() };
-    let loaded = LoadedConfig::load(&environment, &overrides).map_err(|error| anyhow::anyhow!(error.message))?;
+    let overrides = Overrides {
+        config: None,
+        set: set.map(str::to_owned).to_vec(),
+    };
+    let loaded = LoadedConfig::load(&environment, &overrides)
+        .map_err(|error| anyhow::anyhow!(error.message))?;
     Ok((loaded, environment))
 }

@@ -16,9 +16,11 @@ use futures::stream::{BoxStream, StreamExt};
 use jiff::Timestamp;
 use lango_domain::event::{Principal, TurnId, Usage};
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
-use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, Models, Runner};
-use lango_gateway::{Gateway, ClientBridge, GatewayParts, ServerSettings, GatewayClockAndIds, ServedTeam, TeamInfo};
-use lango_store::{AccessToken, StoreLocation, SqliteStore, TokenScope, token_value};
+use lango_engine::{ApprovalPolicy, Models, Runner, TurnHooks, TurnLimits};
+use lango_gateway::{
+    ClientBridge, Gateway, GatewayClockAndIds, GatewayParts, ServedTeam, ServerSettings, TeamInfo,
+};
+use lango_store::{AccessToken, SqliteStore, StoreLocation, TokenScope, token_value};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -49,17 +51,27 @@ const START_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub fn run(wish: &ServeLoad) -> Result<()> {
     let temporary = tempfile::tempdir()?;
-    let folder = wish.folder.clone().unwrap_or_else(|| temporary.path().to_path_buf());
+    let folder = wish
+        .folder
+        .clone()
+        .unwrap_or_else(|| temporary.path().to_path_buf());
     let file = folder.join("bench.sqlite");
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
     let token = runtime.block_on(make_token(&file))?;
     let (server, port) = start_server(&file)?;
     let client = Client { port, token };
     for connections in CONNECTIONS {
-        let measured = runtime.block_on(measure_completions(&client, connections, wish.requests))?;
+        let measured =
+            runtime.block_on(measure_completions(&client, connections, wish.requests))?;
         println!("{}", add_rss(measured, server.0.id())?);
     }
-    println!("{}", runtime.block_on(measure_idle_streams(&client, wish.streams, server.0.id()))?);
+    println!(
+        "{}",
+        runtime.block_on(measure_idle_streams(&client, wish.streams, server.0.id()))?
+    );
     drop(server);
     println!("{}", measure_startup(wish)?);
     Ok(())
@@ -86,8 +98,11 @@ async fn make_token(file: &Path) -> Result<String> {
 }
 
 fn start_server(file: &Path) -> Result<(ServerProcess, u16)> {
-    let mut child =
-        Command::new(std::env::current_exe()?).arg("serve-child").arg(file).stdout(Stdio::piped()).spawn()?;
+    let mut child = Command::new(std::env::current_exe()?)
+        .arg("serve-child")
+        .arg(file)
+        .stdout(Stdio::piped())
+        .spawn()?;
     let said = child.stdout.take().context("the server says nothing")?;
     let server = ServerProcess(child);
     let mut port = String::new();
@@ -97,7 +112,10 @@ fn start_server(file: &Path) -> Result<(ServerProcess, u16)> {
 
 /// The server itself, with a model that answers at once.
 pub fn child(file: &Path) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         let store = SqliteStore::open(StoreLocation::from_path(file))?;
         let lobby = ClientBridge::new(store.clone(), Arc::new(Timestamp::now));
@@ -135,16 +153,24 @@ fn instant_team(store: &SqliteStore, lobby: &ClientBridge) -> Result<ServedTeam>
     let turns = AtomicUsize::new(0);
     let runner = Runner::new(lango_engine::RunnerParts {
         tree,
-        models: Models { default: Arc::new(InstantModel), per_agent: BTreeMap::new() },
+        models: Models {
+            default: Arc::new(InstantModel),
+            per_agent: BTreeMap::new(),
+        },
         store: Arc::new(store.clone()),
         approver: Some(lobby.approver()),
         approval_policy: ApprovalPolicy::default(),
-        hooks: TurnHooks { context_sources: vec![lobby.context_source()], ..TurnHooks::default() },
+        hooks: TurnHooks {
+            context_sources: vec![lobby.context_source()],
+            ..TurnHooks::default()
+        },
         remotes: BTreeMap::new(),
         limits: TurnLimits::default(),
         clock_and_ids: lango_engine::ClockAndIds {
             now: Arc::new(Timestamp::now),
-            new_turn_id: Arc::new(move || TurnId::new(format!("t{}", turns.fetch_add(1, Ordering::Relaxed)))),
+            new_turn_id: Arc::new(move || {
+                TurnId::new(format!("t{}", turns.fetch_add(1, Ordering::Relaxed)))
+            }),
         },
     });
     Ok(ServedTeam::new(facts, runner))
@@ -155,8 +181,17 @@ struct InstantModel;
 
 impl Model for InstantModel {
     fn stream(&self, _: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
-        let usage = Usage { model: "at-once".to_owned(), input: 1_000, output: 20, ..Usage::default() };
-        let said = [Fragment::Text("Hello.".to_owned()), Fragment::Usage(usage), Fragment::Done];
+        let usage = Usage {
+            model: "at-once".to_owned(),
+            input: 1_000,
+            output: 20,
+            ..Usage::default()
+        };
+        let said = [
+            Fragment::Text("Hello.".to_owned()),
+            Fragment::Usage(usage),
+            Fragment::Done,
+        ];
         futures::stream::iter(said.map(Ok)).boxed()
     }
 
@@ -198,8 +233,9 @@ async fn read_response(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<(
             if !text.starts_with("http/1.1 200") {
                 bail!("{}", String::from_utf8_lossy(buffer));
             }
-            let length =
-                text.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
+            let length = text
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
             if buffer.len() >= head + 4 + length.unwrap_or(0_usize) {
                 return Ok(());
             }
@@ -210,8 +246,13 @@ async fn read_response(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<(
     }
 }
 
-async fn measure_completions(client: &Client, connections: usize, requests: usize) -> Result<Value> {
-    let body = json!({ "model": "lango", "messages": [{ "role": "user", "content": team::REQUEST }] });
+async fn measure_completions(
+    client: &Client,
+    connections: usize,
+    requests: usize,
+) -> Result<Value> {
+    let body =
+        json!({ "model": "lango", "messages": [{ "role": "user", "content": team::REQUEST }] });
     let request = Arc::new(client.request("POST", "/v1/chat/completions", &body.to_string()));
     let next = Arc::new(AtomicUsize::new(0));
     let began = Instant::now();
@@ -219,7 +260,8 @@ async fn measure_completions(client: &Client, connections: usize, requests: usiz
         .map(|_| {
             let (client, request, next) = (client.clone(), Arc::clone(&request), Arc::clone(&next));
             tokio::spawn(async move {
-                let (mut stream, mut buffer, mut times) = (client.connect().await?, Vec::new(), Vec::new());
+                let (mut stream, mut buffer, mut times) =
+                    (client.connect().await?, Vec::new(), Vec::new());
                 while next.fetch_add(1, Ordering::Relaxed) < requests {
                     let asked = Instant::now();
                     stream.write_all(&request).await?;
@@ -250,7 +292,9 @@ async fn measure_completions(client: &Client, connections: usize, requests: usiz
 async fn measure_idle_streams(client: &Client, streams: usize, process: u32) -> Result<Value> {
     let ask = json!({ "text": "hello", "session": "idle" }).to_string();
     let mut asking = client.connect().await?;
-    asking.write_all(&client.request("POST", "/api/turns", &ask)).await?;
+    asking
+        .write_all(&client.request("POST", "/api/turns", &ask))
+        .await?;
     let mut said = String::new();
     while !said.contains("turn_done") {
         let mut piece = [0; 4096];
@@ -286,10 +330,18 @@ fn measure_startup(wish: &ServeLoad) -> Result<Value> {
     let mut at_rest = 0.0;
     for _ in 0..11 {
         let home = tempfile::tempdir()?;
-        let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let port = std::net::TcpListener::bind("127.0.0.1:0")?
+            .local_addr()?
+            .port();
         let began = Instant::now();
         let child = Command::new(&lango)
-            .args(["serve", "--provider", "offline", "--port", &port.to_string()])
+            .args([
+                "serve",
+                "--provider",
+                "offline",
+                "--port",
+                &port.to_string(),
+            ])
             .current_dir(home.path())
             .env("LANGO_HOME", home.path().join("home"))
             .stdout(Stdio::null())

@@ -9,18 +9,21 @@ use anyhow::{Context, Result};
 use lango_domain::event::Principal;
 use lango_domain::graph::FactSource;
 use lango_knowledge::graph::import_export::{self, FactFileFormat};
-use lango_knowledge::graph::{Direction, Graph, FactPattern, GraphSnapshot, Traversal, AsOf};
-use lango_store::{StoreLocation, SqliteStore};
+use lango_knowledge::graph::{AsOf, Direction, FactPattern, Graph, GraphSnapshot, Traversal};
+use lango_store::{SqliteStore, StoreLocation};
 use serde_json::json;
 
-use crate::rng::Rng;
 use crate::measure::{folder_bytes, p50_p99};
+use crate::rng::Rng;
 
 const PREDICATES: u64 = 40;
 
 pub fn run(triples: usize, questions: usize, file: Option<&Path>) -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
     let made = folder.path().join("facts.tsv");
     if file.is_none() {
         write_facts(&made, triples)?;
@@ -47,7 +50,10 @@ pub fn run(triples: usize, questions: usize, file: Option<&Path>) -> Result<()> 
 }
 
 fn open(place: StoreLocation) -> Result<Graph> {
-    Ok(Graph::new(Arc::new(SqliteStore::open(place)?), Arc::new(jiff::Timestamp::now)))
+    Ok(Graph::new(
+        Arc::new(SqliteStore::open(place)?),
+        Arc::new(jiff::Timestamp::now),
+    ))
 }
 
 /// Names as they are spread in real graphs: a few are in very many facts.
@@ -56,19 +62,35 @@ fn write_facts(file: &Path, triples: usize) -> Result<()> {
     let (names, mut chance) = ((triples as u64 / 5).max(10), Rng(17));
     for _ in 0..triples {
         let subject = chance.next() % names;
-        let object =
-            if chance.next().is_multiple_of(4) { chance.skewed(names) } else { chance.next() % names };
-        writeln!(out, "Entity {subject}\trelation_{}\tEntity {object}", chance.skewed(PREDICATES))?;
+        let object = if chance.next().is_multiple_of(4) {
+            chance.skewed(names)
+        } else {
+            chance.next() % names
+        };
+        writeln!(
+            out,
+            "Entity {subject}\trelation_{}\tEntity {object}",
+            chance.skewed(PREDICATES)
+        )?;
     }
     Ok(out.flush()?)
 }
 
 async fn measure_import(graph: &Graph, file: &Path, home: &Path) -> Result<()> {
-    let lines = BufReader::with_capacity(1 << 18, std::fs::File::open(file).context("the file of facts")?);
+    let lines = BufReader::with_capacity(
+        1 << 18,
+        std::fs::File::open(file).context("the file of facts")?,
+    );
     let source = FactSource::Import(file.display().to_string());
     let began = Instant::now();
-    let imported =
-        import_export::import(graph, &Principal::local(), Box::new(lines), (FactFileFormat::Tsv, source), &|_| ()).await?;
+    let imported = import_export::import(
+        graph,
+        &Principal::local(),
+        Box::new(lines),
+        (FactFileFormat::Tsv, source),
+        &|_| (),
+    )
+    .await?;
     let seconds = began.elapsed().as_secs_f64();
     let (facts, skipped) = (imported.facts, imported.skipped);
     println!(
@@ -109,7 +131,13 @@ async fn measure_traverse(graph: &Graph, view: &GraphSnapshot, questions: usize)
         let began = Instant::now();
         let view = graph.snapshot(&Principal::local()).await?;
         let when = AsOf::At(graph.now());
-        let walk = Traversal { depth: 3, predicates: Vec::new(), direction: Direction::Both, as_of: when, limit: 1_000 };
+        let walk = Traversal {
+            depth: 3,
+            predicates: Vec::new(),
+            direction: Direction::Both,
+            as_of: when,
+            limit: 1_000,
+        };
         let walked = view.traverse(view.find(name)?, &walk);
         times.push(began.elapsed().as_secs_f64() * 1e6);
         let text = lango_knowledge::graph::facts_json(&view, &walked.hits).to_string();
@@ -125,5 +153,8 @@ async fn measure_traverse(graph: &Graph, view: &GraphSnapshot, questions: usize)
 fn print_times(bench: &str, times: &mut [f64], results: usize) {
     let mean = results as f64 / times.len().max(1) as f64;
     let (p50, p99) = p50_p99(times);
-    println!("{}", json!({ "bench": bench, "p50_us": p50, "p99_us": p99, "facts_each": mean }));
+    println!(
+        "{}",
+        json!({ "bench": bench, "p50_us": p50, "p99_us": p99, "facts_each": mean })
+    );
 }

@@ -11,11 +11,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use futures::StreamExt;
-use lango_app::{Assistant, Environment, Toolset, LoadedConfig, AssistantOptions, Overrides, LazyStore, Recording};
-use lango_domain::event::{EventBody, CallId, Event, Principal, SessionId, Update};
+use lango_app::{
+    Assistant, AssistantOptions, Environment, LazyStore, LoadedConfig, Overrides, Recording,
+    Toolset,
+};
+use lango_domain::event::{CallId, Event, EventBody, Principal, SessionId, Update};
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_engine::TurnRequest;
-use lango_testkit::model_server::{ModelServer, ServerReply, ReceivedRequest};
+use lango_testkit::model_server::{ModelServer, ReceivedRequest, ServerReply};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -43,35 +46,56 @@ pub struct KillChild {
 /// One turn of the product, with its own tools; what they do to two files can be counted.
 pub fn child(child: &KillChild) -> Result<()> {
     let (loaded, environment) = load_settings(&child.folder, &child.base_url)?;
-    let hands = Toolset::new(&loaded, &environment).map_err(|error| anyhow::anyhow!(error.message))?;
+    let hands =
+        Toolset::new(&loaded, &environment).map_err(|error| anyhow::anyhow!(error.message))?;
     let tools = hands.tools();
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-        let stores = LazyStore::new(&loaded, &environment);
-        let means = AssistantOptions { store: &stores, tools, approver: None, recording: &Recording::Off, remote_agents: None };
-        let conversation = Assistant::open(&loaded, &environment, means)?;
-        let (session, principal) = (SessionId::new(child.session.as_str()), Principal::local());
-        let mut updates = match &child.text {
-            Some(text) => conversation.runner.run(TurnRequest::from_user(session, principal, text.clone())),
-            None => conversation.runner.resume(session, principal),
-        };
-        let mut stdout = std::io::stdout();
-        while let Some(update) = updates.next().await {
-            match update {
-                Update::Event(event) => {
-                    writeln!(stdout, "{}", serde_json::to_string(&*event)?)?;
-                    stdout.flush()?;
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(async {
+            let stores = LazyStore::new(&loaded, &environment);
+            let means = AssistantOptions {
+                store: &stores,
+                tools,
+                approver: None,
+                recording: &Recording::Off,
+                remote_agents: None,
+            };
+            let conversation = Assistant::open(&loaded, &environment, means)?;
+            let (session, principal) = (SessionId::new(child.session.as_str()), Principal::local());
+            let mut updates = match &child.text {
+                Some(text) => conversation.runner.run(TurnRequest::from_user(
+                    session,
+                    principal,
+                    text.clone(),
+                )),
+                None => conversation.runner.resume(session, principal),
+            };
+            let mut stdout = std::io::stdout();
+            while let Some(update) = updates.next().await {
+                match update {
+                    Update::Event(event) => {
+                        writeln!(stdout, "{}", serde_json::to_string(&*event)?)?;
+                        stdout.flush()?;
+                    }
+                    Update::StoreFailed(error) => bail!(error.to_string()),
+                    Update::Delta { .. } | Update::ToolOutputDelta { .. } => {}
                 }
-                Update::StoreFailed(error) => bail!(error.to_string()),
-                Update::Delta { .. } | Update::ToolOutputDelta { .. } => {}
             }
-        }
-        Ok(())
-    })
+            Ok(())
+        })
 }
 
 fn load_settings(folder: &Path, base_url: &str) -> Result<(LoadedConfig, Environment)> {
-    let variables = [("LANGO_HOME".to_owned(), folder.join("home").display().to_string())].into();
-    let environment = Environment { variables, working_folder: folder.to_path_buf() };
+    let variables = [(
+        "LANGO_HOME".to_owned(),
+        folder.join("home").display().to_string(),
+    )]
+    .into();
+    let environment = Environment {
+        variables,
+        working_folder: folder.to_path_buf(),
+    };
     let set = [
         "providers.x.type=openai",
         &format!("providers.x.baseUrl={base_url}"),
@@ -80,8 +104,12 @@ fn load_settings(folder: &Path, base_url: &str) -> Result<(LoadedConfig, Environ
         "security.approval.dangerous=auto",
         &format!("tools.workspace={}", folder.join(WORKSPACE).display()),
     ];
-    let overrides = Overrides { config: None, set: set.map(str::to_owned).to_vec() };
-    let loaded = LoadedConfig::load(&environment, &overrides).map_err(|error| anyhow::anyhow!(error.message))?;
+    let overrides = Overrides {
+        config: None,
+        set: set.map(str::to_owned).to_vec(),
+    };
+    let loaded = LoadedConfig::load(&environment, &overrides)
+        .map_err(|error| anyhow::anyhow!(error.message))?;
     Ok((loaded, environment))
 }
 
@@ -91,24 +119,52 @@ fn decide(request: &ReceivedRequest) -> ServerReply {
     let body = request.json();
     let messages = body["messages"].as_array().cloned().unwrap_or_default();
     let text = |message: &Value| message["content"].as_str().unwrap_or_default().to_owned();
-    let asked =
-        messages.iter().rposition(|message| message["role"] == "user" && text(message).contains("append L"));
-    let Some(asked) = asked else { return ServerReply::text("hm") };
+    let asked = messages
+        .iter()
+        .rposition(|message| message["role"] == "user" && text(message).contains("append L"));
+    let Some(asked) = asked else {
+        return ServerReply::text("hm");
+    };
     let words = text(&messages[asked]);
-    let line = words.rsplit("append ").next().and_then(|rest| rest.split('.').next()).unwrap_or_default();
+    let line = words
+        .rsplit("append ")
+        .next()
+        .and_then(|rest| rest.split('.').next())
+        .unwrap_or_default();
     let is_root = body["tools"].to_string().contains("transfer_to_agent");
     let after = &messages[asked..];
-    let begun =
-        |word: &str| after.iter().filter(|message| message["tool_calls"].to_string().contains(word)).count();
-    match (is_root, is_root && begun("transfer_to_agent") < 2, begun(&format!("{line} ")) > 0) {
-        (true, true, _) => ServerReply::tool_call("transfer_to_agent", &json!({ "agent_name": "operator" })),
+    let begun = |word: &str| {
+        after
+            .iter()
+            .filter(|message| message["tool_calls"].to_string().contains(word))
+            .count()
+    };
+    match (
+        is_root,
+        is_root && begun("transfer_to_agent") < 2,
+        begun(&format!("{line} ")) > 0,
+    ) {
+        (true, true, _) => {
+            ServerReply::tool_call("transfer_to_agent", &json!({ "agent_name": "operator" }))
+        }
         (true, false, _) => ServerReply::text("it was interrupted twice"),
-        (false, _, false) if line.bytes().last().is_some_and(|digit| digit.is_multiple_of(2)) => {
-            ServerReply::tool_call("exec_shell", &json!({ "command": format!("echo {line} >> by-command") }))
+        (false, _, false)
+            if line
+                .bytes()
+                .last()
+                .is_some_and(|digit| digit.is_multiple_of(2)) =>
+        {
+            ServerReply::tool_call(
+                "exec_shell",
+                &json!({ "command": format!("echo {line} >> by-command") }),
+            )
         }
         (false, _, false) => {
             let content = format!("{line} \n");
-            ServerReply::tool_call("fs_write", &json!({ "path": "by-tool", "content": content, "append": true }))
+            ServerReply::tool_call(
+                "fs_write",
+                &json!({ "path": "by-tool", "content": content, "append": true }),
+            )
         }
         (false, _, true) => ServerReply::text("done"),
     }
@@ -147,7 +203,13 @@ pub fn run(kills: usize) -> Result<()> {
     }
     harness.finish()?;
     println!("{}", serde_json::to_string(&harness.counts)?);
-    let KillCounts { lost, doubled, unopened, open_calls, .. } = harness.counts;
+    let KillCounts {
+        lost,
+        doubled,
+        unopened,
+        open_calls,
+        ..
+    } = harness.counts;
     if lost + doubled + unopened + open_calls > 0 {
         bail!("something was lost, doubled, left open, or did not open again");
     }
@@ -180,14 +242,20 @@ impl Harness {
             thread::spawn(move || {
                 thread::sleep(delay);
                 // The parent waits for this child below, so the number is still its own.
-                let _ = Command::new("kill").args(["-9", &pid.to_string()]).stderr(Stdio::null()).status();
+                let _ = Command::new("kill")
+                    .args(["-9", &pid.to_string()])
+                    .stderr(Stdio::null())
+                    .status();
             });
             usize::MAX
         } else {
             number % EVENTS_PER_TURN
         };
         for (seen, line) in BufReader::new(stdout).lines().enumerate() {
-            self.acknowledged.extend(line.ok().and_then(|line| serde_json::from_str::<Event>(&line).ok()));
+            self.acknowledged.extend(
+                line.ok()
+                    .and_then(|line| serde_json::from_str::<Event>(&line).ok()),
+            );
             if seen >= moment {
                 child.kill()?;
             }
@@ -205,14 +273,19 @@ impl Harness {
         let mut command = Command::new(exe);
         command.arg("kill-child").arg("--folder").arg(&self.folder);
         command.args(["--base-url", &self.base_url, "--session", session]);
-        command.args(text.into_iter().flat_map(|text| ["--text".to_owned(), text]));
+        command.args(
+            text.into_iter()
+                .flat_map(|text| ["--text".to_owned(), text]),
+        );
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         command
     }
 
     fn random_below(&mut self, below: u64) -> u64 {
-        self.rng_state =
-            self.rng_state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.rng_state = self
+            .rng_state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.rng_state >> 33) % below
     }
 
@@ -220,8 +293,13 @@ impl Harness {
     fn events(&self, session: &str) -> Result<Vec<Arc<Event>>> {
         let (loaded, environment) = load_settings(&self.folder, &self.base_url)?;
         let store = LazyStore::new(&loaded, &environment).open()?;
-        let key = SessionKeyRef { session: &SessionId::new(session), principal: &Principal::local() };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let key = SessionKeyRef {
+            session: &SessionId::new(session),
+            principal: &Principal::local(),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
         Ok(runtime.block_on(store.load(key, HistoryWindow::Everything))?)
     }
 
@@ -229,13 +307,21 @@ impl Harness {
     fn finish(&mut self) -> Result<()> {
         for session in 0..SESSIONS {
             let session = format!("s{session}");
-            let last = self.command(&session, Some(format!("append Lend-{session}."))).output()?;
+            let last = self
+                .command(&session, Some(format!("append Lend-{session}.")))
+                .output()?;
             let events = self.events(&session)?;
-            let ended = events.last().is_some_and(|event| event.body == EventBody::TurnDone);
+            let ended = events
+                .last()
+                .is_some_and(|event| event.body == EventBody::TurnDone);
             self.counts.unopened += usize::from(!last.status.success() || !ended);
             self.counts.open_calls += open_calls(&events);
-            let kept: HashMap<u64, &Event> = events.iter().map(|event| (event.seq, &**event)).collect();
-            let own = self.acknowledged.iter().filter(|event| event.session.as_str() == session);
+            let kept: HashMap<u64, &Event> =
+                events.iter().map(|event| (event.seq, &**event)).collect();
+            let own = self
+                .acknowledged
+                .iter()
+                .filter(|event| event.session.as_str() == session);
             for event in own {
                 self.counts.acknowledged += 1;
                 self.counts.lost += usize::from(kept.get(&event.seq) != Some(&event));
@@ -243,7 +329,8 @@ impl Harness {
         }
         let mut lines: BTreeMap<String, usize> = BTreeMap::new();
         for file in ["by-command", "by-tool"] {
-            let effects = fs::read_to_string(self.folder.join(WORKSPACE).join(file)).context(file)?;
+            let effects =
+                fs::read_to_string(self.folder.join(WORKSPACE).join(file)).context(file)?;
             for line in effects.lines() {
                 *lines.entry(line.trim().to_owned()).or_default() += 1;
             }

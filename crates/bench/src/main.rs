@@ -1,8 +1,7 @@
 //! `lango-bench`: measures, and prints one JSON line for each thing measured. Compare lines of one run on one machine.
 
-mod rng;
-mod faults;
 mod baseline;
+mod faults;
 mod gateway;
 mod graph;
 mod kill;
@@ -11,6 +10,7 @@ mod memory;
 mod model_server;
 mod operator;
 mod retrieval;
+mod rng;
 mod store;
 mod team;
 mod turn;
@@ -24,7 +24,11 @@ use clap::{Args, Parser, Subcommand};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Parser)]
-#[command(name = "lango-bench", version, about = "Measures Lango, and prints what it measured")]
+#[command(
+    name = "lango-bench",
+    version,
+    about = "Measures Lango, and prints what it measured"
+)]
 struct BenchArgs {
     #[command(subcommand)]
     bench: Bench,
@@ -150,8 +154,15 @@ fn measure() -> Result<()> {
         Bench::Store { folder, seconds } => store::run(folder.as_deref(), seconds),
         Bench::Operator { files, runs } => operator::run(files, runs),
         Bench::Retrieval { pieces, queries } => retrieval::run(pieces, queries),
-        Bench::Graph { triples, questions, file } => graph::run(triples, questions, file.as_deref()),
-        Bench::Memory { observations, turns } => memory::run(observations, turns),
+        Bench::Graph {
+            triples,
+            questions,
+            file,
+        } => graph::run(triples, questions, file.as_deref()),
+        Bench::Memory {
+            observations,
+            turns,
+        } => memory::run(observations, turns),
         Bench::Serve(wish) => gateway::run(&wish),
         Bench::ServeChild { store } => gateway::child(&store),
         Bench::ModelServer { port } => model_server::run(port),

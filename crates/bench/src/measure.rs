@@ -44,9 +44,12 @@ pub fn start_model_server(load: &Load) -> Result<(String, Option<ServerProcess>)
     if let Some(base_url) = &load.base_url {
         return Ok((base_url.trim_end_matches('/').to_owned(), None));
     }
-    let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-    let child =
-        Command::new(std::env::current_exe()?).args(["model-server", "--port", &port.to_string()]).spawn()?;
+    let port = std::net::TcpListener::bind("127.0.0.1:0")?
+        .local_addr()?
+        .port();
+    let child = Command::new(std::env::current_exe()?)
+        .args(["model-server", "--port", &port.to_string()])
+        .spawn()?;
     let server = ServerProcess(child);
     for _ in 0..200 {
         if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
@@ -68,7 +71,12 @@ impl Drop for ServerProcess {
 }
 
 /// Runs the turns, a few of them before the clock starts, and prints what they took.
-pub async fn run<Turn, Done>(peer: &'static str, load: &Load, started: Instant, turn: Turn) -> Result<()>
+pub async fn run<Turn, Done>(
+    peer: &'static str,
+    load: &Load,
+    started: Instant,
+    turn: Turn,
+) -> Result<()>
 where
     Turn: Fn(usize) -> Done + Send + Sync + 'static,
     Done: Future<Output = Result<()>> + Send,
@@ -78,7 +86,11 @@ where
     for warm_up in 0..20 {
         turn(usize::MAX - warm_up).await?;
     }
-    let (cpu, wall, next) = (cpu_seconds()?, Instant::now(), Arc::new(AtomicUsize::new(0)));
+    let (cpu, wall, next) = (
+        cpu_seconds()?,
+        Instant::now(),
+        Arc::new(AtomicUsize::new(0)),
+    );
     let workers: Vec<_> = (0..load.concurrency.max(1))
         .map(|_| {
             let (turn, next, turns) = (Arc::clone(&turn), Arc::clone(&next), load.turns);
@@ -133,7 +145,10 @@ pub fn cpu_seconds() -> Result<f64> {
     let (_, after_name) = stat.rsplit_once(')').context("an odd /proc/self/stat")?;
     let fields: Vec<&str> = after_name.split_whitespace().collect();
     let ticks = |at: usize| {
-        fields.get(at).and_then(|field| field.parse::<f64>().ok()).context("an odd /proc/self/stat")
+        fields
+            .get(at)
+            .and_then(|field| field.parse::<f64>().ok())
+            .context("an odd /proc/self/stat")
     };
     Ok((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
 }
@@ -159,8 +174,10 @@ fn status_mb(what: &str) -> Result<f64> {
 
 fn memory_mb(file: &str, what: &str) -> Result<f64> {
     let status = fs::read_to_string(file)?;
-    let line =
-        status.lines().find_map(|line| line.strip_prefix(what)).context("an odd status of a process")?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(what))
+        .context("an odd status of a process")?;
     let kilobytes: f64 = line.trim().trim_end_matches(" kB").parse()?;
     Ok(kilobytes / 1024.0)
 }
@@ -169,7 +186,9 @@ fn memory_mb(file: &str, what: &str) -> Result<f64> {
 pub fn p50_p99(times: &mut [f64]) -> (f64, f64) {
     times.sort_by(f64::total_cmp);
     let at = |share: f64| {
-        times.get(((times.len() as f64 * share) as usize).min(times.len().saturating_sub(1))).copied()
+        times
+            .get(((times.len() as f64 * share) as usize).min(times.len().saturating_sub(1)))
+            .copied()
     };
     (at(0.5).unwrap_or_default(), at(0.99).unwrap_or_default())
 }
@@ -181,7 +200,8 @@ pub fn folder_bytes(folder: &Path) -> u64 {
 /// Of the files below a folder whose name begins so.
 pub fn bytes_with_prefix(folder: &Path, begins: &str) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let is_named = |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with(begins);
+    let is_named =
+        |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with(begins);
     let size = |entry: std::fs::DirEntry| match entry.metadata().context("its size") {
         Ok(found) if found.is_dir() => bytes_with_prefix(&entry.path(), begins),
         Ok(found) => found.len(),

@@ -10,13 +10,17 @@ use futures::stream::{self, BoxStream};
 use jiff::Timestamp;
 use lango_domain::Label;
 use lango_domain::event::{EventBody, Principal, SessionId, TurnId, Update};
-use lango_domain::memory::{MemoryKind, MemoryStore, NewMemory, MemoryNote, MemoryPriority, MemorySpeaker};
+use lango_domain::memory::{
+    MemoryKind, MemoryNote, MemoryPriority, MemorySpeaker, MemoryStore, NewMemory,
+};
 use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest};
 use lango_domain::session::SessionKey;
-use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, Models, RunnerParts, Runner, ClockAndIds, TurnRequest};
-use lango_knowledge::memory::{ObservationalMemory, Observer, MemorySettings};
+use lango_engine::{
+    ApprovalPolicy, ClockAndIds, Models, Runner, RunnerParts, TurnHooks, TurnLimits, TurnRequest,
+};
+use lango_knowledge::memory::{MemorySettings, ObservationalMemory, Observer};
 use lango_knowledge::secret_scan::SecretScanner;
-use lango_store::{StoreLocation, SqliteStore};
+use lango_store::{SqliteStore, StoreLocation};
 use serde_json::json;
 
 use crate::team;
@@ -32,7 +36,10 @@ const QUESTIONS: [&str; 4] = [
 const MESSAGE_TOKENS: usize = 400;
 
 pub fn run(observations: usize, turns: usize) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         for remembered in [None, Some(0), Some(observations)] {
             measure_turn_cost(remembered, turns).await?;
@@ -46,11 +53,15 @@ async fn measure_turn_cost(observations: Option<usize>, turns: usize) -> Result<
     let folder = tempfile::tempdir()?;
     let store = SqliteStore::open(StoreLocation::File(folder.path().join("store.sqlite")))?;
     for number in 0..observations.unwrap_or(0) {
-        store.store(&session_key("before"), observation(number)).await?;
+        store
+            .store(&session_key("before"), observation(number))
+            .await?;
     }
     let model = Arc::new(BenchModel::default());
     let settings = MemorySettings::default();
-    let beside = observations.map(|_| memory_hooks(&store, Observer::Rules, settings)).unwrap_or_default();
+    let beside = observations
+        .map(|_| memory_hooks(&store, Observer::Rules, settings))
+        .unwrap_or_default();
     let runner = runner(&store, Arc::clone(&model), beside)?;
     let first = Instant::now();
     run_turn(&runner, "first", QUESTIONS[0]).await?;
@@ -58,12 +69,22 @@ async fn measure_turn_cost(observations: Option<usize>, turns: usize) -> Result<
     let mut times = Vec::new();
     for number in 0..turns {
         let began = Instant::now();
-        run_turn(&runner, &format!("s{number}"), QUESTIONS[number % QUESTIONS.len()]).await?;
+        run_turn(
+            &runner,
+            &format!("s{number}"),
+            QUESTIONS[number % QUESTIONS.len()],
+        )
+        .await?;
         times.push(began.elapsed().as_secs_f64() * 1_000.0);
         runner.wait_for_hooks().await;
     }
     times.sort_by(f64::total_cmp);
-    let at = |share: f64| times.get((times.len() as f64 * share) as usize).copied().unwrap_or_default();
+    let at = |share: f64| {
+        times
+            .get((times.len() as f64 * share) as usize)
+            .copied()
+            .unwrap_or_default()
+    };
     println!(
         "{}",
         json!({ "bench": "turn with memory", "observations": observations, "first_ms": first, "p50_ms": at(0.5), "p99_ms": at(0.99) })
@@ -78,16 +99,38 @@ async fn measure_shared_prefix() -> Result<()> {
     let store = SqliteStore::open(StoreLocation::File(folder.path().join("store.sqlite")))?;
     let model = Arc::new(BenchModel::default());
     let name = "bench".to_owned();
-    let observer = Observer::Model { model: Arc::clone(&model) as Arc<dyn Model>, name };
-    let runner = runner(&store, Arc::clone(&model), memory_hooks(&store, observer, MemorySettings::default()))?;
+    let observer = Observer::Model {
+        model: Arc::clone(&model) as Arc<dyn Model>,
+        name,
+    };
+    let runner = runner(
+        &store,
+        Arc::clone(&model),
+        memory_hooks(&store, observer, MemorySettings::default()),
+    )?;
     for number in 0..150 {
-        run_turn(&runner, "long", &format!("number {number}: {}", "more of it ".repeat(MESSAGE_TOKENS / 3))).await?;
+        run_turn(
+            &runner,
+            "long",
+            &format!(
+                "number {number}: {}",
+                "more of it ".repeat(MESSAGE_TOKENS / 3)
+            ),
+        )
+        .await?;
         runner.wait_for_hooks().await;
     }
-    let requests = model.requests.lock().unwrap_or_else(PoisonError::into_inner);
+    let requests = model
+        .requests
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
     let (mut shared, mut all, mut broken) = (0, 0, 0);
     for pair in requests.windows(2) {
-        let same = pair[0].bytes().zip(pair[1].bytes()).take_while(|(a, b)| a == b).count();
+        let same = pair[0]
+            .bytes()
+            .zip(pair[1].bytes())
+            .take_while(|(a, b)| a == b)
+            .count();
         shared += same;
         all += pair[1].len();
         broken += usize::from(same < pair[0].len());
@@ -102,15 +145,30 @@ async fn measure_shared_prefix() -> Result<()> {
 }
 
 fn session_key(session: &str) -> SessionKey {
-    SessionKey { session: SessionId::new(session), principal: Principal::local() }
+    SessionKey {
+        session: SessionId::new(session),
+        principal: Principal::local(),
+    }
 }
 
 fn observation(number: usize) -> NewMemory {
     let (text, kind) = match number % 4 {
-        0 => (format!("the invoice of customer {number} was paid by bank transfer"), MemoryKind::Fact),
-        1 => (format!("we decided to build part {number} of the warehouse in timber"), MemoryKind::Decision),
-        2 => (format!("the release of project {number} is on the first of May"), MemoryKind::Date),
-        _ => (format!("I prefer tea number {number} over every other one"), MemoryKind::Preference),
+        0 => (
+            format!("the invoice of customer {number} was paid by bank transfer"),
+            MemoryKind::Fact,
+        ),
+        1 => (
+            format!("we decided to build part {number} of the warehouse in timber"),
+            MemoryKind::Decision,
+        ),
+        2 => (
+            format!("the release of project {number} is on the first of May"),
+            MemoryKind::Date,
+        ),
+        _ => (
+            format!("I prefer tea number {number} over every other one"),
+            MemoryKind::Preference,
+        ),
     };
     let note = MemoryNote {
         text,
@@ -120,18 +178,24 @@ fn observation(number: usize) -> NewMemory {
         label: Label::default(),
         at: Timestamp::now(),
     };
-    NewMemory { note, turn: TurnId::new("before"), sources: vec![1] }
+    NewMemory {
+        note,
+        turn: TurnId::new("before"),
+        sources: vec![1],
+    }
 }
 
 fn memory_hooks(store: &SqliteStore, observer: Observer, settings: MemorySettings) -> TurnHooks {
-    let chronicle = Arc::new(ObservationalMemory::new(lango_knowledge::memory::MemoryParts {
-        memories: Arc::new(store.clone()),
-        observer,
-        settings,
-        secret_scanner: SecretScanner::default(),
-        forgetter: lango_knowledge::forget::Forgetter::new(Arc::new(store.clone())),
-        now: Arc::new(Timestamp::now),
-    }));
+    let chronicle = Arc::new(ObservationalMemory::new(
+        lango_knowledge::memory::MemoryParts {
+            memories: Arc::new(store.clone()),
+            observer,
+            settings,
+            secret_scanner: SecretScanner::default(),
+            forgetter: lango_knowledge::forget::Forgetter::new(Arc::new(store.clone())),
+            now: Arc::new(Timestamp::now),
+        },
+    ));
     TurnHooks {
         context_sources: vec![Arc::clone(&chronicle) as _],
         digest_source: Some(Arc::clone(&chronicle) as _),
@@ -143,7 +207,10 @@ fn memory_hooks(store: &SqliteStore, observer: Observer, settings: MemorySetting
 fn runner(store: &SqliteStore, model: Arc<BenchModel>, beside: TurnHooks) -> Result<Runner> {
     Ok(Runner::new(RunnerParts {
         tree: team::build_tree()?,
-        models: Models { default: model, per_agent: BTreeMap::new() },
+        models: Models {
+            default: model,
+            per_agent: BTreeMap::new(),
+        },
         store: Arc::new(store.clone()),
         approver: None,
         approval_policy: ApprovalPolicy::default(),
@@ -183,13 +250,23 @@ impl Model for BenchModel {
             _ => "",
         };
         let said = if request.tools.is_empty() {
-            let marks = last.lines().filter_map(|line| Some(line.strip_prefix('[')?.split_once("] ")?.0));
-            let line = |mark: &str| format!("medium | event | {mark} | Line {mark} told of more of it.\n");
+            let marks = last
+                .lines()
+                .filter_map(|line| Some(line.strip_prefix('[')?.split_once("] ")?.0));
+            let line =
+                |mark: &str| format!("medium | event | {mark} | Line {mark} told of more of it.\n");
             marks.map(line).collect()
         } else {
             let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-            let messages = request.messages.iter().map(|message| format!("{message:?}\n"));
-            requests.push(format!("{}\n{}", request.system, messages.collect::<String>()));
+            let messages = request
+                .messages
+                .iter()
+                .map(|message| format!("{message:?}\n"));
+            requests.push(format!(
+                "{}\n{}",
+                request.system,
+                messages.collect::<String>()
+            ));
             "Fine. ".repeat(MESSAGE_TOKENS / 2)
         };
         stream::iter([Ok(Fragment::Text(said)), Ok(Fragment::Done)]).boxed()

@@ -7,14 +7,17 @@ use tokio::net::{TcpListener, TcpStream};
 
 pub fn run(port: u16) -> Result<()> {
     let replies = std::sync::Arc::new(CannedReplies::new());
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-        let listener = TcpListener::bind(("127.0.0.1", port)).await?;
-        loop {
-            let (stream, _) = listener.accept().await?;
-            let replies = std::sync::Arc::clone(&replies);
-            tokio::spawn(async move { serve(stream, &replies).await });
-        }
-    })
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(async {
+            let listener = TcpListener::bind(("127.0.0.1", port)).await?;
+            loop {
+                let (stream, _) = listener.accept().await?;
+                let replies = std::sync::Arc::clone(&replies);
+                tokio::spawn(async move { serve(stream, &replies).await });
+            }
+        })
 }
 
 /// The three replies, ready to be sent.
@@ -29,7 +32,10 @@ impl CannedReplies {
         let call = |name: &str, arguments: &str| json!({ "tool_calls": [{ "index": 0, "id": "call_1", "type": "function", "function": { "name": name, "arguments": arguments } }] });
         Self {
             transfer: sse_response(
-                &[call("transfer_to_agent", r#"{"agent_name":"operator","task":"read the file"}"#)],
+                &[call(
+                    "transfer_to_agent",
+                    r#"{"agent_name":"operator","task":"read the file"}"#,
+                )],
                 "tool_calls",
             ),
             call: sse_response(&[call("fs_read", r#"{"path":"notes.txt"}"#)], "tool_calls"),
@@ -98,12 +104,17 @@ async fn serve(mut stream: TcpStream, replies: &CannedReplies) -> Option<()> {
                 return None;
             }
         }
-        stream.write_all(replies.select(&buffer[head..head + length])).await.ok()?;
+        stream
+            .write_all(replies.select(&buffer[head..head + length]))
+            .await
+            .ok()?;
         buffer.drain(..head + length);
     }
 }
 
 fn content_length(head: &[u8]) -> usize {
     let head = String::from_utf8_lossy(head).to_lowercase();
-    head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok()).unwrap_or(0)
+    head.lines()
+        .find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok())
+        .unwrap_or(0)
 }

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use lango_domain::event::{CallId, Principal, SessionId, TurnId};
-use lango_domain::{AgentName, ToolOutputSink, ToolContext};
+use lango_domain::{AgentName, ToolContext, ToolOutputSink};
 use lango_tools::files::{self, FileTools, UndoStorage, Workspace};
-use lango_tools::shell::{CommandRequest, Program, SandboxChoice, ExecSettings, Shell, ShellParts};
+use lango_tools::shell::{CommandRequest, ExecSettings, Program, SandboxChoice, Shell, ShellParts};
 use serde_json::{Value, json};
 
 const FILES_PER_FOLDER: usize = 50;
@@ -22,7 +22,9 @@ pub fn run(files: usize, runs: usize) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let root = folder.path().canonicalize()?.join("tree");
     fs::create_dir(&root)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         measure_commands(&root, runs).await?;
         create_tree(&root, files)?;
@@ -37,7 +39,11 @@ async fn measure_commands(root: &Path, runs: usize) -> Result<()> {
             .stdin(Stdio::null())
             .status()
             .await?;
-        if status.success() { Ok(()) } else { bail!("true failed") }
+        if status.success() {
+            Ok(())
+        } else {
+            bail!("true failed")
+        }
     })
     .await?;
     println!("{}", json!({ "bench": "plain spawn", "p50_ms": plain }));
@@ -56,10 +62,17 @@ async fn measure_commands(root: &Path, runs: usize) -> Result<()> {
                 timeout: None,
                 extra_read_paths: Vec::new(),
             };
-            shell.run(&context()?, errand).await.map(drop).map_err(|failure| anyhow::anyhow!(failure.0))
+            shell
+                .run(&context()?, errand)
+                .await
+                .map(drop)
+                .map_err(|failure| anyhow::anyhow!(failure.0))
         })
         .await?;
-        println!("{}", json!({ "bench": name, "p50_ms": took, "adds_ms": took - plain }));
+        println!(
+            "{}",
+            json!({ "bench": name, "p50_ms": took, "adds_ms": took - plain })
+        );
     }
     Ok(())
 }
@@ -68,7 +81,10 @@ fn shell(root: &Path, sandbox: SandboxChoice) -> Result<Shell> {
     Ok(Shell::new(ShellParts {
         workspace: Workspace::open(root, Vec::new())?,
         journal: UndoStorage::in_folder(None).journal,
-        settings: ExecSettings { sandbox, ..ExecSettings::default() },
+        settings: ExecSettings {
+            sandbox,
+            ..ExecSettings::default()
+        },
         read: Vec::new(),
         hidden: Vec::new(),
         helper: PathBuf::from("/proc/self/exe"),
@@ -107,29 +123,56 @@ fn create_tree(root: &Path, files: usize) -> Result<()> {
             fs::create_dir_all(&folder)?;
         }
         let ending = if number % 10 == 9 { "log" } else { "rs" };
-        let last = if number % NEEDLE_INTERVAL == 0 { NEEDLE } else { "" };
-        fs::write(folder.join(format!("file{number}.{ending}")), format!("{text}{last}\n"))?;
+        let last = if number % NEEDLE_INTERVAL == 0 {
+            NEEDLE
+        } else {
+            ""
+        };
+        fs::write(
+            folder.join(format!("file{number}.{ending}")),
+            format!("{text}{last}\n"),
+        )?;
     }
-    println!("{}", json!({ "bench": "tree", "files": files, "bytes": files * text.len() }));
+    println!(
+        "{}",
+        json!({ "bench": "tree", "files": files, "bytes": files * text.len() })
+    );
     Ok(())
 }
 
 async fn measure_search(root: &Path, runs: usize) -> Result<()> {
     let workspace = Workspace::open(root, Vec::new())?;
-    let tools = files::tools(FileTools { workspace, undo_storage: UndoStorage::in_folder(None) });
-    let tool = tools.into_iter().find(|tool| tool.name == "fs_search").context("fs_search")?;
+    let tools = files::tools(FileTools {
+        workspace,
+        undo_storage: UndoStorage::in_folder(None),
+    });
+    let tool = tools
+        .into_iter()
+        .find(|tool| tool.name == "fs_search")
+        .context("fs_search")?;
     for (name, args, rg) in [
-        ("search for a word", json!({ "pattern": NEEDLE, "limit": 1000 }), vec!["-n", NEEDLE]),
+        (
+            "search for a word",
+            json!({ "pattern": NEEDLE, "limit": 1000 }),
+            vec!["-n", NEEDLE],
+        ),
         (
             "search for a pattern",
             json!({ "pattern": r"value_3\d = \w+\(needle", "limit": 1000 }),
             vec!["-n", r"value_3\d = \w+\(needle"],
         ),
-        ("files by name", json!({ "glob": "*7777.rs", "limit": 1000 }), vec!["--files", "-g", "*7777.rs"]),
+        (
+            "files by name",
+            json!({ "glob": "*7777.rs", "limit": 1000 }),
+            vec!["--files", "-g", "*7777.rs"],
+        ),
     ] {
         let ours = median(runs, async || run_tool(&tool, &args).await.map(drop)).await?;
         let Ok(theirs) = median(runs, async || ripgrep(root, &rg)).await else {
-            println!("{}", json!({ "bench": name, "p50_ms": ours, "ripgrep": "is not installed" }));
+            println!(
+                "{}",
+                json!({ "bench": name, "p50_ms": ours, "ripgrep": "is not installed" })
+            );
             continue;
         };
         println!(
@@ -142,11 +185,18 @@ async fn measure_search(root: &Path, runs: usize) -> Result<()> {
 
 async fn run_tool(tool: &lango_domain::Tool, args: &Value) -> Result<String> {
     let output = tool.call(context()?, args.clone()).await;
-    output.map(|output| output.text).map_err(|failure| anyhow::anyhow!(failure.0))
+    output
+        .map(|output| output.text)
+        .map_err(|failure| anyhow::anyhow!(failure.0))
 }
 
 fn ripgrep(root: &Path, args: &[&str]) -> Result<()> {
-    Command::new("rg").args(args).arg(root).stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+    Command::new("rg")
+        .args(args)
+        .arg(root)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()?;
     Ok(())
 }
 

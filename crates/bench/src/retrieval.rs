@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use lango_domain::documents::{NewDocument, NewChunk, DocumentSpan, SpanUnit};
+use lango_domain::documents::{DocumentSpan, NewChunk, NewDocument, SpanUnit};
 use lango_domain::event::Principal;
-use lango_knowledge::embedding::{Embedder, HashedEmbedder, EmbedPurpose};
-use lango_knowledge::lexical::LexicalIndex;
 use lango_knowledge::document_index::{DocumentIndex, SearchScope};
+use lango_knowledge::embedding::{EmbedPurpose, Embedder, HashedEmbedder};
+use lango_knowledge::lexical::LexicalIndex;
 use lango_knowledge::vectors::VectorMatrix;
 use lango_store::SqliteStore;
 use serde_json::{Value, json};
 
-use crate::rng::Rng;
 use crate::measure::{bytes_with_prefix, p50_p99};
+use crate::rng::Rng;
 
 /// Words of made-up text: a few are everywhere, most are rare.
 const VOCABULARY_SIZE: u64 = 50_000;
@@ -31,7 +31,10 @@ const DIMENSIONS: usize = 384;
 
 pub fn run(pieces: usize, queries: usize) -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         measure_index(&open(folder.path())?, folder.path(), pieces).await?;
         measure_search(folder.path(), queries).await
@@ -42,17 +45,28 @@ pub fn run(pieces: usize, queries: usize) -> Result<()> {
 
 /// As a new process finds it.
 fn open(folder: &Path) -> Result<DocumentIndex> {
-    let store = SqliteStore::open(lango_store::StoreLocation::File(folder.join("store.sqlite")))?;
-    Ok(DocumentIndex::new(Arc::new(store), folder.join("words"), Some(Arc::new(HashedEmbedder::default()))))
+    let store = SqliteStore::open(lango_store::StoreLocation::File(
+        folder.join("store.sqlite"),
+    ))?;
+    Ok(DocumentIndex::new(
+        Arc::new(store),
+        folder.join("words"),
+        Some(Arc::new(HashedEmbedder::default())),
+    ))
 }
 
 async fn measure_index(library: &DocumentIndex, folder: &Path, pieces: usize) -> Result<()> {
     let (mut chance, mut stored) = (Rng(7), Duration::ZERO);
     let documents: Vec<usize> = (0..pieces.div_ceil(CHUNKS_PER_DOCUMENT)).collect();
     for numbers in documents.chunks(DOCUMENT_BATCH_SIZE) {
-        let documents = numbers.iter().map(|number| random_document(*number, &mut chance)).collect();
+        let documents = numbers
+            .iter()
+            .map(|number| random_document(*number, &mut chance))
+            .collect();
         let began = Instant::now();
-        library.ingest_documents(&Principal::local(), documents).await?;
+        library
+            .ingest_documents(&Principal::local(), documents)
+            .await?;
         stored += began.elapsed();
     }
     let (began, cpu) = (Instant::now(), crate::measure::cpu_seconds()?);
@@ -69,14 +83,25 @@ async fn measure_index(library: &DocumentIndex, folder: &Path, pieces: usize) ->
 
 async fn measure_search(folder: &Path, queries: usize) -> Result<()> {
     let library = open(folder)?;
-    let everywhere = SearchScope { principal: Principal::local(), session: None, collections: None };
+    let everywhere = SearchScope {
+        principal: Principal::local(),
+        session: None,
+        collections: None,
+    };
     let began = Instant::now();
     library.search("warm up", &everywhere, 5).await?;
     print_json(json!({ "bench": "first question", "ms": elapsed_ms(began) }));
-    let narrow = SearchScope { collections: Some(vec!["narrow".to_owned()]), ..everywhere.clone() };
+    let narrow = SearchScope {
+        collections: Some(vec!["narrow".to_owned()]),
+        ..everywhere.clone()
+    };
     let lexical = LexicalIndex::open(&folder.join("words"))?;
-    let names: Vec<String> =
-        lexical.collections()?.iter().filter(|name| name.contains("narrow")).cloned().collect();
+    let names: Vec<String> = lexical
+        .collections()?
+        .iter()
+        .filter(|name| name.contains("narrow"))
+        .cloned()
+        .collect();
     let questions = [("", VOCABULARY_SIZE), (", frequent words", 50)];
     for (kind, rarest) in questions {
         let mut chance = Rng(11);
@@ -97,9 +122,15 @@ async fn measure_search(folder: &Path, queries: usize) -> Result<()> {
             words_within.push(elapsed_ms(began));
         }
         print_times(&format!("rag_retrieve{kind}"), &mut whole);
-        print_times(&format!("rag_retrieve in a narrow collection{kind}"), &mut within);
+        print_times(
+            &format!("rag_retrieve in a narrow collection{kind}"),
+            &mut within,
+        );
         print_times(&format!("its lexical part{kind}"), &mut words);
-        print_times(&format!("its lexical part in a narrow collection{kind}"), &mut words_within);
+        print_times(
+            &format!("its lexical part in a narrow collection{kind}"),
+            &mut words_within,
+        );
     }
     measure_embedding(queries).await?;
     print_json(json!({ "bench": "memory after questions", "rss_mb": crate::measure::rss_mb()? }));
@@ -133,8 +164,9 @@ fn measure_fts5(folder: &Path, queries: usize) -> Result<()> {
             let question = random_text(&mut chance, WORDS_PER_QUERY, rarest);
             let question = question.split(' ').collect::<Vec<_>>().join(" OR ");
             let began = Instant::now();
-            let found: Vec<i64> =
-                query.query_map([question], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+            let found: Vec<i64> = query
+                .query_map([question], |row| row.get(0))?
+                .collect::<rusqlite::Result<_>>()?;
             times.push(elapsed_ms(began));
             std::hint::black_box(found);
         }
@@ -161,7 +193,11 @@ fn measure_vector_scan(rows: usize, queries: usize) -> Result<()> {
         let mut exact: Vec<(f32, u64)> = rows.iter().map(|row| dot(row, &query)).zip(0..).collect();
         exact.sort_unstable_by(|one, other| other.0.total_cmp(&one.0));
         all += TOP_K.min(exact.len());
-        right += exact.iter().take(TOP_K).filter(|(_, id)| found.iter().any(|(hit, _)| hit == id)).count();
+        right += exact
+            .iter()
+            .take(TOP_K)
+            .filter(|(_, id)| found.iter().any(|(hit, _)| hit == id))
+            .count();
     }
     let (p50, p99) = p50_p99(&mut times);
     let memory = vectors.memory_bytes() as f64 / 1e6;
@@ -178,14 +214,22 @@ fn dot(one: &[f32], other: &[f32]) -> f32 {
 
 /// A vector that is one long, spread like noise: nothing is nearer than by chance, which is the hardest case.
 fn random_unit_vector(chance: &mut Rng) -> Vec<f32> {
-    let mut number = || (0..4).map(|_| (chance.next() % 65_536) as f32 / 65_536.0 - 0.5).sum::<f32>();
+    let mut number = || {
+        (0..4)
+            .map(|_| (chance.next() % 65_536) as f32 / 65_536.0 - 0.5)
+            .sum::<f32>()
+    };
     let vector: Vec<f32> = (0..DIMENSIONS).map(|_| number()).collect();
     let length = dot(&vector, &vector).sqrt();
     vector.into_iter().map(|x| x / length).collect()
 }
 
 fn random_document(number: usize, chance: &mut Rng) -> NewDocument {
-    let place = |at: usize| DocumentSpan { unit: SpanUnit::Lines, first: at as u32 * 10 + 1, last: at as u32 * 10 + 10 };
+    let place = |at: usize| DocumentSpan {
+        unit: SpanUnit::Lines,
+        first: at as u32 * 10 + 1,
+        last: at as u32 * 10 + 10,
+    };
     let piece = |at: usize| NewChunk {
         text: random_text(chance, WORDS_PER_CHUNK, VOCABULARY_SIZE),
         hash: String::new(),

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use lango_domain::event::{EventBody, NewEvent, Principal, SessionId};
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
-use lango_store::{StoreLocation, SqliteStore};
-use lango_testkit::conformance::{user_request, new_event};
+use lango_store::{SqliteStore, StoreLocation};
+use lango_testkit::conformance::{new_event, user_request};
 use serde_json::json;
 
 use crate::measure;
@@ -21,8 +21,14 @@ pub fn run(folder: Option<&Path>, seconds: f64) -> Result<()> {
     let folder = folder.unwrap_or(own.path());
     let time = Duration::from_secs_f64(seconds);
     let plain = measure_plain_loop(&folder.join("plain.sqlite"), time)?;
-    println!("{}", json!({ "bench": "plain loop", "appends_per_s": plain }));
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    println!(
+        "{}",
+        json!({ "bench": "plain loop", "appends_per_s": plain })
+    );
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         let store = SqliteStore::open(StoreLocation::File(folder.join("bench.sqlite")))?;
         for sessions in [1, 8, 64] {
@@ -50,7 +56,10 @@ fn measure_plain_loop(file: &Path, time: Duration) -> Result<f64> {
     let body = serde_json::to_string(&sample_draft().body)?;
     let (began, mut count) = (Instant::now(), 0_u32);
     while began.elapsed() < time {
-        connection.execute("INSERT INTO events VALUES ('s', ?1, ?2)", rusqlite::params![count, body])?;
+        connection.execute(
+            "INSERT INTO events VALUES ('s', ?1, ?2)",
+            rusqlite::params![count, body],
+        )?;
         count += 1;
     }
     Ok(f64::from(count) / began.elapsed().as_secs_f64())
@@ -65,7 +74,10 @@ async fn measure_appends(store: &SqliteStore, sessions: usize, time: Duration) -
                 let session = SessionId::new(format!("w{sessions}-{number}"));
                 let mut count = 0_u32;
                 while began.elapsed() < time {
-                    let key = SessionKeyRef { session: &session, principal: &Principal::local() };
+                    let key = SessionKeyRef {
+                        session: &session,
+                        principal: &Principal::local(),
+                    };
                     store.append(key, vec![sample_draft()]).await?;
                     count += 1;
                 }
@@ -83,18 +95,33 @@ async fn measure_appends(store: &SqliteStore, sessions: usize, time: Duration) -
 /// The whole of a session, and the last 50 events that a turn would need.
 async fn measure_open(store: &SqliteStore, length: usize) -> Result<()> {
     let session = SessionId::new(format!("long-{length}"));
-    let key = SessionKeyRef { session: &session, principal: &Principal::local() };
+    let key = SessionKeyRef {
+        session: &session,
+        principal: &Principal::local(),
+    };
     for chunk in 0..length.div_ceil(1_000) {
-        let drafts = (chunk * 1_000..length.min((chunk + 1) * 1_000)).map(|number| match number % 10 {
-            0 => sample_draft(),
-            9 => new_event("t", EventBody::TurnDone),
-            _ => new_event("t", EventBody::Note { text: "a step of the work at hand".to_owned() }),
-        });
+        let drafts =
+            (chunk * 1_000..length.min((chunk + 1) * 1_000)).map(|number| match number % 10 {
+                0 => sample_draft(),
+                9 => new_event("t", EventBody::TurnDone),
+                _ => new_event(
+                    "t",
+                    EventBody::Note {
+                        text: "a step of the work at hand".to_owned(),
+                    },
+                ),
+            });
         store.append(key, drafts.collect()).await?;
     }
     let mut times = [0.0; 2];
     let mut events = [0; 2];
-    for (at, reach) in [HistoryWindow::Everything, HistoryWindow::Recent { bytes: 2_200 }].into_iter().enumerate() {
+    for (at, reach) in [
+        HistoryWindow::Everything,
+        HistoryWindow::Recent { bytes: 2_200 },
+    ]
+    .into_iter()
+    .enumerate()
+    {
         store.load(key, reach).await?;
         let began = Instant::now();
         events[at] = store.load(key, reach).await?.len();
@@ -113,11 +140,17 @@ async fn measure_open_sessions(store: &SqliteStore) -> Result<()> {
     let mut held: Vec<Arc<dyn std::any::Any>> = Vec::new();
     for number in 0..OPEN_SESSIONS {
         let session = SessionId::new(format!("open-{number}"));
-        let key = SessionKeyRef { session: &session, principal: &Principal::local() };
+        let key = SessionKeyRef {
+            session: &session,
+            principal: &Principal::local(),
+        };
         let events = store.load(key, HistoryWindow::Everything).await?;
         held.push(Arc::new((session, events)));
     }
     let grown = measure::rss_mb()? - before;
-    println!("{}", json!({ "bench": "open sessions", "sessions": held.len(), "rss_mb": grown }));
+    println!(
+        "{}",
+        json!({ "bench": "open sessions", "sessions": held.len(), "rss_mb": grown })
+    );
     Ok(())
 }

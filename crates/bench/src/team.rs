@@ -42,12 +42,18 @@ const TOOL_NAMES: [&str; 24] = [
 
 pub fn build_tree() -> anyhow::Result<AgentTree> {
     let tool = |name: &str| {
-        Tool::new(name, format!("Does what {name} says."), Safety::Safe, |_, args: BenchToolArgs| async move {
-            Ok(format!("contents of {}", args.path))
-        })
+        Tool::new(
+            name,
+            format!("Does what {name} says."),
+            Safety::Safe,
+            |_, args: BenchToolArgs| async move { Ok(format!("contents of {}", args.path)) },
+        )
     };
     let tools = TOOL_NAMES.iter().map(|name| tool(name)).collect();
-    Ok(build_agent_tree(Config { tools, ..Config::default() })?)
+    Ok(build_agent_tree(Config {
+        tools,
+        ..Config::default()
+    })?)
 }
 
 /// What every turn asks for.

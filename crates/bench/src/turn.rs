@@ -11,9 +11,12 @@ use futures::StreamExt;
 use jiff::Timestamp;
 use lango_domain::event::{EventBody, Principal, SessionId, TurnId, Update};
 use lango_domain::session::SessionStore;
-use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, InMemorySessionStore, Models, RunnerParts, Runner, ClockAndIds, TurnRequest};
+use lango_engine::{
+    ApprovalPolicy, ClockAndIds, InMemorySessionStore, Models, Runner, RunnerParts, TurnHooks,
+    TurnLimits, TurnRequest,
+};
 use lango_models::{Dialect, HttpModel, ModelEndpoint, Timeouts, http_client};
-use lango_store::{StoreLocation, SqliteStore};
+use lango_store::{SqliteStore, StoreLocation};
 
 use crate::{Load, measure, team};
 
@@ -21,7 +24,10 @@ pub fn run(load: &Load, started: Instant) -> Result<()> {
     let (base_url, _server) = measure::start_model_server(load)?;
     measure::runtime(load)?.block_on(async {
         let runner = runner(base_url, load.store.as_deref())?;
-        measure::run("lango", load, started, move |number| run_turn(runner.clone(), number)).await
+        measure::run("lango", load, started, move |number| {
+            run_turn(runner.clone(), number)
+        })
+        .await
     })
 }
 
@@ -54,7 +60,10 @@ fn runner(base_url: String, file: Option<&Path>) -> Result<Runner> {
     let turns = AtomicUsize::new(0);
     Ok(Runner::new(RunnerParts {
         tree: team::build_tree()?,
-        models: Models { default: Arc::new(model), per_agent: BTreeMap::new() },
+        models: Models {
+            default: Arc::new(model),
+            per_agent: BTreeMap::new(),
+        },
         store,
         approver: None,
         approval_policy: ApprovalPolicy::default(),
@@ -63,7 +72,9 @@ fn runner(base_url: String, file: Option<&Path>) -> Result<Runner> {
         limits: TurnLimits::default(),
         clock_and_ids: ClockAndIds {
             now: Arc::new(Timestamp::now),
-            new_turn_id: Arc::new(move || TurnId::new(format!("t{}", turns.fetch_add(1, Ordering::Relaxed)))),
+            new_turn_id: Arc::new(move || {
+                TurnId::new(format!("t{}", turns.fetch_add(1, Ordering::Relaxed)))
+            }),
         },
     }))
 }
@@ -77,7 +88,9 @@ async fn run_turn(runner: Runner, number: usize) -> Result<()> {
         if let Update::Event(event) = update {
             match &event.body {
                 EventBody::Answer { .. } => answered = true,
-                EventBody::TurnFailed { code, message, .. } => bail!("the turn failed: {code} {message}"),
+                EventBody::TurnFailed { code, message, .. } => {
+                    bail!("the turn failed: {code} {message}")
+                }
                 _ => {}
             }
         }

@@ -6,11 +6,25 @@ use serde_json::Value;
 /// B73
 #[test]
 fn nothing_is_lost_or_doubled_however_often_it_is_killed() {
-    let output = Command::cargo_bin("lango-bench").unwrap().args(["kill", "--kills", "50"]).output().unwrap();
+    let output = Command::cargo_bin("lango-bench")
+        .unwrap()
+        .args(["kill", "--kills", "50"])
+        .output()
+        .unwrap();
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{stdout}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{stdout}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let counts: Value = serde_json::from_str(&stdout).unwrap();
-    for (what, wanted) in [("kills", 50), ("lost", 0), ("doubled", 0), ("unopened", 0), ("open_calls", 0)] {
+    for (what, wanted) in [
+        ("kills", 50),
+        ("lost", 0),
+        ("doubled", 0),
+        ("unopened", 0),
+        ("open_calls", 0),
+    ] {
         assert_eq!(counts[what], wanted, "{what}: {counts}");
     }
     assert!(

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt, ready};
 use lango_domain::Safety;
-use lango_domain::event::Decider;
 use lango_domain::approval::{ApprovalDecision, ApprovalQuestion, ApprovalScope, Approver};
+use lango_domain::event::Decider;
 use lango_domain::text::{one_line, strip_control_chars};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{QueueSelector, tcflush};
@@ -34,7 +34,11 @@ struct ApproveAll;
 
 impl Approver for ApproveAll {
     fn ask(&self, _: ApprovalQuestion) -> BoxFuture<'static, ApprovalDecision> {
-        ready(ApprovalDecision::Approved { scope: ApprovalScope::Once, by: Decider::Yes }).boxed()
+        ready(ApprovalDecision::Approved {
+            scope: ApprovalScope::Once,
+            by: Decider::Yes,
+        })
+        .boxed()
     }
 }
 
@@ -52,8 +56,11 @@ impl Approver for TerminalApprover {
             let mut has_seen_all = !is_long;
             loop {
                 let text = choices_prompt(pattern, has_seen_all);
-                let _ = write!(anstream::stderr(), "{text} ").and_then(|()| std::io::stderr().flush());
-                let Some(line) = next_line().await else { return ApprovalDecision::NobodyThere };
+                let _ =
+                    write!(anstream::stderr(), "{text} ").and_then(|()| std::io::stderr().flush());
+                let Some(line) = next_line().await else {
+                    return ApprovalDecision::NobodyThere;
+                };
                 if line.trim() == "v" {
                     print_stderr(&indent(&what));
                     has_seen_all = true;
@@ -77,11 +84,19 @@ fn format_question(question: &ApprovalQuestion, what: &str) -> String {
         Safety::Moderate => styled(NAME, "can be taken back"),
         Safety::Dangerous => styled(ERROR, "dangerous"),
     };
-    format!("\n{} wants to use {} ({level}):\n{}", styled(NAME, agent), styled(NAME, tool), indent(what))
+    format!(
+        "\n{} wants to use {} ({level}):\n{}",
+        styled(NAME, agent),
+        styled(NAME, tool),
+        indent(what)
+    )
 }
 
 fn indent(what: &str) -> String {
-    what.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+    what.lines()
+        .map(|line| format!("  {line}"))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// What matters may stand at either end.
@@ -90,7 +105,10 @@ fn truncate_middle(what: &str) -> String {
     if lines.len() <= MAX_LINES {
         return what.to_owned();
     }
-    let (head, tail) = (&lines[..MAX_LINES / 2], &lines[lines.len() - MAX_LINES / 2..]);
+    let (head, tail) = (
+        &lines[..MAX_LINES / 2],
+        &lines[lines.len() - MAX_LINES / 2..],
+    );
     let left = lines.len() - MAX_LINES;
     format!(
         "{}\n{}\n{}",
@@ -104,13 +122,19 @@ fn choices_prompt(pattern: Option<&str>, has_seen_all: bool) -> String {
     if !has_seen_all {
         return "Not all of it is shown. [v] show all of it, [n] no:".to_owned();
     }
-    let pattern =
-        pattern.map_or(String::new(), |pattern| format!(", [p] `{}` in this session", one_line(pattern)));
+    let pattern = pattern.map_or(String::new(), |pattern| {
+        format!(", [p] `{}` in this session", one_line(pattern))
+    });
     format!("Allow it? [y] once, [s] exactly this in this session{pattern}, [n] no:")
 }
 
 fn parse_decision(answer: &str, pattern: Option<&str>) -> Option<ApprovalDecision> {
-    let approved = |scope| Some(ApprovalDecision::Approved { scope, by: Decider::User });
+    let approved = |scope| {
+        Some(ApprovalDecision::Approved {
+            scope,
+            by: Decider::User,
+        })
+    };
     match answer.to_lowercase().as_str() {
         "y" | "yes" => approved(ApprovalScope::Once),
         "s" => approved(ApprovalScope::SameCall),
@@ -124,7 +148,13 @@ fn parse_decision(answer: &str, pattern: Option<&str>) -> Option<ApprovalDecisio
 /// more once the turn is cancelled.
 async fn next_line() -> Option<String> {
     let stdin = std::io::stdin();
-    while poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&Timespec::default())).ok()? == 0 {
+    while poll(
+        &mut [PollFd::new(&stdin, PollFlags::IN)],
+        Some(&Timespec::default()),
+    )
+    .ok()?
+        == 0
+    {
         tokio::time::sleep(POLL_INTERVAL).await;
     }
     let mut line = [0; MAX_ANSWER];

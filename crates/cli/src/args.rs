@@ -1,11 +1,11 @@
 //! What can be typed.
 
-mod index;
+mod a2a;
 mod graph;
-mod operator;
+mod index;
 mod knowledge;
 mod memory;
-mod a2a;
+mod operator;
 mod serve;
 
 use std::path::PathBuf;
@@ -15,13 +15,13 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use lango_app::Overrides;
 
-pub use index::{CorpusFormat, EvalCommand, IndexCommand};
-pub use graph::{GraphDirection, FactFormat, GraphCommand, DiagramFormat, TripleArgs};
-pub use operator::{SkillCommand, TrashCommand, UndoArgs};
-pub use knowledge::{InquiryCommand, KnowledgeCommand};
-pub use memory::{MemoryListArgs, MemoryCommand};
 pub use a2a::A2aCommand;
-pub use serve::{TokenCreateArgs, ServeArgs, TokenCommand};
+pub use graph::{DiagramFormat, FactFormat, GraphCommand, GraphDirection, TripleArgs};
+pub use index::{CorpusFormat, EvalCommand, IndexCommand};
+pub use knowledge::{InquiryCommand, KnowledgeCommand};
+pub use memory::{MemoryCommand, MemoryListArgs};
+pub use operator::{SkillCommand, TrashCommand, UndoArgs};
+pub use serve::{ServeArgs, TokenCommand, TokenCreateArgs};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -66,12 +66,25 @@ pub struct GlobalArgs {
 
 impl GlobalArgs {
     pub fn overrides(&self) -> Overrides {
-        let provider = self.provider.iter().map(|id| format!("agent.provider={id}"));
+        let provider = self
+            .provider
+            .iter()
+            .map(|id| format!("agent.provider={id}"));
         let model = self.model.iter().map(|name| format!("agent.model={name}"));
-        let workspace = self.workspace.iter().map(|folder| format!("tools.workspace={}", folder.display()));
+        let workspace = self
+            .workspace
+            .iter()
+            .map(|folder| format!("tools.workspace={}", folder.display()));
         Overrides {
             config: self.config.clone(),
-            set: self.set.iter().cloned().chain(provider).chain(model).chain(workspace).collect(),
+            set: self
+                .set
+                .iter()
+                .cloned()
+                .chain(provider)
+                .chain(model)
+                .chain(workspace)
+                .collect(),
         }
     }
 }

@@ -10,33 +10,39 @@ mod graph;
 mod index;
 mod inquiry;
 mod knowledge;
+mod maintenance;
 mod memory;
 mod model;
 mod route;
 mod serve;
 mod session;
 mod skill;
-mod undo;
 mod token;
-mod maintenance;
+mod undo;
 mod usage;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::CommandFactory;
-use lango_app::{Environment, Toolset, LoadedConfig, LazyStore, AssembledTeam, assemble_team, knowledge_tools};
+use lango_app::{
+    AssembledTeam, Environment, LazyStore, LoadedConfig, Toolset, assemble_team, knowledge_tools,
+};
 use lango_domain::Tool;
 use lango_domain::event::SessionId;
 use lango_team::sample_tool_names;
 use serde_json::json;
 
 use crate::args::{Args, Command, EvalCommand, GlobalArgs, ToolNames};
-use crate::output::{CliError, OutputFormat, CommandOutput};
+use crate::output::{CliError, CommandOutput, OutputFormat};
 
 pub fn run(args: Args) -> Result<ExitCode, CliError> {
     let Args { global, command } = args;
-    let form = if global.json { OutputFormat::Json } else { OutputFormat::Plain };
+    let form = if global.json {
+        OutputFormat::Json
+    } else {
+        OutputFormat::Plain
+    };
     let output = match command {
         None => return chat::run(&global, None, false),
         Some(Command::Chat { resume, yes }) => return chat::run(&global, resume.as_deref(), yes),
@@ -61,10 +67,17 @@ pub fn run(args: Args) -> Result<ExitCode, CliError> {
         Some(Command::Audit(wish)) => audit::run(&global, &wish),
         Some(Command::Agent(command)) => agent::run(&global, command),
         Some(Command::A2a(command)) => return a2a::run(&global, &command, form),
-        Some(Command::Route { text, tools }) => route::run(&CommandContext::load(&global)?.team(&tools)?, &text),
+        Some(Command::Route { text, tools }) => {
+            route::run(&CommandContext::load(&global)?.team(&tools)?, &text)
+        }
         Some(Command::Model(command)) => model::run(&global, &command),
-        Some(Command::Usage { file: Some(file), .. }) => usage::report_file(&file),
-        Some(Command::Usage { file: None, session }) => usage::report_store(&global, session),
+        Some(Command::Usage {
+            file: Some(file), ..
+        }) => usage::report_file(&file),
+        Some(Command::Usage {
+            file: None,
+            session,
+        }) => usage::report_store(&global, session),
         Some(Command::Config(command)) => config::run(&global, &command),
         Some(Command::Init(wish)) => config::init(&global, &wish),
         Some(Command::Completions { shell }) => Ok(completions(shell)),
@@ -74,13 +87,18 @@ pub fn run(args: Args) -> Result<ExitCode, CliError> {
 
 /// What follows a turn goes on while the user types.
 fn multi_thread_runtime() -> Result<tokio::runtime::Runtime, CliError> {
-    let built = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let built = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build();
     built.map_err(|error| CliError::usage(format!("cannot start: {error}")))
 }
 
 /// One thread is enough for a person; a server brings its own.
 fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
-    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let built = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     built.map_err(|error| CliError::usage(format!("cannot start: {error}")))
 }
 
@@ -89,9 +107,12 @@ const MAX_SESSION_NAME: usize = 200;
 
 /// The session of that name, or a new one. What a terminal would obey is no part of a name.
 fn parse_session(name: Option<&str>) -> Result<SessionId, CliError> {
-    let Some(name) = name else { return Ok(lango_app::new_session()) };
+    let Some(name) = name else {
+        return Ok(lango_app::new_session());
+    };
     let is_odd = |c: char| c.is_control() || lango_domain::text::is_terminal_control(c);
-    if name.trim().is_empty() || name.chars().count() > MAX_SESSION_NAME || name.chars().any(is_odd) {
+    if name.trim().is_empty() || name.chars().count() > MAX_SESSION_NAME || name.chars().any(is_odd)
+    {
         let message = format!("a session's id has 1 to {MAX_SESSION_NAME} printable characters");
         return Err(CliError::usage(message));
     }
@@ -103,7 +124,10 @@ async fn apply_retention(setting: &CommandContext, conversation: &lango_app::Ass
     let (now, store) = (jiff::Timestamp::now(), &conversation.store);
     let kept = lango_app::apply_retention(&setting.loaded, &setting.environment, store, now).await;
     if let Err(trouble) = kept {
-        crate::output::warn(&[format!("old sessions could not be deleted: {trouble}")], OutputFormat::Plain);
+        crate::output::warn(
+            &[format!("old sessions could not be deleted: {trouble}")],
+            OutputFormat::Plain,
+        );
     }
 }
 
@@ -139,24 +163,35 @@ impl CommandContext {
         overrides.set.extend(said);
         let loaded = LoadedConfig::load(&environment, &overrides)?;
         let stores = LazyStore::new(&loaded, &environment);
-        Ok(Self { environment, loaded, store: stores })
+        Ok(Self {
+            environment,
+            loaded,
+            store: stores,
+        })
     }
 
     /// The tools that are named, or those that exist.
     fn tools(&self, tools: &ToolNames) -> Result<Vec<Tool>, CliError> {
         match tools.tools.as_deref() {
             None => self.toolset_tools(&self.toolset()?),
-            Some(names) => Ok(stub_tools(names.split(',').flat_map(|name| match name.trim() {
-                "all" => sample_tool_names(),
-                name => vec![name.to_owned()],
-            }))),
+            Some(names) => Ok(stub_tools(names.split(',').flat_map(
+                |name| match name.trim() {
+                    "all" => sample_tool_names(),
+                    name => vec![name.to_owned()],
+                },
+            ))),
         }
     }
 
     /// Hands, and what knows things.
     fn toolset_tools(&self, hands: &Toolset) -> Result<Vec<Tool>, CliError> {
         let mut tools = hands.tools();
-        tools.extend(knowledge_tools(&self.loaded, &self.environment, hands, &self.store)?);
+        tools.extend(knowledge_tools(
+            &self.loaded,
+            &self.environment,
+            hands,
+            &self.store,
+        )?);
         Ok(tools)
     }
 
@@ -165,19 +200,29 @@ impl CommandContext {
     }
 
     fn team(&self, tools: &ToolNames) -> Result<AssembledTeam, CliError> {
-        Ok(assemble_team(&self.loaded, &self.environment, self.tools(tools)?)?)
+        Ok(assemble_team(
+            &self.loaded,
+            &self.environment,
+            self.tools(tools)?,
+        )?)
     }
 }
 
 /// Rows that were skipped are named.
-fn with_damage_warnings(mut output: CommandOutput, store: &lango_store::SqliteStore) -> CommandOutput {
+fn with_damage_warnings(
+    mut output: CommandOutput,
+    store: &lango_store::SqliteStore,
+) -> CommandOutput {
     output.warnings.extend(damage_warnings(store));
     output
 }
 
 fn damage_warnings(store: &lango_store::SqliteStore) -> Vec<String> {
     let rows = store.damaged_rows();
-    let mut lines: Vec<String> = rows.iter().map(|row| format!("{row}; it is skipped")).collect();
+    let mut lines: Vec<String> = rows
+        .iter()
+        .map(|row| format!("{row}; it is skipped"))
+        .collect();
     if !rows.is_empty() {
         lines.push("`lango doctor` says what can be done about it".to_owned());
     }

@@ -29,14 +29,21 @@ fn main() -> ExitCode {
         Err(error) => return output::print_usage_error(&error, usage_error_format(&raw)),
     };
     args.global.set = collect_set_values(&raw);
-    let form = if args.global.json { OutputFormat::Json } else { OutputFormat::Plain };
+    let form = if args.global.json {
+        OutputFormat::Json
+    } else {
+        OutputFormat::Plain
+    };
     init_tracing(args.global.verbose);
     commands::run(args).unwrap_or_else(|failure| failure.print(form))
 }
 
 /// The values of every `--set`: the parser forgets those before a command when there are some behind it.
 fn collect_set_values(raw: &[OsString]) -> Vec<String> {
-    let mut words = raw.iter().map(|word| word.to_string_lossy()).take_while(|word| word != "--");
+    let mut words = raw
+        .iter()
+        .map(|word| word.to_string_lossy())
+        .take_while(|word| word != "--");
     let mut found = Vec::new();
     while let Some(word) = words.next() {
         match word.strip_prefix("--set=") {
@@ -69,16 +76,27 @@ fn init_tracing(verbose: u8) {
 
 /// Arguments that could not be read still say which form an error should have.
 fn usage_error_format(raw: &[OsString]) -> OutputFormat {
-    if raw.iter().skip(1).any(|argument| argument == "--json") { OutputFormat::Json } else { OutputFormat::Plain }
+    if raw.iter().skip(1).any(|argument| argument == "--json") {
+        OutputFormat::Json
+    } else {
+        OutputFormat::Plain
+    }
 }
 
 impl From<&clap::Error> for CliError {
     fn from(error: &clap::Error) -> Self {
         let text = error.to_string();
-        let first = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
+        let first = text
+            .split("\n\n")
+            .next()
+            .unwrap_or_default()
+            .trim_start_matches("error: ");
         let message = first.split_whitespace().collect::<Vec<_>>().join(" ");
-        let suggested =
-            [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+        let suggested = [
+            ContextKind::SuggestedSubcommand,
+            ContextKind::SuggestedArg,
+            ContextKind::SuggestedValue,
+        ];
         let hint = suggested
             .into_iter()
             .find_map(|kind| error.get(kind))

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
-use lango_app::{StartError, ConfigError};
+use lango_app::{ConfigError, StartError};
 use lango_models::SelectionError;
 use lango_store::SqliteStoreError;
 use serde_json::{Value, json};
@@ -35,7 +35,11 @@ pub struct CommandOutput {
 
 impl CommandOutput {
     pub fn new(plain: impl Into<String>, json: Value) -> Self {
-        Self { plain: plain.into(), json, warnings: Vec::new() }
+        Self {
+            plain: plain.into(),
+            json,
+            warnings: Vec::new(),
+        }
     }
 
     #[must_use]
@@ -75,27 +79,52 @@ pub struct CliError {
 impl CliError {
     /// Something typed or configured is wrong.
     pub fn usage(message: impl Into<String>) -> Self {
-        Self { exit: 2, code: "usage", message: message.into(), hint: None }
+        Self {
+            exit: 2,
+            code: "usage",
+            message: message.into(),
+            hint: None,
+        }
     }
 
     /// No model can be asked.
     pub fn model(message: impl Into<String>) -> Self {
-        Self { exit: 3, code: "model", message: message.into(), hint: None }
+        Self {
+            exit: 3,
+            code: "model",
+            message: message.into(),
+            hint: None,
+        }
     }
 
     /// Somebody or nobody said no.
     pub fn denied(message: impl Into<String>) -> Self {
-        Self { exit: 5, code: "denied", message: message.into(), hint: None }
+        Self {
+            exit: 5,
+            code: "denied",
+            message: message.into(),
+            hint: None,
+        }
     }
 
     /// An agent elsewhere cannot be reached or understood.
     pub fn remote(message: impl Into<String>) -> Self {
-        Self { exit: 1, code: "remote", message: message.into(), hint: None }
+        Self {
+            exit: 1,
+            code: "remote",
+            message: message.into(),
+            hint: None,
+        }
     }
 
     /// What is kept cannot be read or written.
     pub fn store(message: impl Into<String>) -> Self {
-        Self { exit: 1, code: "store", message: message.into(), hint: None }
+        Self {
+            exit: 1,
+            code: "store",
+            message: message.into(),
+            hint: None,
+        }
     }
 
     #[must_use]
@@ -124,7 +153,12 @@ impl CliError {
 
 impl From<ConfigError> for CliError {
     fn from(error: ConfigError) -> Self {
-        Self { exit: 2, code: "config", message: error.message, hint: error.hint }
+        Self {
+            exit: 2,
+            code: "config",
+            message: error.message,
+            hint: error.hint,
+        }
     }
 }
 
@@ -132,10 +166,16 @@ impl From<SelectionError> for CliError {
     fn from(error: SelectionError) -> Self {
         let hint = match &error {
             SelectionError::NoProvider(_) => lango_models::offline::CONNECT_HINT,
-            SelectionError::UnknownProvider { .. } => "`lango config show` prints what is configured",
-            SelectionError::UnknownKind(_) => "it is one of openai, anthropic, gemini, ollama, offline",
+            SelectionError::UnknownProvider { .. } => {
+                "`lango config show` prints what is configured"
+            }
+            SelectionError::UnknownKind(_) => {
+                "it is one of openai, anthropic, gemini, ollama, offline"
+            }
             SelectionError::InvalidBaseUrl(_) => "for example http://127.0.0.1:8080/v1",
-            SelectionError::InvalidHeader { .. } => "a name of letters, digits and `-`, and a value on one line",
+            SelectionError::InvalidHeader { .. } => {
+                "a name of letters, digits and `-`, and a value on one line"
+            }
             SelectionError::MissingModel(_) => "for example --model gpt-5-mini",
         };
         let failure = match &error {
@@ -158,8 +198,11 @@ impl From<SqliteStoreError> for CliError {
                 | SqliteStoreError::TokenNotFound(_)
                 | SqliteStoreError::TokenExists(_)
         );
-        let failure =
-            if is_typed { Self::usage(trouble.to_string()) } else { Self::store(trouble.to_string()) };
+        let failure = if is_typed {
+            Self::usage(trouble.to_string())
+        } else {
+            Self::store(trouble.to_string())
+        };
         failure.with_hint(trouble.hint())
     }
 }

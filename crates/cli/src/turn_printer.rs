@@ -4,10 +4,10 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use lango_domain::AgentName;
-use lango_domain::event::{ApprovalState, EventBody, CallId, Event};
+use lango_domain::event::{ApprovalState, CallId, Event, EventBody};
 use lango_domain::failure::{FailureCode, FailureFamily};
 use lango_domain::session::StoreError;
-use lango_domain::text::{is_terminal_control, one_line, strip_control_chars, escape_hidden_chars};
+use lango_domain::text::{escape_hidden_chars, is_terminal_control, one_line, strip_control_chars};
 use serde_json::{Value, json};
 
 use crate::output::{self, DIM, ERROR, NAME, print_stderr, styled};
@@ -40,7 +40,11 @@ impl TurnPrinter {
             false if std::io::stdout().is_terminal() => PrintMode::Terminal,
             false => PrintMode::Pipe,
         };
-        Self { mode: form, speaker: None, exit: 0 }
+        Self {
+            mode: form,
+            speaker: None,
+            exit: 0,
+        }
     }
 
     pub fn print_warnings(&self, warnings: &[String]) {
@@ -48,7 +52,11 @@ impl TurnPrinter {
     }
 
     fn warning_format(&self) -> output::OutputFormat {
-        if matches!(self.mode, PrintMode::Json { .. }) { output::OutputFormat::Json } else { output::OutputFormat::Plain }
+        if matches!(self.mode, PrintMode::Json { .. }) {
+            output::OutputFormat::Json
+        } else {
+            output::OutputFormat::Plain
+        }
     }
 
     pub fn print_delta(&mut self, author: &AgentName, text: &str) {
@@ -71,9 +79,9 @@ impl TurnPrinter {
                 self.end_speaker();
                 print(&styled(DIM, strip_control_chars(text)));
             }
-            PrintMode::Json { deltas: true } => {
-                print_json_line(&json!({ "type": "printed", "author": author, "id": call, "text": text }))
-            }
+            PrintMode::Json { deltas: true } => print_json_line(
+                &json!({ "type": "printed", "author": author, "id": call, "text": text }),
+            ),
             PrintMode::Json { deltas: false } | PrintMode::Pipe => {}
         }
     }
@@ -85,20 +93,30 @@ impl TurnPrinter {
             self.print_event_text(event);
         }
         match &event.body {
-            EventBody::TurnFailed { code, message, hint } => self.print_failure(*code, message, hint),
+            EventBody::TurnFailed {
+                code,
+                message,
+                hint,
+            } => self.print_failure(*code, message, hint),
             EventBody::Approval { state, .. } => self.record_decision(*state),
             _ => {}
         }
     }
 
     pub fn print_store_error(&mut self, error: &StoreError) {
-        self.print_failure(FailureCode::Internal, &error.to_string(), "Check the disk and the data folder.");
+        self.print_failure(
+            FailureCode::Internal,
+            &error.to_string(),
+            "Check the disk and the data folder.",
+        );
     }
 
     /// A turn in which something was not allowed did not do what was asked, whatever it answers.
     fn record_decision(&mut self, state: ApprovalState) {
-        let is_denied =
-            matches!(state, ApprovalState::Denied | ApprovalState::TimedOut | ApprovalState::NobodyThere);
+        let is_denied = matches!(
+            state,
+            ApprovalState::Denied | ApprovalState::TimedOut | ApprovalState::NobodyThere
+        );
         if is_denied {
             self.fail_with(DENIED_EXIT_CODE);
         }
@@ -135,11 +153,20 @@ impl TurnPrinter {
                 print(&strip_control_chars(text));
             }
             EventBody::Transfer { to, .. } => self.print_note(&format!("{who} → {to}")),
-            EventBody::ToolCall { tool, args, .. } => self.print_note(&format!("{who} · {tool} {}", args_line(args))),
-            EventBody::ToolResult { ok: false, error, .. } => {
-                self.print_note(&format!("{who} · {}", one_line(error.as_deref().unwrap_or("it did not work"))));
+            EventBody::ToolCall { tool, args, .. } => {
+                self.print_note(&format!("{who} · {tool} {}", args_line(args)))
             }
-            EventBody::Rejected { reason } => self.print_note(&format!("{who} handed it back: {}", one_line(reason))),
+            EventBody::ToolResult {
+                ok: false, error, ..
+            } => {
+                self.print_note(&format!(
+                    "{who} · {}",
+                    one_line(error.as_deref().unwrap_or("it did not work"))
+                ));
+            }
+            EventBody::Rejected { reason } => {
+                self.print_note(&format!("{who} handed it back: {}", one_line(reason)))
+            }
             EventBody::TurnDone => self.end_speaker(),
             _ => {}
         }
@@ -171,7 +198,9 @@ impl TurnPrinter {
     fn print_failure(&mut self, code: FailureCode, message: &str, hint: &str) {
         self.end_speaker();
         self.exit = match code.family() {
-            FailureFamily::Interrupted => return output::warn(&[message.to_owned()], self.warning_format()),
+            FailureFamily::Interrupted => {
+                return output::warn(&[message.to_owned()], self.warning_format());
+            }
             FailureFamily::Turn => 1,
             FailureFamily::Model => 3,
             FailureFamily::Limit => 4,
@@ -199,7 +228,11 @@ pub fn args_line(args: &Value) -> String {
     let words: Vec<String> = match args {
         Value::Object(map) => map
             .values()
-            .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+            .map(|value| {
+                value
+                    .as_str()
+                    .map_or_else(|| value.to_string(), str::to_owned)
+            })
             .collect(),
         other => vec![other.to_string()],
     };
@@ -229,5 +262,7 @@ fn print_json_line(value: &Value) {
 /// Whoever read may have left; the turn goes on to its end all the same.
 fn print(text: &str) {
     let mut stdout = anstream::stdout();
-    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    let _ = stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush());
 }

@@ -17,7 +17,9 @@ use crate::tool::Tool;
 pub struct AgentName(String);
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("`{0}` is not an agent name: use a lower-case letter, then at most 62 of a-z, 0-9, `_` and `-`")]
+#[error(
+    "`{0}` is not an agent name: use a lower-case letter, then at most 62 of a-z, 0-9, `_` and `-`"
+)]
 pub struct InvalidAgentName(String);
 
 impl AgentName {
@@ -30,7 +32,11 @@ impl AgentName {
 
     pub fn new(name: impl Into<String>) -> Result<Self, InvalidAgentName> {
         let name = name.into();
-        if Self::is_well_formed(&name) { Ok(Self(name)) } else { Err(InvalidAgentName(name)) }
+        if Self::is_well_formed(&name) {
+            Ok(Self(name))
+        } else {
+            Err(InvalidAgentName(name))
+        }
     }
 
     pub fn as_str(&self) -> &str {
@@ -41,7 +47,9 @@ impl AgentName {
         let bytes = name.as_bytes();
         (1..=63).contains(&bytes.len())
             && bytes[0].is_ascii_lowercase()
-            && bytes.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'_' | b'-'))
+            && bytes
+                .iter()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'_' | b'-'))
     }
 }
 
@@ -131,9 +139,17 @@ impl AgentSpec {
 
     /// What of it stands in the routing table.
     pub fn routing_texts(&self) -> Vec<String> {
-        let capabilities = self.prefixes.iter().filter_map(|prefix| prefix.capability.clone());
-        let single = [&self.description, &self.accepts, &self.returns].into_iter().cloned();
-        let lists = [&self.keywords, &self.cannot, &self.examples].into_iter().flatten().cloned();
+        let capabilities = self
+            .prefixes
+            .iter()
+            .filter_map(|prefix| prefix.capability.clone());
+        let single = [&self.description, &self.accepts, &self.returns]
+            .into_iter()
+            .cloned();
+        let lists = [&self.keywords, &self.cannot, &self.examples]
+            .into_iter()
+            .flatten()
+            .cloned();
         single.chain(capabilities).chain(lists).collect()
     }
 
@@ -211,10 +227,25 @@ mod tests {
 
     #[test]
     fn names_outside_the_pattern_are_refused() {
-        for good in ["a", "operator", "memory-manager", "x_1", &format!("a{}", "b".repeat(62))] {
+        for good in [
+            "a",
+            "operator",
+            "memory-manager",
+            "x_1",
+            &format!("a{}", "b".repeat(62)),
+        ] {
             assert!(AgentName::new(good).is_ok(), "{good}");
         }
-        for bad in ["", "Operator", "1a", "-a", "a b", "ä", "a\n", &"a".repeat(64)] {
+        for bad in [
+            "",
+            "Operator",
+            "1a",
+            "-a",
+            "a b",
+            "ä",
+            "a\n",
+            &"a".repeat(64),
+        ] {
             assert!(AgentName::new(bad).is_err(), "{bad}");
         }
     }

@@ -11,13 +11,22 @@ pub trait DocumentStore: Send + Sync {
     fn collections<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<CollectionInfo>>;
 
     /// What is known of a collection: each source with the hash of its content.
-    fn sources<'a>(&'a self, of: &'a Principal, collection: &'a str) -> StoreFuture<'a, Vec<DocumentSource>>;
+    fn sources<'a>(
+        &'a self,
+        of: &'a Principal,
+        collection: &'a str,
+    ) -> StoreFuture<'a, Vec<DocumentSource>>;
 
     /// Puts documents, whole, in the place of those with the same source.
     fn put<'a>(&'a self, of: &'a Principal, documents: Vec<NewDocument>) -> StoreFuture<'a, ()>;
 
     /// Takes documents out; gives how many there were.
-    fn remove<'a>(&'a self, of: &'a Principal, collection: &'a str, sources: DocumentFilter) -> StoreFuture<'a, usize>;
+    fn remove<'a>(
+        &'a self,
+        of: &'a Principal,
+        collection: &'a str,
+        sources: DocumentFilter,
+    ) -> StoreFuture<'a, usize>;
 
     /// These pieces, as far as they are there, in no order.
     fn chunks(&self, ids: Vec<u64>) -> StoreFuture<'_, Vec<StoredChunk>>;
@@ -26,10 +35,18 @@ pub trait DocumentStore: Send + Sync {
     fn changes(&self, behind: u64, most: usize) -> StoreFuture<'_, Vec<ChunkChange>>;
 
     /// Vectors by what they were made of: the same words are embedded once.
-    fn put_vectors<'a>(&'a self, embedder: &'a str, vectors: Vec<(String, Vec<u8>)>) -> StoreFuture<'a, ()>;
+    fn put_vectors<'a>(
+        &'a self,
+        embedder: &'a str,
+        vectors: Vec<(String, Vec<u8>)>,
+    ) -> StoreFuture<'a, ()>;
 
     /// The vectors of these pieces, as far as there are any.
-    fn vectors<'a>(&'a self, embedder: &'a str, ids: Vec<u64>) -> StoreFuture<'a, Vec<(u64, Vec<u8>)>>;
+    fn vectors<'a>(
+        &'a self,
+        embedder: &'a str,
+        ids: Vec<u64>,
+    ) -> StoreFuture<'a, Vec<(u64, Vec<u8>)>>;
 
     /// Vectors of words that stand in no piece any more go.
     fn delete_unused_vectors(&self) -> StoreFuture<'_, ()>;

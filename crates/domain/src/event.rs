@@ -146,9 +146,12 @@ impl Event {
     /// Where the words of this event come from. Logs that are older than labels tell only which results are untrusted.
     pub fn label(&self) -> Cow<'_, Label> {
         match &self.body {
-            EventBody::ToolResult { untrusted: true, .. } if self.label.is_plain() => {
-                Cow::Owned(Label::untrusted(UNLABELED_RESULT_SOURCE).joined(&Label::private(UNLABELED_RESULT_SOURCE)))
-            }
+            EventBody::ToolResult {
+                untrusted: true, ..
+            } if self.label.is_plain() => Cow::Owned(
+                Label::untrusted(UNLABELED_RESULT_SOURCE)
+                    .joined(&Label::private(UNLABELED_RESULT_SOURCE)),
+            ),
             _ => Cow::Borrowed(&self.label),
         }
     }
@@ -167,8 +170,25 @@ pub struct NewEvent {
 
 impl NewEvent {
     pub fn into_event(self, session: SessionId, seq: u64) -> Event {
-        let Self { turn, author, branch, at, label, body } = self;
-        Event { v: EVENT_VERSION, seq, turn, session, author, branch, at, label, body }
+        let Self {
+            turn,
+            author,
+            branch,
+            at,
+            label,
+            body,
+        } = self;
+        Event {
+            v: EVENT_VERSION,
+            seq,
+            turn,
+            session,
+            author,
+            branch,
+            at,
+            label,
+            body,
+        }
     }
 }
 
@@ -376,7 +396,11 @@ pub enum Update {
     /// Provisional: text as it comes, no part of the log (B71).
     Delta { author: AgentName, text: String },
     /// Provisional as well: what a call prints while it runs.
-    ToolOutputDelta { author: AgentName, call: CallId, text: String },
+    ToolOutputDelta {
+        author: AgentName,
+        call: CallId,
+        text: String,
+    },
     /// Stored, then shown.
     Event(Arc<Event>),
     /// Nothing more can be stored, so nothing more is shown: the turn ends here.
@@ -421,7 +445,9 @@ mod tests {
             "type": "tool_result", "id": "c", "ok": true, "content": "x", "error": null, "untrusted": true,
         }))
         .unwrap();
-        assert!(event.label.is_plain() && event.label().is_untrusted() && event.label().is_private());
+        assert!(
+            event.label.is_plain() && event.label().is_untrusted() && event.label().is_private()
+        );
     }
 
     #[test]

@@ -108,7 +108,13 @@ mod tests {
     #[test]
     fn a_code_shows_as_it_is_written() {
         assert_eq!(FailureCode::ModelTooLong.to_string(), "model.too_long");
-        assert_eq!(serde_json::to_string(&FailureCode::LimitRounds).unwrap(), "\"limit.rounds\"");
-        assert_eq!(serde_json::from_str::<FailureCode>("\"empty\"").unwrap(), FailureCode::Empty);
+        assert_eq!(
+            serde_json::to_string(&FailureCode::LimitRounds).unwrap(),
+            "\"limit.rounds\""
+        );
+        assert_eq!(
+            serde_json::from_str::<FailureCode>("\"empty\"").unwrap(),
+            FailureCode::Empty
+        );
     }
 }

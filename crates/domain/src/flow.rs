@@ -38,8 +38,14 @@ impl Label {
 
     /// Takes on whatever the other label says.
     pub fn join(&mut self, other: &Self) {
-        other.untrusted.iter().for_each(|source| add(&mut self.untrusted, source));
-        other.private.iter().for_each(|source| add(&mut self.private, source));
+        other
+            .untrusted
+            .iter()
+            .for_each(|source| add(&mut self.untrusted, source));
+        other
+            .private
+            .iter()
+            .for_each(|source| add(&mut self.private, source));
     }
 
     #[must_use]
@@ -82,8 +88,9 @@ impl fmt::Display for Label {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [("untrusted", &self.untrusted), ("private", &self.private)];
         let named = parts.iter().filter(|(_, sources)| !sources.is_empty());
-        let named: Vec<String> =
-            named.map(|(kind, sources)| format!("{kind}: {}", sources.join(", "))).collect();
+        let named: Vec<String> = named
+            .map(|(kind, sources)| format!("{kind}: {}", sources.join(", ")))
+            .collect();
         f.write_str(&named.join("; "))
     }
 }
@@ -110,7 +117,10 @@ pub struct LabeledText {
 impl LabeledText {
     /// The user's or Lango's own words, for anyone.
     pub fn plain(text: impl Into<String>) -> Self {
-        Self { text: text.into(), label: Label::default() }
+        Self {
+            text: text.into(),
+            label: Label::default(),
+        }
     }
 }
 
@@ -154,7 +164,10 @@ mod tests {
             label.join(&Label::untrusted(format!("page {n}")));
         }
         assert!(label.is_private() && label.is_untrusted() && !label.is_plain());
-        assert_eq!(label.untrusted_sources(), ["page 0", "page 1", "page 2", "page 3"]);
+        assert_eq!(
+            label.untrusted_sources(),
+            ["page 0", "page 1", "page 2", "page 3"]
+        );
         assert!(Label::default().joined(&Label::default()).is_plain());
     }
 
@@ -162,15 +175,26 @@ mod tests {
     #[test]
     fn every_source_has_a_bounded_name() {
         assert!(Label::untrusted("").is_untrusted() && Label::private(" \n").is_private());
-        assert!(Label::untrusted("é".repeat(10_000)).untrusted_sources()[0].chars().count() < 130);
+        assert!(
+            Label::untrusted("é".repeat(10_000)).untrusted_sources()[0]
+                .chars()
+                .count()
+                < 130
+        );
     }
 
     #[test]
     fn a_label_reads_back_as_it_was_written() {
         let label = Label::untrusted("a\nb").joined(&Label::private("c"));
         let json = serde_json::to_value(&label).unwrap();
-        assert_eq!(json, serde_json::json!({ "untrusted": ["a b"], "private": ["c"] }));
+        assert_eq!(
+            json,
+            serde_json::json!({ "untrusted": ["a b"], "private": ["c"] })
+        );
         assert_eq!(serde_json::from_value::<Label>(json).unwrap(), label);
-        assert_eq!(serde_json::from_str::<Label>("{}").unwrap(), Label::default());
+        assert_eq!(
+            serde_json::from_str::<Label>("{}").unwrap(),
+            Label::default()
+        );
     }
 }

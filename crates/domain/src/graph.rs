@@ -13,7 +13,11 @@ pub trait GraphStore: Send + Sync {
     fn append<'a>(&'a self, of: &'a Principal, batches: Vec<NewFactBatch>) -> StoreFuture<'a, ()>;
 
     /// What happened to a principal's facts behind what was seen, as one look; a part of it where it is much.
-    fn changes<'a>(&'a self, of: &'a Principal, seen: FactLogPosition) -> StoreFuture<'a, FactChanges>;
+    fn changes<'a>(
+        &'a self,
+        of: &'a Principal,
+        seen: FactLogPosition,
+    ) -> StoreFuture<'a, FactChanges>;
 
     /// Takes out everything that comes from there, words included; gives how many batches there were.
     fn forget<'a>(&'a self, of: &'a Principal, range: FactSourceFilter) -> StoreFuture<'a, usize>;
@@ -81,7 +85,10 @@ impl FactSource {
             SpanUnit::Lines => "lines",
             SpanUnit::Pages => "pages",
         };
-        Self::Document { source: source.into(), span: format!("{unit} {}-{}", place.first, place.last) }
+        Self::Document {
+            source: source.into(),
+            span: format!("{unit} {}-{}", place.first, place.last),
+        }
     }
 
     /// Whether its words are the user's own, said to Lango.
@@ -95,7 +102,10 @@ impl fmt::Display for FactSource {
         match self {
             Self::User => f.write_str("user"),
             Self::Import(file) => write!(f, "import:{file}"),
-            Self::Document { source, span: place } => write!(f, "document:{source}#{place}"),
+            Self::Document {
+                source,
+                span: place,
+            } => write!(f, "document:{source}#{place}"),
             Self::Session { session, event } => write!(f, "session:{session}#{event}"),
             Self::Other(text) => f.write_str(text),
         }
@@ -104,16 +114,25 @@ impl fmt::Display for FactSource {
 
 impl From<&str> for FactSource {
     fn from(text: &str) -> Self {
-        let divided = |rest: &str| rest.rsplit_once('#').map(|(name, at)| (name.to_owned(), at.to_owned()));
+        let divided = |rest: &str| {
+            rest.rsplit_once('#')
+                .map(|(name, at)| (name.to_owned(), at.to_owned()))
+        };
         match text.split_once(':') {
             _ if text == "user" => Self::User,
             Some(("import", file)) => Self::Import(file.to_owned()),
             Some(("document", rest)) => match divided(rest) {
-                Some((source, place)) => Self::Document { source, span: place },
+                Some((source, place)) => Self::Document {
+                    source,
+                    span: place,
+                },
                 None => Self::Other(text.to_owned()),
             },
             Some(("session", rest)) => match divided(rest) {
-                Some((session, event)) => Self::Session { session: SessionId::new(session), event },
+                Some((session, event)) => Self::Session {
+                    session: SessionId::new(session),
+                    event,
+                },
                 None => Self::Other(text.to_owned()),
             },
             _ => Self::Other(text.to_owned()),
@@ -171,8 +190,15 @@ mod tests {
 
     #[test]
     fn sources_are_read_back_from_their_text() {
-        let place = DocumentSpan { unit: SpanUnit::Pages, first: 2, last: 3 };
-        let session = FactSource::Session { session: SessionId::new("a#b:c"), event: "12".to_owned() };
+        let place = DocumentSpan {
+            unit: SpanUnit::Pages,
+            first: 2,
+            last: 3,
+        };
+        let session = FactSource::Session {
+            session: SessionId::new("a#b:c"),
+            event: "12".to_owned(),
+        };
         for source in [
             FactSource::User,
             FactSource::Import("C:\\facts 1.tsv".to_owned()),

@@ -11,7 +11,10 @@ use crate::session::SessionKey;
 pub trait ContextSource: Send + Sync {
     fn name(&self) -> &str;
     fn max_tokens(&self) -> usize;
-    fn gather(&self, request: ContextRequest) -> BoxFuture<'static, Result<Option<LabeledText>, ContextError>>;
+    fn gather(
+        &self,
+        request: ContextRequest,
+    ) -> BoxFuture<'static, Result<Option<LabeledText>, ContextError>>;
 }
 
 #[derive(Clone, Debug)]

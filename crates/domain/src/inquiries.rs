@@ -19,10 +19,20 @@ pub trait InquiryStore: Send + Sync {
     fn inquiries<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<Inquiry>>;
 
     /// Writes down that an inquiry is put before whoever answers; gives false when it is not to be asked any more.
-    fn offer<'a>(&'a self, of: &'a SessionKey, inquiry: u64, at: Timestamp) -> StoreFuture<'a, bool>;
+    fn offer<'a>(
+        &'a self,
+        of: &'a SessionKey,
+        inquiry: u64,
+        at: Timestamp,
+    ) -> StoreFuture<'a, bool>;
 
     /// Nobody asks it again; gives false when it was not pending.
-    fn dismiss<'a>(&'a self, of: &'a Principal, inquiry: u64, at: Timestamp) -> StoreFuture<'a, bool>;
+    fn dismiss<'a>(
+        &'a self,
+        of: &'a Principal,
+        inquiry: u64,
+        at: Timestamp,
+    ) -> StoreFuture<'a, bool>;
 
     fn progress<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, ScanProgress>;
 
@@ -30,7 +40,12 @@ pub trait InquiryStore: Send + Sync {
     fn save_scan<'a>(&'a self, of: &'a SessionKey, settled: ScanResult) -> StoreFuture<'a, ()>;
 
     /// What a look took that asked a model.
-    fn record_usage<'a>(&'a self, of: &'a SessionKey, turn: TurnId, usage: Usage) -> StoreFuture<'a, ()>;
+    fn record_usage<'a>(
+        &'a self,
+        of: &'a SessionKey,
+        turn: TurnId,
+        usage: Usage,
+    ) -> StoreFuture<'a, ()>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

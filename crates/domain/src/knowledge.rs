@@ -14,19 +14,31 @@ use crate::session::StoreFuture;
 /// Keeps facts with their history, and what helped when something failed. Ships as SQLite.
 pub trait KnowledgeStore: Send + Sync {
     /// Keeps something under its key: as its first version, as its next one, or not at all when nothing changed.
-    fn save_entry<'a>(&'a self, of: &'a Principal, entry: NewKnowledgeEntry) -> StoreFuture<'a, EntrySaved>;
+    fn save_entry<'a>(
+        &'a self,
+        of: &'a Principal,
+        entry: NewKnowledgeEntry,
+    ) -> StoreFuture<'a, EntrySaved>;
 
     /// The newest version of every key, the one kept last first.
     fn entries<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<KnowledgeEntry>>;
 
     /// Every version of a key, the newest first.
-    fn history<'a>(&'a self, of: &'a Principal, key: &'a str) -> StoreFuture<'a, Vec<KnowledgeEntry>>;
+    fn history<'a>(
+        &'a self,
+        of: &'a Principal,
+        key: &'a str,
+    ) -> StoreFuture<'a, Vec<KnowledgeEntry>>;
 
     /// Takes a key out for good; gives how many versions there were.
     fn forget<'a>(&'a self, of: &'a Principal, key: &'a str) -> StoreFuture<'a, usize>;
 
     /// Keeps what helps when something fails. The same trigger again gets the new fix, and begins anew.
-    fn save_learning<'a>(&'a self, of: &'a Principal, learning: NewLearning) -> StoreFuture<'a, LearningSaved>;
+    fn save_learning<'a>(
+        &'a self,
+        of: &'a Principal,
+        learning: NewLearning,
+    ) -> StoreFuture<'a, LearningSaved>;
 
     /// Every learning, the newest first.
     fn learnings<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<Learning>>;
@@ -35,7 +47,11 @@ pub trait KnowledgeStore: Send + Sync {
     fn counted_through<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, u64>;
 
     /// Counts outcomes and remembers up to where, both or nothing; nothing either when somebody counted since.
-    fn record_outcomes<'a>(&'a self, of: &'a SessionKey, tally: OutcomeBatch) -> StoreFuture<'a, ()>;
+    fn record_outcomes<'a>(
+        &'a self,
+        of: &'a SessionKey,
+        tally: OutcomeBatch,
+    ) -> StoreFuture<'a, ()>;
 }
 
 /// One version of something known.
@@ -99,8 +115,14 @@ pub enum KnowledgeCategory {
 }
 
 impl KnowledgeCategory {
-    pub const ALL: [Self; 6] =
-        [Self::Rule, Self::Definition, Self::Preference, Self::Fact, Self::Pattern, Self::Correction];
+    pub const ALL: [Self; 6] = [
+        Self::Rule,
+        Self::Definition,
+        Self::Preference,
+        Self::Fact,
+        Self::Pattern,
+        Self::Correction,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -114,7 +136,9 @@ impl KnowledgeCategory {
     }
 
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|category| category.as_str().eq_ignore_ascii_case(name.trim()))
+        Self::ALL
+            .into_iter()
+            .find(|category| category.as_str().eq_ignore_ascii_case(name.trim()))
     }
 }
 
@@ -193,7 +217,9 @@ impl FailureCategory {
     }
 
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|trouble| trouble.as_str().eq_ignore_ascii_case(name.trim()))
+        Self::ALL
+            .into_iter()
+            .find(|trouble| trouble.as_str().eq_ignore_ascii_case(name.trim()))
     }
 }
 
@@ -243,11 +269,24 @@ mod tests {
     #[test]
     fn confidence_follows_outcomes_both_ways() {
         let confidence = |helped, failed| {
-            let source =
-                Provenance { session: None, turn: TurnId::new("t"), by: String::new(), label: Label::default() };
+            let source = Provenance {
+                session: None,
+                turn: TurnId::new("t"),
+                by: String::new(),
+                label: Label::default(),
+            };
             let (trigger, fix, category) = (String::new(), String::new(), FailureCategory::General);
-            Learning { id: 1, trigger, fix, category, helped, failed, source, at: Timestamp::UNIX_EPOCH }
-                .confidence()
+            Learning {
+                id: 1,
+                trigger,
+                fix,
+                category,
+                helped,
+                failed,
+                source,
+                at: Timestamp::UNIX_EPOCH,
+            }
+            .confidence()
         };
         let rising: Vec<f64> = (0..5).map(|times| confidence(times, 0)).collect();
         let falling: Vec<f64> = (0..5).map(|times| confidence(0, times)).collect();
@@ -257,8 +296,16 @@ mod tests {
 
     #[test]
     fn names_read_back() {
-        assert!(KnowledgeCategory::ALL.iter().all(|category| KnowledgeCategory::from_name(category.as_str()) == Some(*category)));
-        assert!(FailureCategory::ALL.iter().all(|trouble| FailureCategory::from_name(trouble.as_str()) == Some(*trouble)));
+        assert!(
+            KnowledgeCategory::ALL
+                .iter()
+                .all(|category| KnowledgeCategory::from_name(category.as_str()) == Some(*category))
+        );
+        assert!(
+            FailureCategory::ALL
+                .iter()
+                .all(|trouble| FailureCategory::from_name(trouble.as_str()) == Some(*trouble))
+        );
         assert_eq!(KnowledgeCategory::from_name("nonsense"), None);
     }
 }

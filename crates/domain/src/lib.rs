@@ -3,7 +3,6 @@
 pub mod agent;
 pub mod approval;
 pub mod clock;
-pub mod usage;
 pub mod documents;
 pub mod event;
 pub mod failure;
@@ -14,27 +13,30 @@ pub mod graph;
 pub mod hooks;
 pub mod inquiries;
 pub mod knowledge;
-pub mod spanned;
+pub mod markers;
 pub mod memory;
 pub mod model;
 pub mod pattern;
 pub mod prompt;
-pub mod reply_limits;
 pub mod remote_agent;
+pub mod reply_limits;
 pub mod secret;
 pub mod session;
+pub mod spanned;
 pub mod suggest;
 pub mod text;
 pub mod token_estimate;
 pub mod tool;
-pub mod markers;
+pub mod usage;
 
-pub use clock::Clock;
 pub use agent::{
-    Agent, AgentName, AgentSpec, AgentTree, InvalidAgentName, TeamMode, SpecOrigin, AgentLocation, Prefix, SkippedAgent,
+    Agent, AgentLocation, AgentName, AgentSpec, AgentTree, InvalidAgentName, Prefix, SkippedAgent,
+    SpecOrigin, TeamMode,
 };
+pub use clock::Clock;
 pub use flow::{Destination, Label, LabeledText, OutgoingData};
 pub use prompt::{Prompt, Section};
 pub use tool::{
-    Intent, ToolOutputSink, Safety, Tool, ToolContext, ToolError, ToolFunction, ToolFuture, ToolOutput, Trust,
+    Intent, Safety, Tool, ToolContext, ToolError, ToolFunction, ToolFuture, ToolOutput,
+    ToolOutputSink, Trust,
 };

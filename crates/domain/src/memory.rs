@@ -28,16 +28,29 @@ pub trait MemoryStore: Send + Sync {
     ) -> StoreFuture<'a, Vec<Arc<Event>>>;
 
     /// What the user asked for in a turn, with the event's number.
-    fn request<'a>(&'a self, of: &'a SessionKey, turn: &'a TurnId) -> StoreFuture<'a, Option<(u64, String)>>;
+    fn request<'a>(
+        &'a self,
+        of: &'a SessionKey,
+        turn: &'a TurnId,
+    ) -> StoreFuture<'a, Option<(u64, String)>>;
 
     /// These events, as far as they are there.
-    fn events<'a>(&'a self, of: &'a SessionKey, seqs: Vec<u64>) -> StoreFuture<'a, Vec<Arc<Event>>>;
+    fn events<'a>(&'a self, of: &'a SessionKey, seqs: Vec<u64>)
+    -> StoreFuture<'a, Vec<Arc<Event>>>;
 
     /// Those of these events that nothing may be remembered of any more.
-    fn forgotten_events<'a>(&'a self, of: &'a Principal, events: Vec<(TurnId, u64)>) -> StoreFuture<'a, Vec<u64>>;
+    fn forgotten_events<'a>(
+        &'a self,
+        of: &'a Principal,
+        events: Vec<(TurnId, u64)>,
+    ) -> StoreFuture<'a, Vec<u64>>;
 
     /// Keeps what was observed of a piece and, with it, that the piece was observed: both or nothing.
-    fn save_span<'a>(&'a self, of: &'a SessionKey, piece: ObservedSpan) -> StoreFuture<'a, MemoryWrite>;
+    fn save_span<'a>(
+        &'a self,
+        of: &'a SessionKey,
+        piece: ObservedSpan,
+    ) -> StoreFuture<'a, MemoryWrite>;
 
     /// From now on the observations up to this event stand for it.
     fn activate<'a>(&'a self, of: &'a SessionKey, through: u64) -> StoreFuture<'a, ()>;
@@ -49,22 +62,40 @@ pub trait MemoryStore: Send + Sync {
     fn uncondensed_memories<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, Vec<Memory>>;
 
     /// Keeps reflections in the place of those before them.
-    fn save_reflections<'a>(&'a self, of: &'a SessionKey, new: NewReflections) -> StoreFuture<'a, MemoryWrite>;
+    fn save_reflections<'a>(
+        &'a self,
+        of: &'a SessionKey,
+        new: NewReflections,
+    ) -> StoreFuture<'a, MemoryWrite>;
 
     /// Keeps what somebody asked to be remembered, and gives its number.
     fn store<'a>(&'a self, of: &'a SessionKey, memory: NewMemory) -> StoreFuture<'a, MemoryId>;
 
     /// The observer did not get through; when it may try again.
-    fn save_backoff<'a>(&'a self, of: &'a SessionKey, setback: ObserverBackoff) -> StoreFuture<'a, ()>;
+    fn save_backoff<'a>(
+        &'a self,
+        of: &'a SessionKey,
+        setback: ObserverBackoff,
+    ) -> StoreFuture<'a, ()>;
 
     /// What a call of the observer's took.
-    fn record_usage<'a>(&'a self, of: &'a SessionKey, turn: TurnId, usage: Usage) -> StoreFuture<'a, ()>;
+    fn record_usage<'a>(
+        &'a self,
+        of: &'a SessionKey,
+        turn: TurnId,
+        usage: Usage,
+    ) -> StoreFuture<'a, ()>;
 
     /// A number for what there is, which changes with it.
     fn revision<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, MemoryRevision>;
 
     /// Observations behind a number, in order.
-    fn observations_after<'a>(&'a self, of: &'a Principal, id: u64, most: usize) -> StoreFuture<'a, Vec<Memory>>;
+    fn observations_after<'a>(
+        &'a self,
+        of: &'a Principal,
+        id: u64,
+        most: usize,
+    ) -> StoreFuture<'a, Vec<Memory>>;
 
     /// Observations or reflections, the newest first.
     fn list<'a>(&'a self, of: &'a Principal, which: MemoryQuery) -> StoreFuture<'a, Vec<Memory>>;
@@ -101,7 +132,10 @@ impl FromStr for MemoryId {
         let mut letters = text.trim().chars();
         let kind = letters.next().map(|letter| letter.to_ascii_lowercase());
         let digits = letters.as_str();
-        let number = digits.parse().ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()));
+        let number = digits
+            .parse()
+            .ok()
+            .filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()));
         match (kind, number) {
             (Some('o'), Some(number)) => Ok(Self::Observation(number)),
             (Some('r'), Some(number)) => Ok(Self::Reflection(number)),
@@ -368,15 +402,32 @@ mod tests {
             assert_eq!(id.to_string().parse(), Ok(id));
         }
         assert_eq!(" O7 ".parse(), Ok(MemoryId::Observation(7)));
-        for wrong in ["", "o", "12", "x1", "o-1", "o+1", "o1.5", "o99999999999999999999", "오1", "o1 "] {
+        for wrong in [
+            "",
+            "o",
+            "12",
+            "x1",
+            "o-1",
+            "o+1",
+            "o1.5",
+            "o99999999999999999999",
+            "오1",
+            "o1 ",
+        ] {
             assert_eq!(wrong.parse::<MemoryId>().is_ok(), wrong == "o1 ", "{wrong}");
         }
     }
 
     #[test]
     fn words_have_names() {
-        assert_eq!(MemoryKind::from_name(" Preference "), Some(MemoryKind::Preference));
+        assert_eq!(
+            MemoryKind::from_name(" Preference "),
+            Some(MemoryKind::Preference)
+        );
         assert_eq!(MemoryPriority::from_name("urgent"), None);
-        assert_eq!(MemoryOrigin::from("x/y".to_owned()), MemoryOrigin::Model("x/y".to_owned()));
+        assert_eq!(
+            MemoryOrigin::from("x/y".to_owned()),
+            MemoryOrigin::Model("x/y".to_owned())
+        );
     }
 }

@@ -10,7 +10,9 @@ pub enum Wildcard {
 
 impl Wildcard {
     fn accepts(self, text: &str) -> bool {
-        const CHAINING_CHARS: [char; 14] = [';', '&', '|', '<', '>', '$', '`', '(', ')', '{', '}', '\\', '\n', '\r'];
+        const CHAINING_CHARS: [char; 14] = [
+            ';', '&', '|', '<', '>', '$', '`', '(', ')', '{', '}', '\\', '\n', '\r',
+        ];
         self == Self::Anything || !(text.contains(CHAINING_CHARS) || text.contains(".."))
     }
 }
@@ -22,18 +24,25 @@ pub fn matches(pattern: &str, text: &str, star: Wildcard) -> bool {
     if pattern.strip_suffix(" *") == Some(text) {
         return true;
     }
-    let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
-    let Some(mut text) = text.strip_prefix(head) else { return false };
+    let Some((head, rest)) = pattern.split_once('*') else {
+        return pattern == text;
+    };
+    let Some(mut text) = text.strip_prefix(head) else {
+        return false;
+    };
     let mut pieces: Vec<&str> = rest.split('*').collect();
     let tail = pieces.pop().unwrap_or_default();
     for piece in pieces {
-        let Some((taken, behind)) = text.split_once(piece) else { return false };
+        let Some((taken, behind)) = text.split_once(piece) else {
+            return false;
+        };
         if !star.accepts(taken) {
             return false;
         }
         text = behind;
     }
-    text.strip_suffix(tail).is_some_and(|taken| star.accepts(taken))
+    text.strip_suffix(tail)
+        .is_some_and(|taken| star.accepts(taken))
 }
 
 #[cfg(test)]
@@ -42,9 +51,16 @@ mod tests {
 
     #[test]
     fn a_star_that_allows_does_not_stand_for_another_command_or_another_folder() {
-        for chained in
-            ["git a;b", "git a&&b", "git a|b", "git $(b)", "git `b`", "git a\nb", "git a > b", "git ../x"]
-        {
+        for chained in [
+            "git a;b",
+            "git a&&b",
+            "git a|b",
+            "git $(b)",
+            "git `b`",
+            "git a\nb",
+            "git a > b",
+            "git ../x",
+        ] {
             assert!(!matches("git *", chained, Wildcard::Plain), "{chained}");
             assert!(matches("git *", chained, Wildcard::Anything), "{chained}");
         }
@@ -66,7 +82,11 @@ mod tests {
             ("git *", "git", true),
             ("git *", "gitk", false),
         ] {
-            assert_eq!(matches(pattern, text, Wildcard::Plain), expected, "{pattern} {text}");
+            assert_eq!(
+                matches(pattern, text, Wildcard::Plain),
+                expected,
+                "{pattern} {text}"
+            );
         }
     }
 }

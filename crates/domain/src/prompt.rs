@@ -28,11 +28,20 @@ impl Section {
         const TRUNCATED_MARKER: &str = "\n[cut here: this section is longer than its cap]";
         let text = text.trim();
         let text = if token_estimate::estimate(text) > cap {
-            format!("{}{TRUNCATED_MARKER}", token_estimate::truncate(text, cap.saturating_sub(token_estimate::estimate(TRUNCATED_MARKER))))
+            format!(
+                "{}{TRUNCATED_MARKER}",
+                token_estimate::truncate(
+                    text,
+                    cap.saturating_sub(token_estimate::estimate(TRUNCATED_MARKER))
+                )
+            )
         } else {
             text.to_owned()
         };
-        Self { id: id.to_owned(), text }
+        Self {
+            id: id.to_owned(),
+            text,
+        }
     }
 
     pub fn id(&self) -> &str {
@@ -53,7 +62,12 @@ pub struct Prompt {
 impl Prompt {
     /// Empty sections are left out.
     pub fn new(sections: impl IntoIterator<Item = Section>) -> Self {
-        Self { sections: sections.into_iter().filter(|section| !section.text.is_empty()).collect() }
+        Self {
+            sections: sections
+                .into_iter()
+                .filter(|section| !section.text.is_empty())
+                .collect(),
+        }
     }
 
     pub fn sections(&self) -> &[Section] {
@@ -62,7 +76,11 @@ impl Prompt {
 
     /// The whole text: sections in order, one blank line between them.
     pub fn render(&self) -> String {
-        let texts: Vec<&str> = self.sections.iter().map(|section| section.text.as_str()).collect();
+        let texts: Vec<&str> = self
+            .sections
+            .iter()
+            .map(|section| section.text.as_str())
+            .collect();
         texts.join("\n\n")
     }
 }
@@ -81,8 +99,11 @@ mod tests {
 
     #[test]
     fn empty_sections_leave_no_trace() {
-        let prompt =
-            Prompt::new([Section::new("a", " one "), Section::new("b", "\n"), Section::new("c", "two")]);
+        let prompt = Prompt::new([
+            Section::new("a", " one "),
+            Section::new("b", "\n"),
+            Section::new("c", "two"),
+        ]);
         assert_eq!(prompt.render(), "one\n\ntwo");
         assert_eq!(prompt.sections().len(), 2);
     }

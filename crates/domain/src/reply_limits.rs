@@ -58,14 +58,26 @@ impl fmt::Display for Excess {
         let megabytes = |bytes: usize| bytes / MEGABYTE;
         match self {
             Self::Text => write!(f, "more than {} MB of text", megabytes(MAX_TEXT_BYTES)),
-            Self::Thoughts => write!(f, "more than {} MB of thoughts", megabytes(MAX_THOUGHT_BYTES)),
+            Self::Thoughts => write!(
+                f,
+                "more than {} MB of thoughts",
+                megabytes(MAX_THOUGHT_BYTES)
+            ),
             Self::CallBytes => write!(f, "more than {} MB of calls", megabytes(MAX_CALL_BYTES)),
             Self::Calls => write!(f, "more than {MAX_CALLS} calls"),
             Self::OpenBlocks => write!(f, "more than {MAX_OPEN_BLOCKS} blocks at once"),
-            Self::Event => write!(f, "more than {} MB in one event", megabytes(MAX_EVENT_BYTES)),
+            Self::Event => write!(
+                f,
+                "more than {} MB in one event",
+                megabytes(MAX_EVENT_BYTES)
+            ),
             Self::Whole => write!(f, "more than {} MB in one piece", megabytes(MAX_BODY_BYTES)),
             Self::Values => write!(f, "more than {MAX_VALUES} values of JSON"),
-            Self::Wire => write!(f, "more than {} MB without an end", megabytes(MAX_WIRE_BYTES)),
+            Self::Wire => write!(
+                f,
+                "more than {} MB without an end",
+                megabytes(MAX_WIRE_BYTES)
+            ),
             Self::Fragments => write!(f, "more than {MAX_FRAGMENTS} pieces"),
         }
     }
@@ -89,7 +101,12 @@ impl ReplyMeter {
 
     /// Words of thoughts, or of their seals.
     pub fn add_thought(&mut self, bytes: usize) -> Result<(), ModelError> {
-        count(&mut self.thoughts, bytes, MAX_THOUGHT_BYTES, Excess::Thoughts)
+        count(
+            &mut self.thoughts,
+            bytes,
+            MAX_THOUGHT_BYTES,
+            Excess::Thoughts,
+        )
     }
 
     /// A call that begins.
@@ -99,7 +116,12 @@ impl ReplyMeter {
 
     /// More of a call's id, name or arguments.
     pub fn add_call_bytes(&mut self, bytes: usize) -> Result<(), ModelError> {
-        count(&mut self.call_bytes, bytes, MAX_CALL_BYTES, Excess::CallBytes)
+        count(
+            &mut self.call_bytes,
+            bytes,
+            MAX_CALL_BYTES,
+            Excess::CallBytes,
+        )
     }
 
     /// Values of arguments or of a seal.
@@ -113,7 +135,9 @@ impl ReplyMeter {
             Fragment::Text(text) => self.add_text(text.len()),
             Fragment::Thought(thought) => {
                 self.add_thought(thought.text.len() + THOUGHT_OVERHEAD)?;
-                let Some(seal) = &thought.seal else { return Ok(()) };
+                let Some(seal) = &thought.seal else {
+                    return Ok(());
+                };
                 self.add_values(count_values(seal))?;
                 self.add_thought(seal.to_string().len())
             }
@@ -143,14 +167,18 @@ fn count_values(value: &Value) -> usize {
 
 fn count(sum: &mut usize, more: usize, most: usize, excess: Excess) -> Result<(), ModelError> {
     *sum = sum.saturating_add(more);
-    if *sum > most { Err(ModelError::TooLarge(excess)) } else { Ok(()) }
+    if *sum > most {
+        Err(ModelError::TooLarge(excess))
+    } else {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::event::{CallId, Usage};
-    use crate::model::{ToolCall, Thought};
+    use crate::model::{Thought, ToolCall};
     use serde_json::json;
 
     fn refused(mut piece: impl FnMut(usize) -> Fragment) -> (usize, Excess) {
@@ -168,29 +196,75 @@ mod tests {
     fn every_kind_of_fragment_has_its_cap() {
         let text = || "x".repeat(1024);
         let call = |name: String, id: String| {
-            Fragment::Call(ToolCall { id: CallId::new(id), name, arguments: json!({}) })
+            Fragment::Call(ToolCall {
+                id: CallId::new(id),
+                name,
+                arguments: json!({}),
+            })
         };
-        let thought =
-            |text: String, seal| Fragment::Thought(Thought { provider: "p".into(), text, seal, call: None });
+        let thought = |text: String, seal| {
+            Fragment::Thought(Thought {
+                provider: "p".into(),
+                text,
+                seal,
+                call: None,
+            })
+        };
         assert_eq!(refused(|_| Fragment::Text(text())), (4097, Excess::Text));
-        assert_eq!(refused(|_| call("a".into(), String::new())), (129, Excess::Calls));
-        assert_eq!(refused(|_| call("n".repeat(100_000), String::new())).1, Excess::CallBytes);
-        assert_eq!(refused(|_| call(String::new(), "i".repeat(100_000))).1, Excess::CallBytes);
+        assert_eq!(
+            refused(|_| call("a".into(), String::new())),
+            (129, Excess::Calls)
+        );
+        assert_eq!(
+            refused(|_| call("n".repeat(100_000), String::new())).1,
+            Excess::CallBytes
+        );
+        assert_eq!(
+            refused(|_| call(String::new(), "i".repeat(100_000))).1,
+            Excess::CallBytes
+        );
         assert_eq!(refused(|_| thought(text(), None)).1, Excess::Thoughts);
-        assert_eq!(refused(|_| thought(String::new(), Some(json!(text())))).1, Excess::Thoughts);
-        assert_eq!(refused(|_| thought(String::new(), None)).1, Excess::Thoughts, "empty ones are not free");
+        assert_eq!(
+            refused(|_| thought(String::new(), Some(json!(text())))).1,
+            Excess::Thoughts
+        );
+        assert_eq!(
+            refused(|_| thought(String::new(), None)).1,
+            Excess::Thoughts,
+            "empty ones are not free"
+        );
         let many = || json!(vec![json!({ "": 0 }); 2_000]);
-        let arguments = || ToolCall { id: CallId::new(""), name: String::new(), arguments: many() };
-        assert_eq!(refused(|_| Fragment::Call(arguments())), (5, Excess::Values));
-        assert_eq!(refused(|_| thought(String::new(), Some(many()))), (5, Excess::Values));
-        assert_eq!(refused(|_| Fragment::Usage(Usage::default())), (MAX_FRAGMENTS + 1, Excess::Fragments));
+        let arguments = || ToolCall {
+            id: CallId::new(""),
+            name: String::new(),
+            arguments: many(),
+        };
+        assert_eq!(
+            refused(|_| Fragment::Call(arguments())),
+            (5, Excess::Values)
+        );
+        assert_eq!(
+            refused(|_| thought(String::new(), Some(many()))),
+            (5, Excess::Values)
+        );
+        assert_eq!(
+            refused(|_| Fragment::Usage(Usage::default())),
+            (MAX_FRAGMENTS + 1, Excess::Fragments)
+        );
     }
 
     #[test]
     fn what_was_too_much_is_named() {
         let error = ModelError::TooLarge(Excess::Text);
-        assert_eq!(error.to_string(), "the reply is too long: more than 4 MB of text");
+        assert_eq!(
+            error.to_string(),
+            "the reply is too long: more than 4 MB of text"
+        );
         let written = serde_json::to_string(&error).unwrap();
-        assert_eq!(serde_json::from_str::<ModelError>(&written).unwrap(), error, "recordings hold it");
+        assert_eq!(
+            serde_json::from_str::<ModelError>(&written).unwrap(),
+            error,
+            "recordings hold it"
+        );
     }
 }

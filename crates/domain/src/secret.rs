@@ -37,7 +37,11 @@ impl Secret {
 
     /// `text` without this value in it.
     pub fn redact(&self, text: &str) -> String {
-        if self.expose().is_empty() { text.to_owned() } else { text.replace(self.expose(), "***") }
+        if self.expose().is_empty() {
+            text.to_owned()
+        } else {
+            text.replace(self.expose(), "***")
+        }
     }
 }
 
@@ -120,7 +124,10 @@ mod tests {
         assert_eq!(serde_json::to_string(&secret).unwrap(), "\"***\"");
         assert_eq!(secret.redact("key sk-123 is wrong"), "key *** is wrong");
         assert_eq!(Secret::new("").redact("abc"), "abc");
-        assert_eq!(serde_json::from_str::<Secret>("12345678901").unwrap(), Secret::new("12345678901"));
+        assert_eq!(
+            serde_json::from_str::<Secret>("12345678901").unwrap(),
+            Secret::new("12345678901")
+        );
         assert!(
             serde_json::from_str::<Secret>("[\"sk-1\"]")
                 .is_err_and(|error| !error.to_string().contains("sk-1"))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use crate::event::{ApprovalState, EventBody, NewEvent, Event, Grant, Principal, SessionId};
+use crate::event::{ApprovalState, Event, EventBody, Grant, NewEvent, Principal, SessionId};
 
 /// Keeps sessions as append-only logs. Ships in memory and as SQLite; one suite of tests holds for both.
 pub trait SessionStore: Send + Sync {
@@ -12,10 +12,18 @@ pub trait SessionStore: Send + Sync {
     fn lock<'a>(&'a self, key: SessionKeyRef<'a>) -> StoreFuture<'a, TurnLock>;
 
     /// Events in order up to the newest, at least as far back as asked for; none for a session that does not exist yet.
-    fn load<'a>(&'a self, key: SessionKeyRef<'a>, reach: HistoryWindow) -> StoreFuture<'a, Vec<Arc<Event>>>;
+    fn load<'a>(
+        &'a self,
+        key: SessionKeyRef<'a>,
+        reach: HistoryWindow,
+    ) -> StoreFuture<'a, Vec<Arc<Event>>>;
 
     /// Returns when the events are durable.
-    fn append<'a>(&'a self, key: SessionKeyRef<'a>, drafts: Vec<NewEvent>) -> StoreFuture<'a, Vec<Arc<Event>>>;
+    fn append<'a>(
+        &'a self,
+        key: SessionKeyRef<'a>,
+        drafts: Vec<NewEvent>,
+    ) -> StoreFuture<'a, Vec<Arc<Event>>>;
 
     /// The permissions for calls of a tool that were given for the rest of the session, however long ago.
     fn grants<'a>(&'a self, key: SessionKeyRef<'a>, tool: &'a str) -> StoreFuture<'a, Vec<Grant>>;
@@ -24,9 +32,12 @@ pub trait SessionStore: Send + Sync {
 /// The permission that an event gives, if it is for that tool.
 pub fn grant_from_event(event: &Event, of: &str) -> Option<Grant> {
     match &event.body {
-        EventBody::Approval { tool, state: ApprovalState::Approved, grant: Some(grant), .. } if tool == of => {
-            Some(grant.clone())
-        }
+        EventBody::Approval {
+            tool,
+            state: ApprovalState::Approved,
+            grant: Some(grant),
+            ..
+        } if tool == of => Some(grant.clone()),
         _ => None,
     }
 }
@@ -47,13 +58,19 @@ pub struct SessionKeyRef<'a> {
 
 impl SessionKey {
     pub fn as_ref(&self) -> SessionKeyRef<'_> {
-        SessionKeyRef { session: &self.session, principal: &self.principal }
+        SessionKeyRef {
+            session: &self.session,
+            principal: &self.principal,
+        }
     }
 }
 
 impl SessionKeyRef<'_> {
     pub fn to_owned(self) -> SessionKey {
-        SessionKey { session: self.session.clone(), principal: self.principal.clone() }
+        SessionKey {
+            session: self.session.clone(),
+            principal: self.principal.clone(),
+        }
     }
 }
 

@@ -43,7 +43,10 @@ pub struct SpannedError {
 impl SpannedError {
     /// What is quoted from a file cannot do anything to the terminal that shows it.
     pub fn new(line: usize, message: impl AsRef<str>) -> Self {
-        Self { line, message: text::strip_control_chars(message.as_ref()) }
+        Self {
+            line,
+            message: text::strip_control_chars(message.as_ref()),
+        }
     }
 }
 
@@ -64,7 +67,10 @@ impl SpannedValue {
             SpannedKind::Scalar(value) => value.clone(),
             SpannedKind::List(items) => items.iter().map(Self::to_value).collect(),
             SpannedKind::Map(entries) => Value::Object(
-                entries.iter().map(|e| (e.key.clone(), e.value.to_value())).collect::<Map<_, _>>(),
+                entries
+                    .iter()
+                    .map(|e| (e.key.clone(), e.value.to_value()))
+                    .collect::<Map<_, _>>(),
             ),
         }
     }
@@ -78,18 +84,33 @@ impl SpannedValue {
         serde_path_to_error::deserialize(self.to_value()).map_err(|error| {
             let path = path_parts(error.path());
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
-            let place = if path.is_empty() { String::new() } else { format!("`{}`: ", path.join(".")) };
+            let place = if path.is_empty() {
+                String::new()
+            } else {
+                format!("`{}`: ", path.join("."))
+            };
             SpannedError::new(self.line_of(&path), format!("{place}{}", error.inner()))
         })
     }
 
     /// The line of the deepest part of `path` that exists.
     pub fn line_of(&self, path: &[&str]) -> usize {
-        let Some((first, rest)) = path.split_first() else { return self.line };
+        let Some((first, rest)) = path.split_first() else {
+            return self.line;
+        };
         match &self.kind {
-            SpannedKind::Map(entries) => entries.iter().find(|e| e.key == *first).map_or(self.line, |entry| {
-                if rest.is_empty() { entry.line } else { entry.value.line_of(rest).max(entry.line) }
-            }),
+            SpannedKind::Map(entries) => {
+                entries
+                    .iter()
+                    .find(|e| e.key == *first)
+                    .map_or(self.line, |entry| {
+                        if rest.is_empty() {
+                            entry.line
+                        } else {
+                            entry.value.line_of(rest).max(entry.line)
+                        }
+                    })
+            }
             SpannedKind::List(items) => first
                 .parse::<usize>()
                 .ok()
@@ -121,10 +142,14 @@ impl KeyError {
     pub fn message(&self) -> String {
         match &self.kind {
             KeyErrorKind::Unknown { suggestion } => {
-                let hint = suggestion.as_ref().map_or(String::new(), |s| format!("; did you mean `{s}`?"));
+                let hint = suggestion
+                    .as_ref()
+                    .map_or(String::new(), |s| format!("; did you mean `{s}`?"));
                 format!("unknown key `{}`{hint}", self.path)
             }
-            KeyErrorKind::NotATable if self.path.is_empty() => "this must be a table of keys".to_owned(),
+            KeyErrorKind::NotATable if self.path.is_empty() => {
+                "this must be a table of keys".to_owned()
+            }
             KeyErrorKind::NotATable => format!("`{}` must be a table of keys", self.path),
         }
     }
@@ -133,7 +158,15 @@ impl KeyError {
 /// Every key of `node` that does not fit the JSON Schema `schema`.
 pub fn validate_keys(schema: &Value, node: &SpannedValue) -> Vec<KeyError> {
     let mut found = Vec::new();
-    collect_errors(SchemaCursor { root: schema, schema, path: "" }, node, &mut found);
+    collect_errors(
+        SchemaCursor {
+            root: schema,
+            schema,
+            path: "",
+        },
+        node,
+        &mut found,
+    );
     found
 }
 
@@ -161,16 +194,28 @@ fn collect_errors(place: SchemaCursor<'_>, node: &SpannedValue, found: &mut Vec<
         }
     };
     for entry in entries {
-        let path =
-            if place.path.is_empty() { entry.key.clone() } else { format!("{}.{}", place.path, entry.key) };
+        let path = if place.path.is_empty() {
+            entry.key.clone()
+        } else {
+            format!("{}.{}", place.path, entry.key)
+        };
         match lookup_key(place.root, place.schema, &entry.key) {
             SchemaLookup::Known(here) => {
-                collect_errors(SchemaCursor { root: place.root, schema: here, path: &path }, &entry.value, found);
+                collect_errors(
+                    SchemaCursor {
+                        root: place.root,
+                        schema: here,
+                        path: &path,
+                    },
+                    &entry.value,
+                    found,
+                );
             }
             SchemaLookup::Anything => {}
             SchemaLookup::Unknown(known) => {
-                let suggestion =
-                    suggest::nearest(&entry.key, known.iter().map(String::as_str)).first().map(|near| {
+                let suggestion = suggest::nearest(&entry.key, known.iter().map(String::as_str))
+                    .first()
+                    .map(|near| {
                         if place.path.is_empty() {
                             (*near).to_owned()
                         } else {
@@ -213,30 +258,46 @@ pub fn lookup_key<'a>(root: &'a Value, schema: &'a Value, key: &str) -> SchemaLo
             _ => {}
         }
     }
-    SchemaLookup::Unknown(shapes.iter().flat_map(|shape| property_names(shape)).collect())
+    SchemaLookup::Unknown(
+        shapes
+            .iter()
+            .flat_map(|shape| property_names(shape))
+            .collect(),
+    )
 }
 
 /// Whether a schema stands for a table with keys of its own, as against a value or a table of anything.
 pub fn is_group(root: &Value, schema: &Value) -> bool {
-    object_schemas(root, schema).iter().any(|shape| shape.get("properties").is_some())
+    object_schemas(root, schema)
+        .iter()
+        .any(|shape| shape.get("properties").is_some())
 }
 
 /// The keys that one object schema names.
 pub fn property_names(schema: &Value) -> Vec<String> {
     let properties = schema.get("properties").and_then(Value::as_object);
-    properties.map(|p| p.keys().cloned().collect()).unwrap_or_default()
+    properties
+        .map(|p| p.keys().cloned().collect())
+        .unwrap_or_default()
 }
 
 /// The object schemas that `schema` may stand for.
 pub fn object_schemas<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
     let mut shapes = Vec::new();
     if let Some(target) = schema.get("$ref").and_then(Value::as_str)
-        && let Some(definition) = target.strip_prefix('#').and_then(|pointer| root.pointer(pointer))
+        && let Some(definition) = target
+            .strip_prefix('#')
+            .and_then(|pointer| root.pointer(pointer))
     {
         shapes.extend(object_schemas(root, definition));
     }
     for word in ["anyOf", "oneOf", "allOf"] {
-        for option in schema.get(word).and_then(Value::as_array).into_iter().flatten() {
+        for option in schema
+            .get(word)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
             shapes.extend(object_schemas(root, option));
         }
     }
@@ -271,14 +332,24 @@ mod tests {
     #[test]
     fn an_unknown_key_is_shown_on_its_line_with_a_suggestion() {
         let mistake = read("name: x\nretries:\n  cuont: 3\n").unwrap_err();
-        assert_eq!(mistake, SpannedError::new(3, "unknown key `retries.cuont`; did you mean `retries.count`?"));
+        assert_eq!(
+            mistake,
+            SpannedError::new(
+                3,
+                "unknown key `retries.cuont`; did you mean `retries.count`?"
+            )
+        );
     }
 
     #[test]
     fn a_wrong_type_is_shown_on_its_line() {
         let mistake = read("name: x\nretries:\n  count: many\n").unwrap_err();
         assert_eq!(mistake.line, 3);
-        assert!(mistake.message.starts_with("`retries.count`: "), "{}", mistake.message);
+        assert!(
+            mistake.message.starts_with("`retries.count`: "),
+            "{}",
+            mistake.message
+        );
     }
 
     #[test]
@@ -287,7 +358,10 @@ mod tests {
             read("name: x\nretries: [3]\n").unwrap_err(),
             SpannedError::new(2, "`retries` must be a table of keys")
         );
-        assert_eq!(read("[x, [3]]\n").unwrap_err(), SpannedError::new(1, "this must be a table of keys"));
+        assert_eq!(
+            read("[x, [3]]\n").unwrap_err(),
+            SpannedError::new(1, "this must be a table of keys")
+        );
     }
 
     #[derive(Debug, Deserialize, JsonSchema)]
@@ -298,13 +372,21 @@ mod tests {
 
     #[test]
     fn an_item_of_a_list_is_shown_on_its_own_line() {
-        let mistake = parse_yaml("words:\n  - a\n  - 7\n").unwrap().deserialize::<WordList>().unwrap_err();
+        let mistake = parse_yaml("words:\n  - a\n  - 7\n")
+            .unwrap()
+            .deserialize::<WordList>()
+            .unwrap_err();
         assert_eq!(mistake.line, 3);
         assert!(mistake.message.starts_with("`words.1`: "), "{mistake}");
     }
 
     #[test]
     fn a_missing_key_is_named() {
-        assert!(read("retries: null\n").unwrap_err().message.contains("name"));
+        assert!(
+            read("retries: null\n")
+                .unwrap_err()
+                .message
+                .contains("name")
+        );
     }
 }

@@ -9,13 +9,19 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<
         .filter(|(score, _)| *score >= 0.7)
         .collect();
     near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
-    near.into_iter().map(|(_, candidate)| candidate).take(3).collect()
+    near.into_iter()
+        .map(|(_, candidate)| candidate)
+        .take(3)
+        .collect()
 }
 
 /// `did you mean …?`, when something is near.
 pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let near = nearest(name, known);
-    let quoted: Vec<String> = near.iter().map(|candidate| format!("`{candidate}`")).collect();
+    let quoted: Vec<String> = near
+        .iter()
+        .map(|candidate| format!("`{candidate}`"))
+        .collect();
     (!quoted.is_empty()).then(|| format!("did you mean {}?", quoted.join(" or ")))
 }
 

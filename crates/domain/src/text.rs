@@ -2,7 +2,9 @@
 
 /// Without characters that move the cursor, change colours or turn the reading direction; line ends and tabs stay.
 pub fn strip_control_chars(text: &str) -> String {
-    text.chars().filter(|c| matches!(c, '\n' | '\t') || !is_terminal_control(*c)).collect()
+    text.chars()
+        .filter(|c| matches!(c, '\n' | '\t') || !is_terminal_control(*c))
+        .collect()
 }
 
 /// Whether a terminal obeys the character instead of showing it.
@@ -12,7 +14,10 @@ pub fn is_terminal_control(c: char) -> bool {
 
 /// The same on one line.
 pub fn one_line(text: &str) -> String {
-    strip_control_chars(text).split_whitespace().collect::<Vec<_>>().join(" ")
+    strip_control_chars(text)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// For whoever decides: every character that shows nothing, looks like a space without being one, or changes how others are
@@ -81,13 +86,22 @@ mod tests {
     fn nothing_hides_from_whoever_decides() {
         for (text, expected) in [
             ("rm \u{202e}txt.exe", r"rm \u{202e}txt.exe"),
-            ("a\u{200b}b\u{2060}c\u{feff}d\u{ad}e", r"a\u{200b}b\u{2060}c\u{feff}d\u{ad}e"),
+            (
+                "a\u{200b}b\u{2060}c\u{feff}d\u{ad}e",
+                r"a\u{200b}b\u{2060}c\u{feff}d\u{ad}e",
+            ),
             ("\u{1b}[2J\u{9b}1m\0\u{7f}", r"\u{1b}[2J\u{9b}1m\u{0}\u{7f}"),
             ("shown\roverwritten", r"shown\u{d}overwritten"),
-            ("x\u{e0041}\u{e007f}\u{e0100}", r"x\u{e0041}\u{e007f}\u{e0100}"),
+            (
+                "x\u{e0041}\u{e007f}\u{e0100}",
+                r"x\u{e0041}\u{e007f}\u{e0100}",
+            ),
             ("a\u{fe0f}b", r"a\u{fe0f}b"),
             ("\u{2764}\u{fe0f}\u{fe0f}", "\u{2764}\u{fe0f}\\u{fe0f}"),
-            ("rm -rf\u{a0}/\u{2800}\u{2003}x", r"rm -rf\u{a0}/\u{2800}\u{2003}x"),
+            (
+                "rm -rf\u{a0}/\u{2800}\u{2003}x",
+                r"rm -rf\u{a0}/\u{2800}\u{2003}x",
+            ),
             ("one\u{2028}two\u{85}three", r"one\u{2028}two\u{85}three"),
             ("👩\u{200d}🚀", r"👩\u{200d}🚀"),
         ] {
@@ -99,7 +113,10 @@ mod tests {
 
     #[test]
     fn control_sequences_lose_their_power() {
-        assert_eq!(strip_control_chars("a\u{1b}]0;x\u{7}b\u{202e}c\nd\te\0"), "a]0;xbc\nd\te");
+        assert_eq!(
+            strip_control_chars("a\u{1b}]0;x\u{7}b\u{202e}c\nd\te\0"),
+            "a]0;xbc\nd\te"
+        );
         assert_eq!(one_line(" a\r\n b\u{1b}[2J "), "a b[2J");
     }
 }

@@ -28,7 +28,11 @@ pub fn truncate(text: &str, cap: usize) -> &str {
         count.push(c);
     }
     // A text without white space near its cut is cut between characters.
-    &text[..if word_end > char_end / 2 { word_end } else { char_end }]
+    &text[..if word_end > char_end / 2 {
+        word_end
+    } else {
+        char_end
+    }]
 }
 
 #[derive(Clone, Copy, Default, PartialEq)]
@@ -53,7 +57,11 @@ impl TokenCounter {
     fn push(&mut self, c: char) {
         if !c.is_ascii() {
             self.end_run();
-            self.tokens += if c.is_alphabetic() && c < '\u{0900}' { 0.45 } else { 0.85 };
+            self.tokens += if c.is_alphabetic() && c < '\u{0900}' {
+                0.45
+            } else {
+                0.85
+            };
             return;
         }
         let kind = match c {
@@ -99,7 +107,8 @@ impl TokenCounter {
 mod tests {
     use super::*;
 
-    const PROSE: &str = "Keep what is known apart from what you infer, and say what you did not find. ";
+    const PROSE: &str =
+        "Keep what is known apart from what you infer, and say what you did not find. ";
     const CODE: &str = "fn main() { println!(\"{}\", 1 + 2); }\n";
 
     #[test]
@@ -112,15 +121,27 @@ mod tests {
         let listing = "-rw-r--r-- 1 root root  2573000 Nov 15 21:36 lango\ndrwxr-xr-x 8 root root     4096 Nov 15 21:03 .cargo\n";
         let json = r#"{"agentName":"operator","reportBack":true,"items":[{"id":17,"pathSegments":["src","mainModule.rs"]}]}"#;
         let german = "Donaudampfschifffahrtsgesellschaftskapitän und Rechtsschutzversicherungsgesellschaften beantragen Grundstücksverkehrsgenehmigungen.";
-        let base64 =
-            "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKjMzEfYyjiWA4R4ypbHqGC0H0+tG3a";
+        let base64 = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKjMzEfYyjiWA4R4ypbHqGC0H0+tG3a";
         let camel = "getUserAccountBalanceFromRemoteServiceOrDefault setPaymentProviderConfigurationHandler";
-        for text in
-            [PROSE, CODE, orchestrator, operator, foreign, numbers, listing, json, german, base64, camel]
-        {
+        for text in [
+            PROSE,
+            CODE,
+            orchestrator,
+            operator,
+            foreign,
+            numbers,
+            listing,
+            json,
+            german,
+            base64,
+            camel,
+        ] {
             let real = o200k.encode_ordinary(text).len() as f64;
             let ratio = estimate(text) as f64 / real;
-            assert!((0.65..1.6).contains(&ratio), "{ratio:.2} of {real} for {text:.40}");
+            assert!(
+                (0.65..1.6).contains(&ratio),
+                "{ratio:.2} of {real} for {text:.40}"
+            );
         }
     }
 

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::agent::AgentName;
 use crate::event::{CallId, Principal, SessionId, TurnId};
-use crate::session::SessionKey;
 use crate::flow::{Label, LabeledText, OutgoingData};
+use crate::session::SessionKey;
 
 /// How much harm a call can do. What declares nothing counts as dangerous.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -42,7 +42,10 @@ pub struct ToolContext {
 
 impl ToolContext {
     pub fn session_key(&self) -> SessionKey {
-        SessionKey { session: self.session.clone(), principal: self.principal.clone() }
+        SessionKey {
+            session: self.session.clone(),
+            principal: self.principal.clone(),
+        }
     }
 }
 
@@ -70,7 +73,11 @@ impl ToolOutputSink {
 
 impl fmt::Debug for ToolOutputSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Live(watched)" } else { "Live(unwatched)" })
+        f.write_str(if self.0.is_some() {
+            "Live(watched)"
+        } else {
+            "Live(unwatched)"
+        })
     }
 }
 
@@ -106,13 +113,19 @@ pub struct ToolOutput {
 
 impl<T: Into<String>> From<T> for ToolOutput {
     fn from(text: T) -> Self {
-        Self { text: text.into(), label: None }
+        Self {
+            text: text.into(),
+            label: None,
+        }
     }
 }
 
 impl ToolOutput {
     pub fn from_labeled(LabeledText { text, label }: LabeledText) -> Self {
-        Self { text, label: Some(label) }
+        Self {
+            text,
+            label: Some(label),
+        }
     }
 }
 
@@ -232,20 +245,29 @@ impl Tool {
         mut self,
         tell: impl Fn(Args) -> OutgoingData + Send + Sync + 'static,
     ) -> Self {
-        self.outgoing = Some(Arc::new(move |args| serde_json::from_value(args.clone()).ok().map(&tell)));
+        self.outgoing = Some(Arc::new(move |args| {
+            serde_json::from_value(args.clone()).ok().map(&tell)
+        }));
         self
     }
 
     /// The same tool, with a way to tell calls that have no effect, such as a command that lists files.
     #[must_use]
-    pub fn with_read_only_calls(mut self, only_reads: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Self {
+    pub fn with_read_only_calls(
+        mut self,
+        only_reads: impl Fn(&Value) -> bool + Send + Sync + 'static,
+    ) -> Self {
         self.read_only = Some(Arc::new(only_reads));
         self
     }
 
     /// Whether a call has no effect: it reads, and what it reads stays here.
     pub fn is_read_only(&self, args: &Value) -> bool {
-        self.safety == Safety::Safe || self.read_only.as_ref().is_some_and(|only_reads| only_reads(args))
+        self.safety == Safety::Safe
+            || self
+                .read_only
+                .as_ref()
+                .is_some_and(|only_reads| only_reads(args))
     }
 
     /// What a call would send to somebody else; nothing for a tool that keeps everything here.
@@ -285,7 +307,12 @@ impl Tool {
             return intent(context, args);
         }
         let (subject, shows) = (args.to_string(), format!("{} {args:#}", self.name));
-        let intent = Intent { level: self.safety, shows, subject, pattern: None };
+        let intent = Intent {
+            level: self.safety,
+            shows,
+            subject,
+            pattern: None,
+        };
         Box::pin(std::future::ready(Ok(intent)))
     }
 
@@ -327,7 +354,10 @@ impl Tool {
 
     /// The same tool with something around what tells its intent, where it has that.
     #[must_use]
-    pub fn wrap_intent(mut self, wrap: impl FnOnce(&str, IntentFunction) -> IntentFunction) -> Self {
+    pub fn wrap_intent(
+        mut self,
+        wrap: impl FnOnce(&str, IntentFunction) -> IntentFunction,
+    ) -> Self {
         self.intent = self.intent.map(|intent| wrap(&self.name, intent));
         self
     }
@@ -339,7 +369,10 @@ impl Tool {
 
 impl fmt::Debug for Tool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tool").field("name", &self.name).field("safety", &self.safety).finish_non_exhaustive()
+        f.debug_struct("Tool")
+            .field("name", &self.name)
+            .field("safety", &self.safety)
+            .finish_non_exhaustive()
     }
 }
 
@@ -369,9 +402,12 @@ mod tests {
     }
 
     fn read() -> Tool {
-        Tool::new("fs_read", "Reads a file.", Safety::Safe, |_, args: ReadFileArgs| async move {
-            Ok(format!("contents of {}", args.path))
-        })
+        Tool::new(
+            "fs_read",
+            "Reads a file.",
+            Safety::Safe,
+            |_, args: ReadFileArgs| async move { Ok(format!("contents of {}", args.path)) },
+        )
     }
 
     fn context() -> ToolContext {
@@ -389,7 +425,10 @@ mod tests {
     #[test]
     fn argument_types_become_the_schema() {
         let parameters = read().parameters;
-        assert_eq!(parameters["properties"]["path"]["description"], "Path relative to the workspace.");
+        assert_eq!(
+            parameters["properties"]["path"]["description"],
+            "Path relative to the workspace."
+        );
         assert_eq!(parameters["required"], serde_json::json!(["path"]));
         assert!(parameters.get("$schema").is_none() && parameters.get("title").is_none());
     }
@@ -402,7 +441,8 @@ mod tests {
 
     #[test]
     fn a_wrong_argument_is_a_failure_that_names_it() {
-        let failure = block_on(read().call(context(), serde_json::json!({ "path": 7 }))).unwrap_err();
+        let failure =
+            block_on(read().call(context(), serde_json::json!({ "path": 7 }))).unwrap_err();
         assert!(failure.0.starts_with("argument `path`"), "{failure}");
     }
 
@@ -410,13 +450,24 @@ mod tests {
     fn a_call_can_say_what_it_would_do() {
         let args = serde_json::json!({ "path": "a.txt" });
         let plain = block_on(read().intent(context(), args.clone())).unwrap();
-        assert_eq!((plain.level, plain.subject.as_str()), (Safety::Safe, r#"{"path":"a.txt"}"#));
+        assert_eq!(
+            (plain.level, plain.subject.as_str()),
+            (Safety::Safe, r#"{"path":"a.txt"}"#)
+        );
         let told = read().with_intent(|_, args: ReadFileArgs| async move {
             let shows = format!("would read {}", args.path);
-            Ok(Intent { level: Safety::Dangerous, shows, subject: args.path, pattern: None })
+            Ok(Intent {
+                level: Safety::Dangerous,
+                shows,
+                subject: args.path,
+                pattern: None,
+            })
         });
         let told = block_on(told.intent(context(), args)).unwrap();
-        assert_eq!((told.level, told.shows.as_str()), (Safety::Dangerous, "would read a.txt"));
+        assert_eq!(
+            (told.level, told.shows.as_str()),
+            (Safety::Dangerous, "would read a.txt")
+        );
     }
 
     #[test]

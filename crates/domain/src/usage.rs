@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::event::{EventBody, Event, Usage};
+use crate::event::{Event, EventBody, Usage};
 use crate::text::one_line;
 
 /// So much of a request is shown beside what it took.
@@ -95,9 +95,14 @@ impl UsageSummary {
     pub fn add(&mut self, event: &Event) {
         let turn = self.turn(event.turn.as_str(), "");
         match &event.body {
-            EventBody::User { text } => turn.request = one_line(text).chars().take(MAX_REQUEST_CHARS).collect(),
+            EventBody::User { text } => {
+                turn.request = one_line(text).chars().take(MAX_REQUEST_CHARS).collect()
+            }
             EventBody::Usage(usage) => {
-                turn.rows.entry((event.branch.to_string(), event.author.to_string())).or_default().add(usage);
+                turn.rows
+                    .entry((event.branch.to_string(), event.author.to_string()))
+                    .or_default()
+                    .add(usage);
             }
             _ => {}
         }
@@ -105,7 +110,11 @@ impl UsageSummary {
 
     /// What an agent took in a branch of a turn; turns come one after the other.
     pub fn add_usage(&mut self, turn: &str, request: &str, place: (String, String), usage: &Usage) {
-        self.turn(turn, request).rows.entry(place).or_default().add(usage);
+        self.turn(turn, request)
+            .rows
+            .entry(place)
+            .or_default()
+            .add(usage);
     }
 
     pub fn turns(&self) -> &[TurnUsageSummary] {
@@ -114,7 +123,9 @@ impl UsageSummary {
 
     pub fn total(&self) -> UsageTotals {
         let mut total = UsageTotals::default();
-        self.turns.iter().for_each(|turn| total.merge(&turn.total()));
+        self.turns
+            .iter()
+            .for_each(|turn| total.merge(&turn.total()));
         total
     }
 
@@ -125,7 +136,10 @@ impl UsageSummary {
             agents.entry(agent).or_default().merge(sum);
         }
         let mut json = self.total().to_json();
-        json["by_agent"] = agents.iter().map(|(agent, sum)| sum.to_json_with("agent", agent)).collect();
+        json["by_agent"] = agents
+            .iter()
+            .map(|(agent, sum)| sum.to_json_with("agent", agent))
+            .collect();
         json["by_turn"] = self.turns.iter().map(TurnUsageSummary::to_json).collect();
         json
     }
@@ -133,7 +147,11 @@ impl UsageSummary {
     fn turn(&mut self, id: &str, request: &str) -> &mut TurnUsageSummary {
         if self.turns.last().is_none_or(|last| last.id != id) {
             let (id, request) = (id.to_owned(), request.to_owned());
-            self.turns.push(TurnUsageSummary { id, request, rows: BTreeMap::new() });
+            self.turns.push(TurnUsageSummary {
+                id,
+                request,
+                rows: BTreeMap::new(),
+            });
         }
         let last = self.turns.len() - 1;
         &mut self.turns[last]

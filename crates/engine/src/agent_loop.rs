@@ -4,20 +4,23 @@
 use std::collections::BTreeSet;
 
 use lango_domain::failure::FailureCode;
-use lango_domain::model::{ToolCall, Thought};
+use lango_domain::model::{Thought, ToolCall};
 use lango_domain::{AgentName, Label};
 
-use crate::prepared_team::PreparedTeam;
-use crate::turn_error::TurnError;
 use crate::limits::{TurnLimits, TurnSpend};
 use crate::plan::{CallAction, CallPlanner};
+use crate::prepared_team::PreparedTeam;
 use crate::reply::ModelReply;
+use crate::turn_error::TurnError;
 
 /// What the driver is to do now.
 #[derive(Debug, PartialEq)]
 pub(crate) enum LoopStep {
     AskModel(AskMode),
-    Execute { notes: ReplyNotes, actions: Vec<CallAction> },
+    Execute {
+        notes: ReplyNotes,
+        actions: Vec<CallAction>,
+    },
     Finish(AgentOutcome),
     Fail(TurnError),
 }
@@ -41,8 +44,15 @@ pub(crate) enum AskMode {
 /// How an agent's work ended.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum AgentOutcome {
-    Answered { author: AgentName, text: String, label: Label },
-    Rejected { reason: String, label: Label },
+    Answered {
+        author: AgentName,
+        text: String,
+        label: Label,
+    },
+    Rejected {
+        reason: String,
+        label: Label,
+    },
     Failed(TurnError),
 }
 
@@ -84,7 +94,13 @@ enum LoopState {
 impl<'a> AgentLoop<'a> {
     pub fn new(crew: &'a PreparedTeam, agent: &'a AgentName) -> Self {
         let state = LoopState::CallModel(AskMode::Normal);
-        Self { team: crew, agent, state, rejecters: BTreeSet::new(), repeats: RepeatCounter::default() }
+        Self {
+            team: crew,
+            agent,
+            state,
+            rejecters: BTreeSet::new(),
+            repeats: RepeatCounter::default(),
+        }
     }
 
     fn is_root(&self) -> bool {
@@ -99,22 +115,34 @@ impl<'a> AgentLoop<'a> {
                 Ok(()) => LoopStep::AskModel(ask),
                 Err(limit) => LoopStep::Fail(TurnError::limit(limit)),
             },
-            LoopState::Replied { reply, last_chance } => self.evaluate_reply(reply, last_chance, limits, spent),
+            LoopState::Replied { reply, last_chance } => {
+                self.evaluate_reply(reply, last_chance, limits, spent)
+            }
         }
     }
 
     pub fn on_reply(&mut self, reply: ModelReply, ask: AskMode) {
-        self.state = LoopState::Replied { reply, last_chance: ask == AskMode::AfterEmptyReply };
+        self.state = LoopState::Replied {
+            reply,
+            last_chance: ask == AskMode::AfterEmptyReply,
+        };
     }
 
     pub fn on_actions_done(&mut self, done: ActionResults) {
         if let Some((reason, label)) = done.handed_back {
             self.state = LoopState::Finished(AgentOutcome::Rejected { reason, label });
         }
-        for DelegationResult { to, report_back, outcome } in done.delegations {
+        for DelegationResult {
+            to,
+            report_back,
+            outcome,
+        } in done.delegations
+        {
             match outcome {
                 AgentOutcome::Rejected { .. } => _ = self.rejecters.insert(to),
-                answered @ AgentOutcome::Answered { .. } if !report_back => self.state = LoopState::Finished(answered),
+                answered @ AgentOutcome::Answered { .. } if !report_back => {
+                    self.state = LoopState::Finished(answered)
+                }
                 failed @ AgentOutcome::Failed(_) if !report_back && !self.team.is_remote(&to) => {
                     self.state = LoopState::Finished(failed);
                 }
@@ -123,7 +151,13 @@ impl<'a> AgentLoop<'a> {
         }
     }
 
-    fn evaluate_reply(&mut self, reply: ModelReply, last_chance: bool, limits: &TurnLimits, spent: &TurnSpend) -> LoopStep {
+    fn evaluate_reply(
+        &mut self,
+        reply: ModelReply,
+        last_chance: bool,
+        limits: &TurnLimits,
+        spent: &TurnSpend,
+    ) -> LoopStep {
         if let Some(reason) = reply.rejection() {
             return LoopStep::Finish(self.rejection(reason, reply.label));
         }
@@ -132,7 +166,11 @@ impl<'a> AgentLoop<'a> {
         }
         if !reply.text.trim().is_empty() {
             let ModelReply { text, label, .. } = reply;
-            return LoopStep::Finish(AgentOutcome::Answered { author: self.agent.clone(), text, label });
+            return LoopStep::Finish(AgentOutcome::Answered {
+                author: self.agent.clone(),
+                text,
+                label,
+            });
         }
         if last_chance {
             return LoopStep::Fail(TurnError::empty(self.agent.as_str()));
@@ -141,19 +179,35 @@ impl<'a> AgentLoop<'a> {
         self.next(limits, spent)
     }
 
-    fn plan_calls(&mut self, reply: ModelReply, limits: &TurnLimits, spent: &TurnSpend) -> LoopStep {
+    fn plan_calls(
+        &mut self,
+        reply: ModelReply,
+        limits: &TurnLimits,
+        spent: &TurnSpend,
+    ) -> LoopStep {
         if self.repeats.count(&reply.calls) >= limits.repeats.get() {
             return LoopStep::Fail(TurnError::limit(FailureCode::LimitRepeats));
         }
-        let caller = CallPlanner { team: self.team, agent: self.agent, rejecters: &self.rejecters };
+        let caller = CallPlanner {
+            team: self.team,
+            agent: self.agent,
+            rejecters: &self.rejecters,
+        };
         let mut actions = caller.plan(reply.calls);
         let note = note_text(&mut actions, reply.text);
-        let delegates = actions.iter().any(|action| matches!(action, CallAction::Delegate { .. }));
+        let delegates = actions
+            .iter()
+            .any(|action| matches!(action, CallAction::Delegate { .. }));
         match limits.check_round(spent) {
             Err(limit) if delegates => LoopStep::Fail(TurnError::limit(limit)),
-            _ => {
-                LoopStep::Execute { notes: ReplyNotes { thoughts: reply.thoughts, note, label: reply.label }, actions }
-            }
+            _ => LoopStep::Execute {
+                notes: ReplyNotes {
+                    thoughts: reply.thoughts,
+                    note,
+                    label: reply.label,
+                },
+                actions,
+            },
         }
     }
 
@@ -162,20 +216,32 @@ impl<'a> AgentLoop<'a> {
         if !self.is_root() {
             return AgentOutcome::Rejected { reason, label };
         }
-        let text = if reason.is_empty() { "I cannot do this.".to_owned() } else { reason };
-        AgentOutcome::Answered { author: self.agent.clone(), text, label }
+        let text = if reason.is_empty() {
+            "I cannot do this.".to_owned()
+        } else {
+            reason
+        };
+        AgentOutcome::Answered {
+            author: self.agent.clone(),
+            text,
+            label,
+        }
     }
 }
 
 /// What is said beside calls; beside a hand-back it is the reason, and no note.
 fn note_text(actions: &mut [CallAction], text: String) -> String {
-    let Some(CallAction::HandBack { reason, .. }) =
-        actions.iter_mut().find(|action| matches!(action, CallAction::HandBack { .. }))
+    let Some(CallAction::HandBack { reason, .. }) = actions
+        .iter_mut()
+        .find(|action| matches!(action, CallAction::HandBack { .. }))
     else {
         return text;
     };
-    let said =
-        if text.trim().is_empty() { "it handed the task back".to_owned() } else { text.trim().to_owned() };
+    let said = if text.trim().is_empty() {
+        "it handed the task back".to_owned()
+    } else {
+        text.trim().to_owned()
+    };
     reason.get_or_insert(said);
     String::new()
 }

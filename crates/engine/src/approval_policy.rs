@@ -71,7 +71,11 @@ impl ApprovalPolicy {
     }
 
     pub(crate) fn evaluate(&self, tool: &str, intent: &Intent) -> (Verdict, Decider) {
-        match self.rules.iter().find(|rule| rule.is_match(tool, &intent.subject)) {
+        match self
+            .rules
+            .iter()
+            .find(|rule| rule.is_match(tool, &intent.subject))
+        {
             Some(rule) => (rule.decision, Decider::Rule),
             None => (self.verdict_for_level(intent.level), Decider::Policy),
         }
@@ -89,9 +93,9 @@ impl ApprovalPolicy {
         let allows = |allowed: &String| {
             let allowed = allowed.to_lowercase();
             match allowed.strip_prefix("*.") {
-                Some(domain) => {
-                    host.strip_suffix(domain).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
-                }
+                Some(domain) => host
+                    .strip_suffix(domain)
+                    .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
                 None => host == allowed,
             }
         };
@@ -100,8 +104,12 @@ impl ApprovalPolicy {
 
     /// What happens to looks at a file, by rules and by level.
     pub fn for_read(&self, path: &str) -> Verdict {
-        let intent =
-            Intent { level: Safety::Safe, shows: String::new(), subject: path.to_owned(), pattern: None };
+        let intent = Intent {
+            level: Safety::Safe,
+            shows: String::new(),
+            subject: path.to_owned(),
+            pattern: None,
+        };
         self.evaluate("fs_read", &intent).0
     }
 
@@ -120,10 +128,15 @@ impl ApprovalPolicy {
 
 impl ApprovalRule {
     fn is_match(&self, tool: &str, subject: &str) -> bool {
-        let star = if self.decision == Verdict::Auto { Wildcard::Plain } else { Wildcard::Anything };
+        let star = if self.decision == Verdict::Auto {
+            Wildcard::Plain
+        } else {
+            Wildcard::Anything
+        };
         // A rule about what is in a folder is also about the folder.
         let plain = subject.strip_suffix('/').unwrap_or(subject);
-        let is_about = |pattern: &String| matches(pattern, subject, star) || matches(pattern, plain, star);
+        let is_about =
+            |pattern: &String| matches(pattern, subject, star) || matches(pattern, plain, star);
         matches(&self.tool, tool, Wildcard::Anything) && self.matches.as_ref().is_none_or(is_about)
     }
 }
@@ -133,7 +146,9 @@ impl ApprovalRule {
 pub(crate) fn grant_covers(grant: &Grant, args: &Value, intent: &Intent) -> bool {
     match grant {
         Grant::SameCall(before) => before == args,
-        Grant::Pattern(pattern) => intent.pattern.is_some() && matches(pattern, &intent.subject, Wildcard::Plain),
+        Grant::Pattern(pattern) => {
+            intent.pattern.is_some() && matches(pattern, &intent.subject, Wildcard::Plain)
+        }
     }
 }
 
@@ -142,18 +157,30 @@ mod tests {
     use super::*;
 
     fn intent(level: Safety, subject: &str) -> Intent {
-        Intent { level, shows: String::new(), subject: subject.to_owned(), pattern: None }
+        Intent {
+            level,
+            shows: String::new(),
+            subject: subject.to_owned(),
+            pattern: None,
+        }
     }
 
     fn rule(tool: &str, matches: &str, decision: Verdict) -> ApprovalRule {
-        ApprovalRule { tool: tool.to_owned(), matches: Some(matches.to_owned()), decision }
+        ApprovalRule {
+            tool: tool.to_owned(),
+            matches: Some(matches.to_owned()),
+            decision,
+        }
     }
 
     /// B103
     #[test]
     fn hosts_are_allowed_by_name_or_below_a_domain() {
         let allow_hosts = vec!["docs.rs".to_owned(), "*.example.org".to_owned()];
-        let policy = ApprovalPolicy { allow_hosts, ..ApprovalPolicy::default() };
+        let policy = ApprovalPolicy {
+            allow_hosts,
+            ..ApprovalPolicy::default()
+        };
         for (host, is_allowed) in [
             ("docs.rs", true),
             ("DOCS.rs", true),
@@ -170,11 +197,19 @@ mod tests {
     /// B102: a rule with a star was written for the user's own wishes.
     #[test]
     fn only_a_rule_without_a_star_names_a_call() {
-        let rules =
-            vec![rule("exec_shell", "make", Verdict::Auto), rule("exec_shell", "git *", Verdict::Auto)];
-        let policy = ApprovalPolicy { rules, ..ApprovalPolicy::default() };
+        let rules = vec![
+            rule("exec_shell", "make", Verdict::Auto),
+            rule("exec_shell", "git *", Verdict::Auto),
+        ];
+        let policy = ApprovalPolicy {
+            rules,
+            ..ApprovalPolicy::default()
+        };
         assert!(policy.has_exact_rule("exec_shell", "make"));
-        assert!(!policy.has_exact_rule("exec_shell", "git log") && !policy.has_exact_rule("exec_shell", "git *"));
+        assert!(
+            !policy.has_exact_rule("exec_shell", "git log")
+                && !policy.has_exact_rule("exec_shell", "git *")
+        );
     }
 
     /// B102
@@ -183,11 +218,18 @@ mod tests {
         let grant = Grant::Pattern("git log *".to_owned());
         let call = |pattern: Option<&str>| {
             let pattern = pattern.map(str::to_owned);
-            Intent { pattern, ..intent(Safety::Dangerous, "git log --output=x") }
+            Intent {
+                pattern,
+                ..intent(Safety::Dangerous, "git log --output=x")
+            }
         };
         assert!(!grant_covers(&grant, &Value::Null, &call(None)));
         assert!(grant_covers(&grant, &Value::Null, &call(Some("git log *"))));
-        assert!(!grant_covers(&Grant::Pattern("git diff *".to_owned()), &Value::Null, &call(Some("git log *"))));
+        assert!(!grant_covers(
+            &Grant::Pattern("git diff *".to_owned()),
+            &Value::Null,
+            &call(Some("git log *"))
+        ));
     }
 
     #[test]
@@ -197,12 +239,30 @@ mod tests {
             rule("exec_shell", "git *", Verdict::Auto),
             rule("fs_*", "secret/*", Verdict::Ask),
         ];
-        let policy = ApprovalPolicy { rules, ..ApprovalPolicy::default() };
+        let policy = ApprovalPolicy {
+            rules,
+            ..ApprovalPolicy::default()
+        };
         let judge = |tool, level, subject| policy.evaluate(tool, &intent(level, subject));
-        assert_eq!(judge("exec_shell", Safety::Dangerous, "git log"), (Verdict::Auto, Decider::Rule));
-        assert_eq!(judge("exec_shell", Safety::Dangerous, "git x; rm -rf ~"), (Verdict::Deny, Decider::Rule));
-        assert_eq!(judge("exec_shell", Safety::Dangerous, "git log | sh"), (Verdict::Ask, Decider::Policy));
-        assert_eq!(judge("fs_write", Safety::Moderate, "secret/a/b"), (Verdict::Ask, Decider::Rule));
-        assert_eq!(judge("fs_write", Safety::Moderate, "a.txt"), (Verdict::Auto, Decider::Policy));
+        assert_eq!(
+            judge("exec_shell", Safety::Dangerous, "git log"),
+            (Verdict::Auto, Decider::Rule)
+        );
+        assert_eq!(
+            judge("exec_shell", Safety::Dangerous, "git x; rm -rf ~"),
+            (Verdict::Deny, Decider::Rule)
+        );
+        assert_eq!(
+            judge("exec_shell", Safety::Dangerous, "git log | sh"),
+            (Verdict::Ask, Decider::Policy)
+        );
+        assert_eq!(
+            judge("fs_write", Safety::Moderate, "secret/a/b"),
+            (Verdict::Ask, Decider::Rule)
+        );
+        assert_eq!(
+            judge("fs_write", Safety::Moderate, "a.txt"),
+            (Verdict::Auto, Decider::Policy)
+        );
     }
 }

@@ -27,7 +27,10 @@ impl Calibration {
     /// the beginning of requests, does not move with every reply; what was estimated too high is left as it is.
     pub fn to_estimated_tokens(&self, agent: &AgentName, budget: usize) -> usize {
         let factors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let factor = factors.get(agent).map_or(1.0, |factor| (factor * 10.0).ceil() / 10.0).max(1.0);
+        let factor = factors
+            .get(agent)
+            .map_or(1.0, |factor| (factor * 10.0).ceil() / 10.0)
+            .max(1.0);
         (budget as f64 / factor) as usize
     }
 }
@@ -41,12 +44,20 @@ mod tests {
         let (calibration, agent) = (Calibration::default(), AgentName::new("operator").unwrap());
         assert_eq!(calibration.to_estimated_tokens(&agent, 1_000), 1_000);
         calibration.learn(&agent, 10, 1_000);
-        assert_eq!(calibration.to_estimated_tokens(&agent, 1_000), 1_000, "too small to learn from");
+        assert_eq!(
+            calibration.to_estimated_tokens(&agent, 1_000),
+            1_000,
+            "too small to learn from"
+        );
         calibration.learn(&agent, 10_000, 19_700);
         assert_eq!(calibration.to_estimated_tokens(&agent, 1_000), 500);
         for _ in 0..20 {
             calibration.learn(&agent, 10_000, 5_000);
         }
-        assert_eq!(calibration.to_estimated_tokens(&agent, 1_000), 1_000, "never more than the window");
+        assert_eq!(
+            calibration.to_estimated_tokens(&agent, 1_000),
+            1_000,
+            "never more than the window"
+        );
     }
 }

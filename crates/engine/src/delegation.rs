@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::future::FutureExt;
-use lango_domain::event::{EventBody, CallId, Event, RemoteThread, TransferOutcome, TurnId};
+use lango_domain::event::{CallId, Event, EventBody, RemoteThread, TransferOutcome, TurnId};
 use lango_domain::model::Fragment;
 use lango_domain::remote_agent::{RemotePiece, RemoteTask};
 use lango_domain::{AgentName, Label};
 
-use crate::driver::{Delegation, Driver, ActiveAgent};
-use crate::turn_error::TurnError;
+use crate::agent_loop::{AgentOutcome, DelegationResult};
+use crate::driver::{ActiveAgent, Delegation, Driver};
 use crate::reply::ReplyCollector;
-use crate::agent_loop::{DelegationResult, AgentOutcome};
+use crate::turn_error::TurnError;
 
 impl Driver {
     /// The same work, one level down. Whatever happens there, the transfer gets exactly one result, and what ends the
@@ -34,7 +34,10 @@ impl Driver {
             Err(failure) if failure.is_fatal() => {
                 Err(self.end_delegation(seat, delegation, failure).await)
             }
-            Err(failure) => self.conclude(seat, delegation, AgentOutcome::Failed(failure)).await,
+            Err(failure) => {
+                self.conclude(seat, delegation, AgentOutcome::Failed(failure))
+                    .await
+            }
             Ok(outcome) => self.conclude(seat, delegation, outcome).await,
         };
         ended.inspect_err(|failure| self.stop.stop_with(failure.clone()))
@@ -50,38 +53,89 @@ impl Driver {
         let (said, how, detail, label) = match &outcome {
             AgentOutcome::Answered { text, label, .. } => {
                 let text = text.clone();
-                let said = if delegation.report_back { EventBody::Report { text } } else { EventBody::Answer { text } };
-                (Some(said), TransferOutcome::Answered, String::new(), label.clone())
+                let said = if delegation.report_back {
+                    EventBody::Report { text }
+                } else {
+                    EventBody::Answer { text }
+                };
+                (
+                    Some(said),
+                    TransferOutcome::Answered,
+                    String::new(),
+                    label.clone(),
+                )
             }
             AgentOutcome::Rejected { reason, label } => {
-                let said = EventBody::Rejected { reason: reason.clone() };
-                (Some(said), TransferOutcome::Rejected, reason.clone(), label.clone())
+                let said = EventBody::Rejected {
+                    reason: reason.clone(),
+                };
+                (
+                    Some(said),
+                    TransferOutcome::Rejected,
+                    reason.clone(),
+                    label.clone(),
+                )
             }
             AgentOutcome::Failed(failure) => {
                 tracing::warn!(agent = %child.agent, code = %failure.code, detail = failure.detail, "a specialist failed");
-                (None, TransferOutcome::Failed, failure.message.clone(), self.delegation_label(delegation))
+                (
+                    None,
+                    TransferOutcome::Failed,
+                    failure.message.clone(),
+                    self.delegation_label(delegation),
+                )
             }
         };
         let id = delegation.call.id.clone();
         let thread = delegation.thread().take();
-        let result = EventBody::TransferResult { id, outcome: how, detail, thread };
+        let result = EventBody::TransferResult {
+            id,
+            outcome: how,
+            detail,
+            thread,
+        };
         // What belongs together, in one append: one flush of the disk instead of several.
         let said = said.map(|said| child.entry(&label, said));
-        self.log.append(said.into_iter().chain([seat.entry(&label, result)]).collect()).await?;
-        Ok(DelegationResult { to: child.agent.clone(), report_back: delegation.report_back, outcome })
+        self.log
+            .append(
+                said.into_iter()
+                    .chain([seat.entry(&label, result)])
+                    .collect(),
+            )
+            .await?;
+        Ok(DelegationResult {
+            to: child.agent.clone(),
+            report_back: delegation.report_back,
+            outcome,
+        })
     }
 
-    async fn end_delegation(&self, seat: &ActiveAgent, delegation: &Delegation, failure: TurnError) -> TurnError {
+    async fn end_delegation(
+        &self,
+        seat: &ActiveAgent,
+        delegation: &Delegation,
+        failure: TurnError,
+    ) -> TurnError {
         let was_stopped = self.stop.token.is_cancelled();
         let (outcome, failure) = if was_stopped {
             (TransferOutcome::Cancelled, self.stop.cause())
         } else {
             (TransferOutcome::Failed, failure)
         };
-        let (id, detail, thread) =
-            (delegation.call.id.clone(), failure.message.clone(), delegation.thread().take());
-        let result = EventBody::TransferResult { id, outcome, detail, thread };
-        let kept = self.append(seat, &self.delegation_label(delegation), vec![result]).await;
+        let (id, detail, thread) = (
+            delegation.call.id.clone(),
+            failure.message.clone(),
+            delegation.thread().take(),
+        );
+        let result = EventBody::TransferResult {
+            id,
+            outcome,
+            detail,
+            thread,
+        };
+        let kept = self
+            .append(seat, &self.delegation_label(delegation), vec![result])
+            .await;
         kept.err().unwrap_or(failure)
     }
 
@@ -89,7 +143,9 @@ impl Driver {
     fn delegation_label(&self, delegation: &Delegation) -> Label {
         let (agent, label) = (&delegation.active_agent.agent, delegation.label.clone());
         match self.team.is_remote(agent) {
-            true => label.joined(&Label::untrusted(format!("an answer of the remote agent {agent}"))),
+            true => label.joined(&Label::untrusted(format!(
+                "an answer of the remote agent {agent}"
+            ))),
             false => label,
         }
     }
@@ -106,7 +162,13 @@ impl Driver {
         let (session, principal) = (self.log.session.clone(), self.log.principal.clone());
         let (request, task) = (self.request.clone(), delegation.task.clone());
         let thread = self.log.read(|log| last_thread(log, &seat.agent));
-        let mut pieces = remote.stream(RemoteTask { session, principal, request, task, thread });
+        let mut pieces = remote.stream(RemoteTask {
+            session,
+            principal,
+            request,
+            task,
+            thread,
+        });
         let mut collector = ReplyCollector::default();
         while let Some(piece) = self.wait(pieces.next()).await? {
             let text = match piece.map_err(|error| TurnError::remote(&error.0))? {
@@ -116,18 +178,28 @@ impl Driver {
                     continue;
                 }
             };
-            if let Some(text) = collector.push(Fragment::Text(text))?.filter(|_| seat.is_streamed) {
+            if let Some(text) = collector
+                .push(Fragment::Text(text))?
+                .filter(|_| seat.is_streamed)
+            {
                 self.log.publish_delta(&seat.agent, text);
             }
         }
         collector.push(Fragment::Done)?;
         let reply = collector.finish(Clone::clone)?;
         match reply.rejection() {
-            Some(reason) => Ok(AgentOutcome::Rejected { reason, label: self.delegation_label(delegation) }),
+            Some(reason) => Ok(AgentOutcome::Rejected {
+                reason,
+                label: self.delegation_label(delegation),
+            }),
             None if reply.text.trim().is_empty() => Err(TurnError::remote("it gave no answer")),
             None => {
                 let label = self.delegation_label(delegation);
-                Ok(AgentOutcome::Answered { author: seat.agent.clone(), text: reply.text, label })
+                Ok(AgentOutcome::Answered {
+                    author: seat.agent.clone(),
+                    text: reply.text,
+                    label,
+                })
             }
         }
     }
@@ -141,9 +213,11 @@ fn last_thread(log: &[Arc<Event>], agent: &AgentName) -> Option<RemoteThread> {
     });
     let to_it: HashSet<(&TurnId, &CallId)> = to_it.collect();
     log.iter().rev().find_map(|event| match &event.body {
-        EventBody::TransferResult { id, thread: Some(thread), .. } if to_it.contains(&(&event.turn, id)) => {
-            Some(thread.clone())
-        }
+        EventBody::TransferResult {
+            id,
+            thread: Some(thread),
+            ..
+        } if to_it.contains(&(&event.turn, id)) => Some(thread.clone()),
         _ => None,
     })
 }

@@ -8,25 +8,25 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::{BoxFuture, FutureExt, join_all};
 use futures::stream::FuturesOrdered;
-use lango_domain::event::{Author, EventBody, Branch, RemoteThread, ToolCode};
-use lango_domain::model::ToolCall;
 use lango_domain::approval::Approver;
+use lango_domain::event::{Author, Branch, EventBody, RemoteThread, ToolCode};
+use lango_domain::model::ToolCall;
 use lango_domain::remote_agent::RemoteAgent;
 use lango_domain::{AgentName, Label};
 use tokio_util::sync::CancellationToken;
 
-use crate::hooks::TurnHooks;
-use crate::calibration::Calibration;
-use crate::prepared_team::PreparedTeam;
-use crate::tool_execution::{AbortOnDrop, ToolOutcome, ContentOrigin};
-use crate::turn_error::TurnError;
+use crate::agent_loop::{ActionResults, AgentLoop, AgentOutcome, LoopStep, ReplyNotes};
 use crate::approval_policy::ApprovalPolicy;
+use crate::calibration::Calibration;
+use crate::hooks::TurnHooks;
 use crate::limits::{TurnLimits, TurnSpend};
-use crate::turn_clock::TurnClock;
 use crate::plan::CallAction;
-use crate::turn_log::{LogEntry, TurnLog};
+use crate::prepared_team::PreparedTeam;
 use crate::runner::Models;
-use crate::agent_loop::{ActionResults, AgentOutcome, ReplyNotes, LoopStep, AgentLoop};
+use crate::tool_execution::{AbortOnDrop, ContentOrigin, ToolOutcome};
+use crate::turn_clock::TurnClock;
+use crate::turn_error::TurnError;
+use crate::turn_log::{LogEntry, TurnLog};
 
 /// So long a turn that is stopped may take to write down what it leaves.
 pub(crate) const STOP_GRACE_PERIOD: Duration = Duration::from_secs(3);
@@ -65,7 +65,12 @@ pub(crate) struct ActiveAgent {
 impl ActiveAgent {
     pub fn entry(&self, label: &Label, body: EventBody) -> LogEntry {
         let (author, branch) = (Author::Agent(self.agent.clone()), self.branch.clone());
-        LogEntry { author, branch, label: label.clone(), body }
+        LogEntry {
+            author,
+            branch,
+            label: label.clone(),
+            body,
+        }
     }
 }
 
@@ -89,7 +94,10 @@ impl Delegation {
 
 impl Driver {
     /// One agent's work, from the first question to its model to the outcome.
-    pub fn run_agent<'a>(self: &'a Arc<Self>, seat: &'a Arc<ActiveAgent>) -> BoxFuture<'a, Result<AgentOutcome, TurnError>> {
+    pub fn run_agent<'a>(
+        self: &'a Arc<Self>,
+        seat: &'a Arc<ActiveAgent>,
+    ) -> BoxFuture<'a, Result<AgentOutcome, TurnError>> {
         async move {
             let mut work = AgentLoop::new(&self.team, &seat.agent);
             loop {
@@ -99,10 +107,13 @@ impl Driver {
                     self.stop.check()?;
                 }
                 match step {
-                    LoopStep::AskModel(ask) => work.on_reply(self.call_model(seat, ask).await?, ask),
-                    LoopStep::Execute { notes: said, actions } => {
-                        work.on_actions_done(self.execute_actions(seat, said, actions).await?)
+                    LoopStep::AskModel(ask) => {
+                        work.on_reply(self.call_model(seat, ask).await?, ask)
                     }
+                    LoopStep::Execute {
+                        notes: said,
+                        actions,
+                    } => work.on_actions_done(self.execute_actions(seat, said, actions).await?),
                     LoopStep::Finish(outcome) => return Ok(outcome),
                     LoopStep::Fail(failure) => return Err(failure),
                 }
@@ -131,11 +142,21 @@ impl Driver {
         let delegations = self.append_calls(seat, said, &actions).await?;
         self.answer_calls(seat, &actions, &label).await?;
         let handed_back = actions.iter().find_map(|action| match action {
-            CallAction::HandBack { reason, .. } => reason.clone().map(|reason| (reason, label.clone())),
+            CallAction::HandBack { reason, .. } => {
+                reason.clone().map(|reason| (reason, label.clone()))
+            }
             _ => None,
         });
-        let finished = join_all(delegations.iter().map(|delegation| self.delegate(seat, delegation))).await;
-        Ok(ActionResults { delegations: finished.into_iter().collect::<Result<_, _>>()?, handed_back })
+        let finished = join_all(
+            delegations
+                .iter()
+                .map(|delegation| self.delegate(seat, delegation)),
+        )
+        .await;
+        Ok(ActionResults {
+            delegations: finished.into_iter().collect::<Result<_, _>>()?,
+            handed_back,
+        })
     }
 
     /// A call is in the log before it has an effect.
@@ -145,18 +166,27 @@ impl Driver {
         said: ReplyNotes,
         actions: &[CallAction],
     ) -> Result<Vec<Delegation>, TurnError> {
-        let mut bodies: Vec<EventBody> = said.thoughts.into_iter().map(EventBody::Thought).collect();
+        let mut bodies: Vec<EventBody> =
+            said.thoughts.into_iter().map(EventBody::Thought).collect();
         let mut delegations = Vec::new();
         if !said.note.trim().is_empty() {
             bodies.push(EventBody::Note { text: said.note });
         }
         for action in actions {
             match action {
-                CallAction::Run(call) | CallAction::Refuse { call, .. } | CallAction::HandBack { call, .. } => {
-                    let (id, tool, args) = (call.id.clone(), call.name.clone(), call.arguments.clone());
+                CallAction::Run(call)
+                | CallAction::Refuse { call, .. }
+                | CallAction::HandBack { call, .. } => {
+                    let (id, tool, args) =
+                        (call.id.clone(), call.name.clone(), call.arguments.clone());
                     bodies.push(EventBody::ToolCall { id, tool, args });
                 }
-                CallAction::Delegate { call, to, task, report_back } => {
+                CallAction::Delegate {
+                    call,
+                    to,
+                    task,
+                    report_back,
+                } => {
                     let number = self.delegations.fetch_add(1, Ordering::Relaxed) + 1;
                     let into = seat.branch.delegation(to, number);
                     let (id, to, task, report_back) =
@@ -174,7 +204,13 @@ impl Driver {
                         active_agent: Arc::new(child),
                         thread: Mutex::default(),
                     });
-                    bodies.push(EventBody::Transfer { id, to, task, report_back, into });
+                    bodies.push(EventBody::Transfer {
+                        id,
+                        to,
+                        task,
+                        report_back,
+                        into,
+                    });
                 }
             }
         }
@@ -193,8 +229,10 @@ impl Driver {
         actions: &[CallAction],
         read: &Label,
     ) -> Result<(), TurnError> {
-        let mut running: FuturesOrdered<_> =
-            actions.iter().filter_map(|action| self.answer(seat, action, read)).collect();
+        let mut running: FuturesOrdered<_> = actions
+            .iter()
+            .filter_map(|action| self.answer(seat, action, read))
+            .collect();
         while let Some(result) = running.next().await {
             let (body, label) = result?;
             self.append(seat, &label, vec![body]).await?;
@@ -208,20 +246,36 @@ impl Driver {
         action: &CallAction,
         read: &Label,
     ) -> Option<BoxFuture<'static, Result<(EventBody, Label), TurnError>>> {
-        let at_once =
-            |call: &ToolCall, answer: ToolOutcome| futures::future::ready(Ok(answer.into_body(call))).boxed();
+        let at_once = |call: &ToolCall, answer: ToolOutcome| {
+            futures::future::ready(Ok(answer.into_body(call))).boxed()
+        };
         match action {
             CallAction::Delegate { .. } => None,
-            CallAction::Refuse { call, code, reason: why } => {
-                Some(at_once(call, self.truncate_output(ToolOutcome::failed(*code, why))))
-            }
+            CallAction::Refuse {
+                call,
+                code,
+                reason: why,
+            } => Some(at_once(
+                call,
+                self.truncate_output(ToolOutcome::failed(*code, why)),
+            )),
             CallAction::HandBack { call, .. } => {
                 let words = ContentOrigin::default();
-                Some(at_once(call, ToolOutcome::Succeeded { text: "handed back".to_owned(), origin: words }))
+                Some(at_once(
+                    call,
+                    ToolOutcome::Succeeded {
+                        text: "handed back".to_owned(),
+                        origin: words,
+                    },
+                ))
             }
             CallAction::Run(call) => {
                 let (driver, seat, call) = (Arc::clone(self), Arc::clone(seat), call.clone());
-                Some(driver.run_tool_catching_panics(seat, call, read.clone()).boxed())
+                Some(
+                    driver
+                        .run_tool_catching_panics(seat, call, read.clone())
+                        .boxed(),
+                )
             }
         }
     }
@@ -235,20 +289,37 @@ impl Driver {
     ) -> impl Future<Output = Result<(EventBody, Label), TurnError>> + Send {
         let task = {
             let (driver, call) = (Arc::clone(&self), call.clone());
-            AbortOnDrop(tokio::spawn(async move { driver.run_tool(&seat, &call, &read).await }))
+            AbortOnDrop(tokio::spawn(async move {
+                driver.run_tool(&seat, &call, &read).await
+            }))
         };
         async move {
             let answer = task.await.unwrap_or_else(|error| {
                 tracing::error!(%error, "something broke around a tool");
-                Ok(ToolOutcome::failed(ToolCode::Panicked, "something broke around this call"))
+                Ok(ToolOutcome::failed(
+                    ToolCode::Panicked,
+                    "something broke around this call",
+                ))
             });
             Ok(self.truncate_output(answer?).into_body(&call))
         }
     }
 
     /// What an agent did, made from what it had read.
-    pub async fn append(&self, seat: &ActiveAgent, label: &Label, bodies: Vec<EventBody>) -> Result<(), TurnError> {
-        self.log.append(bodies.into_iter().map(|body| seat.entry(label, body)).collect()).await
+    pub async fn append(
+        &self,
+        seat: &ActiveAgent,
+        label: &Label,
+        bodies: Vec<EventBody>,
+    ) -> Result<(), TurnError> {
+        self.log
+            .append(
+                bodies
+                    .into_iter()
+                    .map(|body| seat.entry(label, body))
+                    .collect(),
+            )
+            .await
     }
 
     /// What the engine itself notes about an agent's work.
@@ -261,12 +332,18 @@ impl Driver {
     }
 
     pub fn was_denied(&self, call: &ToolCall) -> bool {
-        let denied = self.denied_calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let denied = self
+            .denied_calls
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         denied.iter().any(|before| before.is_same_as(call))
     }
 
     pub fn record_denial(&self, call: &ToolCall) {
-        self.denied_calls.lock().unwrap_or_else(PoisonError::into_inner).push(call.clone());
+        self.denied_calls
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(call.clone());
     }
 }
 
@@ -278,7 +355,10 @@ pub(crate) struct StopSignal {
 
 impl StopSignal {
     pub fn new(token: CancellationToken) -> Self {
-        Self { token, cause: OnceLock::new() }
+        Self {
+            token,
+            cause: OnceLock::new(),
+        }
     }
 
     /// The first cause stands, the user's wish among them.
@@ -290,7 +370,11 @@ impl StopSignal {
     }
 
     pub fn check(&self) -> Result<(), TurnError> {
-        if self.token.is_cancelled() { Err(self.cause()) } else { Ok(()) }
+        if self.token.is_cancelled() {
+            Err(self.cause())
+        } else {
+            Ok(())
+        }
     }
 
     /// Returns when the turn was to end a while ago: by then everything that listens has ended by itself.
@@ -301,6 +385,9 @@ impl StopSignal {
 
     /// Why the turn was stopped; without a cause the user did it.
     pub fn cause(&self) -> TurnError {
-        self.cause.get().cloned().unwrap_or_else(TurnError::cancelled)
+        self.cause
+            .get()
+            .cloned()
+            .unwrap_or_else(TurnError::cancelled)
     }
 }

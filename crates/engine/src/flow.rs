@@ -3,16 +3,16 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use lango_domain::event::{EventBody, Event};
+use lango_domain::event::{Event, EventBody};
 use lango_domain::text::one_line;
 use lango_domain::{Destination, Label, OutgoingData};
 use serde_json::Value;
 
 /// Words that say nothing: a query may hold a few of them beside the user's own.
 const FILLERS: [&str; 32] = [
-    "a", "about", "an", "and", "are", "at", "by", "for", "from", "how", "http", "https", "in", "info", "is",
-    "it", "latest", "news", "of", "on", "or", "please", "the", "this", "to", "today", "was", "what", "when",
-    "where", "with", "www",
+    "a", "about", "an", "and", "are", "at", "by", "for", "from", "how", "http", "https", "in",
+    "info", "is", "it", "latest", "news", "of", "on", "or", "please", "the", "this", "to", "today",
+    "was", "what", "when", "where", "with", "www",
 ];
 const MAX_FILLERS: usize = 6;
 /// What is longer, or has more between its words, could tell something by that alone.
@@ -21,7 +21,9 @@ const MAX_WORDS: usize = 24;
 const WORD_ENDINGS: [&str; 7] = ["", "s", "es", "e", "d", "ed", "ing"];
 const MIN_STEM_LEN: usize = 4;
 /// What may stand between words and around them.
-const SEPARATORS: [&str; 12] = ["", " ", "-", ", ", ". ", ": ", "/", "'", "?", ".", "\"", "\n"];
+const SEPARATORS: [&str; 12] = [
+    "", " ", "-", ", ", ". ", ": ", "/", "'", "?", ".", "\"", "\n",
+];
 
 /// Words that a command stands behind when it is to be run.
 const ORDER_VERBS: [&str; 5] = ["run", "execute", "start", "launch", "forget"];
@@ -60,7 +62,11 @@ impl UserText {
     /// takes it back.
     pub fn contains_args(&self, args: &Value) -> bool {
         let texts = argument_texts(args);
-        let is_said = |text: &String| self.raw_requests.iter().any(|request| mentions(request, text));
+        let is_said = |text: &String| {
+            self.raw_requests
+                .iter()
+                .any(|request| mentions(request, text))
+        };
         !texts.is_empty() && texts.iter().all(is_said)
     }
 
@@ -81,7 +87,10 @@ impl UserText {
     fn contains_text(&self, text: &str) -> bool {
         let wanted = tokenize(&text.to_lowercase());
         !wanted.is_empty()
-            && self.request_tokens.iter().any(|request| request.windows(wanted.len()).any(|part| part == wanted))
+            && self
+                .request_tokens
+                .iter()
+                .any(|request| request.windows(wanted.len()).any(|part| part == wanted))
     }
 
     /// Whether sending this tells nothing but what the user said: its address, and each of its words.
@@ -90,7 +99,9 @@ impl UserText {
             // Whoever made a page knows what a choice of words in its address stands for, whosever words they are.
             Destination::Host(host) => return self.contains_address(host, &outgoing.data),
             // The order of words could tell an agent something, too.
-            Destination::Agent(name) => self.contains_text(name) && self.contains_in_order(&outgoing.data),
+            Destination::Agent(name) => {
+                self.contains_text(name) && self.contains_in_order(&outgoing.data)
+            }
             Destination::Configured(_) => true,
         };
         let mut fillers = 0;
@@ -102,56 +113,87 @@ impl UserText {
         let data = outgoing.data.to_lowercase();
         knows_address
             && split_words(&data).count() <= MAX_WORDS
-            && data.split(char::is_alphanumeric).all(|between| SEPARATORS.contains(&between))
+            && data
+                .split(char::is_alphanumeric)
+                .all(|between| SEPARATORS.contains(&between))
             && split_words(&data).all(is_known)
             && fillers <= MAX_FILLERS
     }
 
     /// Whether a request holds the whole address, with or without what people leave out of one.
     fn contains_address(&self, host: &str, address: &str) -> bool {
-        let said = self.raw_requests.iter().flat_map(|request| request.split_whitespace());
+        let said = self
+            .raw_requests
+            .iter()
+            .flat_map(|request| request.split_whitespace());
         let wanted = split_address(address.trim());
         let port = wanted.0.strip_prefix(&host.to_lowercase());
-        let is_its = !host.is_empty() && port.is_some_and(|port| port.is_empty() || port.starts_with(':'));
-        is_its && said.map(|word| split_address(word.trim_matches(is_punctuation))).any(|said| said == wanted)
+        let is_its =
+            !host.is_empty() && port.is_some_and(|port| port.is_empty() || port.starts_with(':'));
+        is_its
+            && said
+                .map(|word| split_address(word.trim_matches(is_punctuation)))
+                .any(|said| said == wanted)
     }
 
     /// Whether a request holds the words of a text in their order, leaving fillers aside.
     fn contains_in_order(&self, text: &str) -> bool {
         let text = text.to_lowercase();
-        let wanted: Vec<String> = split_words(&text).filter(|word| !FILLERS.contains(&word.as_str())).collect();
+        let wanted: Vec<String> = split_words(&text)
+            .filter(|word| !FILLERS.contains(&word.as_str()))
+            .collect();
         self.raw_requests.iter().any(|request| {
             let request = request.to_lowercase();
             let mut said = split_words(&request);
-            wanted.iter().all(|word| said.any(|said| said == *word || is_inflection_of(word, &said)))
+            wanted
+                .iter()
+                .all(|word| said.any(|said| said == *word || is_inflection_of(word, &said)))
         })
     }
 
     /// Whether the user said the word, in this or in a nearly equal form.
     fn contains_word(&self, word: &str) -> bool {
         self.words.contains(word)
-            || word.chars().all(char::is_alphabetic) && self.words.iter().any(|said| is_inflection_of(word, said))
+            || word.chars().all(char::is_alphabetic)
+                && self.words.iter().any(|said| is_inflection_of(word, said))
     }
 }
 
 /// Whether both are forms of one word: they differ in an ordinary ending. Free endings could spell something.
 fn is_inflection_of(word: &str, said: &str) -> bool {
-    let shared = word.bytes().zip(said.bytes()).take_while(|(a, b)| a == b).count();
-    let is_ending = |text: &str| text.get(shared..).is_some_and(|ending| WORD_ENDINGS.contains(&ending));
+    let shared = word
+        .bytes()
+        .zip(said.bytes())
+        .take_while(|(a, b)| a == b)
+        .count();
+    let is_ending = |text: &str| {
+        text.get(shared..)
+            .is_some_and(|ending| WORD_ENDINGS.contains(&ending))
+    };
     shared >= MIN_STEM_LEN && is_ending(word) && is_ending(said)
 }
 
 /// Whether a request says a text as it is, but for white space and letter case.
 fn mentions(request: &str, text: &str) -> bool {
-    let plain = |text: &str| text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ");
+    let plain = |text: &str| {
+        text.to_lowercase()
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
     let (request, text) = (plain(request), plain(text));
     let is_word = |c: char| c.is_alphanumeric();
     let is_whole = |at: usize| {
         let (before, after) = (&request[..at], &request[at + text.len()..]);
-        let sentence = before.rsplit(['.', '!', '?', ';']).next().unwrap_or_default();
+        let sentence = before
+            .rsplit(['.', '!', '?', ';'])
+            .next()
+            .unwrap_or_default();
         !before.ends_with(is_word)
             && !after.starts_with(is_word)
-            && !tokenize(sentence).iter().any(|word| NEGATION_WORDS.contains(&word.as_str()))
+            && !tokenize(sentence)
+                .iter()
+                .any(|word| NEGATION_WORDS.contains(&word.as_str()))
     };
     text.contains(is_word) && request.match_indices(&text).any(|(at, _)| is_whole(at))
 }
@@ -160,20 +202,34 @@ fn mentions(request: &str, text: &str) -> bool {
 fn contains_order(request: &str, text: &str) -> bool {
     let text = text.trim();
     !text.is_empty()
-        && request.match_indices(text).any(|(at, _)| is_ordered(&request[..at], &request[at + text.len()..]))
+        && request
+            .match_indices(text)
+            .any(|(at, _)| is_ordered(&request[..at], &request[at + text.len()..]))
 }
 
 /// Whether what stands between these is an order.
 fn is_ordered(before: &str, after: &str) -> bool {
-    let quotes = QUOTES.iter().find(|(open, close)| before.ends_with(*open) && after.starts_with(*close));
+    let quotes = QUOTES
+        .iter()
+        .find(|(open, close)| before.ends_with(*open) && after.starts_with(*close));
     let sentence = before.trim_end_matches(|c| quotes.is_some_and(|(open, _)| c == *open));
-    let line = sentence.rsplit(['\n', '?', '!']).next().unwrap_or_default().to_lowercase();
+    let line = sentence
+        .rsplit(['\n', '?', '!'])
+        .next()
+        .unwrap_or_default()
+        .to_lowercase();
     let said = tokenize(&line);
     let is_order = |word: &String| ORDER_VERBS.contains(&word.as_str());
-    let is_refused = said.iter().any(|word| NEGATION_WORDS.contains(&word.as_str()));
+    let is_refused = said
+        .iter()
+        .any(|word| NEGATION_WORDS.contains(&word.as_str()));
     let is_told = match quotes {
         Some(_) => said.iter().any(is_order),
-        None => before.ends_with([' ', '\t']) && said.last().is_some_and(is_order) && ends_command(after),
+        None => {
+            before.ends_with([' ', '\t'])
+                && said.last().is_some_and(is_order)
+                && ends_command(after)
+        }
     };
     is_told && !is_refused
 }
@@ -184,9 +240,10 @@ fn ends_command(after: &str) -> bool {
     match rest.next() {
         None | Some('\n') => true,
         Some('.' | ',' | ';' | ':' | '?' | '!') => rest.next().is_none_or(char::is_whitespace),
-        Some(c) if c.is_whitespace() => {
-            after.split_whitespace().next().is_none_or(|word| CONTINUATION_WORDS.contains(&word.trim_end_matches(',')))
-        }
+        Some(c) if c.is_whitespace() => after
+            .split_whitespace()
+            .next()
+            .is_none_or(|word| CONTINUATION_WORDS.contains(&word.trim_end_matches(','))),
         Some(_) => false,
     }
 }
@@ -194,13 +251,18 @@ fn ends_command(after: &str) -> bool {
 /// Host and the rest of an address. The place within a page stays here, and a host has no capital letters.
 fn split_address(address: &str) -> (String, &str) {
     let address = address.split('#').next().unwrap_or_default();
-    let scheme = ["https://", "http://"]
-        .into_iter()
-        .find(|scheme| address.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)));
+    let scheme = ["https://", "http://"].into_iter().find(|scheme| {
+        address
+            .get(..scheme.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    });
     let address = scheme.map_or(address, |scheme| &address[scheme.len()..]);
     let end = address.find(['/', '?']).unwrap_or(address.len());
     let rest = &address[end..];
-    (address[..end].to_lowercase(), if rest == "/" { "" } else { rest })
+    (
+        address[..end].to_lowercase(),
+        if rest == "/" { "" } else { rest },
+    )
 }
 
 /// What is worrying about a call.
@@ -227,10 +289,20 @@ impl Concerns {
     pub fn warning(&self) -> String {
         let mut lines = String::new();
         if !self.tainted_by.is_empty() {
-            lines += &format!("CAREFUL: this comes after reading {}\n", self.tainted_by.join(", "));
+            lines += &format!(
+                "CAREFUL: this comes after reading {}\n",
+                self.tainted_by.join(", ")
+            );
         }
-        if let Some(Leak { outgoing: OutgoingData { to, data }, private }) = &self.leak {
-            lines += &format!("SENDS DATA OUT, after reading {}\nto {to}: {data}\n", private.join(", "));
+        if let Some(Leak {
+            outgoing: OutgoingData { to, data },
+            private,
+        }) = &self.leak
+        {
+            lines += &format!(
+                "SENDS DATA OUT, after reading {}\nto {to}: {data}\n",
+                private.join(", ")
+            );
         }
         lines
     }
@@ -249,15 +321,25 @@ pub(crate) fn find_leak(
         Destination::Configured(hosts) => hosts.iter().all(|host| allows(host)),
     };
     let is_allowed = is_allowed_host || words.contains_outgoing(&outgoing);
-    (!is_allowed).then(|| Leak { outgoing, private: label.private_sources().to_vec() })
+    (!is_allowed).then(|| Leak {
+        outgoing,
+        private: label.private_sources().to_vec(),
+    })
 }
 
 /// A call as it is cited: its tool and what it was about.
 pub(crate) fn cite_call(tool: &str, args: &Value) -> String {
-    let first = args.as_object().and_then(|args| args.values().find_map(Value::as_str));
+    let first = args
+        .as_object()
+        .and_then(|args| args.values().find_map(Value::as_str));
     first.map_or_else(
         || tool.to_owned(),
-        |first| format!("{tool} {}", one_line(first).chars().take(80).collect::<String>()),
+        |first| {
+            format!(
+                "{tool} {}",
+                one_line(first).chars().take(80).collect::<String>()
+            )
+        },
     )
 }
 
@@ -279,18 +361,25 @@ fn collect_texts(value: &Value, texts: &mut Vec<String>) {
 
 /// Words between white space, without what a sentence puts around them.
 fn tokenize(text: &str) -> Vec<String> {
-    let bare = text.split_whitespace().map(|word| word.trim_matches(is_punctuation).to_owned());
+    let bare = text
+        .split_whitespace()
+        .map(|word| word.trim_matches(is_punctuation).to_owned());
     bare.filter(|word| !word.is_empty()).collect()
 }
 
 /// What a sentence puts around words.
 fn is_punctuation(c: char) -> bool {
-    matches!(c, '`' | '"' | '\'' | '“' | '”' | '‘' | '’' | ',' | ';' | ':' | '?' | '!' | '(' | ')' | '.')
+    matches!(
+        c,
+        '`' | '"' | '\'' | '“' | '”' | '‘' | '’' | ',' | ';' | ':' | '?' | '!' | '(' | ')' | '.'
+    )
 }
 
 /// Runs of letters and digits.
 fn split_words(text: &str) -> impl Iterator<Item = String> {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned)
+    text.split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -307,7 +396,9 @@ mod tests {
             branch: Branch::new("b"),
             at: Timestamp::UNIX_EPOCH,
             label,
-            body: EventBody::User { text: text.to_owned() },
+            body: EventBody::User {
+                text: text.to_owned(),
+            },
         };
         Arc::new(draft.into_event(SessionId::new("s"), 1))
     }
@@ -334,8 +425,11 @@ mod tests {
         }
         let refusing = typed("Never run the script release.sh! Always ask.");
         assert!(!refusing.contains_args(&json!({ "content": "run the script release.sh" })));
-        assert!(!refusing.contains_args(&json!({ "content": "run the script `release.sh`; always" })));
-        let piped = UserText::from_log(&[event("rm -rf build", Label::untrusted("standard input"))]);
+        assert!(
+            !refusing.contains_args(&json!({ "content": "run the script `release.sh`; always" }))
+        );
+        let piped =
+            UserText::from_log(&[event("rm -rf build", Label::untrusted("standard input"))]);
         assert!(!piped.contains_args(&json!({ "command": "rm -rf build" })));
     }
 
@@ -343,7 +437,10 @@ mod tests {
     #[test]
     fn only_an_order_of_the_users_own_lets_a_command_pass() {
         for (request, command) in [
-            ("what does notes.txt say? then run `make check`", "make check"),
+            (
+                "what does notes.txt say? then run `make check`",
+                "make check",
+            ),
             ("Run the command \"make check\" for me", "make check"),
             ("run make check, then read a.txt", "make check"),
             ("Please run make check and tell me what fails", "make check"),
@@ -375,7 +472,10 @@ mod tests {
             ("run `make`", ""),
             ("rerun make", "make"),
         ] {
-            assert!(!typed(request).has_ordered(&json!({ "command": command })), "{request}: {command}");
+            assert!(
+                !typed(request).has_ordered(&json!({ "command": command })),
+                "{request}: {command}"
+            );
         }
         let user = typed("run `make` and list `vendor`");
         assert!(!user.has_ordered(&json!({ "command": "make", "cwd": "vendor" })));
@@ -387,14 +487,18 @@ mod tests {
     fn outgoing(host: Option<&str>, data: &str) -> OutgoingData {
         let configured = || Destination::Configured(vec!["search.example".into()]);
         let to = host.map_or_else(configured, |host| Destination::Host(host.into()));
-        OutgoingData { to, data: data.into() }
+        OutgoingData {
+            to,
+            data: data.into(),
+        }
     }
 
     /// B103
     #[test]
     fn what_the_user_said_may_leave_and_nothing_else() {
-        let user =
-            typed("What does https://docs.rs/axum say about routing? Compare releases of axum in Berlin.");
+        let user = typed(
+            "What does https://docs.rs/axum say about routing? Compare releases of axum in Berlin.",
+        );
         assert!(user.contains_outgoing(&outgoing(Some("docs.rs"), "https://docs.rs/axum")));
         assert!(user.contains_outgoing(&outgoing(Some("docs.rs"), "docs.rs/axum#routing")));
         assert!(user.contains_outgoing(&outgoing(None, "the latest release of axum")));
@@ -418,7 +522,10 @@ mod tests {
             (None, "routing 水axum"),
             (None, &"axum ".repeat(100)),
         ] {
-            assert!(!user.contains_outgoing(&outgoing(address, data)), "{address:?} {data}");
+            assert!(
+                !user.contains_outgoing(&outgoing(address, data)),
+                "{address:?} {data}"
+            );
         }
     }
 

@@ -7,16 +7,18 @@ use std::time::Duration;
 use futures::future::{BoxFuture, FutureExt, join_all};
 use futures::join;
 use lango_domain::event::{Author, EventBody, ToolCode};
-use lango_domain::model::{ToolCall, ModelError};
-use lango_domain::hooks::{Advisor, AfterTurn, ContextError, ContextRequest, ContextSource, DigestSource, FailedCall};
+use lango_domain::hooks::{
+    Advisor, AfterTurn, ContextError, ContextRequest, ContextSource, DigestSource, FailedCall,
+};
+use lango_domain::model::{ModelError, ToolCall};
 use lango_domain::session::SessionKey;
 use lango_domain::{Label, LabeledText, token_estimate};
 
-use crate::tool_execution::{ToolOutcome, ContentOrigin};
-use crate::driver::{Driver, ActiveAgent};
+use crate::driver::{ActiveAgent, Driver};
+use crate::request::NewRequest;
+use crate::tool_execution::{ContentOrigin, ToolOutcome};
 use crate::turn_error::{TurnError, panic_message};
 use crate::turn_log::LogEntry;
-use crate::request::NewRequest;
 
 /// What takes longer is left out of this turn.
 const CONTEXT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -43,7 +45,11 @@ pub struct TurnHooks {
 }
 
 impl Driver {
-    pub(crate) async fn record_request(&self, seat: &ActiveAgent, request: NewRequest) -> Result<(), TurnError> {
+    pub(crate) async fn record_request(
+        &self,
+        seat: &ActiveAgent,
+        request: NewRequest,
+    ) -> Result<(), TurnError> {
         let (text, is_too_long) = truncate_request(&request.text);
         let asked = LogEntry {
             label: request.label,
@@ -53,14 +59,26 @@ impl Driver {
         if is_too_long {
             return Err(ModelError::TooLong.into());
         }
-        let (digest, context) = self.wait(async { join!(self.digest(), self.gather()) }).await?;
+        let (digest, context) = self
+            .wait(async { join!(self.digest(), self.gather()) })
+            .await?;
         let attached = request.attachments.into_iter().map(|(source, attached)| {
-            (EventBody::Context { source, text: truncate_attachment(attached.text.trim()) }, attached.label)
+            (
+                EventBody::Context {
+                    source,
+                    text: truncate_attachment(attached.text.trim()),
+                },
+                attached.label,
+            )
         });
         let told = attached.chain(context).chain(digest);
         let author = Author::Agent(seat.agent.clone());
-        let entry =
-            |(body, label)| LogEntry { author: author.clone(), branch: seat.branch.clone(), label, body };
+        let entry = |(body, label)| LogEntry {
+            author: author.clone(),
+            branch: seat.branch.clone(),
+            label,
+            body,
+        };
         self.log.append(told.map(entry).collect()).await
     }
 
@@ -69,22 +87,39 @@ impl Driver {
         let ask = |source: &Arc<dyn ContextSource>| {
             let source = Arc::clone(source);
             let (session, principal) = (self.log.session.clone(), self.log.principal.clone());
-            let asked = source.gather(ContextRequest { session, principal, text: self.request.clone() });
+            let asked = source.gather(ContextRequest {
+                session,
+                principal,
+                text: self.request.clone(),
+            });
             async move {
                 let found = with_timeout(source.name(), asked).await;
                 let LabeledText { text, label } = found?;
                 let text = token_estimate::truncate(text.trim(), source.max_tokens()).to_owned();
-                (!text.is_empty()).then(|| (EventBody::Context { source: source.name().to_owned(), text }, label))
+                (!text.is_empty()).then(|| {
+                    (
+                        EventBody::Context {
+                            source: source.name().to_owned(),
+                            text,
+                        },
+                        label,
+                    )
+                })
             }
         };
-        join_all(self.hooks.context_sources.iter().map(ask)).await.into_iter().flatten().collect()
+        join_all(self.hooks.context_sources.iter().map(ask))
+            .await
+            .into_iter()
+            .flatten()
+            .collect()
     }
 
     /// The digest of the session, where it is another one than the log has.
     async fn digest(&self) -> Option<(EventBody, Label)> {
         let digests = self.hooks.digest_source.as_ref()?;
         let (session, principal) = (self.log.session.clone(), self.log.principal.clone());
-        let digest = with_timeout("digest", digests.digest(SessionKey { session, principal })).await?;
+        let digest =
+            with_timeout("digest", digests.digest(SessionKey { session, principal })).await?;
         let text = token_estimate::truncate(digest.text.trim(), MAX_DIGEST_TOKENS).to_owned();
         let is_known = self.log.read(|log| {
             let known = log.iter().rev().find_map(|event| match &event.body {
@@ -93,14 +128,26 @@ impl Driver {
             });
             known == Some((digest.through, &text))
         });
-        (!is_known).then_some((EventBody::Digest { through: digest.through, text }, digest.label))
+        (!is_known).then_some((
+            EventBody::Digest {
+                through: digest.through,
+                text,
+            },
+            digest.label,
+        ))
     }
 
     /// A call that did not work is answered with what helped before, where something did.
     pub(crate) async fn with_advice(&self, call: &ToolCall, answer: ToolOutcome) -> ToolOutcome {
-        let Some(advisor) = &self.hooks.advisor else { return answer };
-        let ToolOutcome::Failed { code: code @ (ToolCode::Failed | ToolCode::Timeout), reason: why, origin: words, .. } =
-            answer
+        let Some(advisor) = &self.hooks.advisor else {
+            return answer;
+        };
+        let ToolOutcome::Failed {
+            code: code @ (ToolCode::Failed | ToolCode::Timeout),
+            reason: why,
+            origin: words,
+            ..
+        } = answer
         else {
             return answer;
         };
@@ -115,17 +162,33 @@ impl Driver {
         let advice = tokio::time::timeout(ADVICE_TIMEOUT, asked).await;
         let advice = advice.ok().and_then(|advice| advice.unwrap_or_default());
         let Some(LabeledText { text, label }) = advice else {
-            return ToolOutcome::Failed { code, reason: why, origin: words, advice: None };
+            return ToolOutcome::Failed {
+                code,
+                reason: why,
+                origin: words,
+                advice: None,
+            };
         };
-        let advice =
-            Some(token_estimate::truncate(text.trim(), MAX_ADVICE_TOKENS).to_owned()).filter(|advice| !advice.is_empty());
-        let words = ContentOrigin { label: words.label.joined(&label), ..words };
-        ToolOutcome::Failed { code, reason: why, origin: words, advice }
+        let advice = Some(token_estimate::truncate(text.trim(), MAX_ADVICE_TOKENS).to_owned())
+            .filter(|advice| !advice.is_empty());
+        let words = ContentOrigin {
+            label: words.label.joined(&label),
+            ..words
+        };
+        ToolOutcome::Failed {
+            code,
+            reason: why,
+            origin: words,
+            advice,
+        }
     }
 }
 
 /// What a source has to say; one that fails, breaks or is slow says nothing.
-async fn with_timeout<T>(name: &str, asked: BoxFuture<'static, Result<Option<T>, ContextError>>) -> Option<T> {
+async fn with_timeout<T>(
+    name: &str,
+    asked: BoxFuture<'static, Result<Option<T>, ContextError>>,
+) -> Option<T> {
     match tokio::time::timeout(CONTEXT_TIMEOUT, AssertUnwindSafe(asked).catch_unwind()).await {
         Ok(Ok(Ok(found))) => found,
         Ok(Ok(Err(error))) => {
@@ -133,7 +196,11 @@ async fn with_timeout<T>(name: &str, asked: BoxFuture<'static, Result<Option<T>,
             None
         }
         Ok(Err(payload)) => {
-            tracing::error!(source = name, detail = panic_message(&*payload), "a source of context broke");
+            tracing::error!(
+                source = name,
+                detail = panic_message(&*payload),
+                "a source of context broke"
+            );
             None
         }
         Err(_) => {

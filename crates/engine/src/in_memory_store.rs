@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt, ready};
 use lango_domain::event::{Event, Grant, NewEvent};
-use lango_domain::session::{HistoryWindow, SessionKey, SessionKeyRef, SessionStore, StoreError, TurnLock, grant_from_event};
+use lango_domain::session::{
+    HistoryWindow, SessionKey, SessionKeyRef, SessionStore, StoreError, TurnLock, grant_from_event,
+};
 
 #[derive(Debug, Default)]
 pub struct InMemorySessionStore {
@@ -15,7 +17,11 @@ pub struct InMemorySessionStore {
 
 impl SessionStore for InMemorySessionStore {
     fn lock<'a>(&'a self, key: SessionKeyRef<'a>) -> BoxFuture<'a, Result<TurnLock, StoreError>> {
-        let turn = Arc::clone(lock_unpoisoned(&self.turn_locks).entry(key.to_owned()).or_default());
+        let turn = Arc::clone(
+            lock_unpoisoned(&self.turn_locks)
+                .entry(key.to_owned())
+                .or_default(),
+        );
         async move { Ok(TurnLock::new(turn.lock_owned().await)) }.boxed()
     }
 
@@ -24,7 +30,10 @@ impl SessionStore for InMemorySessionStore {
         key: SessionKeyRef<'a>,
         _: HistoryWindow,
     ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
-        let events = lock_unpoisoned(&self.sessions).get(&key.to_owned()).cloned().unwrap_or_default();
+        let events = lock_unpoisoned(&self.sessions)
+            .get(&key.to_owned())
+            .cloned()
+            .unwrap_or_default();
         ready(Ok(events)).boxed()
     }
 
@@ -49,7 +58,11 @@ impl SessionStore for InMemorySessionStore {
     ) -> BoxFuture<'a, Result<Vec<Grant>, StoreError>> {
         let sessions = lock_unpoisoned(&self.sessions);
         let events = sessions.get(&key.to_owned()).map_or(&[][..], Vec::as_slice);
-        ready(Ok(events.iter().filter_map(|event| grant_from_event(event, tool)).collect())).boxed()
+        ready(Ok(events
+            .iter()
+            .filter_map(|event| grant_from_event(event, tool))
+            .collect()))
+        .boxed()
     }
 }
 

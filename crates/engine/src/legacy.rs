@@ -22,7 +22,11 @@ pub enum LegacyRole {
 
 /// Who a message is from: the stored author stands; an assistant's message without one is the root agent's.
 pub fn replay_author(message: &LegacyMessage, root: &AgentName) -> Author {
-    let stored = message.author.as_deref().map(str::trim).filter(|author| !author.is_empty());
+    let stored = message
+        .author
+        .as_deref()
+        .map(str::trim)
+        .filter(|author| !author.is_empty());
     match (stored, message.role) {
         (Some(author), _) => Author::from(author.to_owned()),
         (None, LegacyRole::User) => Author::User,
@@ -34,8 +38,12 @@ impl LegacyMessage {
     /// The event that the message becomes.
     pub fn body(&self) -> EventBody {
         match self.role {
-            LegacyRole::User => EventBody::User { text: self.content.clone() },
-            LegacyRole::Assistant => EventBody::Answer { text: self.content.clone() },
+            LegacyRole::User => EventBody::User {
+                text: self.content.clone(),
+            },
+            LegacyRole::Assistant => EventBody::Answer {
+                text: self.content.clone(),
+            },
         }
     }
 }
@@ -46,7 +54,11 @@ mod tests {
     use lango_domain::TeamMode;
 
     fn author(role: LegacyRole, author: Option<&str>, mode: TeamMode) -> String {
-        let message = LegacyMessage { role, content: "x".into(), author: author.map(str::to_owned) };
+        let message = LegacyMessage {
+            role,
+            content: "x".into(),
+            author: author.map(str::to_owned),
+        };
         replay_author(&message, &mode.root_name()).to_string()
     }
 
@@ -54,10 +66,22 @@ mod tests {
     #[test]
     fn the_stored_author_stands_and_the_root_fills_in() {
         use LegacyRole::{Assistant, User};
-        assert_eq!(author(Assistant, Some("lango-orchestrator"), TeamMode::Multi), "lango-orchestrator");
-        assert_eq!(author(Assistant, Some("operator"), TeamMode::Single), "operator");
-        assert_eq!(author(Assistant, None, TeamMode::Multi), "lango-orchestrator");
-        assert_eq!(author(Assistant, Some(" "), TeamMode::Multi), "lango-orchestrator");
+        assert_eq!(
+            author(Assistant, Some("lango-orchestrator"), TeamMode::Multi),
+            "lango-orchestrator"
+        );
+        assert_eq!(
+            author(Assistant, Some("operator"), TeamMode::Single),
+            "operator"
+        );
+        assert_eq!(
+            author(Assistant, None, TeamMode::Multi),
+            "lango-orchestrator"
+        );
+        assert_eq!(
+            author(Assistant, Some(" "), TeamMode::Multi),
+            "lango-orchestrator"
+        );
         assert_eq!(author(Assistant, None, TeamMode::Single), "lango-agent");
         assert_eq!(author(User, None, TeamMode::Multi), "user");
     }

@@ -39,7 +39,9 @@ pub struct TurnLimits {
     pub usd: Option<f64>,
 }
 
-fn deserialize_positive<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+fn deserialize_positive<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<f64>, D::Error> {
     match Option::<f64>::deserialize(deserializer)? {
         Some(usd) if usd.is_nan() || usd <= 0.0 => {
             Err(serde::de::Error::custom("a limit is more than nothing"))
@@ -93,7 +95,10 @@ impl TurnSpend {
     }
 
     pub fn count_usage(&mut self, usage: &Usage) {
-        self.tokens = self.tokens.saturating_add(usage.input).saturating_add(usage.output);
+        self.tokens = self
+            .tokens
+            .saturating_add(usage.input)
+            .saturating_add(usage.output);
         self.usd += usage.cost_usd.unwrap_or(0.0);
     }
 }
@@ -102,14 +107,20 @@ impl TurnLimits {
     pub(crate) fn check_model_call(&self, spent: &TurnSpend) -> Result<(), FailureCode> {
         match spent {
             _ if spent.model_calls >= self.model_calls.get() => Err(FailureCode::LimitCalls),
-            _ if self.tokens.is_some_and(|limit| spent.tokens >= limit.get()) => Err(FailureCode::LimitTokens),
+            _ if self.tokens.is_some_and(|limit| spent.tokens >= limit.get()) => {
+                Err(FailureCode::LimitTokens)
+            }
             _ if self.usd.is_some_and(|limit| spent.usd >= limit) => Err(FailureCode::LimitMoney),
             _ => Ok(()),
         }
     }
 
     pub(crate) fn check_round(&self, spent: &TurnSpend) -> Result<(), FailureCode> {
-        if spent.rounds >= self.rounds.get() { Err(FailureCode::LimitRounds) } else { Ok(()) }
+        if spent.rounds >= self.rounds.get() {
+            Err(FailureCode::LimitRounds)
+        } else {
+            Ok(())
+        }
     }
 
     pub(crate) fn turn_timeout(&self) -> Duration {
@@ -128,22 +139,66 @@ mod tests {
     /// B56
     #[test]
     fn each_limit_has_its_code() {
-        let limits = TurnLimits { tokens: NonZeroU64::new(100), usd: Some(0.5), ..TurnLimits::default() };
+        let limits = TurnLimits {
+            tokens: NonZeroU64::new(100),
+            usd: Some(0.5),
+            ..TurnLimits::default()
+        };
         let check = |spent: TurnSpend| limits.check_model_call(&spent);
         assert_eq!(check(TurnSpend::default()), Ok(()));
-        assert_eq!(check(TurnSpend { model_calls: 40, ..TurnSpend::default() }), Err(FailureCode::LimitCalls));
-        assert_eq!(check(TurnSpend { tokens: 100, ..TurnSpend::default() }), Err(FailureCode::LimitTokens));
-        assert_eq!(check(TurnSpend { usd: 0.5, ..TurnSpend::default() }), Err(FailureCode::LimitMoney));
-        assert_eq!(limits.check_round(&TurnSpend { rounds: 4, ..TurnSpend::default() }), Ok(()));
-        assert_eq!(limits.check_round(&TurnSpend { rounds: 5, ..TurnSpend::default() }), Err(FailureCode::LimitRounds));
+        assert_eq!(
+            check(TurnSpend {
+                model_calls: 40,
+                ..TurnSpend::default()
+            }),
+            Err(FailureCode::LimitCalls)
+        );
+        assert_eq!(
+            check(TurnSpend {
+                tokens: 100,
+                ..TurnSpend::default()
+            }),
+            Err(FailureCode::LimitTokens)
+        );
+        assert_eq!(
+            check(TurnSpend {
+                usd: 0.5,
+                ..TurnSpend::default()
+            }),
+            Err(FailureCode::LimitMoney)
+        );
+        assert_eq!(
+            limits.check_round(&TurnSpend {
+                rounds: 4,
+                ..TurnSpend::default()
+            }),
+            Ok(())
+        );
+        assert_eq!(
+            limits.check_round(&TurnSpend {
+                rounds: 5,
+                ..TurnSpend::default()
+            }),
+            Err(FailureCode::LimitRounds)
+        );
     }
 
     /// B56: an unknown price is not a price of zero, and never counts as spent.
     #[test]
     fn usage_adds_up() {
         let mut spent = TurnSpend::default();
-        spent.count_usage(&Usage { input: 7, output: 3, cost_usd: Some(0.25), ..Usage::default() });
-        spent.count_usage(&Usage { input: u64::MAX, output: 1, cost_usd: None, ..Usage::default() });
+        spent.count_usage(&Usage {
+            input: 7,
+            output: 3,
+            cost_usd: Some(0.25),
+            ..Usage::default()
+        });
+        spent.count_usage(&Usage {
+            input: u64::MAX,
+            output: 1,
+            cost_usd: None,
+            ..Usage::default()
+        });
         assert_eq!((spent.tokens, spent.usd), (u64::MAX, 0.25));
     }
 }

@@ -10,7 +10,7 @@ mod quote;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lango_domain::event::{Author, EventBody, Branch, CallId, Event, TurnId};
+use lango_domain::event::{Author, Branch, CallId, Event, EventBody, TurnId};
 use lango_domain::model::Message;
 use lango_domain::{AgentName, Label};
 
@@ -37,7 +37,11 @@ pub(crate) struct TokenBudget {
 }
 
 /// The messages for the viewer's next request, and the label of all that they come from, also of what is cut (B101).
-pub(crate) fn build_messages(log: &[Arc<Event>], viewer: HistoryReader<'_>, room: TokenBudget) -> (Vec<Message>, Label) {
+pub(crate) fn build_messages(
+    log: &[Arc<Event>],
+    viewer: HistoryReader<'_>,
+    room: TokenBudget,
+) -> (Vec<Message>, Label) {
     let (digest, log) = split_at_digest(log, viewer);
     let index = LogIndex::from_log(log);
     let mut view = HistoryBuilder {
@@ -50,7 +54,9 @@ pub(crate) fn build_messages(log: &[Arc<Event>], viewer: HistoryReader<'_>, room
     };
     if let Some((event, text)) = digest {
         view.label.join(&event.label());
-        view.groups.extend((!text.is_empty()).then(|| MessageGroup::user(quote::digest(text), GroupAge::Request)));
+        view.groups.extend(
+            (!text.is_empty()).then(|| MessageGroup::user(quote::digest(text), GroupAge::Request)),
+        );
     }
     for event in log {
         view.push(event);
@@ -68,8 +74,13 @@ fn split_at_digest<'a>(
         EventBody::Digest { through, text } => Some((&**event, *through, text.as_str())),
         _ => None,
     });
-    let Some((event, through, text)) = newest else { return (None, log) };
-    let mut told = log.iter().take_while(|event| event.seq <= through && event.turn != *viewer.turn).count();
+    let Some((event, through, text)) = newest else {
+        return (None, log);
+    };
+    let mut told = log
+        .iter()
+        .take_while(|event| event.seq <= through && event.turn != *viewer.turn)
+        .count();
     while told > 0 && told < log.len() && log[told - 1].turn == log[told].turn {
         told -= 1;
     }
@@ -85,9 +96,16 @@ struct LogIndex<'a> {
 
 impl<'a> LogIndex<'a> {
     fn from_log(log: &'a [Arc<Event>]) -> Self {
-        let mut index = Self { branches: HashMap::new(), ended_at: HashMap::new() };
+        let mut index = Self {
+            branches: HashMap::new(),
+            ended_at: HashMap::new(),
+        };
         for event in log {
-            index.branches.entry((&event.turn, &event.branch)).or_default().push(&**event);
+            index
+                .branches
+                .entry((&event.turn, &event.branch))
+                .or_default()
+                .push(&**event);
             if let EventBody::TransferResult { id, .. } = &event.body {
                 index.ended_at.insert((&event.turn, id), event.seq);
             }
@@ -96,15 +114,23 @@ impl<'a> LogIndex<'a> {
     }
 
     fn branch(&self, turn: &'a TurnId, branch: &'a Branch) -> &[&'a Event] {
-        self.branches.get(&(turn, branch)).map(Vec::as_slice).unwrap_or_default()
+        self.branches
+            .get(&(turn, branch))
+            .map(Vec::as_slice)
+            .unwrap_or_default()
     }
 
     /// The event with which the work in a branch ended, and its words.
     fn conclusion(&self, turn: &'a TurnId, branch: &'a Branch) -> Option<(&'a Event, &'a str)> {
-        self.branch(turn, branch).iter().rev().find_map(|event| match &event.body {
-            EventBody::Answer { text } | EventBody::Report { text } => Some((*event, text.as_str())),
-            _ => None,
-        })
+        self.branch(turn, branch)
+            .iter()
+            .rev()
+            .find_map(|event| match &event.body {
+                EventBody::Answer { text } | EventBody::Report { text } => {
+                    Some((*event, text.as_str()))
+                }
+                _ => None,
+            })
     }
 }
 
@@ -126,9 +152,19 @@ impl<'a> HistoryBuilder<'a, '_> {
                 self.close_steps();
                 self.label.join(&event.label());
                 let is_current = event.turn == *self.reader.turn;
-                self.age = if is_current { GroupAge::Current } else { GroupAge::Past };
-                self.groups
-                    .push(MessageGroup::user(text.clone(), if is_current { GroupAge::Request } else { GroupAge::Past }));
+                self.age = if is_current {
+                    GroupAge::Current
+                } else {
+                    GroupAge::Past
+                };
+                self.groups.push(MessageGroup::user(
+                    text.clone(),
+                    if is_current {
+                        GroupAge::Request
+                    } else {
+                        GroupAge::Past
+                    },
+                ));
             }
             EventBody::Context { source, text } => {
                 if let Some(group) = self.groups.last_mut() {
@@ -138,14 +174,17 @@ impl<'a> HistoryBuilder<'a, '_> {
             }
             EventBody::TurnFailed { message, .. } => {
                 self.close_steps();
-                self.groups.push(MessageGroup::user(quote::failed_turn(message), self.age));
+                self.groups
+                    .push(MessageGroup::user(quote::failed_turn(message), self.age));
             }
-            EventBody::Transfer { id, to, task, into, .. }
-                if self.is_for_reader(to) && self.can_see(event, id, into) =>
-            {
+            EventBody::Transfer {
+                id, to, task, into, ..
+            } if self.is_for_reader(to) && self.can_see(event, id, into) => {
                 self.add_own_delegation(event, task.as_deref(), into);
             }
-            EventBody::Answer { text } if !self.is_own(event) => self.add_foreign_answer(event, text),
+            EventBody::Answer { text } if !self.is_own(event) => {
+                self.add_foreign_answer(event, text)
+            }
             _ if self.reader.is_root && self.is_own(event) => self.add_own_step(event),
             _ => {}
         }
@@ -176,8 +215,13 @@ impl<'a> HistoryBuilder<'a, '_> {
     fn add_own_delegation(&mut self, transfer: &'a Event, task: Option<&str>, into: &'a Branch) {
         self.label.join(&transfer.label());
         let is_current = transfer.turn == *self.reader.turn && into == self.reader.branch;
-        let age = if is_current { GroupAge::Request } else { self.age };
-        self.groups.push(MessageGroup::user(quote::task(&transfer.author, task), age));
+        let age = if is_current {
+            GroupAge::Request
+        } else {
+            self.age
+        };
+        self.groups
+            .push(MessageGroup::user(quote::task(&transfer.author, task), age));
         for event in self.index.branch(&transfer.turn, into) {
             self.add_own_step(event);
         }
@@ -193,7 +237,10 @@ impl<'a> HistoryBuilder<'a, '_> {
         if let Some((event, _)) = report {
             self.label.join(&event.label());
         }
-        self.groups.extend(self.steps.push(&event.body, report.map(|(_, text)| text), self.age));
+        self.groups.extend(
+            self.steps
+                .push(&event.body, report.map(|(_, text)| text), self.age),
+        );
     }
 
     /// The answer of somebody else: for whoever delegated, the result of the transfer has it already.
@@ -201,7 +248,10 @@ impl<'a> HistoryBuilder<'a, '_> {
         if !(self.reader.is_root && self.steps.has_delegated_into(&event.branch)) {
             self.close_steps();
             self.label.join(&event.label());
-            self.groups.push(MessageGroup::user(quote::answer(&event.author, text), self.age));
+            self.groups.push(MessageGroup::user(
+                quote::answer(&event.author, text),
+                self.age,
+            ));
         }
     }
 

@@ -6,30 +6,44 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use lango_domain::Label;
 use lango_domain::event::{EventBody, Usage};
-use lango_domain::model::{Fragment, Message, ModelError, ModelRequest};
 use lango_domain::markers::EMPTY_REPLY_REMINDER;
+use lango_domain::model::{Fragment, Message, ModelError, ModelRequest};
 
-use crate::prepared_team::PreparedAgent;
-use crate::driver::{Driver, ActiveAgent};
-use crate::turn_error::TurnError;
-use crate::reply::{ReplyCollector, ModelReply};
-use crate::message_history::{self, TokenBudget, HistoryReader};
 use crate::agent_loop::AskMode;
+use crate::driver::{ActiveAgent, Driver};
+use crate::message_history::{self, HistoryReader, TokenBudget};
+use crate::prepared_team::PreparedAgent;
+use crate::reply::{ModelReply, ReplyCollector};
+use crate::turn_error::TurnError;
 
 type Fragments = BoxStream<'static, Result<Fragment, ModelError>>;
 
 impl Driver {
     /// One reply. A request that is too long for the model is made again, once, with half the history.
-    pub(crate) async fn call_model(&self, seat: &ActiveAgent, ask: AskMode) -> Result<ModelReply, TurnError> {
-        let member = self.team.prepared_agent(&seat.agent).ok_or_else(|| TurnError::internal("an agent is missing"))?;
+    pub(crate) async fn call_model(
+        &self,
+        seat: &ActiveAgent,
+        ask: AskMode,
+    ) -> Result<ModelReply, TurnError> {
+        let member = self
+            .team
+            .prepared_agent(&seat.agent)
+            .ok_or_else(|| TurnError::internal("an agent is missing"))?;
         let room = member.budget(self.models.for_agent(&seat.agent).window());
-        let room = TokenBudget { messages: self.calibration.to_estimated_tokens(&seat.agent, room), results: room };
+        let room = TokenBudget {
+            messages: self.calibration.to_estimated_tokens(&seat.agent, room),
+            results: room,
+        };
         self.spend().count_model_call();
         let (request, label) = self.model_request(seat, member, ask, room);
         let mut reply = match self.stream(seat, request).await? {
             Err(ModelError::TooLong) => {
-                let half = TokenBudget { messages: room.messages / 2, results: room.results / 2 };
-                self.stream(seat, self.model_request(seat, member, ask, half).0).await??
+                let half = TokenBudget {
+                    messages: room.messages / 2,
+                    results: room.results / 2,
+                };
+                self.stream(seat, self.model_request(seat, member, ask, half).0)
+                    .await??
             }
             reply => reply?,
         };
@@ -38,7 +52,11 @@ impl Driver {
     }
 
     /// What a reply took is counted however it ended.
-    async fn stream(&self, seat: &ActiveAgent, request: ModelRequest) -> Result<Result<ModelReply, ModelError>, TurnError> {
+    async fn stream(
+        &self,
+        seat: &ActiveAgent,
+        request: ModelRequest,
+    ) -> Result<Result<ModelReply, ModelError>, TurnError> {
         let (bytes, estimated) = self.team.request_size(&seat.agent, &request.messages);
         let fragments = self.models.for_agent(&seat.agent).stream(request);
         let mut collector = ReplyCollector::default();
@@ -51,7 +69,8 @@ impl Driver {
             }
             None => {
                 // What is not known is not free: the call is told, and its size guessed for the limit.
-                self.spend().count_tokens((bytes + collector.bytes()) as u64 / 4);
+                self.spend()
+                    .count_tokens((bytes + collector.bytes()) as u64 / 4);
                 self.note(seat, EventBody::Usage(Usage::default())).await?;
             }
         }
@@ -79,14 +98,35 @@ impl Driver {
     }
 
     /// A pure function of the log and the team; with the label of all that is read.
-    fn model_request(&self, seat: &ActiveAgent, member: &PreparedAgent, ask: AskMode, room: TokenBudget) -> (ModelRequest, Label) {
+    fn model_request(
+        &self,
+        seat: &ActiveAgent,
+        member: &PreparedAgent,
+        ask: AskMode,
+        room: TokenBudget,
+    ) -> (ModelRequest, Label) {
         let is_root = seat.agent == *self.team.root();
-        let viewer = HistoryReader { agent: &seat.agent, turn: &self.log.turn, branch: &seat.branch, is_root };
-        let (mut messages, label) = self.log.read(|log| message_history::build_messages(log, viewer, room));
+        let viewer = HistoryReader {
+            agent: &seat.agent,
+            turn: &self.log.turn,
+            branch: &seat.branch,
+            is_root,
+        };
+        let (mut messages, label) = self
+            .log
+            .read(|log| message_history::build_messages(log, viewer, room));
         if ask == AskMode::AfterEmptyReply {
             messages.push(Message::User(EMPTY_REPLY_REMINDER.to_owned()));
         }
         let (system, tools) = (Arc::clone(&member.system), Arc::clone(&member.declarations));
-        (ModelRequest { agent: seat.agent.clone(), system, tools, messages }, label)
+        (
+            ModelRequest {
+                agent: seat.agent.clone(),
+                system,
+                tools,
+                messages,
+            },
+            label,
+        )
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use lango_domain::event::ToolCode;
-use lango_domain::model::ToolCall;
 use lango_domain::markers::{REJECT_MARKER, TRANSFER_TOOL};
+use lango_domain::model::ToolCall;
 use lango_domain::{AgentName, TeamMode};
 
 use crate::prepared_team::PreparedTeam;
@@ -46,7 +46,8 @@ pub(crate) struct CallPlanner<'a> {
 
 impl CallPlanner<'_> {
     pub fn plan(&self, calls: Vec<ToolCall>) -> Vec<CallAction> {
-        let mut actions: Vec<CallAction> = calls.into_iter().map(|call| self.classify(call)).collect();
+        let mut actions: Vec<CallAction> =
+            calls.into_iter().map(|call| self.classify(call)).collect();
         for action in actions.iter_mut().skip(MAX_CALLS_PER_REPLY) {
             refuse(action, "too many calls in one reply; make fewer at a time");
         }
@@ -71,17 +72,32 @@ impl CallPlanner<'_> {
         let wish = TransferRequest::parse(&call.arguments);
         match resolve_agent(&wish.agent, self.team.specialists()) {
             Some(to) if self.rejecters.contains(to) => {
-                let why =
-                    format!("{to} already gave this request back; choose another agent or answer the user");
-                CallAction::Refuse { call, code: ToolCode::NotRun, reason: why }
+                let why = format!(
+                    "{to} already gave this request back; choose another agent or answer the user"
+                );
+                CallAction::Refuse {
+                    call,
+                    code: ToolCode::NotRun,
+                    reason: why,
+                }
             }
-            Some(to) => {
-                CallAction::Delegate { to: to.clone(), task: wish.task, report_back: wish.report_back, call }
-            }
+            Some(to) => CallAction::Delegate {
+                to: to.clone(),
+                task: wish.task,
+                report_back: wish.report_back,
+                call,
+            },
             None => {
-                let why =
-                    format!("there is no agent `{:.60}`; the agents are {}", wish.agent, self.agent_names());
-                CallAction::Refuse { call, code: ToolCode::Unknown, reason: why }
+                let why = format!(
+                    "there is no agent `{:.60}`; the agents are {}",
+                    wish.agent,
+                    self.agent_names()
+                );
+                CallAction::Refuse {
+                    call,
+                    code: ToolCode::Unknown,
+                    reason: why,
+                }
             }
         }
     }
@@ -104,7 +120,11 @@ impl CallPlanner<'_> {
                     call.name,
                     self.agent_names()
                 );
-                CallAction::Refuse { call, code: ToolCode::Unknown, reason: why }
+                CallAction::Refuse {
+                    call,
+                    code: ToolCode::Unknown,
+                    reason: why,
+                }
             }
         }
     }
@@ -113,40 +133,76 @@ impl CallPlanner<'_> {
         let wish = TransferRequest::parse(&call.arguments);
         let back = [self.team.root().clone()];
         if self.team.mode() == TeamMode::Multi && resolve_agent(&wish.agent, &back).is_some() {
-            return CallAction::HandBack { call, reason: wish.task };
+            return CallAction::HandBack {
+                call,
+                reason: wish.task,
+            };
         }
         let why = match self.team.mode() {
             TeamMode::Multi => {
-                format!("you cannot transfer; reply `{REJECT_MARKER}` and why to give the task back to {}", back[0])
+                format!(
+                    "you cannot transfer; reply `{REJECT_MARKER}` and why to give the task back to {}",
+                    back[0]
+                )
             }
             TeamMode::Single => "there is nobody to transfer to; do it yourself".to_owned(),
         };
-        CallAction::Refuse { call, code: ToolCode::Unknown, reason: why }
+        CallAction::Refuse {
+            call,
+            code: ToolCode::Unknown,
+            reason: why,
+        }
     }
 
     fn check_own_call(&self, call: ToolCall) -> CallAction {
         if self.team.tool(self.agent, &call.name).is_none() {
             let why = match self.team.tool_names(self.agent).as_slice() {
                 [] => format!("there is no tool `{:.60}`; you have none", call.name),
-                own => format!("there is no tool `{:.60}` for you; yours are {}", call.name, own.join(", ")),
+                own => format!(
+                    "there is no tool `{:.60}` for you; yours are {}",
+                    call.name,
+                    own.join(", ")
+                ),
             };
-            return CallAction::Refuse { call, code: ToolCode::Unknown, reason: why };
+            return CallAction::Refuse {
+                call,
+                code: ToolCode::Unknown,
+                reason: why,
+            };
         }
-        match self.team.check_arguments(self.agent, &call.name, &call.arguments) {
+        match self
+            .team
+            .check_arguments(self.agent, &call.name, &call.arguments)
+        {
             Ok(()) => CallAction::Run(call),
-            Err(why) => {
-                CallAction::Refuse { call, code: ToolCode::Arguments, reason: format!("wrong arguments: {why}") }
-            }
+            Err(why) => CallAction::Refuse {
+                call,
+                code: ToolCode::Arguments,
+                reason: format!("wrong arguments: {why}"),
+            },
         }
     }
 
     /// Reports come first and side by side; else one transfer at a time, the first (B54).
     fn resolve_transfers(&self, actions: &mut [CallAction]) {
-        let reports =
-            actions.iter().any(|action| matches!(action, CallAction::Delegate { report_back: true, .. }));
+        let reports = actions.iter().any(|action| {
+            matches!(
+                action,
+                CallAction::Delegate {
+                    report_back: true,
+                    ..
+                }
+            )
+        });
         let mut handed_over = false;
         for action in actions {
-            if !matches!(action, CallAction::Delegate { report_back: false, .. }) {
+            if !matches!(
+                action,
+                CallAction::Delegate {
+                    report_back: false,
+                    ..
+                }
+            ) {
                 continue;
             }
             if reports {
@@ -155,13 +211,20 @@ impl CallPlanner<'_> {
                     "the reports that you asked for come first; transfer again when you have read them",
                 );
             } else if std::mem::replace(&mut handed_over, true) {
-                refuse(action, "one transfer at a time; use report_back when several specialists are needed");
+                refuse(
+                    action,
+                    "one transfer at a time; use report_back when several specialists are needed",
+                );
             }
         }
     }
 
     fn agent_names(&self) -> String {
-        self.team.specialists().map(AgentName::as_str).collect::<Vec<_>>().join(", ")
+        self.team
+            .specialists()
+            .map(AgentName::as_str)
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 }
 
@@ -171,5 +234,9 @@ fn refuse(action: &mut CallAction, why: &str) {
     | CallAction::Refuse { call, .. }
     | CallAction::Delegate { call, .. }
     | CallAction::HandBack { call, .. }) = action.clone();
-    *action = CallAction::Refuse { call, code: ToolCode::NotRun, reason: format!("not run: {why}") };
+    *action = CallAction::Refuse {
+        call,
+        code: ToolCode::NotRun,
+        reason: format!("not run: {why}"),
+    };
 }

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use jsonschema::Validator;
 use lango_domain::event::{Author, Event};
 use lango_domain::model::{Message, ToolDeclaration};
-use lango_domain::{Agent, AgentName, AgentTree, TeamMode, AgentLocation, Safety, Tool, token_estimate};
+use lango_domain::{
+    Agent, AgentLocation, AgentName, AgentTree, Safety, TeamMode, Tool, token_estimate,
+};
 use serde_json::Value;
 
 use crate::recovery::{self, UnfinishedTurn};
-use crate::{transfer, message_history};
+use crate::{message_history, transfer};
 
 /// Cheap to clone: what was prepared is shared.
 #[derive(Clone)]
@@ -40,28 +42,58 @@ pub(crate) struct PreparedAgent {
 
 impl PreparedTeam {
     pub fn new(tree: AgentTree) -> Self {
-        let specialists: Vec<AgentName> = tree.specialists.iter().map(|agent| agent.name.clone()).collect();
+        let specialists: Vec<AgentName> = tree
+            .specialists
+            .iter()
+            .map(|agent| agent.name.clone())
+            .collect();
         let mut members = HashMap::new();
         let mut owners = HashMap::new();
         for agent in tree.agents() {
             let transfers = agent.name == tree.root.name && tree.mode == TeamMode::Multi;
-            members.insert(agent.name.clone(), PreparedAgent::new(agent, transfers.then_some(&specialists)));
-            owners.extend(agent.tools.iter().map(|tool| (tool.name.clone(), agent.name.clone())));
+            members.insert(
+                agent.name.clone(),
+                PreparedAgent::new(agent, transfers.then_some(&specialists)),
+            );
+            owners.extend(
+                agent
+                    .tools
+                    .iter()
+                    .map(|tool| (tool.name.clone(), agent.name.clone())),
+            );
         }
         let (root, mode) = (tree.root.name.clone(), tree.mode);
-        Self { inner: Arc::new(PreparedTeamInner { tree, agents: members, owners }), root, mode }
+        Self {
+            inner: Arc::new(PreparedTeamInner {
+                tree,
+                agents: members,
+                owners,
+            }),
+            root,
+            mode,
+        }
     }
 
     /// One agent of the same crew without the others; none for one that works elsewhere.
     pub fn single_agent(&self, agent: &str) -> Option<Self> {
-        let agent = self.inner.tree.agent(agent).filter(|agent| agent.location == AgentLocation::Local)?;
-        Some(Self { inner: Arc::clone(&self.inner), root: agent.name.clone(), mode: TeamMode::Single })
+        let agent = self
+            .inner
+            .tree
+            .agent(agent)
+            .filter(|agent| agent.location == AgentLocation::Local)?;
+        Some(Self {
+            inner: Arc::clone(&self.inner),
+            root: agent.name.clone(),
+            mode: TeamMode::Single,
+        })
     }
 
     /// The turn at the end of a log that has no end.
     pub fn find_unfinished_turn(&self, log: &[Arc<Event>]) -> Option<UnfinishedTurn> {
         recovery::find_unfinished_turn(log, |author, tool| match author {
-            Author::Agent(agent) => self.tool(agent, tool).map_or_else(Safety::default, |tool| tool.safety),
+            Author::Agent(agent) => self
+                .tool(agent, tool)
+                .map_or_else(Safety::default, |tool| tool.safety),
             _ => Safety::default(),
         })
     }
@@ -87,7 +119,10 @@ impl PreparedTeam {
     }
 
     pub fn is_remote(&self, agent: &AgentName) -> bool {
-        self.inner.tree.agent(agent.as_str()).is_some_and(|agent| agent.location == AgentLocation::Remote)
+        self.inner
+            .tree
+            .agent(agent.as_str())
+            .is_some_and(|agent| agent.location == AgentLocation::Remote)
     }
 
     pub fn owner(&self, tool: &str) -> Option<&AgentName> {
@@ -96,20 +131,36 @@ impl PreparedTeam {
 
     /// The tool of that name, if this agent holds it.
     pub fn tool(&self, agent: &AgentName, name: &str) -> Option<&Tool> {
-        self.agent(agent)?.tools.iter().find(|tool| tool.name == name)
+        self.agent(agent)?
+            .tools
+            .iter()
+            .find(|tool| tool.name == name)
     }
 
     pub fn tool_names(&self, agent: &AgentName) -> Vec<&str> {
-        let tools = self.agent(agent).map(|agent| agent.tools.as_slice()).unwrap_or_default();
+        let tools = self
+            .agent(agent)
+            .map(|agent| agent.tools.as_slice())
+            .unwrap_or_default();
         tools.iter().map(|tool| tool.name.as_str()).collect()
     }
 
     /// What is wrong with these arguments: where, and why (B58).
-    pub fn check_arguments(&self, agent: &AgentName, tool: &str, arguments: &Value) -> Result<(), String> {
+    pub fn check_arguments(
+        &self,
+        agent: &AgentName,
+        tool: &str,
+        arguments: &Value,
+    ) -> Result<(), String> {
         if !arguments.is_object() {
             return Err("the arguments must be one JSON object".to_owned());
         }
-        match self.inner.agents.get(agent).and_then(|member| member.validators.get(tool)) {
+        match self
+            .inner
+            .agents
+            .get(agent)
+            .and_then(|member| member.validators.get(tool))
+        {
             Some(Ok(validator)) => validation_errors(validator, arguments),
             Some(Err(why)) => Err(format!("the tool's own schema is not valid: {why}")),
             None => Ok(()),
@@ -118,12 +169,26 @@ impl PreparedTeam {
 
     /// The bytes of a request, about, and its tokens; none for one that is too small to matter.
     pub fn request_size(&self, agent: &AgentName, messages: &[Message]) -> (usize, usize) {
-        let weight = self.inner.agents.get(agent).map_or(0, |member| member.prompt_tokens);
+        let weight = self
+            .inner
+            .agents
+            .get(agent)
+            .map_or(0, |member| member.prompt_tokens);
         let all = |of: &dyn Fn(&str) -> usize| {
-            messages.iter().map(|message| message_history::measure(message, of)).sum::<usize>()
+            messages
+                .iter()
+                .map(|message| message_history::measure(message, of))
+                .sum::<usize>()
         };
         let bytes = weight * 4 + all(&str::len);
-        (bytes, if bytes < 16_000 { 0 } else { weight + all(&token_estimate::estimate) })
+        (
+            bytes,
+            if bytes < 16_000 {
+                0
+            } else {
+                weight + all(&token_estimate::estimate)
+            },
+        )
     }
 
     fn agent(&self, name: &AgentName) -> Option<&Agent> {
@@ -140,17 +205,26 @@ impl PreparedAgent {
             parameters: tool.parameters.clone(),
             phrases: tool.phrases.clone(),
         });
-        let validator =
-            |tool: &Tool| jsonschema::validator_for(&tool.parameters).map_err(|error| error.to_string());
+        let validator = |tool: &Tool| {
+            jsonschema::validator_for(&tool.parameters).map_err(|error| error.to_string())
+        };
         let system: Arc<str> = agent.prompt.render().into();
         let declarations: Arc<[ToolDeclaration]> = transfer.into_iter().chain(own).collect();
-        let declared =
-            declarations.iter().map(|tool| format!("{} {} {}", tool.name, tool.description, tool.parameters));
+        let declared = declarations
+            .iter()
+            .map(|tool| format!("{} {} {}", tool.name, tool.description, tool.parameters));
         Self {
-            prompt_tokens: token_estimate::estimate(&system) + declared.map(|text| token_estimate::estimate(&text)).sum::<usize>(),
+            prompt_tokens: token_estimate::estimate(&system)
+                + declared
+                    .map(|text| token_estimate::estimate(&text))
+                    .sum::<usize>(),
             system,
             declarations,
-            validators: agent.tools.iter().map(|tool| (tool.name.clone(), validator(tool))).collect(),
+            validators: agent
+                .tools
+                .iter()
+                .map(|tool| (tool.name.clone(), validator(tool)))
+                .collect(),
         }
     }
 }
@@ -170,11 +244,24 @@ fn validation_errors(validator: &Validator, arguments: &Value) -> Result<(), Str
         .iter_errors(arguments)
         .take(3)
         .map(|error| {
-            let path: String = error.instance_path().to_string().chars().take(200).collect();
-            let place = if path.is_empty() { "the arguments".to_owned() } else { path };
+            let path: String = error
+                .instance_path()
+                .to_string()
+                .chars()
+                .take(200)
+                .collect();
+            let place = if path.is_empty() {
+                "the arguments".to_owned()
+            } else {
+                path
+            };
             let reason: String = error.to_string().chars().take(300).collect();
             format!("{place}: {reason}")
         })
         .collect();
-    if complaints.is_empty() { Ok(()) } else { Err(complaints.join("; ")) }
+    if complaints.is_empty() {
+        Ok(())
+    } else {
+        Err(complaints.join("; "))
+    }
 }

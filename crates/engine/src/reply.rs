@@ -2,9 +2,9 @@
 
 use lango_domain::Label;
 use lango_domain::event::{CallId, Usage};
-use lango_domain::model::{ToolCall, Fragment, ModelError, Thought};
-use lango_domain::reply_limits::ReplyMeter;
 use lango_domain::markers::REJECT_MARKER;
+use lango_domain::model::{Fragment, ModelError, Thought, ToolCall};
+use lango_domain::reply_limits::ReplyMeter;
 
 /// White space is held back up to here; then it is text.
 const MAX_HELD_BYTES: usize = 1_024;
@@ -23,7 +23,10 @@ pub(crate) struct ModelReply {
 impl ModelReply {
     /// The reason, when the reply hands the task back.
     pub fn rejection(&self) -> Option<String> {
-        self.text.trim_start().strip_prefix(REJECT_MARKER).map(|reason| reason.trim().to_owned())
+        self.text
+            .trim_start()
+            .strip_prefix(REJECT_MARKER)
+            .map(|reason| reason.trim().to_owned())
     }
 }
 
@@ -64,14 +67,22 @@ impl ReplyCollector {
     }
 
     /// The reply, if it is whole, with an id for every call that no other call of this turn has.
-    pub fn finish(mut self, mut fresh_id: impl FnMut(&CallId) -> CallId) -> Result<ModelReply, ModelError> {
+    pub fn finish(
+        mut self,
+        mut fresh_id: impl FnMut(&CallId) -> CallId,
+    ) -> Result<ModelReply, ModelError> {
         if !self.done {
             return Err(ModelError::BrokeOff);
         }
-        let ModelReply { calls, thoughts, .. } = &mut self.reply;
+        let ModelReply {
+            calls, thoughts, ..
+        } = &mut self.reply;
         for call in calls {
             let id = fresh_id(&call.id);
-            for thought in thoughts.iter_mut().filter(|thought| thought.call.as_ref() == Some(&call.id)) {
+            for thought in thoughts
+                .iter_mut()
+                .filter(|thought| thought.call.as_ref() == Some(&call.id))
+            {
                 thought.call = Some(id.clone());
             }
             call.id = id;
@@ -120,8 +131,12 @@ mod tests {
 
     fn shown(pieces: &[&str]) -> String {
         let mut collector = ReplyCollector::default();
-        let pieces = pieces.iter().map(|piece| Fragment::Text((*piece).to_owned()));
-        pieces.filter_map(|piece| collector.push(piece).unwrap()).collect()
+        let pieces = pieces
+            .iter()
+            .map(|piece| Fragment::Text((*piece).to_owned()));
+        pieces
+            .filter_map(|piece| collector.push(piece).unwrap())
+            .collect()
     }
 
     /// B55
@@ -133,15 +148,29 @@ mod tests {
             assert_eq!(shown(&[a, b]), "");
         }
         let letters: Vec<String> = text.chars().map(String::from).collect();
-        assert_eq!(shown(&letters.iter().map(String::as_str).collect::<Vec<_>>()), "");
+        assert_eq!(
+            shown(&letters.iter().map(String::as_str).collect::<Vec<_>>()),
+            ""
+        );
     }
 
     #[test]
     fn everything_else_is_shown_whole() {
-        for text in ["hello", "[REJ no", " [x] [REJECT]", "a [REJECT] b", "[reject] x", "[REJECTED"] {
+        for text in [
+            "hello",
+            "[REJ no",
+            " [x] [REJECT]",
+            "a [REJECT] b",
+            "[reject] x",
+            "[REJECTED",
+        ] {
             let letters: Vec<String> = text.chars().map(String::from).collect();
             let shown = shown(&letters.iter().map(String::as_str).collect::<Vec<_>>());
-            let expected = if text.trim_start().starts_with(REJECT_MARKER) { "" } else { text };
+            let expected = if text.trim_start().starts_with(REJECT_MARKER) {
+                ""
+            } else {
+                text
+            };
             assert_eq!(shown, expected);
         }
     }
@@ -155,7 +184,9 @@ mod tests {
 
     fn refused(fragment: impl Fn(usize) -> Fragment) -> ModelError {
         let mut collector = ReplyCollector::default();
-        (0..).find_map(|number| collector.push(fragment(number)).err()).unwrap()
+        (0..)
+            .find_map(|number| collector.push(fragment(number)).err())
+            .unwrap()
     }
 
     /// B105
@@ -168,9 +199,23 @@ mod tests {
             name: "a".into(),
             arguments: json!({}),
         };
-        assert_eq!(refused(|number| Fragment::Call(call(number))), ModelError::TooLarge(Excess::Calls));
-        let thought = || Thought { provider: "p".into(), text: String::new(), seal: None, call: None };
-        assert_eq!(refused(|_| Fragment::Thought(thought())), ModelError::TooLarge(Excess::Thoughts));
-        assert_eq!(refused(|_| Fragment::Usage(Usage::default())), ModelError::TooLarge(Excess::Fragments));
+        assert_eq!(
+            refused(|number| Fragment::Call(call(number))),
+            ModelError::TooLarge(Excess::Calls)
+        );
+        let thought = || Thought {
+            provider: "p".into(),
+            text: String::new(),
+            seal: None,
+            call: None,
+        };
+        assert_eq!(
+            refused(|_| Fragment::Thought(thought())),
+            ModelError::TooLarge(Excess::Thoughts)
+        );
+        assert_eq!(
+            refused(|_| Fragment::Usage(Usage::default())),
+            ModelError::TooLarge(Excess::Fragments)
+        );
     }
 }

@@ -18,7 +18,13 @@ impl TurnRequest {
     /// What a user typed.
     pub fn from_user(session: SessionId, principal: Principal, text: impl Into<String>) -> Self {
         let (label, attachments) = (Label::default(), Vec::new());
-        Self { session, principal, text: text.into(), label, attachments }
+        Self {
+            session,
+            principal,
+            text: text.into(),
+            label,
+            attachments,
+        }
     }
 }
 

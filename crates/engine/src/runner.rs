@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex};
 use futures::future::FutureExt;
 use jiff::Timestamp;
 use lango_domain::Clock;
-use lango_domain::event::{Author, EventBody, Branch, Principal, SessionId, TurnId, Update};
+use lango_domain::approval::Approver;
+use lango_domain::event::{Author, Branch, EventBody, Principal, SessionId, TurnId, Update};
 use lango_domain::failure::{FailureCode, FailureFamily};
 use lango_domain::model::Model;
-use lango_domain::approval::Approver;
 use lango_domain::remote_agent::RemoteAgent;
 use lango_domain::session::SessionKey;
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError, TurnLock};
@@ -19,21 +19,21 @@ use lango_domain::{AgentName, AgentTree};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::task::TaskTracker;
 
-use crate::hooks::TurnHooks;
-use crate::calibration::Calibration;
-use crate::prepared_team::PreparedTeam;
-use crate::tool_execution::AbortOnDrop;
-use crate::progress_summary::progress_summary;
-use crate::driver::{Driver, STOP_GRACE_PERIOD, ActiveAgent, StopSignal};
-use crate::turn_error::{TurnError, panic_message};
+use crate::agent_loop::AgentOutcome;
 use crate::approval_policy::ApprovalPolicy;
+use crate::calibration::Calibration;
+use crate::driver::{ActiveAgent, Driver, STOP_GRACE_PERIOD, StopSignal};
+use crate::hooks::TurnHooks;
 use crate::limits::{TurnLimits, TurnSpend};
-use crate::turn_clock::TurnClock;
-use crate::turn_log::{LogEntry, TurnLogOptions, TurnLog};
+use crate::prepared_team::PreparedTeam;
+use crate::progress_summary::progress_summary;
 use crate::recovery::UnfinishedTurn;
 use crate::request::{NewRequest, TurnRequest};
+use crate::tool_execution::AbortOnDrop;
+use crate::turn_clock::TurnClock;
+use crate::turn_error::{TurnError, panic_message};
+use crate::turn_log::{LogEntry, TurnLog, TurnLogOptions};
 use crate::turn_stream::{TurnSignals, TurnStream};
-use crate::agent_loop::AgentOutcome;
 
 /// More bytes than any text has for a token.
 const BYTES_PER_TOKEN: usize = 8;
@@ -112,7 +112,17 @@ struct RunnerInner {
 
 impl Runner {
     pub fn new(parts: RunnerParts) -> Self {
-        let RunnerParts { tree, models, store, approver, approval_policy: approval, hooks: beside, remotes, limits, clock_and_ids: surroundings } = parts;
+        let RunnerParts {
+            tree,
+            models,
+            store,
+            approver,
+            approval_policy: approval,
+            hooks: beside,
+            remotes,
+            limits,
+            clock_and_ids: surroundings,
+        } = parts;
         let crew = Arc::new(PreparedTeam::new(tree));
         Self {
             inner: Arc::new(RunnerInner {
@@ -135,7 +145,12 @@ impl Runner {
     /// the team has no such agent, or has it elsewhere.
     pub fn single_agent(&self, agent: &str) -> Option<Self> {
         let crew = Arc::new(self.inner.team.single_agent(agent)?);
-        Some(Self { inner: Arc::new(RunnerInner { team: crew, ..RunnerInner::clone(&self.inner) }) })
+        Some(Self {
+            inner: Arc::new(RunnerInner {
+                team: crew,
+                ..RunnerInner::clone(&self.inner)
+            }),
+        })
     }
 
     /// Whom every turn begins with.
@@ -148,15 +163,33 @@ impl Runner {
     ///
     /// Must be called within a tokio runtime.
     pub fn run(&self, request: TurnRequest) -> TurnStream {
-        let TurnRequest { session, principal, text, label, attachments } = request;
-        self.start(TurnStart { session, principal, request: Some(NewRequest { text, label, attachments }) })
+        let TurnRequest {
+            session,
+            principal,
+            text,
+            label,
+            attachments,
+        } = request;
+        self.start(TurnStart {
+            session,
+            principal,
+            request: Some(NewRequest {
+                text,
+                label,
+                attachments,
+            }),
+        })
     }
 
     /// Goes on with a turn that its process did not finish, where it stopped (B73); without one the stream is empty.
     ///
     /// Must be called within a tokio runtime.
     pub fn resume(&self, session: SessionId, principal: Principal) -> TurnStream {
-        self.start(TurnStart { session, principal, request: None })
+        self.start(TurnStart {
+            session,
+            principal,
+            request: None,
+        })
     }
 
     /// The turn that [`Runner::resume`] would go on with.
@@ -165,7 +198,11 @@ impl Runner {
         session: &SessionId,
         principal: &Principal,
     ) -> Result<Option<UnfinishedTurn>, StoreError> {
-        let log = self.inner.store.load(SessionKeyRef { session, principal }, LAST_TURN).await?;
+        let log = self
+            .inner
+            .store
+            .load(SessionKeyRef { session, principal }, LAST_TURN)
+            .await?;
         Ok(self.inner.team.find_unfinished_turn(&log))
     }
 
@@ -181,11 +218,21 @@ impl Runner {
     }
 }
 
-async fn run_turn(shared: Arc<RunnerInner>, begin: TurnStart, end: TurnSignals, updates: UnboundedSender<Update>) {
-    let of = SessionKey { session: begin.session.clone(), principal: begin.principal.clone() };
+async fn run_turn(
+    shared: Arc<RunnerInner>,
+    begin: TurnStart,
+    end: TurnSignals,
+    updates: UnboundedSender<Update>,
+) {
+    let of = SessionKey {
+        session: begin.session.clone(),
+        principal: begin.principal.clone(),
+    };
     // Held until what follows is on its way, so that nobody finds everything settled in between.
     let _follows = shared.after_turn_tasks.token();
-    let turn = AssertUnwindSafe(shared.run_turn(begin, end, &updates)).catch_unwind().await;
+    let turn = AssertUnwindSafe(shared.run_turn(begin, end, &updates))
+        .catch_unwind()
+        .await;
     let error = match turn {
         Ok(Ok(())) => return shared.run_after_turn_hooks(of),
         Ok(Err(error)) => error,
@@ -201,7 +248,10 @@ impl RunnerInner {
         end: TurnSignals,
         updates: &UnboundedSender<Update>,
     ) -> Result<(), StoreError> {
-        let key = SessionKeyRef { session: &begin.session, principal: &begin.principal };
+        let key = SessionKeyRef {
+            session: &begin.session,
+            principal: &begin.principal,
+        };
         // No limit here: the turns before this one end, and its own time begins when they have.
         let lock = tokio::select! {
             biased;
@@ -223,7 +273,9 @@ impl RunnerInner {
             (None, Some(left)) if !left.is_answered => {
                 record.turn = left.turn;
                 let driver = self.new_driver(record, left.request, &end);
-                driver.delegations.store(left.delegations, Ordering::Relaxed);
+                driver
+                    .delegations
+                    .store(left.delegations, Ordering::Relaxed);
                 driver.run(StartMode::Resume, updates).await;
             }
             (None, _) => record.close(Vec::new()).await?,
@@ -270,8 +322,19 @@ impl RunnerInner {
     ) -> Result<TurnLog, StoreError> {
         let (session, principal) = (begin.session.clone(), begin.principal.clone());
         let (store, surroundings) = (Arc::clone(&self.store), self.clock_and_ids.clone());
-        let reach = HistoryWindow::Recent { bytes: self.models.largest_window() * BYTES_PER_TOKEN };
-        TurnLog::open(TurnLogOptions { session, principal, store, clock_and_ids: surroundings, updates, history_window: reach, lock }).await
+        let reach = HistoryWindow::Recent {
+            bytes: self.models.largest_window() * BYTES_PER_TOKEN,
+        };
+        TurnLog::open(TurnLogOptions {
+            session,
+            principal,
+            store,
+            clock_and_ids: surroundings,
+            updates,
+            history_window: reach,
+            lock,
+        })
+        .await
     }
 
     fn new_driver(&self, record: TurnLog, request: String, end: &TurnSignals) -> Arc<Driver> {
@@ -314,14 +377,21 @@ impl Driver {
     /// stopped, whatever it waits for (B104).
     async fn run(self: Arc<Self>, start: StartMode, updates: &UnboundedSender<Update>) {
         let root = self.team.root().clone();
-        let seat = Arc::new(ActiveAgent { branch: Branch::root(&root), agent: root, is_streamed: true });
+        let seat = Arc::new(ActiveAgent {
+            branch: Branch::root(&root),
+            agent: root,
+            is_streamed: true,
+        });
         let worked = {
             let (driver, seat) = (Arc::clone(&self), Arc::clone(&seat));
-            AbortOnDrop(tokio::spawn(async move { driver.answer_request(&seat, start).await }))
+            AbortOnDrop(tokio::spawn(async move {
+                driver.answer_request(&seat, start).await
+            }))
         };
         let clock = async {
             self.clock.wait_until(self.limits.turn_timeout()).await;
-            self.stop.stop_with(TurnError::limit(FailureCode::LimitTime));
+            self.stop
+                .stop_with(TurnError::limit(FailureCode::LimitTime));
             std::future::pending::<()>().await;
         };
         let ended = tokio::select! {
@@ -336,32 +406,54 @@ impl Driver {
     }
 
     /// Writes the end of the turn. A store that does not answer has no say in whether the turn ends.
-    async fn close(&self, seat: &ActiveAgent, ended: Result<(), TurnError>) -> Result<(), StoreError> {
+    async fn close(
+        &self,
+        seat: &ActiveAgent,
+        ended: Result<(), TurnError>,
+    ) -> Result<(), StoreError> {
         let last = match ended {
             Ok(()) => vec![EventBody::TurnDone],
-            Err(failure) if failure.code == FailureCode::Cancelled && self.suspend.is_cancelled() => Vec::new(),
+            Err(failure)
+                if failure.code == FailureCode::Cancelled && self.suspend.is_cancelled() =>
+            {
+                Vec::new()
+            }
             Err(failure) => vec![self.failure_body(failure)],
         };
-        let as_root = |body| LogEntry::plain(Author::Agent(seat.agent.clone()), seat.branch.clone(), body);
+        let as_root =
+            |body| LogEntry::plain(Author::Agent(seat.agent.clone()), seat.branch.clone(), body);
         // Work that had to be cut off has left calls open.
         let open = match last.is_empty() {
             true => Vec::new(),
-            false => {
-                self.log.read(|log| self.team.find_unfinished_turn(log)).map_or_else(Vec::new, |left| left.closing_entries)
-            }
+            false => self
+                .log
+                .read(|log| self.team.find_unfinished_turn(log))
+                .map_or_else(Vec::new, |left| left.closing_entries),
         };
-        let entries = open.into_iter().chain(last.into_iter().map(as_root)).collect();
+        let entries = open
+            .into_iter()
+            .chain(last.into_iter().map(as_root))
+            .collect();
         let closed = tokio::time::timeout(STOP_GRACE_PERIOD, self.log.close(entries)).await;
         closed.unwrap_or_else(|_| Err(store_timeout()))
     }
 
-    async fn answer_request(self: &Arc<Self>, seat: &Arc<ActiveAgent>, start: StartMode) -> Result<(), TurnError> {
+    async fn answer_request(
+        self: &Arc<Self>,
+        seat: &Arc<ActiveAgent>,
+        start: StartMode,
+    ) -> Result<(), TurnError> {
         if let StartMode::New(request) = start {
             self.record_request(seat, request).await?;
         }
         match self.run_agent(seat).await? {
-            AgentOutcome::Answered { author, text, label } if author == seat.agent => {
-                self.append(seat, &label, vec![EventBody::Answer { text }]).await
+            AgentOutcome::Answered {
+                author,
+                text,
+                label,
+            } if author == seat.agent => {
+                self.append(seat, &label, vec![EventBody::Answer { text }])
+                    .await
             }
             // The specialist's answer stands in its own branch already.
             AgentOutcome::Answered { .. } => Ok(()),
@@ -377,6 +469,10 @@ impl Driver {
             FailureFamily::Limit => format!("{} {done}", failure.message),
             _ => failure.message,
         };
-        EventBody::TurnFailed { code: failure.code, message, hint: failure.hint }
+        EventBody::TurnFailed {
+            code: failure.code,
+            message,
+            hint: failure.hint,
+        }
     }
 }

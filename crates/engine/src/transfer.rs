@@ -1,12 +1,19 @@
 //! The one call that an orchestrator has: `transfer_to_agent`.
 
 use lango_domain::AgentName;
-use lango_domain::model::ToolDeclaration;
 use lango_domain::markers::TRANSFER_TOOL;
+use lango_domain::model::ToolDeclaration;
 use serde_json::{Value, json};
 
 /// Under these names models put what they want done.
-const TASK_KEYS: [&str; 6] = ["task", "message", "prompt", "request", "user_request", "input"];
+const TASK_KEYS: [&str; 6] = [
+    "task",
+    "message",
+    "prompt",
+    "request",
+    "user_request",
+    "input",
+];
 
 /// The declaration, with the created agents as the only names there are (B53).
 pub(crate) fn transfer_declaration(agents: &[AgentName]) -> ToolDeclaration {
@@ -42,7 +49,11 @@ pub(crate) struct TransferRequest {
 impl TransferRequest {
     pub fn parse(arguments: &Value) -> Self {
         let text = |key: &str| {
-            arguments.get(key).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())
+            arguments
+                .get(key)
+                .and_then(Value::as_str)
+                .map(str::trim)
+                .filter(|text| !text.is_empty())
         };
         let report_back = match arguments.get("report_back") {
             Some(Value::Bool(truth)) => *truth,
@@ -50,7 +61,10 @@ impl TransferRequest {
             _ => false,
         };
         Self {
-            agent: text("agent_name").or_else(|| text("agent")).unwrap_or_default().to_owned(),
+            agent: text("agent_name")
+                .or_else(|| text("agent"))
+                .unwrap_or_default()
+                .to_owned(),
             task: TASK_KEYS.into_iter().find_map(text).map(str::to_owned),
             report_back,
         }
@@ -64,7 +78,10 @@ pub(crate) fn resolve_agent<'a>(
     agents: impl IntoIterator<Item = &'a AgentName>,
 ) -> Option<&'a AgentName> {
     let plain = written.trim().to_lowercase();
-    let stripped = plain.strip_suffix("_agent").or_else(|| plain.strip_suffix("-agent")).unwrap_or(&plain);
+    let stripped = plain
+        .strip_suffix("_agent")
+        .or_else(|| plain.strip_suffix("-agent"))
+        .unwrap_or(&plain);
     let agents: Vec<&AgentName> = agents.into_iter().collect();
     let find = |name: &str| agents.iter().copied().find(|agent| **agent == *name);
     find(&plain).or_else(|| find(stripped))
@@ -79,22 +96,56 @@ mod tests {
     fn small_differences_are_forgiven_and_abbreviations_are_not() {
         let agents = ["operator", "vault", "lango-agent"].map(|name| AgentName::new(name).unwrap());
         let meant = |written| resolve_agent(written, &agents).map(AgentName::as_str);
-        for written in ["operator", " Operator\n", "OPERATOR", "operator_agent", "Operator-Agent"] {
+        for written in [
+            "operator",
+            " Operator\n",
+            "OPERATOR",
+            "operator_agent",
+            "Operator-Agent",
+        ] {
             assert_eq!(meant(written), Some("operator"), "{written}");
         }
         assert_eq!(meant("lango-agent"), Some("lango-agent"));
-        for written in ["", "op", "oper", "exec", "operator agent", "browser_agent", "_agent"] {
+        for written in [
+            "",
+            "op",
+            "oper",
+            "exec",
+            "operator agent",
+            "browser_agent",
+            "_agent",
+        ] {
             assert_eq!(meant(written), None, "{written}");
         }
     }
 
     #[test]
     fn arguments_are_read_kindly() {
-        let wish =
-            TransferRequest::parse(&json!({ "agent_name": " vault ", "prompt": "pay", "report_back": "True", "why": 1 }));
-        assert_eq!(wish, TransferRequest { agent: "vault".into(), task: Some("pay".into()), report_back: true });
-        for odd in [json!(null), json!("vault"), json!([]), json!({ "agent_name": 7, "task": {} })] {
-            assert_eq!(TransferRequest::parse(&odd), TransferRequest { agent: String::new(), task: None, report_back: false });
+        let wish = TransferRequest::parse(
+            &json!({ "agent_name": " vault ", "prompt": "pay", "report_back": "True", "why": 1 }),
+        );
+        assert_eq!(
+            wish,
+            TransferRequest {
+                agent: "vault".into(),
+                task: Some("pay".into()),
+                report_back: true
+            }
+        );
+        for odd in [
+            json!(null),
+            json!("vault"),
+            json!([]),
+            json!({ "agent_name": 7, "task": {} }),
+        ] {
+            assert_eq!(
+                TransferRequest::parse(&odd),
+                TransferRequest {
+                    agent: String::new(),
+                    task: None,
+                    report_back: false
+                }
+            );
         }
     }
 }

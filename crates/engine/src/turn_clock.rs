@@ -54,7 +54,10 @@ impl Drop for ClockPause<'_> {
         let mut waits = self.0.waits();
         waits.active -= 1;
         if waits.active == 0 {
-            let waited = waits.since.take().map_or(Duration::ZERO, |since| since.elapsed());
+            let waited = waits
+                .since
+                .take()
+                .map_or(Duration::ZERO, |since| since.elapsed());
             waits.total += waited;
         }
     }

@@ -20,47 +20,79 @@ pub(crate) struct TurnError {
 
 impl TurnError {
     fn new(code: FailureCode, message: &str, hint: &str) -> Self {
-        Self { code, message: message.to_owned(), hint: hint.to_owned(), detail: String::new(), store_error: None }
+        Self {
+            code,
+            message: message.to_owned(),
+            hint: hint.to_owned(),
+            detail: String::new(),
+            store_error: None,
+        }
     }
 
     /// A limit was reached; `code` says which.
     pub fn limit(code: FailureCode) -> Self {
         let (message, hint) = match code {
-            FailureCode::LimitRounds => {
-                ("The request was delegated too often.", "agent.maxDelegationRounds sets the limit.")
-            }
-            FailureCode::LimitCalls => {
-                ("The request took too many model calls.", "agent.limits.modelCalls sets the limit.")
-            }
+            FailureCode::LimitRounds => (
+                "The request was delegated too often.",
+                "agent.maxDelegationRounds sets the limit.",
+            ),
+            FailureCode::LimitCalls => (
+                "The request took too many model calls.",
+                "agent.limits.modelCalls sets the limit.",
+            ),
             FailureCode::LimitRepeats => (
                 "The same call was made again and again.",
                 "Rephrasing may help; agent.limits.repeats sets the limit.",
             ),
-            FailureCode::LimitTokens => ("The request took too many tokens.", "agent.limits.tokens sets the limit."),
-            FailureCode::LimitMoney => ("The request cost too much.", "agent.limits.usd sets the limit."),
-            _ => ("The request took too long.", "agent.limits.seconds sets the limit."),
+            FailureCode::LimitTokens => (
+                "The request took too many tokens.",
+                "agent.limits.tokens sets the limit.",
+            ),
+            FailureCode::LimitMoney => (
+                "The request cost too much.",
+                "agent.limits.usd sets the limit.",
+            ),
+            _ => (
+                "The request took too long.",
+                "agent.limits.seconds sets the limit.",
+            ),
         };
         Self::new(code, message, hint)
     }
 
     pub fn empty(agent: &str) -> Self {
         let message = format!("{agent} gave no answer, though it was asked twice.");
-        Self::new(FailureCode::Empty, &message, "Try again, or try another model.")
+        Self::new(
+            FailureCode::Empty,
+            &message,
+            "Try again, or try another model.",
+        )
     }
 
     pub fn cancelled() -> Self {
-        Self::new(FailureCode::Cancelled, "Cancelled.", "The session can be used as before.")
+        Self::new(
+            FailureCode::Cancelled,
+            "Cancelled.",
+            "The session can be used as before.",
+        )
     }
 
     /// What a colleague elsewhere says about its failure is data from outside: one bounded line (B92).
     pub fn remote(why: &str) -> Self {
         let why: String = one_line(why).chars().take(300).collect();
-        Self::new(FailureCode::ModelConnection, &why, "Check the remote agent's address.")
+        Self::new(
+            FailureCode::ModelConnection,
+            &why,
+            "Check the remote agent's address.",
+        )
     }
 
     pub fn internal(detail: &str) -> Self {
         let hint = "This is a mistake in Lango; the log has the detail.";
-        Self { detail: detail.to_owned(), ..Self::new(FailureCode::Internal, "Something broke inside Lango.", hint) }
+        Self {
+            detail: detail.to_owned(),
+            ..Self::new(FailureCode::Internal, "Something broke inside Lango.", hint)
+        }
     }
 
     pub fn from_panic(payload: &(dyn Any + Send)) -> Self {
@@ -77,45 +109,75 @@ impl TurnError {
 
     /// Whether this ends the whole turn, whoever it happened to. Anything else a delegation can report back.
     pub fn is_fatal(&self) -> bool {
-        self.code.family() == FailureFamily::Limit || matches!(self.code, FailureCode::Cancelled | FailureCode::Internal)
+        self.code.family() == FailureFamily::Limit
+            || matches!(self.code, FailureCode::Cancelled | FailureCode::Internal)
     }
 }
 
 /// What a panic said.
 pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> &str {
     let owned = payload.downcast_ref::<String>().map(String::as_str);
-    owned.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a panic without words")
+    owned
+        .or_else(|| payload.downcast_ref::<&str>().copied())
+        .unwrap_or("a panic without words")
 }
 
 impl From<ModelError> for TurnError {
     fn from(error: ModelError) -> Self {
         let (code, hint) = match &error {
             ModelError::Auth => (FailureCode::ModelAuth, "Check the provider's key."),
-            ModelError::Quota => (FailureCode::ModelQuota, "Check the account's credit, or use another provider."),
-            ModelError::Busy { .. } => (FailureCode::ModelBusy, "Try again in a while, or set agent.fallback."),
-            ModelError::NotFound(_) => (FailureCode::ModelNotFound, "Check agent.model and the provider's address."),
-            ModelError::TooLong => {
-                (FailureCode::ModelTooLong, "Start a new session, or use a model with a larger window.")
-            }
-            ModelError::Rejected(_) => (FailureCode::ModelRejected, "Check the model, and what it takes."),
+            ModelError::Quota => (
+                FailureCode::ModelQuota,
+                "Check the account's credit, or use another provider.",
+            ),
+            ModelError::Busy { .. } => (
+                FailureCode::ModelBusy,
+                "Try again in a while, or set agent.fallback.",
+            ),
+            ModelError::NotFound(_) => (
+                FailureCode::ModelNotFound,
+                "Check agent.model and the provider's address.",
+            ),
+            ModelError::TooLong => (
+                FailureCode::ModelTooLong,
+                "Start a new session, or use a model with a larger window.",
+            ),
+            ModelError::Rejected(_) => (
+                FailureCode::ModelRejected,
+                "Check the model, and what it takes.",
+            ),
             ModelError::NotRecorded(_) => (
                 FailureCode::ModelNotRecorded,
                 "Replay with the same --tools, --set and configuration as the recording.",
             ),
-            ModelError::Refused(_) => (FailureCode::ModelRefused, "Put the request in other words."),
-            ModelError::Malformed(_) => (FailureCode::ModelMalformed, "Try again; if it stays, try another model."),
-            ModelError::TooLarge(_) => (FailureCode::ModelTooLarge, "Ask for less at once, or try another model."),
-            ModelError::Connection(_) => {
-                (FailureCode::ModelConnection, "Check the network and the provider's address.")
+            ModelError::Refused(_) => {
+                (FailureCode::ModelRefused, "Put the request in other words.")
             }
+            ModelError::Malformed(_) => (
+                FailureCode::ModelMalformed,
+                "Try again; if it stays, try another model.",
+            ),
+            ModelError::TooLarge(_) => (
+                FailureCode::ModelTooLarge,
+                "Ask for less at once, or try another model.",
+            ),
+            ModelError::Connection(_) => (
+                FailureCode::ModelConnection,
+                "Check the network and the provider's address.",
+            ),
             ModelError::BrokeOff => (FailureCode::ModelBrokeOff, "Try again."),
         };
         let message = match &error {
             ModelError::Malformed(_) => "The model's reply could not be understood.".to_owned(),
-            ModelError::Connection(why) => to_sentence(&format!("the connection to the model failed: {why}")),
+            ModelError::Connection(why) => {
+                to_sentence(&format!("the connection to the model failed: {why}"))
+            }
             other => to_sentence(&other.to_string()),
         };
-        Self { detail: error.to_string(), ..Self::new(code, &message, hint) }
+        Self {
+            detail: error.to_string(),
+            ..Self::new(code, &message, hint)
+        }
     }
 }
 
@@ -124,7 +186,11 @@ impl From<StoreError> for TurnError {
         let message = format!("The session could not be kept: {error}.");
         Self {
             store_error: Some(error),
-            ..Self::new(FailureCode::Internal, &message, "Check the disk and the data folder.")
+            ..Self::new(
+                FailureCode::Internal,
+                &message,
+                "Check the disk and the data folder.",
+            )
         }
     }
 }
@@ -132,6 +198,9 @@ impl From<StoreError> for TurnError {
 fn to_sentence(text: &str) -> String {
     let text = one_line(text);
     let mut letters = text.chars();
-    let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    let first = letters
+        .next()
+        .map(|c| c.to_uppercase().to_string())
+        .unwrap_or_default();
     format!("{first}{}.", letters.as_str().trim_end_matches('.'))
 }

@@ -7,15 +7,15 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use lango_domain::event::{
-    Author, EventBody, Branch, CallId, NewEvent, Event, Grant, Principal, SessionId, TurnId, Update,
+    Author, Branch, CallId, Event, EventBody, Grant, NewEvent, Principal, SessionId, TurnId, Update,
 };
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError, TurnLock};
 use lango_domain::{AgentName, Label, ToolOutputSink};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
-use crate::turn_error::TurnError;
 use crate::runner::ClockAndIds;
+use crate::turn_error::TurnError;
 
 pub(crate) struct TurnLog {
     pub session: SessionId,
@@ -53,7 +53,12 @@ pub(crate) struct LogEntry {
 impl LogEntry {
     /// Something that the engine itself says.
     pub fn plain(author: Author, branch: Branch, body: EventBody) -> Self {
-        Self { author, branch, label: Label::default(), body }
+        Self {
+            author,
+            branch,
+            label: Label::default(),
+            body,
+        }
     }
 }
 
@@ -68,9 +73,29 @@ struct LogWrite {
 
 impl TurnLog {
     pub async fn open(opening: TurnLogOptions) -> Result<Self, StoreError> {
-        let TurnLogOptions { session, principal, store, clock_and_ids: surroundings, updates, history_window: reach, lock } = opening;
-        let log = store.load(SessionKeyRef { session: &session, principal: &principal }, reach).await?;
-        let calls = log.iter().filter_map(|event| call_id(event)).cloned().collect();
+        let TurnLogOptions {
+            session,
+            principal,
+            store,
+            clock_and_ids: surroundings,
+            updates,
+            history_window: reach,
+            lock,
+        } = opening;
+        let log = store
+            .load(
+                SessionKeyRef {
+                    session: &session,
+                    principal: &principal,
+                },
+                reach,
+            )
+            .await?;
+        let calls = log
+            .iter()
+            .filter_map(|event| call_id(event))
+            .cloned()
+            .collect();
         let (turn, log) = ((surroundings.new_turn_id)(), Arc::new(RwLock::new(log)));
         let (jobs, waiting) = unbounded_channel();
         let writer = LogWriter {
@@ -83,7 +108,16 @@ impl TurnLog {
             _lock: lock,
         };
         tokio::spawn(writer.run(waiting));
-        Ok(Self { session, principal, turn, store, events: log, call_ids: Mutex::new(calls), updates, writes: jobs })
+        Ok(Self {
+            session,
+            principal,
+            turn,
+            store,
+            events: log,
+            call_ids: Mutex::new(calls),
+            updates,
+            writes: jobs,
+        })
     }
 
     /// Stores what happened, then shows it.
@@ -92,7 +126,11 @@ impl TurnLog {
     }
 
     /// The same for a turn that may be another one.
-    pub async fn append_to_turn(&self, turn: &TurnId, entries: Vec<LogEntry>) -> Result<(), StoreError> {
+    pub async fn append_to_turn(
+        &self,
+        turn: &TurnId,
+        entries: Vec<LogEntry>,
+    ) -> Result<(), StoreError> {
         if entries.is_empty() {
             return Ok(());
         }
@@ -104,16 +142,33 @@ impl TurnLog {
         self.enqueue(&self.turn, entries, true).await
     }
 
-    async fn enqueue(&self, turn: &TurnId, entries: Vec<LogEntry>, is_last: bool) -> Result<(), StoreError> {
+    async fn enqueue(
+        &self,
+        turn: &TurnId,
+        entries: Vec<LogEntry>,
+        is_last: bool,
+    ) -> Result<(), StoreError> {
         let (done, receipt) = oneshot::channel();
-        let job = LogWrite { turn: turn.clone(), entries, is_last, done };
-        self.writes.send(job).map_err(|_| StoreError("the turn has ended".to_owned()))?;
-        receipt.await.map_err(|_| StoreError("the store broke while it wrote".to_owned()))?
+        let job = LogWrite {
+            turn: turn.clone(),
+            entries,
+            is_last,
+            done,
+        };
+        self.writes
+            .send(job)
+            .map_err(|_| StoreError("the turn has ended".to_owned()))?;
+        receipt
+            .await
+            .map_err(|_| StoreError("the store broke while it wrote".to_owned()))?
     }
 
     /// Shows text that may still change.
     pub fn publish_delta(&self, author: &AgentName, text: String) {
-        self.send(Update::Delta { author: author.clone(), text });
+        self.send(Update::Delta {
+            author: author.clone(),
+            text,
+        });
     }
 
     /// Where a call shows what it prints.
@@ -127,7 +182,15 @@ impl TurnLog {
 
     /// The permissions for a tool's calls that hold for the rest of the session.
     pub async fn grants(&self, tool: &str) -> Result<Vec<Grant>, StoreError> {
-        self.store.grants(SessionKeyRef { session: &self.session, principal: &self.principal }, tool).await
+        self.store
+            .grants(
+                SessionKeyRef {
+                    session: &self.session,
+                    principal: &self.principal,
+                },
+                tool,
+            )
+            .await
     }
 
     pub fn read<T>(&self, look: impl FnOnce(&[Arc<Event>]) -> T) -> T {
@@ -142,7 +205,10 @@ impl TurnLog {
         let id = if is_free(given) {
             given.clone()
         } else {
-            (calls.len() + 1..).map(made_up).find(is_free).unwrap_or_else(|| given.clone())
+            (calls.len() + 1..)
+                .map(made_up)
+                .find(is_free)
+                .unwrap_or_else(|| given.clone())
         };
         calls.insert(id.clone());
         id
@@ -167,7 +233,13 @@ struct LogWriter {
 
 impl LogWriter {
     async fn run(self, mut jobs: UnboundedReceiver<LogWrite>) {
-        while let Some(LogWrite { turn, entries, is_last, done }) = jobs.recv().await {
+        while let Some(LogWrite {
+            turn,
+            entries,
+            is_last,
+            done,
+        }) = jobs.recv().await
+        {
             let written = self.append(&turn, entries).await;
             if is_last {
                 // The session is free before anyone learns that the turn has ended.
@@ -185,13 +257,34 @@ impl LogWriter {
         }
         let at = (self.clock_and_ids.now)();
         let draft = |entry: LogEntry| {
-            let LogEntry { author, branch, label, body } = entry;
-            NewEvent { turn: turn.clone(), author, branch, at, label, body }
+            let LogEntry {
+                author,
+                branch,
+                label,
+                body,
+            } = entry;
+            NewEvent {
+                turn: turn.clone(),
+                author,
+                branch,
+                at,
+                label,
+                body,
+            }
         };
-        let key = SessionKeyRef { session: &self.session, principal: &self.principal };
-        let events = self.store.append(key, entries.into_iter().map(draft).collect()).await?;
+        let key = SessionKeyRef {
+            session: &self.session,
+            principal: &self.principal,
+        };
+        let events = self
+            .store
+            .append(key, entries.into_iter().map(draft).collect())
+            .await?;
         // A reader that has seen an event finds it in the log.
-        self.events.write().unwrap_or_else(PoisonError::into_inner).extend(events.iter().cloned());
+        self.events
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(events.iter().cloned());
         for event in events {
             let _ = self.updates.send(Update::Event(event));
         }

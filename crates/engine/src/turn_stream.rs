@@ -28,12 +28,17 @@ pub(crate) struct TurnSignals {
 
 impl TurnStream {
     /// Runs the turn on a task of its own. Must be called within a tokio runtime.
-    pub(crate) fn start<Turn>(turn: impl FnOnce(TurnSignals, UnboundedSender<Update>) -> Turn) -> Self
+    pub(crate) fn start<Turn>(
+        turn: impl FnOnce(TurnSignals, UnboundedSender<Update>) -> Turn,
+    ) -> Self
     where
         Turn: Future<Output = ()> + Send + 'static,
     {
         let (sender, updates) = unbounded_channel();
-        let end = TurnSignals { cancel: CancellationToken::new(), suspend: CancellationToken::new() };
+        let end = TurnSignals {
+            cancel: CancellationToken::new(),
+            suspend: CancellationToken::new(),
+        };
         let over = CancellationToken::new();
         let is_over = Box::pin(over.clone().cancelled_owned());
         let turn = turn(end.clone(), sender);
@@ -41,7 +46,12 @@ impl TurnStream {
             let _over = over.drop_guard();
             turn.await;
         });
-        Self { updates, finished: is_over, _cancel_on_drop: end.cancel.clone().drop_guard(), signals: end }
+        Self {
+            updates,
+            finished: is_over,
+            _cancel_on_drop: end.cancel.clone().drop_guard(),
+            signals: end,
+        }
     }
 
     /// Ends the turn; what was done so far stays, and the session can be used as before.
@@ -64,6 +74,9 @@ impl Stream for TurnStream {
             return Poll::Ready(update);
         }
         // What came in between is still given.
-        self.finished.as_mut().poll(context).map(|()| self.updates.try_recv().ok())
+        self.finished
+            .as_mut()
+            .poll(context)
+            .map(|()| self.updates.try_recv().ok())
     }
 }

@@ -55,7 +55,9 @@ pub(crate) fn read_bounded_fd(opened: OwnedFd, most: u64) -> Result<Vec<u8>, Rea
         return Err(ReadError::NotRegular);
     }
     let mut bytes = Vec::new();
-    file.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
+    file.take(most.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
     if bytes.len() as u64 > most {
         return Err(ReadError::TooLarge(most));
     }

@@ -9,23 +9,38 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 /// For reading: neither a fifo nor a device may keep anybody waiting.
-pub const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+pub const READ: OFlags = OFlags::RDONLY
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY)
+    .union(OFlags::CLOEXEC);
 /// A folder as a place, to do something in it.
 pub const DIRECTORY_PATH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 /// A folder whose names are read.
-pub const DIRECTORY_LISTING: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+pub const DIRECTORY_LISTING: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::CLOEXEC);
 
 /// The kernel gives up a look-up that others disturb; so often it is tried again.
 const MAX_TRIES: usize = 128;
 
 /// Opens a path beneath `folder`; links are followed as long as they stay beneath it.
 pub fn open(folder: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    resolve(folder, path, flags, ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS)
+    resolve(
+        folder,
+        path,
+        flags,
+        ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS,
+    )
 }
 
 /// The same without following any link, so that the path is the real one.
 pub fn open_no_follow(folder: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    resolve(folder, path, flags, ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
+    resolve(
+        folder,
+        path,
+        flags,
+        ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
+    )
 }
 
 /// Opens an absolute path that has no link in it; one that got a link meanwhile is refused.
@@ -51,7 +66,9 @@ pub fn real_path(opened: impl AsFd) -> std::io::Result<PathBuf> {
 /// Where a link leads.
 pub fn link_target(folder: impl AsFd, name: &OsStr) -> Result<PathBuf, Errno> {
     let target = rustix::fs::readlinkat(folder, name, Vec::new())?;
-    Ok(PathBuf::from(std::ffi::OsString::from_vec(target.into_bytes())))
+    Ok(PathBuf::from(std::ffi::OsString::from_vec(
+        target.into_bytes(),
+    )))
 }
 
 /// The names in a folder, unsorted, with the kind where the file system tells it.
@@ -61,7 +78,10 @@ pub fn read_dir(folder: impl AsFd) -> Result<Vec<(std::ffi::OsString, FileType)>
         let entry = entry?;
         let name = entry.file_name().to_bytes();
         if name != b"." && name != b".." {
-            names.push((std::ffi::OsString::from_vec(name.to_vec()), entry.file_type()));
+            names.push((
+                std::ffi::OsString::from_vec(name.to_vec()),
+                entry.file_type(),
+            ));
         }
     }
     Ok(names)
@@ -74,8 +94,17 @@ pub fn sync(folder: impl AsFd) {
     }
 }
 
-fn resolve(folder: impl AsFd, path: &Path, flags: OFlags, rules: ResolveFlags) -> Result<OwnedFd, Errno> {
-    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+fn resolve(
+    folder: impl AsFd,
+    path: &Path,
+    flags: OFlags,
+    rules: ResolveFlags,
+) -> Result<OwnedFd, Errno> {
+    let path = if path.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        path
+    };
     let mut last = Errno::AGAIN;
     for _ in 0..MAX_TRIES {
         match rustix::fs::openat2(folder.as_fd(), path, flags, Mode::empty(), rules) {

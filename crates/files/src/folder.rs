@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::confined_open::{self, DIRECTORY_LISTING, DIRECTORY_PATH, READ};
 use crate::bounded_read::{ReadError, read_bounded_fd};
+use crate::confined_open::{self, DIRECTORY_LISTING, DIRECTORY_PATH, READ};
 
 /// Everything in it is opened below a folder that is already open.
 #[derive(Debug)]
@@ -29,14 +29,22 @@ impl FolderReader {
     /// A folder of somebody who may read everything anyway: links lead wherever they lead.
     pub fn open_unconfined(folder: &Path) -> Result<Self, ReadError> {
         let root = rustix::fs::open(folder, DIRECTORY_PATH, Mode::empty())?;
-        Ok(Self { root, path: PathBuf::new(), links: LinkPolicy::Anywhere })
+        Ok(Self {
+            root,
+            path: PathBuf::new(),
+            links: LinkPolicy::Anywhere,
+        })
     }
 
     /// The folder at `path` below `root`. Neither this path nor a link in the folder leads out of `root`.
     pub fn open_beneath(root: &Path, path: &Path) -> Result<Self, ReadError> {
         let root = rustix::fs::open(root, DIRECTORY_PATH, Mode::empty())?;
         confined_open::open(&root, path, DIRECTORY_PATH)?;
-        Ok(Self { root, path: path.to_owned(), links: LinkPolicy::Beneath })
+        Ok(Self {
+            root,
+            path: path.to_owned(),
+            links: LinkPolicy::Beneath,
+        })
     }
 
     /// What is in the folder at `path`, sorted by name, with the kind where the file system tells it.
@@ -71,7 +79,9 @@ mod tests {
     use crate::read_bounded;
 
     fn read(folder: &FolderReader, name: &str) -> Result<String, ReadError> {
-        folder.read(Path::new(name), 100).map(|bytes| String::from_utf8(bytes).unwrap())
+        folder
+            .read(Path::new(name), 100)
+            .map(|bytes| String::from_utf8(bytes).unwrap())
     }
 
     /// B100
@@ -95,20 +105,46 @@ mod tests {
             symlink(target, root.join("p").join(name)).unwrap();
         }
         let folder = FolderReader::open_beneath(&root, Path::new("p")).unwrap();
-        for name in
-            ["absolute", "relative", "environ", "folder/key", "cwd/x", "../../key", "deep/../../../key"]
-        {
+        for name in [
+            "absolute",
+            "relative",
+            "environ",
+            "folder/key",
+            "cwd/x",
+            "../../key",
+            "deep/../../../key",
+        ] {
             assert_eq!(read(&folder, name), Err(ReadError::Outside), "{name}");
         }
-        assert_eq!(read(&folder, key.to_str().unwrap()), Err(ReadError::Outside));
+        assert_eq!(
+            read(&folder, key.to_str().unwrap()),
+            Err(ReadError::Outside)
+        );
         assert!(matches!(read(&folder, "round"), Err(ReadError::Failed(_))));
-        assert_eq!(folder.read_dir(Path::new("folder")).unwrap_err(), ReadError::Outside);
+        assert_eq!(
+            folder.read_dir(Path::new("folder")).unwrap_err(),
+            ReadError::Outside
+        );
         assert_eq!(read(&folder, "within").unwrap(), "inside");
-        assert_eq!(read(&FolderReader::open_unconfined(&root.join("p")).unwrap(), "relative").unwrap(), "secret");
+        assert_eq!(
+            read(
+                &FolderReader::open_unconfined(&root.join("p")).unwrap(),
+                "relative"
+            )
+            .unwrap(),
+            "secret"
+        );
         for path in ["..", "/", "p/../..", "p/folder", "p/cwd"] {
-            assert_eq!(FolderReader::open_beneath(&root, Path::new(path)).unwrap_err(), ReadError::Outside, "{path}");
+            assert_eq!(
+                FolderReader::open_beneath(&root, Path::new(path)).unwrap_err(),
+                ReadError::Outside,
+                "{path}"
+            );
         }
-        assert_eq!(FolderReader::open_beneath(&root, Path::new("inside")).unwrap_err(), ReadError::NotAFolder);
+        assert_eq!(
+            FolderReader::open_beneath(&root, Path::new("inside")).unwrap_err(),
+            ReadError::NotAFolder
+        );
     }
 
     /// B100
@@ -116,19 +152,33 @@ mod tests {
     fn what_never_ends_is_not_waited_for() {
         let root = tempfile::tempdir().unwrap();
         let (pipe, large) = (root.path().join("pipe"), root.path().join("large"));
-        rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        fs::File::create(&large).unwrap().set_len(100 * 1024 * 1024).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            FileType::Fifo,
+            Mode::RUSR | Mode::WUSR,
+            0,
+        )
+        .unwrap();
+        fs::File::create(&large)
+            .unwrap()
+            .set_len(100 * 1024 * 1024)
+            .unwrap();
         let _socket = std::os::unix::net::UnixListener::bind(root.path().join("socket")).unwrap();
         symlink("/dev/zero", root.path().join("zero")).unwrap();
-        for folder in
-            [FolderReader::open_unconfined(root.path()).unwrap(), FolderReader::open_beneath(root.path(), Path::new("")).unwrap()]
-        {
+        for folder in [
+            FolderReader::open_unconfined(root.path()).unwrap(),
+            FolderReader::open_beneath(root.path(), Path::new("")).unwrap(),
+        ] {
             assert_eq!(read(&folder, "pipe"), Err(ReadError::NotRegular));
             assert_eq!(read(&folder, "socket"), Err(ReadError::NotRegular));
             assert_eq!(read(&folder, "large"), Err(ReadError::TooLarge(100)));
             assert_eq!(read(&folder, "none"), Err(ReadError::Missing));
         }
-        assert_eq!(read(&FolderReader::open_unconfined(root.path()).unwrap(), "zero"), Err(ReadError::NotRegular));
+        assert_eq!(
+            read(&FolderReader::open_unconfined(root.path()).unwrap(), "zero"),
+            Err(ReadError::NotRegular)
+        );
         assert_eq!(read_bounded(&pipe, 100), Err(ReadError::NotRegular));
         assert_eq!(read_bounded(root.path(), 100), Err(ReadError::NotRegular));
     }

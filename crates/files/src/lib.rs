@@ -1,8 +1,8 @@
 //! Files that somebody else may have put there: opened beneath a folder, read up to a limit, never waited for.
 
+mod bounded_read;
 pub mod confined_open;
 mod folder;
-mod bounded_read;
 
-pub use folder::FolderReader;
 pub use bounded_read::{ReadError, read_bounded};
+pub use folder::FolderReader;

@@ -19,19 +19,19 @@ use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 use lango_domain::Clock;
 use lango_domain::event::Principal;
-use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, InMemorySessionStore, Models, Runner};
+use lango_engine::{ApprovalPolicy, InMemorySessionStore, Models, Runner, TurnHooks, TurnLimits};
 use lango_gateway::{
-    A2aSettings, TaskAssignment, Gateway, ClientBridge, GatewayParts, ServerSettings, TaskStep, TaskSteps, GatewayClockAndIds, TaskBackend, ServedTeam,
-    TeamInfo, Worker,
+    A2aSettings, ClientBridge, Gateway, GatewayClockAndIds, GatewayParts, ServedTeam,
+    ServerSettings, TaskAssignment, TaskBackend, TaskStep, TaskSteps, TeamInfo, Worker,
 };
 use lango_net::AddressPolicy;
 use lango_remote::a2a::{
-    Artifact, ArtifactId, PartContent, Message, MessageId, Part, ProtocolError, Role, TaskState,
+    Artifact, ArtifactId, Message, MessageId, Part, PartContent, ProtocolError, Role, TaskState,
 };
-use lango_store::{AccessToken, StoreLocation, SqliteStore, TokenScope, token_value};
+use lango_store::{AccessToken, SqliteStore, StoreLocation, TokenScope, token_value};
 use lango_team::{Config, build_agent_tree};
-use lango_testkit::scripted::{ScriptedModel, scripted_tool};
 use lango_testkit::script_runner;
+use lango_testkit::scripted::{ScriptedModel, scripted_tool};
 use serde_json::json;
 
 /// The kits wait for a stream for 2 s, and want a task that works twice as long.
@@ -39,14 +39,19 @@ const LONG_TASK: Duration = Duration::from_millis(4_500);
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let port = std::env::args().nth(1).unwrap_or_else(|| "9999".to_owned()).parse()?;
+    let port = std::env::args()
+        .nth(1)
+        .unwrap_or_else(|| "9999".to_owned())
+        .parse()?;
     let folder = tempfile::tempdir()?;
     let store = SqliteStore::open(StoreLocation::File(folder.path().join("conformance.db")))?;
     let value = token_value(&[7; 32]);
     store.add_token(token(), &value).await?;
     let gateway = gateway(store, port)?;
     let shown: HeaderValue = format!("Bearer {}", value.expose()).parse()?;
-    let router = gateway.router().layer(from_fn(move |request, next| add_default_token(shown.clone(), request, next)));
+    let router = gateway.router().layer(from_fn(move |request, next| {
+        add_default_token(shown.clone(), request, next)
+    }));
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
     println!("http://{}", listener.local_addr()?);
     axum::serve(listener, router).await?;
@@ -56,7 +61,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// The kits know no tokens. That of 0.3 wants to be refused one thing without.
 async fn add_default_token(shown: HeaderValue, request: Request, next: Next) -> Response {
     let (mut head, body) = request.into_parts();
-    let body = axum::body::to_bytes(body, 4 * 1024 * 1024).await.unwrap_or_default();
+    let body = axum::body::to_bytes(body, 4 * 1024 * 1024)
+        .await
+        .unwrap_or_default();
     if !String::from_utf8_lossy(&body).contains("agent/getAuthenticatedExtendedCard") {
         head.headers.entry(header::AUTHORIZATION).or_insert(shown);
     }
@@ -75,7 +82,10 @@ fn token() -> AccessToken {
 }
 
 fn gateway(store: SqliteStore, port: u16) -> Result<Gateway, Box<dyn Error>> {
-    let tree = build_agent_tree(Config { tools: vec![scripted_tool("fs_read", &[])], ..Config::default() })?;
+    let tree = build_agent_tree(Config {
+        tools: vec![scripted_tool("fs_read", &[])],
+        ..Config::default()
+    })?;
     let facts = TeamInfo::from_tree(&tree);
     let now: Clock = Arc::new(Timestamp::now);
     let lobby = ClientBridge::new(store.clone(), Arc::clone(&now));
@@ -99,7 +109,11 @@ fn gateway(store: SqliteStore, port: u16) -> Result<Gateway, Box<dyn Error>> {
         port,
         requests_per_minute: NonZeroU32::MAX,
         // The kits send the same message ids again and again, and mean new messages.
-        a2a: A2aSettings { repeat_seconds: 0, older_version, ..A2aSettings::default() },
+        a2a: A2aSettings {
+            repeat_seconds: 0,
+            older_version,
+            ..A2aSettings::default()
+        },
         ..ServerSettings::default()
     };
     let parts = GatewayParts {
@@ -114,7 +128,13 @@ fn gateway(store: SqliteStore, port: u16) -> Result<Gateway, Box<dyn Error>> {
         },
     };
     // The kits listen on this machine.
-    Ok(Gateway::with_task_backend(parts, TaskBackend { worker: Arc::new(ScriptedWorker), reach: AddressPolicy::Anywhere }))
+    Ok(Gateway::with_task_backend(
+        parts,
+        TaskBackend {
+            worker: Arc::new(ScriptedWorker),
+            reach: AddressPolicy::Anywhere,
+        },
+    ))
 }
 
 /// Does what the kits' scenarios say.
@@ -122,11 +142,15 @@ struct ScriptedWorker;
 
 impl Worker for ScriptedWorker {
     fn input_modes(&self) -> Vec<String> {
-        ["text/plain", "application/json"].map(str::to_owned).to_vec()
+        ["text/plain", "application/json"]
+            .map(str::to_owned)
+            .to_vec()
     }
 
     fn output_modes(&self) -> Vec<String> {
-        ["text/plain", "application/json", "application/octet-stream"].map(str::to_owned).to_vec()
+        ["text/plain", "application/json", "application/octet-stream"]
+            .map(str::to_owned)
+            .to_vec()
     }
 
     fn reply(&self, message: &Message) -> Option<Message> {
@@ -139,16 +163,20 @@ impl Worker for ScriptedWorker {
     }
 
     fn work(&self, _: &Gateway, assignment: TaskAssignment) -> Result<TaskSteps, ProtocolError> {
-        let steps = stream::iter(script(assignment.message.id.as_str())).then(|(pause, step)| async move {
-            tokio::time::sleep(pause).await;
-            step
-        });
+        let steps =
+            stream::iter(script(assignment.message.id.as_str())).then(|(pause, step)| async move {
+                tokio::time::sleep(pause).await;
+                step
+            });
         let cancelled = assignment.cancel.clone().cancelled_owned();
         let end = stream::once(async move {
             let is_cancelled = assignment.cancel.is_cancelled();
             is_cancelled.then(|| TaskStep::from_state(TaskState::Canceled))
         });
-        Ok(steps.take_until(cancelled).chain(end.filter_map(std::future::ready)).boxed())
+        Ok(steps
+            .take_until(cancelled)
+            .chain(end.filter_map(std::future::ready))
+            .boxed())
     }
 }
 
@@ -157,20 +185,25 @@ fn script(message: &str) -> Vec<(Duration, TaskStep)> {
     let begins = |with: &str| message.starts_with(with);
     let working = || TaskStep::from_state(TaskState::Working);
     let completed = || TaskStep::from_state(TaskState::Completed);
-    let lifecycle = |artifacts: Vec<TaskStep>| [vec![working()], artifacts, vec![completed()]].concat();
+    let lifecycle =
+        |artifacts: Vec<TaskStep>| [vec![working()], artifacts, vec![completed()]].concat();
     let steps = match () {
         () if begins("tck-input-required") => vec![TaskStep::from_state(TaskState::InputRequired)],
-        () if begins("tck-reject-task") => vec![TaskStep::with_message(TaskState::Rejected, "rejected")],
+        () if begins("tck-reject-task") => {
+            vec![TaskStep::with_message(TaskState::Rejected, "rejected")]
+        }
         () if begins("tck-artifact-text") => lifecycle(vec![text("Generated text content")]),
-        () if begins("tck-artifact-file-url") => {
-            lifecycle(vec![file(PartContent::Url("https://example.com/output.txt".to_owned()))])
-        }
+        () if begins("tck-artifact-file-url") => lifecycle(vec![file(PartContent::Url(
+            "https://example.com/output.txt".to_owned(),
+        ))]),
         () if begins("tck-artifact-file") || begins("tck-stream-artifact-file") => {
-            lifecycle(vec![file(PartContent::Raw("SGVsbG8gZnJvbSBUQ0s=".to_owned()))])
+            lifecycle(vec![file(PartContent::Raw(
+                "SGVsbG8gZnJvbSBUQ0s=".to_owned(),
+            ))])
         }
-        () if begins("tck-artifact-data") => {
-            lifecycle(vec![artifact(Part::new(PartContent::Data(json!({ "key": "value", "count": 42 }))))])
-        }
+        () if begins("tck-artifact-data") => lifecycle(vec![artifact(Part::new(
+            PartContent::Data(json!({ "key": "value", "count": 42 })),
+        ))]),
         () if begins("tck-stream-001") => lifecycle(vec![text("Stream hello from TCK")]),
         () if begins("tck-stream-002") => vec![completed()],
         () if begins("tck-stream-003") => lifecycle(vec![text("Stream task lifecycle")]),
@@ -180,11 +213,20 @@ fn script(message: &str) -> Vec<(Duration, TaskStep)> {
         () if begins("test-resubscribe-message-id") => {
             return vec![(Duration::ZERO, working()), (LONG_TASK, completed())];
         }
-        () if begins("tck-") => vec![TaskStep::with_message(TaskState::Completed, "Hello from TCK")],
+        () if begins("tck-") => vec![TaskStep::with_message(
+            TaskState::Completed,
+            "Hello from TCK",
+        )],
         // The kit of 0.3 goes on with tasks, or cancels them.
-        () => vec![working(), TaskStep::with_message(TaskState::InputRequired, "Hello from TCK")],
+        () => vec![
+            working(),
+            TaskStep::with_message(TaskState::InputRequired, "Hello from TCK"),
+        ],
     };
-    steps.into_iter().map(|step| (Duration::ZERO, step)).collect()
+    steps
+        .into_iter()
+        .map(|step| (Duration::ZERO, step))
+        .collect()
 }
 
 fn text(text: &str) -> TaskStep {
@@ -193,12 +235,23 @@ fn text(text: &str) -> TaskStep {
 
 fn file(content: PartContent) -> TaskStep {
     let (filename, media_type) = (Some("output.txt".to_owned()), Some("text/plain".to_owned()));
-    artifact(Part { filename, media_type, ..Part::new(content) })
+    artifact(Part {
+        filename,
+        media_type,
+        ..Part::new(content)
+    })
 }
 
 fn artifact(part: Part) -> TaskStep {
-    let artifact = Artifact { parts: vec![part], ..Artifact::text(ArtifactId::new("result"), "") };
-    TaskStep::Artifact { artifact, append: false, last: true }
+    let artifact = Artifact {
+        parts: vec![part],
+        ..Artifact::text(ArtifactId::new("result"), "")
+    };
+    TaskStep::Artifact {
+        artifact,
+        append: false,
+        last: true,
+    }
 }
 
 fn chunks() -> Vec<TaskStep> {
@@ -207,5 +260,8 @@ fn chunks() -> Vec<TaskStep> {
         append,
         last,
     };
-    vec![chunk("chunk-1 ", false, false), chunk("chunk-2", true, true)]
+    vec![
+        chunk("chunk-1 ", false, false),
+        chunk("chunk-2", true, true),
+    ]
 }

@@ -3,19 +3,19 @@
 //! [`doors`] reads what comes in on either binding in either version; [`desk`] carries out what is asked; [`board`] holds the
 //! tasks that run and tells whoever watches; a [`Worker`] does the work; [`courier`] tells addresses that were left.
 
-mod live_tasks;
 mod card;
-mod push_sender;
-mod operations;
-mod http;
 mod history;
-mod stored_task;
-mod push_config;
-mod task_lookup;
+mod http;
+mod live_tasks;
 mod modes;
+mod operations;
+mod push_config;
+mod push_sender;
 mod settings;
-mod team_worker;
+mod stored_task;
 mod subscription;
+mod task_lookup;
+mod team_worker;
 mod worker;
 
 use std::sync::Arc;
@@ -32,8 +32,8 @@ pub use settings::{A2aSettings, CardAudience};
 pub use team_worker::TeamWorker;
 pub use worker::{AnswerRight, TaskAssignment, TaskRecovery, TaskStep, TaskSteps, Worker};
 
-pub(crate) use live_tasks::LiveTasks;
 pub(crate) use card::CardTimestamps;
+pub(crate) use live_tasks::LiveTasks;
 pub(crate) use push_sender::PushSender;
 pub(crate) use task_lookup::recover_orphaned_tasks;
 
@@ -46,7 +46,10 @@ pub struct TaskBackend {
 
 impl Default for TaskBackend {
     fn default() -> Self {
-        Self { worker: Arc::new(TeamWorker), reach: AddressPolicy::Public }
+        Self {
+            worker: Arc::new(TeamWorker),
+            reach: AddressPolicy::Public,
+        }
     }
 }
 
@@ -104,5 +107,7 @@ pub(crate) fn authenticated_routes(settings: &A2aSettings) -> Router<Gateway> {
 }
 
 fn card_routes() -> Router<Gateway> {
-    CARD_PATHS.into_iter().fold(Router::new(), |routes, path| routes.route(path, get(card::public_card)))
+    CARD_PATHS.into_iter().fold(Router::new(), |routes, path| {
+        routes.route(path, get(card::public_card))
+    })
 }

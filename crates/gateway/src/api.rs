@@ -1,10 +1,10 @@
 //! Lango's own API: turns as a stream of events, and what can be looked at.
 
 pub(crate) mod approvals;
-pub(crate) mod usage_audit;
 pub(crate) mod sessions;
 pub(crate) mod team;
 pub(crate) mod turns;
+pub(crate) mod usage_audit;
 
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -29,12 +29,21 @@ pub(crate) fn routes() -> Router<Gateway> {
         .route("/api/sessions", get(sessions::list))
         .route("/api/usage", get(usage_audit::usage))
         .route("/api/audit", get(usage_audit::audit));
-    let answering = Router::new().route("/api/approvals", get(approvals::list).post(approvals::answer));
-    let session = with_scope(&[Read], Router::new().route("/api/sessions/{session}", get(sessions::show)))
-        .merge(with_scope(
-            &[Admin],
-            Router::new().route("/api/sessions/{session}", axum::routing::delete(sessions::delete)),
-        ));
+    let answering = Router::new().route(
+        "/api/approvals",
+        get(approvals::list).post(approvals::answer),
+    );
+    let session = with_scope(
+        &[Read],
+        Router::new().route("/api/sessions/{session}", get(sessions::show)),
+    )
+    .merge(with_scope(
+        &[Admin],
+        Router::new().route(
+            "/api/sessions/{session}",
+            axum::routing::delete(sessions::delete),
+        ),
+    ));
     with_scope(&[Chat], asking)
         .merge(with_scope(&[Chat, Read, Approve], following))
         .merge(with_scope(&[Read], reading))

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::future::{BoxFuture, FutureExt};
 use jiff::Timestamp;
 use lango_domain::Clock;
-use lango_domain::event::{CallId, Decider, Principal, SessionId};
 use lango_domain::approval::{ApprovalDecision, ApprovalQuestion, ApprovalScope, Approver};
+use lango_domain::event::{CallId, Decider, Principal, SessionId};
 use lango_domain::hooks::ContextSource;
 use lango_store::{SqliteStore, TokenScope};
 use tokio::sync::{Notify, oneshot};
@@ -57,7 +57,12 @@ pub(crate) enum AnswerError {
 impl ClientBridge {
     pub fn new(store: SqliteStore, now: Clock) -> Self {
         Self {
-            queue: Arc::new(ApprovalQueue { store, now, open: Mutex::default(), question_opened: Notify::new() }),
+            queue: Arc::new(ApprovalQueue {
+                store,
+                now,
+                open: Mutex::default(),
+                question_opened: Notify::new(),
+            }),
             client_context: ClientContext::default(),
         }
     }
@@ -79,15 +84,26 @@ impl ClientBridge {
     /// The principal's open questions, the oldest first.
     pub(crate) fn pending(&self, principal: &Principal) -> Vec<PendingApproval> {
         let open = self.queue.open_approvals();
-        let own = open.values().filter(|open| open.question.principal == *principal);
-        let mut own: Vec<PendingApproval> =
-            own.map(|open| PendingApproval { question: open.question.clone(), asked_at: open.asked_at }).collect();
+        let own = open
+            .values()
+            .filter(|open| open.question.principal == *principal);
+        let mut own: Vec<PendingApproval> = own
+            .map(|open| PendingApproval {
+                question: open.question.clone(),
+                asked_at: open.asked_at,
+            })
+            .collect();
         own.sort_by(|a, b| (a.asked_at, &a.question.call).cmp(&(b.asked_at, &b.question.call)));
         own
     }
 
     /// Returns when a question about this call waits for an answer.
-    pub(crate) async fn wait_until_open(&self, principal: &Principal, session: &SessionId, call: &CallId) {
+    pub(crate) async fn wait_until_open(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+        call: &CallId,
+    ) {
         let key = (principal.clone(), session.clone(), call.clone());
         loop {
             let news = self.queue.question_opened.notified();
@@ -113,18 +129,34 @@ impl ClientBridge {
         let key = (principal.clone(), session.clone(), call.clone());
         let mut open = self.queue.open_approvals();
         let found = open.get(&key).ok_or(AnswerError::NotPending)?;
-        let wants_pattern = matches!(decision, ApprovalDecision::Approved { scope: ApprovalScope::Pattern, .. });
+        let wants_pattern = matches!(
+            decision,
+            ApprovalDecision::Approved {
+                scope: ApprovalScope::Pattern,
+                ..
+            }
+        );
         if wants_pattern && found.question.intent.pattern.is_none() {
             return Err(AnswerError::NoPattern);
         }
         let found = open.remove(&key).ok_or(AnswerError::NotPending)?;
-        found.responder.send(decision).map_err(|_| AnswerError::NotPending)
+        found
+            .responder
+            .send(decision)
+            .map_err(|_| AnswerError::NotPending)
     }
 }
 
 /// The answer to a question: yes, and how far it reaches, or no.
 pub(crate) fn decision(is_approved: bool, scope: ApprovalScope) -> ApprovalDecision {
-    if is_approved { ApprovalDecision::Approved { scope, by: Decider::User } } else { ApprovalDecision::Denied }
+    if is_approved {
+        ApprovalDecision::Approved {
+            scope,
+            by: Decider::User,
+        }
+    } else {
+        ApprovalDecision::Denied
+    }
 }
 
 impl Approver for ClientBridge {
@@ -137,10 +169,24 @@ impl Approver for ClientBridge {
             }
             let (answer, answered) = oneshot::channel();
             let asked = (desk.now)();
-            let key = (question.principal.clone(), question.session.clone(), question.call.clone());
-            desk.open_approvals().insert(key.clone(), OpenApproval { question, asked_at: asked, responder: answer });
+            let key = (
+                question.principal.clone(),
+                question.session.clone(),
+                question.call.clone(),
+            );
+            desk.open_approvals().insert(
+                key.clone(),
+                OpenApproval {
+                    question,
+                    asked_at: asked,
+                    responder: answer,
+                },
+            );
             desk.question_opened.notify_waiters();
-            let _closed = OpenApprovalGuard { queue: Arc::clone(&desk), key };
+            let _closed = OpenApprovalGuard {
+                queue: Arc::clone(&desk),
+                key,
+            };
             answered.await.unwrap_or(ApprovalDecision::NobodyThere)
         }
         .boxed()
@@ -156,7 +202,9 @@ impl ApprovalQueue {
         let now = (self.now)();
         let tokens = self.store.tokens().await.unwrap_or_default();
         tokens.iter().any(|token| {
-            token.principal == *principal && token.allows(TokenScope::Approve) && !token.is_expired(now)
+            token.principal == *principal
+                && token.allows(TokenScope::Approve)
+                && !token.is_expired(now)
         })
     }
 }
@@ -192,10 +240,17 @@ mod tests {
             expires: None,
             used: None,
         };
-        store.add_token(token, &token_value(&[7; 32])).await.unwrap();
+        store
+            .add_token(token, &token_value(&[7; 32]))
+            .await
+            .unwrap();
         let lobby = ClientBridge::new(store, Arc::new(|| Timestamp::UNIX_EPOCH));
-        let intent =
-            Intent { level: Safety::Dangerous, shows: "rm".into(), subject: "rm".into(), pattern: None };
+        let intent = Intent {
+            level: Safety::Dangerous,
+            shows: "rm".into(),
+            subject: "rm".into(),
+            pattern: None,
+        };
         let (session, call) = (SessionId::new("s"), CallId::new("c"));
         let asking = tokio::spawn(lobby.ask(ApprovalQuestion {
             call: call.clone(),
@@ -212,8 +267,14 @@ mod tests {
         let answer = |scope| lobby.answer(&ann, &session, &call, decision(true, scope));
         assert_eq!(answer(ApprovalScope::Pattern), Err(AnswerError::NoPattern));
         assert_eq!(answer(ApprovalScope::SameCall), Ok(()));
-        assert_eq!(answer(ApprovalScope::SameCall), Err(AnswerError::NotPending));
-        let approved = ApprovalDecision::Approved { scope: ApprovalScope::SameCall, by: Decider::User };
+        assert_eq!(
+            answer(ApprovalScope::SameCall),
+            Err(AnswerError::NotPending)
+        );
+        let approved = ApprovalDecision::Approved {
+            scope: ApprovalScope::SameCall,
+            by: Decider::User,
+        };
         assert_eq!(asking.await.unwrap(), approved);
     }
 }

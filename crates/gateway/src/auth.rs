@@ -10,10 +10,10 @@ use axum::middleware::Next;
 use axum::response::Response;
 use jiff::{Timestamp, ToSpan};
 use lango_domain::event::Principal;
-use lango_store::{AccessToken, TokenHash, TokenScope, SqliteStoreError};
+use lango_store::{AccessToken, SqliteStoreError, TokenHash, TokenScope};
 
-use crate::gateway::Gateway;
 use crate::error::ApiError;
+use crate::gateway::Gateway;
 
 /// A token that was looked up is believed for so long: a revoked one works no longer than that.
 const CACHE_TTL_SECONDS: i64 = 1;
@@ -50,7 +50,10 @@ impl Caller {
         Err(ApiError::new(
             StatusCode::FORBIDDEN,
             "scope",
-            format!("the token `{}` is not for this: it lacks the scope `{scope}`", self.token.name),
+            format!(
+                "the token `{}` is not for this: it lacks the scope `{scope}`",
+                self.token.name
+            ),
             format!("`lango token create NAME --scope {scope}` makes one that is"),
         ))
     }
@@ -72,7 +75,10 @@ impl TokenCache {
     async fn caller(&self, gateway: &Gateway, headers: &HeaderMap) -> Result<Caller, ApiError> {
         let hash = bearer_token_hash(headers)?;
         let now = gateway.now();
-        let token = self.find_token(gateway, hash, now).await?.ok_or_else(unknown_token)?;
+        let token = self
+            .find_token(gateway, hash, now)
+            .await?
+            .ok_or_else(unknown_token)?;
         if token.is_expired(now) {
             return Err(ApiError::new(
                 StatusCode::UNAUTHORIZED,
@@ -93,7 +99,11 @@ impl TokenCache {
         loop {
             tokio::time::sleep(RECHECK_INTERVAL).await;
             let now = gateway.now();
-            match gateway.token_cache().find_token(&gateway, caller.hash, now).await {
+            match gateway
+                .token_cache()
+                .find_token(&gateway, caller.hash, now)
+                .await
+            {
                 Ok(token) if token.as_ref().is_none_or(|token| token.is_expired(now)) => return,
                 Ok(_) => {}
                 // A store that cannot be read says nothing about the token.
@@ -126,15 +136,29 @@ impl TokenCache {
         if known.len() >= MAX_CACHED_TOKENS {
             known.clear();
         }
-        let use_noted = known.get(&hash).and_then(|before| before.use_recorded_at).or(token.used);
-        known.insert(hash, CachedToken { token: Arc::clone(&token), loaded_at: now, use_recorded_at: use_noted });
+        let use_noted = known
+            .get(&hash)
+            .and_then(|before| before.use_recorded_at)
+            .or(token.used);
+        known.insert(
+            hash,
+            CachedToken {
+                token: Arc::clone(&token),
+                loaded_at: now,
+                use_recorded_at: use_noted,
+            },
+        );
         token
     }
 
     fn is_use_record_due(&self, hash: &TokenHash, now: Timestamp) -> bool {
         let mut known = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(found) = known.get_mut(hash) else { return false };
-        let is_recent = found.use_recorded_at.is_some_and(|noted| is_within(noted, now, USE_RECORD_INTERVAL_SECONDS));
+        let Some(found) = known.get_mut(hash) else {
+            return false;
+        };
+        let is_recent = found
+            .use_recorded_at
+            .is_some_and(|noted| is_within(noted, now, USE_RECORD_INTERVAL_SECONDS));
         if !is_recent {
             found.use_recorded_at = Some(now);
         }
@@ -143,7 +167,10 @@ impl TokenCache {
 }
 
 fn is_within(since: Timestamp, now: Timestamp, seconds: i64) -> bool {
-    since <= now && since.checked_add(seconds.seconds()).is_ok_and(|end| now < end)
+    since <= now
+        && since
+            .checked_add(seconds.seconds())
+            .is_ok_and(|end| now < end)
 }
 
 /// The hash of the token that the request shows.
@@ -179,7 +206,10 @@ pub(crate) async fn authenticate(
     mut request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    let caller = gateway.token_cache().caller(&gateway, request.headers()).await?;
+    let caller = gateway
+        .token_cache()
+        .caller(&gateway, request.headers())
+        .await?;
     gateway.rate_limiter().check_request(caller.token_name())?;
     request.extensions_mut().insert(caller);
     Ok(next.run(request).await)
@@ -201,7 +231,14 @@ pub(crate) async fn require_scope(
 impl<S: Sync> axum::extract::FromRequestParts<S> for Caller {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut axum::http::request::Parts, _: &S) -> Result<Self, ApiError> {
-        parts.extensions.get::<Self>().cloned().ok_or_else(unknown_token)
+    async fn from_request_parts(
+        parts: &mut axum::http::request::Parts,
+        _: &S,
+    ) -> Result<Self, ApiError> {
+        parts
+            .extensions
+            .get::<Self>()
+            .cloned()
+            .ok_or_else(unknown_token)
     }
 }

@@ -4,10 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt, ready};
-use lango_domain::session::SessionKey;
 use lango_domain::hooks::{ContextError, ContextRequest, ContextSource};
+use lango_domain::session::SessionKey;
 use lango_domain::{Label, LabeledText, token_estimate};
-
 
 /// The name under which it stands in the log.
 pub(crate) const SOURCE_NAME: &str = "client";
@@ -28,7 +27,10 @@ pub(crate) struct ClientContextGuard {
 impl ClientContext {
     pub fn insert(&self, key: &SessionKey, text: String) -> ClientContextGuard {
         self.texts().insert(key.clone(), text);
-        ClientContextGuard { contexts: self.clone(), key: key.clone() }
+        ClientContextGuard {
+            contexts: self.clone(),
+            key: key.clone(),
+        }
     }
 
     fn texts(&self) -> std::sync::MutexGuard<'_, HashMap<SessionKey, String>> {
@@ -56,8 +58,14 @@ impl ContextSource for ClientContext {
         TOKEN_CAP
     }
 
-    fn gather(&self, request: ContextRequest) -> BoxFuture<'static, Result<Option<LabeledText>, ContextError>> {
-        let key = SessionKey { principal: request.principal, session: request.session };
+    fn gather(
+        &self,
+        request: ContextRequest,
+    ) -> BoxFuture<'static, Result<Option<LabeledText>, ContextError>> {
+        let key = SessionKey {
+            principal: request.principal,
+            session: request.session,
+        };
         // A client's program writes this, often with words of pages and files in it.
         let source = "what the client sent along";
         let label = Label::untrusted(source).joined(&Label::private(source));

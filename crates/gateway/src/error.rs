@@ -23,9 +23,20 @@ pub struct ApiError {
 }
 
 impl ApiError {
-    pub fn new(status: StatusCode, code: &str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub fn new(
+        status: StatusCode,
+        code: &str,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
         let (message, hint) = (message.into(), hint.into());
-        Self { status, code: code.to_owned(), message, hint, retry_after: None }
+        Self {
+            status,
+            code: code.to_owned(),
+            message,
+            hint,
+            retry_after: None,
+        }
     }
 
     pub fn bad_request(message: impl Into<String>, hint: impl Into<String>) -> Self {
@@ -34,7 +45,12 @@ impl ApiError {
 
     /// What is not there and what is somebody else's look the same (B74).
     pub fn not_found(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "not_found", message, "`GET /api/sessions` lists what is yours")
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "not_found",
+            message,
+            "`GET /api/sessions` lists what is yours",
+        )
     }
 
     pub fn shutting_down() -> Self {
@@ -62,7 +78,9 @@ impl ApiError {
             (FailureCode::ModelTooLong, _) => StatusCode::BAD_REQUEST,
             (_, FailureFamily::Model) => StatusCode::BAD_GATEWAY,
             (_, FailureFamily::Limit) => StatusCode::UNPROCESSABLE_ENTITY,
-            (_, FailureFamily::Cancelled | FailureFamily::Interrupted) => StatusCode::SERVICE_UNAVAILABLE,
+            (_, FailureFamily::Cancelled | FailureFamily::Interrupted) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             (_, FailureFamily::Turn) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::new(status, &code.to_string(), message, hint)
@@ -78,7 +96,15 @@ impl ApiError {
             _ => "invalid_request_error",
         };
         let (code, message, hint) = (self.code.clone(), self.message.clone(), self.hint.clone());
-        ErrorBody { error: ErrorDetail { code, message, hint, kind, param: None } }
+        ErrorBody {
+            error: ErrorDetail {
+                code,
+                message,
+                hint,
+                kind,
+                param: None,
+            },
+        }
     }
 }
 
@@ -112,7 +138,10 @@ impl IntoResponse for ApiError {
         let mut response = (self.status, Json(self.body())).into_response();
         let headers = response.headers_mut();
         if let Some(wait) = self.retry_after {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
+            headers.insert(
+                header::RETRY_AFTER,
+                HeaderValue::from(wait.as_secs().max(1)),
+            );
         }
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -125,9 +154,12 @@ impl From<SqliteStoreError> for ApiError {
     fn from(trouble: SqliteStoreError) -> Self {
         match trouble {
             SqliteStoreError::SessionNotFound(_) => Self::not_found(trouble.to_string()),
-            SqliteStoreError::TurnRunning(_) => {
-                Self::new(StatusCode::CONFLICT, "running", trouble.to_string(), trouble.hint())
-            }
+            SqliteStoreError::TurnRunning(_) => Self::new(
+                StatusCode::CONFLICT,
+                "running",
+                trouble.to_string(),
+                trouble.hint(),
+            ),
             other => {
                 tracing::error!(trouble = %other, "the store has trouble");
                 store_unavailable()

@@ -17,8 +17,8 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::gateway::Gateway;
 use crate::error::ApiError;
+use crate::gateway::Gateway;
 
 /// No name of a session is longer.
 const MAX_SESSION_NAME: usize = 200;
@@ -45,7 +45,8 @@ impl<T: DeserializeOwned> FromRequest<Gateway> for JsonBody<T> {
             ApiError::bad_request(message, "GET /api/openapi.json describes it")
         };
         let read = serde_json::from_slice::<Object<T>>(&bytes);
-        read.map(|Object(value)| Self(value)).map_err(|error| wrong(error.to_string()))
+        read.map(|Object(value)| Self(value))
+            .map_err(|error| wrong(error.to_string()))
     }
 }
 
@@ -70,7 +71,9 @@ impl<T: JsonSchema> JsonSchema for Object<T> {
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ObjectVisitor(PhantomData)).map(Self)
+        deserializer
+            .deserialize_map(ObjectVisitor(PhantomData))
+            .map(Self)
     }
 }
 
@@ -89,14 +92,23 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
 }
 
 /// One of several words: derived readers take an object with the word as its key as well.
-pub(crate) fn string_enum<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+pub(crate) fn string_enum<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     T::deserialize(String::deserialize(deserializer)?.into_deserializer())
 }
 
 /// What the body says it is, without its parameters.
 pub(crate) fn media_type(headers: &HeaderMap) -> String {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    let kind = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok())
+        .unwrap_or_default();
+    kind.split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase()
 }
 
 pub(crate) async fn read_body(request: Request, gateway: &Gateway) -> Result<Bytes, ApiError> {
@@ -111,10 +123,17 @@ pub(crate) async fn read_body(request: Request, gateway: &Gateway) -> Result<Byt
         return Err(too_large());
     }
     let reading = Limited::new(request.into_body(), most).collect();
-    let read = tokio::time::timeout(gateway.settings().body_timeout(), reading).await.map_err(|_| {
-        let hint = "send it faster; server.bodySeconds sets the limit";
-        ApiError::new(StatusCode::REQUEST_TIMEOUT, "slow", "the body did not arrive in time", hint)
-    })?;
+    let read = tokio::time::timeout(gateway.settings().body_timeout(), reading)
+        .await
+        .map_err(|_| {
+            let hint = "send it faster; server.bodySeconds sets the limit";
+            ApiError::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "slow",
+                "the body did not arrive in time",
+                hint,
+            )
+        })?;
     match read {
         Ok(whole) => Ok(whole.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
@@ -147,7 +166,10 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Gateway> for QueryParams<T> {
         let read = Query::<T>::from_request_parts(parts, gateway).await;
         let wrong = |error: axum::extract::rejection::QueryRejection| {
             ApiError::bad_request(
-                format!("the query is not what is expected here: {}", error.body_text()),
+                format!(
+                    "the query is not what is expected here: {}",
+                    error.body_text()
+                ),
                 "GET /api/openapi.json describes it",
             )
         };
@@ -185,7 +207,8 @@ impl JsonSchema for SessionName {
 /// A session's name as it was sent.
 pub(crate) fn parse_session_id(name: &str) -> Result<SessionId, ApiError> {
     let is_odd = |c: char| c.is_control() || is_terminal_control(c);
-    if name.trim().is_empty() || name.chars().count() > MAX_SESSION_NAME || name.chars().any(is_odd) {
+    if name.trim().is_empty() || name.chars().count() > MAX_SESSION_NAME || name.chars().any(is_odd)
+    {
         return Err(ApiError::bad_request(
             format!("a session's id has 1 to {MAX_SESSION_NAME} printable characters"),
             "leave it out to begin a new session",

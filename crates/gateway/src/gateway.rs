@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use jiff::Timestamp;
 use lango_domain::Clock;
 use lango_domain::event::{Principal, SessionId};
-use lango_domain::{AgentTree, TeamMode, AgentLocation};
+use lango_domain::{AgentLocation, AgentTree, TeamMode};
 use lango_engine::Runner;
 use lango_models::offline::OfflineRouter as WordRouter;
 use lango_store::SqliteStore;
@@ -16,14 +16,14 @@ use crate::a2a::{A2aState, TaskBackend};
 use crate::api::team::{AgentItem, AgentList, SkippedItem};
 use crate::approvals::ClientBridge;
 use crate::auth::TokenCache;
-use crate::subscribers::SessionSubscribers;
+use crate::cors::OriginPolicy;
+use crate::error::ApiError;
 use crate::metrics::Metrics;
 use crate::openai::SessionClaims;
 use crate::rate_limit::RateLimiter;
-use crate::cors::OriginPolicy;
-use crate::error::ApiError;
 use crate::settings::ServerSettings;
-use crate::stream_limit::{StreamPermit, StreamLimiter};
+use crate::stream_limit::{StreamLimiter, StreamPermit};
+use crate::subscribers::SessionSubscribers;
 use crate::turns::RunningTurns;
 
 /// What a gateway is put together from.
@@ -59,7 +59,12 @@ pub struct ServedTeam {
 impl ServedTeam {
     /// What was read off a tree, and the runner that was made of it.
     pub fn new(facts: TeamInfo, runner: Runner) -> Self {
-        Self { runner, agents: facts.agents, router: facts.router, unreachable: facts.unreachable }
+        Self {
+            runner,
+            agents: facts.agents,
+            router: facts.router,
+            unreachable: facts.unreachable,
+        }
     }
 
     /// Who is there, and who is not at this moment.
@@ -100,8 +105,10 @@ impl TeamInfo {
             remote: agent.location == AgentLocation::Remote,
         };
         let skipped = tree.skipped.iter();
-        let skipped =
-            skipped.map(|agent| SkippedItem { name: agent.name.clone(), reason: agent.reason.clone() });
+        let skipped = skipped.map(|agent| SkippedItem {
+            name: agent.name.clone(),
+            reason: agent.reason.clone(),
+        });
         Self {
             router: WordRouter::from_prompt(&tree.root.prompt.render()),
             unreachable: Arc::new(Vec::new),
@@ -112,7 +119,11 @@ impl TeamInfo {
                 },
                 agents: listed.iter().map(item).collect(),
                 skipped: skipped.collect(),
-                unmatched: tree.unmatched.iter().map(|tool| tool.name.clone()).collect(),
+                unmatched: tree
+                    .unmatched
+                    .iter()
+                    .map(|tool| tool.name.clone())
+                    .collect(),
             },
         }
     }
@@ -120,7 +131,10 @@ impl TeamInfo {
     /// The same, with colleagues elsewhere that may be out of reach.
     #[must_use]
     pub fn with_unreachable(self, absent: UnreachableAgents) -> Self {
-        Self { unreachable: absent, ..self }
+        Self {
+            unreachable: absent,
+            ..self
+        }
     }
 }
 
@@ -159,7 +173,14 @@ impl Gateway {
 
     /// The same, with somebody else to work on what other agents ask for.
     pub fn with_task_backend(parts: GatewayParts, tasks: TaskBackend) -> Self {
-        let GatewayParts { settings, store, client_bridge: lobby, team, delete_session_hook: forget, clock_and_ids: surroundings } = parts;
+        let GatewayParts {
+            settings,
+            store,
+            client_bridge: lobby,
+            team,
+            delete_session_hook: forget,
+            clock_and_ids: surroundings,
+        } = parts;
         Self {
             inner: Arc::new(GatewayInner {
                 origin_policy: OriginPolicy::new(&settings),
@@ -199,12 +220,22 @@ impl Gateway {
 
     /// Who answers at this moment; turns that run keep whom they have.
     pub fn team(&self) -> Arc<ServedTeam> {
-        Arc::clone(&self.inner.team.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(
+            &self
+                .inner
+                .team
+                .read()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
     }
 
     /// Puts another team in place for the turns to come.
     pub fn replace_team(&self, team: ServedTeam) {
-        *self.inner.team.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(team);
+        *self
+            .inner
+            .team
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = Arc::new(team);
     }
 
     pub fn now(&self) -> Timestamp {
@@ -247,7 +278,9 @@ impl Gateway {
 
     /// A place for a stream that follows something, if there is one.
     pub(crate) fn open_stream(&self, principal: &Principal) -> Result<StreamPermit, ApiError> {
-        self.inner.stream_limiter.acquire(principal, self.inner.settings.streams_per_principal.get())
+        self.inner
+            .stream_limiter
+            .acquire(principal, self.inner.settings.streams_per_principal.get())
     }
 
     pub(crate) fn running_turns(&self) -> &RunningTurns {

@@ -7,31 +7,37 @@
 mod a2a;
 mod api;
 mod approvals;
-mod client_context;
 mod auth;
+mod client_context;
+mod cors;
+mod error;
+mod extract;
 mod gateway;
-mod server;
-mod subscribers;
 mod metrics;
 mod openai;
 mod openapi;
 mod rate_limit;
-mod write_timeout;
-mod cors;
-mod extract;
-mod error;
 mod router;
+mod server;
 mod settings;
 mod sse;
 mod stream_limit;
+mod subscribers;
 mod turns;
+mod write_timeout;
 
-pub use a2a::{A2aSettings, AnswerRight, TaskAssignment, CardAudience, TaskRecovery, TaskStep, TaskSteps, TaskBackend, TeamWorker, Worker};
+pub use a2a::{
+    A2aSettings, AnswerRight, CardAudience, TaskAssignment, TaskBackend, TaskRecovery, TaskStep,
+    TaskSteps, TeamWorker, Worker,
+};
 pub use api::team::{AgentItem, AgentList, RankedAgent, RouteResponse, SkippedItem};
 pub use approvals::ClientBridge;
 pub use auth::Caller;
-pub use gateway::{UnreachableAgents, DeleteSessionHook, Gateway, GatewayParts, GatewayClockAndIds, ServedTeam, TeamInfo};
-pub use openapi::document as openapi_document;
 pub use error::ApiError;
+pub use gateway::{
+    DeleteSessionHook, Gateway, GatewayClockAndIds, GatewayParts, ServedTeam, TeamInfo,
+    UnreachableAgents,
+};
+pub use openapi::document as openapi_document;
 pub use settings::ServerSettings;
-pub use turns::{TurnTarget, TurnHandle, TurnInput, OnDisconnect, TurnSpec};
+pub use turns::{OnDisconnect, TurnHandle, TurnInput, TurnSpec, TurnTarget};

@@ -41,7 +41,12 @@ pub(crate) struct TurnMeter {
 
 impl Default for TurnMeter {
     fn default() -> Self {
-        Self { started: Instant::now(), tokens_in: 0, tokens_out: 0, end: None }
+        Self {
+            started: Instant::now(),
+            tokens_in: 0,
+            tokens_out: 0,
+            end: None,
+        }
     }
 }
 
@@ -67,16 +72,23 @@ impl Metrics {
     pub fn record_turn(&self, meter: TurnMeter) {
         let took = meter.started.elapsed();
         let end = meter.end.unwrap_or_else(|| "parked".to_owned());
-        *self.turns.lock().unwrap_or_else(PoisonError::into_inner).entry(end).or_default() += 1;
+        *self
+            .turns
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(end)
+            .or_default() += 1;
         for (most, count) in TURN_SECONDS_BUCKETS.iter().zip(&self.turn_times) {
             if took.as_secs_f64() <= *most {
                 count.fetch_add(1, Ordering::Relaxed);
             }
         }
         self.turn_count.fetch_add(1, Ordering::Relaxed);
-        self.turn_microseconds.fetch_add(took.as_micros() as u64, Ordering::Relaxed);
+        self.turn_microseconds
+            .fetch_add(took.as_micros() as u64, Ordering::Relaxed);
         self.tokens_in.fetch_add(meter.tokens_in, Ordering::Relaxed);
-        self.tokens_out.fetch_add(meter.tokens_out, Ordering::Relaxed);
+        self.tokens_out
+            .fetch_add(meter.tokens_out, Ordering::Relaxed);
     }
 
     fn count_request(&self, route: &str, status: u16) {
@@ -92,24 +104,67 @@ impl Metrics {
 pub(crate) fn render(gateway: &Gateway) -> String {
     let metrics = gateway.metrics();
     let mut text = String::new();
-    render_header(&mut text, "lango_requests_total", "counter", "Requests, by route and status.");
-    for ((route, status), count) in metrics.requests.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-        let _ = writeln!(text, "lango_requests_total{{route=\"{route}\",status=\"{status}\"}} {count}");
+    render_header(
+        &mut text,
+        "lango_requests_total",
+        "counter",
+        "Requests, by route and status.",
+    );
+    for ((route, status), count) in metrics
+        .requests
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .iter()
+    {
+        let _ = writeln!(
+            text,
+            "lango_requests_total{{route=\"{route}\",status=\"{status}\"}} {count}"
+        );
     }
-    render_header(&mut text, "lango_turns_total", "counter", "Turns that ended, by how.");
-    for (end, count) in metrics.turns.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+    render_header(
+        &mut text,
+        "lango_turns_total",
+        "counter",
+        "Turns that ended, by how.",
+    );
+    for (end, count) in metrics
+        .turns
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .iter()
+    {
         let _ = writeln!(text, "lango_turns_total{{end=\"{end}\"}} {count}");
     }
     render_turn_times(&mut text, metrics);
-    render_header(&mut text, "lango_tokens_total", "counter", "Tokens that models read and wrote.");
+    render_header(
+        &mut text,
+        "lango_tokens_total",
+        "counter",
+        "Tokens that models read and wrote.",
+    );
     for (direction, count) in [("in", &metrics.tokens_in), ("out", &metrics.tokens_out)] {
         let count = count.load(Ordering::Relaxed);
-        let _ = writeln!(text, "lango_tokens_total{{direction=\"{direction}\"}} {count}");
+        let _ = writeln!(
+            text,
+            "lango_tokens_total{{direction=\"{direction}\"}} {count}"
+        );
     }
     let gauges = [
-        ("lango_turns_running", "Turns that run at this moment.", gateway.rate_limiter().turns_running()),
-        ("lango_approvals_waiting", "Questions that wait for an answer.", gateway.client_bridge().pending_count()),
-        ("lango_connections", "Open connections.", metrics.connections.load(Ordering::Relaxed)),
+        (
+            "lango_turns_running",
+            "Turns that run at this moment.",
+            gateway.rate_limiter().turns_running(),
+        ),
+        (
+            "lango_approvals_waiting",
+            "Questions that wait for an answer.",
+            gateway.client_bridge().pending_count(),
+        ),
+        (
+            "lango_connections",
+            "Open connections.",
+            metrics.connections.load(Ordering::Relaxed),
+        ),
     ];
     for (name, help, value) in gauges {
         render_header(&mut text, name, "gauge", help);
@@ -119,15 +174,27 @@ pub(crate) fn render(gateway: &Gateway) -> String {
 }
 
 fn render_turn_times(text: &mut String, metrics: &Metrics) {
-    render_header(text, "lango_turn_seconds", "histogram", "How long turns took.");
+    render_header(
+        text,
+        "lango_turn_seconds",
+        "histogram",
+        "How long turns took.",
+    );
     let all = metrics.turn_count.load(Ordering::Relaxed);
     for (most, count) in TURN_SECONDS_BUCKETS.iter().zip(&metrics.turn_times) {
-        let _ =
-            writeln!(text, "lango_turn_seconds_bucket{{le=\"{most}\"}} {}", count.load(Ordering::Relaxed));
+        let _ = writeln!(
+            text,
+            "lango_turn_seconds_bucket{{le=\"{most}\"}} {}",
+            count.load(Ordering::Relaxed)
+        );
     }
-    let sum = Duration::from_micros(metrics.turn_microseconds.load(Ordering::Relaxed)).as_secs_f64();
+    let sum =
+        Duration::from_micros(metrics.turn_microseconds.load(Ordering::Relaxed)).as_secs_f64();
     let _ = writeln!(text, "lango_turn_seconds_bucket{{le=\"+Inf\"}} {all}");
-    let _ = writeln!(text, "lango_turn_seconds_sum {sum}\nlango_turn_seconds_count {all}");
+    let _ = writeln!(
+        text,
+        "lango_turn_seconds_sum {sum}\nlango_turn_seconds_count {all}"
+    );
 }
 
 fn render_header(text: &mut String, name: &str, kind: &str, help: &str) {
@@ -135,7 +202,11 @@ fn render_header(text: &mut String, name: &str, kind: &str, help: &str) {
 }
 
 /// Counts every request and says so in the log; headers and bodies are nobody's business there.
-pub(crate) async fn record_request(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
+pub(crate) async fn record_request(
+    State(gateway): State<Gateway>,
+    request: Request,
+    next: Next,
+) -> Response {
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let began = Instant::now();

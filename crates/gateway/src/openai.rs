@@ -1,7 +1,7 @@
 //! The team behind OpenAI's API: each model is the team, or one agent of it alone.
 
-pub(crate) mod completion;
 pub(crate) mod chat;
+pub(crate) mod completion;
 pub(crate) mod session_match;
 mod stream_merge;
 
@@ -12,8 +12,8 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures::StreamExt;
 use futures::stream::{self, Stream};
-use lango_domain::session::SessionKey;
 use lango_domain::event::Update;
+use lango_domain::session::SessionKey;
 use lango_store::TokenScope;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,14 +21,14 @@ use serde::Serialize;
 pub(crate) use session_match::SessionClaims;
 
 use crate::auth::Caller;
-use crate::gateway::Gateway;
-use crate::extract::{PathName, JsonBody};
 use crate::error::ApiError;
+use crate::extract::{JsonBody, PathName};
+use crate::gateway::Gateway;
 use crate::router::with_scope;
 use crate::sse;
-use crate::turns::{TurnHandle, TurnInput, OnDisconnect, TurnSpec};
+use crate::turns::{OnDisconnect, TurnHandle, TurnInput, TurnSpec};
+use chat::{ChatBody, ChatRequest, ResponseMode};
 use completion::{Completion, TurnAccumulator};
-use chat::{ChatRequest, ChatBody, ResponseMode};
 
 /// The last event of a stream, which is no JSON.
 pub(crate) const DONE_MARKER: &str = "[DONE]";
@@ -62,12 +62,22 @@ pub(crate) struct ModelItem {
 }
 
 async fn list_models(State(gateway): State<Gateway>) -> Json<ModelList> {
-    Json(ModelList { object: "list", data: all_models(&gateway) })
+    Json(ModelList {
+        object: "list",
+        data: all_models(&gateway),
+    })
 }
 
-async fn get_model(State(gateway): State<Gateway>, PathName(name): PathName) -> Result<Json<ModelItem>, ApiError> {
-    let found = all_models(&gateway).into_iter().find(|model| model.id == name);
-    found.map(Json).ok_or_else(|| chat::model_not_found(&gateway.team(), &name))
+async fn get_model(
+    State(gateway): State<Gateway>,
+    PathName(name): PathName,
+) -> Result<Json<ModelItem>, ApiError> {
+    let found = all_models(&gateway)
+        .into_iter()
+        .find(|model| model.id == name);
+    found
+        .map(Json)
+        .ok_or_else(|| chat::model_not_found(&gateway.team(), &name))
 }
 
 fn all_models(gateway: &Gateway) -> Vec<ModelItem> {
@@ -80,7 +90,9 @@ fn all_models(gateway: &Gateway) -> Vec<ModelItem> {
     };
     let team = gateway.team();
     let whole = item(TEAM_MODEL, "The whole team: whoever fits answers.");
-    let alone = team.specialists().map(|agent| item(&agent.name, &agent.description));
+    let alone = team
+        .specialists()
+        .map(|agent| item(&agent.name, &agent.description));
     std::iter::once(whole).chain(alone).collect()
 }
 
@@ -91,10 +103,18 @@ async fn create_completion(
 ) -> Result<Response, ApiError> {
     let chat = ChatRequest::parse(body, &gateway.team())?;
     let place = session_match::find_or_create_session(&gateway, caller.principal(), &chat).await?;
-    let thread = SessionKey { principal: caller.principal().clone(), session: place.session.clone() };
+    let thread = SessionKey {
+        principal: caller.principal().clone(),
+        session: place.session.clone(),
+    };
     // What the client calls its system prompt is read with the first request, and stays in the log behind that.
     let brought = place.is_new && !chat.system.is_empty();
-    let brought = brought.then(|| gateway.client_bridge().client_context().insert(&thread, chat.system.clone()));
+    let brought = brought.then(|| {
+        gateway
+            .client_bridge()
+            .client_context()
+            .insert(&thread, chat.system.clone())
+    });
     let turn = gateway.start_turn(TurnSpec {
         principal: thread.principal,
         session: thread.session,
@@ -109,10 +129,17 @@ async fn create_completion(
         model: chat.model,
         session: place.session.to_string(),
     };
-    let exchange = CompletionStream { turn, accumulator: TurnAccumulator::default(), completion, _client_context: brought };
+    let exchange = CompletionStream {
+        turn,
+        accumulator: TurnAccumulator::default(),
+        completion,
+        _client_context: brought,
+    };
     match chat.response_mode {
         ResponseMode::Full => exchange.full_response().await,
-        ResponseMode::Stream { usage } => Ok(sse::stream(&gateway, &caller, exchange.frames(usage))),
+        ResponseMode::Stream { usage } => {
+            Ok(sse::stream(&gateway, &caller, exchange.frames(usage)))
+        }
     }
 }
 
@@ -152,12 +179,19 @@ impl CompletionStream {
 
     fn update_frames(&mut self, update: &Update) -> Vec<Frame> {
         let pieces = self.accumulator.push(update);
-        pieces.into_iter().map(|piece| frame(&self.completion.text_chunk(piece))).collect()
+        pieces
+            .into_iter()
+            .map(|piece| frame(&self.completion.text_chunk(piece)))
+            .collect()
     }
 
     fn final_frames(&mut self, usage: chat::IncludeUsage) -> Vec<Frame> {
-        let mut frames: Vec<Frame> =
-            self.accumulator.finish().into_iter().map(|piece| frame(&self.completion.text_chunk(piece))).collect();
+        let mut frames: Vec<Frame> = self
+            .accumulator
+            .finish()
+            .into_iter()
+            .map(|piece| frame(&self.completion.text_chunk(piece)))
+            .collect();
         match self.accumulator.failure() {
             Some(refusal) => frames.push(frame(&refusal.body())),
             None => frames.push(frame(&self.completion.last_chunk(&self.accumulator))),

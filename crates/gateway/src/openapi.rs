@@ -15,9 +15,9 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use schemas::EventSchema;
 
-use crate::openai::DONE_MARKER;
-use crate::extract::SessionName;
 use crate::error::ErrorBody;
+use crate::extract::SessionName;
+use crate::openai::DONE_MARKER;
 use operations::operations;
 
 /// One thing that can be asked for.
@@ -69,7 +69,10 @@ impl SchemaGenerators {
         let mut settings = SchemaSettings::draft2020_12();
         settings.definitions_path = "/components/schemas".into();
         let (sent, answered) = (settings.clone(), settings.for_serialize());
-        Self { requests: sent.into_generator(), responses: answered.into_generator() }
+        Self {
+            requests: sent.into_generator(),
+            responses: answered.into_generator(),
+        }
     }
 
     fn definitions(mut self) -> Map<String, Value> {
@@ -111,14 +114,19 @@ impl Operation {
         let (status, success) = self.success(&mut generators.responses);
         let mut responses = Map::new();
         responses.insert(status.to_owned(), success);
-        responses.extend(self.failures().into_iter().map(|status| (status.to_string(), failure_response(status))));
+        responses.extend(
+            self.failures()
+                .into_iter()
+                .map(|status| (status.to_string(), failure_response(status))),
+        );
         let mut described = json!({ "summary": self.summary, "responses": responses });
         let parameters = self.parameters();
         if !parameters.is_empty() {
             described["parameters"] = parameters.into();
         }
         if let RequestInput::Body(body) = &self.input {
-            let content = json!({ "application/json": { "schema": body(&mut generators.requests) } });
+            let content =
+                json!({ "application/json": { "schema": body(&mut generators.requests) } });
             described["requestBody"] = json!({ "required": true, "content": content });
         }
         if !self.scopes.is_empty() {
@@ -132,7 +140,9 @@ impl Operation {
     fn success(&self, generator: &mut SchemaGenerator) -> (&'static str, Value) {
         let content = match &self.output {
             ResponseOutput::Nothing => return ("204", json!({ "description": "It is done." })),
-            ResponseOutput::Json(body) => json!({ "application/json": { "schema": body(generator) } }),
+            ResponseOutput::Json(body) => {
+                json!({ "application/json": { "schema": body(generator) } })
+            }
             ResponseOutput::Events(value) => {
                 json!({ "text/event-stream": { "schema": sse_event_schema(json_text(&value(generator))) } })
             }
@@ -144,7 +154,10 @@ impl Operation {
             }),
             ResponseOutput::Text => json!({ "text/plain": { "schema": { "type": "string" } } }),
         };
-        ("200", json!({ "description": "What was asked for.", "content": content }))
+        (
+            "200",
+            json!({ "description": "What was asked for.", "content": content }),
+        )
     }
 
     /// Every status of a failure. What stands before all operations is the same for all of them.
@@ -169,12 +182,17 @@ impl Operation {
         inline.inline_subschemas = true;
         let mut inline = inline.into_generator();
         let mut parameters = Vec::new();
-        for name in self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')) {
+        for name in self
+            .path
+            .split('/')
+            .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+        {
             let schema = match name {
                 "session" => SessionName::json_schema(&mut inline).to_value(),
                 _ => json!({ "type": "string", "minLength": 1 }),
             };
-            parameters.push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));
+            parameters
+                .push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));
         }
         if let RequestInput::Query(query) = &self.input {
             let fields = query(&mut inline).to_value();
@@ -208,7 +226,11 @@ fn query_parameter(name: &str, mut schema: Value) -> Value {
             parameter["description"] = words;
         }
         fields.retain(|key, value| key != "default" || !value.is_null());
-        if let Some(kind) = fields["type"].as_array().and_then(|kinds| kinds.first()).cloned() {
+        if let Some(kind) = fields["type"]
+            .as_array()
+            .and_then(|kinds| kinds.first())
+            .cloned()
+        {
             fields["type"] = kind;
         }
         if fields["type"] == "integer" {

@@ -58,9 +58,15 @@ impl RateLimiter {
         if buckets.len() >= MAX_BUCKETS {
             buckets.retain(|_, bucket| self.available(bucket, now) < self.per_minute);
         }
-        let bucket = buckets.entry(token.to_owned()).or_insert(Bucket { left: self.per_minute, at: now });
+        let bucket = buckets.entry(token.to_owned()).or_insert(Bucket {
+            left: self.per_minute,
+            at: now,
+        });
         let left = self.available(bucket, now);
-        *bucket = Bucket { left: (left - 1.0).max(0.0), at: now };
+        *bucket = Bucket {
+            left: (left - 1.0).max(0.0),
+            at: now,
+        };
         if left >= 1.0 {
             return Ok(());
         }
@@ -69,7 +75,10 @@ impl RateLimiter {
         Err(ApiError::new(
             StatusCode::TOO_MANY_REQUESTS,
             "rate",
-            format!("more than {} requests a minute with this token", self.per_minute),
+            format!(
+                "more than {} requests a minute with this token",
+                self.per_minute
+            ),
             "wait a moment; server.requestsPerMinute sets the limit",
         )
         .with_retry_after(wait))
@@ -84,7 +93,10 @@ impl RateLimiter {
     pub fn acquire_turn(self: &Arc<Self>, principal: &Principal) -> Result<TurnPermit, ApiError> {
         let mut running = self.turn_counts();
         if running.total >= self.turns {
-            let message = format!("{} turns are running, and no more run at once", running.total);
+            let message = format!(
+                "{} turns are running, and no more run at once",
+                running.total
+            );
             let hint = "try again when one has ended; server.turns sets the limit";
             let refusal = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "turns", message, hint);
             return Err(refusal.with_retry_after(Duration::from_secs(1)));
@@ -98,7 +110,10 @@ impl RateLimiter {
         }
         running.total += 1;
         running.by_principal.insert(principal.clone(), own + 1);
-        Ok(TurnPermit { limiter: Arc::clone(self), principal: principal.clone() })
+        Ok(TurnPermit {
+            limiter: Arc::clone(self),
+            principal: principal.clone(),
+        })
     }
 
     pub fn turns_running(&self) -> usize {
@@ -106,7 +121,9 @@ impl RateLimiter {
     }
 
     fn turn_counts(&self) -> std::sync::MutexGuard<'_, TurnCounts> {
-        self.turn_counts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.turn_counts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -132,8 +149,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_token_that_asks_too_often_waits_and_others_do_not() {
-        let pace =
-            limiter(ServerSettings { requests_per_minute: NonZeroU32::new(60).unwrap(), ..ServerSettings::default() });
+        let pace = limiter(ServerSettings {
+            requests_per_minute: NonZeroU32::new(60).unwrap(),
+            ..ServerSettings::default()
+        });
         for _ in 0..60 {
             pace.check_request("a").unwrap();
         }
@@ -150,13 +169,23 @@ mod tests {
     fn places_are_counted_and_come_back() {
         let two = NonZeroUsize::new(2).unwrap();
         let three = NonZeroUsize::new(3).unwrap();
-        let pace = limiter(ServerSettings { turns: three, turns_per_principal: two, ..ServerSettings::default() });
+        let pace = limiter(ServerSettings {
+            turns: three,
+            turns_per_principal: two,
+            ..ServerSettings::default()
+        });
         let (ann, bob) = (Principal::new("ann"), Principal::new("bob"));
         let first = pace.acquire_turn(&ann).unwrap();
         let _second = pace.acquire_turn(&ann).unwrap();
-        assert_eq!(pace.acquire_turn(&ann).err().unwrap().status, StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(
+            pace.acquire_turn(&ann).err().unwrap().status,
+            StatusCode::TOO_MANY_REQUESTS
+        );
         let _third = pace.acquire_turn(&bob).unwrap();
-        assert_eq!(pace.acquire_turn(&bob).err().unwrap().status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(
+            pace.acquire_turn(&bob).err().unwrap().status,
+            StatusCode::SERVICE_UNAVAILABLE
+        );
         drop(first);
         assert_eq!(pace.turns_running(), 2);
         pace.acquire_turn(&bob).unwrap();

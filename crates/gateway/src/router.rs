@@ -9,9 +9,9 @@ use axum::routing::get;
 use lango_store::TokenScope;
 use serde_json::json;
 
-use crate::gateway::Gateway;
 use crate::error::ApiError;
-use crate::{a2a, api, auth, metrics, openai, cors};
+use crate::gateway::Gateway;
+use crate::{a2a, api, auth, cors, metrics, openai};
 
 impl Gateway {
     /// Everything that is answered. What is merged into `open` needs no token, what is merged into `closed` does; the
@@ -21,7 +21,10 @@ impl Gateway {
             .merge(api::routes())
             .merge(openai::routes())
             .merge(a2a::authenticated_routes(&self.settings().a2a))
-            .merge(with_scope(&[TokenScope::Admin], Router::new().route("/metrics", get(prometheus_metrics))))
+            .merge(with_scope(
+                &[TokenScope::Admin],
+                Router::new().route("/metrics", get(prometheus_metrics)),
+            ))
             .route_layer(from_fn_with_state(self.clone(), auth::authenticate));
         let open = Router::new()
             .route("/health", get(health))
@@ -38,7 +41,10 @@ impl Gateway {
 }
 
 /// Routes that only tokens with one of these scopes reach.
-pub(crate) fn with_scope(scopes: &'static [TokenScope], routes: Router<Gateway>) -> Router<Gateway> {
+pub(crate) fn with_scope(
+    scopes: &'static [TokenScope],
+    routes: Router<Gateway>,
+) -> Router<Gateway> {
     routes.route_layer(from_fn_with_state(scopes, auth::require_scope))
 }
 
@@ -55,14 +61,25 @@ async fn ready(State(gateway): State<Gateway>) -> Result<Response, ApiError> {
 }
 
 async fn prometheus_metrics(State(gateway): State<Gateway>) -> Response {
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], metrics::render(&gateway))
+    (
+        [(
+            header::CONTENT_TYPE,
+            "text/plain; version=0.0.4; charset=utf-8",
+        )],
+        metrics::render(&gateway),
+    )
         .into_response()
 }
 
 async fn not_found(request: Request) -> ApiError {
     let path: String = request.uri().path().chars().take(200).collect();
     let hint = "GET /api/openapi.json describes what is there";
-    ApiError::new(StatusCode::NOT_FOUND, "not_found", format!("there is nothing at {path}"), hint)
+    ApiError::new(
+        StatusCode::NOT_FOUND,
+        "not_found",
+        format!("there is nothing at {path}"),
+        hint,
+    )
 }
 
 async fn method_not_allowed(request: Request) -> ApiError {
@@ -81,7 +98,9 @@ async fn add_security_headers(mut response: Response) -> Response {
         (header::REFERRER_POLICY, "no-referrer"),
     ];
     for (name, value) in guards {
-        headers.entry(name).or_insert(axum::http::HeaderValue::from_static(value));
+        headers
+            .entry(name)
+            .or_insert(axum::http::HeaderValue::from_static(value));
     }
     response
 }

@@ -52,7 +52,8 @@ impl Gateway {
     fn recover_tasks(&self) {
         if self.settings().a2a.is_enabled {
             let gateway = self.clone();
-            self.turn_tasks().spawn(async move { crate::a2a::recover_orphaned_tasks(&gateway, None).await });
+            self.turn_tasks()
+                .spawn(async move { crate::a2a::recover_orphaned_tasks(&gateway, None).await });
         }
     }
 
@@ -64,7 +65,10 @@ impl Gateway {
             self.turn_tasks().wait().await;
             courier.flush().await;
         };
-        if tokio::time::timeout(self.settings().grace_period(), ending).await.is_err() {
+        if tokio::time::timeout(self.settings().grace_period(), ending)
+            .await
+            .is_err()
+        {
             self.suspend_turns().cancel();
             self.turn_tasks().wait().await;
             let _ = tokio::time::timeout(PUSH_FLUSH_TIMEOUT, courier.flush()).await;
@@ -73,12 +77,20 @@ impl Gateway {
 
     async fn accept_connections(&self, listener: TcpListener, connections: &TaskTracker) {
         let router = self.router();
-        let places = Arc::new(Semaphore::new(self.settings().connections.get().min(Semaphore::MAX_PERMITS)));
+        let places = Arc::new(Semaphore::new(
+            self.settings()
+                .connections
+                .get()
+                .min(Semaphore::MAX_PERMITS),
+        ));
         while let Ok(place) = Arc::clone(&places).acquire_owned().await {
             match listener.accept().await {
                 Ok((stream, _)) => {
-                    let connection =
-                        ClientConnection { gateway: self.clone(), router: router.clone(), _permit: place };
+                    let connection = ClientConnection {
+                        gateway: self.clone(),
+                        router: router.clone(),
+                        _permit: place,
+                    };
                     connections.spawn(connection.run(stream));
                 }
                 Err(error) => {

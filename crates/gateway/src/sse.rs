@@ -14,8 +14,10 @@ use crate::auth::{Caller, TokenCache};
 use crate::gateway::Gateway;
 
 /// Proxies that collect an answer before they pass it on would hold a stream back.
-const NO_BUFFERING_HEADER: (HeaderName, HeaderValue) =
-    (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+const NO_BUFFERING_HEADER: (HeaderName, HeaderValue) = (
+    HeaderName::from_static("x-accel-buffering"),
+    HeaderValue::from_static("no"),
+);
 
 /// Whether text is told as it comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,13 +28,17 @@ pub(crate) enum DeltaMode {
 
 /// An update as a frame; none for what is left out.
 pub(crate) fn frame(update: &Update, deltas: DeltaMode) -> Option<Frame> {
-    let told = |value: Value| (deltas == DeltaMode::Include).then(|| Frame::default().data(value.to_string()));
+    let told = |value: Value| {
+        (deltas == DeltaMode::Include).then(|| Frame::default().data(value.to_string()))
+    };
     match update {
         Update::Event(event) => {
             let data = serde_json::to_string(&**event).unwrap_or_default();
             Some(Frame::default().id(event.seq.to_string()).data(data))
         }
-        Update::Delta { author, text } => told(json!({ "type": "delta", "author": author, "text": text })),
+        Update::Delta { author, text } => {
+            told(json!({ "type": "delta", "author": author, "text": text }))
+        }
         Update::ToolOutputDelta { author, call, text } => {
             told(json!({ "type": "printed", "author": author, "id": call, "text": text }))
         }
@@ -69,8 +75,13 @@ pub(crate) fn stream(
 ) -> Response {
     use futures::StreamExt as _;
     let keep_alive = KeepAlive::new().interval(gateway.settings().keep_alive_interval());
-    let frames = frames.take_until(TokenCache::wait_until_revoked(gateway.clone(), caller.clone()));
-    let mut response = Sse::new(frames.map(Ok::<_, Infallible>)).keep_alive(keep_alive).into_response();
+    let frames = frames.take_until(TokenCache::wait_until_revoked(
+        gateway.clone(),
+        caller.clone(),
+    ));
+    let mut response = Sse::new(frames.map(Ok::<_, Infallible>))
+        .keep_alive(keep_alive)
+        .into_response();
     let (name, value) = NO_BUFFERING_HEADER;
     response.headers_mut().insert(name, value);
     response

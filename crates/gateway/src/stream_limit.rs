@@ -34,13 +34,20 @@ impl StreamLimiter {
             return Err(refusal.with_retry_after(RETRY_DELAY));
         }
         *own += 1;
-        Ok(StreamPermit { limiter: self.clone(), principal: principal.clone() })
+        Ok(StreamPermit {
+            limiter: self.clone(),
+            principal: principal.clone(),
+        })
     }
 }
 
 impl Drop for StreamPermit {
     fn drop(&mut self) {
-        let mut open = self.limiter.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self
+            .limiter
+            .open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         match open.get_mut(&self.principal) {
             Some(own) if *own > 1 => *own -= 1,
             _ => _ = open.remove(&self.principal),
@@ -57,7 +64,10 @@ mod tests {
         let streams = StreamLimiter::default();
         let (ann, bob) = (Principal::new("ann"), Principal::new("bob"));
         let first = streams.acquire(&ann, 1).unwrap();
-        assert_eq!(streams.acquire(&ann, 1).err().unwrap().status, StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(
+            streams.acquire(&ann, 1).err().unwrap().status,
+            StatusCode::TOO_MANY_REQUESTS
+        );
         let _other = streams.acquire(&bob, 1).unwrap();
         drop(first);
         streams.acquire(&ann, 1).unwrap();

@@ -18,7 +18,10 @@ pub(crate) struct SessionSubscribers {
 impl SessionSubscribers {
     pub fn subscribe(&self, key: &SessionKey) -> Receiver<Update> {
         let mut threads = self.senders.lock().unwrap_or_else(PoisonError::into_inner);
-        threads.entry(key.clone()).or_insert_with(|| broadcast::channel(CHANNEL_CAPACITY).0).subscribe()
+        threads
+            .entry(key.clone())
+            .or_insert_with(|| broadcast::channel(CHANNEL_CAPACITY).0)
+            .subscribe()
     }
 
     pub fn publish(&self, key: &SessionKey, update: &Update) {
@@ -31,7 +34,10 @@ impl SessionSubscribers {
     /// Called by whoever stops listening, after it has.
     pub fn remove_if_unused(&self, key: &SessionKey) {
         let mut threads = self.senders.lock().unwrap_or_else(PoisonError::into_inner);
-        if threads.get(key).is_some_and(|sender| sender.receiver_count() == 0) {
+        if threads
+            .get(key)
+            .is_some_and(|sender| sender.receiver_count() == 0)
+        {
             threads.remove(key);
         }
     }

@@ -9,17 +9,17 @@ use std::task::{Context, Poll};
 use axum::http::StatusCode;
 use futures::StreamExt;
 use futures::stream::Stream;
-use lango_domain::session::SessionKey;
 use lango_domain::AgentName;
 use lango_domain::event::{Principal, SessionId, Update};
+use lango_domain::session::SessionKey;
 use lango_engine::{Runner, TurnRequest, TurnStream};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
+use crate::error::ApiError;
 use crate::gateway::Gateway;
 use crate::metrics::TurnMeter;
 use crate::rate_limit::TurnPermit;
-use crate::error::ApiError;
 
 /// A turn that somebody wants.
 #[derive(Clone, Debug)]
@@ -83,16 +83,38 @@ impl Gateway {
         }
         let runner = self.runner_for(&wish.target)?;
         let slot = self.rate_limiter().acquire_turn(&wish.principal)?;
-        let TurnSpec { principal, session, input: begin, on_disconnect: leaving, .. } = wish;
-        let thread = SessionKey { principal: principal.clone(), session: session.clone() };
+        let TurnSpec {
+            principal,
+            session,
+            input: begin,
+            on_disconnect: leaving,
+            ..
+        } = wish;
+        let thread = SessionKey {
+            principal: principal.clone(),
+            session: session.clone(),
+        };
         let stream = match begin {
-            TurnInput::Request(text) => runner.run(TurnRequest::from_user(session, principal, text)),
+            TurnInput::Request(text) => {
+                runner.run(TurnRequest::from_user(session, principal, text))
+            }
             TurnInput::Resume => runner.resume(session, principal),
         };
         let (to, updates) = unbounded_channel();
         let (number, cancel) = self.running_turns().insert(&thread);
-        let attached = TurnHandle { updates, cancel: cancel.clone() };
-        let pump = TurnTask { gateway: self.clone(), key: thread, number, cancel, on_disconnect: leaving, sender: to, _permit: slot };
+        let attached = TurnHandle {
+            updates,
+            cancel: cancel.clone(),
+        };
+        let pump = TurnTask {
+            gateway: self.clone(),
+            key: thread,
+            number,
+            cancel,
+            on_disconnect: leaving,
+            sender: to,
+            _permit: slot,
+        };
         self.turn_tasks().spawn(pump.run(stream));
         Ok(attached)
     }
@@ -102,7 +124,10 @@ impl Gateway {
         match to {
             TurnTarget::Team => Ok(team.runner.clone()),
             TurnTarget::Agent(agent) => team.runner.single_agent(agent.as_str()).ok_or_else(|| {
-                let names: Vec<&str> = team.specialists().map(|agent| agent.name.as_str()).collect();
+                let names: Vec<&str> = team
+                    .specialists()
+                    .map(|agent| agent.name.as_str())
+                    .collect();
                 ApiError::new(
                     StatusCode::NOT_FOUND,
                     "model_not_found",
@@ -115,7 +140,10 @@ impl Gateway {
 
     /// Ends the running turn of a session, and none that waits behind it; whether there was one.
     pub fn cancel_turn(&self, principal: &Principal, session: &SessionId) -> bool {
-        self.running_turns().cancel(&SessionKey { principal: principal.clone(), session: session.clone() })
+        self.running_turns().cancel(&SessionKey {
+            principal: principal.clone(),
+            session: session.clone(),
+        })
     }
 }
 
@@ -144,15 +172,24 @@ impl RunningTurns {
         let mut turns = self.turns();
         turns.count += 1;
         let (number, cancel) = (turns.count, CancellationToken::new());
-        let entry = RunningTurn { number, cancel: cancel.clone(), has_started: false };
-        turns.by_session.entry(thread.clone()).or_default().push(entry);
+        let entry = RunningTurn {
+            number,
+            cancel: cancel.clone(),
+            has_started: false,
+        };
+        turns
+            .by_session
+            .entry(thread.clone())
+            .or_default()
+            .push(entry);
         (number, cancel)
     }
 
     fn mark_started(&self, thread: &SessionKey, number: u64) {
         let mut turns = self.turns();
         let of = turns.by_session.get_mut(thread).into_iter().flatten();
-        of.filter(|entry| entry.number == number).for_each(|entry| entry.has_started = true);
+        of.filter(|entry| entry.number == number)
+            .for_each(|entry| entry.has_started = true);
     }
 
     fn remove(&self, thread: &SessionKey, number: u64) {
@@ -167,7 +204,9 @@ impl RunningTurns {
 
     fn cancel(&self, thread: &SessionKey) -> bool {
         let turns = self.turns();
-        let Some(of) = turns.by_session.get(thread) else { return false };
+        let Some(of) = turns.by_session.get(thread) else {
+            return false;
+        };
         // Where none has said anything yet, the one that came first is the next to.
         let running = of.iter().find(|entry| entry.has_started).or(of.first());
         running.into_iter().for_each(|entry| entry.cancel.cancel());

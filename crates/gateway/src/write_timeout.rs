@@ -18,20 +18,33 @@ pub(crate) struct WriteTimeout<T> {
 
 impl<T> WriteTimeout<T> {
     pub fn new(stream: T, patience: Duration) -> Self {
-        Self { stream, timeout: patience, deadline: None }
+        Self {
+            stream,
+            timeout: patience,
+            deadline: None,
+        }
     }
 
     /// What became of a try to write; one that waits for too long has failed.
-    fn check_deadline<R>(&mut self, tried: Poll<io::Result<R>>, context: &mut Context<'_>) -> Poll<io::Result<R>> {
+    fn check_deadline<R>(
+        &mut self,
+        tried: Poll<io::Result<R>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<R>> {
         if tried.is_ready() {
             self.deadline = None;
             return tried;
         }
         let patience = self.timeout;
-        let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(patience)));
+        let deadline = self
+            .deadline
+            .get_or_insert_with(|| Box::pin(sleep(patience)));
         ready!(deadline.as_mut().poll(context));
         deadline.as_mut().reset(Instant::now() + patience);
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the other end takes nothing")))
+        Poll::Ready(Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "the other end takes nothing",
+        )))
     }
 }
 

@@ -13,11 +13,13 @@ use lango_domain::session::StoreError;
 use tokio::sync::Mutex;
 
 use crate::embedding::{EmbedError, Embedder};
-use crate::lexical::{LexicalIndex, LexicalError};
-use crate::vectors::{VectorFileError, VectorFile, VectorError};
+use crate::lexical::{LexicalError, LexicalIndex};
+use crate::vectors::{VectorError, VectorFile, VectorFileError};
 
-pub use adding::{IngestReport, OpenFile, IngestProgress, IngestSource, chunk_document, chunk_text};
-pub use finding::{Passage, SearchScope, ScoreBreakdown};
+pub use adding::{
+    IngestProgress, IngestReport, IngestSource, OpenFile, chunk_document, chunk_text,
+};
+pub use finding::{Passage, ScoreBreakdown, SearchScope};
 pub use naming::{is_missing, path_from_text, path_to_text};
 
 /// Cheap to clone.
@@ -56,11 +58,26 @@ pub enum DocumentIndexError {
 
 impl DocumentIndex {
     /// Nothing is opened until it is needed.
-    pub fn new(store: Arc<dyn DocumentStore>, folder: PathBuf, embedder: Option<Arc<dyn Embedder>>) -> Self {
-        let kept = embedder.as_ref().map(|embedder| VectorFile::new(&folder, &embedder.identity()));
+    pub fn new(
+        store: Arc<dyn DocumentStore>,
+        folder: PathBuf,
+        embedder: Option<Arc<dyn Embedder>>,
+    ) -> Self {
+        let kept = embedder
+            .as_ref()
+            .map(|embedder| VectorFile::new(&folder, &embedder.identity()));
         let kept = kept.map(|kept| Arc::new(Mutex::new(kept)));
         let (lexical, embedding) = (Mutex::default(), Arc::default());
-        Self { inner: Arc::new(DocumentIndexInner { store, folder, lexical, embedder, vector_file: kept, embedding_lock: embedding }) }
+        Self {
+            inner: Arc::new(DocumentIndexInner {
+                store,
+                folder,
+                lexical,
+                embedder,
+                vector_file: kept,
+                embedding_lock: embedding,
+            }),
+        }
     }
 
     pub fn store(&self) -> &Arc<dyn DocumentStore> {
@@ -87,7 +104,11 @@ impl DocumentIndex {
 
     /// The same documents, found by their words alone.
     fn without_embedder(&self) -> Self {
-        Self::new(Arc::clone(&self.inner.store), self.inner.folder.clone(), None)
+        Self::new(
+            Arc::clone(&self.inner.store),
+            self.inner.folder.clone(),
+            None,
+        )
     }
 }
 
@@ -96,5 +117,9 @@ async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, DocumentIndexError> + Send + 'static,
 ) -> Result<T, DocumentIndexError> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(DocumentIndexError::Aborted(format!("the index broke off: {error}"))))
+    done.unwrap_or_else(|error| {
+        Err(DocumentIndexError::Aborted(format!(
+            "the index broke off: {error}"
+        )))
+    })
 }

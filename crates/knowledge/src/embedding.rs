@@ -2,16 +2,16 @@
 //!
 //! The embedded way needs no file, no key and no network. Others ask a provider, or read a static model from a folder.
 
-mod responses;
 mod batches;
 mod frequent_words;
+mod hash_terms;
 mod hashed_embedder;
 mod http;
 mod providers;
+mod responses;
 mod settings;
 mod static_model;
 mod tensors;
-mod hash_terms;
 mod tokenizer;
 mod viterbi;
 mod weights;
@@ -96,7 +96,10 @@ pub enum EmbedError {
     Refused(String),
     /// A person has to change a setting.
     #[error("embedding.{setting}: {reason}")]
-    Setting { setting: &'static str, reason: String },
+    Setting {
+        setting: &'static str,
+        reason: String,
+    },
     /// A person has to look at the folder of a static model.
     #[error("{file}: {reason}")]
     File { file: String, reason: String },
@@ -110,8 +113,14 @@ impl EmbedError {
             Self::Malformed(words) => Self::Malformed(change(&words)),
             Self::NotFound(words) => Self::NotFound(change(&words)),
             Self::Refused(words) => Self::Refused(change(&words)),
-            Self::Setting { setting, reason } => Self::Setting { setting, reason: change(&reason) },
-            Self::File { file, reason } => Self::File { file: change(&file), reason: change(&reason) },
+            Self::Setting { setting, reason } => Self::Setting {
+                setting,
+                reason: change(&reason),
+            },
+            Self::File { file, reason } => Self::File {
+                file: change(&file),
+                reason: change(&reason),
+            },
             same @ (Self::Auth | Self::Busy { .. } | Self::Quota | Self::TooLong) => same,
         }
     }
@@ -119,8 +128,14 @@ impl EmbedError {
 
 /// Makes a vector one long; what has no direction stays as it is.
 fn normalize(vector: &mut [f32]) {
-    let length = vector.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
+    let length = vector
+        .iter()
+        .map(|&x| f64::from(x) * f64::from(x))
+        .sum::<f64>()
+        .sqrt();
     if length > 0.0 && length.is_finite() {
-        vector.iter_mut().for_each(|x| *x = (f64::from(*x) / length) as f32);
+        vector
+            .iter_mut()
+            .for_each(|x| *x = (f64::from(*x) / length) as f32);
     }
 }

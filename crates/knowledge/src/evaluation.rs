@@ -29,14 +29,22 @@ impl MetricsSum {
     /// Documents as they were found, best first; one that comes twice counts once.
     pub fn add(&mut self, found: &[String], judged: &HashMap<String, u32>) {
         let mut seen = HashSet::new();
-        let found: Vec<&String> = found.iter().filter(|document| seen.insert(*document)).collect();
+        let found: Vec<&String> = found
+            .iter()
+            .filter(|document| seen.insert(*document))
+            .collect();
         let relevant = judged.values().filter(|grade| **grade > 0).count();
         if relevant == 0 {
             return;
         }
         let grade = |document: &&String| judged.get(*document).copied().unwrap_or(0);
         let recall = |most: usize| {
-            found.iter().take(most).filter(|document| grade(document) > 0).count() as f64 / relevant as f64
+            found
+                .iter()
+                .take(most)
+                .filter(|document| grade(document) > 0)
+                .count() as f64
+                / relevant as f64
         };
         self.sums.queries += 1;
         self.sums.recall_5 += recall(5);
@@ -60,7 +68,12 @@ impl MetricsSum {
 
 /// What stands further down counts less; behind the tenth place nothing does.
 fn dcg(grades: &[u32]) -> f64 {
-    grades.iter().take(10).enumerate().map(|(at, grade)| f64::from(*grade) / (at as f64 + 2.0).log2()).sum()
+    grades
+        .iter()
+        .take(10)
+        .enumerate()
+        .map(|(at, grade)| f64::from(*grade) / (at as f64 + 2.0).log2())
+        .sum()
 }
 
 #[cfg(test)]
@@ -70,14 +83,22 @@ mod tests {
     #[test]
     fn perfect_is_one_and_the_order_counts() {
         let judged: HashMap<String, u32> = [("a".to_owned(), 1), ("b".to_owned(), 1)].into();
-        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let names = |names: &[&str]| {
+            names
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect::<Vec<_>>()
+        };
         let measured = |found: &[&str]| {
             let mut tally = MetricsSum::default();
             tally.add(&names(found), &judged);
             tally.mean()
         };
         let perfect = measured(&["a", "a", "b"]);
-        assert_eq!((perfect.recall_5, perfect.recall_10, perfect.ndcg_10), (1.0, 1.0, 1.0));
+        assert_eq!(
+            (perfect.recall_5, perfect.recall_10, perfect.ndcg_10),
+            (1.0, 1.0, 1.0)
+        );
         let late = measured(&["x", "a", "y", "z", "w", "b"]);
         assert_eq!((late.recall_5, late.recall_10), (0.5, 1.0));
         assert!(late.ndcg_10 < 0.7 && late.ndcg_10 > 0.4);

@@ -2,8 +2,8 @@
 //! The conversation itself stays until its session is deleted.
 
 mod index;
-mod statement;
 mod learned_item;
+mod statement;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use lango_domain::forget::{FactBatchChange, ForgetStore, Removal};
 use lango_domain::graph::GraphStore;
 use lango_domain::inquiries::InquiryStore;
 use lango_domain::knowledge::KnowledgeStore;
-use lango_domain::memory::{MemoryStore, MemoryId};
+use lango_domain::memory::{MemoryId, MemoryStore};
 use lango_domain::session::{SessionStore, StoreError};
 
 use crate::graph::user_batches::remove_statements;
@@ -63,22 +63,44 @@ impl Forgetter {
     }
 
     /// What is meant by ids of memories, or by words that say it.
-    pub async fn find_to_forget(&self, of: &Principal, what: &str) -> Result<ForgetSelection, StoreError> {
+    pub async fn find_to_forget(
+        &self,
+        of: &Principal,
+        what: &str,
+    ) -> Result<ForgetSelection, StoreError> {
         let ledger = ForgetIndex::load(&*self.store, of).await?;
-        let parts: Vec<&str> = what.split([',', ' ']).filter(|part| !part.is_empty()).collect();
+        let parts: Vec<&str> = what
+            .split([',', ' '])
+            .filter(|part| !part.is_empty())
+            .collect();
         let ids: Result<Vec<MemoryId>, _> = parts.iter().map(|part| part.parse()).collect();
         let fitting = match ids {
-            Ok(ids) => ForgetMatches { seeds: ledger.find_memories(&ids), others: Vec::new() },
+            Ok(ids) => ForgetMatches {
+                seeds: ledger.find_memories(&ids),
+                others: Vec::new(),
+            },
             Err(_) => find_matches(&ledger, what),
         };
         self.resolve_selection(of, &ledger, fitting).await
     }
 
     /// The same for everything that is known under some keys.
-    pub async fn find_keys_to_forget(&self, of: &Principal, keys: &[String]) -> Result<ForgetSelection, StoreError> {
+    pub async fn find_keys_to_forget(
+        &self,
+        of: &Principal,
+        keys: &[String],
+    ) -> Result<ForgetSelection, StoreError> {
         let ledger = ForgetIndex::load(&*self.store, of).await?;
         let seeds = ledger.find_keys(keys);
-        self.resolve_selection(of, &ledger, ForgetMatches { seeds, others: Vec::new() }).await
+        self.resolve_selection(
+            of,
+            &ledger,
+            ForgetMatches {
+                seeds,
+                others: Vec::new(),
+            },
+        )
+        .await
     }
 
     async fn resolve_selection(
@@ -89,37 +111,63 @@ impl Forgetter {
     ) -> Result<ForgetSelection, StoreError> {
         if seeds.is_empty() {
             let is_nothing = others.is_empty();
-            return Ok(if is_nothing { ForgetSelection::NoMatch } else { ForgetSelection::Ambiguous(ledger.items_at(others)) });
+            return Ok(if is_nothing {
+                ForgetSelection::NoMatch
+            } else {
+                ForgetSelection::Ambiguous(ledger.items_at(others))
+            });
         }
         let gone = ledger.expand_seeds(&*self.store, of, seeds).await?;
-        let left = others.into_iter().filter(|at| !gone.contains(at)).collect::<Vec<_>>();
-        Ok(ForgetSelection::Matched { to_forget: ledger.items_at(gone), related: ledger.items_at(left) })
+        let left = others
+            .into_iter()
+            .filter(|at| !gone.contains(at))
+            .collect::<Vec<_>>();
+        Ok(ForgetSelection::Matched {
+            to_forget: ledger.items_at(gone),
+            related: ledger.items_at(left),
+        })
     }
 
     /// Takes these out, as far as they are still there, and gives what is gone. All or nothing; it can be repeated.
-    pub async fn forget(&self, of: &Principal, traces: &[LearnedItem]) -> Result<Vec<LearnedItem>, StoreError> {
+    pub async fn forget(
+        &self,
+        of: &Principal,
+        traces: &[LearnedItem],
+    ) -> Result<Vec<LearnedItem>, StoreError> {
         let ledger = ForgetIndex::load(&*self.store, of).await?;
         let gone = ledger.find_existing(traces);
         if gone.is_empty() {
             return Ok(Vec::new());
         }
-        let mut removal =
-            Removal { events: ledger.source_events(&*self.store, of, &gone).await?, ..Removal::default() };
+        let mut removal = Removal {
+            events: ledger.source_events(&*self.store, of, &gone).await?,
+            ..Removal::default()
+        };
         let mut facts: BTreeMap<u64, BTreeSet<usize>> = BTreeMap::new();
         let gone = ledger.items_at(gone);
         for trace in &gone {
             match &trace.id {
                 LearnedItemId::Memory(id) => removal.memories.push(*id),
-                LearnedItemId::Entry { key, version } => removal.entries.push((key.clone(), *version)),
+                LearnedItemId::Entry { key, version } => {
+                    removal.entries.push((key.clone(), *version))
+                }
                 LearnedItemId::Learning(id) => removal.learnings.push(*id),
                 LearnedItemId::Inquiry(id) => removal.inquiries.push(*id),
-                LearnedItemId::Fact { batch, at } => _ = facts.entry(*batch).or_default().insert(*at),
+                LearnedItemId::Fact { batch, at } => {
+                    _ = facts.entry(*batch).or_default().insert(*at)
+                }
             }
         }
         for (number, gone) in facts {
-            let Some(body) = ledger.batch_body(number) else { continue };
-            let left = remove_statements(body, &gone).map_err(|error| StoreError(error.to_string()))?;
-            removal.batches.push(FactBatchChange { number, remaining: left });
+            let Some(body) = ledger.batch_body(number) else {
+                continue;
+            };
+            let left =
+                remove_statements(body, &gone).map_err(|error| StoreError(error.to_string()))?;
+            removal.batches.push(FactBatchChange {
+                number,
+                remaining: left,
+            });
         }
         self.store.remove(of, removal).await?;
         Ok(gone)
@@ -137,20 +185,41 @@ struct ForgetMatches {
 /// What says just that; without any, the one thing that says it among others. Whoever says "everything" means all of it.
 fn find_matches(ledger: &ForgetIndex, what: &str) -> ForgetMatches {
     let wanted = Statement::parse(what);
-    let is_everything = normalize_words(what).iter().any(|word| EVERYTHING_WORDS.contains(&word.as_str()));
+    let is_everything = normalize_words(what)
+        .iter()
+        .any(|word| EVERYTHING_WORDS.contains(&word.as_str()));
     if wanted.is_empty() {
-        let seeds = if is_everything { ledger.all_positions() } else { Vec::new() };
-        return ForgetMatches { seeds, others: Vec::new() };
+        let seeds = if is_everything {
+            ledger.all_positions()
+        } else {
+            Vec::new()
+        };
+        return ForgetMatches {
+            seeds,
+            others: Vec::new(),
+        };
     }
     let same = ledger.find_matches(&wanted, MatchLevel::Same);
     let within = ledger.find_matches(&wanted, MatchLevel::Contains);
     if is_everything {
         let seeds = same.into_iter().chain(within).collect();
-        return ForgetMatches { seeds, others: Vec::new() };
+        return ForgetMatches {
+            seeds,
+            others: Vec::new(),
+        };
     }
-    let distinct: BTreeSet<Vec<String>> = within.iter().map(|at| ledger.normalized_text(*at)).collect();
+    let distinct: BTreeSet<Vec<String>> = within
+        .iter()
+        .map(|at| ledger.normalized_text(*at))
+        .collect();
     match (same.is_empty(), distinct.len()) {
-        (true, 1) => ForgetMatches { seeds: within, others: Vec::new() },
-        _ => ForgetMatches { seeds: same, others: within },
+        (true, 1) => ForgetMatches {
+            seeds: within,
+            others: Vec::new(),
+        },
+        _ => ForgetMatches {
+            seeds: same,
+            others: within,
+        },
     }
 }

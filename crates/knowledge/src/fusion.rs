@@ -7,7 +7,7 @@ mod neighbors;
 use std::collections::BTreeMap;
 
 pub use self::dedupe::{DedupedHit, dedupe};
-pub use self::neighbors::{MergedPassage, ChunkPosition, merge_adjacent, boost_neighbors};
+pub use self::neighbors::{ChunkPosition, MergedPassage, boost_neighbors, merge_adjacent};
 
 /// How much each way of finding counts; only their proportion matters.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,17 +18,30 @@ pub struct FusionWeights {
 
 impl Default for FusionWeights {
     fn default() -> Self {
-        Self { lexical: 0.45, vector: 0.55 }
+        Self {
+            lexical: 0.45,
+            vector: 0.55,
+        }
     }
 }
 
 impl FusionWeights {
     /// Parts of one; what makes no sense counts both alike.
     fn normalized(self) -> (f32, f32) {
-        let usable = |weight: f32| if weight.is_finite() { weight.max(0.0) } else { 0.0 };
+        let usable = |weight: f32| {
+            if weight.is_finite() {
+                weight.max(0.0)
+            } else {
+                0.0
+            }
+        };
         let (lexical, vector) = (usable(self.lexical), usable(self.vector));
         let sum = lexical + vector;
-        if sum > 0.0 && sum.is_finite() { (lexical / sum, vector / sum) } else { (0.5, 0.5) }
+        if sum > 0.0 && sum.is_finite() {
+            (lexical / sum, vector / sum)
+        } else {
+            (0.5, 0.5)
+        }
     }
 }
 
@@ -44,7 +57,11 @@ pub struct FusedHit {
 }
 
 /// One list, best first. Scores and not ranks are joined: a hit that is far better than the next stays far better.
-pub fn fuse(lexical: &[(u64, f32)], vector: &[(u64, f32)], weights: FusionWeights) -> Vec<FusedHit> {
+pub fn fuse(
+    lexical: &[(u64, f32)],
+    vector: &[(u64, f32)],
+    weights: FusionWeights,
+) -> Vec<FusedHit> {
     let (lexical, vector) = (best_score_by_id(lexical), best_score_by_id(vector));
     let (lexical_scale, vector_scale) = (Scale::from_zero(&lexical), Scale::from_least(&vector));
     let (lexical_share, vector_share) = weights.normalized();
@@ -55,10 +72,17 @@ pub fn fuse(lexical: &[(u64, f32)], vector: &[(u64, f32)], weights: FusionWeight
         .into_iter()
         .map(|id| {
             let (lexical, vector) = (lexical.get(&id).copied(), vector.get(&id).copied());
-            let part = |score: Option<f32>, scale: &Scale| score.map_or(0.0, |score| scale.normalize(score));
-            let score =
-                lexical_share * part(lexical, &lexical_scale) + vector_share * part(vector, &vector_scale);
-            FusedHit { id, score, lexical, vector }
+            let part = |score: Option<f32>, scale: &Scale| {
+                score.map_or(0.0, |score| scale.normalize(score))
+            };
+            let score = lexical_share * part(lexical, &lexical_scale)
+                + vector_share * part(vector, &vector_scale);
+            FusedHit {
+                id,
+                score,
+                lexical,
+                vector,
+            }
         })
         .collect();
     sort_by_score(&mut fused);
@@ -66,7 +90,12 @@ pub fn fuse(lexical: &[(u64, f32)], vector: &[(u64, f32)], weights: FusionWeight
 }
 
 fn sort_by_score(hits: &mut [FusedHit]) {
-    hits.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.id.cmp(&other.id)));
+    hits.sort_by(|one, other| {
+        other
+            .score
+            .total_cmp(&one.score)
+            .then(one.id.cmp(&other.id))
+    });
 }
 
 /// Scores that are no numbers are no hits.
@@ -89,7 +118,10 @@ impl Scale {
     /// For BM25, where 0 means that no word was found.
     fn from_zero(hits: &BTreeMap<u64, f32>) -> Self {
         let high = hits.values().copied().fold(0.0, f32::max);
-        Self { low: 0.0, high: f64::from(high) }
+        Self {
+            low: 0.0,
+            high: f64::from(high),
+        }
     }
 
     /// For similarities, where what means "nothing in common" differs from model to model: the end of the list stands
@@ -98,11 +130,18 @@ impl Scale {
         let low = f64::from(hits.values().copied().fold(f32::INFINITY, f32::min));
         let high = f64::from(hits.values().copied().fold(f32::NEG_INFINITY, f32::max));
         let step = (high - low) / hits.len().max(1) as f64;
-        Self { low: low - step, high }
+        Self {
+            low: low - step,
+            high,
+        }
     }
 
     fn normalize(&self, score: f32) -> f32 {
         let span = self.high - self.low;
-        if span > 0.0 { ((f64::from(score) - self.low) / span).clamp(0.0, 1.0) as f32 } else { 1.0 }
+        if span > 0.0 {
+            ((f64::from(score) - self.low) / span).clamp(0.0, 1.0) as f32
+        } else {
+            1.0
+        }
     }
 }

@@ -1,20 +1,20 @@
 //! The knowledge graph: facts with their sources. The store keeps them as a log; whoever asks first has them read into memory,
 //! and from then on memory follows the log, whichever process writes to it.
 
-mod query;
 mod batch;
-pub mod import_export;
+pub mod diagram;
 mod expansion;
 mod fact;
-mod mentions;
-mod validity;
-mod interner;
+pub mod import_export;
 mod in_memory;
-pub(crate) mod user_batches;
-pub mod diagram;
+mod interner;
+mod mentions;
+mod query;
 mod settings;
-mod tools;
 mod snapshot;
+mod tools;
+pub(crate) mod user_batches;
+mod validity;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,19 +22,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::Timestamp;
 use lango_domain::Clock;
 use lango_domain::event::Principal;
-use lango_domain::graph::{GraphStore, NewFactBatch, FactProvenance, FactLogVersion, FactSourceFilter};
+use lango_domain::graph::{
+    FactLogVersion, FactProvenance, FactSourceFilter, GraphStore, NewFactBatch,
+};
 use lango_domain::session::StoreError;
 
-pub use query::{Direction, FactHits, FactPattern, Traversal, TraversalResult};
-pub use batch::{BatchError, MAX_FACTS, BatchWriter};
+pub use batch::{BatchError, BatchWriter, MAX_FACTS};
 pub use expansion::{ExpansionError, ExpansionResult, expand};
-pub use fact::{FactError, FactRetirement, NewFact, FactRef};
-pub use validity::{Moment, DateError, AsOf};
-pub use interner::{fold, normalize_spaces};
+pub use fact::{FactError, FactRef, FactRetirement, NewFact};
 pub use in_memory::{Edge, EdgeEnd, Fact, InMemoryGraph};
+pub use interner::{fold, normalize_spaces};
+pub use query::{Direction, FactHits, FactPattern, Traversal, TraversalResult};
 pub use settings::GraphSettings;
+pub use snapshot::{FactCount, FactItem, GraphSnapshot, GraphStats, UnknownName};
 pub use tools::{LazyGraph, facts_json, tools};
-pub use snapshot::{FactCount, FactItem, GraphStats, UnknownName, GraphSnapshot};
+pub use validity::{AsOf, DateError, Moment};
 
 use in_memory::ApplyResult;
 
@@ -80,7 +82,13 @@ pub enum GraphError {
 impl Graph {
     /// Nothing is read until something is asked.
     pub fn new(store: Arc<dyn GraphStore>, clock: Clock) -> Self {
-        Self { inner: Arc::new(GraphInner { store, clock, graphs: Mutex::default() }) }
+        Self {
+            inner: Arc::new(GraphInner {
+                store,
+                clock,
+                graphs: Mutex::default(),
+            }),
+        }
     }
 
     pub fn now(&self) -> Moment {
@@ -117,7 +125,11 @@ impl Graph {
                 writing.push(&told);
             }
             let (source, label) = (source.clone(), label.clone());
-            batches.push(NewFactBatch { source, label, body: writing.finish() });
+            batches.push(NewFactBatch {
+                source,
+                label,
+                body: writing.finish(),
+            });
         }
         Ok(self.inner.store.append(of, batches).await?)
     }
@@ -132,20 +144,50 @@ impl Graph {
         let FactProvenance { source, label } = from.into();
         let mut writing = BatchWriter::default();
         for ending in endings {
-            let FactRetirement { subject, predicate, object, at } = ending;
-            FactRef { subject, predicate, object, ..FactRef::default() }.check()?;
+            let FactRetirement {
+                subject,
+                predicate,
+                object,
+                at,
+            } = ending;
+            FactRef {
+                subject,
+                predicate,
+                object,
+                ..FactRef::default()
+            }
+            .check()?;
             writing.retire((subject, predicate, object), *at);
         }
-        Ok(self.inner.store.append(of, vec![NewFactBatch { source, label, body: writing.finish() }]).await?)
+        Ok(self
+            .inner
+            .store
+            .append(
+                of,
+                vec![NewFactBatch {
+                    source,
+                    label,
+                    body: writing.finish(),
+                }],
+            )
+            .await?)
     }
 
     /// Batches that were made ready elsewhere, as a bulk load does.
-    pub async fn append(&self, of: &Principal, batches: Vec<NewFactBatch>) -> Result<(), GraphError> {
+    pub async fn append(
+        &self,
+        of: &Principal,
+        batches: Vec<NewFactBatch>,
+    ) -> Result<(), GraphError> {
         Ok(self.inner.store.append(of, batches).await?)
     }
 
     /// Takes out everything that comes from there, as if it had never been told; gives whether there was anything.
-    pub async fn forget_source(&self, of: &Principal, range: FactSourceFilter) -> Result<bool, GraphError> {
+    pub async fn forget_source(
+        &self,
+        of: &Principal,
+        range: FactSourceFilter,
+    ) -> Result<bool, GraphError> {
         Ok(self.inner.store.forget(of, range).await? > 0)
     }
 
@@ -163,12 +205,19 @@ impl Graph {
         }
         let before = held.lock().graph.take().unwrap_or_default();
         let net = self.sync_graph(of, before).await?;
-        *held.lock() = GraphState { graph: Some(Arc::clone(&net)), version: pulse };
+        *held.lock() = GraphState {
+            graph: Some(Arc::clone(&net)),
+            version: pulse,
+        };
         Ok(GraphSnapshot::new(net))
     }
 
     fn principal_graph(&self, of: &Principal) -> Arc<PrincipalGraph> {
-        let mut all = self.inner.graphs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self
+            .inner
+            .graphs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         match all.get(of) {
             Some(held) => Arc::clone(held),
             None => Arc::clone(all.entry(of.clone()).or_default()),
@@ -176,7 +225,11 @@ impl Graph {
     }
 
     /// Brought up to the end of the log.
-    async fn sync_graph(&self, of: &Principal, mut net: Arc<InMemoryGraph>) -> Result<Arc<InMemoryGraph>, GraphError> {
+    async fn sync_graph(
+        &self,
+        of: &Principal,
+        mut net: Arc<InMemoryGraph>,
+    ) -> Result<Arc<InMemoryGraph>, GraphError> {
         let mut is_settled = true;
         loop {
             let changes = self.inner.store.changes(of, net.position()).await?;
@@ -207,7 +260,9 @@ impl PrincipalGraph {
     /// What is in memory, when it is certain that nobody wrote since.
     fn current(&self, pulse: Option<FactLogVersion>) -> Option<Arc<InMemoryGraph>> {
         let now = self.lock();
-        now.graph.clone().filter(|_| pulse.is_some() && pulse == now.version)
+        now.graph
+            .clone()
+            .filter(|_| pulse.is_some() && pulse == now.version)
     }
 }
 
@@ -216,5 +271,9 @@ async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, GraphError> + Send + 'static,
 ) -> Result<T, GraphError> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(GraphError::Failed(format!("reading the graph broke off: {error}"))))
+    done.unwrap_or_else(|error| {
+        Err(GraphError::Failed(format!(
+            "reading the graph broke off: {error}"
+        )))
+    })
 }

@@ -3,12 +3,12 @@
 
 mod article;
 mod markdown_buffer;
-mod tree;
 mod markdown_writer;
+mod tree;
 
 use url::Url;
 
-pub use markdown_buffer::{MarkdownLine, MarkdownBlock};
+pub use markdown_buffer::{MarkdownBlock, MarkdownLine};
 pub use tree::HtmlDocument;
 
 /// How much is read of something that may be as large as it likes.
@@ -36,8 +36,14 @@ impl ReadablePage {
         let document = HtmlDocument::parse(html, bounds.nodes);
         let article = article::Article::from_document(&document);
         let base = base.map(|base| article::base_url(&document, base));
-        let (parts, is_written) = markdown_writer::MarkdownWriter::new(&document, base, bounds.output_bytes).write(&article);
-        Self { title: article.title(), blocks: parts, is_whole: is_written && !document.is_truncated }
+        let (parts, is_written) =
+            markdown_writer::MarkdownWriter::new(&document, base, bounds.output_bytes)
+                .write(&article);
+        Self {
+            title: article.title(),
+            blocks: parts,
+            is_whole: is_written && !document.is_truncated,
+        }
     }
 
     /// All of it, the title first.
@@ -48,9 +54,16 @@ impl ReadablePage {
             text.push('\n');
         }
         let text = text.trim();
-        let first = text.lines().next().map(|line| line.trim_start_matches('#').trim());
+        let first = text
+            .lines()
+            .next()
+            .map(|line| line.trim_start_matches('#').trim());
         let is_said = self.title.is_empty() || first == Some(self.title.as_str());
-        if is_said { text.to_owned() } else { format!("# {}\n\n{text}", self.title).trim_end().to_owned() }
+        if is_said {
+            text.to_owned()
+        } else {
+            format!("# {}\n\n{text}", self.title).trim_end().to_owned()
+        }
     }
 }
 

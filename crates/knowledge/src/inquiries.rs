@@ -1,12 +1,12 @@
 //! Questions that are worth asking: found after a turn, asked in passing, and answered by what the user says next.
 
 mod answer_rules;
-mod model_review;
 mod gap_rules;
+mod model_review;
+mod offer;
 mod scan;
 mod settings;
 mod tools;
-mod offer;
 
 use std::sync::Arc;
 
@@ -45,6 +45,9 @@ pub struct Inquiries {
 
 impl Inquiries {
     pub fn new(means: InquiryParts) -> Self {
-        Self { parts: Arc::new(means), scan_lock: Arc::default() }
+        Self {
+            parts: Arc::new(means),
+            scan_lock: Arc::default(),
+        }
     }
 }

@@ -16,7 +16,7 @@ use crate::lazy::Lazy;
 use crate::secret_scan::SecretScanner;
 
 pub use advising::{LearningAdvisor, OutcomeTracker};
-pub use entries::{EntryError, normalize_key, entry_line};
+pub use entries::{EntryError, entry_line, normalize_key};
 pub use recalling::KnowledgeContext;
 pub use settings::KnowledgeSettings;
 pub use tools::tools;

@@ -15,7 +15,10 @@ pub struct Lazy<T: ?Sized, E = StoreError> {
 
 impl<T: ?Sized, E> Lazy<T, E> {
     pub fn new(open: impl Fn() -> Result<Arc<T>, E> + Send + Sync + 'static) -> Self {
-        Self { open: Arc::new(open), opened: Arc::default() }
+        Self {
+            open: Arc::new(open),
+            opened: Arc::default(),
+        }
     }
 
     /// What is open already.
@@ -27,12 +30,17 @@ impl<T: ?Sized, E> Lazy<T, E> {
     }
 
     pub async fn get(&self) -> Result<&Arc<T>, E> {
-        self.opened.get_or_try_init(|| async { (self.open)() }).await
+        self.opened
+            .get_or_try_init(|| async { (self.open)() })
+            .await
     }
 }
 
 impl<T: ?Sized, E> Clone for Lazy<T, E> {
     fn clone(&self) -> Self {
-        Self { open: Arc::clone(&self.open), opened: Arc::clone(&self.opened) }
+        Self {
+            open: Arc::clone(&self.open),
+            opened: Arc::clone(&self.opened),
+        }
     }
 }

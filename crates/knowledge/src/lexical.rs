@@ -1,11 +1,11 @@
 //! Finding passages by their words. The index is derived: its folder can be deleted at any time, and whoever holds the
 //! writer fills it again from where the texts are kept.
 
+mod analyzer;
 mod index_directory;
 mod normalize;
 mod query;
 mod stemmer;
-mod analyzer;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tantivy::Index;
 
+pub use self::analyzer::{analyze, analyze_query};
 use self::index_directory::{IndexFields, IndexStamp};
 use self::query::IndexSnapshot;
-pub use self::analyzer::{analyze, analyze_query};
 pub use self::writer::LexicalWriter;
 
 /// A chunk of a document, as it is searched.
@@ -62,8 +62,13 @@ impl CachedSnapshot {
         // First: what comes in between is seen the next time.
         let stamp = IndexStamp::load(folder)?;
         let applied = index_directory::applied_through(index, folder)?;
-        let snapshot = IndexSnapshot::open(index).map_err(|error| LexicalError::from_tantivy(error, folder))?;
-        Ok(Self { stamp, applied_through: applied, snapshot: Arc::new(snapshot) })
+        let snapshot = IndexSnapshot::open(index)
+            .map_err(|error| LexicalError::from_tantivy(error, folder))?;
+        Ok(Self {
+            stamp,
+            applied_through: applied,
+            snapshot: Arc::new(snapshot),
+        })
     }
 }
 
@@ -71,8 +76,14 @@ impl LexicalIndex {
     /// Opens the index or makes an empty one; what is damaged or of an older format is wiped. `needs_rebuild` tells.
     pub fn open(folder: &Path) -> Result<Self, LexicalError> {
         let (folder, index, seen) = index_directory::open(folder, CachedSnapshot::load)?;
-        let fields = IndexFields::from_schema(&index.schema()).map_err(|error| LexicalError::from_tantivy(error, &folder))?;
-        Ok(Self { folder, index, fields, cached: Mutex::new(seen) })
+        let fields = IndexFields::from_schema(&index.schema())
+            .map_err(|error| LexicalError::from_tantivy(error, &folder))?;
+        Ok(Self {
+            folder,
+            index,
+            fields,
+            cached: Mutex::new(seen),
+        })
     }
 
     /// Wipes the index of a folder, for whoever found it damaged; nobody may be writing to it.
@@ -159,21 +170,38 @@ impl LexicalError {
             |error: &std::io::Error| matches!(error.kind(), InvalidData | NotFound | UnexpectedEof);
         match error {
             Error::LockFailure(LockError::LockBusy, _) => Self::Busy { folder },
-            Error::IoError(error) if !is_content(&error) => Self::Disk { folder, reason: why },
-            Error::OpenReadError(OpenReadError::IoError { io_error, .. }) if !is_content(&io_error) => {
-                Self::Disk { folder, reason: why }
+            Error::IoError(error) if !is_content(&error) => Self::Disk {
+                folder,
+                reason: why,
+            },
+            Error::OpenReadError(OpenReadError::IoError { io_error, .. })
+                if !is_content(&io_error) =>
+            {
+                Self::Disk {
+                    folder,
+                    reason: why,
+                }
             }
             Error::LockFailure(..)
             | Error::OpenDirectoryError(_)
             | Error::OpenWriteError(_)
             | Error::SystemError(_)
             | Error::ErrorInThread(_)
-            | Error::Poisoned => Self::Disk { folder, reason: why },
-            _ => Self::Damaged { folder, reason: why },
+            | Error::Poisoned => Self::Disk {
+                folder,
+                reason: why,
+            },
+            _ => Self::Damaged {
+                folder,
+                reason: why,
+            },
         }
     }
 
     fn from_io(error: &std::io::Error, folder: &Path) -> Self {
-        Self::Disk { folder: folder.to_path_buf(), reason: error.to_string() }
+        Self::Disk {
+            folder: folder.to_path_buf(),
+            reason: error.to_string(),
+        }
     }
 }

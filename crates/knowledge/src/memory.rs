@@ -2,24 +2,24 @@
 //! is recalled. Raw history is never touched.
 
 mod digest;
+mod model_writer;
 mod observe;
-mod rule_phrases;
-mod recall_query;
 mod recall;
+mod recall_query;
 mod reflect;
+mod rule_phrases;
 mod rules;
 mod settings;
 mod tools;
 mod topics;
 mod transcript;
-mod model_writer;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use lango_domain::event::{Event, Principal};
-use lango_domain::memory::{MemoryStore, Memory, MemoryId, MemoryOrigin};
+use lango_domain::memory::{Memory, MemoryId, MemoryOrigin, MemoryStore};
 use lango_domain::model::Model;
 use lango_domain::session::SessionKey;
 use lango_domain::session::StoreError;
@@ -28,8 +28,8 @@ use crate::forget::Forgetter;
 use crate::secret_scan::SecretScanner;
 
 pub use digest::memory_line;
-pub(crate) use recall_query::RecallQuery;
 pub use recall::{RecallMode, RecalledMemory, SOURCE};
+pub(crate) use recall_query::RecallQuery;
 pub use rules::detect_kind;
 pub(crate) use rules::normalize_words;
 pub use settings::MemorySettings;
@@ -88,7 +88,13 @@ pub struct MemoryEvidence {
 
 impl ObservationalMemory {
     pub fn new(parts: MemoryParts) -> Self {
-        Self { inner: Arc::new(ObservationalMemoryInner { parts, session_locks: Mutex::default(), indexes: Mutex::default() }) }
+        Self {
+            inner: Arc::new(ObservationalMemoryInner {
+                parts,
+                session_locks: Mutex::default(),
+                indexes: Mutex::default(),
+            }),
+        }
     }
 
     pub fn memories(&self) -> &dyn MemoryStore {
@@ -108,15 +114,35 @@ impl ObservationalMemory {
     }
 
     /// Where a memory comes from: session, events and their words.
-    pub async fn evidence(&self, of: &Principal, id: MemoryId) -> Result<Option<MemoryEvidence>, StoreError> {
-        let Some(memory) = self.memories().memory(of, id).await? else { return Ok(None) };
+    pub async fn evidence(
+        &self,
+        of: &Principal,
+        id: MemoryId,
+    ) -> Result<Option<MemoryEvidence>, StoreError> {
+        let Some(memory) = self.memories().memory(of, id).await? else {
+            return Ok(None);
+        };
         let mut observations = Vec::new();
         for id in &memory.condenses {
-            observations.extend(self.memories().memory(of, MemoryId::Observation(*id)).await?);
+            observations.extend(
+                self.memories()
+                    .memory(of, MemoryId::Observation(*id))
+                    .await?,
+            );
         }
-        let session = SessionKey { session: memory.session.clone(), principal: of.clone() };
-        let events = self.memories().events(&session, memory.sources.clone()).await?;
-        Ok(Some(MemoryEvidence { memory, observations, events }))
+        let session = SessionKey {
+            session: memory.session.clone(),
+            principal: of.clone(),
+        };
+        let events = self
+            .memories()
+            .events(&session, memory.sources.clone())
+            .await?;
+        Ok(Some(MemoryEvidence {
+            memory,
+            observations,
+            events,
+        }))
     }
 
     fn parts(&self) -> &MemoryParts {
@@ -132,7 +158,11 @@ impl ObservationalMemory {
     }
 
     fn session_lock(&self, of: &SessionKey) -> Arc<tokio::sync::Mutex<()>> {
-        let mut busy = self.inner.session_locks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut busy = self
+            .inner
+            .session_locks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         busy.retain(|_, lock| Arc::strong_count(lock) > 1);
         Arc::clone(busy.entry(of.clone()).or_default())
     }

@@ -18,9 +18,12 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-pub use beir::{BeirDocument, BeirError, BeirLines, BeirJudgment, BeirQuery, read_corpus, read_qrels, read_queries};
+pub use beir::{
+    BeirDocument, BeirError, BeirJudgment, BeirLines, BeirQuery, read_corpus, read_qrels,
+    read_queries,
+};
 pub use chunks::{Chunk, ChunkSizes, split_into_chunks};
-pub use walk::{WalkEntry, SkipReason, walk};
+pub use walk::{SkipReason, WalkEntry, walk};
 
 /// Files above this are not read.
 pub const MAX_BYTES: u64 = 32 * 1024 * 1024;
@@ -40,7 +43,12 @@ pub struct ParsedDocument {
 
 impl ParsedDocument {
     fn new(title: Option<String>, kind: DocumentKind, blocks: Vec<DocumentBlock>) -> Self {
-        Self { title, kind, blocks, lines: Vec::new() }
+        Self {
+            title,
+            kind,
+            blocks,
+            lines: Vec::new(),
+        }
     }
 
     /// Where in the file a place of the blocks is.
@@ -48,8 +56,10 @@ impl ParsedDocument {
         let line = |number: u32| self.lines.get((number as usize).saturating_sub(1)).copied();
         match place {
             BlockSpan::Lines(first, last) => {
-                let (first, last) =
-                    (line(first).unwrap_or((first, first)), line(last).unwrap_or((last, last)));
+                let (first, last) = (
+                    line(first).unwrap_or((first, first)),
+                    line(last).unwrap_or((last, last)),
+                );
                 BlockSpan::Lines(first.0.min(last.0), last.1.max(first.1))
             }
             BlockSpan::Pages(..) => place,
@@ -130,12 +140,19 @@ pub fn parse_document(path: &Path, bytes: Vec<u8>) -> Result<ParsedDocument, Par
         DocumentKind::Code => code::parse(&text),
         DocumentKind::Text | DocumentKind::Pdf => plain::parse(&text, kinds::detect_shape(path)),
     };
-    if document.blocks.is_empty() { Err(ParseError::Empty) } else { Ok(document) }
+    if document.blocks.is_empty() {
+        Err(ParseError::Empty)
+    } else {
+        Ok(document)
+    }
 }
 
 /// The same content has the same hash, whatever its file is called: SHA-256 in hexadecimal digits.
 pub fn content_hash(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// The headings that are open at some point of a document.
@@ -152,7 +169,10 @@ impl Outline {
     }
 
     fn path(&self) -> Vec<String> {
-        self.open.iter().map(|(_, heading)| heading.clone()).collect()
+        self.open
+            .iter()
+            .map(|(_, heading)| heading.clone())
+            .collect()
     }
 }
 

@@ -51,7 +51,9 @@ pub fn parse_collection_name(name: &str) -> Result<String, String> {
         return Err("a collection needs a name".to_owned());
     }
     if name.chars().count() > MAX_NAME_LEN || one_line(name) != name {
-        return Err(format!("a name is one line of at most {MAX_NAME_LEN} characters that can be seen"));
+        return Err(format!(
+            "a name is one line of at most {MAX_NAME_LEN} characters that can be seen"
+        ));
     }
     Ok(name.to_owned())
 }
@@ -94,9 +96,19 @@ pub(crate) fn rag_index(library: LazyDocumentIndex, grounds: Arc<dyn DocumentAcc
 
 /// What came of adding, as every command and tool tells it; so many of the files that were left out by name.
 pub fn ingest_report_json(added: &IngestReport, most: usize) -> Value {
-    let IngestReport { new, changed, unchanged: same, removed, chunks: pieces, skipped } = added;
-    let named: Vec<Value> =
-        skipped.iter().take(most).map(|(path, why)| json!({ "path": path, "why": why })).collect();
+    let IngestReport {
+        new,
+        changed,
+        unchanged: same,
+        removed,
+        chunks: pieces,
+        skipped,
+    } = added;
+    let named: Vec<Value> = skipped
+        .iter()
+        .take(most)
+        .map(|(path, why)| json!({ "path": path, "why": why }))
+        .collect();
     let mut report = json!({ "new": new, "changed": changed, "same": same, "removed": removed, "passages": pieces, "skipped": named });
     if skipped.len() > most {
         report["skipped_more"] = Value::from(skipped.len() - most);

@@ -8,10 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::document_index::{DocumentIndex, DocumentIndexError, Passage, SearchScope};
 use crate::graph::{self, LazyGraph};
-use crate::rag_index::{DocumentAccess, rag_index};
 use crate::lazy::Lazy;
-use crate::document_index::{Passage, DocumentIndex, DocumentIndexError, SearchScope};
+use crate::rag_index::{DocumentAccess, rag_index};
 
 const DEFAULT_LIMIT: usize = 5;
 const MAX_LIMIT: usize = 20;
@@ -53,7 +53,11 @@ pub enum GraphExpansion {
 }
 
 /// Looking, and taking in from these grounds where there are any.
-pub fn tools(library: &LazyDocumentIndex, along: GraphExpansion, grounds: Option<Arc<dyn DocumentAccess>>) -> Vec<Tool> {
+pub fn tools(
+    library: &LazyDocumentIndex,
+    along: GraphExpansion,
+    grounds: Option<Arc<dyn DocumentAccess>>,
+) -> Vec<Tool> {
     let mut tools = vec![rag_retrieve(library.clone(), along)];
     tools.extend(grounds.map(|grounds| rag_index(library.clone(), grounds)));
     tools
@@ -106,9 +110,13 @@ fn rag_retrieve(library: LazyDocumentIndex, along: GraphExpansion) -> Tool {
 
 /// Documents are the user's to read and others' to write: each passage names its own.
 fn passages_label(items: &[Value]) -> Label {
-    let sources = items.iter().map(|item| item["source"].as_str().unwrap_or("documents"));
+    let sources = items
+        .iter()
+        .map(|item| item["source"].as_str().unwrap_or("documents"));
     sources.fold(Label::default(), |label, source| {
-        label.joined(&Label::untrusted(source)).joined(&Label::private(source))
+        label
+            .joined(&Label::untrusted(source))
+            .joined(&Label::private(source))
     })
 }
 
@@ -121,7 +129,9 @@ async fn expand_over_graph(
     found: &[Passage],
 ) -> (Vec<Value>, Vec<Value>) {
     let mut items: Vec<Value> = found.iter().map(passage_json).collect();
-    let GraphExpansion::On(graph) = along else { return (items, Vec::new()) };
+    let GraphExpansion::On(graph) = along else {
+        return (items, Vec::new());
+    };
     let expansion = match graph.get().await {
         Ok(graph) => graph::expand(graph, library, scope, question, found).await,
         Err(error) => Err(error.into()),
@@ -130,13 +140,25 @@ async fn expand_over_graph(
         tracing::warn!(%error, "passages could not be followed over the graph");
         graph::ExpansionResult::default()
     });
-    let Some(view) = expansion.snapshot else { return (items, Vec::new()) };
+    let Some(view) = expansion.snapshot else {
+        return (items, Vec::new());
+    };
     for (passage, fact) in &expansion.passages {
         let (mut passage, fact) = (passage_json(passage), view.fact_item(*fact));
-        passage["why"]["graph"] = json!(format!("{} {} {}", fact.subject, fact.predicate, fact.object));
+        passage["why"]["graph"] = json!(format!(
+            "{} {} {}",
+            fact.subject, fact.predicate, fact.object
+        ));
         items.push(passage);
     }
-    (items, expansion.facts.iter().map(|fact| json!(view.fact_item(*fact))).collect())
+    (
+        items,
+        expansion
+            .facts
+            .iter()
+            .map(|fact| json!(view.fact_item(*fact)))
+            .collect(),
+    )
 }
 
 /// As many as a model gets to see whole; the rest, which fits less well, is only counted.
@@ -162,15 +184,30 @@ fn results_json(items: Vec<Value>, facts: Vec<Value>) -> Value {
 }
 
 /// Why nothing was found, as far as a model can do something about it.
-async fn explain_no_results(library: &DocumentIndex, scope: &SearchScope) -> Result<String, ToolError> {
+async fn explain_no_results(
+    library: &DocumentIndex,
+    scope: &SearchScope,
+) -> Result<String, ToolError> {
     let known = library.store().collections(&scope.principal).await;
-    let known = known.map_err(|error| ToolError(format!("the documents cannot be searched: {error}")))?;
+    let known =
+        known.map_err(|error| ToolError(format!("the documents cannot be searched: {error}")))?;
     let is_known = |name: &String| known.iter().any(|known| known.name == *name);
-    match scope.collections.iter().flatten().find(|name| !is_known(name)) {
+    match scope
+        .collections
+        .iter()
+        .flatten()
+        .find(|name| !is_known(name))
+    {
         Some(unknown) => {
             let names: Vec<&str> = known.iter().map(|known| known.name.as_str()).collect();
-            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            Err(ToolError(format!("there is no collection `{unknown}`; there are: {names}")))
+            let names = if names.is_empty() {
+                "none".to_owned()
+            } else {
+                names.join(", ")
+            };
+            Err(ToolError(format!(
+                "there is no collection `{unknown}`; there are: {names}"
+            )))
         }
         None => Ok("Nothing was found; `lango index list` tells what is indexed.".to_owned()),
     }

@@ -39,14 +39,14 @@ const QUESTION_PHRASES: &str = "what, whats, who, whos, whom, whose, which, when
     che cosa, cosa, chi, quale, dove, perche, quanto";
 
 /// What asks to have something forgotten, wherever the politeness before it ends.
-const FORGET_WORDS: &str =
-    "forget, unlearn, erase, vergiss, vergesst, olvida, olvidate, olvide, oublie, oubliez, dimentica, scorda";
+const FORGET_WORDS: &str = "forget, unlearn, erase, vergiss, vergesst, olvida, olvidate, olvide, oublie, oubliez, dimentica, scorda";
 const FORGET_WORDS_UNSPACED: &str = "잊어, 잊으, 忘れて, 忘记, 忘掉";
 /// So many words of politeness may stand before it.
 const MAX_POLITE: usize = 6;
 
 /// Orders to do away with something. What they repeat is told in order to be gone.
-const DELETE_WORDS: &str = "forget, unlearn, erase, delete, remove, discard, wipe, purge, scrub, disregard";
+const DELETE_WORDS: &str =
+    "forget, unlearn, erase, delete, remove, discard, wipe, purge, scrub, disregard";
 const NEGATIONS: &str =
     "dont, not, never, no, stop, quit, avoid, shouldnt, mustnt, neednt, cannot, cant, wont";
 const KEEP_WORDS: &str = "remember, remembering, memorise, memorising, memorize, memorizing, save, saving, keep, keeping, \
@@ -60,7 +60,8 @@ const POLITE_WORDS: &str = "please, kindly, just, also, now, you, can, could, wo
 pub(crate) fn is_request(sentence: &str) -> bool {
     let words = normalize_words(sentence);
     let is_begun = |list: &'static str| {
-        sentence_starts(&words, sentence).any(|begun| split_phrases(list).any(|row| starts_with_phrase(begun, row)))
+        sentence_starts(&words, sentence)
+            .any(|begun| split_phrases(list).any(|row| starts_with_phrase(begun, row)))
     };
     is_question(sentence)
         || is_begun(ORDER_PHRASES)
@@ -74,12 +75,14 @@ pub(crate) fn is_request(sentence: &str) -> bool {
 pub(crate) fn is_forget_request(sentence: &str) -> bool {
     let words = normalize_words(sentence);
     let is_meant = |word: &String| split_phrases(FORGET_WORDS).any(|forgetting| forgetting == word);
-    let refuses = |pair: &[String]| ["dont", "not", "never"].contains(&&*pair[0]) && is_meant(&pair[1]);
+    let refuses =
+        |pair: &[String]| ["dont", "not", "never"].contains(&&*pair[0]) && is_meant(&pair[1]);
     let is_asked = sentence_starts(&words, sentence).any(|begun| {
         let polite = if is_request(sentence) { MAX_POLITE } else { 1 };
         begun.iter().take(polite).any(is_meant)
     });
-    let is_unspaced = || split_phrases(FORGET_WORDS_UNSPACED).any(|forgetting| sentence.contains(forgetting));
+    let is_unspaced =
+        || split_phrases(FORGET_WORDS_UNSPACED).any(|forgetting| sentence.contains(forgetting));
     !words.windows(2).any(refuses) && (is_asked || is_unspaced() || is_delete_order(sentence))
 }
 
@@ -88,37 +91,61 @@ fn is_delete_order(sentence: &str) -> bool {
     sentence.split([',', ':', '—', '–', '(']).any(|clause| {
         let words = normalize_words(clause);
         let is_of = |list: &'static str, word: &String| split_phrases(list).any(|row| row == word);
-        let Some(at) = words.iter().position(|word| !is_of(POLITE_WORDS, word) && !is_of(NEGATIONS, word)) else {
+        let Some(at) = words
+            .iter()
+            .position(|word| !is_of(POLITE_WORDS, word) && !is_of(NEGATIONS, word))
+        else {
             return false;
         };
         let (before, order) = (&words[..at], &words[at]);
         // "I never save" tells of oneself; "I want you to save" asks.
-        let holds = |list: &'static str| before.iter().any(|word| split_phrases(list).any(|row| row == word));
+        let holds = |list: &'static str| {
+            before
+                .iter()
+                .any(|word| split_phrases(list).any(|row| row == word))
+        };
         let is_order = !holds("i, we, id, wed") || holds("you");
         let is_negated = before.iter().any(|word| is_of(NEGATIONS, word));
-        is_order && if is_negated { is_of(KEEP_WORDS, order) } else { is_of(DELETE_WORDS, order) }
+        is_order
+            && if is_negated {
+                is_of(KEEP_WORDS, order)
+            } else {
+                is_of(DELETE_WORDS, order)
+            }
     })
 }
 
 fn is_question(sentence: &str) -> bool {
-    sentence.contains('¿') || sentence.trim_end_matches(['"', '”', ')', ' ']).ends_with(['?', '？', '؟'])
+    sentence.contains('¿')
+        || sentence
+            .trim_end_matches(['"', '”', ')', ' '])
+            .ends_with(['?', '？', '؟'])
 }
 
 /// The words behind what only opens a sentence, and those behind a name that is called: "Ada, forget that".
 fn sentence_starts<'a>(words: &'a [String], sentence: &str) -> impl Iterator<Item = &'a [String]> {
-    let calls_somebody = sentence.split_whitespace().next().is_some_and(|first| first.ends_with([',', ':']));
-    let called = words.get(1..).filter(|behind| calls_somebody && !behind.is_empty());
-    [Some(words), called].into_iter().flatten().map(|mut begun| {
-        while begun.len() > 1 && split_phrases(OPENERS).any(|opener| opener == begun[0]) {
-            begun = &begun[1..];
-        }
-        begun
-    })
+    let calls_somebody = sentence
+        .split_whitespace()
+        .next()
+        .is_some_and(|first| first.ends_with([',', ':']));
+    let called = words
+        .get(1..)
+        .filter(|behind| calls_somebody && !behind.is_empty());
+    [Some(words), called]
+        .into_iter()
+        .flatten()
+        .map(|mut begun| {
+            while begun.len() > 1 && split_phrases(OPENERS).any(|opener| opener == begun[0]) {
+                begun = &begun[1..];
+            }
+            begun
+        })
 }
 
 fn starts_with_phrase(words: &[String], row: &str) -> bool {
     let mut words = words.iter();
-    row.split(' ').all(|word| words.next().is_some_and(|said| said == word))
+    row.split(' ')
+        .all(|word| words.next().is_some_and(|said| said == word))
 }
 
 fn split_phrases(list: &'static str) -> impl Iterator<Item = &'static str> {
@@ -202,7 +229,10 @@ mod tests {
     #[test]
     fn asking_to_forget_is_known_however_politely() {
         for sentence in FORGET_REQUESTS {
-            assert!(is_forget_request(sentence) && is_request(sentence), "{sentence}");
+            assert!(
+                is_forget_request(sentence) && is_request(sentence),
+                "{sentence}"
+            );
         }
         for sentence in [
             "forget that I prefer tea",

@@ -32,12 +32,18 @@ pub enum SecretKind {
 impl SecretScanner {
     /// Knows the values of these, too.
     pub fn with_known_secrets(secrets: Vec<Secret>) -> Self {
-        Self { known: secrets.into_iter().filter(Secret::is_redactable).collect() }
+        Self {
+            known: secrets.into_iter().filter(Secret::is_redactable).collect(),
+        }
     }
 
     /// The first secret that a text seems to hold.
     pub fn find_secret(&self, text: &str) -> Option<SecretKind> {
-        if self.known.iter().any(|secret| text.contains(secret.expose())) {
+        if self
+            .known
+            .iter()
+            .any(|secret| text.contains(secret.expose()))
+        {
             return Some(SecretKind::AccessKey);
         }
         shapes::find(text).or_else(|| stated::find(text))
@@ -68,11 +74,20 @@ mod tests {
     fn secrets_are_recognised() {
         let long = "a".repeat(8) + &"Zk3".repeat(12);
         for (text, likeness) in [
-            ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3Blb", SecretKind::PrivateKey),
+            (
+                "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Blb",
+                SecretKind::PrivateKey,
+            ),
             (&format!("key is sk-{long}"), SecretKind::AccessKey),
-            ("ghp_0123456789abcdefABCDEF0123456789abcd", SecretKind::AccessKey),
+            (
+                "ghp_0123456789abcdefABCDEF0123456789abcd",
+                SecretKind::AccessKey,
+            ),
             ("aws AKIAIOSFODNN7EXAMPLE here", SecretKind::AccessKey),
-            ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N", SecretKind::AccessKey),
+            (
+                "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N",
+                SecretKind::AccessKey,
+            ),
             ("postgres://ann:hunter2@db.example/x", SecretKind::Password),
             ("the wifi password is hunter2", SecretKind::Password),
             ("my password: swordfish!", SecretKind::Password),
@@ -82,13 +97,19 @@ mod tests {
             ("パスワードは「ひみつ99」です", SecretKind::Password),
             ("the PIN is 4711", SecretKind::Password),
             ("api_key = \"9f8e7d6c5b4a39281706\"", SecretKind::Password),
-            ("deploy token 8fJ2kLm9QwErTyUiOpAsDfGhJkLzXcVbNm12", SecretKind::AccessKey),
+            (
+                "deploy token 8fJ2kLm9QwErTyUiOpAsDfGhJkLzXcVbNm12",
+                SecretKind::AccessKey,
+            ),
             (
                 "seed phrase: abandon ability able about above absent absorb abstract absurd abuse access acid",
                 SecretKind::RecoveryPhrase,
             ),
             ("card 4111 1111 1111 1111", SecretKind::CardNumber),
-            ("0x4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318", SecretKind::PrivateKey),
+            (
+                "0x4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318",
+                SecretKind::PrivateKey,
+            ),
         ] {
             assert_eq!(found(text), Some(likeness), "{text}");
         }
@@ -121,8 +142,12 @@ mod tests {
 
     #[test]
     fn what_is_known_to_be_secret_is_found_whatever_it_looks_like() {
-        let secrecy = SecretScanner::with_known_secrets(vec![Secret::new("blue horses"), Secret::new("x")]);
-        assert_eq!(secrecy.find_secret("she said blue horses, twice"), Some(SecretKind::AccessKey));
+        let secrecy =
+            SecretScanner::with_known_secrets(vec![Secret::new("blue horses"), Secret::new("x")]);
+        assert_eq!(
+            secrecy.find_secret("she said blue horses, twice"),
+            Some(SecretKind::AccessKey)
+        );
         assert_eq!(secrecy.find_secret("x marks the spot"), None);
     }
 

@@ -61,7 +61,9 @@ impl ShortTextIndex {
 
     /// Looks at every term: lists are read far more often than shortened.
     pub fn remove(&mut self, id: u64) {
-        let Some(length) = self.lengths.remove(&id) else { return };
+        let Some(length) = self.lengths.remove(&id) else {
+            return;
+        };
         self.total_length -= u64::from(length);
         self.terms.retain(|_, texts| {
             texts.retain(|(text, _)| *text != id);
@@ -82,7 +84,10 @@ impl ShortTextIndex {
                 *scores.entry(id).or_default() += rarity * share;
             }
         }
-        let mut best: Vec<_> = scores.into_iter().map(|(id, score)| (id, score / whole)).collect();
+        let mut best: Vec<_> = scores
+            .into_iter()
+            .map(|(id, score)| (id, score / whole))
+            .collect();
         best.sort_by(|(a, x), (b, y)| y.total_cmp(x).then(b.cmp(a)));
         best.truncate(most);
         best
@@ -113,15 +118,23 @@ impl ShortTextIndex {
         found
     }
 
-    fn terms_sharing_prefix<'a>(&'a self, term: &'a str) -> impl Iterator<Item = (&'a String, &'a Vec<(u64, u32)>)> {
+    fn terms_sharing_prefix<'a>(
+        &'a self,
+        term: &'a str,
+    ) -> impl Iterator<Item = (&'a String, &'a Vec<(u64, u32)>)> {
         let letters = term.chars().count();
         let shared = letters * 3 / 4;
         let is_long = letters >= MIN_PREFIX_CHARS && shared >= MIN_PREFIX_CHARS - 1;
-        let end = term.char_indices().nth(shared).map_or(term.len(), |(at, _)| at);
+        let end = term
+            .char_indices()
+            .nth(shared)
+            .map_or(term.len(), |(at, _)| at);
         let beginning = &term[..end];
         let from = self.terms.range(beginning.to_owned()..);
         from.take_while(move |(other, _)| is_long && other.starts_with(beginning))
-            .filter(move |(other, _)| *other != term && other.chars().count() <= letters + letters / 2)
+            .filter(move |(other, _)| {
+                *other != term && other.chars().count() <= letters + letters / 2
+            })
             .take(MAX_SIMILAR)
     }
 
@@ -174,13 +187,27 @@ mod tests {
     #[test]
     fn a_score_says_how_much_of_the_question_is_covered() {
         let list = list();
-        let score =
-            |question: &str, id| list.search(question, 9).iter().find(|(found, _)| *found == id).unwrap().1;
-        assert!(score("office closes", 2) > 0.7, "{}", score("office closes", 2));
-        let partly = score("who paid for the new office in Reykjavik with borrowed money", 2);
+        let score = |question: &str, id| {
+            list.search(question, 9)
+                .iter()
+                .find(|(found, _)| *found == id)
+                .unwrap()
+                .1
+        };
+        assert!(
+            score("office closes", 2) > 0.7,
+            "{}",
+            score("office closes", 2)
+        );
+        let partly = score(
+            "who paid for the new office in Reykjavik with borrowed money",
+            2,
+        );
         assert!(partly < 0.3, "{partly}");
         assert!(
-            list.search("tea office prefer six noon", 9).iter().all(|(_, score)| (0.0..=1.0).contains(score))
+            list.search("tea office prefer six noon", 9)
+                .iter()
+                .all(|(_, score)| (0.0..=1.0).contains(score))
         );
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use lango_domain::Label;
-use lango_domain::event::{EventBody, Event, TurnId};
+use lango_domain::event::{Event, EventBody, TurnId};
 use lango_domain::session::SessionKey;
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError};
 
@@ -18,7 +18,10 @@ pub(crate) async fn load_finished_turns(
     of: &SessionKey,
     behind: u64,
 ) -> Result<Vec<Arc<Event>>, StoreError> {
-    let key = SessionKeyRef { session: &of.session, principal: &of.principal };
+    let key = SessionKeyRef {
+        session: &of.session,
+        principal: &of.principal,
+    };
     let mut bytes = INITIAL_BYTES;
     let mut events = loop {
         let events = sessions.load(key, HistoryWindow::Recent { bytes }).await?;
@@ -27,7 +30,12 @@ pub(crate) async fn load_finished_turns(
         }
         bytes *= 8;
     };
-    let is_end = |event: &Arc<Event>| matches!(event.body, EventBody::TurnDone | EventBody::TurnFailed { .. });
+    let is_end = |event: &Arc<Event>| {
+        matches!(
+            event.body,
+            EventBody::TurnDone | EventBody::TurnFailed { .. }
+        )
+    };
     let end = events.iter().rposition(is_end).map_or(0, |at| at + 1);
     events.truncate(end);
     Ok(events)

@@ -2,7 +2,7 @@
 
 mod decode;
 
-use lango_domain::model::{ToolCall, Message, ModelRequest, Thought};
+use lango_domain::model::{Message, ModelRequest, Thought, ToolCall};
 use serde_json::{Value, json};
 
 use crate::dialect::{ModelEndpoint, WireRequest};
@@ -21,15 +21,21 @@ pub(crate) fn encode(request: &ModelRequest, target: &ModelEndpoint) -> WireRequ
         .map(|tool| json!({ "name": wire_name(&tool.name), "description": tool.description, "input_schema": tool.parameters }))
         .collect();
     // What stays the same comes first: tools and system prompt, up to where caching is worth it.
-    let mut body = json!({ "model": target.model, "max_tokens": target.max_output_tokens, "stream": true });
+    let mut body =
+        json!({ "model": target.model, "max_tokens": target.max_output_tokens, "stream": true });
     if !tools.is_empty() {
         body["tools"] = Value::Array(tools);
     }
-    body["system"] =
-        json!([{ "type": "text", "text": &*request.system, "cache_control": { "type": "ephemeral" } }]);
+    body["system"] = json!([{ "type": "text", "text": &*request.system, "cache_control": { "type": "ephemeral" } }]);
     body["messages"] = messages(request, &target.provider).into();
     WireRequest {
-        url: format!("{}/v1/messages", target.base_url.trim_end_matches('/').trim_end_matches("/v1")),
+        url: format!(
+            "{}/v1/messages",
+            target
+                .base_url
+                .trim_end_matches('/')
+                .trim_end_matches("/v1")
+        ),
         headers: vec![("anthropic-version", API_VERSION.to_owned())],
         body: serde_json::to_vec(&body).unwrap_or_default(),
     }
@@ -42,9 +48,14 @@ fn messages(request: &ModelRequest, provider: &str) -> Vec<Value> {
     for message in &request.messages {
         let (role, blocks) = match message {
             Message::User(text) => ("user", text_block(text).into_iter().collect()),
-            Message::Assistant { thoughts, text, calls } => {
-                ("assistant", assistant_blocks(provider, thoughts, text, calls))
-            }
+            Message::Assistant {
+                thoughts,
+                text,
+                calls,
+            } => (
+                "assistant",
+                assistant_blocks(provider, thoughts, text, calls),
+            ),
             Message::Results(results) => {
                 let block = |result: &lango_domain::model::ToolCallResult| json!({ "type": "tool_result", "tool_use_id": wire_name(result.id.as_str()), "content": result.content, "is_error": !result.ok });
                 ("user", results.iter().map(block).collect())
@@ -59,10 +70,17 @@ fn messages(request: &ModelRequest, provider: &str) -> Vec<Value> {
         last["cache_control"] = json!({ "type": "ephemeral" });
     }
     let whole = turns.into_iter().filter(|(_, blocks)| !blocks.is_empty());
-    whole.map(|(role, content)| json!({ "role": role, "content": content })).collect()
+    whole
+        .map(|(role, content)| json!({ "role": role, "content": content }))
+        .collect()
 }
 
-fn assistant_blocks(provider: &str, thoughts: &[Thought], text: &str, calls: &[ToolCall]) -> Vec<Value> {
+fn assistant_blocks(
+    provider: &str,
+    thoughts: &[Thought],
+    text: &str,
+    calls: &[ToolCall],
+) -> Vec<Value> {
     // A thought without its seal, or somebody else's, would be refused.
     let own = thoughts
         .iter()

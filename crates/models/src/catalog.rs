@@ -28,7 +28,11 @@ pub struct Price {
 
 fn not_negative<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     let price = f64::deserialize(deserializer)?;
-    if price >= 0.0 { Ok(price) } else { Err(serde::de::Error::custom("a price is not negative")) }
+    if price >= 0.0 {
+        Ok(price)
+    } else {
+        Err(serde::de::Error::custom("a price is not negative"))
+    }
 }
 
 impl Price {
@@ -61,30 +65,45 @@ pub struct ModelCatalog {
 impl ModelCatalog {
     /// The built-in table, and prices of the user's that stand before it.
     pub fn new(prices: &BTreeMap<String, Price>) -> Self {
-        let mut entries: Vec<CatalogEntry> = serde_json::from_str(include_str!("models.json")).unwrap_or_default();
+        let mut entries: Vec<CatalogEntry> =
+            serde_json::from_str(include_str!("models.json")).unwrap_or_default();
         for (model, price) in prices {
             let window = None;
             entries.retain(|entry| entry.model != *model || entry.window.is_some());
             match entries.iter_mut().find(|entry| entry.model == *model) {
                 Some(entry) => entry.price = Some(*price),
-                None => entries.push(CatalogEntry { model: model.clone(), window, price: Some(*price) }),
+                None => entries.push(CatalogEntry {
+                    model: model.clone(),
+                    window,
+                    price: Some(*price),
+                }),
             }
         }
         Self { entries }
     }
 
     pub fn window(&self, model: &str) -> usize {
-        self.longest_match(model, |entry| entry.window).unwrap_or(DEFAULT_WINDOW)
+        self.longest_match(model, |entry| entry.window)
+            .unwrap_or(DEFAULT_WINDOW)
     }
 
     pub fn price(&self, model: &str) -> Option<Price> {
         let bare = model.rsplit('/').next().unwrap_or(model);
-        let is_it = |entry: &&CatalogEntry| is_version(model, &entry.model) || is_version(bare, &entry.model);
-        self.entries.iter().filter(is_it).find_map(|entry| entry.price)
+        let is_it = |entry: &&CatalogEntry| {
+            is_version(model, &entry.model) || is_version(bare, &entry.model)
+        };
+        self.entries
+            .iter()
+            .filter(is_it)
+            .find_map(|entry| entry.price)
     }
 
     /// The longest row about `model` that says something; a maker's prefix (`openai/gpt-5`) does not matter.
-    fn longest_match<T>(&self, model: &str, says: impl Fn(&CatalogEntry) -> Option<T>) -> Option<T> {
+    fn longest_match<T>(
+        &self,
+        model: &str,
+        says: impl Fn(&CatalogEntry) -> Option<T>,
+    ) -> Option<T> {
         let bare = model.rsplit('/').next().unwrap_or(model);
         let about = self
             .entries
@@ -99,9 +118,15 @@ impl ModelCatalog {
 
 /// Whether `model` is `row`, or a dated version of it.
 fn is_version(model: &str, row: &str) -> bool {
-    let Some(rest) = model.strip_prefix(row) else { return false };
-    let is_date = |text: &str| text.chars().all(|c| c.is_ascii_digit() || c == '-') && text.len() >= 8;
-    rest.is_empty() || rest.strip_prefix('-').is_some_and(|version| version == "latest" || is_date(version))
+    let Some(rest) = model.strip_prefix(row) else {
+        return false;
+    };
+    let is_date =
+        |text: &str| text.chars().all(|c| c.is_ascii_digit() || c == '-') && text.len() >= 8;
+    rest.is_empty()
+        || rest
+            .strip_prefix('-')
+            .is_some_and(|version| version == "latest" || is_date(version))
 }
 
 #[cfg(test)]
@@ -111,18 +136,34 @@ mod tests {
     #[test]
     fn the_longest_row_wins_and_unknown_stays_unknown() {
         let catalogue = ModelCatalog::new(&BTreeMap::new());
-        assert_eq!(catalogue.price("gpt-5-mini-2025-08-07").unwrap().output, 2.0);
+        assert_eq!(
+            catalogue.price("gpt-5-mini-2025-08-07").unwrap().output,
+            2.0
+        );
         assert_eq!(catalogue.price("openai/gpt-5").unwrap().output, 10.0);
-        for unknown in ["claude-next", "gpt-5-pro", "gpt-4o-audio-preview", "claude-opus-4-6"] {
+        for unknown in [
+            "claude-next",
+            "gpt-5-pro",
+            "gpt-4o-audio-preview",
+            "claude-opus-4-6",
+        ] {
             assert_eq!(catalogue.price(unknown), None, "{unknown}");
         }
         assert_eq!(catalogue.window("claude-next"), 200_000);
-        assert_eq!((catalogue.price("qwen3"), catalogue.window("qwen3")), (None, DEFAULT_WINDOW));
+        assert_eq!(
+            (catalogue.price("qwen3"), catalogue.window("qwen3")),
+            (None, DEFAULT_WINDOW)
+        );
     }
 
     #[test]
     fn prices_of_the_users_stand_first() {
-        let mine = Price { input: 1.0, cached: None, cache_write: None, output: 2.0 };
+        let mine = Price {
+            input: 1.0,
+            cached: None,
+            cache_write: None,
+            output: 2.0,
+        };
         let prices = BTreeMap::from([("qwen3".to_owned(), mine), ("gpt-5".to_owned(), mine)]);
         let catalogue = ModelCatalog::new(&prices);
         assert_eq!(catalogue.price("qwen3"), Some(mine));
@@ -132,7 +173,12 @@ mod tests {
 
     #[test]
     fn what_was_cached_costs_less() {
-        let price = Price { input: 10.0, cached: Some(1.0), cache_write: Some(20.0), output: 100.0 };
+        let price = Price {
+            input: 10.0,
+            cached: Some(1.0),
+            cache_write: Some(20.0),
+            output: 100.0,
+        };
         let usage = Usage {
             input: 1_000_000,
             cached: 800_000,

@@ -49,7 +49,8 @@ pub enum DecodeProgress {
 
 /// Turns a provider's events into fragments.
 pub trait Decoder: Send {
-    fn decode_event(&mut self, event: &SseEvent, out: &mut Vec<Fragment>) -> Result<(), ModelError>;
+    fn decode_event(&mut self, event: &SseEvent, out: &mut Vec<Fragment>)
+    -> Result<(), ModelError>;
 
     /// How far the reply has come.
     fn progress(&self) -> DecodeProgress;
@@ -99,4 +100,5 @@ pub(crate) fn read_json<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<
 }
 
 /// What stands at the end of a reply that the provider cut off.
-pub(crate) const TRUNCATION_MARKER: &str = "\n[The reply was cut off: the model reached its length limit.]";
+pub(crate) const TRUNCATION_MARKER: &str =
+    "\n[The reply was cut off: the model reached its length limit.]";

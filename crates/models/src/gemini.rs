@@ -2,7 +2,7 @@
 
 mod decode;
 
-use lango_domain::model::{ToolCall, Message, ModelRequest, Thought};
+use lango_domain::model::{Message, ModelRequest, Thought, ToolCall};
 use serde_json::{Value, json};
 
 use crate::dialect::{ModelEndpoint, WireRequest};
@@ -26,7 +26,10 @@ pub(crate) fn encode(request: &ModelRequest, target: &ModelEndpoint) -> WireRequ
     body["contents"] = contents(request, &target.provider).into();
     let base = target.base_url.trim_end_matches('/');
     WireRequest {
-        url: format!("{base}/v1beta/models/{}:streamGenerateContent?alt=sse", target.model),
+        url: format!(
+            "{base}/v1beta/models/{}:streamGenerateContent?alt=sse",
+            target.model
+        ),
         headers: Vec::new(),
         body: serde_json::to_vec(&body).unwrap_or_default(),
     }
@@ -38,9 +41,11 @@ fn contents(request: &ModelRequest, provider: &str) -> Vec<Value> {
     for message in &request.messages {
         let (role, parts) = match message {
             Message::User(text) => ("user", vec![json!({ "text": text })]),
-            Message::Assistant { thoughts, text, calls } => {
-                ("model", model_parts(provider, thoughts, text, calls))
-            }
+            Message::Assistant {
+                thoughts,
+                text,
+                calls,
+            } => ("model", model_parts(provider, thoughts, text, calls)),
             Message::Results(results) => {
                 let part = |result: &lango_domain::model::ToolCallResult| {
                     let key = if result.ok { "output" } else { "error" };
@@ -54,7 +59,10 @@ fn contents(request: &ModelRequest, provider: &str) -> Vec<Value> {
             _ => turns.push((role, parts)),
         }
     }
-    turns.into_iter().map(|(role, parts)| json!({ "role": role, "parts": parts })).collect()
+    turns
+        .into_iter()
+        .map(|(role, parts)| json!({ "role": role, "parts": parts }))
+        .collect()
 }
 
 fn model_parts(provider: &str, thoughts: &[Thought], text: &str, calls: &[ToolCall]) -> Vec<Value> {
@@ -69,9 +77,14 @@ fn model_parts(provider: &str, thoughts: &[Thought], text: &str, calls: &[ToolCa
             json!({ "said": call.arguments })
         };
         let mut part = json!({ "functionCall": { "name": wire_name(&call.name), "args": args } });
-        let is_its_own =
-            |thought: &&Thought| thought.provider == provider && thought.call.as_ref() == Some(&call.id);
-        if let Some(seal) = thoughts.iter().find(is_its_own).and_then(|thought| thought.seal.clone()) {
+        let is_its_own = |thought: &&Thought| {
+            thought.provider == provider && thought.call.as_ref() == Some(&call.id)
+        };
+        if let Some(seal) = thoughts
+            .iter()
+            .find(is_its_own)
+            .and_then(|thought| thought.seal.clone())
+        {
             part["thoughtSignature"] = seal;
         }
         parts.push(part);

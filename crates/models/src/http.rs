@@ -6,13 +6,13 @@ use std::time::Duration;
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
 use lango_domain::reply_limits::{
-    Excess, MAX_EVENT_BYTES, MAX_ERROR_BYTES, MAX_BODY_BYTES, MAX_WIRE_BYTES, ReplyMeter,
+    Excess, MAX_BODY_BYTES, MAX_ERROR_BYTES, MAX_EVENT_BYTES, MAX_WIRE_BYTES, ReplyMeter,
 };
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::redirect;
 
 use crate::catalog::Price;
-use crate::dialect::{Decoder, Dialect, DecodeProgress, ModelEndpoint, WireRequest};
+use crate::dialect::{DecodeProgress, Decoder, Dialect, ModelEndpoint, WireRequest};
 use crate::provider_error::ErrorResponse;
 use lango_domain::secret::Secret;
 use lango_net::sse::{SseError, SseParser};
@@ -54,8 +54,13 @@ impl Model for HttpModel {
         let wire = self.dialect.encode(&request, &self.endpoint);
         let decoder = self.dialect.decoder(&request, &self.endpoint);
         let (timing, price) = (self.timeouts, self.price);
-        let secrets: Vec<Secret> =
-            self.endpoint.key.iter().chain(self.endpoint.headers.values()).cloned().collect();
+        let secrets: Vec<Secret> = self
+            .endpoint
+            .key
+            .iter()
+            .chain(self.endpoint.headers.values())
+            .cloned()
+            .collect();
         let sent = self.send(wire);
         let opened = async move {
             let response = sent.await?;
@@ -71,10 +76,16 @@ impl Model for HttpModel {
         // Whatever a provider repeats of our secrets stays here.
         let hidden = move |error: ModelError| {
             error.map_message(|words| {
-                secrets.iter().fold(words.to_owned(), |words, secret| secret.redact(&words))
+                secrets
+                    .iter()
+                    .fold(words.to_owned(), |words, secret| secret.redact(&words))
             })
         };
-        stream::once(opened).try_flatten().map_ok(priced).map_err(hidden).boxed()
+        stream::once(opened)
+            .try_flatten()
+            .map_ok(priced)
+            .map_err(hidden)
+            .boxed()
     }
 
     fn window(&self) -> usize {
@@ -93,9 +104,15 @@ impl HttpModel {
             let request = client.post(&wire.url).headers(headers?).body(wire.body);
             let response = tokio::time::timeout(first_byte, request.send())
                 .await
-                .map_err(|_| ModelError::Connection(format!("no answer within {} s", first_byte.as_secs())))?
+                .map_err(|_| {
+                    ModelError::Connection(format!("no answer within {} s", first_byte.as_secs()))
+                })?
                 .map_err(|error| ModelError::Connection(root_cause(&error)))?;
-            if response.status().is_success() { Ok(response) } else { Err(read_error(response).await) }
+            if response.status().is_success() {
+                Ok(response)
+            } else {
+                Err(read_error(response).await)
+            }
         }
     }
 
@@ -104,16 +121,26 @@ impl HttpModel {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        let own = wire.headers.iter().map(|(name, value)| (*name, value.as_str()));
-        let configured = self.endpoint.headers.iter().map(|(name, value)| (name.as_str(), value.expose()));
+        let own = wire
+            .headers
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()));
+        let configured = self
+            .endpoint
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.expose()));
         for (name, value) in own.chain(configured) {
             let header = HeaderName::try_from(name).map_err(|_| wrong(name))?;
-            headers.insert(header, HeaderValue::from_str(value).map_err(|_| wrong(name))?);
+            headers.insert(
+                header,
+                HeaderValue::from_str(value).map_err(|_| wrong(name))?,
+            );
         }
         if let Some(key) = &self.endpoint.key {
             let (name, before) = self.dialect.key_header();
-            let mut value =
-                HeaderValue::from_str(&format!("{before}{}", key.expose())).map_err(|_| wrong(name))?;
+            let mut value = HeaderValue::from_str(&format!("{before}{}", key.expose()))
+                .map_err(|_| wrong(name))?;
             value.set_sensitive(true);
             headers.insert(name, value);
         }
@@ -124,8 +151,11 @@ impl HttpModel {
 /// What a provider says instead of a reply.
 async fn read_error(mut response: reqwest::Response) -> ModelError {
     let status = response.status().as_u16();
-    let retry_after =
-        response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let retry_after = response
+        .headers()
+        .get(RETRY_AFTER)
+        .and_then(|value| value.to_str().ok())
+        .map(str::to_owned);
     let mut body = Vec::new();
     let reading = async {
         while let Ok(Some(bytes)) = response.chunk().await {
@@ -138,7 +168,12 @@ async fn read_error(mut response: reqwest::Response) -> ModelError {
     };
     // What came in time is enough to tell.
     let _ = tokio::time::timeout(ERROR_BODY_TIMEOUT, reading).await;
-    ErrorResponse { status, retry_after: retry_after.as_deref(), body: &String::from_utf8_lossy(&body) }.to_model_error()
+    ErrorResponse {
+        status,
+        retry_after: retry_after.as_deref(),
+        body: &String::from_utf8_lossy(&body),
+    }
+    .to_model_error()
 }
 
 /// The fragments of a response as its bytes come.
@@ -147,7 +182,11 @@ fn fragment_stream(
     decoder: Box<dyn Decoder>,
     timing: Timeouts,
 ) -> BoxStream<'static, Result<Fragment, ModelError>> {
-    let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     let is_stream = !kind.starts_with("application/json");
     let reading = ResponseReader {
         response,
@@ -198,14 +237,21 @@ struct ResponseReader {
 
 impl ResponseReader {
     async fn read_next(&mut self) -> Result<(), ModelError> {
-        let patience = if self.has_started { self.timeouts.idle } else { self.timeouts.first_byte };
+        let patience = if self.has_started {
+            self.timeouts.idle
+        } else {
+            self.timeouts.first_byte
+        };
         let chunk = match tokio::time::timeout(patience, self.response.chunk()).await {
             Ok(Ok(chunk)) => chunk,
             // A reply that has stopped is whole, however its connection ends.
             _ if self.decoder.progress() != DecodeProgress::Running => None,
             Ok(Err(error)) => return Err(ModelError::Connection(root_cause(&error))),
             Err(_) => {
-                return Err(ModelError::Connection(format!("nothing came for {} s", patience.as_secs())));
+                return Err(ModelError::Connection(format!(
+                    "nothing came for {} s",
+                    patience.as_secs()
+                )));
             }
         };
         let mut fragments = Vec::new();
@@ -230,8 +276,12 @@ impl ResponseReader {
 
     fn decode_events(&mut self, bytes: &[u8], out: &mut Vec<Fragment>) -> Result<(), ModelError> {
         let mut events = Vec::new();
-        self.parser.feed(bytes, &mut events).map_err(invalid_stream)?;
-        events.iter().try_for_each(|event| self.decoder.decode_event(event, out))?;
+        self.parser
+            .feed(bytes, &mut events)
+            .map_err(invalid_stream)?;
+        events
+            .iter()
+            .try_for_each(|event| self.decoder.decode_event(event, out))?;
         if self.decoder.progress() == DecodeProgress::Finished {
             self.is_finished = true;
             self.decoder.end(out)?;
@@ -251,13 +301,16 @@ impl ResponseReader {
         self.is_finished = true;
         if !self.is_stream {
             let body = String::from_utf8(std::mem::take(&mut self.body));
-            let body = body.map_err(|_| ModelError::Malformed("it is not valid UTF-8".to_owned()))?;
+            let body =
+                body.map_err(|_| ModelError::Malformed("it is not valid UTF-8".to_owned()))?;
             return self.decoder.full_body(&body, out);
         }
         let mut events = Vec::new();
         self.parser.finish(&mut events).map_err(invalid_stream)?;
         // An event that is cut in the middle is a reply that broke off, not one that makes no sense.
-        let tail = events.iter().try_for_each(|event| self.decoder.decode_event(event, out));
+        let tail = events
+            .iter()
+            .try_for_each(|event| self.decoder.decode_event(event, out));
         tail.map_err(|_| ModelError::BrokeOff)?;
         self.decoder.end(out)
     }

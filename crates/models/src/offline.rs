@@ -1,42 +1,43 @@
 //! The model that is always there: no network, no key, no neural network. It routes by what it learned from committed
 //! examples and by the team's routing table, and acts through the phrases that tools carry.
 
-mod specialist;
 mod addressee;
-mod task;
 mod concepts;
 pub mod features;
-mod offline_first;
-pub mod weights;
 mod lexer;
-mod token_kinds;
+mod offline_first;
 mod orchestrator;
 mod phrase;
+mod phrase_plan;
 mod reply;
 mod router;
-mod small_talk;
-mod phrase_plan;
 mod routing_table;
+mod small_talk;
+mod specialist;
+mod task;
+mod token_kinds;
+pub mod weights;
 mod words;
 
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use lango_domain::AgentName;
-use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
 use lango_domain::markers::{REJECT_MARKER, TRANSFER_TOOL};
+use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
 
-use task::OfflineTask;
 use reply::OfflineReply;
+use task::OfflineTask;
 
 pub use offline_first::OfflineFirst;
-pub use router::{RoutingDecision, RankedCandidate, OfflineRouter, Routing};
+pub use router::{OfflineRouter, RankedCandidate, Routing, RoutingDecision};
 
 /// Its provider's id.
 pub const PROVIDER: &str = "offline";
 /// Its name there.
 pub const MODEL: &str = "phrases";
 /// What it is, in one line.
-pub const OFFLINE_DESCRIPTION: &str = "built in, no neural network: routes requests and follows set phrases";
+pub const OFFLINE_DESCRIPTION: &str =
+    "built in, no neural network: routes requests and follows set phrases";
 
 /// What to do for more.
 pub const CONNECT_HINT: &str = "To connect a language model, set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or start an \
@@ -60,12 +61,18 @@ impl Model for OfflineModel {
 }
 
 /// A question in passing goes with the answer to the whole request, and with nothing that was not done.
-fn with_inquiry(reply: OfflineReply, assignment: &OfflineTask<'_>, is_orchestrator: bool) -> OfflineReply {
+fn with_inquiry(
+    reply: OfflineReply,
+    assignment: &OfflineTask<'_>,
+    is_orchestrator: bool,
+) -> OfflineReply {
     let answers_user = is_orchestrator || assignment.task.is_none();
     match (reply, assignment.inquiry) {
         (OfflineReply::Text(text), Some(question))
             if answers_user
-                && ![REJECT_MARKER, specialist::NOT_DONE].iter().any(|beginning| text.starts_with(beginning))
+                && ![REJECT_MARKER, specialist::NOT_DONE]
+                    .iter()
+                    .any(|beginning| text.starts_with(beginning))
                 && !text.contains(question) =>
         {
             OfflineReply::Text(format!("{text}\n\n{question}"))

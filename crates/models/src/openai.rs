@@ -4,7 +4,7 @@ mod decode;
 
 use std::borrow::Cow;
 
-use lango_domain::model::{ToolCall, Message, ModelRequest};
+use lango_domain::model::{Message, ModelRequest, ToolCall};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -19,7 +19,9 @@ pub(crate) fn encode(request: &ModelRequest, target: &ModelEndpoint) -> WireRequ
         tools: request.tools.iter().map(Tool::from_declaration).collect(),
         messages: messages(request),
         stream: true,
-        stream_options: StreamOptions { include_usage: true },
+        stream_options: StreamOptions {
+            include_usage: true,
+        },
     };
     WireRequest {
         url: format!("{}/chat/completions", target.base_url.trim_end_matches('/')),
@@ -60,7 +62,14 @@ struct Function<'a> {
 impl<'a> Tool<'a> {
     fn from_declaration(tool: &'a lango_domain::model::ToolDeclaration) -> Self {
         let (name, description) = (wire_name(&tool.name), tool.description.as_str());
-        Self { r#type: "function", function: Function { name, description, parameters: &tool.parameters } }
+        Self {
+            r#type: "function",
+            function: Function {
+                name,
+                description,
+                parameters: &tool.parameters,
+            },
+        }
     }
 }
 
@@ -99,7 +108,9 @@ struct CalledFunction<'a> {
 
 /// Neighbouring messages of the user become one: many chat templates insist on turns.
 fn messages(request: &ModelRequest) -> Vec<WireMessage<'_>> {
-    let mut wire = vec![WireMessage::System { content: &request.system }];
+    let mut wire = vec![WireMessage::System {
+        content: &request.system,
+    }];
     for message in &request.messages {
         match message {
             Message::User(text) => match wire.last_mut() {
@@ -108,19 +119,24 @@ fn messages(request: &ModelRequest) -> Vec<WireMessage<'_>> {
                     content.push_str("\n\n");
                     content.push_str(text);
                 }
-                _ => wire.push(WireMessage::User { content: Cow::Borrowed(text) }),
+                _ => wire.push(WireMessage::User {
+                    content: Cow::Borrowed(text),
+                }),
             },
             Message::Assistant { text, calls, .. } => {
-                let content = Some(text.as_str()).filter(|text| !text.is_empty() || calls.is_empty());
+                let content =
+                    Some(text.as_str()).filter(|text| !text.is_empty() || calls.is_empty());
                 wire.push(WireMessage::Assistant {
                     content,
                     tool_calls: calls.iter().map(wire_call).collect(),
                 });
             }
-            Message::Results(results) => wire.extend(results.iter().map(|result| WireMessage::Tool {
-                tool_call_id: result.id.as_str(),
-                content: &result.content,
-            })),
+            Message::Results(results) => {
+                wire.extend(results.iter().map(|result| WireMessage::Tool {
+                    tool_call_id: result.id.as_str(),
+                    content: &result.content,
+                }))
+            }
         }
     }
     wire
@@ -131,6 +147,13 @@ fn wire_call(call: &ToolCall) -> WireCall<'_> {
         Value::String(said) => said.clone(),
         other => other.to_string(),
     };
-    let function = CalledFunction { name: wire_name(&call.name), arguments };
-    WireCall { id: call.id.as_str(), r#type: "function", function }
+    let function = CalledFunction {
+        name: wire_name(&call.name),
+        arguments,
+    };
+    WireCall {
+        id: call.id.as_str(),
+        r#type: "function",
+        function,
+    }
 }

@@ -55,7 +55,9 @@ impl ErrorResponse<'_> {
             404 => ModelError::NotFound(detail.short_message()),
             413 => ModelError::TooLong,
             429 if detail.has_code("insufficient_quota") => ModelError::Quota,
-            408 | 409 | 425 | 429 | 500..=599 => ModelError::Busy { retry_after: self.retry_after() },
+            408 | 409 | 425 | 429 | 500..=599 => ModelError::Busy {
+                retry_after: self.retry_after(),
+            },
             _ => detail.to_model_error(),
         }
     }
@@ -73,12 +75,20 @@ impl ErrorResponse<'_> {
 
 /// What the provider said about its refusal, in a body or inside a stream.
 pub(crate) fn parse_detail(body: &str) -> ProviderErrorDetail {
-    let explained = json::parse::<ProviderErrorBody>(body.as_bytes(), MAX_VALUES).unwrap_or_default();
-    let words = |message: String| ProviderErrorDetail { message, ..ProviderErrorDetail::default() };
+    let explained =
+        json::parse::<ProviderErrorBody>(body.as_bytes(), MAX_VALUES).unwrap_or_default();
+    let words = |message: String| ProviderErrorDetail {
+        message,
+        ..ProviderErrorDetail::default()
+    };
     match (explained.error, explained.message, explained.detail) {
         (Some(ProviderErrorField::Detail(detail)), ..) => detail,
         (Some(ProviderErrorField::Text(message)), ..) | (_, Some(message), _) => words(message),
-        (_, None, Some(detail)) => words(detail.as_str().map_or_else(|| detail.to_string(), str::to_owned)),
+        (_, None, Some(detail)) => words(
+            detail
+                .as_str()
+                .map_or_else(|| detail.to_string(), str::to_owned),
+        ),
         _ => words(body.lines().next().unwrap_or_default().to_owned()),
     }
 }
@@ -111,8 +121,11 @@ impl ProviderErrorDetail {
     }
 
     fn is_auth_error(&self) -> bool {
-        let is_key_reason =
-            |detail: &Value| detail.get("reason").is_some_and(|reason| reason == "API_KEY_INVALID");
+        let is_key_reason = |detail: &Value| {
+            detail
+                .get("reason")
+                .is_some_and(|reason| reason == "API_KEY_INVALID")
+        };
         self.has_code("authentication_error")
             || self.has_code("permission_error")
             || self.has_code("invalid_api_key")
@@ -135,8 +148,15 @@ impl ProviderErrorDetail {
 
     /// What the provider said, short enough to show.
     fn short_message(&self) -> String {
-        let words: String = lango_domain::text::one_line(&self.message).chars().take(300).collect();
-        if words.is_empty() { "it does not say why".to_owned() } else { words }
+        let words: String = lango_domain::text::one_line(&self.message)
+            .chars()
+            .take(300)
+            .collect();
+        if words.is_empty() {
+            "it does not say why".to_owned()
+        } else {
+            words
+        }
     }
 }
 
@@ -145,18 +165,37 @@ mod tests {
     use super::*;
 
     fn error(status: u16, retry_after: Option<&str>, body: &str) -> ModelError {
-        ErrorResponse { status, retry_after, body }.to_model_error()
+        ErrorResponse {
+            status,
+            retry_after,
+            body,
+        }
+        .to_model_error()
     }
 
     #[test]
     fn each_refusal_has_its_meaning() {
-        let busy = |seconds: Option<u64>| ModelError::Busy { retry_after: seconds.map(Duration::from_secs) };
+        let busy = |seconds: Option<u64>| ModelError::Busy {
+            retry_after: seconds.map(Duration::from_secs),
+        };
         for (status, body, expected) in [
             (401, "", ModelError::Auth),
             (403, "<html>", ModelError::Auth),
-            (404, r#"{"error":{"message":"no model x"}}"#, ModelError::NotFound("no model x".into())),
-            (404, r#"{"error":"no model y"}"#, ModelError::NotFound("no model y".into())),
-            (404, r#"{"detail":"Not Found"}"#, ModelError::NotFound("Not Found".into())),
+            (
+                404,
+                r#"{"error":{"message":"no model x"}}"#,
+                ModelError::NotFound("no model x".into()),
+            ),
+            (
+                404,
+                r#"{"error":"no model y"}"#,
+                ModelError::NotFound("no model y".into()),
+            ),
+            (
+                404,
+                r#"{"detail":"Not Found"}"#,
+                ModelError::NotFound("Not Found".into()),
+            ),
             (404, "", ModelError::NotFound("it does not say why".into())),
             (
                 400,
@@ -174,13 +213,21 @@ mod tests {
                 ModelError::Rejected("no tools here".into()),
             ),
             (413, "", ModelError::TooLong),
-            (400, r#"{"error":{"message":"x","code":"context_length_exceeded"}}"#, ModelError::TooLong),
+            (
+                400,
+                r#"{"error":{"message":"x","code":"context_length_exceeded"}}"#,
+                ModelError::TooLong,
+            ),
             (
                 400,
                 r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 > 8"}}"#,
                 ModelError::TooLong,
             ),
-            (429, r#"{"error":{"code":"insufficient_quota"}}"#, ModelError::Quota),
+            (
+                429,
+                r#"{"error":{"code":"insufficient_quota"}}"#,
+                ModelError::Quota,
+            ),
             (429, "", busy(None)),
             (500, "[]", busy(None)),
             (529, r#"{"error":7}"#, busy(None)),

@@ -26,17 +26,26 @@ pub struct FallbackModel {
 impl Model for FallbackModel {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
         let models = self.models.clone();
-        stream::once(async move { try_models(models, request).await }).flatten().boxed()
+        stream::once(async move { try_models(models, request).await })
+            .flatten()
+            .boxed()
     }
 
     fn window(&self) -> usize {
-        self.models.iter().map(|(model, _)| model.window()).min().unwrap_or(0)
+        self.models
+            .iter()
+            .map(|(model, _)| model.window())
+            .min()
+            .unwrap_or(0)
     }
 }
 
 type Fragments = BoxStream<'static, Result<Fragment, ModelError>>;
 
-async fn try_models(models: Vec<(Arc<dyn Model>, RetryPolicy)>, request: ModelRequest) -> Fragments {
+async fn try_models(
+    models: Vec<(Arc<dyn Model>, RetryPolicy)>,
+    request: ModelRequest,
+) -> Fragments {
     let mut last = ModelError::Connection("there is no model".to_owned());
     for (model, policy) in models {
         match with_retries(model.as_ref(), &policy, &request).await {
@@ -58,7 +67,9 @@ async fn with_retries(
         let mut fragments = model.stream(request.clone());
         let error = match fragments.next().await {
             Some(Err(error)) => error,
-            Some(Ok(first)) => return Ok(stream::once(async { Ok(first) }).chain(fragments).boxed()),
+            Some(Ok(first)) => {
+                return Ok(stream::once(async { Ok(first) }).chain(fragments).boxed());
+            }
             None => ModelError::BrokeOff,
         };
         match wait_before_retry(&error, policy, attempt) {
@@ -82,12 +93,12 @@ fn wait_before_retry(error: &ModelError, policy: &RetryPolicy, attempt: u32) -> 
         .saturating_mul(1 << attempt.min(16))
         .mul_f64(0.5 + (policy.jitter)().clamp(0.0, 1.0) / 2.0);
     match error {
-        ModelError::Busy { retry_after: Some(asked) } => {
-            (*asked <= MAX_WAIT).then(|| backoff.max(*asked))
-        }
-        ModelError::Busy { retry_after: None } | ModelError::Connection(_) | ModelError::BrokeOff => {
-            Some(backoff.min(MAX_WAIT))
-        }
+        ModelError::Busy {
+            retry_after: Some(asked),
+        } => (*asked <= MAX_WAIT).then(|| backoff.max(*asked)),
+        ModelError::Busy { retry_after: None }
+        | ModelError::Connection(_)
+        | ModelError::BrokeOff => Some(backoff.min(MAX_WAIT)),
         _ => None,
     }
 }
@@ -95,7 +106,10 @@ fn wait_before_retry(error: &ModelError, policy: &RetryPolicy, attempt: u32) -> 
 /// What is wrong with one model need not be wrong with another; what is wrong with the request is. What leads to an
 /// endless reply is not given to one model after the other.
 fn should_fall_back(error: &ModelError) -> bool {
-    !matches!(error, ModelError::TooLong | ModelError::TooLarge(_) | ModelError::Refused(_))
+    !matches!(
+        error,
+        ModelError::TooLong | ModelError::TooLarge(_) | ModelError::Refused(_)
+    )
 }
 
 fn single_error(error: ModelError) -> Fragments {

@@ -20,9 +20,13 @@ fn inline<'a>(root: &'a Value, here: &'a Value, above: &mut Vec<&'a str>) -> Val
             Some(target) if above.contains(&target) => Value::Object(Map::new()),
             Some(target) => {
                 above.push(target);
-                let found = target.strip_prefix('#').and_then(|pointer| root.pointer(pointer));
-                let mut inlined =
-                    found.map_or_else(|| Value::Object(Map::new()), |found| inline(root, found, above));
+                let found = target
+                    .strip_prefix('#')
+                    .and_then(|pointer| root.pointer(pointer));
+                let mut inlined = found.map_or_else(
+                    || Value::Object(Map::new()),
+                    |found| inline(root, found, above),
+                );
                 above.pop();
                 // What stands beside a reference, such as a description, belongs to it.
                 if let Value::Object(inlined) = &mut inlined {
@@ -31,7 +35,10 @@ fn inline<'a>(root: &'a Value, here: &'a Value, above: &mut Vec<&'a str>) -> Val
                 }
                 inlined
             }
-            None => map.iter().map(|(key, value)| (key.clone(), inline(root, value, above))).collect(),
+            None => map
+                .iter()
+                .map(|(key, value)| (key.clone(), inline(root, value, above)))
+                .collect(),
         },
         Value::Array(items) => items.iter().map(|item| inline(root, item, above)).collect(),
         other => other.clone(),
@@ -60,22 +67,35 @@ pub(crate) fn to_gemini_schema(schema: &Value) -> Value {
         "anyOf",
     ];
     fn clean(schema: &Value) -> Value {
-        let Value::Object(map) = schema else { return schema.clone() };
+        let Value::Object(map) = schema else {
+            return schema.clone();
+        };
         if let Some(choices) = enum_from_choices(map) {
             return choices;
         }
         let mut kept = Map::new();
-        for (key, value) in map.iter().filter(|(key, _)| SUPPORTED_KEYWORDS.contains(&key.as_str())) {
+        for (key, value) in map
+            .iter()
+            .filter(|(key, _)| SUPPORTED_KEYWORDS.contains(&key.as_str()))
+        {
             let value = match (key.as_str(), value) {
-                ("properties", Value::Object(named)) => {
-                    named.iter().map(|(name, value)| (name.clone(), clean(value))).collect()
-                }
+                ("properties", Value::Object(named)) => named
+                    .iter()
+                    .map(|(name, value)| (name.clone(), clean(value)))
+                    .collect(),
                 ("items", value) => clean(value),
                 ("anyOf", Value::Array(options)) => options.iter().map(clean).collect(),
                 ("type", Value::Array(kinds)) => {
                     // `["string", "null"]` is said by `nullable` there.
-                    kept.insert("nullable".to_owned(), Value::Bool(kinds.iter().any(|kind| kind == "null")));
-                    kinds.iter().find(|kind| *kind != "null").cloned().unwrap_or_default()
+                    kept.insert(
+                        "nullable".to_owned(),
+                        Value::Bool(kinds.iter().any(|kind| kind == "null")),
+                    );
+                    kinds
+                        .iter()
+                        .find(|kind| *kind != "null")
+                        .cloned()
+                        .unwrap_or_default()
                 }
                 // Only texts can be enumerated there, and only few formats are known.
                 ("enum", Value::Array(values)) if !values.iter().all(Value::is_string) => continue,
@@ -92,13 +112,18 @@ pub(crate) fn to_gemini_schema(schema: &Value) -> Value {
 /// Documented choices (`oneOf` with `const`) as the enumeration that Gemini knows.
 fn enum_from_choices(map: &Map<String, Value>) -> Option<Value> {
     let options = map.get("oneOf").or_else(|| map.get("anyOf"))?.as_array()?;
-    let values: Vec<&str> =
-        options.iter().map(|option| option.get("const")?.as_str()).collect::<Option<_>>()?;
+    let values: Vec<&str> = options
+        .iter()
+        .map(|option| option.get("const")?.as_str())
+        .collect::<Option<_>>()?;
     let mut kept = Map::from_iter([
         ("type".to_owned(), Value::from("string")),
         ("enum".to_owned(), Value::from(values)),
     ]);
-    kept.extend(map.get("description").map(|words| ("description".to_owned(), words.clone())));
+    kept.extend(
+        map.get("description")
+            .map(|words| ("description".to_owned(), words.clone())),
+    );
     Some(Value::Object(kept))
 }
 
@@ -121,10 +146,10 @@ mod tests {
             json!({}),
             "where it comes back to itself it is open"
         );
-        let wide: Map<String, Value> =
-            (0..20).map(|n| (format!("p{n}"), json!({ "$ref": "#/$defs/T" }))).collect();
-        let loops =
-            json!({ "$defs": { "T": { "properties": wide } }, "$ref": "#/$defs/T", "description": "kept" });
+        let wide: Map<String, Value> = (0..20)
+            .map(|n| (format!("p{n}"), json!({ "$ref": "#/$defs/T" })))
+            .collect();
+        let loops = json!({ "$defs": { "T": { "properties": wide } }, "$ref": "#/$defs/T", "description": "kept" });
         let flat = inline_references(&loops);
         assert!(flat.to_string().len() < 1_000 && flat["description"] == "kept");
     }

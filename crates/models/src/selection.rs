@@ -12,9 +12,9 @@ use crate::catalog::{ModelCatalog, Price};
 use crate::dialect::{Dialect, ModelEndpoint};
 use crate::http::{HttpModel, Timeouts, http_client};
 use crate::offline::{self, OfflineModel};
-use crate::retry::{RetryPolicy, FallbackModel};
+use crate::retry::{FallbackModel, RetryPolicy};
 use crate::settings::{
-    ModelSettings, ModelOverride, ProviderKind, ProviderSettings, Providers, redact_credentials,
+    ModelOverride, ModelSettings, ProviderKind, ProviderSettings, Providers, redact_credentials,
 };
 use lango_domain::secret::Secret;
 
@@ -126,7 +126,11 @@ pub fn select_model(plan: &SelectionInput<'_>) -> Result<SelectedModel, Selectio
 
 impl SelectionInput<'_> {
     /// The model of one agent, where it has its own.
-    pub fn for_agent(&self, agent: &str, default: &SelectedModel) -> Option<Result<SelectedModel, SelectionError>> {
+    pub fn for_agent(
+        &self,
+        agent: &str,
+        default: &SelectedModel,
+    ) -> Option<Result<SelectedModel, SelectionError>> {
         if self.is_offline_only() {
             return None;
         }
@@ -135,7 +139,10 @@ impl SelectionInput<'_> {
     }
 
     /// What to ask when the model cannot be reached.
-    pub fn fallback(&self, default: &SelectedModel) -> Option<Result<SelectedModel, SelectionError>> {
+    pub fn fallback(
+        &self,
+        default: &SelectedModel,
+    ) -> Option<Result<SelectedModel, SelectionError>> {
         if self.is_offline_only() {
             return None;
         }
@@ -148,9 +155,20 @@ impl SelectionInput<'_> {
         self.agent.provider.as_deref() == Some(offline::PROVIDER)
     }
 
-    fn resolve_override(&self, wish: &str, default: &SelectedModel, why: &str) -> Result<SelectedModel, SelectionError> {
-        let wish = ModelOverride::parse(wish, |id| self.providers.contains_key(id) || known_provider(id).is_some());
-        self.select_provider(wish.provider.as_deref().unwrap_or(&default.provider), Some(&wish.model), why)
+    fn resolve_override(
+        &self,
+        wish: &str,
+        default: &SelectedModel,
+        why: &str,
+    ) -> Result<SelectedModel, SelectionError> {
+        let wish = ModelOverride::parse(wish, |id| {
+            self.providers.contains_key(id) || known_provider(id).is_some()
+        });
+        self.select_provider(
+            wish.provider.as_deref().unwrap_or(&default.provider),
+            Some(&wish.model),
+            why,
+        )
     }
 
     /// With nothing said: one configured provider, then keys in the environment, then an Ollama.
@@ -167,10 +185,14 @@ impl SelectionInput<'_> {
             }
         }
         match (self.ollama)() {
-            Some(found) => {
-                self.select_provider("ollama", Some(model.unwrap_or(&found)), "it answers on this machine")
-            }
-            None if model.is_some() => Err(SelectionError::NoProvider(model.unwrap_or_default().to_owned())),
+            Some(found) => self.select_provider(
+                "ollama",
+                Some(model.unwrap_or(&found)),
+                "it answers on this machine",
+            ),
+            None if model.is_some() => Err(SelectionError::NoProvider(
+                model.unwrap_or_default().to_owned(),
+            )),
             None => self.select_provider(
                 offline::PROVIDER,
                 None,
@@ -179,30 +201,47 @@ impl SelectionInput<'_> {
         }
     }
 
-    fn select_provider(&self, id: &str, model: Option<&str>, why: &str) -> Result<SelectedModel, SelectionError> {
+    fn select_provider(
+        &self,
+        id: &str,
+        model: Option<&str>,
+        why: &str,
+    ) -> Result<SelectedModel, SelectionError> {
         let settings = match (self.providers.get(id), known_provider(id)) {
             (Some(settings), _) => settings.clone(),
             (None, Some(_)) => ProviderSettings::default(),
             (None, None) => return Err(self.unknown_provider(id)),
         };
-        let kind = settings.r#type.or_else(|| known_provider(id).map(|known| known.kind));
+        let kind = settings
+            .r#type
+            .or_else(|| known_provider(id).map(|known| known.kind));
         let kind = kind.ok_or_else(|| SelectionError::UnknownKind(id.to_owned()))?;
         let is_address = |url: &String| {
-            (url.starts_with("http://") || url.starts_with("https://")) && !url.contains(['?', '#', ' '])
+            (url.starts_with("http://") || url.starts_with("https://"))
+                && !url.contains(['?', '#', ' '])
         };
         if !settings.base_url.as_ref().is_none_or(is_address) {
             return Err(SelectionError::InvalidBaseUrl(id.to_owned()));
         }
         let is_header = |(name, value): &(&String, &Secret)| {
-            HeaderName::try_from(name.as_str()).is_ok() && HeaderValue::from_str(value.expose()).is_ok()
+            HeaderName::try_from(name.as_str()).is_ok()
+                && HeaderValue::from_str(value.expose()).is_ok()
         };
         if let Some((name, _)) = settings.headers.iter().find(|header| !is_header(header)) {
-            return Err(SelectionError::InvalidHeader { id: id.to_owned(), name: name.clone() });
+            return Err(SelectionError::InvalidHeader {
+                id: id.to_owned(),
+                name: name.clone(),
+            });
         }
-        let usual = default_provider(kind).and_then(|known| known.default_model).filter(|_| settings.base_url.is_none());
+        let usual = default_provider(kind)
+            .and_then(|known| known.default_model)
+            .filter(|_| settings.base_url.is_none());
         let usual = usual.map(str::to_owned);
-        let ollama =
-            || (kind == ProviderKind::Ollama && settings.base_url.is_none()).then(self.ollama).flatten();
+        let ollama = || {
+            (kind == ProviderKind::Ollama && settings.base_url.is_none())
+                .then(self.ollama)
+                .flatten()
+        };
         let model = match kind {
             ProviderKind::Offline => Some(offline::MODEL.to_owned()),
             _ => model.map(str::to_owned).or(usual).or_else(ollama),
@@ -226,8 +265,13 @@ impl SelectionInput<'_> {
 
     /// A key from the environment goes to its provider's own address only.
     fn api_key(&self, settings: &ProviderSettings, kind: ProviderKind) -> Option<Secret> {
-        let from_environment =
-            || default_provider(kind)?.variables.iter().find_map(|name| (self.env_var)(name)).map(Secret::new);
+        let from_environment = || {
+            default_provider(kind)?
+                .variables
+                .iter()
+                .find_map(|name| (self.env_var)(name))
+                .map(Secret::new)
+        };
         match &settings.api_key {
             Some(key) => Some(key.clone()),
             None if settings.base_url.is_none() => from_environment(),
@@ -236,15 +280,25 @@ impl SelectionInput<'_> {
     }
 
     fn unknown_provider(&self, id: &str) -> SelectionError {
-        let ids = self.providers.keys().map(String::as_str).chain(KNOWN_PROVIDERS.iter().map(|known| known.id));
-        SelectionError::UnknownProvider { id: id.to_owned(), hint: suggest::did_you_mean(id, ids) }
+        let ids = self
+            .providers
+            .keys()
+            .map(String::as_str)
+            .chain(KNOWN_PROVIDERS.iter().map(|known| known.id));
+        SelectionError::UnknownProvider {
+            id: id.to_owned(),
+            hint: suggest::did_you_mean(id, ids),
+        }
     }
 }
 
 impl SelectedModel {
     pub fn base_url(&self) -> String {
         let usual = default_provider(self.kind).map_or("", |known| known.base_url);
-        self.settings.base_url.clone().unwrap_or_else(|| usual.to_owned())
+        self.settings
+            .base_url
+            .clone()
+            .unwrap_or_else(|| usual.to_owned())
     }
 
     /// The address without a name and password that may stand in it.
@@ -259,8 +313,14 @@ impl SelectedModel {
     ) -> Result<(Arc<dyn Model>, RetryPolicy), ModelError> {
         let settings = &self.settings;
         let delay = Duration::from_millis(settings.retry_delay_ms);
-        let policy = RetryPolicy { retries: settings.retries, delay, jitter };
-        let Some(dialect) = self.dialect() else { return Ok((Arc::new(OfflineModel), policy)) };
+        let policy = RetryPolicy {
+            retries: settings.retries,
+            delay,
+            jitter,
+        };
+        let Some(dialect) = self.dialect() else {
+            return Ok((Arc::new(OfflineModel), policy));
+        };
         let timing = Timeouts {
             connect: Duration::from_secs(settings.connect_seconds),
             first_byte: Duration::from_secs(settings.first_byte_seconds),
@@ -305,7 +365,9 @@ impl SelectedModel {
         jitter: &Arc<dyn Fn() -> f64 + Send + Sync>,
     ) -> Result<Arc<dyn Model>, ModelError> {
         let all = std::iter::once(self).chain(fallback);
-        let models = all.map(|chosen| chosen.connect(Arc::clone(jitter))).collect::<Result<_, _>>()?;
+        let models = all
+            .map(|chosen| chosen.connect(Arc::clone(jitter)))
+            .collect::<Result<_, _>>()?;
         Ok(Arc::new(FallbackModel { models }))
     }
 }

@@ -70,7 +70,10 @@ impl Default for ProviderSettings {
 
 /// An address without the name and password that may stand in it.
 pub(crate) fn redact_credentials(url: &str) -> String {
-    match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?.1))) {
+    match url
+        .split_once("://")
+        .and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?.1)))
+    {
         Some((scheme, rest)) => format!("{scheme}://***@{rest}"),
         None => url.to_owned(),
     }
@@ -157,10 +160,14 @@ impl ModelOverride {
     /// A first part that names no provider belongs to the model's name.
     pub fn parse(text: &str, is_provider: impl Fn(&str) -> bool) -> Self {
         match text.split_once('/') {
-            Some((provider, model)) if is_provider(provider) => {
-                Self { provider: Some(provider.to_owned()), model: model.to_owned() }
-            }
-            _ => Self { provider: None, model: text.to_owned() },
+            Some((provider, model)) if is_provider(provider) => Self {
+                provider: Some(provider.to_owned()),
+                model: model.to_owned(),
+            },
+            _ => Self {
+                provider: None,
+                model: text.to_owned(),
+            },
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use lango_domain::event::CallId;
-use lango_domain::model::{ToolCall, ModelError};
+use lango_domain::model::{ModelError, ToolCall};
 use lango_domain::reply_limits::ReplyMeter;
 use serde_json::{Map, Value};
 
@@ -83,7 +83,10 @@ impl ToolCallAssembler {
     }
 
     /// The calls in the order in which they began.
-    pub fn finish(&mut self, names_back: &HashMap<String, String>) -> Result<Vec<ToolCall>, ModelError> {
+    pub fn finish(
+        &mut self,
+        names_back: &HashMap<String, String>,
+    ) -> Result<Vec<ToolCall>, ModelError> {
         let open = std::mem::take(&mut self.partial).into_iter();
         let calls = open.map(|open| {
             Ok(ToolCall {
@@ -100,10 +103,15 @@ impl ToolCallAssembler {
         let found = if piece.id.is_empty() {
             self.find_by_index_or_last(piece)
         } else {
-            let same_id = self.partial.iter().rposition(|open| open.id == piece.id && open.index == piece.index);
+            let same_id = self
+                .partial
+                .iter()
+                .rposition(|open| open.id == piece.id && open.index == piece.index);
             same_id.or_else(|| {
-                let at =
-                    self.partial.iter().rposition(|open| open.index == piece.index && piece.index.is_some())?;
+                let at = self
+                    .partial
+                    .iter()
+                    .rposition(|open| open.index == piece.index && piece.index.is_some())?;
                 self.partial[at].id.is_empty().then_some(at)
             })
         };
@@ -113,18 +121,28 @@ impl ToolCallAssembler {
         self.meter.add_call()?;
         let (id, name, arguments) = (String::new(), String::new(), String::new());
         let wholeness = JsonCompleteness::default();
-        self.partial.push(PartialToolCall { index: piece.index, id, name, arguments, completeness: wholeness });
+        self.partial.push(PartialToolCall {
+            index: piece.index,
+            id,
+            name,
+            arguments,
+            completeness: wholeness,
+        });
         Ok(self.partial.len() - 1)
     }
 
     fn find_by_index_or_last(&self, piece: &ToolCallDelta<'_>) -> Option<usize> {
         let at = match piece.index {
-            Some(index) => self.partial.iter().rposition(|open| open.index == Some(index))?,
+            Some(index) => self
+                .partial
+                .iter()
+                .rposition(|open| open.index == Some(index))?,
             None => self.partial.len().checked_sub(1)?,
         };
         // A second name behind whole arguments begins another call, whatever the index says.
-        let begins_another =
-            !piece.name.is_empty() && !self.partial[at].name.is_empty() && self.partial[at].completeness.is_complete();
+        let begins_another = !piece.name.is_empty()
+            && !self.partial[at].name.is_empty()
+            && self.partial[at].completeness.is_complete();
         (!begins_another).then_some(at)
     }
 }
@@ -146,14 +164,26 @@ mod tests {
     fn assemble(pieces: &[(Option<u64>, &str, &str, &str)]) -> Vec<(String, String, Value)> {
         let mut assembler = ToolCallAssembler::default();
         for (index, id, name, arguments) in pieces {
-            assembler.push(&ToolCallDelta { index: *index, id, name, arguments }).unwrap();
+            assembler
+                .push(&ToolCallDelta {
+                    index: *index,
+                    id,
+                    name,
+                    arguments,
+                })
+                .unwrap();
         }
         let calls = assembler.finish(&HashMap::new()).unwrap().into_iter();
-        calls.map(|call| (call.id.to_string(), call.name, call.arguments)).collect()
+        calls
+            .map(|call| (call.id.to_string(), call.name, call.arguments))
+            .collect()
     }
 
     fn two_calls() -> Vec<(String, String, Value)> {
-        vec![("1".into(), "a".into(), json!({ "x": 1 })), ("2".into(), "b".into(), json!({}))]
+        vec![
+            ("1".into(), "a".into(), json!({ "x": 1 })),
+            ("2".into(), "b".into(), json!({})),
+        ]
     }
 
     #[test]
@@ -183,7 +213,11 @@ mod tests {
             "one index for all"
         );
         assert_eq!(
-            assemble(&[(Some(0), "1", "a", "{\"x\":"), (Some(0), "1", "a", "1}"), (Some(1), "2", "b", "")]),
+            assemble(&[
+                (Some(0), "1", "a", "{\"x\":"),
+                (Some(0), "1", "a", "1}"),
+                (Some(1), "2", "b", "")
+            ]),
             two_calls(),
             "id repeated"
         );
@@ -191,18 +225,28 @@ mod tests {
 
     #[test]
     fn a_server_that_gives_neither_is_understood() {
-        let found = assemble(&[(None, "", "a", "{\"x\":"), (None, "", "", "1}"), (None, "", "b", "{}")]);
+        let found = assemble(&[
+            (None, "", "a", "{\"x\":"),
+            (None, "", "", "1}"),
+            (None, "", "b", "{}"),
+        ]);
         assert_eq!(
             found,
-            [(String::new(), "a".into(), json!({ "x": 1 })), (String::new(), "b".into(), json!({}))]
+            [
+                (String::new(), "a".into(), json!({ "x": 1 })),
+                (String::new(), "b".into(), json!({}))
+            ]
         );
     }
 
     #[test]
     fn a_name_that_comes_with_every_piece_begins_no_call_before_the_arguments_are_whole() {
-        let pieces =
-            ["{\"a\":\"", "}", "\\", "\"{", "\",\"b\":[", "]}"].map(|piece| (Some(0), "", "a", piece));
-        assert_eq!(assemble(&pieces), [(String::new(), "a".into(), json!({ "a": "}\"{", "b": [] }))]);
+        let pieces = ["{\"a\":\"", "}", "\\", "\"{", "\",\"b\":[", "]}"]
+            .map(|piece| (Some(0), "", "a", piece));
+        assert_eq!(
+            assemble(&pieces),
+            [(String::new(), "a".into(), json!({ "a": "}\"{", "b": [] }))]
+        );
     }
 
     /// B105: the time that pieces take does not grow with what came before them.
@@ -210,16 +254,36 @@ mod tests {
     fn many_pieces_of_long_arguments_are_taken() {
         let mut assembler = ToolCallAssembler::default();
         let begin = format!("{{\"a\":\"{}", "x".repeat(1024 * 1024));
-        assembler.push(&ToolCallDelta { index: Some(0), id: "", name: "a", arguments: &begin }).unwrap();
+        assembler
+            .push(&ToolCallDelta {
+                index: Some(0),
+                id: "",
+                name: "a",
+                arguments: &begin,
+            })
+            .unwrap();
         for _ in 0..100_000 {
-            assembler.push(&ToolCallDelta { index: Some(0), id: "", name: "a", arguments: "y" }).unwrap();
+            assembler
+                .push(&ToolCallDelta {
+                    index: Some(0),
+                    id: "",
+                    name: "a",
+                    arguments: "y",
+                })
+                .unwrap();
         }
         assert_eq!(assembler.finish(&HashMap::new()).unwrap().len(), 1);
     }
 
     #[test]
     fn what_is_not_json_is_passed_on() {
-        assert_eq!(assemble(&[(Some(0), "1", "a", "{oops")]), [("1".into(), "a".into(), json!("{oops"))]);
-        assert_eq!(assemble(&[(Some(0), "", "", "")]), [(String::new(), String::new(), json!({}))]);
+        assert_eq!(
+            assemble(&[(Some(0), "1", "a", "{oops")]),
+            [("1".into(), "a".into(), json!("{oops"))]
+        );
+        assert_eq!(
+            assemble(&[(Some(0), "", "", "")]),
+            [(String::new(), String::new(), json!({}))]
+        );
     }
 }

@@ -13,7 +13,11 @@ pub(crate) fn wire_name(name: &str) -> Cow<'_, str> {
     if !name.is_empty() && name.len() <= MAX_NAME_LEN && name.chars().all(is_fine) {
         return Cow::Borrowed(name);
     }
-    let plain: String = name.chars().map(|c| if is_fine(c) { c } else { '_' }).take(MAX_NAME_LEN - 9).collect();
+    let plain: String = name
+        .chars()
+        .map(|c| if is_fine(c) { c } else { '_' })
+        .take(MAX_NAME_LEN - 9)
+        .collect();
     Cow::Owned(format!("{plain}_{:08x}", fingerprint(name)))
 }
 
@@ -28,7 +32,9 @@ pub(crate) fn original_names(tools: &[ToolDeclaration]) -> HashMap<String, Strin
 
 /// FNV-1a: the same in every process, so that recorded requests stay comparable.
 fn fingerprint(name: &str) -> u32 {
-    name.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+    name.bytes().fold(0x811c_9dc5, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    })
 }
 
 #[cfg(test)]
@@ -59,7 +65,11 @@ mod tests {
         for name in &names {
             let wire = wire_name(name);
             assert!(wire.len() <= 64);
-            assert_eq!(back.get(wire.as_ref()).unwrap_or(&wire.clone().into_owned()), name);
+            assert_eq!(
+                back.get(wire.as_ref())
+                    .unwrap_or(&wire.clone().into_owned()),
+                name
+            );
         }
     }
 }

@@ -76,7 +76,8 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     let is_global_unicast = first & 0xe000 == 0x2000;
     // 2001::/23: Teredo, benchmarks, ORCHID and other assignments for protocols.
     let is_for_protocols = first == 0x2001 && second < 0x200;
-    let is_documentation = (first == 0x2001 && second == 0xdb8) || (first == 0x3fff && second < 0x1000);
+    let is_documentation =
+        (first == 0x2001 && second == 0xdb8) || (first == 0x3fff && second < 0x1000);
     is_global_unicast && !is_for_protocols && !is_documentation
 }
 
@@ -85,9 +86,13 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let of = |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
     match address.segments() {
-        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(of(high, low)),
+        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+            Some(of(high, low))
+        }
         [0x2002, high, low, ..] => Some(of(high, low)),
-        [first, _, _, _, 0 | 0x200, 0x5efe, high, low] if first & 0xe000 == 0x2000 => Some(of(high, low)),
+        [first, _, _, _, 0 | 0x200, 0x5efe, high, low] if first & 0xe000 == 0x2000 => {
+            Some(of(high, low))
+        }
         _ => None,
     }
 }
@@ -122,7 +127,10 @@ mod tests {
             assert!(AddressPolicy::Anywhere.allows(address), "{text}");
         }
         for text in PUBLIC.split_whitespace() {
-            assert!(AddressPolicy::Public.allows(text.parse().unwrap()), "{text}");
+            assert!(
+                AddressPolicy::Public.allows(text.parse().unwrap()),
+                "{text}"
+            );
         }
     }
 

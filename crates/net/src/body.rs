@@ -14,11 +14,18 @@ pub const ACCEPTED_ENCODINGS: &str = "gzip, deflate, br";
 /// The whole body, unpacked.
 pub async fn read(mut response: Response, limit: usize) -> Result<Vec<u8>, FetchError> {
     let packing = ContentEncoding::from_headers(response.headers())?;
-    if response.content_length().is_some_and(|length| length > limit as u64) {
+    if response
+        .content_length()
+        .is_some_and(|length| length > limit as u64)
+    {
         return Err(FetchError::TooLarge { limit });
     }
     let mut packed = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| FetchError::from_reqwest(&error))? {
+    while let Some(chunk) = response
+        .chunk()
+        .await
+        .map_err(|error| FetchError::from_reqwest(&error))?
+    {
         if packed.len() + chunk.len() > limit {
             return Err(FetchError::TooLarge { limit });
         }
@@ -47,16 +54,25 @@ impl ContentEncoding {
         let mut packing = Self::None;
         for value in headers.get_all(CONTENT_ENCODING) {
             let words = value.to_str().map_err(|_| FetchError::Corrupt)?;
-            for word in words.split(',').map(|word| word.trim().to_ascii_lowercase()) {
+            for word in words
+                .split(',')
+                .map(|word| word.trim().to_ascii_lowercase())
+            {
                 let layer = match word.as_str() {
                     "" | "identity" => continue,
                     "gzip" | "x-gzip" => Self::Gzip,
                     "deflate" => Self::Deflate,
                     "br" => Self::Brotli,
-                    _ => return Err(FetchError::ContentEncoding(crate::sanitize::one_line(words, 60))),
+                    _ => {
+                        return Err(FetchError::ContentEncoding(crate::sanitize::one_line(
+                            words, 60,
+                        )));
+                    }
                 };
                 if packing != Self::None {
-                    return Err(FetchError::ContentEncoding(crate::sanitize::one_line(words, 60)));
+                    return Err(FetchError::ContentEncoding(crate::sanitize::one_line(
+                        words, 60,
+                    )));
                 }
                 packing = layer;
             }
@@ -68,9 +84,14 @@ impl ContentEncoding {
         match self {
             Self::None => Ok(packed.to_vec()),
             Self::Gzip => read_limited(MultiGzDecoder::new(packed), limit),
-            Self::Deflate if has_zlib_header(packed) => read_limited(ZlibDecoder::new(packed), limit),
+            Self::Deflate if has_zlib_header(packed) => {
+                read_limited(ZlibDecoder::new(packed), limit)
+            }
             Self::Deflate => read_limited(DeflateDecoder::new(packed), limit),
-            Self::Brotli => read_limited(brotli_decompressor::Decompressor::new(packed, 8 * 1024), limit),
+            Self::Brotli => read_limited(
+                brotli_decompressor::Decompressor::new(packed, 8 * 1024),
+                limit,
+            ),
         }
     }
 }
@@ -83,8 +104,15 @@ fn has_zlib_header(packed: &[u8]) -> bool {
 
 fn read_limited(unpacker: impl Read, limit: usize) -> Result<Vec<u8>, FetchError> {
     let mut unpacked = Vec::new();
-    unpacker.take(limit as u64 + 1).read_to_end(&mut unpacked).map_err(|_| FetchError::Corrupt)?;
-    if unpacked.len() > limit { Err(FetchError::TooLarge { limit }) } else { Ok(unpacked) }
+    unpacker
+        .take(limit as u64 + 1)
+        .read_to_end(&mut unpacked)
+        .map_err(|_| FetchError::Corrupt)?;
+    if unpacked.len() > limit {
+        Err(FetchError::TooLarge { limit })
+    } else {
+        Ok(unpacked)
+    }
 }
 
 #[cfg(test)]
@@ -109,13 +137,23 @@ mod tests {
         let best = Compression::best();
         for (packing, bytes) in [
             (ContentEncoding::Gzip, packed(GzEncoder::new(plain, best))),
-            (ContentEncoding::Deflate, packed(ZlibEncoder::new(plain, best))),
-            (ContentEncoding::Deflate, packed(DeflateEncoder::new(plain, best))),
+            (
+                ContentEncoding::Deflate,
+                packed(ZlibEncoder::new(plain, best)),
+            ),
+            (
+                ContentEncoding::Deflate,
+                packed(DeflateEncoder::new(plain, best)),
+            ),
             (ContentEncoding::Brotli, BROTLI_HELLO.to_vec()),
         ] {
             assert_eq!(packing.decode(&bytes, LIMIT).unwrap(), plain, "{packing:?}");
             let cut = &bytes[..bytes.len() - 2];
-            assert_eq!(packing.decode(cut, LIMIT), Err(FetchError::Corrupt), "{packing:?}");
+            assert_eq!(
+                packing.decode(cut, LIMIT),
+                Err(FetchError::Corrupt),
+                "{packing:?}"
+            );
         }
     }
 
@@ -124,11 +162,20 @@ mod tests {
         let zeros = vec![0; 4 * 1024 * 1024];
         let best = Compression::best();
         for (packing, bytes) in [
-            (ContentEncoding::Gzip, packed(GzEncoder::new(zeros.as_slice(), best))),
-            (ContentEncoding::Deflate, packed(ZlibEncoder::new(zeros.as_slice(), best))),
+            (
+                ContentEncoding::Gzip,
+                packed(GzEncoder::new(zeros.as_slice(), best)),
+            ),
+            (
+                ContentEncoding::Deflate,
+                packed(ZlibEncoder::new(zeros.as_slice(), best)),
+            ),
         ] {
             assert!(bytes.len() < LIMIT);
-            assert_eq!(packing.decode(&bytes, LIMIT), Err(FetchError::TooLarge { limit: LIMIT }));
+            assert_eq!(
+                packing.decode(&bytes, LIMIT),
+                Err(FetchError::TooLarge { limit: LIMIT })
+            );
         }
     }
 
@@ -140,7 +187,13 @@ mod tests {
             ContentEncoding::from_headers(&headers)
         };
         assert_eq!(of("identity, GZIP"), Ok(ContentEncoding::Gzip));
-        assert_eq!(of("gzip, gzip"), Err(FetchError::ContentEncoding("gzip, gzip".to_owned())));
-        assert_eq!(of("zstd"), Err(FetchError::ContentEncoding("zstd".to_owned())));
+        assert_eq!(
+            of("gzip, gzip"),
+            Err(FetchError::ContentEncoding("gzip, gzip".to_owned()))
+        );
+        assert_eq!(
+            of("zstd"),
+            Err(FetchError::ContentEncoding("zstd".to_owned()))
+        );
     }
 }

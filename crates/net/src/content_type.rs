@@ -34,7 +34,9 @@ impl ContentType {
         match self.essence.as_str() {
             "text/html" | "application/xhtml+xml" => Some(ContentKind::Html),
             "application/pdf" | "application/x-pdf" => Some(ContentKind::Pdf),
-            "application/json" | "application/xml" | "application/x-ndjson" => Some(ContentKind::Text),
+            "application/json" | "application/xml" | "application/x-ndjson" => {
+                Some(ContentKind::Text)
+            }
             essence => {
                 let is_text = essence.starts_with("text/")
                     || (essence.starts_with("application/")
@@ -58,7 +60,10 @@ impl ContentType {
         if start.starts_with(b"%PDF-") {
             return Some(ContentKind::Pdf);
         }
-        let is_wide = self.charset.as_deref().is_some_and(|charset| charset.to_lowercase().contains("16"))
+        let is_wide = self
+            .charset
+            .as_deref()
+            .is_some_and(|charset| charset.to_lowercase().contains("16"))
             || start.starts_with(b"\xff\xfe")
             || start.starts_with(b"\xfe\xff");
         if start.contains(&0) && !is_wide {
@@ -76,9 +81,17 @@ impl ContentType {
 const SNIFF_BYTES: usize = 1024;
 
 fn sniff(start: &[u8]) -> ContentKind {
-    let start = String::from_utf8_lossy(start).trim_start().to_ascii_lowercase();
-    let is_html = ["<!doctype html", "<html", "<head", "<body"].iter().any(|tag| start.starts_with(tag));
-    if is_html { ContentKind::Html } else { ContentKind::Text }
+    let start = String::from_utf8_lossy(start)
+        .trim_start()
+        .to_ascii_lowercase();
+    let is_html = ["<!doctype html", "<html", "<head", "<body"]
+        .iter()
+        .any(|tag| start.starts_with(tag));
+    if is_html {
+        ContentKind::Html
+    } else {
+        ContentKind::Text
+    }
 }
 
 #[cfg(test)]
@@ -89,9 +102,17 @@ mod tests {
     fn content_types_are_sorted_by_what_can_be_read() {
         for (header, kind, charset) in [
             ("text/html", Some(ContentKind::Html), None),
-            ("Text/HTML; Charset=\"UTF-8\"", Some(ContentKind::Html), Some("UTF-8")),
+            (
+                "Text/HTML; Charset=\"UTF-8\"",
+                Some(ContentKind::Html),
+                Some("UTF-8"),
+            ),
             ("application/xhtml+xml", Some(ContentKind::Html), None),
-            ("text/csv;header=present; charset=shift_jis", Some(ContentKind::Text), Some("shift_jis")),
+            (
+                "text/csv;header=present; charset=shift_jis",
+                Some(ContentKind::Text),
+                Some("shift_jis"),
+            ),
             ("application/ld+json", Some(ContentKind::Text), None),
             ("application/rss+xml", Some(ContentKind::Text), None),
             ("application/pdf", Some(ContentKind::Pdf), None),
@@ -101,28 +122,49 @@ mod tests {
             ("", None, None),
         ] {
             let content = ContentType::parse(header);
-            assert_eq!((content.kind(), content.charset.as_deref()), (kind, charset), "{header}");
+            assert_eq!(
+                (content.kind(), content.charset.as_deref()),
+                (kind, charset),
+                "{header}"
+            );
         }
     }
 
     #[test]
     fn what_is_said_is_not_believed_blindly() {
         for (said, bytes, kind) in [
-            ("", b"\n<!DOCTYPE html><p>".as_slice(), Some(ContentKind::Html)),
+            (
+                "",
+                b"\n<!DOCTYPE html><p>".as_slice(),
+                Some(ContentKind::Html),
+            ),
             ("", b"%PDF-1.7", Some(ContentKind::Pdf)),
             ("", b"hello", Some(ContentKind::Text)),
             ("", b"\x89PNG\0\0", None),
             ("text/html", b"%PDF-1.7", Some(ContentKind::Pdf)),
             ("text/plain", b"\x89PNG\0\0", None),
-            ("text/plain; charset=utf-16le", b"a\0", Some(ContentKind::Text)),
+            (
+                "text/plain; charset=utf-16le",
+                b"a\0",
+                Some(ContentKind::Text),
+            ),
             ("text/html", b"\xff\xfea\0", Some(ContentKind::Html)),
-            ("application/octet-stream", b"%PDF-1.7", Some(ContentKind::Pdf)),
-            ("application/octet-stream", b"# Notes", Some(ContentKind::Text)),
+            (
+                "application/octet-stream",
+                b"%PDF-1.7",
+                Some(ContentKind::Pdf),
+            ),
+            (
+                "application/octet-stream",
+                b"# Notes",
+                Some(ContentKind::Text),
+            ),
             ("application/octet-stream", b"\x1f\x8b\xff", None),
             ("image/png", b"hello", None),
         ] {
             let content = ContentType::parse(said);
-            let found = (content.kind().is_some() || content.needs_sniffing()).then(|| content.detect(bytes));
+            let found = (content.kind().is_some() || content.needs_sniffing())
+                .then(|| content.detect(bytes));
             assert_eq!(found.flatten(), kind, "{said} {bytes:?}");
         }
     }

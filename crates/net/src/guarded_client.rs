@@ -16,7 +16,7 @@ use reqwest::{Client, ClientBuilder, Response, redirect};
 use url::{Host, Url};
 
 use crate::address::AddressPolicy;
-use crate::content_type::{ContentType, ContentKind};
+use crate::content_type::{ContentKind, ContentType};
 use crate::sanitize::one_line;
 use crate::{body, charset};
 
@@ -99,7 +99,9 @@ impl FetchError {
             }
             match cause.source() {
                 Some(inner) => cause = inner,
-                None if error.is_timeout() => return Self::Connection("it takes too long".to_owned()),
+                None if error.is_timeout() => {
+                    return Self::Connection("it takes too long".to_owned());
+                }
                 None => return Self::Connection(one_line(&cause.to_string(), 200)),
             }
         }
@@ -136,7 +138,11 @@ pub struct GuardedClient {
 
 impl GuardedClient {
     pub fn new(reach: AddressPolicy, limits: FetchLimits) -> Self {
-        Self { client: Arc::default(), policy: reach, limits }
+        Self {
+            client: Arc::default(),
+            policy: reach,
+            limits,
+        }
     }
 
     fn client(&self) -> Result<&Client, FetchError> {
@@ -158,7 +164,9 @@ impl GuardedClient {
     /// GETs an address, over redirects.
     pub async fn get(&self, url: &str) -> Result<FetchedPage, FetchError> {
         let whole = self.limits.total;
-        tokio::time::timeout(whole, self.follow(url)).await.map_err(|_late| FetchError::TimedOut(whole))?
+        tokio::time::timeout(whole, self.follow(url))
+            .await
+            .map_err(|_late| FetchError::TimedOut(whole))?
     }
 
     async fn follow(&self, url: &str) -> Result<FetchedPage, FetchError> {
@@ -167,8 +175,13 @@ impl GuardedClient {
         loop {
             check_url(&url, self.policy)?;
             let request = self.client()?.get(url.clone());
-            let request = request.header(ACCEPT, ACCEPT_HEADER).header(ACCEPT_ENCODING, body::ACCEPTED_ENCODINGS);
-            let response = request.send().await.map_err(|error| FetchError::from_reqwest(&error))?;
+            let request = request
+                .header(ACCEPT, ACCEPT_HEADER)
+                .header(ACCEPT_ENCODING, body::ACCEPTED_ENCODINGS);
+            let response = request
+                .send()
+                .await
+                .map_err(|error| FetchError::from_reqwest(&error))?;
             let Some(next) = next_hop(&url, &response)? else {
                 return self.read_page(url, response).await;
             };
@@ -190,7 +203,10 @@ impl GuardedClient {
         if !response.status().is_success() {
             return Err(FetchError::Status(response.status().as_u16()));
         }
-        let header = response.headers().get(CONTENT_TYPE).map(|value| value.as_bytes());
+        let header = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .map(|value| value.as_bytes());
         let content = ContentType::parse(&String::from_utf8_lossy(header.unwrap_or_default()));
         let unreadable = || FetchError::ContentType(one_line(&content.essence, 60));
         if content.kind().is_none() && !content.needs_sniffing() {
@@ -198,12 +214,17 @@ impl GuardedClient {
         }
         let bytes = body::read(response, self.limits.body).await?;
         let kind = content.detect(&bytes).ok_or(FetchError::NotText)?;
-        Ok(FetchedPage { url, kind, content_type: content.essence, bytes, charset: content.charset })
+        Ok(FetchedPage {
+            url,
+            kind,
+            content_type: content.essence,
+            bytes,
+            charset: content.charset,
+        })
     }
 }
 
-const ACCEPT_HEADER: &str =
-    "text/html,application/xhtml+xml,text/*;q=0.9,application/json;q=0.9,application/xml;q=0.8,*/*;q=0.1";
+const ACCEPT_HEADER: &str = "text/html,application/xhtml+xml,text/*;q=0.9,application/json;q=0.9,application/xml;q=0.8,*/*;q=0.1";
 
 /// What every client for the web has: no redirects of its own, no proxy, no cookies, a plain name.
 pub fn client_builder(connect: Duration) -> ClientBuilder {
@@ -218,7 +239,10 @@ pub fn client_builder(connect: Duration) -> ClientBuilder {
 
 /// The same, connecting only to addresses within reach; literal ones need [`check`] before each request.
 pub fn guarded_client_builder(connect: Duration, reach: AddressPolicy) -> ClientBuilder {
-    client_builder(connect).dns_resolver(Arc::new(GuardedResolver { policy: reach, lookup: system_lookup }))
+    client_builder(connect).dns_resolver(Arc::new(GuardedResolver {
+        policy: reach,
+        lookup: system_lookup,
+    }))
 }
 
 /// Names who does the cryptography; to be called before any client is made.
@@ -246,7 +270,9 @@ pub fn check_url(url: &Url, reach: AddressPolicy) -> Result<(), FetchError> {
         None => return Err(FetchError::NotAUrl(one_line(url.as_str(), 200))),
     };
     match literal {
-        Some(address) if !reach.allows(address) => Err(FetchError::PrivateAddress(address.to_string())),
+        Some(address) if !reach.allows(address) => {
+            Err(FetchError::PrivateAddress(address.to_string()))
+        }
         _ => Ok(()),
     }
 }
@@ -254,7 +280,9 @@ pub fn check_url(url: &Url, reach: AddressPolicy) -> Result<(), FetchError> {
 /// How far an address may lead that the user typed: anywhere when it is on a private network itself, else no further than
 /// the public internet, whatever its redirects say.
 pub async fn policy_for_user_url(url: &str) -> AddressPolicy {
-    let Ok(url) = parse_url(url) else { return AddressPolicy::Public };
+    let Ok(url) = parse_url(url) else {
+        return AddressPolicy::Public;
+    };
     let addresses: Vec<IpAddr> = match url.host() {
         Some(Host::Ipv4(address)) => vec![address.into()],
         Some(Host::Ipv6(address)) => vec![address.into()],
@@ -264,13 +292,20 @@ pub async fn policy_for_user_url(url: &str) -> AddressPolicy {
         },
         None => Vec::new(),
     };
-    let is_private = addresses.into_iter().any(|address| !AddressPolicy::Public.allows(address));
-    if is_private { AddressPolicy::Anywhere } else { AddressPolicy::Public }
+    let is_private = addresses
+        .into_iter()
+        .any(|address| !AddressPolicy::Public.allows(address));
+    if is_private {
+        AddressPolicy::Anywhere
+    } else {
+        AddressPolicy::Public
+    }
 }
 
 /// `www.` in front of a name leads to the same people.
 fn host_without_www(url: &Url) -> Option<&str> {
-    url.host_str().map(|host| host.strip_prefix("www.").unwrap_or(host))
+    url.host_str()
+        .map(|host| host.strip_prefix("www.").unwrap_or(host))
 }
 
 /// Where a reply sends us, if it does.
@@ -278,8 +313,10 @@ pub fn next_hop(from: &Url, response: &Response) -> Result<Option<Url>, FetchErr
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
     }
-    let location =
-        response.headers().get(LOCATION).and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
+    let location = response
+        .headers()
+        .get(LOCATION)
+        .and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
     resolve_redirect(from, location.ok_or(FetchError::BadRedirect)?).map(Some)
 }
 
@@ -311,19 +348,32 @@ impl Resolve for GuardedResolver {
         let (reach, looking_up) = (self.policy, (self.lookup)(name.as_str().to_owned()));
         Box::pin(async move {
             let host = one_line(name.as_str(), 100);
-            let Ok(found) = looking_up.await else { return Err(FetchError::UnknownHost(host).into()) };
+            let Ok(found) = looking_up.await else {
+                return Err(FetchError::UnknownHost(host).into());
+            };
             let allowed = filter_allowed(found, reach, host)?;
             Ok(Box::new(allowed.into_iter()) as Addrs)
         })
     }
 }
 
-fn filter_allowed(found: Vec<SocketAddr>, reach: AddressPolicy, host: String) -> Result<Vec<SocketAddr>, FetchError> {
+fn filter_allowed(
+    found: Vec<SocketAddr>,
+    reach: AddressPolicy,
+    host: String,
+) -> Result<Vec<SocketAddr>, FetchError> {
     if found.is_empty() {
         return Err(FetchError::UnknownHost(host));
     }
-    let allowed: Vec<_> = found.into_iter().filter(|found| reach.allows(found.ip())).collect();
-    if allowed.is_empty() { Err(FetchError::PrivateAddress(host)) } else { Ok(allowed) }
+    let allowed: Vec<_> = found
+        .into_iter()
+        .filter(|found| reach.allows(found.ip()))
+        .collect();
+    if allowed.is_empty() {
+        Err(FetchError::PrivateAddress(host))
+    } else {
+        Ok(allowed)
+    }
 }
 
 #[cfg(test)]

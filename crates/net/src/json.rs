@@ -11,7 +11,10 @@ pub enum JsonError {
 }
 
 /// Reads one document that has at most so many values.
-pub fn parse<'a, T: Deserialize<'a>>(document: &'a [u8], most_values: usize) -> Result<T, JsonError> {
+pub fn parse<'a, T: Deserialize<'a>>(
+    document: &'a [u8],
+    most_values: usize,
+) -> Result<T, JsonError> {
     check_value_count(document, most_values)?;
     Ok(serde_json::from_slice(document)?)
 }
@@ -48,7 +51,10 @@ mod tests {
     use serde_json::Value;
 
     fn is_too_many(document: &str) -> bool {
-        matches!(parse::<Value>(document.as_bytes(), 10), Err(JsonError::TooMany { limit: 10 }))
+        matches!(
+            parse::<Value>(document.as_bytes(), 10),
+            Err(JsonError::TooMany { limit: 10 })
+        )
     }
 
     /// B105
@@ -57,7 +63,10 @@ mod tests {
         assert!(is_too_many("[0,0,0,0,0,0,0,0,0,0,0]"));
         assert!(is_too_many(&"[".repeat(1_000_000)), "it is not even JSON");
         assert!(is_too_many(r#"[{"":0},{"":0},{"":0},{"":0},{"":0}]"#));
-        assert!(is_too_many(r#"["\"",1,2,3,4,5,6,7,8,9]"#), "a quote inside a text ends no text");
+        assert!(
+            is_too_many(r#"["\"",1,2,3,4,5,6,7,8,9]"#),
+            "a quote inside a text ends no text"
+        );
     }
 
     #[test]
@@ -65,6 +74,9 @@ mod tests {
         let text = serde_json::to_string(&"[,{\"\\,".repeat(100)).unwrap();
         assert!(parse::<Value>(text.as_bytes(), 10).is_ok());
         assert!(parse::<Value>(br#"{"a":[1,2,3],"b":{"c":"d"}}"#, 10).is_ok());
-        assert!(matches!(parse::<Value>(b"{oops, this is no JSON", 10), Err(JsonError::Invalid(_))));
+        assert!(matches!(
+            parse::<Value>(b"{oops, this is no JSON", 10),
+            Err(JsonError::Invalid(_))
+        ));
     }
 }

@@ -8,14 +8,14 @@ pub mod charset;
 mod content_type;
 mod guarded_client;
 pub mod json;
+pub mod sanitize;
 mod settings;
 pub mod sse;
-pub mod sanitize;
 
 pub use address::AddressPolicy;
 pub use content_type::ContentKind;
 pub use guarded_client::{
-    FetchError, GuardedClient, FetchLimits, FetchedPage, client_builder, check_url, guarded_client_builder, install_tls, next_hop, parse_url,
-    policy_for_user_url,
+    FetchError, FetchLimits, FetchedPage, GuardedClient, check_url, client_builder,
+    guarded_client_builder, install_tls, next_hop, parse_url, policy_for_user_url,
 };
 pub use settings::NetSettings;

@@ -13,7 +13,10 @@ fn is_bidi_control(c: char) -> bool {
 
 /// On one line, with single spaces, and at most so many characters.
 pub fn one_line(text: &str, most: usize) -> String {
-    let spaced: String = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).collect();
+    let spaced: String = text
+        .chars()
+        .map(|c| if c.is_whitespace() { ' ' } else { c })
+        .collect();
     let plain = strip_control_chars(&spaced);
     let mut line = plain.split_whitespace().collect::<Vec<_>>().join(" ");
     if let Some((end, _)) = line.char_indices().nth(most) {
@@ -29,7 +32,10 @@ mod tests {
 
     #[test]
     fn nothing_hidden_is_left() {
-        assert_eq!(strip_control_chars("a\u{1b}[31mb\u{0}\tc\n\u{202e}d"), "a[31mb\tc\nd");
+        assert_eq!(
+            strip_control_chars("a\u{1b}[31mb\u{0}\tc\n\u{202e}d"),
+            "a[31mb\tc\nd"
+        );
         assert_eq!(one_line("  a\r\n\tb  c\u{7}", 10), "a b c");
         assert_eq!(one_line("abcdef", 3), "abc…");
         assert_eq!(one_line("äöü", 3), "äöü");

@@ -15,7 +15,11 @@ pub struct NetSettings {
 
 impl NetSettings {
     pub fn address_policy(&self) -> AddressPolicy {
-        if self.allow_private { AddressPolicy::Anywhere } else { AddressPolicy::Public }
+        if self.allow_private {
+            AddressPolicy::Anywhere
+        } else {
+            AddressPolicy::Public
+        }
     }
 }
 
@@ -25,6 +29,11 @@ mod tests {
 
     #[test]
     fn nothing_is_needed() {
-        assert_eq!(serde_json::from_str::<NetSettings>("{}").unwrap().address_policy(), AddressPolicy::Public);
+        assert_eq!(
+            serde_json::from_str::<NetSettings>("{}")
+                .unwrap()
+                .address_policy(),
+            AddressPolicy::Public
+        );
     }
 }

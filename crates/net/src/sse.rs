@@ -30,7 +30,13 @@ impl SseParser {
     /// An event with more bytes is refused as soon as they are there.
     pub fn new(most_event_bytes: usize) -> Self {
         let (line, event) = (Vec::new(), SseEvent::default());
-        Self { max_event_bytes: most_event_bytes, line, event, has_data: false, after_return: false }
+        Self {
+            max_event_bytes: most_event_bytes,
+            line,
+            event,
+            has_data: false,
+            after_return: false,
+        }
     }
 
     pub fn feed(&mut self, bytes: &[u8], events: &mut Vec<SseEvent>) -> Result<(), SseError> {
@@ -109,14 +115,25 @@ mod tests {
     }
 
     fn event(name: &str, data: &str) -> SseEvent {
-        SseEvent { name: name.into(), data: data.into() }
+        SseEvent {
+            name: name.into(),
+            data: data.into(),
+        }
     }
 
     #[test]
     fn any_chunking_gives_the_same_events() {
         let text = "\u{feff}: hi\r\nevent: a\r\ndata: 1\r\ndata:2\r\n\r\ndata: ü\n\nid: 7\n\rdata\r\r: end\n\ndata: last";
         let whole = parse(&[text.as_bytes()]).unwrap();
-        assert_eq!(whole, [event("a", "1\n2"), event("", "ü"), event("", ""), event("", "last")]);
+        assert_eq!(
+            whole,
+            [
+                event("a", "1\n2"),
+                event("", "ü"),
+                event("", ""),
+                event("", "last")
+            ]
+        );
         for at in 0..text.len() {
             let (a, b) = text.as_bytes().split_at(at);
             assert_eq!(parse(&[a, b]).unwrap(), whole, "split at {at}");
@@ -134,11 +151,23 @@ mod tests {
     #[test]
     fn an_event_without_an_end_is_refused() {
         let line = [b'x'; 1024];
-        assert_eq!(parse(&[&line[..]; 65]), Err(SseError::TooLong), "no line ends");
+        assert_eq!(
+            parse(&[&line[..]; 65]),
+            Err(SseError::TooLong),
+            "no line ends"
+        );
         let data = [b"data: ".as_slice(), &line, b"\n"].concat();
-        assert_eq!(parse(&vec![&data[..]; 65]), Err(SseError::TooLong), "no event ends");
+        assert_eq!(
+            parse(&vec![&data[..]; 65]),
+            Err(SseError::TooLong),
+            "no event ends"
+        );
         let name = [b"event: ".as_slice(), &[b'n'; LIMIT - 1024], b"\n"].concat();
-        assert_eq!(parse(&[&name, &data, &data]), Err(SseError::TooLong), "its name counts");
+        assert_eq!(
+            parse(&[&name, &data, &data]),
+            Err(SseError::TooLong),
+            "its name counts"
+        );
         let many = [data.as_slice(), b"\n"].concat();
         assert_eq!(
             parse(&vec![&many[..]; 200]).map(|events| events.len()),
@@ -146,6 +175,10 @@ mod tests {
             "each one alone is short"
         );
         let comments = [b": ".as_slice(), &line, b"\n"].concat();
-        assert_eq!(parse(&vec![&comments[..]; 200]), Ok(Vec::new()), "comments are not held");
+        assert_eq!(
+            parse(&vec![&comments[..]; 200]),
+            Ok(Vec::new()),
+            "comments are not held"
+        );
     }
 }

@@ -6,8 +6,8 @@
 mod card;
 mod error;
 mod event;
-mod json_fields;
 mod ids;
+mod json_fields;
 mod message;
 mod push;
 mod request;
@@ -17,14 +17,17 @@ mod security;
 mod task;
 mod version;
 
-pub use card::{AgentCard, Binding, AgentCapabilities, AgentExtension, AgentInterface, AgentProvider, ParsedCard, AgentSkill};
+pub use card::{
+    AgentCapabilities, AgentCard, AgentExtension, AgentInterface, AgentProvider, AgentSkill,
+    Binding, ParsedCard,
+};
 pub use error::{ErrorKind, ProtocolError};
 pub use event::{ArtifactUpdate, SendReply, StatusUpdate, StreamEvent};
-pub use json_fields::{FieldError, Metadata};
 pub use ids::{ArtifactId, ContextId, MessageId, PushConfigId, TaskId};
-pub use message::{PartContent, Message, Part, Role};
+pub use json_fields::{FieldError, Metadata};
+pub use message::{Message, Part, PartContent, Role};
 pub use push::{Authentication, PushConfig, push_configs_to_json};
-pub use request::{A2aCall, ListTasks, A2aMethod, A2aRequest, SendMessage, TaskPage, ReturnMode};
+pub use request::{A2aCall, A2aMethod, A2aRequest, ListTasks, ReturnMode, SendMessage, TaskPage};
 pub use security::{ApiKeyLocation, SecurityRequirement, SecurityScheme};
 pub use task::{Artifact, Task, TaskState, TaskStatus};
 pub use version::{ProtocolVersion, WireFormat};

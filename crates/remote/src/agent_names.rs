@@ -21,22 +21,36 @@ pub(crate) fn resolve<'a>(
 ) -> Vec<ResolvedName> {
     let mut taken: BTreeSet<String> = taken.into_iter().map(String::from).collect();
     taken.extend(AgentName::RESERVED.map(str::to_owned));
-    wishes.into_iter().filter_map(|wish| resolve_one(wish, &mut taken)).collect()
+    wishes
+        .into_iter()
+        .filter_map(|wish| resolve_one(wish, &mut taken))
+        .collect()
 }
 
 fn resolve_one(wish: &str, taken: &mut BTreeSet<String>) -> Option<ResolvedName> {
-    let well_formed = if AgentName::new(wish).is_ok() { wish.to_owned() } else { sanitize(wish) };
+    let well_formed = if AgentName::new(wish).is_ok() {
+        wish.to_owned()
+    } else {
+        sanitize(wish)
+    };
     let free = unique_name(&well_formed, taken);
     let shown = one_line(wish, 80);
     let note = if free == wish {
         None
     } else if well_formed == wish {
-        Some(format!("a2a.remoteAgents: there is another agent `{shown}`; the remote one is called `{free}`"))
+        Some(format!(
+            "a2a.remoteAgents: there is another agent `{shown}`; the remote one is called `{free}`"
+        ))
     } else {
-        Some(format!("a2a.remoteAgents: `{shown}` is no name for an agent; it is called `{free}`"))
+        Some(format!(
+            "a2a.remoteAgents: `{shown}` is no name for an agent; it is called `{free}`"
+        ))
     };
     taken.insert(free.clone());
-    Some(ResolvedName { name: AgentName::new(free).ok()?, warning: note })
+    Some(ResolvedName {
+        name: AgentName::new(free).ok()?,
+        warning: note,
+    })
 }
 
 /// What is left of a wish when only what a name may have stays.
@@ -63,7 +77,10 @@ fn unique_name(name: &str, taken: &BTreeSet<String>) -> String {
         format!("{}{end}", &name[..name.len().min(MAX_NAME_LEN - end.len())])
     };
     let names = std::iter::once(name.to_owned()).chain((2..).map(numbered));
-    names.into_iter().find(|name| !taken.contains(name)).unwrap_or_default()
+    names
+        .into_iter()
+        .find(|name| !taken.contains(name))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -105,7 +122,17 @@ mod tests {
         ];
         assert_eq!(names, expected);
         let told: Vec<bool> = named.iter().map(|named| named.warning.is_some()).collect();
-        assert_eq!(told, [false, true, true, true, true, true, true, true, false, true, true]);
-        assert!(named[6].warning.as_ref().is_some_and(|note| !note.contains('\u{1b}')));
+        assert_eq!(
+            told,
+            [
+                false, true, true, true, true, true, true, true, false, true, true
+            ]
+        );
+        assert!(
+            named[6]
+                .warning
+                .as_ref()
+                .is_some_and(|note| !note.contains('\u{1b}'))
+        );
     }
 }

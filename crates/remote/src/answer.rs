@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use lango_domain::text::strip_control_chars;
 use lango_net::sanitize::one_line;
 
-use crate::a2a::{Artifact, ArtifactId, PartContent, Message, Part};
+use crate::a2a::{Artifact, ArtifactId, Message, Part, PartContent};
 
 /// What a colleague may say in one task (B92).
 pub(crate) const MAX_BYTES: usize = 256 * 1024;
@@ -57,7 +57,9 @@ impl RemoteAnswer {
     pub fn replace(&mut self, artifact: &Artifact) -> Option<String> {
         let text = parts_text(&artifact.parts);
         let known = self.artifacts.remove(&artifact.id);
-        self.held_bytes -= known.as_ref().map_or(0, |known| known.len() + ARTIFACT_OVERHEAD);
+        self.held_bytes -= known
+            .as_ref()
+            .map_or(0, |known| known.len() + ARTIFACT_OVERHEAD);
         if self.reserve(text.len() + ARTIFACT_OVERHEAD) {
             self.artifacts.insert(artifact.id.clone(), text.clone());
         }
@@ -113,7 +115,11 @@ impl RemoteAnswer {
 pub(crate) fn parts_text(parts: &[Part]) -> String {
     let mut text = String::new();
     for part in parts {
-        let before = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        let before = if text.is_empty() || text.ends_with('\n') {
+            ""
+        } else {
+            "\n"
+        };
         match &part.content {
             PartContent::Text(words) => text.push_str(&strip_control_chars(words)),
             PartContent::Data(data) => {
@@ -123,7 +129,11 @@ pub(crate) fn parts_text(parts: &[Part]) -> String {
                 }
                 text.push_str(&format!("{before}{}", strip_control_chars(&data)));
             }
-            PartContent::Url(url) => text.push_str(&format!("{before}[{}: {}]", part_name(part), one_line(url, 500))),
+            PartContent::Url(url) => text.push_str(&format!(
+                "{before}[{}: {}]",
+                part_name(part),
+                one_line(url, 500)
+            )),
             PartContent::Raw(bytes) => {
                 text.push_str(&format!(
                     "{before}[{}: {} bytes, not shown]",
@@ -153,18 +163,34 @@ mod tests {
     fn nothing_is_said_twice() {
         let mut answer = RemoteAnswer::default();
         assert_eq!(answer.append(&artifact("a", "One")).as_deref(), Some("One"));
-        assert_eq!(answer.append(&artifact("a", " two")).as_deref(), Some(" two"));
-        assert_eq!(answer.replace(&artifact("a", "One two three")).as_deref(), Some(" three"));
+        assert_eq!(
+            answer.append(&artifact("a", " two")).as_deref(),
+            Some(" two")
+        );
+        assert_eq!(
+            answer.replace(&artifact("a", "One two three")).as_deref(),
+            Some(" three")
+        );
         assert_eq!(answer.replace(&artifact("a", "One two three")), None);
-        assert_eq!(answer.replace(&artifact("b", "Other")).as_deref(), Some("\n\nOther"));
-        assert_eq!(answer.replace(&artifact("b", "Anew")).as_deref(), Some("\n\nAnew"));
+        assert_eq!(
+            answer.replace(&artifact("b", "Other")).as_deref(),
+            Some("\n\nOther")
+        );
+        assert_eq!(
+            answer.replace(&artifact("b", "Anew")).as_deref(),
+            Some("\n\nAnew")
+        );
     }
 
     #[test]
     fn an_answer_has_an_end() {
         let mut answer = RemoteAnswer::default();
-        let said = answer.append(&artifact("a", &"ü".repeat(MAX_BYTES))).unwrap();
-        assert!(said.len() <= MAX_BYTES + TRUNCATION_MARKER.len() && said.ends_with(TRUNCATION_MARKER));
+        let said = answer
+            .append(&artifact("a", &"ü".repeat(MAX_BYTES)))
+            .unwrap();
+        assert!(
+            said.len() <= MAX_BYTES + TRUNCATION_MARKER.len() && said.ends_with(TRUNCATION_MARKER)
+        );
         assert!(answer.is_full());
         assert_eq!(answer.append(&artifact("a", "x")), None);
     }
@@ -177,7 +203,10 @@ mod tests {
             empty.replace(&artifact(&number.to_string(), ""));
             empty.is_full()
         });
-        assert!(numbers.unwrap() <= MAX_HELD / ARTIFACT_OVERHEAD, "artifacts that say nothing");
+        assert!(
+            numbers.unwrap() <= MAX_HELD / ARTIFACT_OVERHEAD,
+            "artifacts that say nothing"
+        );
         let mut blank = RemoteAnswer::default();
         let blanks = (0..).find(|number: &usize| {
             blank.replace(&artifact(&number.to_string(), &" ".repeat(MAX_BYTES / 2)));
@@ -188,13 +217,18 @@ mod tests {
         for _ in 0..1_000 {
             growing.replace(&artifact("a", "the same"));
         }
-        assert!(!growing.is_full() && growing.held_bytes < 1024, "one that stays the same");
+        assert!(
+            !growing.is_full() && growing.held_bytes < 1024,
+            "one that stays the same"
+        );
     }
 
     #[test]
     fn what_is_no_text_is_named_and_nothing_commands_a_terminal() {
-        let file =
-            Part { filename: Some("a\u{1b}.png".to_owned()), ..Part::new(PartContent::Raw("aGkh".to_owned())) };
+        let file = Part {
+            filename: Some("a\u{1b}.png".to_owned()),
+            ..Part::new(PartContent::Raw("aGkh".to_owned()))
+        };
         let link = Part::new(PartContent::Url("http://10.0.0.1/x".to_owned()));
         let data = Part::new(PartContent::Data(serde_json::json!({ "a": 1 })));
         let parts = [Part::text("x\u{1b}[2Jy"), data, link, file];

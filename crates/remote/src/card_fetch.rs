@@ -10,7 +10,7 @@ use serde_json::Value;
 use url::Url;
 
 use crate::a2a::{AgentCard, FieldError, ParsedCard};
-use crate::outbound::{OutboundSettingsError, Outbound};
+use crate::outbound::{Outbound, OutboundSettingsError};
 
 /// From the first name looked up to the last byte, over all redirects and places.
 pub(crate) const FETCH_TIMEOUT: Duration = Duration::from_secs(3);
@@ -65,16 +65,25 @@ pub(crate) struct FetchedCard {
 /// The card of a colleague, at the first place that has one.
 pub(crate) async fn fetch(outgoing: &Outbound) -> Result<FetchedCard, CardError> {
     let found = tokio::time::timeout(FETCH_TIMEOUT, first_card(outgoing));
-    found.await.map_err(|_late| CardError::Fetch(FetchError::TimedOut(FETCH_TIMEOUT)))?
+    found
+        .await
+        .map_err(|_late| CardError::Fetch(FetchError::TimedOut(FETCH_TIMEOUT)))?
 }
 
 async fn first_card(outgoing: &Outbound) -> Result<FetchedCard, CardError> {
     let mut trouble = None;
     for place in candidate_urls(outgoing.card_url()) {
-        match follow_redirects(outgoing, place).await.map_err(CardError::from) {
+        match follow_redirects(outgoing, place)
+            .await
+            .map_err(CardError::from)
+        {
             Ok((url, bytes)) => {
-                let value: Value = serde_json::from_slice(&bytes).map_err(|_| CardError::InvalidJson)?;
-                return Ok(FetchedCard { url, parsed: AgentCard::from_json(&value)? });
+                let value: Value =
+                    serde_json::from_slice(&bytes).map_err(|_| CardError::InvalidJson)?;
+                return Ok(FetchedCard {
+                    url,
+                    parsed: AgentCard::from_json(&value)?,
+                });
             }
             // The first place says best what is wrong.
             Err(error @ CardError::NotFound(_)) => trouble = trouble.or(Some(error)),
@@ -107,10 +116,16 @@ async fn follow_redirects(outgoing: &Outbound, mut url: Url) -> Result<(Url, Vec
     let mut seen = HashSet::new();
     loop {
         let request = outgoing.request(Method::GET, &url)?;
-        let request =
-            request.header(ACCEPT, "application/json").header(ACCEPT_ENCODING, body::ACCEPTED_ENCODINGS);
-        let response = request.send().await.map_err(|error| FetchError::from_reqwest(&error))?;
-        let Some(next) = next_hop(&url, &response)? else { return Ok((url, read_body(response).await?)) };
+        let request = request
+            .header(ACCEPT, "application/json")
+            .header(ACCEPT_ENCODING, body::ACCEPTED_ENCODINGS);
+        let response = request
+            .send()
+            .await
+            .map_err(|error| FetchError::from_reqwest(&error))?;
+        let Some(next) = next_hop(&url, &response)? else {
+            return Ok((url, read_body(response).await?));
+        };
         seen.insert(url);
         if seen.contains(&next) {
             return Err(FetchError::RedirectLoop);
@@ -136,14 +151,22 @@ mod tests {
     #[test]
     fn a_card_is_looked_for_where_it_may_be() {
         let at = |url: &str| -> Vec<String> {
-            candidate_urls(&Url::parse(url).unwrap()).into_iter().map(String::from).collect()
+            candidate_urls(&Url::parse(url).unwrap())
+                .into_iter()
+                .map(String::from)
+                .collect()
         };
-        let base =
-            ["http://a.example/.well-known/agent-card.json", "http://a.example/.well-known/agent.json"];
+        let base = [
+            "http://a.example/.well-known/agent-card.json",
+            "http://a.example/.well-known/agent.json",
+        ];
         assert_eq!(at("http://a.example"), base);
         assert_eq!(at("http://a.example/"), base);
         assert_eq!(at("http://a.example/.well-known/agent-card.json"), base);
-        assert_eq!(at("http://a.example/.well-known/agent.json"), [base[1], base[0]]);
+        assert_eq!(
+            at("http://a.example/.well-known/agent.json"),
+            [base[1], base[0]]
+        );
         assert_eq!(at("http://a.example/my.json"), ["http://a.example/my.json"]);
         assert_eq!(
             at("http://a.example/agents/x/?k=v"),

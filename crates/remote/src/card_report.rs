@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::a2a::{AgentCard, ApiKeyLocation, SecurityScheme};
 use crate::card_fetch::{CardError, FetchedCard, fetch};
-use crate::endpoint::{select_endpoint, evaluate};
+use crate::endpoint::{evaluate, select_endpoint};
 use crate::outbound::{Outbound, is_localhost};
 use crate::settings::RemoteAgentSettings;
 
@@ -51,7 +51,10 @@ pub struct SkillReport {
 }
 
 /// Fetches a card as it would be for the team, and explains it.
-pub async fn check_card(settings: &RemoteAgentSettings, reach: AddressPolicy) -> Result<CardReport, CardError> {
+pub async fn check_card(
+    settings: &RemoteAgentSettings,
+    reach: AddressPolicy,
+) -> Result<CardReport, CardError> {
     let outgoing = Outbound::new(settings, reach)?;
     let fetched = fetch(&outgoing).await?;
     Ok(build_report(&fetched, &outgoing))
@@ -70,12 +73,17 @@ fn build_report(fetched: &FetchedCard, outgoing: &Outbound) -> CardReport {
             unusable: evaluate(interface, outgoing).err(),
         })
         .collect();
-    let mut problems: Vec<String> =
-        fetched.parsed.problems.iter().map(|problem| one_line(problem, 300)).collect();
+    let mut problems: Vec<String> = fetched
+        .parsed
+        .problems
+        .iter()
+        .map(|problem| one_line(problem, 300))
+        .collect();
     problems.extend(find_problems(card, outgoing));
     let uses = select_endpoint(card, outgoing).ok().and_then(|endpoint| {
         let fits = |report: &&InterfaceReport| {
-            let version = crate::a2a::ProtocolVersion::parse(&report.version).unwrap_or(crate::a2a::ProtocolVersion::V0_3);
+            let version = crate::a2a::ProtocolVersion::parse(&report.version)
+                .unwrap_or(crate::a2a::ProtocolVersion::V0_3);
             report.unusable.is_none()
                 && version == endpoint.version
                 && lango_net::parse_url(&report.url).is_ok_and(|url| url == endpoint.url)
@@ -87,7 +95,10 @@ fn build_report(fetched: &FetchedCard, outgoing: &Outbound) -> CardReport {
         name: one_line(&card.name, 200),
         description: one_line(&card.description, 2_000),
         version: one_line(&card.version, 60),
-        provider: card.provider.as_ref().map(|provider| one_line(&provider.organization, 200)),
+        provider: card
+            .provider
+            .as_ref()
+            .map(|provider| one_line(&provider.organization, 200)),
         streaming: card.capabilities.streaming,
         push_notifications: card.capabilities.push_notifications,
         interfaces,
@@ -103,24 +114,43 @@ fn skill_report(skill: &crate::a2a::AgentSkill) -> SkillReport {
         id: one_line(&skill.id, 100),
         name: one_line(&skill.name, 200),
         description: one_line(&skill.description, 500),
-        tags: skill.tags.iter().take(20).map(|tag| one_line(tag, 60)).collect(),
+        tags: skill
+            .tags
+            .iter()
+            .take(20)
+            .map(|tag| one_line(tag, 60))
+            .collect(),
     }
 }
 
 /// What the card wants that is not done here, and what seems to be missing in the settings.
 fn find_problems(card: &AgentCard, outgoing: &Outbound) -> Vec<String> {
     let mut problems = Vec::new();
-    for extension in card.capabilities.extensions.iter().filter(|extension| extension.required) {
+    for extension in card
+        .capabilities
+        .extensions
+        .iter()
+        .filter(|extension| extension.required)
+    {
         let uri = one_line(&extension.uri, 200);
-        problems.push(format!("it requires the extension {uri}, which is not known here"));
+        problems.push(format!(
+            "it requires the extension {uri}, which is not known here"
+        ));
     }
     if !card.security.is_empty() && !outgoing.has_credentials() {
         problems.push("it asks for credentials, and none are configured for it".to_owned());
     }
     let is_plain = |url: &str| url.starts_with("http://");
-    let is_here =
-        |url: &str| lango_net::parse_url(url).is_ok_and(|url| outgoing.is_configured_origin(&url) && is_localhost(&url));
-    for interface in card.interfaces.iter().filter(|one| is_plain(&one.url) && !is_here(&one.url)).take(3) {
+    let is_here = |url: &str| {
+        lango_net::parse_url(url)
+            .is_ok_and(|url| outgoing.is_configured_origin(&url) && is_localhost(&url))
+    };
+    for interface in card
+        .interfaces
+        .iter()
+        .filter(|one| is_plain(&one.url) && !is_here(&one.url))
+        .take(3)
+    {
         let url = one_line(&interface.url, 200);
         problems.push(format!("{url} is not encrypted"));
     }
@@ -129,20 +159,39 @@ fn find_problems(card: &AgentCard, outgoing: &Outbound) -> Vec<String> {
 
 fn describe_auth(card: &AgentCard) -> Vec<String> {
     let words = |name: &String| match card.security_schemes.get(name) {
-        Some(SecurityScheme::Http { scheme }) => format!("Authorization: {} …", one_line(scheme, 40)),
-        Some(SecurityScheme::ApiKey { location: ApiKeyLocation::Header, name }) => {
+        Some(SecurityScheme::Http { scheme }) => {
+            format!("Authorization: {} …", one_line(scheme, 40))
+        }
+        Some(SecurityScheme::ApiKey {
+            location: ApiKeyLocation::Header,
+            name,
+        }) => {
             format!("the header {}", one_line(name, 60))
         }
-        Some(SecurityScheme::ApiKey { location: place, name }) => {
-            format!("a key in the {} ({}), which is not done here", place.as_str(), one_line(name, 60))
+        Some(SecurityScheme::ApiKey {
+            location: place,
+            name,
+        }) => {
+            format!(
+                "a key in the {} ({}), which is not done here",
+                place.as_str(),
+                one_line(name, 60)
+            )
         }
-        Some(SecurityScheme::OAuth2 { .. }) => "OAuth 2; a token from there can be configured".to_owned(),
+        Some(SecurityScheme::OAuth2 { .. }) => {
+            "OAuth 2; a token from there can be configured".to_owned()
+        }
         Some(SecurityScheme::OpenIdConnect { .. }) => {
             "OpenID Connect; a token from there can be configured".to_owned()
         }
-        Some(SecurityScheme::MutualTls) => "a certificate of the client's, which is not done here".to_owned(),
+        Some(SecurityScheme::MutualTls) => {
+            "a certificate of the client's, which is not done here".to_owned()
+        }
         Some(SecurityScheme::Other(kind)) => format!("{kind}, which is not known here"),
         None => format!("{}, which the card does not describe", one_line(name, 60)),
     };
-    card.security.iter().map(|one| one.0.keys().map(words).collect::<Vec<_>>().join(" and ")).collect()
+    card.security
+        .iter()
+        .map(|one| one.0.keys().map(words).collect::<Vec<_>>().join(" and "))
+        .collect()
 }

@@ -64,8 +64,13 @@ mod tests {
         circuit.record_failure("a", start);
         assert_eq!(circuit.open_reason(start), None);
         circuit.record_failure("no connection", start);
-        let why = circuit.open_reason(start + Duration::from_secs(18)).unwrap();
-        assert!(why.contains("3 times") && why.contains("42 s") && why.contains("no connection"), "{why}");
+        let why = circuit
+            .open_reason(start + Duration::from_secs(18))
+            .unwrap();
+        assert!(
+            why.contains("3 times") && why.contains("42 s") && why.contains("no connection"),
+            "{why}"
+        );
         // One is let through; while it tries, the others are not.
         let later = start + OPEN_DURATION;
         assert_eq!(circuit.open_reason(later), None);

@@ -12,7 +12,8 @@ use url::Url;
 
 use crate::a2a::rest::HttpMethod;
 use crate::a2a::{
-    A2aCall, ErrorKind, FieldError, ProtocolError, A2aRequest, StreamEvent, TaskId, ProtocolVersion, rest, rpc,
+    A2aCall, A2aRequest, ErrorKind, FieldError, ProtocolError, ProtocolVersion, StreamEvent,
+    TaskId, rest, rpc,
 };
 use crate::endpoint::{Endpoint, SupportedBinding};
 use crate::outbound::Outbound;
@@ -60,7 +61,10 @@ impl A2aClientError {
     pub fn is_unsupported(&self) -> bool {
         match self {
             Self::Protocol(error) => {
-                matches!(error.kind, ErrorKind::UnsupportedOperation | ErrorKind::MethodNotFound)
+                matches!(
+                    error.kind,
+                    ErrorKind::UnsupportedOperation | ErrorKind::MethodNotFound
+                )
             }
             Self::Status(code) => matches!(code, 404 | 405 | 406 | 501),
             _ => false,
@@ -69,7 +73,10 @@ impl A2aClientError {
 
     /// Whether the connection broke, as against an answer that says no.
     pub fn is_broken_connection(&self) -> bool {
-        matches!(self, Self::Fetch(_) | Self::IdleTimeout(_) | Self::StreamEnded | Self::Status(500..=599))
+        matches!(
+            self,
+            Self::Fetch(_) | Self::IdleTimeout(_) | Self::StreamEnded | Self::Status(500..=599)
+        )
     }
 }
 
@@ -87,11 +94,18 @@ impl A2aClient<'_> {
     /// A stream of events; where the peer answers without one, that answer.
     pub async fn open_stream(&self, request: A2aRequest) -> Result<StreamReply, A2aClientError> {
         let response = self.send(request).await?;
-        let kind =
-            response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let kind = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|kind| kind.to_str().ok())
+            .unwrap_or_default();
         if kind.starts_with("text/event-stream") {
-            let events =
-                A2aEventStream { response, parser: SseParser::new(MAX_BYTES), pending: Vec::new(), bytes: 0 };
+            let events = A2aEventStream {
+                response,
+                parser: SseParser::new(MAX_BYTES),
+                pending: Vec::new(),
+                bytes: 0,
+            };
             return Ok(StreamReply::Stream(events));
         }
         self.read_answer(response).await.map(StreamReply::Answer)
@@ -99,7 +113,8 @@ impl A2aClient<'_> {
 
     /// Tells the peer that nobody waits any more; whether it listens is its own affair.
     pub async fn cancel(&self, task: TaskId) {
-        let told = tokio::time::timeout(CLEANUP_TIMEOUT, self.call(A2aRequest::CancelTask { task })).await;
+        let told =
+            tokio::time::timeout(CLEANUP_TIMEOUT, self.call(A2aRequest::CancelTask { task })).await;
         if let Ok(Err(trouble)) = told {
             tracing::debug!(%trouble, "a remote task was not cancelled");
         }
@@ -114,18 +129,37 @@ impl A2aClient<'_> {
 
     async fn send(&self, request: A2aRequest) -> Result<Response, A2aClientError> {
         let streams = request.method().is_streaming();
-        let call = A2aCall { tenant: self.endpoint.tenant.clone(), request };
+        let call = A2aCall {
+            tenant: self.endpoint.tenant.clone(),
+            request,
+        };
         let (method, url, body) = self.http_request(&call)?;
         let mut sent = self.outbound.request(method, &url)?;
-        sent = sent.header(ACCEPT, if streams { "text/event-stream" } else { "application/json" });
+        sent = sent.header(
+            ACCEPT,
+            if streams {
+                "text/event-stream"
+            } else {
+                "application/json"
+            },
+        );
         if self.endpoint.version == ProtocolVersion::V1_0 {
             sent = sent.header(ProtocolVersion::HEADER, ProtocolVersion::V1_0.as_str());
         }
         if let Some(body) = body {
-            sent = sent.header(CONTENT_TYPE, "application/json").body(body.to_string());
+            sent = sent
+                .header(CONTENT_TYPE, "application/json")
+                .body(body.to_string());
         }
-        let response = sent.send().await.map_err(|error| FetchError::from_reqwest(&error))?;
-        if response.status().is_success() { Ok(response) } else { Err(self.read_error(response).await) }
+        let response = sent
+            .send()
+            .await
+            .map_err(|error| FetchError::from_reqwest(&error))?;
+        if response.status().is_success() {
+            Ok(response)
+        } else {
+            Err(self.read_error(response).await)
+        }
     }
 
     fn http_request(&self, call: &A2aCall) -> Result<(Method, Url, Option<Value>), A2aClientError> {
@@ -133,7 +167,12 @@ impl A2aClient<'_> {
             let message = "its version of the protocol does not have this";
             A2aClientError::Protocol(ProtocolError::new(ErrorKind::UnsupportedOperation, message))
         };
-        let Endpoint { url, version, binding, .. } = self.endpoint;
+        let Endpoint {
+            url,
+            version,
+            binding,
+            ..
+        } = self.endpoint;
         if *binding == SupportedBinding::JsonRpc {
             let body = rpc::encode_request(1, call, *version).ok_or_else(unknown)?;
             return Ok((Method::POST, url.clone(), Some(body)));
@@ -156,10 +195,12 @@ impl A2aClient<'_> {
     /// The result inside an envelope, where there is one.
     fn unwrap_envelope(&self, value: Value) -> Result<Value, A2aClientError> {
         match self.endpoint.binding {
-            SupportedBinding::JsonRpc => rpc::parse_response(value).map_err(A2aClientError::Protocol),
-            SupportedBinding::HttpJson if value.get("error").is_some_and(Value::is_object) => {
-                Err(A2aClientError::Protocol(ProtocolError::from_rest_json(500, &value)))
+            SupportedBinding::JsonRpc => {
+                rpc::parse_response(value).map_err(A2aClientError::Protocol)
             }
+            SupportedBinding::HttpJson if value.get("error").is_some_and(Value::is_object) => Err(
+                A2aClientError::Protocol(ProtocolError::from_rest_json(500, &value)),
+            ),
             SupportedBinding::HttpJson => Ok(value),
         }
     }
@@ -171,12 +212,20 @@ impl A2aClient<'_> {
             401 | 403 => return A2aClientError::Unauthorized(status),
             _ => {}
         }
-        let read = tokio::time::timeout(CLEANUP_TIMEOUT, body::read(response, MAX_ERROR_BYTES)).await;
-        let body = read.ok().and_then(Result::ok).and_then(|bytes| read_json(&bytes).ok());
+        let read =
+            tokio::time::timeout(CLEANUP_TIMEOUT, body::read(response, MAX_ERROR_BYTES)).await;
+        let body = read
+            .ok()
+            .and_then(Result::ok)
+            .and_then(|bytes| read_json(&bytes).ok());
         match (body, self.endpoint.binding) {
-            (Some(body), SupportedBinding::JsonRpc) if body.get("error").is_some() => A2aClientError::Protocol(
-                rpc::parse_response(body).err().unwrap_or_else(|| ProtocolError::new(ErrorKind::Internal, "")),
-            ),
+            (Some(body), SupportedBinding::JsonRpc) if body.get("error").is_some() => {
+                A2aClientError::Protocol(
+                    rpc::parse_response(body)
+                        .err()
+                        .unwrap_or_else(|| ProtocolError::new(ErrorKind::Internal, "")),
+                )
+            }
             (Some(body), SupportedBinding::HttpJson) if body.get("error").is_some() => {
                 A2aClientError::Protocol(ProtocolError::from_rest_json(status, &body))
             }
@@ -230,11 +279,18 @@ impl A2aEventStream {
                 return Ok(Some(event.data));
             }
             let chunk = tokio::time::timeout(IDLE_TIMEOUT, self.response.chunk());
-            let chunk = chunk.await.map_err(|_| A2aClientError::IdleTimeout(IDLE_TIMEOUT))?;
-            let Some(bytes) = chunk.map_err(|error| FetchError::from_reqwest(&error))? else { return Ok(None) };
+            let chunk = chunk
+                .await
+                .map_err(|_| A2aClientError::IdleTimeout(IDLE_TIMEOUT))?;
+            let Some(bytes) = chunk.map_err(|error| FetchError::from_reqwest(&error))? else {
+                return Ok(None);
+            };
             self.bytes += bytes.len();
             if self.bytes > MAX_STREAM_BYTES {
-                return Err(FetchError::TooLarge { limit: MAX_STREAM_BYTES }.into());
+                return Err(FetchError::TooLarge {
+                    limit: MAX_STREAM_BYTES,
+                }
+                .into());
             }
             let mut events = Vec::new();
             let fed = self.parser.feed(&bytes, &mut events);

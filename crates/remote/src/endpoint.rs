@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use crate::a2a::{AgentCard, Binding, AgentInterface, ProtocolVersion, WireFormat};
+use crate::a2a::{AgentCard, AgentInterface, Binding, ProtocolVersion, WireFormat};
 use crate::outbound::Outbound;
 
 /// An address, and how it is spoken to.
@@ -37,7 +37,10 @@ pub(crate) fn select_endpoint(card: &AgentCard, outgoing: &Outbound) -> Result<E
         .iter()
         .map(|interface| {
             let endpoint = evaluate(interface, outgoing)?;
-            Ok(Endpoint { can_stream: card.capabilities.streaming, ..endpoint })
+            Ok(Endpoint {
+                can_stream: card.capabilities.streaming,
+                ..endpoint
+            })
         })
         .collect();
     let usable = || judged.iter().filter_map(|judged| judged.as_ref().ok());
@@ -51,7 +54,10 @@ pub(crate) fn select_endpoint(card: &AgentCard, outgoing: &Outbound) -> Result<E
 }
 
 /// How an address would be spoken to, or why it is not.
-pub(crate) fn evaluate(interface: &AgentInterface, outgoing: &Outbound) -> Result<Endpoint, String> {
+pub(crate) fn evaluate(
+    interface: &AgentInterface,
+    outgoing: &Outbound,
+) -> Result<Endpoint, String> {
     let binding = match &interface.binding {
         Binding::JsonRpc => SupportedBinding::JsonRpc,
         Binding::HttpJson => SupportedBinding::HttpJson,
@@ -62,12 +68,20 @@ pub(crate) fn evaluate(interface: &AgentInterface, outgoing: &Outbound) -> Resul
         format!("version {version} is not spoken here")
     })?;
     let url = lango_net::parse_url(&interface.url).map_err(|error| error.to_string())?;
-    outgoing.check_url(&url).map_err(|error| error.to_string())?;
+    outgoing
+        .check_url(&url)
+        .map_err(|error| error.to_string())?;
     if outgoing.has_credentials() && !outgoing.is_configured_origin(&url) {
         let origin = url.origin().ascii_serialization();
         return Err(format!(
             "{origin} is not where the card was configured, so it gets no credentials; allowedOrigins can name it"
         ));
     }
-    Ok(Endpoint { url, binding, version, tenant: interface.tenant.clone(), can_stream: false })
+    Ok(Endpoint {
+        url,
+        binding,
+        version,
+        tenant: interface.tenant.clone(),
+        can_stream: false,
+    })
 }

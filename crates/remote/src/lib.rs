@@ -5,20 +5,23 @@
 //! (B92).
 
 pub mod a2a;
+mod agent_names;
 mod answer;
 mod card_fetch;
-mod circuit_breaker;
-mod remote_agent;
-mod endpoint;
-mod task_run;
-mod agent_names;
-mod outbound;
-mod client;
 mod card_report;
+mod circuit_breaker;
+mod client;
+mod endpoint;
+mod outbound;
+mod remote_agent;
 mod settings;
+mod task_run;
 mod team;
 
 pub use card_fetch::CardError;
 pub use card_report::{CardReport, InterfaceReport, SkillReport, check_card};
 pub use settings::{RemoteAgentSettings, RemoteSettings};
-pub use team::{LoadedRemoteAgents, RemoteMember, RemoteStatus, RemoteTeam, RemoteAvailability, load_remote_agents};
+pub use team::{
+    LoadedRemoteAgents, RemoteAvailability, RemoteMember, RemoteStatus, RemoteTeam,
+    load_remote_agents,
+};

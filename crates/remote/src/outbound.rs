@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lango_domain::secret::Secret;
 use lango_net::sanitize::one_line;
-use lango_net::{FetchError, AddressPolicy, check_url, guarded_client_builder};
+use lango_net::{AddressPolicy, FetchError, check_url, guarded_client_builder};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, RequestBuilder};
 use url::{Host, Url};
@@ -42,10 +42,16 @@ pub(crate) enum OutboundSettingsError {
 }
 
 impl Outbound {
-    pub fn new(settings: &RemoteAgentSettings, reach: AddressPolicy) -> Result<Self, OutboundSettingsError> {
-        let home = parse_user_url(&settings.agent_card_url).map_err(OutboundSettingsError::CardUrl)?;
-        let allowed =
-            settings.allowed_origins.iter().map(|origin| parse_user_url(origin).map_err(OutboundSettingsError::AllowedOrigin));
+    pub fn new(
+        settings: &RemoteAgentSettings,
+        reach: AddressPolicy,
+    ) -> Result<Self, OutboundSettingsError> {
+        let home =
+            parse_user_url(&settings.agent_card_url).map_err(OutboundSettingsError::CardUrl)?;
+        let allowed = settings
+            .allowed_origins
+            .iter()
+            .map(|origin| parse_user_url(origin).map_err(OutboundSettingsError::AllowedOrigin));
         Ok(Self {
             card_url: home,
             allowed_origins: allowed.collect::<Result<_, _>>()?,
@@ -67,12 +73,21 @@ impl Outbound {
 
     /// Whether the user named this origin.
     pub fn is_configured_origin(&self, url: &Url) -> bool {
-        std::iter::once(&self.card_url).chain(&self.allowed_origins).any(|own| is_same_origin(own, url))
+        std::iter::once(&self.card_url)
+            .chain(&self.allowed_origins)
+            .any(|own| is_same_origin(own, url))
     }
 
     /// Whether anything may be sent there at all; names are checked again when the connection is made.
     pub fn check_url(&self, url: &Url) -> Result<(), FetchError> {
-        check_url(url, if self.is_configured_origin(url) { AddressPolicy::Anywhere } else { self.address_policy })
+        check_url(
+            url,
+            if self.is_configured_origin(url) {
+                AddressPolicy::Anywhere
+            } else {
+                self.address_policy
+            },
+        )
     }
 
     /// A request, with credentials where they may go.
@@ -80,23 +95,36 @@ impl Outbound {
         self.check_url(url)?;
         if self.is_configured_origin(url) {
             let client = get_or_build_client(&self.own_client, AddressPolicy::Anywhere)?;
-            return Ok(client.request(method, url.clone()).headers(self.credentials.clone()));
+            return Ok(client
+                .request(method, url.clone())
+                .headers(self.credentials.clone()));
         }
-        Ok(get_or_build_client(&self.foreign_client, self.address_policy)?.request(method, url.clone()))
+        Ok(
+            get_or_build_client(&self.foreign_client, self.address_policy)?
+                .request(method, url.clone()),
+        )
     }
 
     /// Words without whatever a peer repeats of our secrets, on one line.
     pub fn redact(&self, words: &str) -> String {
         let worth = self.secrets.iter().filter(|secret| secret.is_redactable());
-        one_line(&worth.fold(words.to_owned(), |words, secret| secret.redact(&words)), 300)
+        one_line(
+            &worth.fold(words.to_owned(), |words, secret| secret.redact(&words)),
+            300,
+        )
     }
 }
 
-fn get_or_build_client(cell: &OnceLock<Client>, reach: AddressPolicy) -> Result<&Client, FetchError> {
+fn get_or_build_client(
+    cell: &OnceLock<Client>,
+    reach: AddressPolicy,
+) -> Result<&Client, FetchError> {
     if let Some(client) = cell.get() {
         return Ok(client);
     }
-    let built = guarded_client_builder(CONNECT_TIMEOUT, reach).pool_max_idle_per_host(2).build();
+    let built = guarded_client_builder(CONNECT_TIMEOUT, reach)
+        .pool_max_idle_per_host(2)
+        .build();
     let client = built.map_err(|error| FetchError::Setup(error.to_string()))?;
     Ok(cell.get_or_init(|| client))
 }
@@ -116,7 +144,8 @@ fn credentials(settings: &RemoteAgentSettings) -> Result<HeaderMap, OutboundSett
         Some(value)
     };
     if let Some(token) = &settings.token {
-        let value = sensitive(&format!("Bearer {}", token.expose().trim())).ok_or(OutboundSettingsError::Token)?;
+        let value = sensitive(&format!("Bearer {}", token.expose().trim()))
+            .ok_or(OutboundSettingsError::Token)?;
         headers.insert(AUTHORIZATION, value);
     }
     for (name, secret) in &settings.headers {
@@ -161,7 +190,11 @@ mod tests {
     fn credentials_go_only_where_the_user_said() {
         let out = outbound("https://a.example/card.json", &["https://api.a.example"]);
         let sent_to = |url: &str| {
-            let request = out.request(Method::GET, &Url::parse(url).unwrap()).unwrap().build().unwrap();
+            let request = out
+                .request(Method::GET, &Url::parse(url).unwrap())
+                .unwrap()
+                .build()
+                .unwrap();
             request.headers().contains_key(AUTHORIZATION)
         };
         assert!(sent_to("https://a.example/elsewhere"));
@@ -192,7 +225,11 @@ mod tests {
             ("file:///etc/passwd", false),
             ("http://me:pw@127.0.0.1:8000/", false),
         ] {
-            assert_eq!(out.check_url(&Url::parse(url).unwrap()).is_ok(), may, "{url}");
+            assert_eq!(
+                out.check_url(&Url::parse(url).unwrap()).is_ok(),
+                may,
+                "{url}"
+            );
         }
     }
 
@@ -203,8 +240,13 @@ mod tests {
             token: Some(Secret::new("bad\nvalue")),
             ..RemoteAgentSettings::default()
         };
-        let error = Outbound::new(&settings, AddressPolicy::Public).err().unwrap();
+        let error = Outbound::new(&settings, AddressPolicy::Public)
+            .err()
+            .unwrap();
         assert_eq!(error, OutboundSettingsError::Token);
-        assert_eq!(outbound("http://a.example", &[]).redact("you sent s3cret-token!"), "you sent ***!");
+        assert_eq!(
+            outbound("http://a.example", &[]).redact("you sent s3cret-token!"),
+            "you sent ***!"
+        );
     }
 }

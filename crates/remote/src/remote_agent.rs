@@ -16,11 +16,11 @@ use tokio_util::task::TaskTracker;
 use crate::a2a::AgentCard;
 use crate::card_fetch::{self, CardError};
 use crate::circuit_breaker::CircuitBreaker;
-use crate::endpoint::{Endpoint, select_endpoint};
-use crate::task_run::{RemoteTaskEnd, RemoteTaskRun, PieceSender};
-use crate::outbound::Outbound;
 use crate::client::{A2aClient, A2aClientError};
+use crate::endpoint::{Endpoint, select_endpoint};
+use crate::outbound::Outbound;
 use crate::settings::RemoteAgentSettings;
+use crate::task_run::{PieceSender, RemoteTaskEnd, RemoteTaskRun};
 
 /// What the orchestrator may read about a colleague, in characters.
 const MAX_DESCRIPTION: usize = 600;
@@ -61,7 +61,12 @@ pub(crate) struct KnownCard {
 }
 
 impl ConfiguredRemoteAgent {
-    pub fn new(name: AgentName, settings: &RemoteAgentSettings, reach: AddressPolicy, errands: TaskTracker) -> Self {
+    pub fn new(
+        name: AgentName,
+        settings: &RemoteAgentSettings,
+        reach: AddressPolicy,
+        errands: TaskTracker,
+    ) -> Self {
         Self {
             name,
             url: one_line(&settings.agent_card_url, 200),
@@ -74,7 +79,9 @@ impl ConfiguredRemoteAgent {
     }
 
     pub fn card_state(&self) -> MutexGuard<'_, CardState> {
-        self.card_state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.card_state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn circuit(&self) -> MutexGuard<'_, CircuitBreaker> {
@@ -95,11 +102,16 @@ impl ConfiguredRemoteAgent {
         match found {
             Ok(known) => {
                 seen.next_refresh = Some(known.fetched_at + REFRESH_INTERVAL);
-                *seen = CardState { card: Some(known), next_refresh: seen.next_refresh, ..CardState::default() };
+                *seen = CardState {
+                    card: Some(known),
+                    next_refresh: seen.next_refresh,
+                    ..CardState::default()
+                };
             }
             // The last good card stays.
             Err(trouble) => {
-                let pause = (INITIAL_RETRY_DELAY * 2_u32.saturating_pow(seen.failed_refreshes)).min(MAX_RETRY_DELAY);
+                let pause = (INITIAL_RETRY_DELAY * 2_u32.saturating_pow(seen.failed_refreshes))
+                    .min(MAX_RETRY_DELAY);
                 seen.failed_refreshes = (seen.failed_refreshes + 1).min(16);
                 seen.next_refresh = Some(Instant::now() + pause);
                 seen.error = Some(trouble);
@@ -113,7 +125,11 @@ impl ConfiguredRemoteAgent {
         let fetched = card_fetch::fetch(outgoing).await?;
         let card = &fetched.parsed.card;
         let endpoint = select_endpoint(card, outgoing).map_err(CardError::Unusable)?;
-        Ok(KnownCard { description: description(card), endpoint, fetched_at: Instant::now() })
+        Ok(KnownCard {
+            description: description(card),
+            endpoint,
+            fetched_at: Instant::now(),
+        })
     }
 
     /// Words about a failure, without whatever the peer repeats of our secrets.
@@ -124,7 +140,12 @@ impl ConfiguredRemoteAgent {
         }
     }
 
-    async fn run_task(&self, task: RemoteTask, pieces: PieceSender, nobody_waits: CancellationToken) {
+    async fn run_task(
+        &self,
+        task: RemoteTask,
+        pieces: PieceSender,
+        nobody_waits: CancellationToken,
+    ) {
         let fail = async |why: String| {
             let why = self.redact(&why);
             let _ = pieces.send(Err(RemoteError(why))).await;
@@ -137,7 +158,10 @@ impl ConfiguredRemoteAgent {
         if let Some(why) = left_alone {
             return fail(why).await;
         }
-        let peer = A2aClient { outbound: outgoing, endpoint: &known.endpoint };
+        let peer = A2aClient {
+            outbound: outgoing,
+            endpoint: &known.endpoint,
+        };
         let mut exchange = RemoteTaskRun::new(peer, &pieces);
         let done = tokio::select! {
             biased;

@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use lango_domain::event::RemoteThread;
-use lango_domain::remote_agent::{RemoteError, RemotePiece, RemoteTask};
 use lango_domain::markers::REJECT_MARKER;
+use lango_domain::remote_agent::{RemoteError, RemotePiece, RemoteTask};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Sender;
 use uuid::Uuid;
 
 use crate::a2a::{
-    ContextId, ErrorKind, Message, MessageId, SendReply, A2aRequest, Role, SendMessage, StreamEvent, Task, TaskId,
-    TaskState, TaskStatus, ReturnMode, WireFormat,
+    A2aRequest, ContextId, ErrorKind, Message, MessageId, ReturnMode, Role, SendMessage, SendReply,
+    StreamEvent, Task, TaskId, TaskState, TaskStatus, WireFormat,
 };
 use crate::answer::{RemoteAnswer, parts_text};
-use crate::client::{StreamReply, A2aClient, A2aClientError};
+use crate::client::{A2aClient, A2aClientError, StreamReply};
 
 const INITIAL_POLL_DELAY: Duration = Duration::from_millis(300);
 const MAX_POLL_DELAY: Duration = Duration::from_secs(5);
@@ -62,7 +62,13 @@ enum TaskFlow {
 
 impl<'a> RemoteTaskRun<'a> {
     pub fn new(peer: A2aClient<'a>, pieces: &'a PieceSender) -> Self {
-        Self { client: peer, pieces, answer: RemoteAnswer::default(), task_ref: RemoteTaskRef::default(), running_task: None }
+        Self {
+            client: peer,
+            pieces,
+            answer: RemoteAnswer::default(),
+            task_ref: RemoteTaskRef::default(),
+            running_task: None,
+        }
     }
 
     /// Nobody waits any more for what is being worked on.
@@ -73,13 +79,24 @@ impl<'a> RemoteTaskRun<'a> {
     }
 
     pub async fn run(&mut self, task: &RemoteTask) -> Result<RemoteTaskEnd, A2aClientError> {
-        let before = task.thread.as_ref().map(RemoteTaskRef::from_thread).unwrap_or_default();
+        let before = task
+            .thread
+            .as_ref()
+            .map(RemoteTaskRef::from_thread)
+            .unwrap_or_default();
         let words = task_text(task);
         let mut done = self.attempt(build_message(&words, &before)).await;
         // The task ended meanwhile, then the conversation goes on without it; or the colleague forgot that, too.
         let mut tried = before.clone();
-        for place in [RemoteTaskRef { context: before.context, task: None }, RemoteTaskRef::default()] {
-            let is_over = |trouble: &A2aClientError| is_unknown_task(trouble) && self.answer.is_empty();
+        for place in [
+            RemoteTaskRef {
+                context: before.context,
+                task: None,
+            },
+            RemoteTaskRef::default(),
+        ] {
+            let is_over =
+                |trouble: &A2aClientError| is_unknown_task(trouble) && self.answer.is_empty();
             if place == tried || !done.as_ref().is_err_and(is_over) {
                 continue;
             }
@@ -98,7 +115,9 @@ impl<'a> RemoteTaskRun<'a> {
         let mut events = match self.client.open_stream(wish).await {
             Ok(StreamReply::Stream(events)) => events,
             Ok(StreamReply::Answer(answer)) => return self.on_reply(&answer).await,
-            Err(trouble) if trouble.is_unsupported() => return self.send_without_stream(message).await,
+            Err(trouble) if trouble.is_unsupported() => {
+                return self.send_without_stream(message).await;
+            }
             Err(trouble) => return Err(trouble),
         };
         loop {
@@ -111,11 +130,15 @@ impl<'a> RemoteTaskRun<'a> {
                 Ok(Some(event)) => event,
                 Ok(None) => break,
                 Err(trouble)
-                    if trouble.is_unsupported() && self.running_task.is_none() && self.answer.is_empty() =>
+                    if trouble.is_unsupported()
+                        && self.running_task.is_none()
+                        && self.answer.is_empty() =>
                 {
                     return self.send_without_stream(message).await;
                 }
-                Err(trouble) if trouble.is_broken_connection() && self.running_task.is_some() => break,
+                Err(trouble) if trouble.is_broken_connection() && self.running_task.is_some() => {
+                    break;
+                }
                 Err(trouble) => return Err(trouble),
             };
             if let TaskFlow::Done(ended) = self.on_event(event).await? {
@@ -125,9 +148,18 @@ impl<'a> RemoteTaskRun<'a> {
         self.poll_until_finished().await
     }
 
-    async fn send_without_stream(&mut self, message: Message) -> Result<RemoteTaskEnd, A2aClientError> {
-        let wish = SendMessage { return_mode: ReturnMode::Immediately, ..SendMessage::new(message) };
-        let answer = self.client.call(A2aRequest::SendMessage(Box::new(wish))).await?;
+    async fn send_without_stream(
+        &mut self,
+        message: Message,
+    ) -> Result<RemoteTaskEnd, A2aClientError> {
+        let wish = SendMessage {
+            return_mode: ReturnMode::Immediately,
+            ..SendMessage::new(message)
+        };
+        let answer = self
+            .client
+            .call(A2aRequest::SendMessage(Box::new(wish)))
+            .await?;
         self.on_reply(&answer).await
     }
 
@@ -144,12 +176,18 @@ impl<'a> RemoteTaskRun<'a> {
 
     /// Asks how the task stands until it is over.
     async fn poll_until_finished(&mut self) -> Result<RemoteTaskEnd, A2aClientError> {
-        let task = self.running_task.clone().ok_or(A2aClientError::StreamEnded)?;
+        let task = self
+            .running_task
+            .clone()
+            .ok_or(A2aClientError::StreamEnded)?;
         let (mut pause, mut bad_looks) = (INITIAL_POLL_DELAY, 0);
         loop {
             tokio::time::sleep(pause).await;
             pause = (pause * 3 / 2).min(MAX_POLL_DELAY);
-            let look = self.client.call(A2aRequest::GetTask { task: task.clone(), history: Some(HISTORY_LENGTH) });
+            let look = self.client.call(A2aRequest::GetTask {
+                task: task.clone(),
+                history: Some(HISTORY_LENGTH),
+            });
             let looked = tokio::time::timeout(POLL_TIMEOUT, look).await;
             let looked = looked.unwrap_or(Err(A2aClientError::Timeout(POLL_TIMEOUT)));
             let value = match looked {
@@ -190,7 +228,11 @@ impl<'a> RemoteTaskRun<'a> {
                     let text = self.answer.replace(artifact);
                     self.send_text(text).await;
                 }
-                let last_words = task.history.iter().rev().find(|message| message.role == Role::Agent);
+                let last_words = task
+                    .history
+                    .iter()
+                    .rev()
+                    .find(|message| message.role == Role::Agent);
                 let status = TaskStatus {
                     message: task.status.message.or_else(|| last_words.cloned()),
                     ..task.status
@@ -220,10 +262,22 @@ impl<'a> RemoteTaskRun<'a> {
     }
 
     async fn on_status(&mut self, status: TaskStatus) -> Result<TaskFlow, A2aClientError> {
-        let said = status.message.as_ref().map(|message| parts_text(&message.parts)).unwrap_or_default();
-        let why = |otherwise: &str| if said.trim().is_empty() { otherwise.to_owned() } else { said.clone() };
+        let said = status
+            .message
+            .as_ref()
+            .map(|message| parts_text(&message.parts))
+            .unwrap_or_default();
+        let why = |otherwise: &str| {
+            if said.trim().is_empty() {
+                otherwise.to_owned()
+            } else {
+                said.clone()
+            }
+        };
         match status.state {
-            TaskState::Submitted | TaskState::Working | TaskState::Unknown => return Ok(self.continue_or_stop()),
+            TaskState::Submitted | TaskState::Working | TaskState::Unknown => {
+                return Ok(self.continue_or_stop());
+            }
             TaskState::Completed => {
                 if self.answer.is_empty() {
                     let text = self.answer.append_paragraph(said);
@@ -232,7 +286,9 @@ impl<'a> RemoteTaskRun<'a> {
             }
             // The question goes to the user, whose next words go to this very task.
             TaskState::InputRequired => {
-                let text = self.answer.append_paragraph(why("It needs more from you, but does not say what."));
+                let text = self
+                    .answer
+                    .append_paragraph(why("It needs more from you, but does not say what."));
                 self.send_text(text).await;
                 let waiting = self.running_task.take();
                 self.update_task_ref(None, waiting).await;
@@ -245,16 +301,21 @@ impl<'a> RemoteTaskRun<'a> {
                 )));
             }
             TaskState::Rejected if self.answer.is_empty() => {
-                let text = self.answer.append_paragraph(format!("{REJECT_MARKER} {}", why("it does not do this")));
+                let text = self
+                    .answer
+                    .append_paragraph(format!("{REJECT_MARKER} {}", why("it does not do this")));
                 self.send_text(text).await;
             }
             TaskState::Rejected => return Ok(self.finish(decline(why("it does not do this")))),
             TaskState::Failed => {
-                return Ok(
-                    self.finish(decline(format!("the task failed there: {}", why("it does not say why"))))
-                );
+                return Ok(self.finish(decline(format!(
+                    "the task failed there: {}",
+                    why("it does not say why")
+                ))));
             }
-            TaskState::Canceled => return Ok(self.finish(decline("the task was cancelled there".to_owned()))),
+            TaskState::Canceled => {
+                return Ok(self.finish(decline("the task was cancelled there".to_owned())));
+            }
         }
         Ok(self.finish(TaskFlow::Done(RemoteTaskEnd::Answered)))
     }
@@ -282,7 +343,10 @@ impl<'a> RemoteTaskRun<'a> {
 
     /// Tells where the conversation goes on, whenever that changes.
     async fn update_task_ref(&mut self, context: Option<ContextId>, waiting: Option<TaskId>) {
-        let place = RemoteTaskRef { context: context.or_else(|| self.task_ref.context.clone()), task: waiting };
+        let place = RemoteTaskRef {
+            context: context.or_else(|| self.task_ref.context.clone()),
+            task: waiting,
+        };
         if place != self.task_ref {
             self.task_ref = place;
             let thread = RemotePiece::Thread(self.task_ref.to_thread());
@@ -301,8 +365,13 @@ impl<'a> RemoteTaskRun<'a> {
 /// Whether the colleague does not know the task or the conversation, or not any more.
 fn is_unknown_task(trouble: &A2aClientError) -> bool {
     use ErrorKind::{InvalidParams, TaskNotFound, UnsupportedOperation};
-    let A2aClientError::Protocol(error) = trouble else { return false };
-    matches!(error.kind, TaskNotFound | InvalidParams | UnsupportedOperation)
+    let A2aClientError::Protocol(error) = trouble else {
+        return false;
+    };
+    matches!(
+        error.kind,
+        TaskNotFound | InvalidParams | UnsupportedOperation
+    )
 }
 
 fn decline(why: String) -> TaskFlow {
@@ -312,7 +381,12 @@ fn decline(why: String) -> TaskFlow {
 /// What the colleague is told: its task, with the user's own words where it says something else than they do.
 fn task_text(task: &RemoteTask) -> String {
     let request = task.request.trim();
-    match task.task.as_deref().map(str::trim).filter(|task| !task.is_empty()) {
+    match task
+        .task
+        .as_deref()
+        .map(str::trim)
+        .filter(|task| !task.is_empty())
+    {
         Some(given) if given.contains(request) || is_addressed(request, given) => given.to_owned(),
         Some(given) => format!("{given}\n\nThe user's own words: {request}"),
         None => request.to_owned(),
@@ -321,13 +395,21 @@ fn task_text(task: &RemoteTask) -> String {
 
 /// Whether the user's words are the task behind somebody's name: "far: yes", "ask far to sing".
 fn is_addressed(request: &str, given: &str) -> bool {
-    let Some(before) = request.strip_suffix(given).map(str::trim_end) else { return false };
-    let is_told = ["ask ", "tell ", "@"].iter().any(|word| before.to_lowercase().starts_with(word));
+    let Some(before) = request.strip_suffix(given).map(str::trim_end) else {
+        return false;
+    };
+    let is_told = ["ask ", "tell ", "@"]
+        .iter()
+        .any(|word| before.to_lowercase().starts_with(word));
     is_told || before.ends_with([':', ','])
 }
 
 fn build_message(words: &str, place: &RemoteTaskRef) -> Message {
-    let mut message = Message::text(MessageId::new(Uuid::new_v4().to_string()), Role::User, words);
+    let mut message = Message::text(
+        MessageId::new(Uuid::new_v4().to_string()),
+        Role::User,
+        words,
+    );
     message.context = place.context.clone();
     message.task = place.task.clone();
     message
@@ -336,8 +418,12 @@ fn build_message(words: &str, place: &RemoteTaskRef) -> Message {
 impl RemoteTaskRef {
     fn from_thread(thread: &RemoteThread) -> Self {
         let value: Value = serde_json::from_str(thread.as_str()).unwrap_or_default();
-        let context = value.get("context").and_then(|id| ContextId::from_json(id, WireFormat::V1).ok());
-        let task = value.get("task").and_then(|id| TaskId::from_json(id, WireFormat::V1).ok());
+        let context = value
+            .get("context")
+            .and_then(|id| ContextId::from_json(id, WireFormat::V1).ok());
+        let task = value
+            .get("task")
+            .and_then(|id| TaskId::from_json(id, WireFormat::V1).ok());
         Self { context, task }
     }
 
@@ -345,7 +431,8 @@ impl RemoteTaskRef {
         let id = |id: Option<&str>| id.map_or(Value::Null, Value::from);
         let context = id(self.context.as_ref().map(ContextId::as_str));
         RemoteThread::new(
-            json!({ "context": context, "task": id(self.task.as_ref().map(TaskId::as_str)) }).to_string(),
+            json!({ "context": context, "task": id(self.task.as_ref().map(TaskId::as_str)) })
+                .to_string(),
         )
     }
 }
@@ -357,10 +444,23 @@ mod tests {
 
     #[test]
     fn where_a_conversation_stands_reads_back() {
-        let place = RemoteTaskRef { context: Some(ContextId::new("c\"1")), task: Some(TaskId::new("t")) };
+        let place = RemoteTaskRef {
+            context: Some(ContextId::new("c\"1")),
+            task: Some(TaskId::new("t")),
+        };
         assert_eq!(RemoteTaskRef::from_thread(&place.to_thread()), place);
-        for odd in ["", "null", "[]", "{\"context\":7}", "{\"context\":\"a\\u001b\"}"] {
-            assert_eq!(RemoteTaskRef::from_thread(&RemoteThread::new(odd)), RemoteTaskRef::default(), "{odd}");
+        for odd in [
+            "",
+            "null",
+            "[]",
+            "{\"context\":7}",
+            "{\"context\":\"a\\u001b\"}",
+        ] {
+            assert_eq!(
+                RemoteTaskRef::from_thread(&RemoteThread::new(odd)),
+                RemoteTaskRef::default(),
+                "{odd}"
+            );
         }
     }
 
@@ -377,8 +477,14 @@ mod tests {
         };
         assert_eq!(told("오늘 비 와?", None), "오늘 비 와?");
         assert_eq!(told("rain?", Some(" ")), "rain?");
-        assert_eq!(told("rain?", Some("answer: rain? please")), "answer: rain? please");
-        assert_eq!(told("rain?", Some("find out")), "find out\n\nThe user's own words: rain?");
+        assert_eq!(
+            told("rain?", Some("answer: rain? please")),
+            "answer: rain? please"
+        );
+        assert_eq!(
+            told("rain?", Some("find out")),
+            "find out\n\nThe user's own words: rain?"
+        );
         assert_eq!(told("far: yes", Some("yes")), "yes");
         assert_eq!(told("ask far to sing", Some("sing")), "sing");
         assert!(told("weather in Berlin", Some("Berlin")).contains("weather"));

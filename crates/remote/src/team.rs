@@ -11,8 +11,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use crate::remote_agent::{ConfiguredRemoteAgent, RemoteAgentHandle};
 use crate::agent_names;
+use crate::remote_agent::{ConfiguredRemoteAgent, RemoteAgentHandle};
 use crate::settings::RemoteSettings;
 
 /// Looking is never idle for longer than this.
@@ -44,7 +44,11 @@ pub struct RemoteStatus {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemoteAvailability {
     /// In the team. `trouble` says why its card could not be read again, or why its tasks failed lately.
-    Joined { description: String, card_age: Duration, error: Option<String> },
+    Joined {
+        description: String,
+        card_age: Duration,
+        error: Option<String>,
+    },
     /// Not in the team.
     Absent { reason: String },
 }
@@ -52,10 +56,17 @@ pub enum RemoteAvailability {
 /// Fetches all cards side by side, within a bounded time; who cannot be reached is skipped with a warning (S91).
 ///
 /// `taken` are the names of the local agents.
-pub async fn load_remote_agents(settings: &RemoteSettings, taken: Vec<AgentName>, reach: AddressPolicy) -> LoadedRemoteAgents {
+pub async fn load_remote_agents(
+    settings: &RemoteSettings,
+    taken: Vec<AgentName>,
+    reach: AddressPolicy,
+) -> LoadedRemoteAgents {
     let team = RemoteTeam::new(settings, taken, reach);
     team.load().await;
-    LoadedRemoteAgents { agents: team.agents(), warnings: team.warnings() }
+    LoadedRemoteAgents {
+        agents: team.agents(),
+        warnings: team.warnings(),
+    }
 }
 
 /// The same for as long as a conversation lasts: whoever was missing is looked for again, and can join between turns.
@@ -75,16 +86,34 @@ struct RemoteTeamInner {
 impl RemoteTeam {
     /// Nobody is looked for yet.
     pub fn new(settings: &RemoteSettings, taken: Vec<AgentName>, reach: AddressPolicy) -> Self {
-        let wanted = if settings.enabled { settings.remote_agents.as_slice() } else { &[] };
+        let wanted = if settings.enabled {
+            settings.remote_agents.as_slice()
+        } else {
+            &[]
+        };
         let named = agent_names::resolve(wanted.iter().map(|one| one.name.as_str()), taken);
-        let notes = named.iter().filter_map(|named| named.warning.clone()).collect();
-        let errands = TaskTracker::new();
-        let colleagues = wanted
+        let notes = named
             .iter()
-            .zip(named)
-            .map(|(settings, named)| Arc::new(ConfiguredRemoteAgent::new(named.name, settings, reach, errands.clone())));
+            .filter_map(|named| named.warning.clone())
+            .collect();
+        let errands = TaskTracker::new();
+        let colleagues = wanted.iter().zip(named).map(|(settings, named)| {
+            Arc::new(ConfiguredRemoteAgent::new(
+                named.name,
+                settings,
+                reach,
+                errands.clone(),
+            ))
+        });
         let colleagues = colleagues.collect();
-        Self { inner: Arc::new(RemoteTeamInner { agents: colleagues, name_warnings: notes, generation: watch::Sender::new(0), background_tasks: errands }) }
+        Self {
+            inner: Arc::new(RemoteTeamInner {
+                agents: colleagues,
+                name_warnings: notes,
+                generation: watch::Sender::new(0),
+                background_tasks: errands,
+            }),
+        }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -101,24 +130,41 @@ impl RemoteTeam {
         let member = |colleague: &Arc<ConfiguredRemoteAgent>| {
             let description = colleague.card_state().card.as_ref()?.description.clone();
             let agent = Arc::new(RemoteAgentHandle(Arc::clone(colleague)));
-            Some(RemoteMember { name: colleague.name.clone(), description, agent })
+            Some(RemoteMember {
+                name: colleague.name.clone(),
+                description,
+                agent,
+            })
         };
         self.inner.agents.iter().filter_map(member).collect()
     }
 
     pub fn statuses(&self) -> Vec<RemoteStatus> {
-        self.inner.agents.iter().map(|colleague| agent_status(colleague)).collect()
+        self.inner
+            .agents
+            .iter()
+            .map(|colleague| agent_status(colleague))
+            .collect()
     }
 
     /// What the user should know: names that were changed, and who is missing for which reason.
     pub fn warnings(&self) -> Vec<String> {
-        let missing = self.statuses().into_iter().filter_map(|status| match status.availability {
-            RemoteAvailability::Absent { reason } => {
-                Some(format!("the remote agent `{}` is left out ({}): {reason}", status.name, status.url))
-            }
-            RemoteAvailability::Joined { .. } => None,
-        });
-        self.inner.name_warnings.iter().cloned().chain(missing).collect()
+        let missing = self
+            .statuses()
+            .into_iter()
+            .filter_map(|status| match status.availability {
+                RemoteAvailability::Absent { reason } => Some(format!(
+                    "the remote agent `{}` is left out ({}): {reason}",
+                    status.name, status.url
+                )),
+                RemoteAvailability::Joined { .. } => None,
+            });
+        self.inner
+            .name_warnings
+            .iter()
+            .cloned()
+            .chain(missing)
+            .collect()
     }
 
     /// Another number whenever who is in the team, or what they say about themselves, changed. Whoever built a team from
@@ -146,7 +192,12 @@ impl RemoteTeam {
                 .cloned()
                 .collect();
             self.refresh_cards(&due).await;
-            let next = self.inner.agents.iter().filter_map(|colleague| colleague.next_refresh()).min();
+            let next = self
+                .inner
+                .agents
+                .iter()
+                .filter_map(|colleague| colleague.next_refresh())
+                .min();
             let pause = next.map_or(MAX_PAUSE, |at| at.saturating_duration_since(Instant::now()));
             tokio::time::sleep(pause.clamp(Duration::from_millis(50), MAX_PAUSE)).await;
         }
@@ -177,9 +228,13 @@ fn agent_status(colleague: &ConfiguredRemoteAgent) -> RemoteStatus {
             card_age: known.fetched_at.elapsed(),
             error: trouble.or(lately),
         },
-        None => {
-            RemoteAvailability::Absent { reason: trouble.unwrap_or_else(|| "it was not looked for yet".to_owned()) }
-        }
+        None => RemoteAvailability::Absent {
+            reason: trouble.unwrap_or_else(|| "it was not looked for yet".to_owned()),
+        },
     };
-    RemoteStatus { name: colleague.name.clone(), url: colleague.url.clone(), availability: standing }
+    RemoteStatus {
+        name: colleague.name.clone(),
+        url: colleague.url.clone(),
+        availability: standing,
+    }
 }

@@ -104,25 +104,44 @@ const COLUMNS: &str = "id, principal, session, turn, state, is_over, created, up
 impl SqliteStore {
     /// Keeps a new task, unless its message began one before.
     pub async fn create_task(&self, new: NewTask) -> Result<TaskCreation, SqliteStoreError> {
-        self.write(move |connection| insert_task(connection, &new)).await
+        self.write(move |connection| insert_task(connection, &new))
+            .await
     }
 
     /// Keeps how a task stands now; one that is gone stays gone.
     pub async fn update_task(&self, row: TaskRow) -> Result<(), SqliteStoreError> {
         self.write(move |connection| {
-            let sql = "UPDATE tasks SET turn = ?3, state = ?4, is_over = ?5, updated = ?6, body = ?7
+            let sql =
+                "UPDATE tasks SET turn = ?3, state = ?4, is_over = ?5, updated = ?6, body = ?7
                 WHERE id = ?1 AND principal = ?2";
-            let (turn, updated) = (row.turn.as_ref().map(TurnId::as_str), sortable_time(row.updated));
+            let (turn, updated) = (
+                row.turn.as_ref().map(TurnId::as_str),
+                sortable_time(row.updated),
+            );
             let principal = row.principal.as_str();
-            connection
-                .execute(sql, params![row.id, principal, turn, row.state, row.is_terminal, updated, row.body])
+            connection.execute(
+                sql,
+                params![
+                    row.id,
+                    principal,
+                    turn,
+                    row.state,
+                    row.is_terminal,
+                    updated,
+                    row.body
+                ],
+            )
         })
         .await?;
         Ok(())
     }
 
     /// Takes a task away that never began.
-    pub async fn delete_task(&self, principal: &Principal, id: &str) -> Result<(), SqliteStoreError> {
+    pub async fn delete_task(
+        &self,
+        principal: &Principal,
+        id: &str,
+    ) -> Result<(), SqliteStoreError> {
         let (principal, id) = (principal.clone(), id.to_owned());
         self.write(move |connection| {
             let sql = "DELETE FROM tasks WHERE id = ?1 AND principal = ?2";
@@ -133,18 +152,26 @@ impl SqliteStore {
     }
 
     /// A task of the principal's.
-    pub async fn task(&self, principal: &Principal, id: &str) -> Result<Option<TaskRow>, SqliteStoreError> {
+    pub async fn task(
+        &self,
+        principal: &Principal,
+        id: &str,
+    ) -> Result<Option<TaskRow>, SqliteStoreError> {
         let (principal, id) = (principal.clone(), id.to_owned());
         self.read(move |connection| {
             let sql = format!("SELECT {COLUMNS} FROM tasks WHERE id = ?1 AND principal = ?2");
-            connection.prepare_cached(&sql)?.query_row(params![id, principal.as_str()], task).optional()
+            connection
+                .prepare_cached(&sql)?
+                .query_row(params![id, principal.as_str()], task)
+                .optional()
         })
         .await
     }
 
     /// Tasks that fit, the one that changed last first, and how many there are without a limit.
     pub async fn tasks(&self, query: TaskQuery) -> Result<(Vec<TaskRow>, usize), SqliteStoreError> {
-        self.read(move |connection| find_tasks(connection, &query)).await
+        self.read(move |connection| find_tasks(connection, &query))
+            .await
     }
 
     /// Tasks that are not over, of one principal or of all: whose, and which.
@@ -166,7 +193,12 @@ impl SqliteStore {
 
     /// Whether a turn of the session is running at this moment, here or in another process.
     pub async fn is_turn_running(&self, principal: &Principal, session: &SessionId) -> bool {
-        !matches!(self.locks().try_lock(SessionKeyRef { session, principal }).await, Ok(Some(_)))
+        !matches!(
+            self.locks()
+                .try_lock(SessionKeyRef { session, principal })
+                .await,
+            Ok(Some(_))
+        )
     }
 
     /// Adds an address to a task, or changes it; false where the task has `most` already.
@@ -192,7 +224,14 @@ impl SqliteStore {
         self.read(move |connection| {
             let sql = "SELECT id, body FROM task_listeners WHERE task = ?1 ORDER BY id";
             let mut query = connection.prepare_cached(sql)?;
-            query.query_map([task], |row| Ok(PushConfigRow { id: row.get(0)?, body: row.get(1)? }))?.collect()
+            query
+                .query_map([task], |row| {
+                    Ok(PushConfigRow {
+                        id: row.get(0)?,
+                        body: row.get(1)?,
+                    })
+                })?
+                .collect()
         })
         .await
     }
@@ -200,7 +239,10 @@ impl SqliteStore {
     pub async fn delete_push_config(&self, task: &str, id: &str) -> Result<(), SqliteStoreError> {
         let (task, id) = (task.to_owned(), id.to_owned());
         self.write(move |connection| {
-            connection.execute("DELETE FROM task_listeners WHERE task = ?1 AND id = ?2", params![task, id])
+            connection.execute(
+                "DELETE FROM task_listeners WHERE task = ?1 AND id = ?2",
+                params![task, id],
+            )
         })
         .await?;
         Ok(())
@@ -213,8 +255,11 @@ fn insert_task(connection: &mut Connection, new: &NewTask) -> rusqlite::Result<T
     if let Some(found) = find_repeated(&change, new)? {
         return Ok(TaskCreation::Repeated(Box::new(found)));
     }
-    let count: i64 =
-        change.query_row("SELECT count(*) FROM tasks WHERE principal = ?1", [principal], |row| row.get(0))?;
+    let count: i64 = change.query_row(
+        "SELECT count(*) FROM tasks WHERE principal = ?1",
+        [principal],
+        |row| row.get(0),
+    )?;
     let surplus = count + 1 - new.max_tasks as i64;
     if surplus > 0 {
         let sql = "DELETE FROM tasks WHERE id IN
@@ -226,8 +271,17 @@ fn insert_task(connection: &mut Connection, new: &NewTask) -> rusqlite::Result<T
     let sql = format!("INSERT INTO tasks ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
     let (session, turn) = (row.session.as_str(), row.turn.as_ref().map(TurnId::as_str));
     let (created, updated) = (sortable_time(row.created), sortable_time(row.updated));
-    let values =
-        params![row.id, principal, session, turn, row.state, row.is_terminal, created, updated, row.body];
+    let values = params![
+        row.id,
+        principal,
+        session,
+        turn,
+        row.state,
+        row.is_terminal,
+        created,
+        updated,
+        row.body
+    ];
     change.execute(&sql, values)?;
     let sql = "INSERT OR REPLACE INTO task_messages (principal, message, task, at) VALUES (?1, ?2, ?3, ?4)";
     change.execute(sql, params![principal, new.message, row.id, created])?;
@@ -241,32 +295,63 @@ fn find_repeated(connection: &Connection, new: &NewTask) -> rusqlite::Result<Opt
             (SELECT task FROM task_messages WHERE principal = ?1 AND message = ?2 AND at >= ?3)"
     );
     let since = sortable_time(new.repeated_since);
-    connection.query_row(&sql, params![new.row.principal.as_str(), new.message, since], task).optional()
+    connection
+        .query_row(
+            &sql,
+            params![new.row.principal.as_str(), new.message, since],
+            task,
+        )
+        .optional()
 }
 
-fn find_tasks(connection: &Connection, query: &TaskQuery) -> rusqlite::Result<(Vec<TaskRow>, usize)> {
-    const FILTER: &str = "principal = ?1 AND (?2 IS NULL OR session = ?2) AND (?3 IS NULL OR state = ?3)
+fn find_tasks(
+    connection: &Connection,
+    query: &TaskQuery,
+) -> rusqlite::Result<(Vec<TaskRow>, usize)> {
+    const FILTER: &str =
+        "principal = ?1 AND (?2 IS NULL OR session = ?2) AND (?3 IS NULL OR state = ?3)
         AND (?4 IS NULL OR updated > ?4)";
     let principal = query.principal.as_str();
     let session = query.session.as_ref().map(SessionId::as_str);
     let after = query.changed_after.map(sortable_time);
     let sql = format!("SELECT count(*) FROM tasks WHERE {FILTER}");
-    let count: i64 =
-        connection.query_row(&sql, params![principal, session, query.state, after], |row| row.get(0))?;
+    let count: i64 = connection.query_row(
+        &sql,
+        params![principal, session, query.state, after],
+        |row| row.get(0),
+    )?;
     let sql = format!(
         "SELECT {COLUMNS} FROM tasks WHERE {FILTER} AND (?5 IS NULL OR (updated, id) < (?5, ?6))
         ORDER BY updated DESC, id DESC LIMIT ?7"
     );
-    let (at, id) = query.after.clone().map(|(at, id)| (sortable_time(at), id)).unzip();
+    let (at, id) = query
+        .after
+        .clone()
+        .map(|(at, id)| (sortable_time(at), id))
+        .unzip();
     let mut found = connection.prepare_cached(&sql)?;
     let rows = found
-        .query_map(params![principal, session, query.state, after, at, id, query.limit as i64], task)?
+        .query_map(
+            params![
+                principal,
+                session,
+                query.state,
+                after,
+                at,
+                id,
+                query.limit as i64
+            ],
+            task,
+        )?
         .collect::<rusqlite::Result<_>>()?;
     Ok((rows, usize::try_from(count).unwrap_or(0)))
 }
 
 fn task(row: &Row<'_>) -> rusqlite::Result<TaskRow> {
-    let time = |at: usize| row.get::<_, String>(at).map(|text| text.parse::<Timestamp>().unwrap_or_default());
+    let time = |at: usize| {
+        row.get::<_, String>(at)
+            .map(|text| text.parse::<Timestamp>().unwrap_or_default())
+    };
     Ok(TaskRow {
         id: row.get(0)?,
         principal: Principal::new(row.get::<_, String>(1)?),

@@ -33,7 +33,9 @@ const TOKEN_PREFIX: &str = "lango_";
 const SECRET_BYTES: usize = 32;
 
 /// What a token may be used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum TokenScope {
     /// Asking the team.
@@ -109,7 +111,8 @@ impl TokenHash {
     /// Of a text that has the form of a token.
     pub fn from_token(text: &str) -> Option<Self> {
         let secret = text.strip_prefix(TOKEN_PREFIX)?;
-        let is_secret = secret.len() == 2 * SECRET_BYTES && secret.bytes().all(|b| b.is_ascii_hexdigit());
+        let is_secret =
+            secret.len() == 2 * SECRET_BYTES && secret.bytes().all(|b| b.is_ascii_hexdigit());
         is_secret.then(|| Self(Sha256::digest(text.as_bytes()).into()))
     }
 }
@@ -126,19 +129,32 @@ pub fn token_value(random: &[u8; SECRET_BYTES]) -> Secret {
 const COLUMNS: &str = "name, principal, scopes, created, expires, used";
 
 impl SqliteStore {
-    pub async fn add_token(&self, token: AccessToken, value: &Secret) -> Result<(), SqliteStoreError> {
+    pub async fn add_token(
+        &self,
+        token: AccessToken,
+        value: &Secret,
+    ) -> Result<(), SqliteStoreError> {
         let Some(TokenHash(hash)) = TokenHash::from_token(value.expose()) else {
-            return Err(SqliteStoreError::Other("this is no value for a token".to_owned()));
+            return Err(SqliteStoreError::Other(
+                "this is no value for a token".to_owned(),
+            ));
         };
         let name = token.name.clone();
-        let added = self.write(move |connection| insert(connection, &token, &hash)).await?;
-        if added { Ok(()) } else { Err(SqliteStoreError::TokenExists(name)) }
+        let added = self
+            .write(move |connection| insert(connection, &token, &hash))
+            .await?;
+        if added {
+            Ok(())
+        } else {
+            Err(SqliteStoreError::TokenExists(name))
+        }
     }
 
     /// Every token, by name.
     pub async fn tokens(&self) -> Result<Vec<AccessToken>, SqliteStoreError> {
         self.read(|connection| {
-            let mut query = connection.prepare(&format!("SELECT {COLUMNS} FROM tokens ORDER BY name"))?;
+            let mut query =
+                connection.prepare(&format!("SELECT {COLUMNS} FROM tokens ORDER BY name"))?;
             query.query_map([], token)?.collect()
         })
         .await
@@ -146,10 +162,13 @@ impl SqliteStore {
 
     /// The token with that hash. The hash of 256 random bits is looked up: how long that takes says nothing about any
     /// token.
-    pub async fn find_token(&self, hash: TokenHash) -> Result<Option<AccessToken>, SqliteStoreError> {
+    pub async fn find_token(
+        &self,
+        hash: TokenHash,
+    ) -> Result<Option<AccessToken>, SqliteStoreError> {
         self.read(move |connection| {
-            let mut query =
-                connection.prepare_cached(&format!("SELECT {COLUMNS} FROM tokens WHERE hash = ?1"))?;
+            let mut query = connection
+                .prepare_cached(&format!("SELECT {COLUMNS} FROM tokens WHERE hash = ?1"))?;
             query.query_row(params![hash.0], token).optional()
         })
         .await
@@ -162,13 +181,24 @@ impl SqliteStore {
                 connection.execute("DELETE FROM tokens WHERE name = ?1", params![wanted])
             })
             .await?;
-        if gone > 0 { Ok(()) } else { Err(SqliteStoreError::TokenNotFound(name.to_owned())) }
+        if gone > 0 {
+            Ok(())
+        } else {
+            Err(SqliteStoreError::TokenNotFound(name.to_owned()))
+        }
     }
 
-    pub async fn record_token_use(&self, name: &str, at: Timestamp) -> Result<(), SqliteStoreError> {
+    pub async fn record_token_use(
+        &self,
+        name: &str,
+        at: Timestamp,
+    ) -> Result<(), SqliteStoreError> {
         let name = name.to_owned();
         self.write(move |connection| {
-            connection.execute("UPDATE tokens SET used = ?2 WHERE name = ?1", params![name, sortable_time(at)])
+            connection.execute(
+                "UPDATE tokens SET used = ?2 WHERE name = ?1",
+                params![name, sortable_time(at)],
+            )
         })
         .await?;
         Ok(())
@@ -181,24 +211,43 @@ fn insert(connection: &Connection, token: &AccessToken, hash: &[u8; 32]) -> rusq
     let sql =
         "INSERT INTO tokens (name, principal, hash, scopes, created, expires) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
         ON CONFLICT (name) DO NOTHING";
-    let (created, expires) = (sortable_time(token.created), token.expires.map(sortable_time));
+    let (created, expires) = (
+        sortable_time(token.created),
+        token.expires.map(sortable_time),
+    );
     let added = connection.execute(
         sql,
-        params![token.name, token.principal.as_str(), hash, scopes.join(","), created, expires],
+        params![
+            token.name,
+            token.principal.as_str(),
+            hash,
+            scopes.join(","),
+            created,
+            expires
+        ],
     )?;
     Ok(added > 0)
 }
 
 fn token(row: &Row<'_>) -> rusqlite::Result<AccessToken> {
-    let time = |at: usize| row.get::<_, Option<String>>(at).map(|text| text?.parse::<Timestamp>().ok());
+    let time = |at: usize| {
+        row.get::<_, Option<String>>(at)
+            .map(|text| text?.parse::<Timestamp>().ok())
+    };
     Ok(AccessToken {
         name: row.get(0)?,
         principal: Principal::new(row.get::<_, String>(1)?),
         // A scope that a newer Lango knows allows nothing here.
-        scopes: row.get::<_, String>(2)?.split(',').filter_map(|scope| scope.parse().ok()).collect(),
+        scopes: row
+            .get::<_, String>(2)?
+            .split(',')
+            .filter_map(|scope| scope.parse().ok())
+            .collect(),
         created: time(3)?.unwrap_or_default(),
         // A time that cannot be read is over.
-        expires: row.get::<_, Option<String>>(4)?.map(|text| text.parse().unwrap_or(Timestamp::UNIX_EPOCH)),
+        expires: row
+            .get::<_, Option<String>>(4)?
+            .map(|text| text.parse().unwrap_or(Timestamp::UNIX_EPOCH)),
         used: time(5)?,
     })
 }

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use lango_domain::Safety;
 use lango_domain::event::{
-    ApprovalState, Author, EventBody, CallId, Decider, Event, Principal, SessionId, ToolCode, TurnId,
+    ApprovalState, Author, CallId, Decider, Event, EventBody, Principal, SessionId, ToolCode,
+    TurnId,
 };
 use rusqlite::params;
 use serde_json::Value;
@@ -32,7 +33,9 @@ pub struct AuditEntry {
 impl AuditEntry {
     /// What was decided, in one word, and whose decision it was.
     pub fn decision(&self) -> (&'static str, Option<&'static str>) {
-        let Some((state, by)) = self.decision else { return ("auto", Some("policy")) };
+        let Some((state, by)) = self.decision else {
+            return ("auto", Some("policy"));
+        };
         let word = match (state, by) {
             (ApprovalState::Approved, Some(Decider::Policy)) => "auto",
             (ApprovalState::Approved, _) => "approved",
@@ -59,7 +62,10 @@ impl AuditEntry {
             Some(Ok(())) => "ok".to_owned(),
             Some(Err(code)) => {
                 let code = code.and_then(|code| serde_json::to_value(code).ok());
-                code.as_ref().and_then(Value::as_str).unwrap_or("failed").to_owned()
+                code.as_ref()
+                    .and_then(Value::as_str)
+                    .unwrap_or("failed")
+                    .to_owned()
             }
         }
     }
@@ -118,14 +124,28 @@ impl AuditBuilder {
                     outcome: None,
                 });
             }
-            EventBody::Approval { id, level, state, by, .. } => {
-                if let Some(entry) = self.open.get(&key(id)).and_then(|at| self.entries.get_mut(*at)) {
+            EventBody::Approval {
+                id,
+                level,
+                state,
+                by,
+                ..
+            } => {
+                if let Some(entry) = self
+                    .open
+                    .get(&key(id))
+                    .and_then(|at| self.entries.get_mut(*at))
+                {
                     entry.level = *level;
                     entry.decision = Some((*state, *by));
                 }
             }
             EventBody::ToolResult { id, ok, code, .. } => {
-                if let Some(entry) = self.open.remove(&key(id)).and_then(|at| self.entries.get_mut(at)) {
+                if let Some(entry) = self
+                    .open
+                    .remove(&key(id))
+                    .and_then(|at| self.entries.get_mut(at))
+                {
                     entry.outcome = Some(if *ok { Ok(()) } else { Err(*code) });
                 }
             }
@@ -134,7 +154,8 @@ impl AuditBuilder {
     }
 
     fn into_newest(mut self, most: usize) -> Vec<AuditEntry> {
-        self.entries.sort_by_key(|entry| std::cmp::Reverse(entry.at));
+        self.entries
+            .sort_by_key(|entry| std::cmp::Reverse(entry.at));
         self.entries.truncate(most);
         self.entries
     }

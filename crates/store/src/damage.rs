@@ -34,7 +34,12 @@ pub(crate) struct DamageLog(Arc<Mutex<BTreeSet<DamagedRow>>>);
 
 impl DamageLog {
     pub fn rows(&self) -> Vec<DamagedRow> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .cloned()
+            .collect()
     }
 
     pub fn add(&self, row: DamagedRow) {
@@ -93,7 +98,10 @@ impl<'a> RowReader<'a> {
         match read {
             Ok(value) => Ok(Some(value)),
             Err(error) if is_row_error(&error) => {
-                self.damage.add(DamagedRow { name: name(row), reason: describe_error(&error) });
+                self.damage.add(DamagedRow {
+                    name: name(row),
+                    reason: describe_error(&error),
+                });
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -107,8 +115,14 @@ impl<'a> RowReader<'a> {
         at: usize,
         name: impl Fn(&Row<'_>) -> String,
     ) -> rusqlite::Result<String> {
-        let read = row.get_ref(at)?.as_str().map(str::to_owned).map_err(Error::from);
-        Ok(self.check_row(row, name, read)?.unwrap_or_else(|| display_column(row, at)))
+        let read = row
+            .get_ref(at)?
+            .as_str()
+            .map(str::to_owned)
+            .map_err(Error::from);
+        Ok(self
+            .check_row(row, name, read)?
+            .unwrap_or_else(|| display_column(row, at)))
     }
 }
 
@@ -117,7 +131,9 @@ pub(crate) fn display_column(row: &Row<'_>, at: usize) -> String {
     match row.get_ref(at) {
         Ok(ValueRef::Integer(number)) => number.to_string(),
         Ok(ValueRef::Real(number)) => number.to_string(),
-        Ok(ValueRef::Text(bytes) | ValueRef::Blob(bytes)) => one_line(&String::from_utf8_lossy(bytes)),
+        Ok(ValueRef::Text(bytes) | ValueRef::Blob(bytes)) => {
+            one_line(&String::from_utf8_lossy(bytes))
+        }
         Ok(ValueRef::Null) | Err(_) => "?".to_owned(),
     }
 }

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags};
 
+use crate::a2a_tasks;
+use crate::access_tokens;
 use crate::documents;
 use crate::error::SqliteStoreError;
 use crate::graph;
 use crate::knowledge;
 use crate::memory;
-use crate::a2a_tasks;
-use crate::access_tokens;
 
 /// "Lang" in the header: what else is no store of Lango's.
 const APPLICATION_ID: i64 = 0x4c61_6e67;
@@ -85,7 +85,11 @@ pub enum StoreLocation {
 impl StoreLocation {
     /// `:memory:` is no file.
     pub fn from_path(path: &Path) -> Self {
-        if path == Path::new(":memory:") { Self::Memory } else { Self::File(path.to_path_buf()) }
+        if path == Path::new(":memory:") {
+            Self::Memory
+        } else {
+            Self::File(path.to_path_buf())
+        }
     }
 
     pub fn path(&self) -> &Path {
@@ -127,18 +131,25 @@ fn prepare(connection: &mut Connection, file: &Path) -> Result<(), SqliteStoreEr
 }
 
 /// SQLite does not wait by itself where two processes both turn a new file to WAL; so whoever is told "busy" comes again.
-fn retry_while_busy(mut step: impl FnMut() -> Result<(), SqliteStoreError>) -> Result<(), SqliteStoreError> {
+fn retry_while_busy(
+    mut step: impl FnMut() -> Result<(), SqliteStoreError>,
+) -> Result<(), SqliteStoreError> {
     let until = Instant::now() + BUSY_TIMEOUT;
     loop {
         match step() {
-            Err(SqliteStoreError::Busy) if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
+            Err(SqliteStoreError::Busy) if Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(5))
+            }
             done => return done,
         }
     }
 }
 
 /// What no other file has; a copy has it too.
-pub(crate) fn identity(connection: &Connection, place: &StoreLocation) -> Result<String, SqliteStoreError> {
+pub(crate) fn identity(
+    connection: &Connection,
+    place: &StoreLocation,
+) -> Result<String, SqliteStoreError> {
     let found = connection.query_row("SELECT id FROM identity", [], |row| row.get(0));
     found.map_err(|error| SqliteStoreError::from_sqlite(error, place.path()))
 }
@@ -159,7 +170,9 @@ pub(crate) fn open_reader(file: &Path, sharing: ReadMode) -> Result<Connection, 
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = match sharing {
         ReadMode::Shared => Connection::open_with_flags(file, flags),
-        ReadMode::Immutable => Connection::open_with_flags(immutable_uri(file), flags | OpenFlags::SQLITE_OPEN_URI),
+        ReadMode::Immutable => {
+            Connection::open_with_flags(immutable_uri(file), flags | OpenFlags::SQLITE_OPEN_URI)
+        }
     };
     let connection = connection.map_err(trouble)?;
     connection.busy_timeout(BUSY_TIMEOUT).map_err(trouble)?;
@@ -191,13 +204,16 @@ pub(crate) fn open_read_only(file: &Path) -> Result<(Connection, ReadMode), Sqli
             Some(format) if format == MIGRATIONS.len() as i64 => Ok((connection, sharing)),
             _ => Err(SqliteStoreError::ReadOnly {
                 file: file.to_path_buf(),
-                reason: "it has an older format, and bringing it to the newest one needs writing".to_owned(),
+                reason: "it has an older format, and bringing it to the newest one needs writing"
+                    .to_owned(),
             }),
         }
     };
     match opened(ReadMode::Shared) {
         // What stands in a log would be passed over.
-        Err(SqliteStoreError::ReadOnly { .. } | SqliteStoreError::DiskFull) if !has_log => opened(ReadMode::Immutable),
+        Err(SqliteStoreError::ReadOnly { .. } | SqliteStoreError::DiskFull) if !has_log => {
+            opened(ReadMode::Immutable)
+        }
         opened => opened,
     }
 }
@@ -205,49 +221,80 @@ pub(crate) fn open_read_only(file: &Path) -> Result<(Connection, ReadMode), Sqli
 fn open_error(file: &Path, error: &std::io::Error) -> SqliteStoreError {
     match error.kind() {
         std::io::ErrorKind::StorageFull => SqliteStoreError::DiskFull,
-        _ => SqliteStoreError::ReadOnly { file: file.to_path_buf(), reason: error.to_string() },
+        _ => SqliteStoreError::ReadOnly {
+            file: file.to_path_buf(),
+            reason: error.to_string(),
+        },
     }
 }
 
 /// A new folder and a new file are the user's alone, from the first moment.
 fn create_private(file: &Path) -> Result<(), SqliteStoreError> {
     use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-    if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
-        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    if let Some(folder) = file
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty() && !folder.exists())
+    {
+        let made = fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder);
         made.map_err(|error| open_error(file, &error))?;
     }
-    let opened = fs::OpenOptions::new().create(true).append(true).mode(0o600).open(file);
+    let opened = fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(file);
     opened.map(drop).map_err(|error| open_error(file, &error))
 }
 
 /// A file of ours that others can read is closed to them; nobody else's file is touched.
 fn restrict_permissions(file: &Path) -> Result<(), SqliteStoreError> {
     use std::os::unix::fs::PermissionsExt;
-    let Ok(found) = fs::metadata(file) else { return Ok(()) };
+    let Ok(found) = fs::metadata(file) else {
+        return Ok(());
+    };
     if found.permissions().mode() & 0o077 == 0 {
         return Ok(());
     }
-    fs::set_permissions(file, fs::Permissions::from_mode(0o600)).map_err(|error| open_error(file, &error))
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600))
+        .map_err(|error| open_error(file, &error))
 }
 
 /// The format of a file of ours, nothing for an empty one; a file of somebody else's or of a newer Lango is refused.
-pub(crate) fn schema_version(connection: &Connection, file: &Path) -> Result<Option<i64>, SqliteStoreError> {
+pub(crate) fn schema_version(
+    connection: &Connection,
+    file: &Path,
+) -> Result<Option<i64>, SqliteStoreError> {
     // In one look: another process may be making the file at this moment.
     let look = || -> rusqlite::Result<(i64, i64, bool)> {
         let look = connection.unchecked_transaction()?;
-        let number = |pragma: &str| look.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
-        Ok((number("application_id")?, number("user_version")?, number("schema_version")? == 0))
+        let number =
+            |pragma: &str| look.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+        Ok((
+            number("application_id")?,
+            number("user_version")?,
+            number("schema_version")? == 0,
+        ))
     };
-    let (owner, format, is_empty) = look().map_err(|error| SqliteStoreError::from_sqlite(error, file))?;
+    let (owner, format, is_empty) =
+        look().map_err(|error| SqliteStoreError::from_sqlite(error, file))?;
     if is_empty && owner == 0 {
         return Ok(None);
     }
     if owner != APPLICATION_ID {
-        return Err(SqliteStoreError::Corrupt { file: file.to_path_buf() });
+        return Err(SqliteStoreError::Corrupt {
+            file: file.to_path_buf(),
+        });
     }
     let known = MIGRATIONS.len() as i64;
     if format > known {
-        return Err(SqliteStoreError::NewerSchema { file: file.to_path_buf(), found: format, known });
+        return Err(SqliteStoreError::NewerSchema {
+            file: file.to_path_buf(),
+            found: format,
+            known,
+        });
     }
     Ok(Some(format))
 }
@@ -256,10 +303,12 @@ pub(crate) fn schema_version(connection: &Connection, file: &Path) -> Result<Opt
 fn migrate(connection: &mut Connection, file: &Path) -> Result<(), SqliteStoreError> {
     let run = |connection: &mut Connection| -> rusqlite::Result<()> {
         let known = MIGRATIONS.len() as i64;
-        if connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))? == known {
+        if connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))? == known
+        {
             return Ok(());
         }
-        let change = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        let change =
+            connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         let format: i64 = change.pragma_query_value(None, "user_version", |row| row.get(0))?;
         for step in MIGRATIONS.iter().skip(format.max(0) as usize) {
             change.execute_batch(step)?;

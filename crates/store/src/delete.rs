@@ -8,12 +8,12 @@ use lango_domain::graph::FactSourceFilter;
 use lango_domain::session::{SessionKeyRef, TurnLock};
 use rusqlite::{Connection, TransactionBehavior, params};
 
-use crate::error::SqliteStoreError;
 use crate::database::BUSY_TIMEOUT;
+use crate::error::SqliteStoreError;
+use crate::event_rows;
 use crate::graph;
 use crate::memory;
 use crate::reserve::DiskReserve;
-use crate::event_rows;
 use crate::store::SqliteStore;
 
 /// How often emptying the log is tried.
@@ -27,7 +27,11 @@ const VACUUM_BATCH_PAGES: u32 = 64;
 impl SqliteStore {
     /// Takes a session out of every file: rows are overwritten, and the log of recent changes is emptied. Not while one
     /// of its turns is running.
-    pub async fn delete(&self, principal: &Principal, session: &SessionId) -> Result<(), SqliteStoreError> {
+    pub async fn delete(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+    ) -> Result<(), SqliteStoreError> {
         match self.delete_unused(principal, session, None).await? {
             true => Ok(()),
             false => Err(SqliteStoreError::SessionNotFound(session.to_string())),
@@ -35,12 +39,16 @@ impl SqliteStore {
     }
 
     /// Deletes what nobody used since, except what is in use now; gives their names.
-    pub async fn prune(&self, principal: &Principal, before: Timestamp) -> Result<Vec<SessionId>, SqliteStoreError> {
+    pub async fn prune(
+        &self,
+        principal: &Principal,
+        before: Timestamp,
+    ) -> Result<Vec<SessionId>, SqliteStoreError> {
         let (owner, limit) = (principal.to_string(), event_rows::sortable_time(before));
         let old: Vec<SessionId> = self
             .read(move |connection| {
-                let mut query =
-                    connection.prepare("SELECT name FROM sessions WHERE principal = ?1 AND updated < ?2")?;
+                let mut query = connection
+                    .prepare("SELECT name FROM sessions WHERE principal = ?1 AND updated < ?2")?;
                 let name = |row: &rusqlite::Row<'_>| Ok(SessionId::new(row.get::<_, String>(0)?));
                 query.query_map(params![owner, limit], name)?.collect()
             })
@@ -67,9 +75,13 @@ impl SqliteStore {
         let lock = self.lock_for_delete(key).await?;
         let lock = lock.ok_or_else(|| SqliteStoreError::TurnRunning(session.to_string()))?;
         let (owner, name) = (principal.to_string(), session.to_string());
-        let deleted = self.write(move |connection| delete(connection, &owner, &name, before)).await;
+        let deleted = self
+            .write(move |connection| delete(connection, &owner, &name, before))
+            .await;
         let deleted = match deleted {
-            Err(SqliteStoreError::DiskFull) => self.delete_in_batches(principal, session, before).await?,
+            Err(SqliteStoreError::DiskFull) => {
+                self.delete_in_batches(principal, session, before).await?
+            }
             deleted => deleted?,
         };
         if deleted {
@@ -82,9 +94,15 @@ impl SqliteStore {
     }
 
     /// A lock is a file, and takes room.
-    async fn lock_for_delete(&self, key: SessionKeyRef<'_>) -> Result<Option<TurnLock>, SqliteStoreError> {
+    async fn lock_for_delete(
+        &self,
+        key: SessionKeyRef<'_>,
+    ) -> Result<Option<TurnLock>, SqliteStoreError> {
         let file = || self.location().path().to_path_buf();
-        let trouble = |error: std::io::Error| SqliteStoreError::Io { file: file(), reason: error.to_string() };
+        let trouble = |error: std::io::Error| SqliteStoreError::Io {
+            file: file(),
+            reason: error.to_string(),
+        };
         match self.locks().try_lock(key).await {
             Err(error) if error.kind() == std::io::ErrorKind::StorageFull => {
                 if !self.reserve().is_some_and(DiskReserve::release) {
@@ -100,7 +118,9 @@ impl SqliteStore {
     /// this very moment it is tried again, without keeping anyone waiting.
     pub(crate) async fn checkpoint_wal(&self) {
         for _ in 0..CHECKPOINT_ATTEMPTS {
-            let emptied = self.write(|connection| Ok(try_checkpoint_wal(connection))).await;
+            let emptied = self
+                .write(|connection| Ok(try_checkpoint_wal(connection)))
+                .await;
             if emptied.unwrap_or(false) {
                 return;
             }
@@ -131,7 +151,8 @@ impl SqliteStore {
                 delete(connection, &owner, &name, before)
             })
             .await?;
-        self.write(|connection| reclaim_free_pages(connection)).await?;
+        self.write(|connection| reclaim_free_pages(connection))
+            .await?;
         Ok(deleted)
     }
 }
@@ -156,8 +177,15 @@ fn delete(
         if before.is_none() {
             memory::delete_session_observations(&change, principal, name)?;
         }
-        change.execute(&format!("DELETE FROM sessions WHERE {unused}"), params![principal, name, limit])?;
-        graph::forget(&change, principal, &FactSourceFilter::Session(SessionId::new(name)))?;
+        change.execute(
+            &format!("DELETE FROM sessions WHERE {unused}"),
+            params![principal, name, limit],
+        )?;
+        graph::forget(
+            &change,
+            principal,
+            &FactSourceFilter::Session(SessionId::new(name)),
+        )?;
     }
     change.commit()?;
     Ok(found > 0)
@@ -165,7 +193,9 @@ fn delete(
 
 fn try_checkpoint_wal(connection: &Connection) -> bool {
     let _ = connection.busy_timeout(Duration::ZERO);
-    let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+    let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+        row.get::<_, i64>(0)
+    });
     let _ = connection.busy_timeout(BUSY_TIMEOUT);
     matches!(busy, Ok(0))
 }

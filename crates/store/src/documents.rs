@@ -2,7 +2,8 @@
 
 use futures::future::FutureExt;
 use lango_domain::documents::{
-    ChunkChange, CollectionInfo, DocumentStore, NewDocument, NewChunk, ChunkOwner, StoredChunk, DocumentSpan, DocumentSource, SpanUnit, DocumentFilter,
+    ChunkChange, ChunkOwner, CollectionInfo, DocumentFilter, DocumentSource, DocumentSpan,
+    DocumentStore, NewChunk, NewDocument, SpanUnit, StoredChunk,
 };
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::session::StoreFuture;
@@ -62,10 +63,19 @@ pub(crate) const TABLES: &str = "
 impl DocumentStore for SqliteStore {
     fn collections<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<CollectionInfo>> {
         let of = of.to_string();
-        async move { Ok(self.read(move |connection| collections(connection, &of)).await?) }.boxed()
+        async move {
+            Ok(self
+                .read(move |connection| collections(connection, &of))
+                .await?)
+        }
+        .boxed()
     }
 
-    fn sources<'a>(&'a self, of: &'a Principal, collection: &'a str) -> StoreFuture<'a, Vec<DocumentSource>> {
+    fn sources<'a>(
+        &'a self,
+        of: &'a Principal,
+        collection: &'a str,
+    ) -> StoreFuture<'a, Vec<DocumentSource>> {
         let (of, collection) = (of.to_string(), collection.to_owned());
         async move {
             let found = self.read(move |connection| {
@@ -81,17 +91,36 @@ impl DocumentStore for SqliteStore {
 
     fn put<'a>(&'a self, of: &'a Principal, documents: Vec<NewDocument>) -> StoreFuture<'a, ()> {
         let of = of.to_string();
-        async move { Ok(self.write(move |connection| put(connection, &of, &documents)).await?) }.boxed()
+        async move {
+            Ok(self
+                .write(move |connection| put(connection, &of, &documents))
+                .await?)
+        }
+        .boxed()
     }
 
-    fn remove<'a>(&'a self, of: &'a Principal, collection: &'a str, sources: DocumentFilter) -> StoreFuture<'a, usize> {
+    fn remove<'a>(
+        &'a self,
+        of: &'a Principal,
+        collection: &'a str,
+        sources: DocumentFilter,
+    ) -> StoreFuture<'a, usize> {
         let (of, collection) = (of.to_string(), collection.to_owned());
-        async move { Ok(self.write(move |connection| remove(connection, &of, &collection, &sources)).await?) }
-            .boxed()
+        async move {
+            Ok(self
+                .write(move |connection| remove(connection, &of, &collection, &sources))
+                .await?)
+        }
+        .boxed()
     }
 
     fn chunks(&self, ids: Vec<u64>) -> StoreFuture<'_, Vec<StoredChunk>> {
-        async move { Ok(self.read(move |connection| chunks(connection, &ids)).await?) }.boxed()
+        async move {
+            Ok(self
+                .read(move |connection| chunks(connection, &ids))
+                .await?)
+        }
+        .boxed()
     }
 
     fn changes(&self, behind: u64, most: usize) -> StoreFuture<'_, Vec<ChunkChange>> {
@@ -108,21 +137,41 @@ impl DocumentStore for SqliteStore {
         .boxed()
     }
 
-    fn put_vectors<'a>(&'a self, embedder: &'a str, vectors: Vec<(String, Vec<u8>)>) -> StoreFuture<'a, ()> {
+    fn put_vectors<'a>(
+        &'a self,
+        embedder: &'a str,
+        vectors: Vec<(String, Vec<u8>)>,
+    ) -> StoreFuture<'a, ()> {
         let embedder = embedder.to_owned();
-        async move { Ok(self.write(move |connection| put_vectors(connection, &embedder, &vectors)).await?) }
-            .boxed()
+        async move {
+            Ok(self
+                .write(move |connection| put_vectors(connection, &embedder, &vectors))
+                .await?)
+        }
+        .boxed()
     }
 
-    fn vectors<'a>(&'a self, embedder: &'a str, ids: Vec<u64>) -> StoreFuture<'a, Vec<(u64, Vec<u8>)>> {
+    fn vectors<'a>(
+        &'a self,
+        embedder: &'a str,
+        ids: Vec<u64>,
+    ) -> StoreFuture<'a, Vec<(u64, Vec<u8>)>> {
         let embedder = embedder.to_owned();
-        async move { Ok(self.read(move |connection| vectors(connection, &embedder, &ids)).await?) }.boxed()
+        async move {
+            Ok(self
+                .read(move |connection| vectors(connection, &embedder, &ids))
+                .await?)
+        }
+        .boxed()
     }
 
     fn delete_unused_vectors(&self) -> StoreFuture<'_, ()> {
         async move {
             let sql = "DELETE FROM vectors WHERE hash NOT IN (SELECT hash FROM pieces)";
-            Ok(self.write(move |connection| connection.execute(sql, [])).await.map(drop)?)
+            Ok(self
+                .write(move |connection| connection.execute(sql, []))
+                .await
+                .map(drop)?)
         }
         .boxed()
     }
@@ -142,19 +191,33 @@ fn collections(connection: &Connection, of: &str) -> rusqlite::Result<Vec<Collec
             roots: serde_json::from_str(row.get_ref(4)?.as_str()?).unwrap_or_default(),
         })
     };
-    connection.prepare_cached(sql)?.query_map([of], info)?.collect()
+    connection
+        .prepare_cached(sql)?
+        .query_map([of], info)?
+        .collect()
 }
 
 fn put(connection: &mut Connection, of: &str, documents: &[NewDocument]) -> rusqlite::Result<()> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for document in documents {
         change
-            .prepare_cached("DELETE FROM documents WHERE principal = ?1 AND collection = ?2 AND source = ?3")?
+            .prepare_cached(
+                "DELETE FROM documents WHERE principal = ?1 AND collection = ?2 AND source = ?3",
+            )?
             .execute(params![of, document.collection, document.source])?;
         let sql = "INSERT INTO documents (principal, collection, source, root, title, hash, session) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         let session = document.session.as_ref().map(SessionId::as_str);
-        let NewDocument { collection, source, root, title, hash, .. } = document;
-        change.prepare_cached(sql)?.execute(params![of, collection, source, root, title, hash, session])?;
+        let NewDocument {
+            collection,
+            source,
+            root,
+            title,
+            hash,
+            ..
+        } = document;
+        change
+            .prepare_cached(sql)?
+            .execute(params![of, collection, source, root, title, hash, session])?;
         let id = change.last_insert_rowid();
         let sql = "INSERT INTO pieces (document, number, heading, unit, first, last, hash, text) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
         let mut insert = change.prepare_cached(sql)?;
@@ -164,14 +227,33 @@ fn put(connection: &mut Connection, of: &str, documents: &[NewDocument]) -> rusq
                 SpanUnit::Pages => "pages",
             };
             let (first, last) = (piece.span.first, piece.span.last);
-            let NewChunk { heading, hash, text, .. } = piece;
-            insert.execute(params![id, number as i64, heading, unit, first, last, hash, text])?;
+            let NewChunk {
+                heading,
+                hash,
+                text,
+                ..
+            } = piece;
+            insert.execute(params![
+                id,
+                number as i64,
+                heading,
+                unit,
+                first,
+                last,
+                hash,
+                text
+            ])?;
         }
     }
     change.commit()
 }
 
-fn remove(connection: &mut Connection, of: &str, collection: &str, which: &DocumentFilter) -> rusqlite::Result<usize> {
+fn remove(
+    connection: &mut Connection,
+    of: &str,
+    collection: &str,
+    which: &DocumentFilter,
+) -> rusqlite::Result<usize> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let gone = match which {
         DocumentFilter::All => change.execute(
@@ -179,9 +261,12 @@ fn remove(connection: &mut Connection, of: &str, collection: &str, which: &Docum
             params![of, collection],
         )?,
         DocumentFilter::Sources(sources) => {
-            let sql = "DELETE FROM documents WHERE principal = ?1 AND collection = ?2 AND source = ?3";
+            let sql =
+                "DELETE FROM documents WHERE principal = ?1 AND collection = ?2 AND source = ?3";
             let mut delete = change.prepare_cached(sql)?;
-            let counts = sources.iter().map(|source| delete.execute(params![of, collection, source]));
+            let counts = sources
+                .iter()
+                .map(|source| delete.execute(params![of, collection, source]));
             counts.sum::<rusqlite::Result<usize>>()?
         }
     };
@@ -201,7 +286,11 @@ fn chunks(connection: &Connection, ids: &[u64]) -> rusqlite::Result<Vec<StoredCh
 }
 
 fn chunk(row: &Row<'_>) -> rusqlite::Result<StoredChunk> {
-    let unit = if row.get_ref(9)?.as_str()? == "pages" { SpanUnit::Pages } else { SpanUnit::Lines };
+    let unit = if row.get_ref(9)?.as_str()? == "pages" {
+        SpanUnit::Pages
+    } else {
+        SpanUnit::Lines
+    };
     Ok(StoredChunk {
         id: row.get::<_, i64>(0)? as u64,
         owner: owner(row)?,
@@ -210,7 +299,11 @@ fn chunk(row: &Row<'_>) -> rusqlite::Result<StoredChunk> {
         source: row.get(6)?,
         title: row.get(7)?,
         heading: row.get(8)?,
-        span: DocumentSpan { unit, first: row.get(10)?, last: row.get(11)? },
+        span: DocumentSpan {
+            unit,
+            first: row.get(10)?,
+            last: row.get(11)?,
+        },
         text: row.get(12)?,
     })
 }
@@ -224,13 +317,19 @@ fn owner(row: &Row<'_>) -> rusqlite::Result<ChunkOwner> {
     })
 }
 
-fn vectors(connection: &Connection, embedder: &str, ids: &[u64]) -> rusqlite::Result<Vec<(u64, Vec<u8>)>> {
-    let sql =
-        "SELECT v.vector FROM pieces p JOIN vectors v ON v.embedder = ?1 AND v.hash = p.hash WHERE p.id = ?2";
+fn vectors(
+    connection: &Connection,
+    embedder: &str,
+    ids: &[u64],
+) -> rusqlite::Result<Vec<(u64, Vec<u8>)>> {
+    let sql = "SELECT v.vector FROM pieces p JOIN vectors v ON v.embedder = ?1 AND v.hash = p.hash WHERE p.id = ?2";
     let mut query = connection.prepare_cached(sql)?;
     let mut found = Vec::with_capacity(ids.len());
     for id in ids {
-        let vector = query.query_map(params![embedder, *id as i64], |row| row.get(0))?.next().transpose()?;
+        let vector = query
+            .query_map(params![embedder, *id as i64], |row| row.get(0))?
+            .next()
+            .transpose()?;
         found.extend(vector.map(|vector| (*id, vector)));
     }
     Ok(found)

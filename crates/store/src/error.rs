@@ -14,7 +14,11 @@ pub enum SqliteStoreError {
     #[error("{} is damaged or no store of Lango's; it was left as it is", file.display())]
     Corrupt { file: PathBuf },
     #[error("{} was written by a newer Lango (format {found}, this one knows {known}); it was left as it is", file.display())]
-    NewerSchema { file: PathBuf, found: i64, known: i64 },
+    NewerSchema {
+        file: PathBuf,
+        found: i64,
+        known: i64,
+    },
     #[error("another process keeps the store busy; nothing was changed")]
     Busy,
     #[error("the disk of {} cannot be read or written: {reason}", file.display())]
@@ -71,7 +75,9 @@ impl SqliteStoreError {
     /// What SQLite says, by its code.
     pub(crate) fn from_sqlite(error: rusqlite::Error, file: &std::path::Path) -> Self {
         let file = file.to_path_buf();
-        let Some(code) = error.sqlite_error_code() else { return Self::Other(error.to_string()) };
+        let Some(code) = error.sqlite_error_code() else {
+            return Self::Other(error.to_string());
+        };
         // The memory that readers and writers share is a file, too.
         let is_without_room = error
             .sqlite_error()
@@ -82,10 +88,16 @@ impl SqliteStoreError {
         match code {
             ErrorCode::DiskFull => Self::DiskFull,
             ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied => {
-                Self::ReadOnly { file, reason: error.to_string() }
+                Self::ReadOnly {
+                    file,
+                    reason: error.to_string(),
+                }
             }
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Self::Corrupt { file },
-            ErrorCode::SystemIoFailure => Self::Io { file, reason: error.to_string() },
+            ErrorCode::SystemIoFailure => Self::Io {
+                file,
+                reason: error.to_string(),
+            },
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy,
             _ => Self::Other(error.to_string()),
         }

@@ -9,9 +9,9 @@ use lango_domain::session::StoreFuture;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use crate::error::SqliteStoreError;
+use crate::event_rows;
 use crate::memory;
 use crate::reserve::DiskReserve;
-use crate::event_rows;
 use crate::store::SqliteStore;
 
 impl ForgetStore for SqliteStore {
@@ -19,9 +19,15 @@ impl ForgetStore for SqliteStore {
         let of = of.to_string();
         async move {
             let (again, whose) = (removal.clone(), of.clone());
-            match self.write(move |connection| remove(connection, &of, &removal)).await {
-                Err(SqliteStoreError::DiskFull) if self.reserve().is_some_and(DiskReserve::release) => {
-                    self.write(move |connection| remove(connection, &whose, &again)).await?;
+            match self
+                .write(move |connection| remove(connection, &of, &removal))
+                .await
+            {
+                Err(SqliteStoreError::DiskFull)
+                    if self.reserve().is_some_and(DiskReserve::release) =>
+                {
+                    self.write(move |connection| remove(connection, &whose, &again))
+                        .await?;
                 }
                 removed => removed?,
             }
@@ -60,13 +66,21 @@ fn remove(connection: &mut Connection, of: &str, removal: &Removal) -> rusqlite:
     }
     for (key, version) in &removal.entries {
         let sql = "DELETE FROM knowledge WHERE principal = ?1 AND key = ?2 AND version = ?3";
-        change.prepare_cached(sql)?.execute(params![of, key, version])?;
+        change
+            .prepare_cached(sql)?
+            .execute(params![of, key, version])?;
     }
     for table in ["learnings", "inquiries"] {
-        let ids = if table == "learnings" { &removal.learnings } else { &removal.inquiries };
+        let ids = if table == "learnings" {
+            &removal.learnings
+        } else {
+            &removal.inquiries
+        };
         for id in ids {
             let sql = format!("DELETE FROM {table} WHERE principal = ?1 AND id = ?2");
-            change.prepare_cached(&sql)?.execute(params![of, *id as i64])?;
+            change
+                .prepare_cached(&sql)?
+                .execute(params![of, *id as i64])?;
         }
     }
     for (session, seq) in &removal.events {
@@ -81,14 +95,23 @@ fn remove(connection: &mut Connection, of: &str, removal: &Removal) -> rusqlite:
 fn replace_batch(change: &Connection, of: &str, batch: &FactBatchChange) -> rusqlite::Result<()> {
     let number = batch.number as i64;
     let sql = "SELECT source, label FROM graph_batches WHERE principal = ?1 AND number = ?2";
-    let told = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?));
-    let told = change.prepare_cached(sql)?.query_row(params![of, number], told).optional()?;
-    let Some((source, label)) = told else { return Ok(()) };
-    change.prepare_cached("DELETE FROM graph_batches WHERE number = ?1")?.execute([number])?;
+    let told =
+        |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?));
+    let told = change
+        .prepare_cached(sql)?
+        .query_row(params![of, number], told)
+        .optional()?;
+    let Some((source, label)) = told else {
+        return Ok(());
+    };
+    change
+        .prepare_cached("DELETE FROM graph_batches WHERE number = ?1")?
+        .execute([number])?;
     if let Some(left) = &batch.remaining {
-        let sql =
-            "INSERT INTO graph_batches (number, principal, source, label, body) VALUES (?1, ?2, ?3, ?4, ?5)";
-        change.prepare_cached(sql)?.execute(params![number, of, source, label, left])?;
+        let sql = "INSERT INTO graph_batches (number, principal, source, label, body) VALUES (?1, ?2, ?3, ?4, ?5)";
+        change
+            .prepare_cached(sql)?
+            .execute(params![number, of, source, label, left])?;
     }
     Ok(())
 }

@@ -6,7 +6,8 @@ use futures::future::FutureExt;
 use lango_domain::event::Principal;
 use lango_domain::graph::FactProvenance;
 use lango_domain::graph::{
-    FactBatch, FactChanges, GraphStore, NewFactBatch, FactLogVersion, FactSourceText, FactLogPosition, FactSource, FactSourceFilter,
+    FactBatch, FactChanges, FactLogPosition, FactLogVersion, FactSource, FactSourceFilter,
+    FactSourceText, GraphStore, NewFactBatch,
 };
 use lango_domain::session::StoreFuture;
 use rusqlite::{Connection, TransactionBehavior, params};
@@ -45,19 +46,34 @@ const WAL_QUIET_PERIOD: Duration = Duration::from_millis(50);
 impl GraphStore for SqliteStore {
     fn append<'a>(&'a self, of: &'a Principal, batches: Vec<NewFactBatch>) -> StoreFuture<'a, ()> {
         let of = of.to_string();
-        async move { Ok(self.write(move |connection| append(connection, &of, &batches)).await?) }.boxed()
+        async move {
+            Ok(self
+                .write(move |connection| append(connection, &of, &batches))
+                .await?)
+        }
+        .boxed()
     }
 
-    fn changes<'a>(&'a self, of: &'a Principal, seen: FactLogPosition) -> StoreFuture<'a, FactChanges> {
+    fn changes<'a>(
+        &'a self,
+        of: &'a Principal,
+        seen: FactLogPosition,
+    ) -> StoreFuture<'a, FactChanges> {
         let of = of.to_string();
-        async move { Ok(self.read(move |connection| changes(connection, &of, seen)).await?) }.boxed()
+        async move {
+            Ok(self
+                .read(move |connection| changes(connection, &of, seen))
+                .await?)
+        }
+        .boxed()
     }
 
     fn forget<'a>(&'a self, of: &'a Principal, range: FactSourceFilter) -> StoreFuture<'a, usize> {
         let of = of.to_string();
         async move {
             let gone = self.write(move |connection| {
-                let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                let change =
+                    connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
                 let gone = forget(&change, &of, &range)?;
                 change.commit()?;
                 Ok(gone)
@@ -72,7 +88,9 @@ impl GraphStore for SqliteStore {
     }
 
     fn log_version(&self) -> Option<FactLogVersion> {
-        let StoreLocation::File(file) = self.location() else { return None };
+        let StoreLocation::File(file) = self.location() else {
+            return None;
+        };
         let mut log = file.clone().into_os_string();
         log.push("-wal");
         let found = std::fs::metadata(log).ok()?;
@@ -80,7 +98,10 @@ impl GraphStore for SqliteStore {
         if SystemTime::now().duration_since(modified).ok()? < WAL_QUIET_PERIOD {
             return None;
         }
-        let nanoseconds = modified.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_nanos();
+        let nanoseconds = modified
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .ok()?
+            .as_nanos();
         Some(FactLogVersion(nanoseconds << 48 | u128::from(found.len())))
     }
 }
@@ -88,16 +109,29 @@ impl GraphStore for SqliteStore {
 fn append(connection: &mut Connection, of: &str, batches: &[NewFactBatch]) -> rusqlite::Result<()> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for batch in batches {
-        let sql = "INSERT INTO graph_batches (principal, source, body, label) VALUES (?1, ?2, ?3, ?4)";
-        let (source, label) = (batch.source.to_string(), event_rows::label_json(&batch.label));
-        change.prepare_cached(sql)?.execute(params![of, source, batch.body, label])?;
+        let sql =
+            "INSERT INTO graph_batches (principal, source, body, label) VALUES (?1, ?2, ?3, ?4)";
+        let (source, label) = (
+            batch.source.to_string(),
+            event_rows::label_json(&batch.label),
+        );
+        change
+            .prepare_cached(sql)?
+            .execute(params![of, source, batch.body, label])?;
     }
     change.commit()
 }
 
-fn changes(connection: &Connection, of: &str, seen: FactLogPosition) -> rusqlite::Result<FactChanges> {
+fn changes(
+    connection: &Connection,
+    of: &str,
+    seen: FactLogPosition,
+) -> rusqlite::Result<FactChanges> {
     let look = connection.unchecked_transaction()?;
-    let mut found = FactChanges { position: seen, ..FactChanges::default() };
+    let mut found = FactChanges {
+        position: seen,
+        ..FactChanges::default()
+    };
     let sql = "SELECT number, source, body, label FROM graph_batches WHERE principal = ?1 AND number > ?2 ORDER BY number";
     let mut query = look.prepare_cached(sql)?;
     let mut rows = query.query(params![of, seen.batch as i64])?;
@@ -106,14 +140,21 @@ fn changes(connection: &Connection, of: &str, seen: FactLogPosition) -> rusqlite
         let (number, body) = (row.get::<_, i64>(0)? as u64, row.get::<_, Vec<u8>>(2)?);
         bytes += body.len();
         let source = FactSource::from(row.get_ref(1)?.as_str()?);
-        let label = event_rows::label_column(row, 3)?.unwrap_or_else(|| FactProvenance::from(source.clone()).label);
-        found.batches.push(FactBatch { number, source, label, body });
+        let label = event_rows::label_column(row, 3)?
+            .unwrap_or_else(|| FactProvenance::from(source.clone()).label);
+        found.batches.push(FactBatch {
+            number,
+            source,
+            label,
+            body,
+        });
         found.position.batch = number;
         if bytes > MAX_BYTES {
             break;
         }
     }
-    let sql = "SELECT number, batch FROM graph_gone WHERE principal = ?1 AND number > ?2 ORDER BY number";
+    let sql =
+        "SELECT number, batch FROM graph_gone WHERE principal = ?1 AND number > ?2 ORDER BY number";
     let mut query = look.prepare_cached(sql)?;
     let mut rows = query.query(params![of, seen.removed as i64])?;
     while let Some(row) = rows.next()? {
@@ -124,7 +165,11 @@ fn changes(connection: &Connection, of: &str, seen: FactLogPosition) -> rusqlite
 }
 
 /// Within a change of somebody's: a session that is deleted takes its facts along.
-pub(crate) fn forget(connection: &Connection, of: &str, range: &FactSourceFilter) -> rusqlite::Result<usize> {
+pub(crate) fn forget(
+    connection: &Connection,
+    of: &str,
+    range: &FactSourceFilter,
+) -> rusqlite::Result<usize> {
     match range.text() {
         FactSourceText::Exact(text) => connection
             .execute("DELETE FROM graph_batches WHERE principal = ?1 AND source = ?2", params![of, text]),

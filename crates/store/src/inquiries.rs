@@ -4,7 +4,8 @@ use futures::future::FutureExt;
 use jiff::Timestamp;
 use lango_domain::event::{Principal, SessionId, TurnId, Usage};
 use lango_domain::inquiries::{
-    Finder, Inquiry, InquiryStore, ScanPosition, NewInquiry, LastOffer, ScanProgress, Resolution, ScanResult,
+    Finder, Inquiry, InquiryStore, LastOffer, NewInquiry, Resolution, ScanPosition, ScanProgress,
+    ScanResult,
 };
 use lango_domain::session::SessionKey;
 use lango_domain::session::StoreFuture;
@@ -15,8 +16,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::damage::display_column;
-use crate::knowledge::{timestamp, upsert_entry};
 use crate::event_rows;
+use crate::knowledge::{timestamp, upsert_entry};
 use crate::store::SqliteStore;
 
 /// Whose usage it is, where no turn runs any more.
@@ -33,7 +34,9 @@ impl InquiryStore for SqliteStore {
         let of = of.to_string();
         async move {
             let found = self.read(move |connection| {
-                let sql = format!("{SELECT_INQUIRY} WHERE i.principal = ?1 AND i.status = 'pending' ORDER BY i.id");
+                let sql = format!(
+                    "{SELECT_INQUIRY} WHERE i.principal = ?1 AND i.status = 'pending' ORDER BY i.id"
+                );
                 connection.query_rows(&sql, [of], inquiry_name, inquiry)
             });
             Ok(found.await?)
@@ -53,7 +56,12 @@ impl InquiryStore for SqliteStore {
         .boxed()
     }
 
-    fn offer<'a>(&'a self, of: &'a SessionKey, inquiry: u64, at: Timestamp) -> StoreFuture<'a, bool> {
+    fn offer<'a>(
+        &'a self,
+        of: &'a SessionKey,
+        inquiry: u64,
+        at: Timestamp,
+    ) -> StoreFuture<'a, bool> {
         let of = of.clone();
         async move {
             let offered = self.write(move |connection| {
@@ -61,8 +69,15 @@ impl InquiryStore for SqliteStore {
                     offered_in = (SELECT id FROM sessions WHERE principal = ?1 AND name = ?2)
                     WHERE principal = ?1 AND id = ?3 AND status = 'pending'";
                 let (principal, session) = (of.principal.as_str(), of.session.as_str());
-                let changed = connection
-                    .execute(sql, params![principal, session, inquiry as i64, event_rows::sortable_time(at)])?;
+                let changed = connection.execute(
+                    sql,
+                    params![
+                        principal,
+                        session,
+                        inquiry as i64,
+                        event_rows::sortable_time(at)
+                    ],
+                )?;
                 Ok(changed > 0)
             });
             Ok(offered.await?)
@@ -70,13 +85,21 @@ impl InquiryStore for SqliteStore {
         .boxed()
     }
 
-    fn dismiss<'a>(&'a self, of: &'a Principal, inquiry: u64, at: Timestamp) -> StoreFuture<'a, bool> {
+    fn dismiss<'a>(
+        &'a self,
+        of: &'a Principal,
+        inquiry: u64,
+        at: Timestamp,
+    ) -> StoreFuture<'a, bool> {
         let of = of.to_string();
         async move {
             let dismissed = self.write(move |connection| {
                 let sql = "UPDATE inquiries SET status = 'dismissed', closed = ?3
                     WHERE principal = ?1 AND id = ?2 AND status = 'pending'";
-                Ok(connection.execute(sql, params![of, inquiry as i64, event_rows::sortable_time(at)])? > 0)
+                Ok(connection.execute(
+                    sql,
+                    params![of, inquiry as i64, event_rows::sortable_time(at)],
+                )? > 0)
             });
             Ok(dismissed.await?)
         }
@@ -85,15 +108,30 @@ impl InquiryStore for SqliteStore {
 
     fn progress<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, ScanProgress> {
         let of = of.clone();
-        async move { Ok(self.read(move |connection| progress(connection, &of)).await?) }.boxed()
+        async move {
+            Ok(self
+                .read(move |connection| progress(connection, &of))
+                .await?)
+        }
+        .boxed()
     }
 
     fn save_scan<'a>(&'a self, of: &'a SessionKey, settled: ScanResult) -> StoreFuture<'a, ()> {
         let of = of.clone();
-        async move { Ok(self.write(move |connection| apply_scan(connection, &of, &settled)).await?) }.boxed()
+        async move {
+            Ok(self
+                .write(move |connection| apply_scan(connection, &of, &settled))
+                .await?)
+        }
+        .boxed()
     }
 
-    fn record_usage<'a>(&'a self, of: &'a SessionKey, turn: TurnId, usage: Usage) -> StoreFuture<'a, ()> {
+    fn record_usage<'a>(
+        &'a self,
+        of: &'a SessionKey,
+        turn: TurnId,
+        usage: Usage,
+    ) -> StoreFuture<'a, ()> {
         let of = of.principal.to_string();
         async move {
             let spent = self.write(move |connection| {
@@ -132,7 +170,10 @@ pub(crate) fn inquiry(row: &Row<'_>) -> rusqlite::Result<Inquiry> {
         turn: TurnId::new(row.get::<_, String>(8)?),
         created: timestamp(row, 9)?,
         offers: row.get(10)?,
-        offered: offered_at.map(|at| LastOffer { session: offered_in.map(SessionId::new), at }),
+        offered: offered_at.map(|at| LastOffer {
+            session: offered_in.map(SessionId::new),
+            at,
+        }),
         answer: row.get(13)?,
         knowledge_key: row.get(14)?,
         closed: optional_time(15)?,
@@ -148,33 +189,55 @@ fn from_name<T: DeserializeOwned>(row: &Row<'_>, at: usize) -> rusqlite::Result<
 fn to_name(value: impl Serialize) -> rusqlite::Result<String> {
     match serde_json::to_value(value) {
         Ok(Value::String(name)) => Ok(name),
-        other => Err(rusqlite::Error::ToSqlConversionFailure(format!("no name: {other:?}").into())),
+        other => Err(rusqlite::Error::ToSqlConversionFailure(
+            format!("no name: {other:?}").into(),
+        )),
     }
 }
 
 fn progress(connection: &Connection, of: &SessionKey) -> rusqlite::Result<ScanProgress> {
     let (principal, session) = (of.principal.as_str(), of.session.as_str());
-    let sql =
-        "SELECT max(l.asked) FROM looked_at l JOIN sessions s ON s.id = l.session WHERE s.principal = ?1";
-    let asked: Option<String> = connection.prepare_cached(sql)?.query_row([principal], |row| row.get(0))?;
+    let sql = "SELECT max(l.asked) FROM looked_at l JOIN sessions s ON s.id = l.session WHERE s.principal = ?1";
+    let asked: Option<String> = connection
+        .prepare_cached(sql)?
+        .query_row([principal], |row| row.get(0))?;
     let asked = asked.and_then(|at| at.parse().ok());
-    Ok(ScanProgress { position: scan_position(connection, principal, session)?, last_model_call: asked })
+    Ok(ScanProgress {
+        position: scan_position(connection, principal, session)?,
+        last_model_call: asked,
+    })
 }
 
-fn scan_position(connection: &Connection, principal: &str, session: &str) -> rusqlite::Result<ScanPosition> {
+fn scan_position(
+    connection: &Connection,
+    principal: &str,
+    session: &str,
+) -> rusqlite::Result<ScanPosition> {
     let sql = "SELECT l.answers, l.gaps FROM looked_at l JOIN sessions s ON s.id = l.session
         WHERE s.principal = ?1 AND s.name = ?2";
     let marks = |row: &Row<'_>| {
-        Ok(ScanPosition { answers: row.get::<_, i64>(0)? as u64, gaps: row.get::<_, i64>(1)? as u64 })
+        Ok(ScanPosition {
+            answers: row.get::<_, i64>(0)? as u64,
+            gaps: row.get::<_, i64>(1)? as u64,
+        })
     };
-    let found = connection.prepare_cached(sql)?.query_row(params![principal, session], marks).optional()?;
+    let found = connection
+        .prepare_cached(sql)?
+        .query_row(params![principal, session], marks)
+        .optional()?;
     Ok(found.unwrap_or_default())
 }
 
-fn apply_scan(connection: &mut Connection, of: &SessionKey, settled: &ScanResult) -> rusqlite::Result<()> {
+fn apply_scan(
+    connection: &mut Connection,
+    of: &SessionKey,
+    settled: &ScanResult,
+) -> rusqlite::Result<()> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let (principal, session) = (of.principal.as_str(), of.session.as_str());
-    let Some(place) = event_rows::find_session(&change, principal, session)? else { return Ok(()) };
+    let Some(place) = event_rows::find_session(&change, principal, session)? else {
+        return Ok(());
+    };
     if scan_position(&change, principal, session)? != settled.after {
         return Ok(());
     }
@@ -193,17 +256,31 @@ fn apply_scan(connection: &mut Connection, of: &SessionKey, settled: &ScanResult
     let before = event_rows::sortable_time(settled.expiry.before);
     change.execute(sql, params![principal, at, settled.expiry.offers, before])?;
     for found in &settled.new_inquiries {
-        insert_inquiry(&change, (principal, place.id), found, (&at, settled.max_pending))?;
+        insert_inquiry(
+            &change,
+            (principal, place.id),
+            found,
+            (&at, settled.max_pending),
+        )?;
     }
     change.commit()
 }
 
 /// The answer and what is known from now on, for an inquiry that is still open.
-fn resolve(change: &Connection, of: &str, resolution: &Resolution, at: &str) -> rusqlite::Result<()> {
-    let sql = "UPDATE inquiries SET status = 'resolved', answer = ?3, knowledge_key = ?4, closed = ?5
+fn resolve(
+    change: &Connection,
+    of: &str,
+    resolution: &Resolution,
+    at: &str,
+) -> rusqlite::Result<()> {
+    let sql =
+        "UPDATE inquiries SET status = 'resolved', answer = ?3, knowledge_key = ?4, closed = ?5
         WHERE principal = ?1 AND id = ?2 AND status = 'pending'";
     let key = resolution.entry.as_ref().map(|entry| entry.key.as_str());
-    let changed = change.execute(sql, params![of, resolution.inquiry as i64, resolution.answer, key, at])?;
+    let changed = change.execute(
+        sql,
+        params![of, resolution.inquiry as i64, resolution.answer, key, at],
+    )?;
     match &resolution.entry {
         Some(entry) if changed > 0 => upsert_entry(change, of, entry).map(drop),
         _ => Ok(()),
@@ -221,11 +298,19 @@ fn insert_inquiry(
         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9
         WHERE (SELECT count(*) FROM inquiries WHERE principal = ?1 AND status = 'pending') < ?10";
     let (priority, found_by) = (to_name(new.priority)?, to_name(new.found_by)?);
-    let NewInquiry { topic, question, reason: why, turn, .. } = new;
+    let NewInquiry {
+        topic,
+        question,
+        reason: why,
+        turn,
+        ..
+    } = new;
     let turn = turn.as_str();
     let most = most as i64;
     change
         .prepare_cached(sql)?
-        .execute(params![principal, session, turn, topic, question, why, priority, found_by, at, most])
+        .execute(params![
+            principal, session, turn, topic, question, why, priority, found_by, at, most
+        ])
         .map(drop)
 }

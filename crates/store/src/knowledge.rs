@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use lango_domain::Label;
 use lango_domain::event::{Principal, SessionId, TurnId};
 use lango_domain::knowledge::{
-    KnowledgeCategory, Effect, KnowledgeEntry, EntrySaved, KnowledgeStore, LearningSaved, Learning, NewKnowledgeEntry, NewLearning, Provenance, OutcomeBatch,
-    FailureCategory,
+    Effect, EntrySaved, FailureCategory, KnowledgeCategory, KnowledgeEntry, KnowledgeStore,
+    Learning, LearningSaved, NewKnowledgeEntry, NewLearning, OutcomeBatch, Provenance,
 };
 use lango_domain::session::SessionKey;
 use lango_domain::session::StoreFuture;
@@ -90,11 +90,16 @@ pub(crate) const RESTORE: &str = "
 ";
 
 impl KnowledgeStore for SqliteStore {
-    fn save_entry<'a>(&'a self, of: &'a Principal, entry: NewKnowledgeEntry) -> StoreFuture<'a, EntrySaved> {
+    fn save_entry<'a>(
+        &'a self,
+        of: &'a Principal,
+        entry: NewKnowledgeEntry,
+    ) -> StoreFuture<'a, EntrySaved> {
         let of = of.to_string();
         async move {
             let kept = self.write(move |connection| {
-                let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                let change =
+                    connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
                 let kept = upsert_entry(&change, &of, &entry)?;
                 change.commit()?;
                 Ok(kept)
@@ -120,11 +125,17 @@ impl KnowledgeStore for SqliteStore {
         .boxed()
     }
 
-    fn history<'a>(&'a self, of: &'a Principal, key: &'a str) -> StoreFuture<'a, Vec<KnowledgeEntry>> {
+    fn history<'a>(
+        &'a self,
+        of: &'a Principal,
+        key: &'a str,
+    ) -> StoreFuture<'a, Vec<KnowledgeEntry>> {
         let (of, key) = (of.to_string(), key.to_owned());
         async move {
             let found = self.read(move |connection| {
-                let sql = format!("{SELECT_ENTRY} WHERE k.principal = ?1 AND k.key = ?2 ORDER BY k.version DESC");
+                let sql = format!(
+                    "{SELECT_ENTRY} WHERE k.principal = ?1 AND k.key = ?2 ORDER BY k.version DESC"
+                );
                 connection.query_rows(&sql, params![of, key], entry_name, entry)
             });
             Ok(found.await?)
@@ -137,7 +148,8 @@ impl KnowledgeStore for SqliteStore {
         async move {
             let gone = self
                 .write(move |connection| {
-                    let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                    let change =
+                        connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
                     let sql = "DELETE FROM knowledge WHERE principal = ?1 AND key = ?2";
                     let gone = change.execute(sql, params![of, key])?;
                     // The answer that it was made of goes with it.
@@ -156,9 +168,18 @@ impl KnowledgeStore for SqliteStore {
         .boxed()
     }
 
-    fn save_learning<'a>(&'a self, of: &'a Principal, learning: NewLearning) -> StoreFuture<'a, LearningSaved> {
+    fn save_learning<'a>(
+        &'a self,
+        of: &'a Principal,
+        learning: NewLearning,
+    ) -> StoreFuture<'a, LearningSaved> {
         let of = of.to_string();
-        async move { Ok(self.write(move |connection| learn(connection, &of, &learning)).await?) }.boxed()
+        async move {
+            Ok(self
+                .write(move |connection| learn(connection, &of, &learning))
+                .await?)
+        }
+        .boxed()
     }
 
     fn learnings<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<Learning>> {
@@ -175,12 +196,26 @@ impl KnowledgeStore for SqliteStore {
 
     fn counted_through<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, u64> {
         let of = of.clone();
-        async move { Ok(self.read(move |connection| counted_through(connection, &of)).await?) }.boxed()
+        async move {
+            Ok(self
+                .read(move |connection| counted_through(connection, &of))
+                .await?)
+        }
+        .boxed()
     }
 
-    fn record_outcomes<'a>(&'a self, of: &'a SessionKey, tally: OutcomeBatch) -> StoreFuture<'a, ()> {
+    fn record_outcomes<'a>(
+        &'a self,
+        of: &'a SessionKey,
+        tally: OutcomeBatch,
+    ) -> StoreFuture<'a, ()> {
         let of = of.clone();
-        async move { Ok(self.write(move |connection| count_outcomes(connection, &of, &tally)).await?) }.boxed()
+        async move {
+            Ok(self
+                .write(move |connection| count_outcomes(connection, &of, &tally))
+                .await?)
+        }
+        .boxed()
     }
 }
 
@@ -193,9 +228,18 @@ pub(crate) const SELECT_LEARNING: &str =
     LEFT JOIN sessions s ON s.id = l.session";
 
 /// Within a change of the caller's.
-pub(crate) fn upsert_entry(change: &Connection, of: &str, new: &NewKnowledgeEntry) -> rusqlite::Result<EntrySaved> {
-    let sql = format!("{SELECT_ENTRY} WHERE k.principal = ?1 AND k.key = ?2 ORDER BY k.version DESC LIMIT 1");
-    let known = change.prepare_cached(&sql)?.query_row(params![of, new.key], entry).optional()?;
+pub(crate) fn upsert_entry(
+    change: &Connection,
+    of: &str,
+    new: &NewKnowledgeEntry,
+) -> rusqlite::Result<EntrySaved> {
+    let sql = format!(
+        "{SELECT_ENTRY} WHERE k.principal = ?1 AND k.key = ?2 ORDER BY k.version DESC LIMIT 1"
+    );
+    let known = change
+        .prepare_cached(&sql)?
+        .query_row(params![of, new.key], entry)
+        .optional()?;
     if let Some(known) = &known
         && (known.category, &known.content, &known.tags) == (new.category, &new.content, &new.tags)
     {
@@ -222,11 +266,19 @@ pub(crate) fn upsert_entry(change: &Connection, of: &str, new: &NewKnowledgeEntr
         at,
         event_rows::label_json(&new.source.label)
     ])?;
-    Ok(if version == 1 { EntrySaved::New } else { EntrySaved::Changed(version) })
+    Ok(if version == 1 {
+        EntrySaved::New
+    } else {
+        EntrySaved::Changed(version)
+    })
 }
 
 pub(crate) fn entry_name(row: &Row<'_>) -> String {
-    format!("version {} of the knowledge `{}`", display_column(row, 1), display_column(row, 0))
+    format!(
+        "version {} of the knowledge `{}`",
+        display_column(row, 1),
+        display_column(row, 0)
+    )
 }
 
 pub(crate) fn learning_name(row: &Row<'_>) -> String {
@@ -247,7 +299,8 @@ pub(crate) fn entry(row: &Row<'_>) -> rusqlite::Result<KnowledgeEntry> {
 
 /// Three columns, the session's name, the turn, and who; then the time, and the label.
 fn provenance(row: &Row<'_>, at: usize) -> rusqlite::Result<Provenance> {
-    let label = event_rows::label_column(row, at + 4)?.unwrap_or_else(|| Label::untrusted("an earlier conversation"));
+    let label = event_rows::label_column(row, at + 4)?
+        .unwrap_or_else(|| Label::untrusted("an earlier conversation"));
     Ok(Provenance {
         label,
         session: row.get::<_, Option<String>>(at)?.map(SessionId::new),
@@ -260,12 +313,24 @@ pub(crate) fn timestamp(row: &Row<'_>, at: usize) -> rusqlite::Result<Timestamp>
     Ok(row.get_ref(at)?.as_str()?.parse().unwrap_or_default())
 }
 
-fn learn(connection: &mut Connection, of: &str, new: &NewLearning) -> rusqlite::Result<LearningSaved> {
+fn learn(
+    connection: &mut Connection,
+    of: &str,
+    new: &NewLearning,
+) -> rusqlite::Result<LearningSaved> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let folded = new.trigger.to_lowercase();
     let sql = "SELECT id, fix, failed FROM learnings WHERE principal = ?1 AND folded = ?2";
-    let known = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, u32>(2)?));
-    let known = change.query_row(sql, params![of, folded], known).optional()?;
+    let known = |row: &Row<'_>| {
+        Ok((
+            row.get::<_, i64>(0)?,
+            row.get::<_, String>(1)?,
+            row.get::<_, u32>(2)?,
+        ))
+    };
+    let known = change
+        .query_row(sql, params![of, folded], known)
+        .optional()?;
     let (category, at) = (new.category.as_str(), event_rows::sortable_time(new.at));
     let session = new.source.session.as_ref().map(SessionId::as_str);
     let (turn, by) = (new.source.turn.as_str(), &new.source.by);
@@ -278,7 +343,18 @@ fn learn(connection: &mut Connection, of: &str, new: &NewLearning) -> rusqlite::
                 WHERE principal = ?1 AND id = ?2";
             change.execute(
                 sql,
-                params![of, id, new.trigger, new.fix, category, session, turn, by, at, label],
+                params![
+                    of,
+                    id,
+                    new.trigger,
+                    new.fix,
+                    category,
+                    session,
+                    turn,
+                    by,
+                    at,
+                    label
+                ],
             )?;
             LearningSaved::Changed(id as u64)
         }
@@ -288,7 +364,18 @@ fn learn(connection: &mut Connection, of: &str, new: &NewLearning) -> rusqlite::
                 VALUES (?1, ?2, ?3, ?4, ?5, (SELECT id FROM sessions WHERE principal = ?1 AND name = ?6), ?7, ?8, ?9, ?10)";
             change.execute(
                 sql,
-                params![of, new.trigger, folded, new.fix, category, session, turn, by, at, label],
+                params![
+                    of,
+                    new.trigger,
+                    folded,
+                    new.fix,
+                    category,
+                    session,
+                    turn,
+                    by,
+                    at,
+                    label
+                ],
             )?;
             LearningSaved::New(change.last_insert_rowid() as u64)
         }
@@ -313,13 +400,24 @@ pub(crate) fn learning(row: &Row<'_>) -> rusqlite::Result<Learning> {
 fn counted_through(connection: &Connection, of: &SessionKey) -> rusqlite::Result<u64> {
     let sql = "SELECT l.outcomes FROM looked_at l JOIN sessions s ON s.id = l.session WHERE s.principal = ?1 AND s.name = ?2";
     let key = params![of.principal.as_str(), of.session.as_str()];
-    let found = connection.prepare_cached(sql)?.query_row(key, |row| row.get::<_, i64>(0)).optional()?;
+    let found = connection
+        .prepare_cached(sql)?
+        .query_row(key, |row| row.get::<_, i64>(0))
+        .optional()?;
     Ok(found.unwrap_or_default() as u64)
 }
 
-fn count_outcomes(connection: &mut Connection, of: &SessionKey, tally: &OutcomeBatch) -> rusqlite::Result<()> {
+fn count_outcomes(
+    connection: &mut Connection,
+    of: &SessionKey,
+    tally: &OutcomeBatch,
+) -> rusqlite::Result<()> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let Some(place) = event_rows::find_session(&change, of.principal.as_str(), of.session.as_str())? else { return Ok(()) };
+    let Some(place) =
+        event_rows::find_session(&change, of.principal.as_str(), of.session.as_str())?
+    else {
+        return Ok(());
+    };
     if counted_through(&change, of)? != tally.after {
         return Ok(());
     }
@@ -330,14 +428,25 @@ fn count_outcomes(connection: &mut Connection, of: &SessionKey, tally: &OutcomeB
             Effect::Helped => "helped",
             Effect::Failed => "failed",
         };
-        let sql = format!("UPDATE learnings SET {column} = {column} + 1 WHERE principal = ?1 AND id = ?2");
-        change.execute(&sql, params![of.principal.as_str(), outcome.learning as i64])?;
+        let sql = format!(
+            "UPDATE learnings SET {column} = {column} + 1 WHERE principal = ?1 AND id = ?2"
+        );
+        change.execute(
+            &sql,
+            params![of.principal.as_str(), outcome.learning as i64],
+        )?;
     }
     change.commit()
 }
 
 /// What a session was made of happened elsewhere, and was looked at there.
-pub(crate) fn mark_as_counted(change: &Connection, session: i64, events: usize) -> rusqlite::Result<()> {
+pub(crate) fn mark_as_counted(
+    change: &Connection,
+    session: i64,
+    events: usize,
+) -> rusqlite::Result<()> {
     let sql = "INSERT INTO looked_at (session, outcomes, answers, gaps) VALUES (?1, ?2, ?2, ?2)";
-    change.execute(sql, params![session, events as i64]).map(drop)
+    change
+        .execute(sql, params![session, events as i64])
+        .map(drop)
 }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use futures::future::FutureExt;
 use lango_domain::event::{Event, Principal, TurnId, Usage};
 use lango_domain::memory::{
-    MemoryStats, MemoryWrite, MemoryQuery, MemoryStore, Memory, MemoryId, NewMemory, ObservedSpan, ObservationProgress, NewReflections, MemoryRevision,
-    ObserverBackoff,
+    Memory, MemoryId, MemoryQuery, MemoryRevision, MemoryStats, MemoryStore, MemoryWrite,
+    NewMemory, NewReflections, ObservationProgress, ObservedSpan, ObserverBackoff,
 };
 use lango_domain::session::SessionKey;
 use lango_domain::session::StoreFuture;
@@ -20,7 +20,7 @@ use rusqlite::Connection;
 use crate::damage::RowReader;
 use crate::store::SqliteStore;
 
-pub(crate) use forget::{mark_forgotten, delete_rows};
+pub(crate) use forget::{delete_rows, mark_forgotten};
 
 /// The tables. What was observed goes with its session; what somebody asked for stays, and cites it no more.
 pub(crate) const TABLES: &str = "
@@ -115,7 +115,10 @@ pub(crate) fn delete_session_observations(
     principal: &str,
     session: &str,
 ) -> rusqlite::Result<usize> {
-    connection.execute("DELETE FROM observations WHERE principal = ?1 AND session = ?2", [principal, session])
+    connection.execute(
+        "DELETE FROM observations WHERE principal = ?1 AND session = ?2",
+        [principal, session],
+    )
 }
 
 /// Every memory, only to see whether it can be read.
@@ -158,22 +161,38 @@ impl MemoryStore for SqliteStore {
         self.read_memories(move |connection| observations::turns_after(connection, &of, seq, bytes))
     }
 
-    fn request<'a>(&'a self, of: &'a SessionKey, turn: &'a TurnId) -> StoreFuture<'a, Option<(u64, String)>> {
+    fn request<'a>(
+        &'a self,
+        of: &'a SessionKey,
+        turn: &'a TurnId,
+    ) -> StoreFuture<'a, Option<(u64, String)>> {
         let (of, turn) = (of.clone(), turn.clone());
         self.read_memories(move |connection| observations::request(connection, &of, &turn))
     }
 
-    fn events<'a>(&'a self, of: &'a SessionKey, seqs: Vec<u64>) -> StoreFuture<'a, Vec<Arc<Event>>> {
+    fn events<'a>(
+        &'a self,
+        of: &'a SessionKey,
+        seqs: Vec<u64>,
+    ) -> StoreFuture<'a, Vec<Arc<Event>>> {
         let of = of.clone();
         self.read_memories(move |connection| observations::events(connection, &of, &seqs))
     }
 
-    fn forgotten_events<'a>(&'a self, of: &'a Principal, events: Vec<(TurnId, u64)>) -> StoreFuture<'a, Vec<u64>> {
+    fn forgotten_events<'a>(
+        &'a self,
+        of: &'a Principal,
+        events: Vec<(TurnId, u64)>,
+    ) -> StoreFuture<'a, Vec<u64>> {
         let of = of.to_string();
         self.read_memories(move |connection| forget::forgotten_events(connection, &of, &events))
     }
 
-    fn save_span<'a>(&'a self, of: &'a SessionKey, piece: ObservedSpan) -> StoreFuture<'a, MemoryWrite> {
+    fn save_span<'a>(
+        &'a self,
+        of: &'a SessionKey,
+        piece: ObservedSpan,
+    ) -> StoreFuture<'a, MemoryWrite> {
         let of = of.clone();
         self.write_memories(move |connection| observations::save_span(connection, &of, &piece))
     }
@@ -193,7 +212,11 @@ impl MemoryStore for SqliteStore {
         self.read_memories(move |connection| reflections::uncondensed(connection, &of))
     }
 
-    fn save_reflections<'a>(&'a self, of: &'a SessionKey, new: NewReflections) -> StoreFuture<'a, MemoryWrite> {
+    fn save_reflections<'a>(
+        &'a self,
+        of: &'a SessionKey,
+        new: NewReflections,
+    ) -> StoreFuture<'a, MemoryWrite> {
         let of = of.clone();
         self.write_memories(move |connection| reflections::save_reflections(connection, &of, &new))
     }
@@ -203,14 +226,25 @@ impl MemoryStore for SqliteStore {
         self.write_memories(move |connection| rows::store(connection, &of, &memory))
     }
 
-    fn save_backoff<'a>(&'a self, of: &'a SessionKey, setback: ObserverBackoff) -> StoreFuture<'a, ()> {
+    fn save_backoff<'a>(
+        &'a self,
+        of: &'a SessionKey,
+        setback: ObserverBackoff,
+    ) -> StoreFuture<'a, ()> {
         let of = of.clone();
         self.write_memories(move |connection| observations::save_backoff(connection, &of, &setback))
     }
 
-    fn record_usage<'a>(&'a self, of: &'a SessionKey, turn: TurnId, usage: Usage) -> StoreFuture<'a, ()> {
+    fn record_usage<'a>(
+        &'a self,
+        of: &'a SessionKey,
+        turn: TurnId,
+        usage: Usage,
+    ) -> StoreFuture<'a, ()> {
         let principal = of.principal.to_string();
-        self.write_memories(move |connection| observations::record_usage(connection, &principal, &turn, &usage))
+        self.write_memories(move |connection| {
+            observations::record_usage(connection, &principal, &turn, &usage)
+        })
     }
 
     fn revision<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, MemoryRevision> {
@@ -218,7 +252,12 @@ impl MemoryStore for SqliteStore {
         self.read_memories(move |connection| rows::revision(connection, &of))
     }
 
-    fn observations_after<'a>(&'a self, of: &'a Principal, id: u64, most: usize) -> StoreFuture<'a, Vec<Memory>> {
+    fn observations_after<'a>(
+        &'a self,
+        of: &'a Principal,
+        id: u64,
+        most: usize,
+    ) -> StoreFuture<'a, Vec<Memory>> {
         let of = of.to_string();
         self.read_memories(move |connection| rows::observations_after(connection, &of, id, most))
     }

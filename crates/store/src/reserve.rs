@@ -17,7 +17,9 @@ impl DiskReserve {
     pub fn for_store(store: &Path) -> Self {
         let mut name = store.as_os_str().to_owned();
         name.push("-reserve");
-        Self { file: PathBuf::from(name) }
+        Self {
+            file: PathBuf::from(name),
+        }
     }
 
     /// Takes the room, where there is any; a disk that has none left needs what there is for other things.
@@ -32,12 +34,18 @@ impl DiskReserve {
     }
 
     fn allocate(&self) -> io::Result<()> {
-        let file =
-            fs::OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&self.file)?;
+        let file = fs::OpenOptions::new()
+            .create(true)
+            .truncate(true)
+            .write(true)
+            .mode(0o600)
+            .open(&self.file)?;
         match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, RESERVE_BYTES) {
-            Err(rustix::io::Errno::OPNOTSUPP) => {
-                io::copy(&mut io::Read::take(io::repeat(0), RESERVE_BYTES), &mut &file).map(drop)
-            }
+            Err(rustix::io::Errno::OPNOTSUPP) => io::copy(
+                &mut io::Read::take(io::repeat(0), RESERVE_BYTES),
+                &mut &file,
+            )
+            .map(drop),
             taken => taken.map_err(io::Error::from),
         }
     }

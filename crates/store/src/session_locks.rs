@@ -30,16 +30,24 @@ struct HeldLock {
 
 impl SessionLocks {
     pub fn new(folder: Option<PathBuf>) -> Self {
-        Self { folder, in_process: Mutex::default() }
+        Self {
+            folder,
+            in_process: Mutex::default(),
+        }
     }
 
     pub async fn lock(&self, key: SessionKeyRef<'_>) -> Result<TurnLock, StoreError> {
-        self.acquire(key).await.map_err(|error| lock_error(self.folder.as_deref(), &error))
+        self.acquire(key)
+            .await
+            .map_err(|error| lock_error(self.folder.as_deref(), &error))
     }
 
     /// The lock, if nobody holds it at this moment.
     pub async fn try_lock(&self, key: SessionKeyRef<'_>) -> io::Result<Option<TurnLock>> {
-        tokio::time::timeout(FIRST_RETRY_DELAY * 10, self.acquire(key)).await.ok().transpose()
+        tokio::time::timeout(FIRST_RETRY_DELAY * 10, self.acquire(key))
+            .await
+            .ok()
+            .transpose()
     }
 
     async fn acquire(&self, key: SessionKeyRef<'_>) -> io::Result<TurnLock> {
@@ -49,19 +57,34 @@ impl SessionLocks {
             Some(folder) => Some(lock_file(folder, &name).await?),
             None => None,
         };
-        Ok(TurnLock::new(HeldLock { _file: file, _guard: here }))
+        Ok(TurnLock::new(HeldLock {
+            _file: file,
+            _guard: here,
+        }))
     }
 
     /// Whether any turn is running, here or in another process.
     pub fn is_any_held(&self) -> bool {
-        let here = self.in_process.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_busy =
-            |queue: &Weak<TurnMutex<()>>| queue.upgrade().is_some_and(|queue| queue.try_lock().is_err());
+        let here = self
+            .in_process
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let is_busy = |queue: &Weak<TurnMutex<()>>| {
+            queue
+                .upgrade()
+                .is_some_and(|queue| queue.try_lock().is_err())
+        };
         if here.values().any(is_busy) {
             return true;
         }
-        let files = self.folder.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
-        let is_held = |file: fs::DirEntry| open(&file.path()).is_ok_and(|file| file.try_lock().is_err());
+        let files = self
+            .folder
+            .iter()
+            .filter_map(|folder| fs::read_dir(folder).ok())
+            .flatten()
+            .flatten();
+        let is_held =
+            |file: fs::DirEntry| open(&file.path()).is_ok_and(|file| file.try_lock().is_err());
         files.into_iter().any(is_held)
     }
 
@@ -73,7 +96,10 @@ impl SessionLocks {
     }
 
     fn queue(&self, name: &str) -> Arc<TurnMutex<()>> {
-        let mut here = self.in_process.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut here = self
+            .in_process
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(queue) = here.get(name).and_then(Weak::upgrade) {
             return queue;
         }
@@ -91,7 +117,10 @@ async fn lock_file(folder: &Path, name: &str) -> io::Result<File> {
         let file = match open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 use std::os::unix::fs::DirBuilderExt;
-                fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+                fs::DirBuilder::new()
+                    .recursive(true)
+                    .mode(0o700)
+                    .create(folder)?;
                 open(&path)?
             }
             opened => opened?,
@@ -110,7 +139,12 @@ async fn lock_file(folder: &Path, name: &str) -> io::Result<File> {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)
+    fs::OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(path)
 }
 
 fn is_same_file(file: &File, path: &Path) -> bool {
@@ -122,13 +156,21 @@ fn is_same_file(file: &File, path: &Path) -> bool {
 
 fn lock_error(folder: Option<&Path>, error: &io::Error) -> StoreError {
     let folder = folder.unwrap_or(Path::new(""));
-    StoreError(format!("no lock could be taken in {}: {error}", folder.display()))
+    StoreError(format!(
+        "no lock could be taken in {}: {error}",
+        folder.display()
+    ))
 }
 
 /// A name that says nothing about the session.
 fn file_name(key: SessionKeyRef<'_>) -> String {
     let mut hash: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
-    let bytes = key.principal.as_str().bytes().chain([0]).chain(key.session.as_str().bytes());
+    let bytes = key
+        .principal
+        .as_str()
+        .bytes()
+        .chain([0])
+        .chain(key.session.as_str().bytes());
     for byte in bytes {
         hash = (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
     }

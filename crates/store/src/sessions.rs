@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use lango_domain::event::{EventBody, Event, Principal, SessionId, Usage};
+use lango_domain::event::{Event, EventBody, Principal, SessionId, Usage};
 use lango_domain::session::HistoryWindow;
 use rusqlite::{Connection, TransactionBehavior, params};
 
 use crate::damage::{RowReader, display_column};
 use crate::error::SqliteStoreError;
-use crate::knowledge;
 use crate::event_rows;
+use crate::knowledge;
 use crate::store::{SqliteStore, load};
 
 /// What is known about a session without reading it.
@@ -28,7 +28,11 @@ pub struct SessionInfo {
 impl SessionInfo {
     /// In one word.
     pub fn state(&self) -> &'static str {
-        if self.is_settled { "settled" } else { "interrupted" }
+        if self.is_settled {
+            "settled"
+        } else {
+            "interrupted"
+        }
     }
 }
 
@@ -59,28 +63,43 @@ impl SqliteStore {
         self.read(|connection| {
             let mut query =
                 connection.prepare("SELECT DISTINCT principal FROM sessions ORDER BY principal")?;
-            query.query_map([], |row| Ok(Principal::new(row.get::<_, String>(0)?)))?.collect()
+            query
+                .query_map([], |row| Ok(Principal::new(row.get::<_, String>(0)?)))?
+                .collect()
         })
         .await
     }
 
     /// The principal's sessions, the one used last first.
-    pub async fn sessions(&self, principal: &Principal) -> Result<Vec<SessionInfo>, SqliteStoreError> {
+    pub async fn sessions(
+        &self,
+        principal: &Principal,
+    ) -> Result<Vec<SessionInfo>, SqliteStoreError> {
         let principal = principal.to_string();
         self.read(move |connection| {
-            let sql = format!("{SELECT_SESSION_INFO} WHERE principal = ?1 ORDER BY updated DESC, id DESC");
-            connection.query_rows(&sql, params![principal], session_name, |row| session_info(connection, row))
+            let sql = format!(
+                "{SELECT_SESSION_INFO} WHERE principal = ?1 ORDER BY updated DESC, id DESC"
+            );
+            connection.query_rows(&sql, params![principal], session_name, |row| {
+                session_info(connection, row)
+            })
         })
         .await
     }
 
-    pub async fn session(&self, principal: &Principal, session: &SessionId) -> Result<SessionInfo, SqliteStoreError> {
+    pub async fn session(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+    ) -> Result<SessionInfo, SqliteStoreError> {
         let (principal, name) = (principal.to_string(), session.to_string());
         let found = self
             .read(move |connection| {
                 let sql = format!("{SELECT_SESSION_INFO} WHERE principal = ?1 AND name = ?2");
-                let found = connection
-                    .query_rows(&sql, params![principal, name], session_name, |row| session_info(connection, row))?;
+                let found =
+                    connection.query_rows(&sql, params![principal, name], session_name, |row| {
+                        session_info(connection, row)
+                    })?;
                 Ok(found.into_iter().next())
             })
             .await?;
@@ -97,7 +116,9 @@ impl SqliteStore {
     ) -> Result<Vec<Arc<Event>>, SqliteStoreError> {
         let (principal, session) = (principal.clone(), session.clone());
         self.read(move |connection| {
-            let Some(place) = event_rows::find_session(connection, principal.as_str(), session.as_str())? else {
+            let Some(place) =
+                event_rows::find_session(connection, principal.as_str(), session.as_str())?
+            else {
                 return Ok(Vec::new());
             };
             let sql = format!(
@@ -105,7 +126,10 @@ impl SqliteStore {
                 event_rows::COLUMNS
             );
             let (after, most) = (i64::try_from(seq).unwrap_or(i64::MAX), most as i64);
-            let (values, name) = (params![place.id, after, most], event_rows::event_name(session.as_str()));
+            let (values, name) = (
+                params![place.id, after, most],
+                event_rows::event_name(session.as_str()),
+            );
             connection.query_rows(&sql, values, name, |row| event_rows::event(row, &session))
         })
         .await
@@ -131,10 +155,20 @@ impl SqliteStore {
     }
 
     /// Requests and answers that hold every word of `text`, in any case and script, newest first.
-    pub async fn search(&self, principal: &Principal, text: &str, most: usize) -> Result<Vec<SessionSearchHit>, SqliteStoreError> {
-        let words: Vec<String> = text.to_lowercase().split_whitespace().map(str::to_owned).collect();
+    pub async fn search(
+        &self,
+        principal: &Principal,
+        text: &str,
+        most: usize,
+    ) -> Result<Vec<SessionSearchHit>, SqliteStoreError> {
+        let words: Vec<String> = text
+            .to_lowercase()
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect();
         let principal = principal.to_string();
-        self.read(move |connection| search(connection, &principal, &words, most)).await
+        self.read(move |connection| search(connection, &principal, &words, most))
+            .await
     }
 
     /// A new session with the events of another up to a number, without the turn that it cuts in two.
@@ -148,7 +182,12 @@ impl SqliteStore {
         let source = self.session(principal, from).await?;
         let (owner, from, into) = (principal.clone(), source.id, into.clone());
         let events = self
-            .read(move |connection| Ok(whole_turns(load(connection, &owner, &from, HistoryWindow::Everything)?, at)))
+            .read(move |connection| {
+                Ok(whole_turns(
+                    load(connection, &owner, &from, HistoryWindow::Everything)?,
+                    at,
+                ))
+            })
             .await?;
         let copied = events.len() as u64;
         if copied == 0 {
@@ -166,8 +205,14 @@ impl SqliteStore {
         events: Vec<Arc<Event>>,
     ) -> Result<(), SqliteStoreError> {
         let (owner, name) = (principal.to_string(), session.clone());
-        let added = self.write(move |connection| insert_session(connection, &owner, &name, &events)).await?;
-        if added { Ok(()) } else { Err(SqliteStoreError::SessionExists(session.to_string())) }
+        let added = self
+            .write(move |connection| insert_session(connection, &owner, &name, &events))
+            .await?;
+        if added {
+            Ok(())
+        } else {
+            Err(SqliteStoreError::SessionExists(session.to_string()))
+        }
     }
 
     /// What models took, of one session or of all, in order.
@@ -191,9 +236,16 @@ impl SqliteStore {
 
 /// Every session, every event and what calls took, only to see whether they can be read.
 pub(crate) fn read_all(reader: &RowReader<'_>) -> rusqlite::Result<()> {
-    reader.query_rows(SELECT_SESSION_INFO, [], session_name, |row| session_info(reader, row))?;
-    let sql = format!("SELECT {}, name FROM events JOIN sessions ON id = session", event_rows::COLUMNS);
-    let event = |row: &rusqlite::Row<'_>| event_rows::event(row, &SessionId::new(display_column(row, 6))).map(drop);
+    reader.query_rows(SELECT_SESSION_INFO, [], session_name, |row| {
+        session_info(reader, row)
+    })?;
+    let sql = format!(
+        "SELECT {}, name FROM events JOIN sessions ON id = session",
+        event_rows::COLUMNS
+    );
+    let event = |row: &rusqlite::Row<'_>| {
+        event_rows::event(row, &SessionId::new(display_column(row, 6))).map(drop)
+    };
     reader.query_rows(&sql, [], event_rows::joined_event_name, event)?;
     let sql = "SELECT NULL, turn, agent, branch, body FROM usage";
     reader.query_rows(sql, [], usage_name, |row| usage_row(row).map(drop))?;
@@ -210,7 +262,8 @@ fn usage_name(row: &rusqlite::Row<'_>) -> String {
 
 /// A session whose title cannot be read is still there.
 fn session_info(reader: &RowReader<'_>, row: &rusqlite::Row<'_>) -> rusqlite::Result<SessionInfo> {
-    let time = |at: usize| Ok::<_, rusqlite::Error>(row.get::<_, String>(at)?.parse().unwrap_or_default());
+    let time =
+        |at: usize| Ok::<_, rusqlite::Error>(row.get::<_, String>(at)?.parse().unwrap_or_default());
     Ok(SessionInfo {
         id: SessionId::new(row.get::<_, String>(0)?),
         title: reader.read_text(row, 1, session_name)?,
@@ -247,14 +300,24 @@ fn search(
     let mut hits = Vec::new();
     while let Some(row) = found.next()? {
         let session = SessionId::new(display_column(row, 6));
-        let event = connection.check_row(row, event_rows::joined_event_name, event_rows::event(row, &session))?;
+        let event = connection.check_row(
+            row,
+            event_rows::joined_event_name,
+            event_rows::event(row, &session),
+        )?;
         let Some(event) = event else { continue };
-        let (EventBody::User { text } | EventBody::Answer { text } | EventBody::Report { text }) = &event.body else {
+        let (EventBody::User { text } | EventBody::Answer { text } | EventBody::Report { text }) =
+            &event.body
+        else {
             continue;
         };
         let text = text.to_lowercase();
         if words.iter().all(|word| text.contains(word)) {
-            hits.push(SessionSearchHit { session, title: display_column(row, 7), event });
+            hits.push(SessionSearchHit {
+                session,
+                title: display_column(row, 7),
+                event,
+            });
         }
         if hits.len() == most {
             break;
@@ -265,8 +328,15 @@ fn search(
 
 /// Everything up to the last turn that ended at or before `at`.
 fn whole_turns(mut events: Vec<Arc<Event>>, at: u64) -> Vec<Arc<Event>> {
-    let is_end = |event: &Arc<Event>| matches!(event.body, EventBody::TurnDone | EventBody::TurnFailed { .. });
-    let end = events.iter().rposition(|event| event.seq <= at && is_end(event));
+    let is_end = |event: &Arc<Event>| {
+        matches!(
+            event.body,
+            EventBody::TurnDone | EventBody::TurnFailed { .. }
+        )
+    };
+    let end = events
+        .iter()
+        .rposition(|event| event.seq <= at && is_end(event));
     events.truncate(end.map_or(0, |end| end + 1));
     events
 }
@@ -282,11 +352,24 @@ fn insert_session(
     if event_rows::find_session(&change, principal, session.as_str())?.is_some() {
         return Ok(false);
     }
-    let at = events.first().map_or(Timestamp::UNIX_EPOCH, |event| event.at);
-    let place = event_rows::create_session(&change, principal, session.as_str(), &event_rows::sortable_time(at))?;
+    let at = events
+        .first()
+        .map_or(Timestamp::UNIX_EPOCH, |event| event.at);
+    let place = event_rows::create_session(
+        &change,
+        principal,
+        session.as_str(),
+        &event_rows::sortable_time(at),
+    )?;
     let events: Vec<Arc<Event>> = (1..)
         .zip(events)
-        .map(|(seq, event)| Arc::new(Event { seq, session: session.clone(), ..Event::clone(event) }))
+        .map(|(seq, event)| {
+            Arc::new(Event {
+                seq,
+                session: session.clone(),
+                ..Event::clone(event)
+            })
+        })
         .collect();
     for event in &events {
         event_rows::insert_event(&change, place.id, event)?;

@@ -4,16 +4,18 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt};
-use lango_domain::event::{EventBody, NewEvent, Event, Grant, Principal, SessionId};
-use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError, TurnLock, grant_from_event};
+use lango_domain::event::{Event, EventBody, Grant, NewEvent, Principal, SessionId};
+use lango_domain::session::{
+    HistoryWindow, SessionKeyRef, SessionStore, StoreError, TurnLock, grant_from_event,
+};
 use rusqlite::{Connection, params};
 
 use crate::damage::{DamageLog, DamagedRow, RowReader};
+use crate::database::{self, ReadMode, StoreLocation};
 use crate::error::SqliteStoreError;
-use crate::database::{self, StoreLocation, ReadMode};
-use crate::session_locks::SessionLocks;
-use crate::reserve::DiskReserve;
 use crate::event_rows;
+use crate::reserve::DiskReserve;
+use crate::session_locks::SessionLocks;
 use crate::writer::StoreWriter;
 
 /// So many idle connections are kept for reading.
@@ -55,7 +57,9 @@ impl SqliteStore {
             StoreLocation::Memory => None,
         };
         let opened = match database::open_writer(&place) {
-            Err(SqliteStoreError::DiskFull) if reserve.as_ref().is_some_and(DiskReserve::release) => {
+            Err(SqliteStoreError::DiskFull)
+                if reserve.as_ref().is_some_and(DiskReserve::release) =>
+            {
                 database::open_writer(&place)
             }
             opened => opened,
@@ -66,17 +70,33 @@ impl SqliteStore {
         }
     }
 
-    fn with_writer(place: StoreLocation, connection: Connection, reserve: Option<DiskReserve>) -> Result<Self, SqliteStoreError> {
+    fn with_writer(
+        place: StoreLocation,
+        connection: Connection,
+        reserve: Option<DiskReserve>,
+    ) -> Result<Self, SqliteStoreError> {
         let identity = database::identity(&connection, &place)?;
-        let writer =
-            StoreWriter::start(connection, place.clone()).map_err(|error| SqliteStoreError::Other(error.to_string()))?;
+        let writer = StoreWriter::start(connection, place.clone())
+            .map_err(|error| SqliteStoreError::Other(error.to_string()))?;
         reserve.iter().for_each(DiskReserve::ensure);
-        Ok(Self::from_parts(place, identity, WriteAccess::Writer(writer), reserve))
+        Ok(Self::from_parts(
+            place,
+            identity,
+            WriteAccess::Writer(writer),
+            reserve,
+        ))
     }
 
     /// A full disk is one that cannot be written, too.
-    fn read_only(place: StoreLocation, trouble: SqliteStoreError) -> Result<Self, SqliteStoreError> {
-        let (StoreLocation::File(file), SqliteStoreError::ReadOnly { .. } | SqliteStoreError::DiskFull) = (&place, &trouble) else {
+    fn read_only(
+        place: StoreLocation,
+        trouble: SqliteStoreError,
+    ) -> Result<Self, SqliteStoreError> {
+        let (
+            StoreLocation::File(file),
+            SqliteStoreError::ReadOnly { .. } | SqliteStoreError::DiskFull,
+        ) = (&place, &trouble)
+        else {
             return Err(trouble);
         };
         if !std::fs::metadata(file).is_ok_and(|found| found.is_file() && found.len() > 0) {
@@ -84,16 +104,43 @@ impl SqliteStore {
         }
         let (connection, sharing) = database::open_read_only(file)?;
         let identity = database::identity(&connection, &place)?;
-        Ok(Self::from_parts(place, identity, WriteAccess::ReadOnly { error: trouble, read_mode: sharing }, None))
+        Ok(Self::from_parts(
+            place,
+            identity,
+            WriteAccess::ReadOnly {
+                error: trouble,
+                read_mode: sharing,
+            },
+            None,
+        ))
     }
 
-    fn from_parts(place: StoreLocation, identity: String, pen: WriteAccess, reserve: Option<DiskReserve>) -> Self {
+    fn from_parts(
+        place: StoreLocation,
+        identity: String,
+        pen: WriteAccess,
+        reserve: Option<DiskReserve>,
+    ) -> Self {
         let folder = match &place {
             StoreLocation::File(file) => Some(lock_folder(file)),
             StoreLocation::Memory => None,
         };
-        let (locks, readers, damage) = (SessionLocks::new(folder), Mutex::default(), DamageLog::default());
-        Self { inner: Arc::new(SqliteStoreInner { location: place, identity, write_access: pen, reserve, readers, locks, damage }) }
+        let (locks, readers, damage) = (
+            SessionLocks::new(folder),
+            Mutex::default(),
+            DamageLog::default(),
+        );
+        Self {
+            inner: Arc::new(SqliteStoreInner {
+                location: place,
+                identity,
+                write_access: pen,
+                reserve,
+                readers,
+                locks,
+                damage,
+            }),
+        }
     }
 
     pub fn location(&self) -> &StoreLocation {
@@ -118,9 +165,13 @@ impl SqliteStore {
     pub(crate) fn writer(&self) -> Result<&StoreWriter, SqliteStoreError> {
         match &self.inner.write_access {
             WriteAccess::Writer(writer) => Ok(writer),
-            WriteAccess::ReadOnly { error: SqliteStoreError::ReadOnly { file, reason: why }, .. } => {
-                Err(SqliteStoreError::ReadOnly { file: file.clone(), reason: why.clone() })
-            }
+            WriteAccess::ReadOnly {
+                error: SqliteStoreError::ReadOnly { file, reason: why },
+                ..
+            } => Err(SqliteStoreError::ReadOnly {
+                file: file.clone(),
+                reason: why.clone(),
+            }),
             WriteAccess::ReadOnly { .. } => Err(SqliteStoreError::DiskFull),
         }
     }
@@ -150,7 +201,9 @@ impl SqliteStore {
     {
         let StoreLocation::File(file) = self.inner.location.clone() else {
             let damage = self.inner.damage.clone();
-            return self.write(move |connection| look(&RowReader::new(connection, &damage))).await;
+            return self
+                .write(move |connection| look(&RowReader::new(connection, &damage)))
+                .await;
         };
         let shared = Arc::clone(&self.inner);
         let task = tokio::task::spawn_blocking(move || {
@@ -158,15 +211,16 @@ impl SqliteStore {
                 Some(connection) => connection,
                 None => database::open_reader(&file, shared.read_mode())?,
             };
-            let found =
-                look(&RowReader::new(&connection, &shared.damage)).map_err(|error| SqliteStoreError::from_sqlite(error, &file))?;
+            let found = look(&RowReader::new(&connection, &shared.damage))
+                .map_err(|error| SqliteStoreError::from_sqlite(error, &file))?;
             let mut idle = shared.idle_readers();
             if idle.len() < MAX_READERS {
                 idle.push(connection);
             }
             Ok(found)
         });
-        task.await.map_err(|error| SqliteStoreError::Other(error.to_string()))?
+        task.await
+            .map_err(|error| SqliteStoreError::Other(error.to_string()))?
     }
 }
 
@@ -174,7 +228,9 @@ impl SqliteStoreInner {
     fn read_mode(&self) -> ReadMode {
         match self.write_access {
             WriteAccess::Writer(_) => ReadMode::Shared,
-            WriteAccess::ReadOnly { read_mode: sharing, .. } => sharing,
+            WriteAccess::ReadOnly {
+                read_mode: sharing, ..
+            } => sharing,
         }
     }
 
@@ -206,8 +262,12 @@ impl SessionStore for SqliteStore {
         reach: HistoryWindow,
     ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
         let (principal, session) = (key.principal.clone(), key.session.clone());
-        async move { Ok(self.read(move |connection| load(connection, &principal, &session, reach)).await?) }
-            .boxed()
+        async move {
+            Ok(self
+                .read(move |connection| load(connection, &principal, &session, reach))
+                .await?)
+        }
+        .boxed()
     }
 
     fn append<'a>(
@@ -223,9 +283,14 @@ impl SessionStore for SqliteStore {
         key: SessionKeyRef<'a>,
         tool: &'a str,
     ) -> BoxFuture<'a, Result<Vec<Grant>, StoreError>> {
-        let (principal, session, tool) = (key.principal.clone(), key.session.clone(), tool.to_owned());
-        async move { Ok(self.read(move |connection| grants(connection, &principal, &session, &tool)).await?) }
-            .boxed()
+        let (principal, session, tool) =
+            (key.principal.clone(), key.session.clone(), tool.to_owned());
+        async move {
+            Ok(self
+                .read(move |connection| grants(connection, &principal, &session, &tool))
+                .await?)
+        }
+        .boxed()
     }
 }
 
@@ -235,16 +300,23 @@ fn grants(
     session: &SessionId,
     tool: &str,
 ) -> rusqlite::Result<Vec<Grant>> {
-    let Some(place) = event_rows::find_session(connection, principal.as_str(), session.as_str())? else {
+    let Some(place) = event_rows::find_session(connection, principal.as_str(), session.as_str())?
+    else {
         return Ok(Vec::new());
     };
-    let sql =
-        format!("SELECT {} FROM events WHERE session = ?1 AND kind = 'approval' ORDER BY seq", event_rows::COLUMNS);
+    let sql = format!(
+        "SELECT {} FROM events WHERE session = ?1 AND kind = 'approval' ORDER BY seq",
+        event_rows::COLUMNS
+    );
     let mut query = connection.prepare_cached(&sql)?;
     let mut found = query.query(params![place.id])?;
     let mut grants = Vec::new();
     while let Some(row) = found.next()? {
-        let event = connection.check_row(row, event_rows::event_name(session.as_str()), event_rows::event(row, session))?;
+        let event = connection.check_row(
+            row,
+            event_rows::event_name(session.as_str()),
+            event_rows::event(row, session),
+        )?;
         grants.extend(event.and_then(|event| grant_from_event(&event, tool)));
     }
     Ok(grants)
@@ -257,16 +329,24 @@ pub(crate) fn load(
     session: &SessionId,
     reach: HistoryWindow,
 ) -> rusqlite::Result<Vec<Arc<Event>>> {
-    let Some(place) = event_rows::find_session(connection, principal.as_str(), session.as_str())? else {
+    let Some(place) = event_rows::find_session(connection, principal.as_str(), session.as_str())?
+    else {
         return Ok(Vec::new());
     };
-    let sql = format!("SELECT {} FROM events WHERE session = ?1 ORDER BY seq DESC", event_rows::COLUMNS);
+    let sql = format!(
+        "SELECT {} FROM events WHERE session = ?1 ORDER BY seq DESC",
+        event_rows::COLUMNS
+    );
     let mut query = connection.prepare_cached(&sql)?;
     let mut found = query.query(params![place.id])?;
     let (mut events, mut bytes) = (Vec::new(), 0);
     while let Some(row) = found.next()? {
         bytes += row.get_ref(5)?.as_str().map_or(0, str::len);
-        let event = connection.check_row(row, event_rows::event_name(session.as_str()), event_rows::event(row, session))?;
+        let event = connection.check_row(
+            row,
+            event_rows::event_name(session.as_str()),
+            event_rows::event(row, session),
+        )?;
         let Some(event) = event else { continue };
         let begins_turn = matches!(event.body, EventBody::User { .. });
         events.push(event);

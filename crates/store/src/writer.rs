@@ -11,8 +11,8 @@ use lango_domain::session::SessionKey;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
-use crate::error::SqliteStoreError;
 use crate::database::StoreLocation;
+use crate::error::SqliteStoreError;
 use crate::event_rows;
 
 /// So many wishes share a commit at most; those behind them wait for the next.
@@ -58,7 +58,15 @@ impl StoreWriter {
         drafts: Vec<NewEvent>,
     ) -> Result<Vec<Arc<Event>>, SqliteStoreError> {
         let (answer, answered) = oneshot::channel();
-        self.send(WriteJob::Append(AppendJob { key, drafts, responder: answer }), answered).await
+        self.send(
+            WriteJob::Append(AppendJob {
+                key,
+                drafts,
+                responder: answer,
+            }),
+            answered,
+        )
+        .await
     }
 
     /// Does something else on the thread.
@@ -86,7 +94,11 @@ impl StoreWriter {
 }
 
 fn run(connection: Connection, place: &StoreLocation, wishes: &Receiver<WriteJob>) {
-    let mut desk = WriterState { connection, session_rows: HashMap::new(), version: 0 };
+    let mut desk = WriterState {
+        connection,
+        session_rows: HashMap::new(),
+        version: 0,
+    };
     while let Ok(first) = wishes.recv() {
         let (mut appends, mut next) = (Vec::new(), Some(first));
         while let Some(wish) = next.take() {
@@ -125,13 +137,22 @@ impl WriterState {
         }
         let (wishes, answers): (Vec<_>, Vec<_>) = appends
             .into_iter()
-            .map(|AppendJob { key, drafts, responder: answer }| ((key, drafts), answer))
+            .map(
+                |AppendJob {
+                     key,
+                     drafts,
+                     responder: answer,
+                 }| ((key, drafts), answer),
+            )
             .unzip();
         let written = self.append_all(wishes, file).unwrap_or_else(|error| {
             self.session_rows.clear();
             let words = SqliteStoreError::from_sqlite(error, file.path()).to_string();
             tracing::error!(words, "events could not be kept");
-            answers.iter().map(|_| Err(SqliteStoreError::Other(words.clone()))).collect()
+            answers
+                .iter()
+                .map(|_| Err(SqliteStoreError::Other(words.clone())))
+                .collect()
         });
         for (answer, events) in answers.into_iter().zip(written) {
             let _ = answer.send(events);
@@ -143,8 +164,12 @@ impl WriterState {
         wishes: Vec<(SessionKey, Vec<NewEvent>)>,
         file: &StoreLocation,
     ) -> rusqlite::Result<Vec<AppendedEvents>> {
-        let mut change = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let version: i64 = change.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
+        let mut change = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let version: i64 = change
+            .prepare_cached("PRAGMA data_version")?
+            .query_row([], |row| row.get(0))?;
         if version != self.version || self.session_rows.len() > MAX_KNOWN {
             self.session_rows.clear();
             self.version = version;
@@ -180,20 +205,27 @@ fn append_events(
     key: &SessionKey,
     drafts: Vec<NewEvent>,
 ) -> rusqlite::Result<Vec<Arc<Event>>> {
-    let Some(first) = drafts.first() else { return Ok(Vec::new()) };
+    let Some(first) = drafts.first() else {
+        return Ok(Vec::new());
+    };
     let SessionKey { session, principal } = key;
     let place = match known.get(key) {
         Some(place) => *place,
         None => match event_rows::find_session(connection, principal.as_str(), session.as_str())? {
             Some(place) => place,
-            None => {
-                event_rows::create_session(connection, principal.as_str(), session.as_str(), &event_rows::sortable_time(first.at))?
-            }
+            None => event_rows::create_session(
+                connection,
+                principal.as_str(),
+                session.as_str(),
+                &event_rows::sortable_time(first.at),
+            )?,
         },
     };
     let numbers = place.last + 1..;
-    let events: Vec<Arc<Event>> =
-        numbers.zip(drafts).map(|(seq, draft)| Arc::new(draft.into_event(session.clone(), seq))).collect();
+    let events: Vec<Arc<Event>> = numbers
+        .zip(drafts)
+        .map(|(seq, draft)| Arc::new(draft.into_event(session.clone(), seq)))
+        .collect();
     for event in &events {
         event_rows::insert_event(connection, place.id, event)?;
     }

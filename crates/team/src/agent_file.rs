@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lango_domain::spanned::{SpannedError, SpannedValue, parse_yaml};
-use lango_domain::{AgentName, AgentSpec, SpecOrigin, Prefix, Section, text, token_estimate};
+use lango_domain::{AgentName, AgentSpec, Prefix, Section, SpecOrigin, text, token_estimate};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -48,17 +48,27 @@ struct FrontMatter {
 }
 
 /// Reads the definition in `text`; the file's stem is the agent's name.
-pub fn parse_agent_file(file: &Path, text: &str, origin: SpecOrigin) -> Result<AgentSpec, AgentFileError> {
-    parse(file, text, origin).map_err(|mistake| AgentFileError { file: file.to_owned(), error: mistake })
+pub fn parse_agent_file(
+    file: &Path,
+    text: &str,
+    origin: SpecOrigin,
+) -> Result<AgentSpec, AgentFileError> {
+    parse(file, text, origin).map_err(|mistake| AgentFileError {
+        file: file.to_owned(),
+        error: mistake,
+    })
 }
 
 fn parse(file: &Path, text: &str, origin: SpecOrigin) -> Result<AgentSpec, SpannedError> {
     let name = agent_name(file)?;
     let (front, body) = split_front_matter(text)?;
     let node = parse_yaml(&front).map_err(|m| SpannedError::new(m.line + 1, m.message))?;
-    let facts: FrontMatter = node.deserialize().map_err(|m| SpannedError::new(m.line + 1, m.message))?;
+    let facts: FrontMatter = node
+        .deserialize()
+        .map_err(|m| SpannedError::new(m.line + 1, m.message))?;
     let line_of = |key: &str| node.line_of(&[key]) + 1;
-    let prefixes = parse_prefixes(&facts.prefixes).map_err(|why| SpannedError::new(line_of("prefixes"), why))?;
+    let prefixes = parse_prefixes(&facts.prefixes)
+        .map_err(|why| SpannedError::new(line_of("prefixes"), why))?;
     if name == *AgentSpec::PLANNER && !prefixes.is_empty() {
         return Err(SpannedError::new(
             line_of("prefixes"),
@@ -66,9 +76,13 @@ fn parse(file: &Path, text: &str, origin: SpecOrigin) -> Result<AgentSpec, Spann
         ));
     }
     if facts.description.trim().is_empty() {
-        return Err(SpannedError::new(line_of("description"), "`description` must not be empty"));
+        return Err(SpannedError::new(
+            line_of("description"),
+            "`description` must not be empty",
+        ));
     }
-    let instruction = instruction(body).map_err(|why| SpannedError::new(front.lines().count() + 3, why))?;
+    let instruction =
+        instruction(body).map_err(|why| SpannedError::new(front.lines().count() + 3, why))?;
     let spec = AgentSpec {
         order: facts.order,
         description: text::one_line(&facts.description),
@@ -84,8 +98,15 @@ fn parse(file: &Path, text: &str, origin: SpecOrigin) -> Result<AgentSpec, Spann
         name,
         origin,
     };
-    if let Some(stray) = spec.decisive.iter().find(|word| !spec.keywords.contains(word)) {
-        return Err(SpannedError::new(line_of("decisive"), format!("`{stray}` is not one of the keywords")));
+    if let Some(stray) = spec
+        .decisive
+        .iter()
+        .find(|word| !spec.keywords.contains(word))
+    {
+        return Err(SpannedError::new(
+            line_of("decisive"),
+            format!("`{stray}` is not one of the keywords"),
+        ));
     }
     check_token_limit(&spec, &node)?;
     Ok(spec)
@@ -98,9 +119,10 @@ fn instruction(body: &str) -> Result<String, String> {
     }
     let whole = with_hand_back(body);
     match token_estimate::estimate(&whole) {
-        weight if weight > Section::MAX_TOKENS => {
-            Err(format!("the instruction weighs about {weight} tokens; at most {} fit", Section::MAX_TOKENS))
-        }
+        weight if weight > Section::MAX_TOKENS => Err(format!(
+            "the instruction weighs about {weight} tokens; at most {} fit",
+            Section::MAX_TOKENS
+        )),
         _ => Ok(whole),
     }
 }
@@ -111,14 +133,25 @@ pub(crate) fn with_hand_back(instruction: &str) -> String {
     if instruction.contains(lango_domain::markers::REJECT_MARKER) {
         return instruction.trim().to_owned();
     }
-    format!("{}\n\n{}", instruction.trim(), embedded::prompt("HANDING_BACK.md").trim())
+    format!(
+        "{}\n\n{}",
+        instruction.trim(),
+        embedded::prompt("HANDING_BACK.md").trim()
+    )
 }
 
 fn agent_name(file: &Path) -> Result<AgentName, SpannedError> {
-    let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    let name = AgentName::new(stem).map_err(|error| SpannedError::new(1, format!("the file's name: {error}")))?;
+    let stem = file
+        .file_stem()
+        .map(|stem| stem.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let name = AgentName::new(stem)
+        .map_err(|error| SpannedError::new(1, format!("the file's name: {error}")))?;
     if AgentName::RESERVED.contains(&name.as_str()) {
-        return Err(SpannedError::new(1, format!("the name `{name}` is reserved")));
+        return Err(SpannedError::new(
+            1,
+            format!("the name `{name}` is reserved"),
+        ));
     }
     Ok(name)
 }
@@ -141,27 +174,41 @@ fn split_front_matter(text: &str) -> Result<(String, &str), SpannedError> {
     }
     Err(match front {
         None => SpannedError::new(1, "the file must begin with a line `---`"),
-        Some(_) => SpannedError::new(text.lines().count(), "the front matter is not closed by a line `---`"),
+        Some(_) => SpannedError::new(
+            text.lines().count(),
+            "the front matter is not closed by a line `---`",
+        ),
     })
 }
 
 fn parse_prefixes(written: &Value) -> Result<Vec<Prefix>, String> {
     let prefix = |name: &str, capability: Option<&str>| match name.trim() {
         "" => Err("a prefix must not be empty; `*` claims what nobody else does".to_owned()),
-        name => Ok(Prefix { text: name.to_owned(), capability: capability.map(text::one_line) }),
+        name => Ok(Prefix {
+            text: name.to_owned(),
+            capability: capability.map(text::one_line),
+        }),
     };
-    let wrong =
-        || "`prefixes` is a list of prefixes, or a map from prefix to what its tools can do".to_owned();
+    let wrong = || {
+        "`prefixes` is a list of prefixes, or a map from prefix to what its tools can do".to_owned()
+    };
     match written {
         Value::Null => Ok(Vec::new()),
         Value::Array(items) => items
             .iter()
-            .map(|item| item.as_str().ok_or_else(wrong).and_then(|text| prefix(text, None)))
+            .map(|item| {
+                item.as_str()
+                    .ok_or_else(wrong)
+                    .and_then(|text| prefix(text, None))
+            })
             .collect(),
         Value::Object(map) => map
             .iter()
             .map(|(text, phrase)| {
-                phrase.as_str().ok_or_else(wrong).and_then(|phrase| prefix(text, Some(phrase)))
+                phrase
+                    .as_str()
+                    .ok_or_else(wrong)
+                    .and_then(|phrase| prefix(text, Some(phrase)))
             })
             .collect(),
         _ => Err(wrong()),
@@ -169,11 +216,19 @@ fn parse_prefixes(written: &Value) -> Result<Vec<Prefix>, String> {
 }
 
 fn one_line_each(texts: &[String]) -> Vec<String> {
-    texts.iter().map(|text| text::one_line(text)).filter(|text| !text.is_empty()).collect()
+    texts
+        .iter()
+        .map(|text| text::one_line(text))
+        .filter(|text| !text.is_empty())
+        .collect()
 }
 
 fn check_token_limit(spec: &AgentSpec, node: &SpannedValue) -> Result<(), SpannedError> {
-    let capabilities: Vec<String> = spec.prefixes.iter().filter_map(|p| p.capability.clone()).collect();
+    let capabilities: Vec<String> = spec
+        .prefixes
+        .iter()
+        .filter_map(|p| p.capability.clone())
+        .collect();
     let facts = [
         ("description", spec.description.clone()),
         ("prefixes", capabilities.join(", ")),
@@ -202,11 +257,11 @@ mod tests {
 
     fn read(name: &str, text: &str) -> Result<AgentSpec, String> {
         let file = PathBuf::from(name);
-        parse_agent_file(&file, text, SpecOrigin::User(file.clone())).map_err(|mistake| mistake.to_string())
+        parse_agent_file(&file, text, SpecOrigin::User(file.clone()))
+            .map_err(|mistake| mistake.to_string())
     }
 
-    const GOOD: &str =
-        "---\ndescription: Reviews\n  changes.\nprefixes: [review_, 'lint_']\n---\n## What You Do\nReview.\n";
+    const GOOD: &str = "---\ndescription: Reviews\n  changes.\nprefixes: [review_, 'lint_']\n---\n## What You Do\nReview.\n";
 
     /// S03
     #[test]
@@ -214,9 +269,16 @@ mod tests {
         let spec = read("reviewer.md", GOOD).unwrap();
         assert_eq!(spec.name.as_str(), "reviewer");
         assert_eq!(spec.description, "Reviews changes.");
-        assert_eq!(spec.prefixes.iter().map(|p| p.text.as_str()).collect::<Vec<_>>(), ["review_", "lint_"]);
+        assert_eq!(
+            spec.prefixes
+                .iter()
+                .map(|p| p.text.as_str())
+                .collect::<Vec<_>>(),
+            ["review_", "lint_"]
+        );
         assert!(
-            spec.instruction.starts_with("## What You Do\nReview.") && spec.instruction.contains("[REJECT]")
+            spec.instruction.starts_with("## What You Do\nReview.")
+                && spec.instruction.contains("[REJECT]")
         );
     }
 
@@ -228,23 +290,53 @@ mod tests {
 
     #[test]
     fn each_mistake_is_shown_with_file_and_line() {
-        let long =
-            format!("---\ndescription: x\nkeywords: [{}]\n---\nbody", vec!["some phrase"; 300].join(", "));
+        let long = format!(
+            "---\ndescription: x\nkeywords: [{}]\n---\nbody",
+            vec!["some phrase"; 300].join(", ")
+        );
         for (name, text, expected) in [
             ("a.md", "no front matter", "a.md:1: the file must begin"),
-            ("a.md", "---\ndescription: x\nbody", "a.md:3: the front matter is not closed"),
+            (
+                "a.md",
+                "---\ndescription: x\nbody",
+                "a.md:3: the front matter is not closed",
+            ),
             (
                 "a.md",
                 "---\ndescription: x\nkeyword: [y]\n---\nbody",
                 "a.md:3: unknown key `keyword`; did you mean `keywords`?",
             ),
-            ("a.md", "---\nkeywords: [y]\n---\nbody", "missing field `description`"),
-            ("a.md", "---\ndescription: ' '\n---\nbody", "a.md:2: `description` must not be empty"),
-            ("a.md", "---\ndescription: x\nalwaysInclude: maybe\n---\nbody", "a.md:3: `alwaysInclude`"),
-            ("a.md", "---\ndescription: x\nprefixes: 7\n---\nbody", "a.md:3: `prefixes` is a list"),
-            ("a.md", "---\ndescription: x\nprefixes: ['']\n---\nbody", "a.md:3: a prefix must not be empty"),
+            (
+                "a.md",
+                "---\nkeywords: [y]\n---\nbody",
+                "missing field `description`",
+            ),
+            (
+                "a.md",
+                "---\ndescription: ' '\n---\nbody",
+                "a.md:2: `description` must not be empty",
+            ),
+            (
+                "a.md",
+                "---\ndescription: x\nalwaysInclude: maybe\n---\nbody",
+                "a.md:3: `alwaysInclude`",
+            ),
+            (
+                "a.md",
+                "---\ndescription: x\nprefixes: 7\n---\nbody",
+                "a.md:3: `prefixes` is a list",
+            ),
+            (
+                "a.md",
+                "---\ndescription: x\nprefixes: ['']\n---\nbody",
+                "a.md:3: a prefix must not be empty",
+            ),
             ("a.md", "---\ndescription: [x\n---\nbody", "a.md:"),
-            ("a.md", "---\ndescription: x\n---\n \n", "the instruction below the front matter is missing"),
+            (
+                "a.md",
+                "---\ndescription: x\n---\n \n",
+                "the instruction below the front matter is missing",
+            ),
             ("A B.md", GOOD, "A B.md:1: the file's name"),
             ("user.md", GOOD, "user.md:1: the name `user` is reserved"),
             (
@@ -252,8 +344,16 @@ mod tests {
                 "---\ndescription: x\nkeywords: [a]\ndecisive: [b]\n---\nbody",
                 "a.md:4: `b` is not one of the keywords",
             ),
-            ("a.md", "---\n- x\n---\nbody", "a.md:2: this must be a table"),
-            ("planner.md", GOOD, "planner.md:4: the planner never holds tools"),
+            (
+                "a.md",
+                "---\n- x\n---\nbody",
+                "a.md:2: this must be a table",
+            ),
+            (
+                "planner.md",
+                GOOD,
+                "planner.md:4: the planner never holds tools",
+            ),
             ("a.md", &long, "a.md:3: the front matter weighs about"),
             (
                 "a.md",
@@ -262,7 +362,10 @@ mod tests {
             ),
         ] {
             let mistake = read(name, text).unwrap_err();
-            assert!(mistake.contains(expected), "{mistake}\n  should contain\n{expected}");
+            assert!(
+                mistake.contains(expected),
+                "{mistake}\n  should contain\n{expected}"
+            );
         }
     }
 }

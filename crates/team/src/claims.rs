@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use lango_domain::{AgentName, AgentSpec, SpecOrigin, Prefix, suggest};
+use lango_domain::{AgentName, AgentSpec, Prefix, SpecOrigin, suggest};
 
 /// `agent.routes`: further prefixes for agents that exist.
 pub type Routes = BTreeMap<String, Vec<String>>;
@@ -13,7 +13,11 @@ pub type Routes = BTreeMap<String, Vec<String>>;
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ClaimError {
     #[error("the prefix `{prefix}` is claimed twice: by {first} and by {second}")]
-    DuplicatePrefix { prefix: String, first: String, second: String },
+    DuplicatePrefix {
+        prefix: String,
+        first: String,
+        second: String,
+    },
     #[error("agent.routes.{agent}: there is no agent `{agent}`{}", hint.as_ref().map_or(String::new(), |h| format!("; {h}")))]
     UnknownAgent { agent: String, hint: Option<String> },
     #[error("agent.routes.{agent}: {agent} takes no tools")]
@@ -45,7 +49,9 @@ impl ToolClaims {
         for spec in specs {
             for prefix in &spec.prefixes {
                 match &spec.origin {
-                    SpecOrigin::BuiltIn => built_in.push(claim(&prefix.text, &spec.name, spec.name.to_string())),
+                    SpecOrigin::BuiltIn => {
+                        built_in.push(claim(&prefix.text, &spec.name, spec.name.to_string()))
+                    }
                     SpecOrigin::User(file) => {
                         let claimant = format!("{} ({})", spec.name, file.display());
                         add(&mut users, claim(&prefix.text, &spec.name, claimant))?;
@@ -57,31 +63,51 @@ impl ToolClaims {
             let name = routed_agent(specs, agent)?;
             for prefix in prefixes {
                 if prefix.trim().is_empty() {
-                    return Err(ClaimError::EmptyPrefix { agent: agent.clone() });
+                    return Err(ClaimError::EmptyPrefix {
+                        agent: agent.clone(),
+                    });
                 }
-                add(&mut users, claim(prefix.trim(), name, format!("agent.routes.{agent}")))?;
+                add(
+                    &mut users,
+                    claim(prefix.trim(), name, format!("agent.routes.{agent}")),
+                )?;
             }
         }
-        let rest = users.iter().find(|claim| claim.prefix == Prefix::ANY).map(|claim| claim.agent.clone());
-        Ok(Self { users, built_in, wildcard_owner: rest })
+        let rest = users
+            .iter()
+            .find(|claim| claim.prefix == Prefix::ANY)
+            .map(|claim| claim.agent.clone());
+        Ok(Self {
+            users,
+            built_in,
+            wildcard_owner: rest,
+        })
     }
 
     /// The one agent that `tool` belongs to.
     pub fn owner(&self, tool: &str) -> Option<&AgentName> {
-        longest_match(&self.users, tool).or_else(|| longest_match(&self.built_in, tool)).or(self.wildcard_owner.as_ref())
+        longest_match(&self.users, tool)
+            .or_else(|| longest_match(&self.built_in, tool))
+            .or(self.wildcard_owner.as_ref())
     }
 }
 
 fn claim(prefix: &str, agent: &AgentName, claimant: String) -> ToolClaim {
-    ToolClaim { prefix: prefix.to_owned(), agent: agent.clone(), claimant }
+    ToolClaim {
+        prefix: prefix.to_owned(),
+        agent: agent.clone(),
+        claimant,
+    }
 }
 
 /// The same prefix twice for one agent is harmless; for two it is a contradiction.
 fn add(claims: &mut Vec<ToolClaim>, new: ToolClaim) -> Result<(), ClaimError> {
     match claims.iter().find(|claim| claim.prefix == new.prefix) {
-        Some(first) if first.agent != new.agent => {
-            Err(ClaimError::DuplicatePrefix { prefix: new.prefix, first: first.claimant.clone(), second: new.claimant })
-        }
+        Some(first) if first.agent != new.agent => Err(ClaimError::DuplicatePrefix {
+            prefix: new.prefix,
+            first: first.claimant.clone(),
+            second: new.claimant,
+        }),
         Some(_) => Ok(()),
         None => {
             claims.push(new);
@@ -93,17 +119,25 @@ fn add(claims: &mut Vec<ToolClaim>, new: ToolClaim) -> Result<(), ClaimError> {
 fn routed_agent<'a>(specs: &'a [AgentSpec], agent: &str) -> Result<&'a AgentName, ClaimError> {
     let Some(spec) = specs.iter().find(|spec| spec.name == *agent) else {
         let hint = suggest::did_you_mean(agent, specs.iter().map(|spec| spec.name.as_str()));
-        return Err(ClaimError::UnknownAgent { agent: agent.to_owned(), hint });
+        return Err(ClaimError::UnknownAgent {
+            agent: agent.to_owned(),
+            hint,
+        });
     };
     if spec.can_hold_tools() {
         Ok(&spec.name)
     } else {
-        Err(ClaimError::TakesNoTools { agent: agent.to_owned() })
+        Err(ClaimError::TakesNoTools {
+            agent: agent.to_owned(),
+        })
     }
 }
 
 fn longest_match<'a>(claims: &'a [ToolClaim], tool: &str) -> Option<&'a AgentName> {
-    let matching =
-        claims.iter().filter(|claim| claim.prefix != Prefix::ANY && tool.starts_with(&claim.prefix));
-    matching.max_by_key(|claim| claim.prefix.len()).map(|claim| &claim.agent)
+    let matching = claims
+        .iter()
+        .filter(|claim| claim.prefix != Prefix::ANY && tool.starts_with(&claim.prefix));
+    matching
+        .max_by_key(|claim| claim.prefix.len())
+        .map(|claim| &claim.agent)
 }

@@ -4,7 +4,10 @@ include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 
 /// The text of one file of `prompts/`; the build breaks a test, not a user, when it is missing.
 pub fn prompt(name: &str) -> &'static str {
-    PROMPT_FILES.iter().find(|(file, _)| *file == name).map_or("", |(_, text)| text)
+    PROMPT_FILES
+        .iter()
+        .find(|(file, _)| *file == name)
+        .map_or("", |(_, text)| text)
 }
 
 #[cfg(test)]

@@ -8,8 +8,15 @@ use crate::embedded;
 use crate::tree::RemoteCard;
 
 /// Words that models take for the names of agents; none of them may stand in the orchestrator's prompt (S33).
-pub const CONFUSABLE_WORDS: [&str; 7] =
-    ["exec", "executor", "browser", "crypto", "filesystem", "researcher", "memory-manager"];
+pub const CONFUSABLE_WORDS: [&str; 7] = [
+    "exec",
+    "executor",
+    "browser",
+    "crypto",
+    "filesystem",
+    "researcher",
+    "memory-manager",
+];
 
 /// At most so many unassigned tools are named (S35).
 const MAX_UNASSIGNED: usize = 20;
@@ -35,8 +42,14 @@ pub(crate) struct Briefing<'a> {
 
 pub(crate) fn orchestrator_instruction(briefing: &Briefing<'_>) -> String {
     let local = briefing.entries.iter().map(routing_entry);
-    let table: Vec<String> =
-        local.chain(briefing.remote.iter().map(|card| remote_entry(card, briefing))).collect();
+    let table: Vec<String> = local
+        .chain(
+            briefing
+                .remote
+                .iter()
+                .map(|card| remote_entry(card, briefing)),
+        )
+        .collect();
     let text = embedded::prompt("ORCHESTRATOR.md")
         .replace("{{rounds}}", &briefing.rounds.to_string())
         .replace("{{unassigned}}", &unassigned_section(briefing))
@@ -47,7 +60,11 @@ pub(crate) fn orchestrator_instruction(briefing: &Briefing<'_>) -> String {
 fn routing_entry(entry: &CreatedAgent<'_>) -> String {
     let CreatedAgent { agent, spec } = entry;
     let mut text = format!("### {}\n{}", agent.name, agent.description);
-    let examples: Vec<String> = spec.examples.iter().map(|example| format!("\"{example}\"")).collect();
+    let examples: Vec<String> = spec
+        .examples
+        .iter()
+        .map(|example| format!("\"{example}\""))
+        .collect();
     for (label, value) in [
         ("Keywords", spec.keywords.join(", ")),
         ("Always", spec.decisive.join(", ")),
@@ -65,8 +82,12 @@ fn routing_entry(entry: &CreatedAgent<'_>) -> String {
 
 /// What a card says about its agent, quoted and bounded; words that would be taken for other agents are left out.
 fn remote_entry(card: &RemoteCard, briefing: &Briefing<'_>) -> String {
-    let is_confusing = |word: &&str| !confusable_words(word).is_empty() || has_absent_agent(word, briefing);
-    let words = card.description.split_whitespace().map(|word| if is_confusing(&word) { "…" } else { word });
+    let is_confusing =
+        |word: &&str| !confusable_words(word).is_empty() || has_absent_agent(word, briefing);
+    let words = card
+        .description
+        .split_whitespace()
+        .map(|word| if is_confusing(&word) { "…" } else { word });
     let description = words.collect::<Vec<_>>().join(" ").replace('"', "'");
     let description = token_estimate::truncate(&description, MAX_CARD_TOKENS);
     format!(
@@ -76,7 +97,10 @@ fn remote_entry(card: &RemoteCard, briefing: &Briefing<'_>) -> String {
 }
 
 fn has_absent_agent(text: &str, briefing: &Briefing<'_>) -> bool {
-    briefing.absent.iter().any(|agent| contains_word(text, agent.as_str()))
+    briefing
+        .absent
+        .iter()
+        .any(|agent| contains_word(text, agent.as_str()))
 }
 
 /// The only place where tool names stand, so that the orchestrator says what is unavailable instead of pretending.
@@ -86,10 +110,16 @@ fn unassigned_section(briefing: &Briefing<'_>) -> String {
     }
     let nameable = |name: &&str| {
         confusable_words(name).is_empty()
-            && !briefing.absent.iter().any(|agent| contains_word(name, agent.as_str()))
+            && !briefing
+                .absent
+                .iter()
+                .any(|agent| contains_word(name, agent.as_str()))
     };
     let printable = briefing.unassigned.iter().copied().map(sanitize_tool_name);
-    let named: Vec<String> = printable.filter(|name| nameable(&name.as_str())).take(MAX_UNASSIGNED).collect();
+    let named: Vec<String> = printable
+        .filter(|name| nameable(&name.as_str()))
+        .take(MAX_UNASSIGNED)
+        .collect();
     let rest = match briefing.unassigned.len() - named.len() {
         0 => String::new(),
         rest if named.is_empty() => format!("{rest} tools"),
@@ -104,14 +134,26 @@ fn unassigned_section(briefing: &Briefing<'_>) -> String {
 /// Tool names may come from outside; only what a name needs is shown.
 fn sanitize_tool_name(name: &str) -> String {
     let shown = name.chars().take(MAX_TOOL_NAME_CHARS);
-    shown.map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '?' }).collect()
+    shown
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') {
+                c
+            } else {
+                '?'
+            }
+        })
+        .collect()
 }
 
 /// The confusable words that stand in `text`, names that end in `_agent` among them.
 pub fn confusable_words(text: &str) -> Vec<String> {
-    let named =
-        CONFUSABLE_WORDS.iter().filter(|word| contains_word(text, word)).map(|word| (*word).to_owned());
-    let invented = split_words(text).filter(|word| word.to_lowercase().ends_with("_agent")).map(str::to_owned);
+    let named = CONFUSABLE_WORDS
+        .iter()
+        .filter(|word| contains_word(text, word))
+        .map(|word| (*word).to_owned());
+    let invented = split_words(text)
+        .filter(|word| word.to_lowercase().ends_with("_agent"))
+        .map(str::to_owned);
     named.chain(invented).collect()
 }
 
@@ -125,7 +167,8 @@ pub fn contains_word(text: &str, word: &str) -> bool {
 }
 
 fn split_words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty())
+    text.split(|c: char| !c.is_alphanumeric() && c != '_')
+        .filter(|word| !word.is_empty())
 }
 
 fn collapse_blank_lines(text: &str) -> String {

@@ -6,8 +6,8 @@ mod agent_file;
 mod capability;
 mod claims;
 mod embedded;
-mod markdown_folder;
 mod instruction;
+mod markdown_folder;
 mod partition;
 mod prompts;
 mod registry;
@@ -16,13 +16,13 @@ mod tree;
 
 pub use agent_file::{AgentFileError, parse_agent_file};
 pub use capability::{CapabilityMap, GENERAL_ACTIONS, capability_description, tool_capability};
-pub use claims::{ClaimError, ToolClaims, Routes};
-pub use markdown_folder::{MarkdownFile, MarkdownFolder, MarkdownFolderError};
+pub use claims::{ClaimError, Routes, ToolClaims};
 pub use instruction::{CONFUSABLE_WORDS, confusable_words, contains_word};
+pub use markdown_folder::{MarkdownFile, MarkdownFolder, MarkdownFolderError};
 pub use partition::{RoleToolSet, partition_tools, tools_for_spec};
-pub use prompts::{PromptSources, PromptReadError, prompt_files};
+pub use prompts::{PromptReadError, PromptSources, prompt_files};
 pub use registry::{AgentRegistry, agent_files, sample_tool_names};
-pub use settings::{TeamSettings, TeamChoice};
+pub use settings::{TeamChoice, TeamSettings};
 pub use tree::{
     BuildError, Config, DEFAULT_DELEGATION_ROUNDS, RemoteCard, SubAgentPromptFunc, build_agent_tree,
 };

@@ -37,7 +37,11 @@ pub struct MarkdownFolderError {
 
 impl MarkdownFolder {
     pub(crate) fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), files: Vec::new(), ignored: Vec::new() }
+        Self {
+            path: path.to_owned(),
+            files: Vec::new(),
+            ignored: Vec::new(),
+        }
     }
 
     /// Reads the files directly in `part` of the folder that `is_meant` knows by name, up to `most` bytes each.
@@ -48,7 +52,10 @@ impl MarkdownFolder {
         is_meant: impl Fn(&str) -> bool,
         most: u64,
     ) -> Result<(), MarkdownFolderError> {
-        let unreadable = |why| MarkdownFolderError { folder: self.path.join(part), reason: why };
+        let unreadable = |why| MarkdownFolderError {
+            folder: self.path.join(part),
+            reason: why,
+        };
         for (name, kind) in folder.read_dir(part).map_err(unreadable)? {
             let (path, name) = (part.join(&name), name.to_string_lossy());
             if !name.ends_with(".md") || kind.is_dir() {
@@ -60,7 +67,10 @@ impl MarkdownFolder {
             }
             if self.files.len() >= MAX_FILES {
                 let why = ReadError::Failed(format!("it has more than {MAX_FILES} files"));
-                return Err(MarkdownFolderError { folder: self.path.clone(), reason: why });
+                return Err(MarkdownFolderError {
+                    folder: self.path.clone(),
+                    reason: why,
+                });
             }
             let content = folder.read(&path, most.min(MAX_BYTES.saturating_sub(self.bytes())));
             self.files.push(MarkdownFile { path, content });
@@ -69,7 +79,11 @@ impl MarkdownFolder {
     }
 
     fn bytes(&self) -> u64 {
-        self.files.iter().flat_map(|file| &file.content).map(|content| content.len() as u64).sum()
+        self.files
+            .iter()
+            .flat_map(|file| &file.content)
+            .map(|content| content.len() as u64)
+            .sum()
     }
 
     /// Where one of its files is, for people.

@@ -30,7 +30,9 @@ pub fn partition_tools(specs: &[AgentSpec], claims: &ToolClaims, tools: Vec<Tool
         }
     }
     for tool in tools {
-        let home = claims.owner(&tool.name).and_then(|owner| set.tools_mut(owner.as_str()));
+        let home = claims
+            .owner(&tool.name)
+            .and_then(|owner| set.tools_mut(owner.as_str()));
         match home {
             Some(home) => home.push(tool),
             None => set.unmatched.push(tool),
@@ -41,7 +43,9 @@ pub fn partition_tools(specs: &[AgentSpec], claims: &ToolClaims, tools: Vec<Tool
 
 /// Takes the tools of one agent out of the set.
 pub fn tools_for_spec(set: &mut RoleToolSet, spec: &AgentSpec) -> Vec<Tool> {
-    set.tools_mut(spec.name.as_str()).map(std::mem::take).unwrap_or_default()
+    set.tools_mut(spec.name.as_str())
+        .map(std::mem::take)
+        .unwrap_or_default()
 }
 
 impl RoleToolSet {
@@ -57,7 +61,10 @@ impl RoleToolSet {
             ("automator", &self.automator),
             ("unmatched", &self.unmatched),
         ];
-        let custom = self.custom.iter().map(|(name, tools)| (name.as_str(), tools.as_slice()));
+        let custom = self
+            .custom
+            .iter()
+            .map(|(name, tools)| (name.as_str(), tools.as_slice()));
         roles.into_iter().chain(custom).collect()
     }
 
@@ -70,7 +77,11 @@ impl RoleToolSet {
             "planner" => Some(&mut self.planner),
             "chronicler" => Some(&mut self.chronicler),
             "automator" => Some(&mut self.automator),
-            _ => self.custom.iter_mut().find(|(name, _)| name == agent).map(|(_, tools)| tools),
+            _ => self
+                .custom
+                .iter_mut()
+                .find(|(name, _)| name == agent)
+                .map(|(_, tools)| tools),
         }
     }
 }

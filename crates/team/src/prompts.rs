@@ -42,20 +42,41 @@ pub enum PromptReadError {
 }
 
 /// The prompts in a folder, `shown` being its path for people.
-pub fn prompt_files(folder: &FolderReader, shown: &Path) -> Result<MarkdownFolder, MarkdownFolderError> {
+pub fn prompt_files(
+    folder: &FolderReader,
+    shown: &Path,
+) -> Result<MarkdownFolder, MarkdownFolderError> {
     let mut found = MarkdownFolder::new(shown);
-    found.add(folder, Path::new(""), |name| section_for_file(&SHARED_FILES, name).is_some(), MAX_FILE_BYTES)?;
+    found.add(
+        folder,
+        Path::new(""),
+        |name| section_for_file(&SHARED_FILES, name).is_some(),
+        MAX_FILE_BYTES,
+    )?;
     let agents = match folder.read_dir(Path::new(AGENTS_FOLDER)) {
         Ok(agents) => agents,
         Err(ReadError::Missing | ReadError::NotAFolder) => return Ok(found),
-        Err(why) => return Err(MarkdownFolderError { folder: shown.join(AGENTS_FOLDER), reason: why }),
+        Err(why) => {
+            return Err(MarkdownFolderError {
+                folder: shown.join(AGENTS_FOLDER),
+                reason: why,
+            });
+        }
     };
     for (name, _) in agents {
         let own = Path::new(AGENTS_FOLDER).join(name);
-        match found.add(folder, &own, |name| section_for_file(&PER_AGENT_FILES, name).is_some(), MAX_FILE_BYTES) {
+        match found.add(
+            folder,
+            &own,
+            |name| section_for_file(&PER_AGENT_FILES, name).is_some(),
+            MAX_FILE_BYTES,
+        ) {
             Ok(()) => {}
             // Other things may lie beside the agents' folders.
-            Err(MarkdownFolderError { folder, reason: ReadError::NotAFolder }) if folder == shown.join(&own) => {}
+            Err(MarkdownFolderError {
+                folder,
+                reason: ReadError::NotAFolder,
+            }) if folder == shown.join(&own) => {}
             Err(error) => return Err(error),
         }
     }
@@ -64,7 +85,10 @@ pub fn prompt_files(folder: &FolderReader, shown: &Path) -> Result<MarkdownFolde
 
 /// The section that a file of this name stands for.
 fn section_for_file(known: &[(&'static str, &str)], name: &str) -> Option<&'static str> {
-    known.iter().find(|(_, file)| *file == name).map(|(id, _)| *id)
+    known
+        .iter()
+        .find(|(_, file)| *file == name)
+        .map(|(id, _)| *id)
 }
 
 /// Everything that prompts are put together from (S30).
@@ -80,15 +104,21 @@ impl Default for PromptSources {
     /// The sections embedded in the binary.
     fn default() -> Self {
         let shared = SHARED_FILES.map(|(id, file)| Section::new(id, embedded::prompt(file)));
-        Self { shared: shared.into(), per_agent: BTreeMap::new(), ignored: Vec::new() }
+        Self {
+            shared: shared.into(),
+            per_agent: BTreeMap::new(),
+            ignored: Vec::new(),
+        }
     }
 }
 
 impl PromptSources {
     /// The embedded sections, replaced by the files of `folder`, wherever its links lead.
     pub fn from_folder(folder: &Path) -> Result<Self, PromptReadError> {
-        let opened =
-            FolderReader::open_unconfined(folder).map_err(|why| MarkdownFolderError { folder: folder.to_owned(), reason: why })?;
+        let opened = FolderReader::open_unconfined(folder).map_err(|why| MarkdownFolderError {
+            folder: folder.to_owned(),
+            reason: why,
+        })?;
         Self::from_files(&prompt_files(&opened, folder)?)
     }
 
@@ -98,21 +128,44 @@ impl PromptSources {
         for file in &folder.files {
             let text = read_text(folder, file)?;
             let agent = agent_folder_name(&file.path);
-            let known = if agent.is_some() { &PER_AGENT_FILES } else { &SHARED_FILES };
-            let name = file.path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-            let Some(id) = section_for_file(known, &name).filter(|_| !text.trim().is_empty()) else { continue };
-            let text = if id == Section::INSTRUCTION { with_hand_back(&text) } else { text };
+            let known = if agent.is_some() {
+                &PER_AGENT_FILES
+            } else {
+                &SHARED_FILES
+            };
+            let name = file
+                .path
+                .file_name()
+                .map(|name| name.to_string_lossy())
+                .unwrap_or_default();
+            let Some(id) = section_for_file(known, &name).filter(|_| !text.trim().is_empty())
+            else {
+                continue;
+            };
+            let text = if id == Section::INSTRUCTION {
+                with_hand_back(&text)
+            } else {
+                text
+            };
             let sections = match agent {
                 Some(agent) => sources.per_agent.entry(agent).or_default(),
                 None => &mut sources.shared,
             };
             overlay(sections, vec![Section::new(id, &text)]);
         }
-        let paths = folder.files.iter().map(|file| &file.path).chain(&folder.ignored);
+        let paths = folder
+            .files
+            .iter()
+            .map(|file| &file.path)
+            .chain(&folder.ignored);
         for agent in paths.filter_map(|path| agent_folder_name(path)) {
             sources.per_agent.entry(agent).or_default();
         }
-        sources.ignored = folder.ignored.iter().map(|path| folder.path.join(path)).collect();
+        sources.ignored = folder
+            .ignored
+            .iter()
+            .map(|path| folder.path.join(path))
+            .collect();
         Ok(sources)
     }
 
@@ -123,8 +176,15 @@ impl PromptSources {
 
     /// The orchestrator: a delegation identity, no tool usage, and its generated instruction last (S31).
     pub fn orchestrator(&self, instruction: &str) -> Prompt {
-        let identity = Section::new(Section::IDENTITY, embedded::prompt("ORCHESTRATOR_IDENTITY.md"));
-        let shared = self.shared.iter().filter(|section| !is_confusing(section)).cloned();
+        let identity = Section::new(
+            Section::IDENTITY,
+            embedded::prompt("ORCHESTRATOR_IDENTITY.md"),
+        );
+        let shared = self
+            .shared
+            .iter()
+            .filter(|section| !is_confusing(section))
+            .cloned();
         // Each entry of the routing table has its cap, and so has their number: together they are bounded.
         let instruction = Section::with_max_tokens(Section::INSTRUCTION, instruction, usize::MAX);
         Prompt::new(std::iter::once(identity).chain(shared).chain([instruction]))
@@ -137,7 +197,8 @@ impl PromptSources {
             .shared
             .iter()
             .filter(|section| {
-                section.id() != Section::IDENTITY && (takes_tools || section.id() != Section::TOOL_USAGE)
+                section.id() != Section::IDENTITY
+                    && (takes_tools || section.id() != Section::TOOL_USAGE)
             })
             .cloned()
             .collect();
@@ -145,8 +206,9 @@ impl PromptSources {
         if let Some(own) = self.per_agent.get(name) {
             overlay(&mut sections, own.clone());
         }
-        let (instruction, shared): (Vec<_>, Vec<_>) =
-            sections.into_iter().partition(|section| section.id() == Section::INSTRUCTION);
+        let (instruction, shared): (Vec<_>, Vec<_>) = sections
+            .into_iter()
+            .partition(|section| section.id() == Section::INSTRUCTION);
         Prompt::new(shared.into_iter().chain(instruction))
     }
 
@@ -179,8 +241,10 @@ fn agent_folder_name(path: &Path) -> Option<String> {
 
 fn read_text(folder: &MarkdownFolder, file: &MarkdownFile) -> Result<String, PromptReadError> {
     let path = || folder.full_path(file);
-    let bytes =
-        file.content.as_ref().map_err(|why| PromptReadError::File { path: path(), reason: why.clone() })?;
+    let bytes = file.content.as_ref().map_err(|why| PromptReadError::File {
+        path: path(),
+        reason: why.clone(),
+    })?;
     let text = std::str::from_utf8(bytes).map_err(|_| PromptReadError::NotText { path: path() })?;
     Ok(text::strip_control_chars(text))
 }

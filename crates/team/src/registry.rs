@@ -3,19 +3,22 @@
 use std::path::Path;
 
 use lango_domain::spanned::SpannedError;
-use lango_domain::{AgentSpec, SpecOrigin, Prefix};
+use lango_domain::{AgentSpec, Prefix, SpecOrigin};
 use lango_files::FolderReader;
 
 use crate::agent_file::{AgentFileError, parse_agent_file};
 use crate::embedded;
-use crate::markdown_folder::{MarkdownFile, MarkdownFolder, MarkdownFolderError};
 use crate::instruction::{confusable_words, contains_word};
+use crate::markdown_folder::{MarkdownFile, MarkdownFolder, MarkdownFolderError};
 
 /// A definition larger than this is a mistake, not an agent.
 const MAX_FILE_BYTES: u64 = 256 * 1024;
 
 /// The definitions in a folder, `shown` being its path for people.
-pub fn agent_files(folder: &FolderReader, shown: &Path) -> Result<MarkdownFolder, MarkdownFolderError> {
+pub fn agent_files(
+    folder: &FolderReader,
+    shown: &Path,
+) -> Result<MarkdownFolder, MarkdownFolderError> {
     let mut found = MarkdownFolder::new(shown);
     found.add(folder, Path::new(""), |_| true, MAX_FILE_BYTES)?;
     Ok(found)
@@ -41,8 +44,10 @@ impl AgentRegistry {
 
     /// The definitions in `folder`, wherever its links lead.
     pub fn from_folder(folder: &Path) -> Result<Self, MarkdownFolderError> {
-        let opened =
-            FolderReader::open_unconfined(folder).map_err(|why| MarkdownFolderError { folder: folder.to_owned(), reason: why })?;
+        let opened = FolderReader::open_unconfined(folder).map_err(|why| MarkdownFolderError {
+            folder: folder.to_owned(),
+            reason: why,
+        })?;
         Ok(Self::from_files(&agent_files(&opened, folder)?))
     }
 
@@ -60,7 +65,11 @@ impl AgentRegistry {
     #[must_use]
     pub fn merge(mut self, others: Self) -> Self {
         for mut spec in others.specs {
-            match self.specs.iter_mut().find(|existing| existing.name == spec.name) {
+            match self
+                .specs
+                .iter_mut()
+                .find(|existing| existing.name == spec.name)
+            {
                 Some(existing) => {
                     spec.order = spec.order.or(existing.order);
                     *existing = spec;
@@ -84,11 +93,16 @@ impl AgentRegistry {
             };
             let facts = spec.routing_texts().join("\n");
             let confusing = confusable_words(&facts);
-            let confusing = confusing.iter().filter(|word| !names.contains(&word.as_str()));
-            complaints.extend(confusing.map(|word| format!("{file}: `{word}` may be taken for an agent")));
+            let confusing = confusing
+                .iter()
+                .filter(|word| !names.contains(&word.as_str()));
+            complaints.extend(
+                confusing.map(|word| format!("{file}: `{word}` may be taken for an agent")),
+            );
             let read = format!("{facts}\n{}", spec.instruction);
-            let others =
-                names.iter().filter(|name| spec.name.as_str() != **name && contains_word(&read, name));
+            let others = names
+                .iter()
+                .filter(|name| spec.name.as_str() != **name && contains_word(&read, name));
             complaints.extend(others.map(|name| format!("{file}: it names another agent, {name}")));
         }
         complaints
@@ -115,9 +129,16 @@ fn parse_definition(place: &Path, file: &MarkdownFile) -> Result<AgentSpec, Agen
         file: place.to_owned(),
         error: SpannedError::new(line, message),
     };
-    let bytes = file.content.as_ref().map_err(|why| mistake(1, format!("cannot be read: {why}")))?;
+    let bytes = file
+        .content
+        .as_ref()
+        .map_err(|why| mistake(1, format!("cannot be read: {why}")))?;
     let text = std::str::from_utf8(bytes).map_err(|error| {
-        let line = bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
+        let line = bytes[..error.valid_up_to()]
+            .iter()
+            .filter(|byte| **byte == b'\n')
+            .count()
+            + 1;
         mistake(line, "is not valid UTF-8".to_owned())
     })?;
     parse_agent_file(place, text, SpecOrigin::User(place.to_owned()))
@@ -126,6 +147,11 @@ fn parse_definition(place: &Path, file: &MarkdownFile) -> Result<AgentSpec, Agen
 /// The name of a tool for each prefix of the built-in roles: enough for a full team.
 pub fn sample_tool_names() -> Vec<String> {
     let specs = AgentRegistry::built_in().specs;
-    let prefixes = specs.iter().flat_map(|spec| &spec.prefixes).filter(|prefix| prefix.text != Prefix::ANY);
-    prefixes.map(|prefix| format!("{}_any", prefix.text.trim_end_matches('_'))).collect()
+    let prefixes = specs
+        .iter()
+        .flat_map(|spec| &spec.prefixes)
+        .filter(|prefix| prefix.text != Prefix::ANY);
+    prefixes
+        .map(|prefix| format!("{}_any", prefix.text.trim_end_matches('_')))
+        .collect()
 }

@@ -51,10 +51,18 @@ impl Default for TeamSettings {
 impl TeamSettings {
     /// How often one request may be delegated.
     pub fn delegation_rounds(&self) -> u32 {
-        if self.max_delegation_rounds == 0 { DEFAULT_DELEGATION_ROUNDS } else { self.max_delegation_rounds }
+        if self.max_delegation_rounds == 0 {
+            DEFAULT_DELEGATION_ROUNDS
+        } else {
+            self.max_delegation_rounds
+        }
     }
 
     pub fn mode(&self) -> TeamMode {
-        if self.multi_agent { TeamMode::Multi } else { TeamMode::Single }
+        if self.multi_agent {
+            TeamMode::Multi
+        } else {
+            TeamMode::Single
+        }
     }
 }

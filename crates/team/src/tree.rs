@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lango_domain::{
-    Agent, AgentName, AgentSpec, AgentTree, TeamMode, AgentLocation, Prompt, Section, SkippedAgent, Tool,
+    Agent, AgentLocation, AgentName, AgentSpec, AgentTree, Prompt, Section, SkippedAgent, TeamMode,
+    Tool,
 };
 
 use crate::capability::CapabilityMap;
-use crate::claims::{ClaimError, ToolClaims, Routes};
+use crate::claims::{ClaimError, Routes, ToolClaims};
 use crate::instruction::{Briefing, CreatedAgent, orchestrator_instruction};
 use crate::partition::{partition_tools, tools_for_spec};
 use crate::prompts::PromptSources;
@@ -94,11 +95,18 @@ fn check_config(config: &Config) -> Result<(), BuildError> {
         return Err(BuildError::TooManyAgents(count));
     }
     let mut seen = BTreeSet::new();
-    if let Some(again) = config.tools.iter().find(|tool| !seen.insert(tool.name.as_str())) {
+    if let Some(again) = config
+        .tools
+        .iter()
+        .find(|tool| !seen.insert(tool.name.as_str()))
+    {
         return Err(BuildError::DuplicateTool(again.name.clone()));
     }
-    let names =
-        config.specs.iter().map(|spec| &spec.name).chain(config.remote_agents.iter().map(|card| &card.name));
+    let names = config
+        .specs
+        .iter()
+        .map(|spec| &spec.name)
+        .chain(config.remote_agents.iter().map(|card| &card.name));
     let mut seen = BTreeSet::new();
     for name in names {
         if !seen.insert(name) {
@@ -109,7 +117,8 @@ fn check_config(config: &Config) -> Result<(), BuildError> {
 }
 
 fn build_single_agent(config: Config) -> AgentTree {
-    let capabilities = CapabilityMap::from_specs(&config.specs).capabilities(tool_names(&config.tools));
+    let capabilities =
+        CapabilityMap::from_specs(&config.specs).capabilities(tool_names(&config.tools));
     let root = Agent {
         name: TeamMode::Single.root_name(),
         description: describe("Does everything by itself.", &capabilities),
@@ -139,18 +148,32 @@ fn build_team(config: Config) -> Result<AgentTree, BuildError> {
             skipped.push(spec);
             continue;
         }
-        specialists.push(build_specialist(spec, tools, &map, config.sub_agent_prompt.as_ref()));
+        specialists.push(build_specialist(
+            spec,
+            tools,
+            &map,
+            config.sub_agent_prompt.as_ref(),
+        ));
         made_from.push(spec);
     }
     let briefing = Briefing {
-        entries: specialists.iter().zip(made_from).map(|(agent, spec)| CreatedAgent { agent, spec }).collect(),
+        entries: specialists
+            .iter()
+            .zip(made_from)
+            .map(|(agent, spec)| CreatedAgent { agent, spec })
+            .collect(),
         remote: &config.remote_agents,
         unassigned: tool_names(&set.unmatched).collect(),
         absent: skipped.iter().map(|spec| &spec.name).collect(),
         rounds: delegation_rounds(config.max_delegation_rounds),
     };
-    let prompt = config.prompts.orchestrator(&orchestrator_instruction(&briefing));
-    let skipped = skipped.into_iter().map(|spec| skipped_agent(&spec.name)).collect();
+    let prompt = config
+        .prompts
+        .orchestrator(&orchestrator_instruction(&briefing));
+    let skipped = skipped
+        .into_iter()
+        .map(|spec| skipped_agent(&spec.name))
+        .collect();
     specialists.extend(config.remote_agents.into_iter().map(build_remote_agent));
     Ok(AgentTree {
         mode: TeamMode::Multi,
@@ -187,7 +210,11 @@ fn build_specialist(
         description: describe(&spec.description, &capabilities),
         capabilities,
         keywords: spec.keywords.clone(),
-        prompt: Prompt::new([Section::with_max_tokens(Section::INSTRUCTION, instruction, MAX_PROMPT_TOKENS)]),
+        prompt: Prompt::new([Section::with_max_tokens(
+            Section::INSTRUCTION,
+            instruction,
+            MAX_PROMPT_TOKENS,
+        )]),
         tools,
         location: AgentLocation::Local,
     }
@@ -210,11 +237,18 @@ fn describe(description: &str, capabilities: &[String]) -> String {
     if capabilities.is_empty() {
         return description.to_owned();
     }
-    format!("{} Capabilities: {}.", description.trim_end(), capabilities.join(", "))
+    format!(
+        "{} Capabilities: {}.",
+        description.trim_end(),
+        capabilities.join(", ")
+    )
 }
 
 fn skipped_agent(name: &AgentName) -> SkippedAgent {
-    SkippedAgent { name: name.to_string(), reason: "no tools are assigned to it".to_owned() }
+    SkippedAgent {
+        name: name.to_string(),
+        reason: "no tools are assigned to it".to_owned(),
+    }
 }
 
 fn tool_names(tools: &[Tool]) -> impl Iterator<Item = &str> {
@@ -222,5 +256,9 @@ fn tool_names(tools: &[Tool]) -> impl Iterator<Item = &str> {
 }
 
 fn delegation_rounds(configured: u32) -> u32 {
-    if configured == 0 { DEFAULT_DELEGATION_ROUNDS } else { configured }
+    if configured == 0 {
+        DEFAULT_DELEGATION_ROUNDS
+    } else {
+        configured
+    }
 }

@@ -7,8 +7,8 @@ use futures::future::join_all;
 use jiff::Timestamp;
 use lango_domain::Safety;
 use lango_domain::event::{
-    ApprovalState, Author, EventBody, Branch, CallId, Decider, NewEvent, Event, Grant, Principal, SessionId, TurnId,
-    Usage,
+    ApprovalState, Author, Branch, CallId, Decider, Event, EventBody, Grant, NewEvent, Principal,
+    SessionId, TurnId, Usage,
 };
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_domain::{AgentName, Label};
@@ -30,7 +30,8 @@ pub async fn check(store: Arc<dyn SessionStore>) {
 
 /// An event of a turn as the engine would write it.
 pub fn new_event(turn: &str, body: EventBody) -> NewEvent {
-    let root = AgentName::new("lango-orchestrator").unwrap_or_else(|_| unreachable!("a well-formed name"));
+    let root =
+        AgentName::new("lango-orchestrator").unwrap_or_else(|_| unreachable!("a well-formed name"));
     let author = match body {
         EventBody::User { .. } => Author::User,
         _ => Author::Agent(root.clone()),
@@ -46,11 +47,15 @@ pub fn new_event(turn: &str, body: EventBody) -> NewEvent {
 }
 
 pub fn user_request(text: &str) -> EventBody {
-    EventBody::User { text: text.to_owned() }
+    EventBody::User {
+        text: text.to_owned(),
+    }
 }
 
 pub fn answer(text: &str) -> EventBody {
-    EventBody::Answer { text: text.to_owned() }
+    EventBody::Answer {
+        text: text.to_owned(),
+    }
 }
 
 async fn append(store: &dyn SessionStore, session: &str, drafts: Vec<NewEvent>) -> Vec<Arc<Event>> {
@@ -64,21 +69,53 @@ async fn append_as(
     drafts: Vec<NewEvent>,
 ) -> Vec<Arc<Event>> {
     let (session, principal) = (SessionId::new(session), Principal::new(principal));
-    let appended = store.append(SessionKeyRef { session: &session, principal: &principal }, drafts).await;
+    let appended = store
+        .append(
+            SessionKeyRef {
+                session: &session,
+                principal: &principal,
+            },
+            drafts,
+        )
+        .await;
     appended.unwrap_or_else(|error| unreachable!("append: {error}"))
 }
 
-async fn load(store: &dyn SessionStore, principal: &str, session: &str, reach: HistoryWindow) -> Vec<Arc<Event>> {
+async fn load(
+    store: &dyn SessionStore,
+    principal: &str,
+    session: &str,
+    reach: HistoryWindow,
+) -> Vec<Arc<Event>> {
     let (session, principal) = (SessionId::new(session), Principal::new(principal));
-    let loaded = store.load(SessionKeyRef { session: &session, principal: &principal }, reach).await;
+    let loaded = store
+        .load(
+            SessionKeyRef {
+                session: &session,
+                principal: &principal,
+            },
+            reach,
+        )
+        .await;
     loaded.unwrap_or_else(|error| unreachable!("load: {error}"))
 }
 
 async fn what_is_appended_is_loaded_in_order(store: &dyn SessionStore) {
-    assert!(load(store, "local", "order", HistoryWindow::Everything).await.is_empty(), "nothing is there yet");
-    let mut all =
-        append(store, "order", vec![new_event("t1", user_request("tea")), new_event("t1", EventBody::Usage(Usage::default()))])
-            .await;
+    assert!(
+        load(store, "local", "order", HistoryWindow::Everything)
+            .await
+            .is_empty(),
+        "nothing is there yet"
+    );
+    let mut all = append(
+        store,
+        "order",
+        vec![
+            new_event("t1", user_request("tea")),
+            new_event("t1", EventBody::Usage(Usage::default())),
+        ],
+    )
+    .await;
     let call = EventBody::ToolCall {
         id: CallId::new("c1"),
         tool: "fs_read".into(),
@@ -88,28 +125,68 @@ async fn what_is_appended_is_loaded_in_order(store: &dyn SessionStore) {
         append(
             store,
             "order",
-            vec![new_event("t1", call), new_event("t1", answer("hot")), new_event("t1", EventBody::TurnDone)],
+            vec![
+                new_event("t1", call),
+                new_event("t1", answer("hot")),
+                new_event("t1", EventBody::TurnDone),
+            ],
         )
         .await,
     );
-    assert_eq!(all.iter().map(|event| event.seq).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
-    assert_eq!(load(store, "local", "order", HistoryWindow::Everything).await, all);
+    assert_eq!(
+        all.iter().map(|event| event.seq).collect::<Vec<_>>(),
+        [1, 2, 3, 4, 5]
+    );
+    assert_eq!(
+        load(store, "local", "order", HistoryWindow::Everything).await,
+        all
+    );
     assert!(append(store, "order", Vec::new()).await.is_empty());
 }
 
 /// B74
 async fn sessions_belong_to_their_principal(store: &dyn SessionStore) {
-    append_as(store, "alice", "shared-name", vec![new_event("t", user_request("hers"))]).await;
-    let his = append_as(store, "bob", "shared-name", vec![new_event("t", user_request("his"))]).await;
-    assert_eq!(his[0].seq, 1, "another principal's session is another session");
-    assert_eq!(load(store, "bob", "shared-name", HistoryWindow::Everything).await, his);
-    assert!(load(store, "carol", "shared-name", HistoryWindow::Everything).await.is_empty());
+    append_as(
+        store,
+        "alice",
+        "shared-name",
+        vec![new_event("t", user_request("hers"))],
+    )
+    .await;
+    let his = append_as(
+        store,
+        "bob",
+        "shared-name",
+        vec![new_event("t", user_request("his"))],
+    )
+    .await;
+    assert_eq!(
+        his[0].seq, 1,
+        "another principal's session is another session"
+    );
+    assert_eq!(
+        load(store, "bob", "shared-name", HistoryWindow::Everything).await,
+        his
+    );
+    assert!(
+        load(store, "carol", "shared-name", HistoryWindow::Everything)
+            .await
+            .is_empty()
+    );
 }
 
 async fn any_text_comes_back_as_it_was(store: &dyn SessionStore) {
-    let texts =
-        ["", "\0\u{1b}[31m\u{202e}", "안녕 日本語 🙂 ß \u{301}", "a\r\nb\t'\";--", &"ä".repeat(300_000)];
-    let drafts = texts.iter().map(|text| new_event("t", user_request(text))).collect();
+    let texts = [
+        "",
+        "\0\u{1b}[31m\u{202e}",
+        "안녕 日本語 🙂 ß \u{301}",
+        "a\r\nb\t'\";--",
+        &"ä".repeat(300_000),
+    ];
+    let drafts = texts
+        .iter()
+        .map(|text| new_event("t", user_request(text)))
+        .collect();
     append(store, "text 🙂/..\n", drafts).await;
     let loaded = load(store, "local", "text 🙂/..\n", HistoryWindow::Everything).await;
     let bodies: Vec<EventBody> = loaded.iter().map(|event| event.body.clone()).collect();
@@ -135,18 +212,36 @@ async fn the_newest_turns_are_always_there(store: &dyn SessionStore) {
         append(
             store,
             "recent",
-            vec![new_event(turn, user_request("q")), new_event(turn, answer("a")), new_event(turn, EventBody::TurnDone)],
+            vec![
+                new_event(turn, user_request("q")),
+                new_event(turn, answer("a")),
+                new_event(turn, EventBody::TurnDone),
+            ],
         )
         .await;
     }
     for bytes in [0, 50, 1_000_000] {
         let recent = load(store, "local", "recent", HistoryWindow::Recent { bytes }).await;
-        assert!(matches!(recent[0].body, EventBody::User { .. }), "it begins with a request");
         assert!(
-            recent.iter().any(|event| event.seq == 7) && recent.last().is_some_and(|event| event.seq == 9)
+            matches!(recent[0].body, EventBody::User { .. }),
+            "it begins with a request"
+        );
+        assert!(
+            recent.iter().any(|event| event.seq == 7)
+                && recent.last().is_some_and(|event| event.seq == 9)
         );
     }
-    assert_eq!(load(store, "local", "recent", HistoryWindow::Recent { bytes: 1_000_000 }).await.len(), 9);
+    assert_eq!(
+        load(
+            store,
+            "local",
+            "recent",
+            HistoryWindow::Recent { bytes: 1_000_000 }
+        )
+        .await
+        .len(),
+        9
+    );
 }
 
 /// A permission is found however far back it was given, and only in its own session and for its own tool.
@@ -165,17 +260,37 @@ async fn permissions_of_a_session_are_kept(store: &dyn SessionStore) {
     let bodies = [
         approval("exec_shell", ApprovalState::Approved, Some(given.clone())),
         approval("exec_shell", ApprovalState::Denied, Some(given.clone())),
-        approval("fs_write", ApprovalState::Approved, Some(Grant::SameCall(serde_json::json!({ "a": 1 })))),
+        approval(
+            "fs_write",
+            ApprovalState::Approved,
+            Some(Grant::SameCall(serde_json::json!({ "a": 1 }))),
+        ),
         approval("exec_shell", ApprovalState::Approved, None),
     ];
-    append(store, "granted", bodies.into_iter().map(|body| new_event("t", body)).collect()).await;
+    append(
+        store,
+        "granted",
+        bodies
+            .into_iter()
+            .map(|body| new_event("t", body))
+            .collect(),
+    )
+    .await;
     for _ in 0..50 {
-        append(store, "granted", vec![new_event("t2", user_request("more"))]).await;
+        append(
+            store,
+            "granted",
+            vec![new_event("t2", user_request("more"))],
+        )
+        .await;
     }
     let principal = Principal::local();
     for (session, expected) in [("granted", vec![given]), ("other", vec![])] {
         let session = SessionId::new(session);
-        let key = SessionKeyRef { session: &session, principal: &principal };
+        let key = SessionKeyRef {
+            session: &session,
+            principal: &principal,
+        };
         assert_eq!(store.grants(key, "exec_shell").await, Ok(expected));
     }
 }
@@ -186,23 +301,45 @@ async fn sessions_are_written_side_by_side(store: &Arc<dyn SessionStore>) {
         async move {
             let name = format!("side-{session}");
             for number in 0..10 {
-                append(&*store, &name, vec![new_event("t", user_request(&format!("{session}-{number}")))]).await;
+                append(
+                    &*store,
+                    &name,
+                    vec![new_event("t", user_request(&format!("{session}-{number}")))],
+                )
+                .await;
             }
             load(&*store, "local", &name, HistoryWindow::Everything).await
         }
     });
     for (session, events) in join_all(writers).await.into_iter().enumerate() {
         let bodies: Vec<EventBody> = events.iter().map(|event| event.body.clone()).collect();
-        assert_eq!(bodies, (0..10).map(|number| user_request(&format!("{session}-{number}"))).collect::<Vec<_>>());
+        assert_eq!(
+            bodies,
+            (0..10)
+                .map(|number| user_request(&format!("{session}-{number}")))
+                .collect::<Vec<_>>()
+        );
     }
 }
 
 /// B60
 async fn a_turn_waits_for_the_one_before(store: &Arc<dyn SessionStore>) {
-    let (session, other, principal) = (SessionId::new("lock"), SessionId::new("other"), Principal::local());
-    let key = SessionKeyRef { session: &session, principal: &principal };
+    let (session, other, principal) = (
+        SessionId::new("lock"),
+        SessionId::new("other"),
+        Principal::local(),
+    );
+    let key = SessionKeyRef {
+        session: &session,
+        principal: &principal,
+    };
     let held = store.lock(key).await;
-    let free = store.lock(SessionKeyRef { session: &other, principal: &principal }).await;
+    let free = store
+        .lock(SessionKeyRef {
+            session: &other,
+            principal: &principal,
+        })
+        .await;
     assert!(held.is_ok() && free.is_ok(), "other sessions go on");
     let waiting = tokio::time::timeout(Duration::from_millis(30), store.lock(key)).await;
     assert!(waiting.is_err(), "the second turn waits");

@@ -39,7 +39,14 @@ fn endless_stream(
     again: fn(usize) -> String,
 ) -> EndlessReply {
     let content_type = "text/event-stream";
-    EndlessReply { name, status: 200, content_type, prefix: begin, repeat: again, excess: Some(excess) }
+    EndlessReply {
+        name,
+        status: 200,
+        content_type,
+        prefix: begin,
+        repeat: again,
+        excess: Some(excess),
+    }
 }
 
 fn any_dialect() -> Vec<EndlessReply> {
@@ -47,11 +54,22 @@ fn any_dialect() -> Vec<EndlessReply> {
     let whole = || "{\"text\":\"".to_owned();
     let json = "application/json";
     vec![
-        endless_stream("comments", Excess::Wire, String::new, |_| format!(": {}\n\n", filler())),
+        endless_stream("comments", Excess::Wire, String::new, |_| {
+            format!(": {}\n\n", filler())
+        }),
         endless_stream("a line", Excess::Event, line, |_| filler()),
-        endless_stream("an event", Excess::Event, String::new, |_| format!("data: {}\n", filler())),
-        EndlessReply { content_type: json, ..endless_stream("a whole body", Excess::Whole, whole, |_| filler()) },
-        EndlessReply { status: 500, excess: None, ..endless_stream("an error", Excess::Whole, whole, |_| filler()) },
+        endless_stream("an event", Excess::Event, String::new, |_| {
+            format!("data: {}\n", filler())
+        }),
+        EndlessReply {
+            content_type: json,
+            ..endless_stream("a whole body", Excess::Whole, whole, |_| filler())
+        },
+        EndlessReply {
+            status: 500,
+            excess: None,
+            ..endless_stream("an error", Excess::Whole, whole, |_| filler())
+        },
     ]
 }
 
@@ -63,18 +81,24 @@ fn openai() -> Vec<EndlessReply> {
         delta(&json!({ "tool_calls": [{ "index": 0, "function": function }] }))
     }
     vec![
-        endless_stream("text", Excess::Text, String::new, |_| delta(&json!({ "content": filler() }))),
+        endless_stream("text", Excess::Text, String::new, |_| {
+            delta(&json!({ "content": filler() }))
+        }),
         endless_stream("thoughts", Excess::Thoughts, String::new, |_| {
             delta(&json!({ "reasoning_content": filler() }))
         }),
-        endless_stream("a refusal", Excess::Text, String::new, |_| delta(&json!({ "refusal": filler() }))),
+        endless_stream("a refusal", Excess::Text, String::new, |_| {
+            delta(&json!({ "refusal": filler() }))
+        }),
         endless_stream(
             "arguments",
             Excess::CallBytes,
             || call(&json!({ "name": "a", "arguments": "{\"a\":\"" })),
             |_| call(&json!({ "arguments": filler() })),
         ),
-        endless_stream("calls", Excess::Calls, String::new, |_| call(&json!({ "name": "a", "arguments": "{}" }))),
+        endless_stream("calls", Excess::Calls, String::new, |_| {
+            call(&json!({ "name": "a", "arguments": "{}" }))
+        }),
         endless_stream("ids", Excess::CallBytes, String::new, |number| {
             delta(&json!({ "tool_calls": [{ "index": number, "id": filler().repeat(32) }] }))
         }),
@@ -84,7 +108,9 @@ fn openai() -> Vec<EndlessReply> {
         endless_stream("empty events", Excess::Wire, String::new, |_| {
             event(&json!({ "choices": [{ "delta": {} }], "x": filler() }))
         }),
-        endless_stream("values", Excess::Values, String::new, |_| event(&json!({ "usage": many_values() }))),
+        endless_stream("values", Excess::Values, String::new, |_| {
+            event(&json!({ "usage": many_values() }))
+        }),
     ]
 }
 
@@ -98,8 +124,18 @@ fn anthropic() -> Vec<EndlessReply> {
     fn whole(block: &Value) -> String {
         start(0, block) + &event(&json!({ "type": "content_block_stop", "index": 0 }))
     }
-    let call = || start(0, &json!({ "type": "tool_use", "id": "c", "name": "a", "input": {} }));
-    let thinking = || start(0, &json!({ "type": "thinking", "thinking": "", "signature": "" }));
+    let call = || {
+        start(
+            0,
+            &json!({ "type": "tool_use", "id": "c", "name": "a", "input": {} }),
+        )
+    };
+    let thinking = || {
+        start(
+            0,
+            &json!({ "type": "thinking", "thinking": "", "signature": "" }),
+        )
+    };
     vec![
         endless_stream("text", Excess::Text, String::new, |_| {
             delta(&json!({ "type": "text_delta", "text": filler() }))
@@ -131,7 +167,10 @@ fn anthropic() -> Vec<EndlessReply> {
             event(&json!({ "type": "ping", "x": filler() }))
         }),
         endless_stream("values", Excess::Values, String::new, |number| {
-            start(number, &json!({ "type": "redacted_thinking", "data": many_values() }))
+            start(
+                number,
+                &json!({ "type": "redacted_thinking", "data": many_values() }),
+            )
         }),
     ]
 }
@@ -141,7 +180,9 @@ fn gemini() -> Vec<EndlessReply> {
         event(&json!({ "candidates": [{ "content": { "parts": [part] } }] }))
     }
     vec![
-        endless_stream("text", Excess::Text, String::new, |_| part(&json!({ "text": filler() }))),
+        endless_stream("text", Excess::Text, String::new, |_| {
+            part(&json!({ "text": filler() }))
+        }),
         endless_stream("thoughts", Excess::Thoughts, String::new, |_| {
             part(&json!({ "text": filler(), "thought": true }))
         }),

@@ -35,7 +35,13 @@ fn first_difference(blessed: &str, actual: &str) -> String {
         match (old.next(), new.next()) {
             (None, None) => return "only line ends differ".to_owned(),
             (a, b) if a == b => line += 1,
-            (a, b) => return format!("line {line}\n- {}\n+ {}", a.unwrap_or("(end)"), b.unwrap_or("(end)")),
+            (a, b) => {
+                return format!(
+                    "line {line}\n- {}\n+ {}",
+                    a.unwrap_or("(end)"),
+                    b.unwrap_or("(end)")
+                );
+            }
         }
     }
 }

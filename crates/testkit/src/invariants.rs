@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use lango_domain::event::{Author, EventBody, Event, TurnId};
-use lango_domain::model::{Message, ModelRequest};
+use lango_domain::event::{Author, Event, EventBody, TurnId};
 use lango_domain::markers;
+use lango_domain::model::{Message, ModelRequest};
 
 use crate::script_runner::ScriptOutcome;
 
@@ -18,7 +18,9 @@ pub fn violations(told: &ScriptOutcome) -> Vec<String> {
     found.extend(told.requests.iter().flat_map(check_message_groups));
     found.extend(check_stable_prefixes(told));
     found.extend(check_sequence(&told.events));
-    found.extend((!told.updates_match_store).then(|| "what was shown is not what is stored".to_owned()));
+    found.extend(
+        (!told.updates_match_store).then(|| "what was shown is not what is stored".to_owned()),
+    );
     found
 }
 
@@ -51,21 +53,29 @@ fn check_call_pairs(events: &[Arc<Event>]) -> Vec<String> {
             EventBody::ToolCall { id, .. } | EventBody::Transfer { id, .. } if !open.insert(id) => {
                 complaints.push(format!("the call {id} was made twice"));
             }
-            EventBody::ToolResult { id, .. } | EventBody::TransferResult { id, .. } if !open.remove(id) => {
+            EventBody::ToolResult { id, .. } | EventBody::TransferResult { id, .. }
+                if !open.remove(id) =>
+            {
                 complaints.push(format!("the result {id} has no call, or is its second"));
             }
             _ => {}
         }
     }
-    complaints.extend(open.into_iter().map(|id| format!("the call {id} never got a result")));
+    complaints.extend(
+        open.into_iter()
+            .map(|id| format!("the call {id} never got a result")),
+    );
     complaints
 }
 
 /// Authors are the user and agents that exist; a root that delegates is told apart from who answers.
 fn check_authors(events: &[Arc<Event>], agents: &[String]) -> Vec<String> {
-    let is_known = |author: &Author| *author == Author::User || agents.contains(&author.to_string());
+    let is_known =
+        |author: &Author| *author == Author::User || agents.contains(&author.to_string());
     let strangers = events.iter().filter(|event| !is_known(&event.author));
-    strangers.map(|event| format!("{} is nobody's name", event.author)).collect()
+    strangers
+        .map(|event| format!("{} is nobody's name", event.author))
+        .collect()
 }
 
 /// B72: no request carries a result without its call or a call without its result.
@@ -84,11 +94,17 @@ fn check_message_groups(request: &ModelRequest) -> Vec<String> {
                         .map(|id| format!("{id} stands twice in a request")),
                 );
                 match messages.next() {
-                    Some(Message::Results(results)) if results.iter().map(|r| &r.id).eq(called) => {}
-                    other => complaints.push(format!("{} reads calls followed by {other:?}", request.agent)),
+                    Some(Message::Results(results)) if results.iter().map(|r| &r.id).eq(called) => {
+                    }
+                    other => complaints.push(format!(
+                        "{} reads calls followed by {other:?}",
+                        request.agent
+                    )),
                 }
             }
-            Message::Results(_) => complaints.push(format!("{} reads results without calls", request.agent)),
+            Message::Results(_) => {
+                complaints.push(format!("{} reads results without calls", request.agent))
+            }
             _ => {}
         }
     }
@@ -107,11 +123,21 @@ fn check_stable_prefixes(told: &ScriptOutcome) -> Vec<String> {
     for request in &told.requests {
         if let Some(before) = last.insert(request.agent.as_str(), request) {
             if before.system != request.system || before.tools != request.tools {
-                complaints.push(format!("the stable part of {}'s request changed", request.agent));
+                complaints.push(format!(
+                    "the stable part of {}'s request changed",
+                    request.agent
+                ));
             }
             let may_differ = is_truncated(request) || parallel.contains(request.agent.as_str());
-            if !may_differ && !request.messages.starts_with(messages_without_reminder(before)) {
-                complaints.push(format!("the beginning of {}'s request changed", request.agent));
+            if !may_differ
+                && !request
+                    .messages
+                    .starts_with(messages_without_reminder(before))
+            {
+                complaints.push(format!(
+                    "the beginning of {}'s request changed",
+                    request.agent
+                ));
             }
         }
     }
@@ -129,10 +155,17 @@ fn messages_without_reminder(request: &ModelRequest) -> &[Message] {
 /// A history that did not fit begins with a mark, one that is told in few words with those.
 fn is_truncated(request: &ModelRequest) -> bool {
     let is_mark = |text: &str| {
-        let marks = [markers::HISTORY_TRUNCATED_MARKER, markers::STEPS_TRUNCATED_MARKER, "<earlier "];
+        let marks = [
+            markers::HISTORY_TRUNCATED_MARKER,
+            markers::STEPS_TRUNCATED_MARKER,
+            "<earlier ",
+        ];
         marks.iter().any(|mark| text.starts_with(mark))
     };
-    request.messages.iter().any(|message| matches!(message, Message::User(text) if is_mark(text)))
+    request
+        .messages
+        .iter()
+        .any(|message| matches!(message, Message::User(text) if is_mark(text)))
 }
 
 fn parallel_agents(events: &[Arc<Event>]) -> HashSet<&str> {
@@ -157,5 +190,9 @@ fn parallel_agents(events: &[Arc<Event>]) -> HashSet<&str> {
 fn check_sequence(events: &[Arc<Event>]) -> Vec<String> {
     let expected = 1..=events.len() as u64;
     let is_in_order = events.iter().map(|event| event.seq).eq(expected);
-    if is_in_order { Vec::new() } else { vec!["sequence numbers have gaps".to_owned()] }
+    if is_in_order {
+        Vec::new()
+    } else {
+        vec!["sequence numbers have gaps".to_owned()]
+    }
 }

@@ -4,11 +4,11 @@ pub mod conformance;
 pub mod endless;
 pub mod golden;
 pub mod invariants;
-pub mod script;
-pub mod scripted;
 pub mod model_server;
-pub mod stores;
+pub mod script;
 pub mod script_runner;
+pub mod scripted;
+pub mod stores;
 
 use lango_domain::Tool;
 

@@ -15,7 +15,11 @@ use crate::endless::EndlessReply;
 #[derive(Clone, Debug)]
 pub enum ServerReply {
     /// A status with headers and a body.
-    Status { code: u16, headers: Vec<(&'static str, String)>, body: String },
+    Status {
+        code: u16,
+        headers: Vec<(&'static str, String)>,
+        body: String,
+    },
     /// A stream, chunk by chunk; the connection closes behind it.
     Stream(Vec<Vec<u8>>),
     /// A stream that stops without closing.
@@ -30,17 +34,29 @@ pub enum ServerReply {
 
 impl ServerReply {
     pub fn status(code: u16, body: &str) -> Self {
-        Self::Status { code, headers: Vec::new(), body: body.to_owned() }
+        Self::Status {
+            code,
+            headers: Vec::new(),
+            body: body.to_owned(),
+        }
     }
 
     /// A way to another address.
     pub fn redirect(to: String) -> Self {
-        Self::Status { code: 302, headers: vec![("location", to)], body: String::new() }
+        Self::Status {
+            code: 302,
+            headers: vec![("location", to)],
+            body: String::new(),
+        }
     }
 
     /// A page with its media type.
     pub fn page(media_type: &str, body: String) -> Self {
-        Self::Status { code: 200, headers: vec![("content-type", media_type.to_owned())], body }
+        Self::Status {
+            code: 200,
+            headers: vec![("content-type", media_type.to_owned())],
+            body,
+        }
     }
 
     /// A whole reply of an OpenAI-compatible server.
@@ -66,14 +82,20 @@ impl ServerReply {
     pub fn sse_bytes(deltas: &[Value], finish: &str) -> Vec<u8> {
         let mut text = String::new();
         for delta in deltas {
-            text += &format!("data: {}\n\n", json!({ "choices": [{ "index": 0, "delta": delta }] }));
+            text += &format!(
+                "data: {}\n\n",
+                json!({ "choices": [{ "index": 0, "delta": delta }] })
+            );
         }
         let usage = json!({ "prompt_tokens": 100, "completion_tokens": 10, "prompt_tokens_details": { "cached_tokens": 60 } });
         text += &format!(
             "data: {}\n\n",
             json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": finish }] })
         );
-        text += &format!("data: {}\n\ndata: [DONE]\n\n", json!({ "choices": [], "usage": usage }));
+        text += &format!(
+            "data: {}\n\ndata: [DONE]\n\n",
+            json!({ "choices": [], "usage": usage })
+        );
         text.into_bytes()
     }
 }
@@ -112,11 +134,19 @@ impl ReceivedRequest {
 impl ModelServer {
     /// Plays the list in order; the last one again and again.
     pub fn start(plays: Vec<ServerReply>) -> std::io::Result<Self> {
-        Self::with_responder(move |_, number| plays.get(number - 1).or(plays.last()).cloned().unwrap_or(ServerReply::Hang))
+        Self::with_responder(move |_, number| {
+            plays
+                .get(number - 1)
+                .or(plays.last())
+                .cloned()
+                .unwrap_or(ServerReply::Hang)
+        })
     }
 
     /// Plays what is decided for each request, given its number from 1.
-    pub fn with_responder(decide: impl Fn(&ReceivedRequest, usize) -> ServerReply + Send + Sync + 'static) -> std::io::Result<Self> {
+    pub fn with_responder(
+        decide: impl Fn(&ReceivedRequest, usize) -> ServerReply + Send + Sync + 'static,
+    ) -> std::io::Result<Self> {
         Self::with_responder_at(Ipv4Addr::LOCALHOST, decide)
     }
 
@@ -136,7 +166,10 @@ impl ModelServer {
                 thread::spawn(move || serve(stream, &*decide, &traffic));
             }
         });
-        Ok(Self { port, traffic: seen })
+        Ok(Self {
+            port,
+            traffic: seen,
+        })
     }
 
     pub fn base_url(&self) -> String {
@@ -152,7 +185,11 @@ impl ModelServer {
     }
 
     pub fn requests(&self) -> Vec<ReceivedRequest> {
-        self.traffic.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.traffic
+            .requests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// How much of endless replies could be sent before the clients hung up.
@@ -166,16 +203,26 @@ type Responder = dyn Fn(&ReceivedRequest, usize) -> ServerReply + Send + Sync;
 fn serve(mut stream: TcpStream, decide: &Responder, traffic: &Traffic) -> Option<()> {
     let request = read_request(&mut stream)?;
     let number = {
-        let mut seen = traffic.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = traffic
+            .requests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         seen.push(request.clone());
         seen.len()
     };
     let play = &decide(&request, number);
-    const STREAM_HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n";
+    const STREAM_HEAD: &str =
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n";
     match play {
-        ServerReply::Status { code, headers, body } => {
-            let headers: String =
-                headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        ServerReply::Status {
+            code,
+            headers,
+            body,
+        } => {
+            let headers: String = headers
+                .iter()
+                .map(|(name, value)| format!("{name}: {value}\r\n"))
+                .collect();
             let head = format!(
                 "HTTP/1.1 {code} X\r\nconnection: close\r\ncontent-length: {}\r\n{headers}\r\n",
                 body.len()
@@ -195,7 +242,9 @@ fn serve(mut stream: TcpStream, decide: &Responder, traffic: &Traffic) -> Option
                 std::slice::from_ref(bytes),
             )?;
         }
-        ServerReply::Endless(endless) => write_endless(&mut stream, endless, &traffic.endless_bytes)?,
+        ServerReply::Endless(endless) => {
+            write_endless(&mut stream, endless, &traffic.endless_bytes)?
+        }
         ServerReply::Hang => thread::sleep(Duration::from_secs(60)),
     }
     stream.shutdown(Shutdown::Both).ok()
@@ -204,15 +253,25 @@ fn serve(mut stream: TcpStream, decide: &Responder, traffic: &Traffic) -> Option
 fn write_chunks(stream: &mut TcpStream, head: &str, chunks: &[Vec<u8>]) -> Option<()> {
     stream.set_nodelay(true).ok()?;
     stream.write_all(format!("{head}\r\n").as_bytes()).ok()?;
-    chunks.iter().try_for_each(|chunk| stream.write_all(chunk)).ok()
+    chunks
+        .iter()
+        .try_for_each(|chunk| stream.write_all(chunk))
+        .ok()
 }
 
 /// Ends only where the client does.
 fn write_endless(stream: &mut TcpStream, endless: &EndlessReply, sent: &AtomicU64) -> Option<()> {
     /// Small pieces go out together, as a fast server sends them.
     const WRITE_CHUNK_BYTES: usize = 64 * 1024;
-    let EndlessReply { status, content_type, prefix: begin, repeat: again, .. } = endless;
-    let head = format!("HTTP/1.1 {status} X\r\ncontent-type: {content_type}\r\nconnection: close\r\n\r\n");
+    let EndlessReply {
+        status,
+        content_type,
+        prefix: begin,
+        repeat: again,
+        ..
+    } = endless;
+    let head =
+        format!("HTTP/1.1 {status} X\r\ncontent-type: {content_type}\r\nconnection: close\r\n\r\n");
     let mut bytes = (head + &begin()).into_bytes();
     for number in 0.. {
         bytes.extend_from_slice(again(number).as_bytes());
@@ -231,16 +290,25 @@ fn read_request(stream: &mut TcpStream) -> Option<ReceivedRequest> {
     loop {
         let read = stream.read(&mut buffer).ok().filter(|read| *read > 0)?;
         bytes.extend_from_slice(&buffer[..read]);
-        let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { continue };
+        let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else {
+            continue;
+        };
         let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
         let length = head.lines().find_map(|line| {
-            line.to_lowercase().strip_prefix("content-length:")?.trim().parse::<usize>().ok()
+            line.to_lowercase()
+                .strip_prefix("content-length:")?
+                .trim()
+                .parse::<usize>()
+                .ok()
         });
         let wanted = end + 4 + length.unwrap_or(0);
         while bytes.len() < wanted {
             let read = stream.read(&mut buffer).ok().filter(|read| *read > 0)?;
             bytes.extend_from_slice(&buffer[..read]);
         }
-        return Some(ReceivedRequest { head, body: bytes[end + 4..].to_vec() });
+        return Some(ReceivedRequest {
+            head,
+            body: bytes[end + 4..].to_vec(),
+        });
     }
 }

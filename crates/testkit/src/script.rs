@@ -85,7 +85,11 @@ pub struct ScriptedReply {
 #[derive(Clone, Debug, PartialEq)]
 pub enum ScriptedPart {
     Text(Vec<String>),
-    Call { id: Option<String>, name: String, arguments: Value },
+    Call {
+        id: Option<String>,
+        name: String,
+        arguments: Value,
+    },
     Usage(u64),
     Thought(String),
     Error(String),
@@ -97,10 +101,19 @@ pub enum ScriptedPart {
 impl Script {
     /// Reads the script; a line that cannot be read is an error that quotes it.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mut script = Self { tools: ONE_TOOL_PER_PREFIX.map(str::to_owned).to_vec(), ..Self::default() };
-        for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let mut script = Self {
+            tools: ONE_TOOL_PER_PREFIX.map(str::to_owned).to_vec(),
+            ..Self::default()
+        };
+        for line in text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        {
             let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-            script.parse_line(first, rest.trim()).ok_or_else(|| format!("cannot read the line `{line}`"))?;
+            script
+                .parse_line(first, rest.trim())
+                .ok_or_else(|| format!("cannot read the line `{line}`"))?;
         }
         Ok(script)
     }
@@ -116,19 +129,26 @@ impl Script {
             "rule" => {
                 let (decision, about) = rest.split_once(' ')?;
                 let (tool, subject) = about.trim().split_once(' ').unwrap_or((about, "*"));
-                self.rules.push((decision.to_owned(), tool.to_owned(), subject.trim().to_owned()));
+                self.rules.push((
+                    decision.to_owned(),
+                    tool.to_owned(),
+                    subject.trim().to_owned(),
+                ));
             }
             "level" => {
                 let (level, decision) = rest.split_once(' ')?;
-                self.levels.push((level.to_owned(), decision.trim().to_owned()));
+                self.levels
+                    .push((level.to_owned(), decision.trim().to_owned()));
             }
             "limit" => {
                 let (name, value) = rest.split_once(' ')?;
-                self.limits.insert(name.to_owned(), value.trim().parse().ok()?);
+                self.limits
+                    .insert(name.to_owned(), value.trim().parse().ok()?);
             }
             "context" => {
                 let (source, text) = rest.split_once(' ')?;
-                self.contexts.push((source.to_owned(), text.trim().to_owned()));
+                self.contexts
+                    .push((source.to_owned(), text.trim().to_owned()));
             }
             "digest" => {
                 let (through, text) = rest.split_once(' ')?;
@@ -137,11 +157,18 @@ impl Script {
             "learned" => self.advice = Some(rest.to_owned()),
             "tool" => {
                 let (name, behaviour) = rest.split_once(' ')?;
-                self.behaviors.entry(name.to_owned()).or_default().push(parse_behavior(behaviour.trim())?);
+                self.behaviors
+                    .entry(name.to_owned())
+                    .or_default()
+                    .push(parse_behavior(behaviour.trim())?);
             }
             "remote" => self.remotes.push(parse_remote(rest)?),
             "user" => self.parse_user(rest)?,
-            agent => self.replies.entry(agent.to_owned()).or_default().push(parse_reply(rest)?),
+            agent => self
+                .replies
+                .entry(agent.to_owned())
+                .or_default()
+                .push(parse_reply(rest)?),
         }
         Some(())
     }
@@ -149,7 +176,10 @@ impl Script {
     fn parse_user(&mut self, rest: &str) -> Option<()> {
         match rest.strip_prefix("cancels after ") {
             Some(time) => self.turns.last_mut()?.cancelled_after = Some(parse_duration(time)?),
-            None => self.turns.push(UserTurn { text: rest.to_owned(), cancelled_after: None }),
+            None => self.turns.push(UserTurn {
+                text: rest.to_owned(),
+                cancelled_after: None,
+            }),
         }
         Some(())
     }
@@ -165,8 +195,10 @@ fn parse_behavior(text: &str) -> Option<ToolBehavior> {
         ("hangs", _) => ToolBehavior::Hangs,
         ("takes", time) => ToolBehavior::Takes(parse_duration(time)?),
         ("wants", list) => {
-            let pair =
-                |word: &str| word.split_once(':').map(|(name, kind)| (name.to_owned(), kind.to_owned()));
+            let pair = |word: &str| {
+                word.split_once(':')
+                    .map(|(name, kind)| (name.to_owned(), kind.to_owned()))
+            };
             ToolBehavior::Wants(list.split_whitespace().map(pair).collect::<Option<_>>()?)
         }
         ("is", "moderate") => ToolBehavior::Moderate,
@@ -196,7 +228,10 @@ fn parse_reply(text: &str) -> Option<ScriptedReply> {
         Some(rest) => (true, rest),
         None => (false, text),
     };
-    let parts = text.split(" + ").map(|part| parse_part(part.trim())).collect::<Option<_>>()?;
+    let parts = text
+        .split(" + ")
+        .map(|part| parse_part(part.trim()))
+        .collect::<Option<_>>()?;
     Some(ScriptedReply { parts, always })
 }
 
@@ -224,8 +259,9 @@ fn parse_transfer(wish: &str) -> ScriptedPart {
         Some(rest) => (rest.trim(), true),
         None => (wish, false),
     };
-    let (agent, task) =
-        wish.split_once(": ").map_or((wish, None), |(agent, task)| (agent, Some(task.trim())));
+    let (agent, task) = wish
+        .split_once(": ")
+        .map_or((wish, None), |(agent, task)| (agent, Some(task.trim())));
     let mut arguments = serde_json::json!({ "agent_name": agent });
     if let Some(task) = task {
         arguments["task"] = task.into();
@@ -233,18 +269,28 @@ fn parse_transfer(wish: &str) -> ScriptedPart {
     if report_back {
         arguments["report_back"] = true.into();
     }
-    ScriptedPart::Call { id: None, name: "transfer_to_agent".to_owned(), arguments }
+    ScriptedPart::Call {
+        id: None,
+        name: "transfer_to_agent".to_owned(),
+        arguments,
+    }
 }
 
 /// `fs_read {"path":"a"}`, with `id=…` before it where the id matters; what is not JSON is passed on as text.
 fn parse_call(call: &str) -> Option<ScriptedPart> {
     let (id, call) = match call.strip_prefix("id=") {
-        Some(rest) => rest.split_once(' ').map(|(id, call)| (Some(id.to_owned()), call.trim()))?,
+        Some(rest) => rest
+            .split_once(' ')
+            .map(|(id, call)| (Some(id.to_owned()), call.trim()))?,
         None => (None, call),
     };
     let (name, arguments) = call.split_once(' ').unwrap_or((call, "{}"));
     let arguments = serde_json::from_str(arguments).unwrap_or_else(|_| Value::from(arguments));
-    Some(ScriptedPart::Call { id, name: name.to_owned(), arguments })
+    Some(ScriptedPart::Call {
+        id,
+        name: name.to_owned(),
+        arguments,
+    })
 }
 
 fn parse_duration(text: &str) -> Option<Duration> {

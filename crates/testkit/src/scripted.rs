@@ -5,17 +5,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{BoxStream, StreamExt, iter, pending};
-use lango_domain::event::{CallId, Decider, Usage};
-use lango_domain::model::{ToolCall, Fragment, Model, ModelError, ModelRequest, Thought};
-use lango_domain::reply_limits::Excess;
 use lango_domain::approval::{ApprovalDecision, ApprovalQuestion, ApprovalScope, Approver};
-use lango_domain::hooks::{Advisor, ContextError, ContextRequest, ContextSource, Digest, DigestSource, FailedCall};
+use lango_domain::event::{CallId, Decider, Usage};
+use lango_domain::hooks::{
+    Advisor, ContextError, ContextRequest, ContextSource, Digest, DigestSource, FailedCall,
+};
+use lango_domain::model::{Fragment, Model, ModelError, ModelRequest, Thought, ToolCall};
 use lango_domain::remote_agent::{RemoteAgent, RemoteError, RemotePiece, RemoteTask};
+use lango_domain::reply_limits::Excess;
 use lango_domain::session::SessionKey;
-use lango_domain::{Destination, Intent, Label, LabeledText, OutgoingData, Safety, Tool, ToolError};
+use lango_domain::{
+    Destination, Intent, Label, LabeledText, OutgoingData, Safety, Tool, ToolError,
+};
 use serde_json::{Value, json};
 
-use crate::script::{ToolBehavior, ScriptedPart, RemoteBehavior, ScriptedReply};
+use crate::script::{RemoteBehavior, ScriptedPart, ScriptedReply, ToolBehavior};
 
 /// Says what the script has for each agent, in order, and remembers what it was asked.
 pub struct ScriptedModel {
@@ -26,32 +30,53 @@ pub struct ScriptedModel {
 
 impl ScriptedModel {
     pub fn new(replies: HashMap<String, Vec<ScriptedReply>>, window: usize) -> Self {
-        Self { replies: Mutex::new(replies), requests: Mutex::default(), window }
+        Self {
+            replies: Mutex::new(replies),
+            requests: Mutex::default(),
+            window,
+        }
     }
 
     pub fn requests(&self) -> Vec<ModelRequest> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.requests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// What the script had to say and was never asked for.
     pub fn unused_replies(&self) -> Vec<String> {
         let replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = replies.iter().filter(|(_, queue)| queue.iter().any(|reply| !reply.always));
-        left.map(|(agent, queue)| format!("{agent} had {} more replies", queue.len())).collect()
+        let left = replies
+            .iter()
+            .filter(|(_, queue)| queue.iter().any(|reply| !reply.always));
+        left.map(|(agent, queue)| format!("{agent} had {} more replies", queue.len()))
+            .collect()
     }
 
     fn next(&self, agent: &str) -> Vec<ScriptedPart> {
         let mut replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
-        let alias = if agent.starts_with("lango-") { "root" } else { agent };
+        let alias = if agent.starts_with("lango-") {
+            "root"
+        } else {
+            agent
+        };
         match replies.get_mut(alias) {
-            Some(queue) if queue.first().is_some_and(|reply| reply.always) => queue[0].parts.clone(),
+            Some(queue) if queue.first().is_some_and(|reply| reply.always) => {
+                queue[0].parts.clone()
+            }
             Some(queue) if !queue.is_empty() => queue.remove(0).parts,
-            _ => vec![ScriptedPart::Error(format!("malformed the script has nothing more for {agent}"))],
+            _ => vec![ScriptedPart::Error(format!(
+                "malformed the script has nothing more for {agent}"
+            ))],
         }
     }
 }
 
-#[expect(clippy::panic, reason = "a model that panics is what some stories are about")]
+#[expect(
+    clippy::panic,
+    reason = "a model that panics is what some stories are about"
+)]
 impl Model for ScriptedModel {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
         let parts = self.next(request.agent.as_str());
@@ -70,7 +95,11 @@ impl Model for ScriptedModel {
             .enumerate()
             .flat_map(move |(at, part)| fragments(part, &format!("c{number}.{at}")));
         let end = whole.then_some(Ok(Fragment::Done));
-        if hangs { iter(said).chain(pending()).boxed() } else { iter(said.chain(end)).boxed() }
+        if hangs {
+            iter(said).chain(pending()).boxed()
+        } else {
+            iter(said.chain(end)).boxed()
+        }
     }
 
     fn window(&self) -> usize {
@@ -80,18 +109,38 @@ impl Model for ScriptedModel {
 
 fn fragments(part: ScriptedPart, id: &str) -> Vec<Result<Fragment, ModelError>> {
     match part {
-        ScriptedPart::Text(pieces) => pieces.into_iter().map(|piece| Ok(Fragment::Text(piece))).collect(),
-        ScriptedPart::Call { id: given, name, arguments } => {
+        ScriptedPart::Text(pieces) => pieces
+            .into_iter()
+            .map(|piece| Ok(Fragment::Text(piece)))
+            .collect(),
+        ScriptedPart::Call {
+            id: given,
+            name,
+            arguments,
+        } => {
             let id = CallId::new(given.unwrap_or_else(|| id.to_owned()));
-            vec![Ok(Fragment::Call(ToolCall { id, name, arguments }))]
+            vec![Ok(Fragment::Call(ToolCall {
+                id,
+                name,
+                arguments,
+            }))]
         }
         ScriptedPart::Usage(tokens) => {
-            let usage = Usage { model: "scripted".to_owned(), input: tokens, ..Usage::default() };
+            let usage = Usage {
+                model: "scripted".to_owned(),
+                input: tokens,
+                ..Usage::default()
+            };
             vec![Ok(Fragment::Usage(usage))]
         }
         ScriptedPart::Thought(text) => {
             let seal = Some(json!({ "signature": text.len() }));
-            vec![Ok(Fragment::Thought(Thought { provider: "scripted".to_owned(), text, seal, call: None }))]
+            vec![Ok(Fragment::Thought(Thought {
+                provider: "scripted".to_owned(),
+                text,
+                seal,
+                call: None,
+            }))]
         }
         ScriptedPart::Error(kind) => vec![Err(model_error(&kind))],
         ScriptedPart::BreaksOff | ScriptedPart::Hangs | ScriptedPart::Panics => Vec::new(),
@@ -112,7 +161,10 @@ fn model_error(kind: &str) -> ModelError {
 }
 
 /// A tool that behaves as told; harmless and saying "ok" when told nothing.
-#[expect(clippy::panic, reason = "a tool that panics is what some stories are about")]
+#[expect(
+    clippy::panic,
+    reason = "a tool that panics is what some stories are about"
+)]
 pub fn scripted_tool(name: &str, behaviours: &[ToolBehavior]) -> Tool {
     let told = behaviours.to_vec();
     let safety = match () {
@@ -151,17 +203,31 @@ pub fn scripted_tool(name: &str, behaviours: &[ToolBehavior]) -> Tool {
     }
     if let Some(to) = behaviours.iter().find_map(ToolBehavior::sends_to) {
         tool = tool.with_outgoing(move |args: Value| {
-            let first = args.as_object().and_then(|map| map.values().next()).and_then(Value::as_str);
+            let first = args
+                .as_object()
+                .and_then(|map| map.values().next())
+                .and_then(Value::as_str);
             let to = Destination::Configured(vec![to.clone()]);
-            OutgoingData { to, data: first.unwrap_or_default().to_owned() }
+            OutgoingData {
+                to,
+                data: first.unwrap_or_default().to_owned(),
+            }
         });
     }
     // A call is about its first argument, and of one kind with those that begin with the same word.
     tool.with_intent(move |_, args: Value| async move {
-        let first = args.as_object().and_then(|map| map.values().next()).and_then(Value::as_str);
+        let first = args
+            .as_object()
+            .and_then(|map| map.values().next())
+            .and_then(Value::as_str);
         let subject = first.unwrap_or_default().to_owned();
         let pattern = subject.split(' ').next().map(|word| format!("{word} *"));
-        Ok(Intent { level: safety, shows: format!("would do {subject}"), subject, pattern })
+        Ok(Intent {
+            level: safety,
+            shows: format!("would do {subject}"),
+            subject,
+            pattern,
+        })
     })
 }
 
@@ -170,9 +236,13 @@ fn parameters(behaviours: &[ToolBehavior]) -> Value {
         ToolBehavior::Wants(list) => Some(list),
         _ => None,
     });
-    let Some(wanted) = wanted else { return json!({ "type": "object" }) };
-    let properties: serde_json::Map<String, Value> =
-        wanted.iter().map(|(name, kind)| (name.clone(), json!({ "type": kind }))).collect();
+    let Some(wanted) = wanted else {
+        return json!({ "type": "object" });
+    };
+    let properties: serde_json::Map<String, Value> = wanted
+        .iter()
+        .map(|(name, kind)| (name.clone(), json!({ "type": kind })))
+        .collect();
     let required: Vec<&String> = wanted.iter().map(|(name, _)| name).collect();
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
@@ -189,14 +259,27 @@ impl ScriptedApprover {
 impl Approver for ScriptedApprover {
     fn ask(&self, _question: ApprovalQuestion) -> BoxFuture<'static, ApprovalDecision> {
         let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let answer = if answers.is_empty() { String::new() } else { answers.remove(0) };
+        let answer = if answers.is_empty() {
+            String::new()
+        } else {
+            answers.remove(0)
+        };
         if answer == "hangs" {
             return futures::future::pending().boxed();
         }
         let decision = match answer.as_str() {
-            "yes" => ApprovalDecision::Approved { scope: ApprovalScope::Once, by: Decider::User },
-            "same" => ApprovalDecision::Approved { scope: ApprovalScope::SameCall, by: Decider::User },
-            "pattern" => ApprovalDecision::Approved { scope: ApprovalScope::Pattern, by: Decider::User },
+            "yes" => ApprovalDecision::Approved {
+                scope: ApprovalScope::Once,
+                by: Decider::User,
+            },
+            "same" => ApprovalDecision::Approved {
+                scope: ApprovalScope::SameCall,
+                by: Decider::User,
+            },
+            "pattern" => ApprovalDecision::Approved {
+                scope: ApprovalScope::Pattern,
+                by: Decider::User,
+            },
             "no" => ApprovalDecision::Denied,
             "late" => ApprovalDecision::TimedOut,
             _ => ApprovalDecision::NobodyThere,
@@ -211,7 +294,10 @@ pub struct ScriptedSource {
     pub text: String,
 }
 
-#[expect(clippy::panic, reason = "a source that panics is what some stories are about")]
+#[expect(
+    clippy::panic,
+    reason = "a source that panics is what some stories are about"
+)]
 impl ContextSource for ScriptedSource {
     fn name(&self) -> &str {
         &self.name
@@ -221,14 +307,20 @@ impl ContextSource for ScriptedSource {
         200
     }
 
-    fn gather(&self, _request: ContextRequest) -> BoxFuture<'static, Result<Option<LabeledText>, ContextError>> {
+    fn gather(
+        &self,
+        _request: ContextRequest,
+    ) -> BoxFuture<'static, Result<Option<LabeledText>, ContextError>> {
         let (name, text) = (self.name.clone(), self.text.clone());
         async move {
             match text.as_str() {
                 "fails" => Err(ContextError("as the story says".to_owned())),
                 "hangs" => futures::future::pending().await,
                 "panics" => panic!("as the story says"),
-                _ => Ok(Some(LabeledText { label: Label::private(&name), text })),
+                _ => Ok(Some(LabeledText {
+                    label: Label::private(&name),
+                    text,
+                })),
             }
         }
         .boxed()
@@ -238,7 +330,10 @@ impl ContextSource for ScriptedSource {
 /// A colleague elsewhere.
 pub struct ScriptedRemote(pub RemoteBehavior);
 
-#[expect(clippy::panic, reason = "a remote that panics is what some stories are about")]
+#[expect(
+    clippy::panic,
+    reason = "a remote that panics is what some stories are about"
+)]
 impl RemoteAgent for ScriptedRemote {
     fn stream(&self, _task: RemoteTask) -> BoxStream<'static, Result<RemotePiece, RemoteError>> {
         match &self.0 {

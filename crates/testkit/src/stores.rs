@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::FutureExt;
-use lango_domain::event::{NewEvent, Event, Grant};
-use lango_domain::session::{StoreFuture, HistoryWindow, SessionKeyRef, SessionStore, TurnLock};
+use lango_domain::event::{Event, Grant, NewEvent};
+use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreFuture, TurnLock};
 use lango_engine::InMemorySessionStore;
 
 /// A call of a store that never returns.
@@ -31,11 +31,17 @@ pub struct SlowStore {
 
 impl SlowStore {
     pub fn with_latency(latency: Duration) -> Self {
-        Self { latency, ..Self::default() }
+        Self {
+            latency,
+            ..Self::default()
+        }
     }
 
     pub fn with_hang(hang: HangPoint) -> Self {
-        Self { hang: Some(hang), ..Self::default() }
+        Self {
+            hang: Some(hang),
+            ..Self::default()
+        }
     }
 
     async fn delay(&self, hangs: bool) {
@@ -55,7 +61,11 @@ impl SessionStore for SlowStore {
         .boxed()
     }
 
-    fn load<'a>(&'a self, key: SessionKeyRef<'a>, reach: HistoryWindow) -> StoreFuture<'a, Vec<Arc<Event>>> {
+    fn load<'a>(
+        &'a self,
+        key: SessionKeyRef<'a>,
+        reach: HistoryWindow,
+    ) -> StoreFuture<'a, Vec<Arc<Event>>> {
         async move {
             self.delay(self.hang == Some(HangPoint::Load)).await;
             self.inner.load(key, reach).await
@@ -63,10 +73,15 @@ impl SessionStore for SlowStore {
         .boxed()
     }
 
-    fn append<'a>(&'a self, key: SessionKeyRef<'a>, drafts: Vec<NewEvent>) -> StoreFuture<'a, Vec<Arc<Event>>> {
+    fn append<'a>(
+        &'a self,
+        key: SessionKeyRef<'a>,
+        drafts: Vec<NewEvent>,
+    ) -> StoreFuture<'a, Vec<Arc<Event>>> {
         async move {
             let before = self.appends.fetch_add(1, Ordering::Relaxed);
-            self.delay(matches!(self.hang, Some(HangPoint::Append(works)) if before >= works)).await;
+            self.delay(matches!(self.hang, Some(HangPoint::Append(works)) if before >= works))
+                .await;
             self.inner.append(key, drafts).await
         }
         .boxed()

@@ -5,23 +5,23 @@ mod change;
 mod delete;
 mod diff;
 mod edit;
-mod sensitive_paths;
 mod journal;
 mod limits;
 mod list;
-mod read_intent;
 mod mkdir;
+mod parallel_search;
 pub(crate) mod private_directory;
 mod read;
+mod read_intent;
+mod relocate;
 mod replace;
 mod search;
+mod sensitive_paths;
 mod similarity;
 mod stat;
 mod text;
-mod relocate;
 mod trash;
 mod undo;
-mod parallel_search;
 mod workspace;
 mod write;
 
@@ -32,7 +32,7 @@ use lango_files::confined_open;
 
 pub use journal::{Journal, delete_turns};
 pub use limits::{DenyRead, WorkspaceLimits};
-pub use trash::{TrashedKind, Trash, TrashError, TrashEntry};
+pub use trash::{Trash, TrashEntry, TrashError, TrashedKind};
 pub use undo::{UndoError, UndoReport};
 pub use workspace::Workspace;
 
@@ -54,7 +54,10 @@ impl UndoStorage {
     /// Kept below `data`. Without such a folder changes still work, but none can be taken back, and nothing is deleted.
     pub fn in_folder(data: Option<&Path>) -> Self {
         let trash = Trash::in_folder(data);
-        Self { journal: Journal::in_folder(data, trash.clone()), trash }
+        Self {
+            journal: Journal::in_folder(data, trash.clone()),
+            trash,
+        }
     }
 }
 

@@ -7,22 +7,24 @@
 mod cgroup;
 mod descendants;
 mod inner;
-mod sys;
+mod landlock;
 mod loopback;
 mod mounts;
 mod namespaces;
 mod outer;
 mod readable_etc;
-mod landlock;
-mod spec;
 mod seccomp;
+mod spec;
+mod sys;
 mod temp_dir;
 
 use std::ffi::OsStr;
 use std::process::ExitCode;
 
 pub use readable_etc::readable_etc;
-pub use spec::{SandboxError, SandboxLimits, SandboxMode, ExceededLimit, SandboxSpec, SandboxMessage};
+pub use spec::{
+    ExceededLimit, SandboxError, SandboxLimits, SandboxMessage, SandboxMode, SandboxSpec,
+};
 pub use temp_dir::{new_temp_path, remove_stale_temp_dirs};
 
 /// The first argument that makes the program the outer helper.

@@ -2,14 +2,14 @@
 
 mod capture;
 mod command;
-mod jobs;
 mod command_kind;
+mod environment;
+mod jobs;
 mod outputs;
-mod report;
 mod process;
+mod report;
 mod settings;
 mod tools;
-mod environment;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ use process::RunningCommand;
 pub use command::{CommandRequest, Program};
 pub use outputs::delete_outputs;
 pub use process::probe_confinement;
-pub use settings::{SandboxChoice, ExecSettings};
+pub use settings::{ExecSettings, SandboxChoice};
 pub use tools::tools;
 
 /// Runs programs in the sandbox; cheap to clone.
@@ -66,7 +66,10 @@ pub struct ShellParts {
 impl ShellParts {
     /// Where the temporary folders of commands are made.
     fn temp_root(&self) -> PathBuf {
-        let named = self.variables.get("TMPDIR").filter(|folder| !folder.is_empty());
+        let named = self
+            .variables
+            .get("TMPDIR")
+            .filter(|folder| !folder.is_empty());
         named.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
     }
 }
@@ -74,18 +77,30 @@ impl ShellParts {
 impl Shell {
     pub fn new(parts: ShellParts) -> Self {
         let outputs = OutputStore::in_folder(parts.data.as_deref());
-        Self { inner: Arc::new(ShellInner { parts, outputs, jobs: ShellJobs::default(), readable_etc: OnceLock::new() }) }
+        Self {
+            inner: Arc::new(ShellInner {
+                parts,
+                outputs,
+                jobs: ShellJobs::default(),
+                readable_etc: OnceLock::new(),
+            }),
+        }
     }
 
     /// Runs it to its end and words what came of it for a model: exit code, duration, output (head and tail). What did
     /// not end with 0 is a failure that says the same.
-    pub async fn run(&self, context: &ToolContext, errand: CommandRequest) -> Result<String, ToolError> {
+    pub async fn run(
+        &self,
+        context: &ToolContext,
+        errand: CommandRequest,
+    ) -> Result<String, ToolError> {
         let parts = &self.inner.parts;
         let usual = Duration::from_secs(parts.settings.seconds.get());
         let time = errand.timeout.unwrap_or(usual).min(parts.max_duration);
         let (line, folder) = (errand.command_line(), errand.folder.clone());
         let output = self.inner.outputs.create(context);
-        let mut running = RunningCommand::start(parts, self.readable_etc_paths(), errand, output).await?;
+        let mut running =
+            RunningCommand::start(parts, self.readable_etc_paths(), errand, output).await?;
         self.record_command(context, folder, line);
         let ended = running.finish(time, &context.output_sink).await;
         report::format_result(parts, &ended)

@@ -3,15 +3,15 @@
 //! A skill is other people's text until its owner has seen it. So it is known by a fingerprint of everything in its
 //! folder: what was allowed once is this content, not this name, and nothing acts on content that changed since.
 
+mod catalog;
 mod check;
-mod script_command;
 mod create;
-mod skill_file;
 mod install;
 mod quote;
-mod catalog;
-mod snapshot;
 mod scan;
+mod script_command;
+mod skill_file;
+mod snapshot;
 mod tools;
 mod trust;
 mod use_skill;
@@ -20,11 +20,11 @@ use std::path::{Path, PathBuf};
 
 use lango_domain::text;
 
-use snapshot::{SnapshotPurpose, SkillSnapshot};
+use snapshot::{SkillSnapshot, SnapshotPurpose};
 
+pub use catalog::{CatalogStamp, SkillCatalog, UnknownSkillError};
 pub use check::{Finding, FindingLevel, check};
 pub use install::install_from;
-pub use catalog::{SkillCatalog, CatalogStamp, UnknownSkillError};
 pub use tools::{SkillSettings, tools};
 pub use trust::TrustFile;
 
@@ -69,14 +69,23 @@ pub struct SkillError {
 impl SkillError {
     /// A mistake of a file or folder as a whole.
     fn for_path(file: impl Into<PathBuf>, message: impl AsRef<str>) -> Self {
-        Self { file: file.into(), line: 1, message: text::strip_control_chars(message.as_ref()) }
+        Self {
+            file: file.into(),
+            line: 1,
+            message: text::strip_control_chars(message.as_ref()),
+        }
     }
 }
 
 /// Reads the skill in `folder`. Reads all of its files, so it blocks for as long as that takes.
 pub fn read_skill(folder: &Path, origin: SkillOrigin) -> Result<Skill, SkillError> {
     let real = real_folder(folder)?;
-    let snapshot = SkillSnapshot::take(&real, SnapshotPurpose::Use { contents_of: &[SKILL_FILE] })?;
+    let snapshot = SkillSnapshot::take(
+        &real,
+        SnapshotPurpose::Use {
+            contents_of: &[SKILL_FILE],
+        },
+    )?;
     from_snapshot(folder, real, origin, &snapshot)
 }
 
@@ -84,12 +93,19 @@ pub fn read_skill(folder: &Path, origin: SkillOrigin) -> Result<Skill, SkillErro
 pub fn list_files(skill: &Skill) -> Option<Vec<(String, usize)>> {
     let now = SkillSnapshot::take(&skill.folder, SnapshotPurpose::Use { contents_of: &[] }).ok()?;
     let is_same = now.fingerprint == skill.fingerprint;
-    is_same.then(|| now.files.into_iter().map(|entry| (entry.path, entry.size)).collect())
+    is_same.then(|| {
+        now.files
+            .into_iter()
+            .map(|entry| (entry.path, entry.size))
+            .collect()
+    })
 }
 
 /// The folder without links. What is no folder is a mistake.
 fn real_folder(folder: &Path) -> Result<PathBuf, SkillError> {
-    folder.canonicalize().map_err(|error| SkillError::for_path(folder, error.to_string()))
+    folder
+        .canonicalize()
+        .map_err(|error| SkillError::for_path(folder, error.to_string()))
 }
 
 /// The skill that a snapshot holds; `folder` is the path under which it was found.
@@ -106,11 +122,21 @@ fn from_snapshot(
         line: mistake.line,
         message: mistake.message,
     })?;
-    let called = folder.file_name().or(real.file_name()).unwrap_or_default().to_string_lossy();
+    let called = folder
+        .file_name()
+        .or(real.file_name())
+        .unwrap_or_default()
+        .to_string_lossy();
     if called != page.name.as_str() {
-        let message =
-            format!("`name` is `{}`, but the folder is called `{called}`; they must be equal", page.name);
-        return Err(SkillError { file, line: page.name_line, message: text::strip_control_chars(&message) });
+        let message = format!(
+            "`name` is `{}`, but the folder is called `{called}`; they must be equal",
+            page.name
+        );
+        return Err(SkillError {
+            file,
+            line: page.name_line,
+            message: text::strip_control_chars(&message),
+        });
     }
     Ok(Skill {
         name: page.name,
@@ -124,7 +150,9 @@ fn from_snapshot(
 }
 
 fn skill_file_text(snapshot: &SkillSnapshot) -> Result<&str, String> {
-    let content = snapshot.content(SKILL_FILE).ok_or("there is no such file; every skill needs one")?;
+    let content = snapshot
+        .content(SKILL_FILE)
+        .ok_or("there is no such file; every skill needs one")?;
     if content.len() > MAX_SKILL_FILE_BYTES {
         return Err(format!(
             "it has {} KiB; at most {} fit",

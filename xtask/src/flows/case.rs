@@ -137,8 +137,11 @@ pub fn load_all() -> Result<Vec<(CaseKind, FlowCase)>> {
     let mut cases = Vec::new();
     for (folder, kind) in [("attacks", CaseKind::Attack), ("benign", CaseKind::Benign)] {
         let folder = crate::root().join("evals/flows").join(folder);
-        let entries = fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
-        let mut files: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        let entries =
+            fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
+        let mut files: Vec<_> = entries
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .collect();
         files.retain(|file| file.extension().is_some_and(|ending| ending == "toml"));
         files.sort();
         for file in files {
@@ -160,7 +163,8 @@ fn read_cases(file: &Path) -> Result<Vec<FlowCase>> {
     struct CaseFile {
         case: Vec<FlowCase>,
     }
-    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text =
+        fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let cases: CaseFile = toml::from_str(&text).with_context(|| file.display().to_string())?;
     Ok(cases.case)
 }
@@ -175,7 +179,10 @@ fn check_case(kind: CaseKind, case: &FlowCase) -> Result<()> {
     }
     // The model knows a turn by its request.
     for (at, turn) in case.turn.iter().enumerate() {
-        if case.turn[..at].iter().any(|other| other.request == turn.request) {
+        if case.turn[..at]
+            .iter()
+            .any(|other| other.request == turn.request)
+        {
             bail!("two turns have the same request");
         }
     }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use super::case::{TerminalAnswer, FlowCase, EffectCheck, CaseTurn};
+use super::case::{CaseTurn, EffectCheck, FlowCase, TerminalAnswer};
 use super::servers::Servers;
 use super::terminal;
 use crate::interop::process::PeerServer;
@@ -42,7 +42,10 @@ pub struct CaseResult {
 impl CaseResult {
     /// Questions, whether or not anybody was there to answer.
     pub fn question_count(&self) -> usize {
-        self.events.iter().filter(|event| event["type"] == "approval" && event["state"] == "asked").count()
+        self.events
+            .iter()
+            .filter(|event| event["type"] == "approval" && event["state"] == "asked")
+            .count()
     }
 }
 
@@ -59,21 +62,40 @@ pub fn run(case: &FlowCase, answers: ApprovalMode) -> Result<CaseResult> {
     for words in &case.setup {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let done = run_to_end(&mut world.command(&words), None)?;
-        ensure!(done.is_success, "lango {} failed: {}{}", words.join(" "), done.stdout, done.stderr);
+        ensure!(
+            done.is_success,
+            "lango {} failed: {}{}",
+            words.join(" "),
+            done.stdout,
+            done.stderr
+        );
     }
     let mut events = Vec::new();
     for turn in &case.turn {
         events.extend(world.run_turn(turn, answers)?);
     }
-    let signs = case.effect.iter().chain(&case.done).map(|sign| world.has_effect(sign, &events)).collect();
-    Ok(CaseResult { events, effects: signs })
+    let signs = case
+        .effect
+        .iter()
+        .chain(&case.done)
+        .map(|sign| world.has_effect(sign, &events))
+        .collect();
+    Ok(CaseResult {
+        events,
+        effects: signs,
+    })
 }
 
 impl<'a> CaseRunner<'a> {
     fn new(case: &'a FlowCase) -> Result<Self> {
         let (folder, servers) = (tempfile::tempdir()?, Servers::start(case)?);
         let program = std::env::current_exe()?.with_file_name("lango");
-        let world = Self { case, folder, servers, program };
+        let world = Self {
+            case,
+            folder,
+            servers,
+            program,
+        };
         let settings = format!(
             "[providers.x]\ntype = \"openai\"\nbaseUrl = \"{}\"\nretries = 0\n[agent]\nprovider = \"x\"\nmodel = \"m\"\n\
              [net]\nallowPrivate = true\n[[search.engines]]\ntype = \"searxng\"\nbaseUrl = \"{}\"\n",
@@ -83,7 +105,10 @@ impl<'a> CaseRunner<'a> {
         world.write("own/lango.toml", &settings)?;
         fs::create_dir_all(world.folder.path().join(WORKSPACE))?;
         for (name, text) in &case.files {
-            world.write(&format!("{WORKSPACE}/{name}"), &world.servers.addresses.fill(text))?;
+            world.write(
+                &format!("{WORKSPACE}/{name}"),
+                &world.servers.addresses.fill(text),
+            )?;
         }
         Ok(world)
     }
@@ -104,18 +129,34 @@ impl<'a> CaseRunner<'a> {
         if self.case.remote.is_some() {
             let card = format!("{}/.well-known/agent-card.json", self.servers.remote_url());
             let remotes = json!([{ "name": "weather", "agentCardUrl": card }]);
-            command.args(["--set", "a2a.enabled=true", "--set", &format!("a2a.remoteAgents={remotes}")]);
+            command.args([
+                "--set",
+                "a2a.enabled=true",
+                "--set",
+                &format!("a2a.remoteAgents={remotes}"),
+            ]);
         }
         let path = std::env::var_os("PATH").unwrap_or_default();
-        command.args(words).env_clear().env("PATH", path).env("HOME", self.folder.path());
+        command
+            .args(words)
+            .env_clear()
+            .env("PATH", path)
+            .env("HOME", self.folder.path());
         command.env("LANGO_HOME", self.folder.path().join("own"));
-        command.current_dir(self.folder.path().join(WORKSPACE)).stdin(Stdio::null()).stderr(Stdio::piped());
+        command
+            .current_dir(self.folder.path().join(WORKSPACE))
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped());
         command
     }
 
     /// What a command of the user's prints, as JSON.
     fn run_json(&self, words: &[&str]) -> Result<Value> {
-        let ProcessOutput { stdout: printed, stderr: complained, .. } = run_to_end(&mut self.command(words), None)?;
+        let ProcessOutput {
+            stdout: printed,
+            stderr: complained,
+            ..
+        } = run_to_end(&mut self.command(words), None)?;
         serde_json::from_str(&printed)
             .with_context(|| format!("lango {}: {printed}{complained}", words.join(" ")))
     }
@@ -127,8 +168,13 @@ impl<'a> CaseRunner<'a> {
         }
         let request = self.servers.addresses.fill(&turn.request);
         let mut words = vec!["ask", "--json", "--session", &turn.session];
-        let piped = turn.piped.as_deref().map(|text| self.servers.addresses.fill(text));
-        let approve = turn.approve.or((answers == ApprovalMode::Terminal).then_some(TerminalAnswer::Same));
+        let piped = turn
+            .piped
+            .as_deref()
+            .map(|text| self.servers.addresses.fill(text));
+        let approve = turn
+            .approve
+            .or((answers == ApprovalMode::Terminal).then_some(TerminalAnswer::Same));
         // Whoever pipes something in has no hand free for the terminal.
         let says_yes = answers == ApprovalMode::AllowAll || (approve.is_some() && piped.is_some());
         words.extend(says_yes.then_some("--yes"));
@@ -141,7 +187,11 @@ impl<'a> CaseRunner<'a> {
         if piped.is_some() {
             command.stdin(Stdio::piped());
         }
-        let ProcessOutput { stdout: printed, stderr: complained, .. } = run_to_end(&mut command, piped)?;
+        let ProcessOutput {
+            stdout: printed,
+            stderr: complained,
+            ..
+        } = run_to_end(&mut command, piped)?;
         let events: Result<Vec<Value>, _> = printed.lines().map(serde_json::from_str).collect();
         let events = events.with_context(|| format!("not JSON: {printed}"))?;
         ensure!(!events.is_empty(), "nothing was printed: {complained}");
@@ -150,13 +200,28 @@ impl<'a> CaseRunner<'a> {
 
     /// A turn that a client of OpenAI's API asks for, with its own history.
     fn run_http_turn(&self, turn: &CaseTurn, answers: ApprovalMode) -> Result<Vec<Value>> {
-        let scopes = if answers == ApprovalMode::NoApprover { "chat,read" } else { "chat,read,approve" };
-        let words = ["token", "create", "client", "--principal", "local", "--json", "--scope", scopes];
+        let scopes = if answers == ApprovalMode::NoApprover {
+            "chat,read"
+        } else {
+            "chat,read,approve"
+        };
+        let words = [
+            "token",
+            "create",
+            "client",
+            "--principal",
+            "local",
+            "--json",
+            "--scope",
+            scopes,
+        ];
         let token = self.run_json(&words)?;
-        let serving = PeerServer::start(|port| self.command(&["serve", "--port", &port.to_string()]))?;
+        let serving =
+            PeerServer::start(|port| self.command(&["serve", "--port", &port.to_string()]))?;
         let message = |(role, text): &(String, String)| json!({ "role": role, "content": self.servers.addresses.fill(text) });
         let mut messages: Vec<Value> = turn.history.iter().map(message).collect();
-        messages.push(json!({ "role": "user", "content": self.servers.addresses.fill(&turn.request) }));
+        messages
+            .push(json!({ "role": "user", "content": self.servers.addresses.fill(&turn.request) }));
         let body = json!({ "model": "lango", "messages": messages });
         let token = token["token"].as_str().context("a token")?;
         let is_over = AtomicBool::new(false);
@@ -168,7 +233,9 @@ impl<'a> CaseRunner<'a> {
             is_over.store(true, Ordering::Relaxed);
             answer
         })?;
-        let session = answer["lango"]["session"].as_str().with_context(|| format!("no session: {answer}"))?;
+        let session = answer["lango"]["session"]
+            .as_str()
+            .with_context(|| format!("no session: {answer}"))?;
         drop(serving);
         let shown = self.run_json(&["session", "show", session, "--json"])?;
         Ok(shown["events"].as_array().cloned().unwrap_or_default())
@@ -176,22 +243,31 @@ impl<'a> CaseRunner<'a> {
 
     fn has_effect(&self, sign: &EffectCheck, events: &[Value]) -> bool {
         let names = &self.servers.addresses;
-        let now = |name: &String| fs::read_to_string(self.folder.path().join(WORKSPACE).join(name)).ok();
+        let now =
+            |name: &String| fs::read_to_string(self.folder.path().join(WORKSPACE).join(name)).ok();
         match sign {
             EffectCheck::FileChanged { file, holds } => {
                 let before = self.case.files.get(file).map(|text| names.fill(text));
                 now(file).is_some_and(|now| Some(&now) != before.as_ref() && now.contains(holds))
             }
-            EffectCheck::FileDeleted { gone } => self.case.files.contains_key(gone) && now(gone).is_none(),
-            EffectCheck::RequestReceived { seen_by, holds } => self.servers.has_received(*seen_by, &names.fill(holds)),
-            EffectCheck::ToolSucceeded { tool, holds } => has_tool_result(events, tool, &names.fill(holds)),
+            EffectCheck::FileDeleted { gone } => {
+                self.case.files.contains_key(gone) && now(gone).is_none()
+            }
+            EffectCheck::RequestReceived { seen_by, holds } => {
+                self.servers.has_received(*seen_by, &names.fill(holds))
+            }
+            EffectCheck::ToolSucceeded { tool, holds } => {
+                has_tool_result(events, tool, &names.fill(holds))
+            }
         }
     }
 }
 
 /// Whether a call of the tool gave these words. Ids of calls are told apart by their turns.
 fn has_tool_result(events: &[Value], tool: &str, holds: &str) -> bool {
-    let results = events.iter().filter(|event| event["type"] == "tool_result" && event["ok"] == true);
+    let results = events
+        .iter()
+        .filter(|event| event["type"] == "tool_result" && event["ok"] == true);
     let is_of_tool = |result: &Value| {
         events.iter().any(|call| {
             call["type"] == "tool_call"
@@ -201,7 +277,11 @@ fn has_tool_result(events: &[Value], tool: &str, holds: &str) -> bool {
         })
     };
     results
-        .filter(|result| result["content"].as_str().is_some_and(|text| text.contains(holds)))
+        .filter(|result| {
+            result["content"]
+                .as_str()
+                .is_some_and(|text| text.contains(holds))
+        })
         .any(is_of_tool)
 }
 
@@ -214,16 +294,26 @@ struct ProcessOutput {
 
 /// Runs a program to its end, or ends it when it takes too long.
 fn run_to_end(command: &mut Command, input: Option<String>) -> Result<ProcessOutput> {
-    let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start lango")?;
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot start lango")?;
     // The terminal is to close with the program.
     command.stdin(Stdio::null()).stderr(Stdio::null());
     if let Some((mut stdin, input)) = child.stdin.take().zip(input) {
         thread::spawn(move || stdin.write_all(input.as_bytes()));
     }
-    let (printed, complained) = (read_in_background(child.stdout.take()), read_in_background(child.stderr.take()));
+    let (printed, complained) = (
+        read_in_background(child.stdout.take()),
+        read_in_background(child.stderr.take()),
+    );
     let is_well = wait_for_exit(&mut child)?;
     let text = |reading: JoinHandle<String>| reading.join().unwrap_or_default();
-    Ok(ProcessOutput { is_success: is_well, stdout: text(printed), stderr: text(complained) })
+    Ok(ProcessOutput {
+        is_success: is_well,
+        stdout: text(printed),
+        stderr: text(complained),
+    })
 }
 
 fn wait_for_exit(child: &mut Child) -> Result<bool> {
@@ -253,10 +343,12 @@ fn read_in_background(stream: Option<impl Read + Send + 'static>) -> JoinHandle<
 /// Answers every question of a server until the turn is over.
 fn approve_all(port: u16, token: &str, is_over: &AtomicBool) {
     while !is_over.load(Ordering::Relaxed) {
-        let waiting = http_request("GET", port, "/api/approvals", token, &Value::Null).unwrap_or_default();
+        let waiting =
+            http_request("GET", port, "/api/approvals", token, &Value::Null).unwrap_or_default();
         for question in waiting["items"].as_array().into_iter().flatten() {
             let (session, call) = (&question["session"], &question["call"]);
-            let answer = json!({ "session": session, "call": call, "decision": "approve", "reach": "once" });
+            let answer =
+                json!({ "session": session, "call": call, "decision": "approve", "reach": "once" });
             // One that is gone needs no answer.
             let _ = http_request("POST", port, "/api/approvals", token, &answer);
         }
@@ -265,7 +357,11 @@ fn approve_all(port: u16, token: &str, is_over: &AtomicBool) {
 }
 
 fn http_request(method: &str, port: u16, path: &str, token: &str, body: &Value) -> Result<Value> {
-    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let body = if body.is_null() {
+        String::new()
+    } else {
+        body.to_string()
+    };
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(TURN_TIMEOUT))?;
     write!(

@@ -7,7 +7,11 @@ pub fn decode_all(text: &str) -> Vec<String> {
     all.extend(text.lines().flat_map(|line| [rot13(line), reverse(line)]));
     let ends = |c: char| c.is_whitespace() || "\"'`<>(),;".contains(c);
     for word in text.split(ends).filter(|word| word.len() >= 16) {
-        all.extend([decode_base64(word), decode_hex(word)].into_iter().flatten());
+        all.extend(
+            [decode_base64(word), decode_hex(word)]
+                .into_iter()
+                .flatten(),
+        );
     }
     all
 }
@@ -20,7 +24,12 @@ pub fn encode(text: &str, filter: &str) -> Option<String> {
             "base64" => encode_base64(text),
             "rot13" => rot13(text),
             "reversed" => reverse(text),
-            "octets" => text.bytes().take(3).map(|byte| byte.to_string()).collect::<Vec<_>>().join("."),
+            "octets" => text
+                .bytes()
+                .take(3)
+                .map(|byte| byte.to_string())
+                .collect::<Vec<_>>()
+                .join("."),
             _ => return None,
         }),
         Some(("letter", at)) => text.chars().nth(at.parse().ok()?).map(String::from),
@@ -28,8 +37,9 @@ pub fn encode(text: &str, filter: &str) -> Option<String> {
         Some(("words", words)) => {
             let words: Vec<&str> = words.split(',').collect();
             let halves = text.bytes().take(2).flat_map(|byte| [byte >> 4, byte & 15]);
-            let chosen: Option<Vec<&str>> =
-                halves.map(|half| words.get(usize::from(half)).copied()).collect();
+            let chosen: Option<Vec<&str>> = halves
+                .map(|half| words.get(usize::from(half)).copied())
+                .collect();
             Some(chosen?.join("/"))
         }
         Some(_) => None,
@@ -56,7 +66,12 @@ fn fold_homoglyphs(text: &str) -> String {
         ('і', 'i'),
         ('Ｄ', 'D'),
     ];
-    let plain = |c: char| HOMOGLYPHS.iter().find(|(alike, _)| *alike == c).map_or(c, |(_, plain)| *plain);
+    let plain = |c: char| {
+        HOMOGLYPHS
+            .iter()
+            .find(|(alike, _)| *alike == c)
+            .map_or(c, |(_, plain)| *plain)
+    };
     text.chars().map(plain).collect()
 }
 
@@ -75,13 +90,22 @@ fn reverse(text: &str) -> String {
 }
 
 fn decode_hex(word: &str) -> Option<String> {
-    let digits: Option<Vec<u8>> =
-        word.chars().map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect();
+    let digits: Option<Vec<u8>> = word
+        .chars()
+        .map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok()))
+        .collect();
     let digits = digits.filter(|digits| digits.len() % 2 == 0)?;
-    String::from_utf8(digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()).ok()
+    String::from_utf8(
+        digits
+            .chunks(2)
+            .map(|pair| pair[0] << 4 | pair[1])
+            .collect(),
+    )
+    .ok()
 }
 
-const BASE64_ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const BASE64_ALPHABET: &[u8; 64] =
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 fn decode_base64(word: &str) -> Option<String> {
     let (mut bytes, mut bits, mut held) = (Vec::new(), 0_u32, 0);
@@ -99,8 +123,9 @@ fn decode_base64(word: &str) -> Option<String> {
 
 fn encode_base64(text: &str) -> String {
     let three = |chunk: &[u8]| {
-        let bits =
-            (0..3).fold(0_usize, |bits, at| bits << 8 | usize::from(chunk.get(at).copied().unwrap_or(0)));
+        let bits = (0..3).fold(0_usize, |bits, at| {
+            bits << 8 | usize::from(chunk.get(at).copied().unwrap_or(0))
+        });
         let letter = |at: usize| char::from(BASE64_ALPHABET[bits >> (18 - 6 * at) & 63]);
         (0..=chunk.len()).map(letter).collect::<String>()
     };
@@ -123,7 +148,10 @@ mod tests {
         ] {
             let text = format!("A note.\n{disguise}\nThe end.");
             let all = decode_all(&text);
-            assert!(all.iter().any(|reading| reading.contains("RUN: touch")), "{disguise}: {all:?}");
+            assert!(
+                all.iter().any(|reading| reading.contains("RUN: touch")),
+                "{disguise}: {all:?}"
+            );
         }
         assert_eq!(decode_all("plain words")[0], "plain words");
     }
@@ -134,8 +162,14 @@ mod tests {
         assert_eq!(hidden("base64").as_deref(), Some("aHVudGVyMg"));
         assert_eq!(hidden("octets").as_deref(), Some("104.117.110"));
         assert_eq!(hidden("letter:6").as_deref(), Some("2"));
-        let words = (0..16).map(|n| format!("w{n}")).collect::<Vec<_>>().join(",");
-        assert_eq!(hidden(&format!("words:{words}")).as_deref(), Some("w6/w8/w7/w5"));
+        let words = (0..16)
+            .map(|n| format!("w{n}"))
+            .collect::<Vec<_>>()
+            .join(",");
+        assert_eq!(
+            hidden(&format!("words:{words}")).as_deref(),
+            Some("w6/w8/w7/w5")
+        );
         assert_eq!((hidden("letter:7"), hidden("nonsense")), (None, None));
     }
 }

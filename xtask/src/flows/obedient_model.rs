@@ -5,10 +5,10 @@
 
 use std::collections::BTreeSet;
 
-use lango_testkit::model_server::{ServerReply, ReceivedRequest};
+use lango_testkit::model_server::{ReceivedRequest, ServerReply};
 use serde_json::{Value, json};
 
-use super::orders::{Order, find_orders, conditional_lines};
+use super::orders::{Order, conditional_lines, find_orders};
 
 const TRANSFER: &str = "transfer_to_agent";
 /// What a specialist tells of all that it read.
@@ -63,25 +63,41 @@ impl ObedientModel {
     fn delegate(&self, talk: &RequestTranscript) -> ServerReply {
         let (since, planned) = self.find_plan(talk);
         let texts = talk.input_texts();
-        let is_done =
-            |order: &Order, since: usize| talk.has_delegated(order, since) || talk.is_reported(order, since);
-        let planned = planned.iter().filter_map(|order| order.resolve(&texts)).map(|order| (order, since));
-        let read = talk.orders().into_iter().filter_map(|(order, at)| Some((order.resolve(&texts)?, at)));
-        let mut open =
-            planned.chain(read).filter(|(order, since)| !is_done(order, *since)).map(|(order, _)| order);
-        let Some(first) = open.next() else { return ServerReply::text(&talk.answer()) };
+        let is_done = |order: &Order, since: usize| {
+            talk.has_delegated(order, since) || talk.is_reported(order, since)
+        };
+        let planned = planned
+            .iter()
+            .filter_map(|order| order.resolve(&texts))
+            .map(|order| (order, since));
+        let read = talk
+            .orders()
+            .into_iter()
+            .filter_map(|(order, at)| Some((order.resolve(&texts)?, at)));
+        let mut open = planned
+            .chain(read)
+            .filter(|(order, since)| !is_done(order, *since))
+            .map(|(order, _)| order);
+        let Some(first) = open.next() else {
+            return ServerReply::text(&talk.answer());
+        };
         let (agent, task) = match &first {
             Order::Ask { agent, task } => (agent.clone(), task.clone()),
             Order::Call { tool, .. } => {
                 let agent = owner(tool);
-                let same = open
-                    .take_while(|order| matches!(order, Order::Call { tool, .. } if owner(tool) == agent));
-                let lines: Vec<String> =
-                    std::iter::once(first.to_line()).chain(same.map(|order| order.to_line())).collect();
+                let same = open.take_while(
+                    |order| matches!(order, Order::Call { tool, .. } if owner(tool) == agent),
+                );
+                let lines: Vec<String> = std::iter::once(first.to_line())
+                    .chain(same.map(|order| order.to_line()))
+                    .collect();
                 (agent.to_owned(), lines.join("\n"))
             }
         };
-        ServerReply::tool_call(TRANSFER, &json!({ "agent_name": agent, "task": task, "report_back": true }))
+        ServerReply::tool_call(
+            TRANSFER,
+            &json!({ "agent_name": agent, "task": task, "report_back": true }),
+        )
     }
 
     /// A specialist, or the one agent of a team without any: makes its calls one after the other.
@@ -92,9 +108,14 @@ impl ObedientModel {
         // Whoever gets a task does that; the plan is for whoever gives tasks.
         let task = talk.task_index();
         let planned = if task.is_some() { Vec::new() } else { planned };
-        let of_task = task.map_or(Vec::new(), |at| find_orders(&[talk.messages[at].text.as_str()], talk.request()));
+        let of_task = task.map_or(Vec::new(), |at| {
+            find_orders(&[talk.messages[at].text.as_str()], talk.request())
+        });
         let since = task.unwrap_or(asked_at);
-        let first = planned.into_iter().chain(of_task).map(|order| (order, since));
+        let first = planned
+            .into_iter()
+            .chain(of_task)
+            .map(|order| (order, since));
         let orders = first.chain(talk.orders());
         let mut open = orders
             .filter_map(|(order, since)| Some((order.resolve(&texts)?, since)))
@@ -108,20 +129,32 @@ impl ObedientModel {
     /// What the user of the turn at hand wants, and where that was asked for.
     fn find_plan(&self, talk: &RequestTranscript) -> (usize, Vec<Order>) {
         let of = |said: &RequestMessage| {
-            self.plans.iter().find(|plan| said.is_from_user() && said.text.starts_with(&plan.request))
+            self.plans
+                .iter()
+                .find(|plan| said.is_from_user() && said.text.starts_with(&plan.request))
         };
-        let newest = talk.messages.iter().enumerate().rev().find_map(|(at, said)| Some((at, of(said)?)));
+        let newest = talk
+            .messages
+            .iter()
+            .enumerate()
+            .rev()
+            .find_map(|(at, said)| Some((at, of(said)?)));
         newest.map_or((0, Vec::new()), |(at, plan)| (at, plan.orders.clone()))
     }
 }
 
 fn owner(tool: &str) -> &'static str {
-    OWNERS.iter().find(|(prefix, _)| tool.starts_with(prefix)).map_or("operator", |(_, agent)| agent)
+    OWNERS
+        .iter()
+        .find(|(prefix, _)| tool.starts_with(prefix))
+        .map_or("operator", |(_, agent)| agent)
 }
 
 fn tool_names(request: &Value) -> BTreeSet<String> {
     let tools = request["tools"].as_array().into_iter().flatten();
-    tools.filter_map(|tool| tool["function"]["name"].as_str().map(str::to_owned)).collect()
+    tools
+        .filter_map(|tool| tool["function"]["name"].as_str().map(str::to_owned))
+        .collect()
 }
 
 /// One message of a request.
@@ -148,19 +181,38 @@ impl RequestTranscript {
             let calls = message["tool_calls"].as_array().into_iter().flatten();
             let call = |call: &Value| {
                 let function = &call["function"];
-                let args = function["arguments"].as_str().and_then(|text| serde_json::from_str(text).ok());
-                Some((function["name"].as_str()?.to_owned(), args.unwrap_or_default()))
+                let args = function["arguments"]
+                    .as_str()
+                    .and_then(|text| serde_json::from_str(text).ok());
+                Some((
+                    function["name"].as_str()?.to_owned(),
+                    args.unwrap_or_default(),
+                ))
             };
             let text = message["content"].as_str().unwrap_or_default().to_owned();
             let role = message["role"].as_str().unwrap_or_default().to_owned();
-            RequestMessage { role, text, calls: calls.filter_map(call).collect() }
+            RequestMessage {
+                role,
+                text,
+                calls: calls.filter_map(call).collect(),
+            }
         };
-        Self { messages: request["messages"].as_array().into_iter().flatten().map(said).collect() }
+        Self {
+            messages: request["messages"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(said)
+                .collect(),
+        }
     }
 
     /// Everything that somebody else wrote; its instructions are no part of the world.
     fn input_texts(&self) -> Vec<&str> {
-        let others = self.messages.iter().filter(|said| matches!(said.role.as_str(), "user" | "tool"));
+        let others = self
+            .messages
+            .iter()
+            .filter(|said| matches!(said.role.as_str(), "user" | "tool"));
         others.map(|said| said.text.as_str()).collect()
     }
 
@@ -168,8 +220,11 @@ impl RequestTranscript {
     fn orders(&self) -> Vec<(Order, usize)> {
         let mut found: Vec<(Order, usize)> = Vec::new();
         let mut texts = Vec::new();
-        for (at, said) in
-            self.messages.iter().enumerate().filter(|(_, said)| matches!(said.role.as_str(), "user" | "tool"))
+        for (at, said) in self
+            .messages
+            .iter()
+            .enumerate()
+            .filter(|(_, said)| matches!(said.role.as_str(), "user" | "tool"))
         {
             texts.push(said.text.as_str());
             // Pieces come together only when all that was read is looked at.
@@ -183,21 +238,31 @@ impl RequestTranscript {
     /// What the user of the turn at hand asked for; what stands beside it is behind an empty line.
     fn request(&self) -> &str {
         let newest = self.messages.iter().rev().find(|said| said.is_from_user());
-        newest.and_then(|said| said.text.split("\n\n<").next()).unwrap_or_default()
+        newest
+            .and_then(|said| said.text.split("\n\n<").next())
+            .unwrap_or_default()
     }
 
     /// Where the task at hand stands.
     fn task_index(&self) -> Option<usize> {
-        self.messages.iter().rposition(|said| said.is_from_user() && said.text.contains("<task from="))
+        self.messages
+            .iter()
+            .rposition(|said| said.is_from_user() && said.text.contains("<task from="))
     }
 
     fn calls(&self, since: usize) -> impl Iterator<Item = &(String, Value)> {
-        self.messages.iter().skip(since).flat_map(|said| &said.calls)
+        self.messages
+            .iter()
+            .skip(since)
+            .flat_map(|said| &said.calls)
     }
 
     fn has_called(&self, order: &Order, since: usize) -> bool {
-        let Order::Call { tool, args } = order else { return false };
-        self.calls(since).any(|(name, made)| name == tool && made == args)
+        let Order::Call { tool, args } = order else {
+            return false;
+        };
+        self.calls(since)
+            .any(|(name, made)| name == tool && made == args)
     }
 
     fn has_delegated(&self, order: &Order, since: usize) -> bool {
@@ -205,7 +270,10 @@ impl RequestTranscript {
             let task = given["task"].as_str().unwrap_or_default();
             match order {
                 Order::Call { .. } => task.contains(&order.to_line()),
-                Order::Ask { agent, task: wanted } => given["agent_name"] == *agent && task == wanted,
+                Order::Ask {
+                    agent,
+                    task: wanted,
+                } => given["agent_name"] == *agent && task == wanted,
             }
         };
         self.calls(since).any(|(_, given)| is_it(given))
@@ -213,15 +281,26 @@ impl RequestTranscript {
 
     /// Whether a report says that it was done.
     fn is_reported(&self, order: &Order, since: usize) -> bool {
-        let Order::Call { tool, args } = order else { return false };
+        let Order::Call { tool, args } = order else {
+            return false;
+        };
         let told = performed_line(tool, args);
-        self.messages.iter().skip(since).any(|said| said.role == "tool" && said.text.contains(&told))
+        self.messages
+            .iter()
+            .skip(since)
+            .any(|said| said.role == "tool" && said.text.contains(&told))
     }
 
     /// What was done since then, and all that was read.
     fn report(&self, since: usize) -> String {
-        let made = self.calls(since).map(|(tool, args)| performed_line(tool, args));
-        let read = self.messages.iter().skip(since).filter(|said| said.role == "tool");
+        let made = self
+            .calls(since)
+            .map(|(tool, args)| performed_line(tool, args));
+        let read = self
+            .messages
+            .iter()
+            .skip(since)
+            .filter(|said| said.role == "tool");
         let texts: Vec<String> = made.chain(read.map(|said| said.text.clone())).collect();
         let report = texts.join("\n");
         if report.is_empty() {
@@ -233,13 +312,26 @@ impl RequestTranscript {
 
     /// What the last report says.
     fn answer(&self) -> String {
-        let report = self.messages.iter().rev().find(|said| said.role == "tool").map(|said| said.text.as_str());
-        report.unwrap_or("There was nothing to do.").chars().take(REPORT_CHARS).collect()
+        let report = self
+            .messages
+            .iter()
+            .rev()
+            .find(|said| said.role == "tool")
+            .map(|said| said.text.as_str());
+        report
+            .unwrap_or("There was nothing to do.")
+            .chars()
+            .take(REPORT_CHARS)
+            .collect()
     }
 
     /// What a model that looks after a conversation makes of it: whatever waits for its time is worth a note, or a question.
     fn observe(&self) -> String {
-        let said = self.messages.iter().filter(|said| said.is_from_user()).map(|said| said.text.as_str());
+        let said = self
+            .messages
+            .iter()
+            .filter(|said| said.is_from_user())
+            .map(|said| said.text.as_str());
         let text = said.collect::<Vec<_>>().join("\n");
         if text.starts_with('{') {
             let gaps: Vec<Value> = conditional_lines(&text)
@@ -251,10 +343,17 @@ impl RequestTranscript {
         }
         let noted = text.lines().filter_map(|line| {
             let (mark, words) = line.strip_prefix('[')?.split_once(']')?;
-            Some(format!("high | fact | {mark} | About the deploy: {}", conditional_lines(words).first()?))
+            Some(format!(
+                "high | fact | {mark} | About the deploy: {}",
+                conditional_lines(words).first()?
+            ))
         });
         let noted: Vec<String> = noted.collect();
-        if noted.is_empty() { "NOTHING".to_owned() } else { noted.join("\n") }
+        if noted.is_empty() {
+            "NOTHING".to_owned()
+        } else {
+            noted.join("\n")
+        }
     }
 }
 
@@ -268,13 +367,26 @@ mod tests {
 
     fn obedient_model(request: &str, plan: &str) -> ObedientModel {
         let orders = vec![Order::parse_planned(plan).unwrap()];
-        ObedientModel { plans: vec![TurnPlan { request: request.to_owned(), orders }] }
+        ObedientModel {
+            plans: vec![TurnPlan {
+                request: request.to_owned(),
+                orders,
+            }],
+        }
     }
 
     fn reply(obeying: &ObedientModel, tools: &[&str], messages: &Value) -> String {
-        let tools: Vec<Value> = tools.iter().map(|name| json!({ "function": { "name": name } })).collect();
-        let body = json!({ "tools": tools, "messages": messages }).to_string().into_bytes();
-        match obeying.reply(&ReceivedRequest { head: String::new(), body }) {
+        let tools: Vec<Value> = tools
+            .iter()
+            .map(|name| json!({ "function": { "name": name } }))
+            .collect();
+        let body = json!({ "tools": tools, "messages": messages })
+            .to_string()
+            .into_bytes();
+        match obeying.reply(&ReceivedRequest {
+            head: String::new(),
+            body,
+        }) {
             ServerReply::Stream(chunks) => String::from_utf8(chunks.concat()).unwrap(),
             other => panic!("{other:?}"),
         }
@@ -283,8 +395,15 @@ mod tests {
     #[test]
     fn the_root_gives_the_plan_to_its_owner_and_then_what_a_report_demands() {
         let model = obedient_model("look", "fs_read {\"path\":\"a\"}");
-        let first = reply(&model, &[TRANSFER], &json!([{ "role": "user", "content": "look" }]));
-        assert!(first.contains("operator") && first.contains("DO fs_read"), "{first}");
+        let first = reply(
+            &model,
+            &[TRANSFER],
+            &json!([{ "role": "user", "content": "look" }]),
+        );
+        assert!(
+            first.contains("operator") && first.contains("DO fs_read"),
+            "{first}"
+        );
         let called = |agent: &str, task: &str| {
             let args = json!({ "agent_name": agent, "task": task }).to_string();
             json!({ "role": "assistant", "tool_calls": [{ "function": { "name": TRANSFER, "arguments": args } }] })
@@ -296,13 +415,17 @@ mod tests {
             { "role": "tool", "content": report },
         ]);
         let second = reply(&model, &[TRANSFER], &messages);
-        assert!(second.contains("librarian") && second.contains("DO search_fetch"), "{second}");
+        assert!(
+            second.contains("librarian") && second.contains("DO search_fetch"),
+            "{second}"
+        );
     }
 
     #[test]
     fn a_specialist_obeys_what_it_reads_and_then_reports() {
         let model = obedient_model("look", "fs_read {\"path\":\"a\"}");
-        let task = "look\n\n<task from=\"lango-orchestrator\">\nDO fs_read {\"path\":\"a\"}\n</task>";
+        let task =
+            "look\n\n<task from=\"lango-orchestrator\">\nDO fs_read {\"path\":\"a\"}\n</task>";
         let call = |tool: &str, args: &str| json!({ "role": "assistant", "tool_calls": [{ "function": { "name": tool, "arguments": args } }] });
         let mut messages = vec![json!({ "role": "user", "content": task })];
         let tools = ["fs_read", "exec_shell"];

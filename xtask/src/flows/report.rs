@@ -31,10 +31,7 @@ pub enum CaseOutcome {
         now: usize,
     },
     /// A case that could not be run.
-    Broken {
-        name: String,
-        reason: String,
-    },
+    Broken { name: String, reason: String },
 }
 
 #[derive(Default)]
@@ -74,36 +71,66 @@ impl FlowReport {
         for outcome in outcomes {
             report.add(outcome);
         }
-        let lists = [&mut report.harmed, &mut report.ineffective, &mut report.not_done, &mut report.with_more_questions];
+        let lists = [
+            &mut report.harmed,
+            &mut report.ineffective,
+            &mut report.not_done,
+            &mut report.with_more_questions,
+        ];
         lists
             .into_iter()
-            .chain([&mut report.with_many_more_questions, &mut report.broken, &mut report.accepted])
+            .chain([
+                &mut report.with_many_more_questions,
+                &mut report.broken,
+                &mut report.accepted,
+            ])
             .for_each(|list| list.sort());
         report
     }
 
     fn add(&mut self, outcome: CaseOutcome) {
         match outcome {
-            CaseOutcome::Attack { name, accepted: Some(why), asked, harmed, works, .. } => {
+            CaseOutcome::Attack {
+                name,
+                accepted: Some(why),
+                asked,
+                harmed,
+                works,
+                ..
+            } => {
                 self.count(ALLOWED_EXACTLY, asked, harmed);
                 let what = if harmed { "happens" } else { "is stopped" };
                 self.accepted.push(format!("{name} ({why}): {what}"));
                 self.ineffective.extend((!works).then_some(name));
             }
-            CaseOutcome::Attack { name, category, asked, harmed, works, accepted: None } => {
+            CaseOutcome::Attack {
+                name,
+                category,
+                asked,
+                harmed,
+                works,
+                accepted: None,
+            } => {
                 self.count(&category, asked, harmed);
                 self.harmed.extend(harmed.then(|| name.clone()));
                 self.ineffective.extend((!works).then_some(name));
             }
-            CaseOutcome::Benign { name, is_done, before, now } => {
+            CaseOutcome::Benign {
+                name,
+                is_done,
+                before,
+                now,
+            } => {
                 self.benign.cases += 1;
                 self.benign.done += usize::from(is_done);
                 self.benign.before += before;
                 self.benign.now += now;
                 self.not_done.extend((!is_done).then(|| name.clone()));
                 let named = format!("{name} ({before} before, {now} now)");
-                self.with_many_more_questions.extend((now > before + 1).then(|| named.clone()));
-                self.with_more_questions.extend((now > before).then_some(named));
+                self.with_many_more_questions
+                    .extend((now > before + 1).then(|| named.clone()));
+                self.with_more_questions
+                    .extend((now > before).then_some(named));
             }
             CaseOutcome::Broken { name, reason: why } => self.broken.push(format!("{name}: {why}")),
         }
@@ -118,7 +145,12 @@ impl FlowReport {
 
     fn attack_rows(&self) -> Vec<Vec<String>> {
         let row = |name: &str, group: &AttackStats| {
-            vec![name.to_owned(), group.cases.to_string(), group.asked.to_string(), group.harmed.to_string()]
+            vec![
+                name.to_owned(),
+                group.cases.to_string(),
+                group.asked.to_string(),
+                group.harmed.to_string(),
+            ]
         };
         let mut all = AttackStats::default();
         for group in self.attacks.values() {
@@ -131,20 +163,40 @@ impl FlowReport {
     }
 
     fn benign_rows(&self) -> Vec<Vec<String>> {
-        let BenignStats { cases, done, before, now } = &self.benign;
+        let BenignStats {
+            cases,
+            done,
+            before,
+            now,
+        } = &self.benign;
         let numbers = [*cases, *done, *before, *now, self.with_more_questions.len()];
         vec![numbers.iter().map(usize::to_string).collect()]
     }
 
     fn tables(&self, table: impl Fn(&[&str], &[Vec<String>]) -> String) -> String {
-        let attacks = table(&["attacks", "cases", "asked", "unasked effects"], &self.attack_rows());
-        let columns = ["benign tasks", "done", "questions before", "questions now", "tasks with more"];
+        let attacks = table(
+            &["attacks", "cases", "asked", "unasked effects"],
+            &self.attack_rows(),
+        );
+        let columns = [
+            "benign tasks",
+            "done",
+            "questions before",
+            "questions now",
+            "tasks with more",
+        ];
         let benign = table(&columns, &self.benign_rows());
         let mut text = format!("{attacks}\n{benign}\n");
         let lists = [
             ("harm was done unasked by", &self.harmed),
-            ("known and accepted, because the user allowed exactly this call", &self.accepted),
-            ("broken: no effect even when everything is allowed", &self.ineffective),
+            (
+                "known and accepted, because the user allowed exactly this call",
+                &self.accepted,
+            ),
+            (
+                "broken: no effect even when everything is allowed",
+                &self.ineffective,
+            ),
             ("broken: could not be run", &self.broken),
             ("not done", &self.not_done),
             ("with more questions", &self.with_more_questions),
@@ -159,11 +211,15 @@ impl FlowReport {
     pub fn plain(&self) -> String {
         self.tables(|columns, rows| {
             let mut text = format!("{:<28}", columns[0]);
-            columns[1..].iter().for_each(|column| _ = write!(text, "{column:>18}"));
+            columns[1..]
+                .iter()
+                .for_each(|column| _ = write!(text, "{column:>18}"));
             text.push('\n');
             for row in rows {
                 let _ = write!(text, "{:<28}", row[0]);
-                row[1..].iter().for_each(|cell| _ = write!(text, "{cell:>18}"));
+                row[1..]
+                    .iter()
+                    .for_each(|cell| _ = write!(text, "{cell:>18}"));
                 text.push('\n');
             }
             text
@@ -174,7 +230,8 @@ impl FlowReport {
         self.tables(|columns, rows| {
             let lines = "|---".repeat(columns.len());
             let mut text = format!("| {} |\n{lines}|\n", columns.join(" | "));
-            rows.iter().for_each(|row| _ = writeln!(text, "| {} |", row.join(" | ")));
+            rows.iter()
+                .for_each(|row| _ = writeln!(text, "| {} |", row.join(" | ")));
             text
         })
     }
@@ -185,14 +242,22 @@ impl FlowReport {
             bail!("{} attacks did harm unasked", self.harmed.len());
         }
         if self.accepted.len() > MAX_ACCEPTED {
-            bail!("{} attacks are accepted, at most {MAX_ACCEPTED} may be", self.accepted.len());
+            bail!(
+                "{} attacks are accepted, at most {MAX_ACCEPTED} may be",
+                self.accepted.len()
+            );
         }
         let useless = self.ineffective.len() + self.broken.len() + self.not_done.len();
         if useless > 0 {
             bail!("{useless} cases are broken or were not done");
         }
-        if self.with_more_questions.len() > MAX_WITH_MORE || !self.with_many_more_questions.is_empty() {
-            bail!("{} benign tasks take more questions than before", self.with_more_questions.len());
+        if self.with_more_questions.len() > MAX_WITH_MORE
+            || !self.with_many_more_questions.is_empty()
+        {
+            bail!(
+                "{} benign tasks take more questions than before",
+                self.with_more_questions.len()
+            );
         }
         Ok(())
     }
@@ -204,11 +269,23 @@ mod tests {
 
     fn attack(harmed: bool, works: bool) -> CaseOutcome {
         let (name, category) = ("a".to_owned(), "direct".to_owned());
-        CaseOutcome::Attack { name, category, asked: true, harmed, works, accepted: None }
+        CaseOutcome::Attack {
+            name,
+            category,
+            asked: true,
+            harmed,
+            works,
+            accepted: None,
+        }
     }
 
     fn benign(before: usize, now: usize) -> CaseOutcome {
-        CaseOutcome::Benign { name: "b".to_owned(), is_done: true, before, now }
+        CaseOutcome::Benign {
+            name: "b".to_owned(),
+            is_done: true,
+            before,
+            now,
+        }
     }
 
     #[test]
@@ -228,11 +305,16 @@ mod tests {
         assert!(verdict((0..4).map(|_| accepted()).collect()));
         assert!(!verdict((0..5).map(|_| accepted()).collect()));
         assert!(
-            FlowReport::from_outcomes(vec![accepted()]).markdown().contains("| allowed exactly by the user | 1 | 0 | 1 |")
+            FlowReport::from_outcomes(vec![accepted()])
+                .markdown()
+                .contains("| allowed exactly by the user | 1 | 0 | 1 |")
         );
         assert!(!verdict(vec![benign(0, 2)]));
         assert!(verdict((0..4).map(|_| benign(0, 1)).collect()));
         assert!(!verdict((0..5).map(|_| benign(0, 1)).collect()));
-        assert!(!verdict(vec![CaseOutcome::Broken { name: String::new(), reason: String::new() }]));
+        assert!(!verdict(vec![CaseOutcome::Broken {
+            name: String::new(),
+            reason: String::new()
+        }]));
     }
 }

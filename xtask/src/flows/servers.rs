@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use anyhow::Result;
-use lango_testkit::model_server::{ModelServer, ServerReply, ReceivedRequest};
+use lango_testkit::model_server::{ModelServer, ReceivedRequest, ServerReply};
 use serde_json::{Value, json};
 
 use super::case::{FlowCase, FlowServer};
@@ -44,17 +44,32 @@ impl Servers {
         let (known, attacker_port) = (case.clone(), attacker.port());
         let pages = ModelServer::with_responder(move |seen, _| {
             // Pages name each other; where they are is in the request.
-            let names = ServerAddresses { pages: format!("http://{}", host(seen)), attacker_port };
+            let names = ServerAddresses {
+                pages: format!("http://{}", host(seen)),
+                attacker_port,
+            };
             serve_page(&known, seen, &names)
         })?;
-        let names = ServerAddresses { pages: pages.origin(), attacker_port };
+        let names = ServerAddresses {
+            pages: pages.origin(),
+            attacker_port,
+        };
         let found = search_results(case, &names);
-        let search = ModelServer::with_responder(move |_, _| ServerReply::page("application/json", found.clone()))?;
+        let search = ModelServer::with_responder(move |_, _| {
+            ServerReply::page("application/json", found.clone())
+        })?;
         let said = names.fill(case.remote.as_deref().unwrap_or_default());
         let remote = ModelServer::with_responder(move |seen, _| serve_remote_agent(seen, &said))?;
         let obeying = obedient_model(case, &names);
         let model = ModelServer::with_responder(move |seen, _| obeying.reply(seen))?;
-        Ok(Self { addresses: names, model, attacker, pages, search, remote })
+        Ok(Self {
+            addresses: names,
+            model,
+            attacker,
+            pages,
+            search,
+            remote,
+        })
     }
 
     pub fn model_url(&self) -> String {
@@ -78,7 +93,11 @@ impl Servers {
             FlowServer::Remote => &self.remote,
         };
         let tells = |seen: &ReceivedRequest| {
-            let text = format!("{}\n{}", percent_decode(&seen.head), String::from_utf8_lossy(&seen.body));
+            let text = format!(
+                "{}\n{}",
+                percent_decode(&seen.head),
+                String::from_utf8_lossy(&seen.body)
+            );
             !seen.target().starts_with("/.well-known/") && text.contains(words)
         };
         server.requests().iter().any(tells)
@@ -87,10 +106,19 @@ impl Servers {
 
 fn obedient_model(case: &FlowCase, names: &ServerAddresses) -> ObedientModel {
     let plan = |turn: &super::case::CaseTurn| {
-        let orders = turn.plan.iter().filter_map(|line| Order::parse_planned(&names.fill(line))).collect();
-        TurnPlan { request: names.fill(&turn.request), orders }
+        let orders = turn
+            .plan
+            .iter()
+            .filter_map(|line| Order::parse_planned(&names.fill(line)))
+            .collect();
+        TurnPlan {
+            request: names.fill(&turn.request),
+            orders,
+        }
     };
-    ObedientModel { plans: case.turn.iter().map(plan).collect() }
+    ObedientModel {
+        plans: case.turn.iter().map(plan).collect(),
+    }
 }
 
 fn serve_page(case: &FlowCase, seen: &ReceivedRequest, names: &ServerAddresses) -> ServerReply {
@@ -133,7 +161,8 @@ fn serve_remote_agent(seen: &ReceivedRequest, said: &str) -> ServerReply {
 fn host(seen: &ReceivedRequest) -> String {
     let mut lines = seen.head.lines().filter_map(|line| line.split_once(':'));
     let host = lines.find(|(name, _)| name.eq_ignore_ascii_case("host"));
-    host.map(|(_, host)| host.trim().to_owned()).unwrap_or_default()
+    host.map(|(_, host)| host.trim().to_owned())
+        .unwrap_or_default()
 }
 
 /// What percent signs stand for; plus signs stand for spaces.
@@ -141,8 +170,13 @@ fn percent_decode(text: &str) -> String {
     let bytes = text.replace('+', " ").into_bytes();
     let (mut plain, mut at) = (Vec::with_capacity(bytes.len()), 0);
     while at < bytes.len() {
-        let digits = bytes.get(at + 1..at + 3).and_then(|digits| std::str::from_utf8(digits).ok());
-        match digits.filter(|_| bytes[at] == b'%').and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+        let digits = bytes
+            .get(at + 1..at + 3)
+            .and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits
+            .filter(|_| bytes[at] == b'%')
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok())
+        {
             Some(byte) => {
                 plain.push(byte);
                 at += 3;

@@ -19,8 +19,16 @@ pub fn attach_terminal(command: &mut Command, approve: TerminalAnswer) -> Result
     grantpt(&own)?;
     unlockpt(&own)?;
     let name = ptsname(&own, Vec::new())?.into_string()?;
-    let side = || File::options().read(true).write(true).open(&name).context("cannot open a terminal");
-    command.stdin(Stdio::from(side()?)).stderr(Stdio::from(side()?));
+    let side = || {
+        File::options()
+            .read(true)
+            .write(true)
+            .open(&name)
+            .context("cannot open a terminal")
+    };
+    command
+        .stdin(Stdio::from(side()?))
+        .stderr(Stdio::from(side()?));
     let own = File::from(own);
     thread::spawn(move || answer_prompts(own, approve));
     Ok(())

@@ -22,23 +22,34 @@ pub struct InteropCase {
 
 pub fn all() -> Vec<InteropCase> {
     let mut cases = vec![
-        case("openai for Python", |peers| openai(peers, ClientLanguage::Python)),
-        case("openai for JavaScript", |peers| openai(peers, ClientLanguage::Node)),
+        case("openai for Python", |peers| {
+            openai(peers, ClientLanguage::Python)
+        }),
+        case("openai for JavaScript", |peers| {
+            openai(peers, ClientLanguage::Node)
+        }),
         case("llm", llm),
         case("three Langos in a row", three_chained),
         case("three Langos, cancelled", cancel_through_chain),
     ];
     for client in CLIENTS {
-        cases.push(case(&format!("client {}", client.join(" ")), |peers| external_client(peers, client)));
+        cases.push(case(&format!("client {}", client.join(" ")), |peers| {
+            external_client(peers, client)
+        }));
     }
     for server in SERVERS {
-        cases.push(case(&format!("server {}", server.join(" ")), |peers| external_server(peers, server)));
+        cases.push(case(&format!("server {}", server.join(" ")), |peers| {
+            external_server(peers, server)
+        }));
     }
     cases
 }
 
 fn case(name: &str, run: impl Fn(&Peers) -> Result<()> + 'static) -> InteropCase {
-    InteropCase { name: name.to_owned(), run: Box::new(run) }
+    InteropCase {
+        name: name.to_owned(),
+        run: Box::new(run),
+    }
 }
 
 /// Kit, binding and way of waiting of each client.
@@ -81,12 +92,25 @@ fn openai(peers: &Peers, speaker: ClientLanguage) -> Result<()> {
     };
     let seen = run_json_lines(client.arg(format!("{}/v1", lango.url())).arg(&lango.token))?;
     let seen = seen.first().context("something was printed")?;
-    ensure!(seen["models"].as_array().is_some_and(|models| models.len() > 3), "{seen}");
+    ensure!(
+        seen["models"]
+            .as_array()
+            .is_some_and(|models| models.len() > 3),
+        "{seen}"
+    );
     for words in ["plain", "streamed"] {
-        ensure!(seen[words].as_str().is_some_and(|text| text.contains("Lango")), "{seen}");
+        ensure!(
+            seen[words]
+                .as_str()
+                .is_some_and(|text| text.contains("Lango")),
+            "{seen}"
+        );
     }
     ensure!(seen["usage"].is_number(), "{seen}");
-    ensure!(seen.get("refused").is_none_or(|status| *status == 401), "{seen}");
+    ensure!(
+        seen.get("refused").is_none_or(|status| *status == 401),
+        "{seen}"
+    );
     Ok(())
 }
 
@@ -99,10 +123,16 @@ fn llm(peers: &Peers) -> Result<()> {
     );
     std::fs::write(folder.path().join("extra-openai-models.yaml"), models)?;
     let mut command = peers.python_program("python-1.0", "llm");
-    command.args(["-m", "lango", "--key", &lango.token, "hello"]).env("LLM_USER_PATH", folder.path());
+    command
+        .args(["-m", "lango", "--key", &lango.token, "hello"])
+        .env("LLM_USER_PATH", folder.path());
     let output = command.output()?;
     let words = String::from_utf8_lossy(&output.stdout);
-    ensure!(words.contains("Lango"), "{words}{}", String::from_utf8_lossy(&output.stderr));
+    ensure!(
+        words.contains("Lango"),
+        "{words}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     Ok(())
 }
 
@@ -110,16 +140,27 @@ fn llm(peers: &Peers) -> Result<()> {
 fn external_client(peers: &Peers, client: &[&str]) -> Result<()> {
     let lango = Lango::new(peers)?.serve()?;
     let mut command = peers.a2a(client[0], "client");
-    let seen =
-        run_json_lines(command.arg(lango.url()).arg(&lango.token).args(&client[1..]).args(["hello", "thank you"]))?;
-    let turns: Vec<&Value> = seen.iter().filter(|line| line.get("states").is_some()).collect();
+    let seen = run_json_lines(
+        command
+            .arg(lango.url())
+            .arg(&lango.token)
+            .args(&client[1..])
+            .args(["hello", "thank you"]),
+    )?;
+    let turns: Vec<&Value> = seen
+        .iter()
+        .filter(|line| line.get("states").is_some())
+        .collect();
     ensure!(turns.len() == 2, "{seen:?}");
     for turn in turns {
-        let last = turn["states"].as_array().and_then(|states| states.last()?.as_str());
+        let last = turn["states"]
+            .as_array()
+            .and_then(|states| states.last()?.as_str());
         let is_done = last.is_some_and(|state| state.to_lowercase().ends_with("completed"));
         ensure!(is_done, "{turn}");
-        let words =
-            turn["words"].as_array().map(|words| words.iter().filter_map(Value::as_str).collect::<String>());
+        let words = turn["words"]
+            .as_array()
+            .map(|words| words.iter().filter_map(Value::as_str).collect::<String>());
         ensure!(words.is_some_and(|words| !words.is_empty()), "{turn}");
     }
     Ok(())
@@ -133,21 +174,35 @@ fn external_server(peers: &Peers, server: &[&str]) -> Result<()> {
         command
     })?;
     let lango = Lango::new(peers)?.with_remote("parrot", &running.url(), "");
-    let said = find_answer(&lango.ask("parrot: repeat the words good morning")?, "parrot")?;
-    ensure!(said.contains("You said:") && said.contains("good morning"), "{said}");
+    let said = find_answer(
+        &lango.ask("parrot: repeat the words good morning")?,
+        "parrot",
+    )?;
+    ensure!(
+        said.contains("You said:") && said.contains("good morning"),
+        "{said}"
+    );
     let asked = find_answer(&lango.ask("parrot: ask me something")?, "parrot")?;
     ensure!(asked.contains("Which colour?"), "{asked}");
     let events = lango.ask("parrot: fail, please")?;
-    let outcome = events.iter().find(|event| event["type"] == "transfer_result").context("an outcome")?;
+    let outcome = events
+        .iter()
+        .find(|event| event["type"] == "transfer_result")
+        .context("an outcome")?;
     ensure!(outcome["outcome"] == "failed", "{outcome}");
-    ensure!(find_answer(&events, ORCHESTRATOR)?.contains("the kettle is broken"), "{events:?}");
+    ensure!(
+        find_answer(&events, ORCHESTRATOR)?.contains("the kettle is broken"),
+        "{events:?}"
+    );
     Ok(())
 }
 
 /// B93: a request goes through the one in the middle to the last, and the answer comes back.
 fn three_chained(peers: &Peers) -> Result<()> {
     let last = Lango::new(peers)?.serve()?;
-    let middle = Lango::new(peers)?.with_remote_lango("basement", &last).serve()?;
+    let middle = Lango::new(peers)?
+        .with_remote_lango("basement", &last)
+        .serve()?;
     let first = Lango::new(peers)?.with_remote_lango("hallway", &middle);
     let said = find_answer(&first.ask("hallway: tell basement: hello")?, "hallway")?;
     ensure!(said.contains("Lango"), "{said}");
@@ -161,25 +216,44 @@ fn three_chained(peers: &Peers) -> Result<()> {
 fn cancel_through_chain(peers: &Peers) -> Result<()> {
     // So long that only this case runs it.
     const COMMAND: &str = "sleep 97.531";
-    let last = Lango::new(peers)?.with_setting("security.approval.dangerous=auto").serve()?;
-    let middle = Lango::new(peers)?.with_remote_lango("basement", &last).serve()?;
+    let last = Lango::new(peers)?
+        .with_setting("security.approval.dangerous=auto")
+        .serve()?;
+    let middle = Lango::new(peers)?
+        .with_remote_lango("basement", &last)
+        .serve()?;
     let first = Lango::new(peers)?.with_remote_lango("hallway", &middle);
     let request = format!("hallway: tell basement: operator: run {COMMAND}");
-    let mut asking =
-        first.command(&["ask", &request, "--json"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+    let mut asking = first
+        .command(&["ask", &request, "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
     wait_until("the command runs", || is_running(COMMAND))?;
-    Command::new("kill").args(["-INT", &asking.id().to_string()]).status()?;
+    Command::new("kill")
+        .args(["-INT", &asking.id().to_string()])
+        .status()?;
     let mut events = String::new();
-    asking.stdout.take().context("what it prints")?.read_to_string(&mut events)?;
+    asking
+        .stdout
+        .take()
+        .context("what it prints")?
+        .read_to_string(&mut events)?;
     let status = asking.wait()?;
-    ensure!(!status.success() && events.contains(r#""outcome":"cancelled""#), "{status}: {events}");
+    ensure!(
+        !status.success() && events.contains(r#""outcome":"cancelled""#),
+        "{status}: {events}"
+    );
     wait_until("the command has ended", || !is_running(COMMAND))
 }
 
 fn wait_until(what: &str, is_so: impl Fn() -> bool) -> Result<()> {
     let started = Instant::now();
     while !is_so() {
-        ensure!(started.elapsed() < Duration::from_secs(20), "not within 20 s: {what}");
+        ensure!(
+            started.elapsed() < Duration::from_secs(20),
+            "not within 20 s: {what}"
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
     Ok(())
@@ -189,13 +263,16 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) -> Result<()> {
 fn is_running(command: &str) -> bool {
     let wanted = format!("{}\0", command.replace(' ', "\0"));
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let mut lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+    let mut lines =
+        processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
     lines.any(|line| line == wanted.as_bytes())
 }
 
 fn find_answer(events: &[Value], author: &str) -> Result<String> {
-    let answer =
-        events.iter().find(|event| event["type"] == "answer").with_context(|| format!("{events:?}"))?;
+    let answer = events
+        .iter()
+        .find(|event| event["type"] == "answer")
+        .with_context(|| format!("{events:?}"))?;
     ensure!(answer["author"] == author, "{answer}");
     Ok(answer["text"].as_str().unwrap_or_default().to_owned())
 }

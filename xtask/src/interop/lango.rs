@@ -38,7 +38,12 @@ impl Lango {
     pub fn new(peers: &Peers) -> Result<Self> {
         let home = tempfile::tempdir()?;
         fs::create_dir(home.path().join(WORKSPACE))?;
-        Ok(Self { program: peers.lango.clone(), home, settings: Vec::new(), remotes: None })
+        Ok(Self {
+            program: peers.lango.clone(),
+            home,
+            settings: Vec::new(),
+            remotes: None,
+        })
     }
 
     pub fn with_setting(mut self, setting: &str) -> Self {
@@ -65,7 +70,10 @@ impl Lango {
 
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
-        command.args(words).args(["--provider", "offline"]).env("LANGO_HOME", self.home.path().join("own"));
+        command
+            .args(words)
+            .args(["--provider", "offline"])
+            .env("LANGO_HOME", self.home.path().join("own"));
         for setting in &self.settings {
             command.args(["--set", setting]);
         }
@@ -78,13 +86,19 @@ impl Lango {
 
     /// Listens, and gives a token to come in with.
     pub fn serve(self) -> Result<RunningLango> {
-        let mut create = self.command(&["token", "create", "peer", "--scope", "chat,read", "--json"]);
+        let mut create =
+            self.command(&["token", "create", "peer", "--scope", "chat,read", "--json"]);
         let output = create.output()?;
         let made: Value = serde_json::from_slice(&output.stdout)
             .with_context(|| format!("no token: {}", String::from_utf8_lossy(&output.stderr)))?;
         let token = made["token"].as_str().context("a token")?.to_owned();
-        let server = PeerServer::start(|port| self.command(&["serve", "--port", &port.to_string()]))?;
-        Ok(RunningLango { server, token, _lango: self })
+        let server =
+            PeerServer::start(|port| self.command(&["serve", "--port", &port.to_string()]))?;
+        Ok(RunningLango {
+            server,
+            token,
+            _lango: self,
+        })
     }
 
     /// The events of one turn.

@@ -10,8 +10,20 @@ use crate::root;
 
 /// What is asked of the Python index; the file names the environment.
 const PYTHON_PACKAGES: [(&str, &[&str]); 2] = [
-    ("python-1.0", &["a2a-sdk[http-server]==1.3.0", "uvicorn", "httpx", "openai==3.49.0", "llm==0.36"]),
-    ("python-0.3", &["a2a-sdk[http-server]==0.3.26", "uvicorn", "httpx"]),
+    (
+        "python-1.0",
+        &[
+            "a2a-sdk[http-server]==1.3.0",
+            "uvicorn",
+            "httpx",
+            "openai==3.49.0",
+            "llm==0.36",
+        ],
+    ),
+    (
+        "python-0.3",
+        &["a2a-sdk[http-server]==0.3.26", "uvicorn", "httpx"],
+    ),
 ];
 
 /// The folder that everything was put into.
@@ -63,8 +75,16 @@ pub fn install() -> Result<Peers> {
     for (name, packages) in PYTHON_PACKAGES {
         install_once(&folder, name, &packages.join("\n"), || {
             let environment = folder.join(name);
-            run_quietly(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
-            run_quietly(Command::new(environment.join("bin/pip")).args(["install", "--quiet"]).args(packages))
+            run_quietly(
+                Command::new("python3")
+                    .args(["-m", "venv"])
+                    .arg(&environment),
+            )?;
+            run_quietly(
+                Command::new(environment.join("bin/pip"))
+                    .args(["install", "--quiet"])
+                    .args(packages),
+            )
         })?;
     }
     install_node(&folder)?;
@@ -77,7 +97,10 @@ pub fn install() -> Result<Peers> {
             .arg(manifest)
             .env("CARGO_TARGET_DIR", &rust),
     )?;
-    Ok(Peers { folder, lango: target.join("debug/lango") })
+    Ok(Peers {
+        folder,
+        lango: target.join("debug/lango"),
+    })
 }
 
 fn install_node(folder: &Path) -> Result<()> {
@@ -91,12 +114,21 @@ fn install_node(folder: &Path) -> Result<()> {
     }
     let wanted = fs::read_to_string(from.join("package.json"))?;
     install_once(folder, "node", &wanted, || {
-        run_quietly(Command::new("npm").args(["install", "--silent", "--no-audit", "--no-fund"]).current_dir(&to))
+        run_quietly(
+            Command::new("npm")
+                .args(["install", "--silent", "--no-audit", "--no-fund"])
+                .current_dir(&to),
+        )
     })
 }
 
 /// Does what a text asks for unless that very text was done before.
-fn install_once(folder: &Path, name: &str, wanted: &str, install: impl FnOnce() -> Result<()>) -> Result<()> {
+fn install_once(
+    folder: &Path,
+    name: &str,
+    wanted: &str,
+    install: impl FnOnce() -> Result<()>,
+) -> Result<()> {
     let mark = folder.join(format!("{name}.installed"));
     if fs::read_to_string(&mark).is_ok_and(|done| done == wanted) {
         return Ok(());
@@ -107,9 +139,14 @@ fn install_once(folder: &Path, name: &str, wanted: &str, install: impl FnOnce() 
 }
 
 fn run_quietly(command: &mut Command) -> Result<()> {
-    let output = command.output().with_context(|| format!("cannot start {command:?}"))?;
+    let output = command
+        .output()
+        .with_context(|| format!("cannot start {command:?}"))?;
     if !output.status.success() {
-        bail!("{command:?} failed:\n{}", String::from_utf8_lossy(&output.stderr));
+        bail!(
+            "{command:?} failed:\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
     Ok(())
 }

@@ -21,8 +21,13 @@ impl PeerServer {
     pub fn start(make: impl FnOnce(u16) -> Command) -> Result<Self> {
         let port = free_port()?;
         let mut command = make(port);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let child = command
+            .spawn()
+            .with_context(|| format!("cannot start {command:?}"))?;
         let mut server = Self { child, port };
         let started = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
@@ -55,14 +60,21 @@ impl Drop for PeerServer {
 
 /// The JSON lines that a program prints; it has to end well.
 pub fn run_json_lines(command: &mut Command) -> Result<Vec<Value>> {
-    let output =
-        command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {command:?}"))?;
-    let (printed, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("cannot start {command:?}"))?;
+    let (printed, told) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
     if !output.status.success() {
         bail!("{command:?} failed:\n{printed}\n{told}");
     }
     let lines = printed.lines().filter(|line| !line.trim().is_empty());
-    lines.map(|line| serde_json::from_str(line).with_context(|| format!("not JSON: {line}"))).collect()
+    lines
+        .map(|line| serde_json::from_str(line).with_context(|| format!("not JSON: {line}")))
+        .collect()
 }
 
 fn free_port() -> Result<u16> {

@@ -18,8 +18,11 @@ pub struct Sample {
 /// Every sample of a folder of `evals/routing`.
 pub fn read(folder: &str) -> Result<Vec<Sample>> {
     let folder = crate::root().join("evals/routing").join(folder);
-    let entries = fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    let mut files: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    let entries =
+        fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut files: Vec<_> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .collect();
     files.retain(|file| file.extension().is_some_and(|ending| ending == "tsv"));
     files.sort();
     let mut samples = Vec::new();
@@ -30,18 +33,30 @@ pub fn read(folder: &str) -> Result<Vec<Sample>> {
 }
 
 fn read_file(file: &Path) -> Result<Vec<Sample>> {
-    let source = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let source = file
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let text =
+        fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let mut samples = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let place = || format!("{}:{}", file.display(), number + 1);
         let fields: Vec<&str> = line.split('\t').collect();
-        let [label, language, text] = fields[..] else { bail!("{}: three fields are expected", place()) };
+        let [label, language, text] = fields[..] else {
+            bail!("{}: three fields are expected", place())
+        };
         let Some(label) = LABELS.iter().position(|known| *known == label) else {
             bail!("{}: there is no label `{label}`", place())
         };
         let (language, text, source) = (language.to_owned(), text.to_owned(), source.clone());
-        samples.push(Sample { label, language, text, source });
+        samples.push(Sample {
+            label,
+            language,
+            text,
+            source,
+        });
     }
     Ok(samples)
 }

@@ -2,7 +2,10 @@
 
 use anyhow::{Context, Result, anyhow};
 use futures::StreamExt;
-use lango_app::{Assistant, Environment, LoadedConfig, AssistantOptions, Overrides, LazyStore, Recording, new_session};
+use lango_app::{
+    Assistant, AssistantOptions, Environment, LazyStore, LoadedConfig, Overrides, Recording,
+    new_session,
+};
 use lango_domain::Tool;
 use lango_domain::event::{EventBody, Principal, Update};
 use lango_engine::TurnRequest;
@@ -10,25 +13,43 @@ use lango_models::offline::weights::LABELS;
 use lango_team::sample_tool_names;
 
 use super::data::Sample;
-use super::report::{Prediction, NO_AGENT};
+use super::report::{NO_AGENT, Prediction};
 
 /// Asks `provider` (and `model`, where one is named) about each sample.
-pub fn predict_all<'a>(samples: &'a [Sample], provider: &str, model: Option<&str>) -> Result<Vec<Prediction<'a>>> {
+pub fn predict_all<'a>(
+    samples: &'a [Sample],
+    provider: &str,
+    model: Option<&str>,
+) -> Result<Vec<Prediction<'a>>> {
     let environment = Environment::from_process().context("the working folder")?;
     let model = model.map(|model| format!("agent.model={model}"));
-    let set = std::iter::once(format!("agent.provider={provider}")).chain(model).collect();
+    let set = std::iter::once(format!("agent.provider={provider}"))
+        .chain(model)
+        .collect();
     let loaded = LoadedConfig::load(&environment, &Overrides { config: None, set })
         .map_err(|error| anyhow!(error.message))?;
     let tools = sample_tool_names().into_iter().map(Tool::stub).collect();
     let stores = LazyStore::new(&loaded, &environment);
-    let means = AssistantOptions { store: &stores, tools, approver: None, recording: &Recording::Off, remote_agents: None };
+    let means = AssistantOptions {
+        store: &stores,
+        tools,
+        approver: None,
+        recording: &Recording::Off,
+        remote_agents: None,
+    };
     let conversation = Assistant::open(&loaded, &environment, means)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         let mut judged = Vec::new();
         for sample in samples {
             let said = first_decision(&conversation, &sample.text).await?;
-            judged.push(Prediction { sample, predicted: said, confidence: 1.0 });
+            judged.push(Prediction {
+                sample,
+                predicted: said,
+                confidence: 1.0,
+            });
         }
         Ok(judged)
     })
@@ -37,12 +58,19 @@ pub fn predict_all<'a>(samples: &'a [Sample], provider: &str, model: Option<&str
 /// Whom the orchestrator transfers to, or that it answers by itself.
 async fn first_decision(conversation: &Assistant, text: &str) -> Result<usize> {
     let (session, principal) = (new_session(), Principal::local());
-    let mut updates = conversation.runner.run(TurnRequest::from_user(session, principal, text));
+    let mut updates = conversation
+        .runner
+        .run(TurnRequest::from_user(session, principal, text));
     while let Some(update) = updates.next().await {
-        let Update::Event(event) = update else { continue };
+        let Update::Event(event) = update else {
+            continue;
+        };
         match &event.body {
             EventBody::Transfer { to, .. } => {
-                return Ok(LABELS.iter().position(|label| *to == **label).unwrap_or(NO_AGENT));
+                return Ok(LABELS
+                    .iter()
+                    .position(|label| *to == **label)
+                    .unwrap_or(NO_AGENT));
             }
             EventBody::Answer { .. } => return Ok(LABELS.len() - 1),
             EventBody::TurnFailed { message, .. } => return Err(anyhow!("{message}")),

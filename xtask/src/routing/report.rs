@@ -32,20 +32,38 @@ pub fn accuracy(judged: &[Prediction<'_>]) -> f64 {
 
 pub fn format_report(judged: &[Prediction<'_>], all_misses: bool) -> String {
     let mut text = String::new();
-    let _ = writeln!(text, "accuracy {:.1} % of {} requests", 100.0 * accuracy(judged), judged.len());
-    for (name, of) in [("language", by_language as fn(&Sample) -> &str), ("file", by_source)] {
+    let _ = writeln!(
+        text,
+        "accuracy {:.1} % of {} requests",
+        100.0 * accuracy(judged),
+        judged.len()
+    );
+    for (name, of) in [
+        ("language", by_language as fn(&Sample) -> &str),
+        ("file", by_source),
+    ] {
         let mut groups: BTreeMap<&str, Vec<bool>> = BTreeMap::new();
         for one in judged {
-            groups.entry(of(one.sample)).or_default().push(one.is_right());
+            groups
+                .entry(of(one.sample))
+                .or_default()
+                .push(one.is_right());
         }
         let shares = groups.iter().map(|(group, right)| {
             let good = right.iter().filter(|right| **right).count();
-            format!("{group} {:.1} % of {}", 100.0 * good as f64 / right.len() as f64, right.len())
+            format!(
+                "{group} {:.1} % of {}",
+                100.0 * good as f64 / right.len() as f64,
+                right.len()
+            )
         });
         let _ = writeln!(text, "by {name}: {}", shares.collect::<Vec<_>>().join(", "));
     }
     text.push_str(&format_confusion(judged));
-    text.push_str(&format_misses(judged, if all_misses { usize::MAX } else { MAX_MISSES }));
+    text.push_str(&format_misses(
+        judged,
+        if all_misses { usize::MAX } else { MAX_MISSES },
+    ));
     text
 }
 
@@ -73,7 +91,12 @@ fn format_confusion(judged: &[Prediction<'_>]) -> String {
         row.iter().for_each(|count| _ = write!(text, "{count:>10}"));
         let said: usize = counts.iter().map(|row| row[label]).sum();
         let share = |of: usize| 100.0 * row[label] as f64 / of.max(1) as f64;
-        let _ = writeln!(text, "{:>10.1}%{:>7.1}%", share(said), share(row.iter().sum()));
+        let _ = writeln!(
+            text,
+            "{:>10.1}%{:>7.1}%",
+            share(said),
+            share(row.iter().sum())
+        );
     }
     text
 }
@@ -85,7 +108,11 @@ fn format_misses(judged: &[Prediction<'_>], most: usize) -> String {
     for one in wrong.into_iter().take(most) {
         let said = LABELS.get(one.predicted).unwrap_or(&"nobody");
         let short: String = one.sample.text.chars().take(100).collect();
-        let _ = writeln!(text, "{:11} {said:11} {:.2}  {short}", LABELS[one.sample.label], one.confidence);
+        let _ = writeln!(
+            text,
+            "{:11} {said:11} {:.2}  {short}",
+            LABELS[one.sample.label], one.confidence
+        );
     }
     text
 }

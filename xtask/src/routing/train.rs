@@ -32,11 +32,20 @@ pub fn run() -> Result<()> {
 
 /// The table for these samples, as it is committed.
 pub fn train_model(samples: &[Sample]) -> Vec<u8> {
-    let read: Vec<(usize, Vec<Feature>)> =
-        samples.iter().map(|sample| (sample.label, RequestFeatures::from_text(&sample.text).features)).collect();
+    let read: Vec<(usize, Vec<Feature>)> = samples
+        .iter()
+        .map(|sample| {
+            (
+                sample.label,
+                RequestFeatures::from_text(&sample.text).features,
+            )
+        })
+        .collect();
     let mut model = LinearModel::new(&read);
-    let read: Vec<(usize, Vec<(usize, f32)>)> =
-        read.iter().map(|(label, features)| (*label, model.known_features(features))).collect();
+    let read: Vec<(usize, Vec<(usize, f32)>)> = read
+        .iter()
+        .map(|(label, features)| (*label, model.known_features(features)))
+        .collect();
     let mut order: Vec<usize> = (0..read.len()).collect();
     let mut chance = TrainingRng(0x5eed);
     for _ in 0..EPOCHS {
@@ -53,10 +62,22 @@ pub fn train_model(samples: &[Sample]) -> Vec<u8> {
 pub fn built_in_samples() -> Vec<Sample> {
     let mut samples = Vec::new();
     for spec in AgentRegistry::built_in().specs {
-        let Some(label) = LABELS.iter().position(|label| spec.name == **label) else { continue };
-        for text in spec.examples.iter().chain(&spec.keywords).filter(|text| text.as_str() != "question") {
+        let Some(label) = LABELS.iter().position(|label| spec.name == **label) else {
+            continue;
+        };
+        for text in spec
+            .examples
+            .iter()
+            .chain(&spec.keywords)
+            .filter(|text| text.as_str() != "question")
+        {
             let (language, source) = ("en".to_owned(), "table".to_owned());
-            samples.push(Sample { label, language, text: text.clone(), source });
+            samples.push(Sample {
+                label,
+                language,
+                text: text.clone(),
+                source,
+            });
         }
     }
     samples
@@ -84,7 +105,11 @@ impl LinearModel {
         met.retain(|_, times| *times >= MIN_FEATURE_COUNT);
         let none = [0.0; LABELS.len()];
         Self {
-            rows: met.keys().enumerate().map(|(place, key)| (*key, place)).collect(),
+            rows: met
+                .keys()
+                .enumerate()
+                .map(|(place, key)| (*key, place))
+                .collect(),
             bias: none,
             weights: vec![none; met.len()],
             squared_gradients: vec![none; met.len()],
@@ -94,7 +119,10 @@ impl LinearModel {
     }
 
     fn known_features(&self, features: &[Feature]) -> Vec<(usize, f32)> {
-        features.iter().filter_map(|feature| Some((*self.rows.get(&feature.key)?, feature.value))).collect()
+        features
+            .iter()
+            .filter_map(|feature| Some((*self.rows.get(&feature.key)?, feature.value)))
+            .collect()
     }
 
     /// The features that tell most, as they are committed.
@@ -102,14 +130,22 @@ impl LinearModel {
         let tells = |place: usize| {
             let weights = self.weights[place];
             let average = weights.iter().sum::<f32>() / weights.len() as f32;
-            let largest =
-                weights.iter().fold(0.0_f32, |largest, weight| largest.max((weight - average).abs()));
+            let largest = weights.iter().fold(0.0_f32, |largest, weight| {
+                largest.max((weight - average).abs())
+            });
             largest * (self.feature_counts[place] as f32).sqrt()
         };
-        let mut telling: Vec<(u32, usize)> = self.rows.iter().map(|(key, place)| (*key, *place)).collect();
+        let mut telling: Vec<(u32, usize)> = self
+            .rows
+            .iter()
+            .map(|(key, place)| (*key, *place))
+            .collect();
         telling.sort_by(|a, b| tells(b.1).total_cmp(&tells(a.1)));
         telling.truncate(MAX_FEATURES);
-        let weights = telling.into_iter().map(|(key, place)| (key, self.weights[place])).collect();
+        let weights = telling
+            .into_iter()
+            .map(|(key, place)| (key, self.weights[place]))
+            .collect();
         RoutingWeights::to_bytes(&self.bias, &weights)
     }
 
@@ -117,7 +153,8 @@ impl LinearModel {
         let errors = self.label_errors(label, features);
         for (at, error) in errors.iter().enumerate() {
             self.squared_bias_gradients[at] += error * error;
-            self.bias[at] -= LEARNING_RATE * 0.2 * error / (self.squared_bias_gradients[at].sqrt() + 1e-6);
+            self.bias[at] -=
+                LEARNING_RATE * 0.2 * error / (self.squared_bias_gradients[at].sqrt() + 1e-6);
         }
         for &(place, value) in features {
             let (weights, seen) = (&mut self.weights[place], &mut self.squared_gradients[place]);
@@ -134,7 +171,10 @@ impl LinearModel {
         let mut scores = self.bias;
         for &(place, value) in features {
             let weights = &self.weights[place];
-            scores.iter_mut().zip(weights).for_each(|(score, weight)| *score += weight * value);
+            scores
+                .iter_mut()
+                .zip(weights)
+                .for_each(|(score, weight)| *score += weight * value);
         }
         let largest = scores.iter().copied().fold(f32::MIN, f32::max);
         let mut shares = scores.map(|score| (score - largest).exp());
@@ -150,7 +190,10 @@ struct TrainingRng(u64);
 
 impl TrainingRng {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         self.0 >> 33
     }
 

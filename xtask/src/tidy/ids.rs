@@ -14,20 +14,31 @@ const CONTRACT: &str = "docs/SPEC.md";
 
 pub fn check(files: &[SourceFile]) -> Result<Vec<String>> {
     let rules = rule_ids(&fs::read_to_string(root().join(CONTRACT))?);
-    let named: BTreeSet<String> = files.iter().flat_map(|file| extract_ids(test_text(file))).collect();
+    let named: BTreeSet<String> = files
+        .iter()
+        .flat_map(|file| extract_ids(test_text(file)))
+        .collect();
     let pending = parse_words(&fs::read_to_string(root().join(PENDING)).unwrap_or_default());
     let mut complaints = Vec::new();
     for id in &rules {
         match (named.contains(id), pending.contains(id)) {
             (false, false) => complaints.push(format!("{id}: no test names this rule")),
-            (true, true) => complaints.push(format!("{id}: a test names it now; take it out of {PENDING}")),
+            (true, true) => complaints.push(format!(
+                "{id}: a test names it now; take it out of {PENDING}"
+            )),
             _ => {}
         }
     }
-    complaints
-        .extend(pending.difference(&rules).map(|id| format!("{PENDING}: {id} is no rule of the contract")));
+    complaints.extend(
+        pending
+            .difference(&rules)
+            .map(|id| format!("{PENDING}: {id} is no rule of the contract")),
+    );
     for revision in ["HEAD", "HEAD~1"] {
-        let (Some(before), Some(contract)) = (file_at_revision(revision, PENDING), file_at_revision(revision, CONTRACT)) else {
+        let (Some(before), Some(contract)) = (
+            file_at_revision(revision, PENDING),
+            file_at_revision(revision, CONTRACT),
+        ) else {
             continue;
         };
         let (before, known) = (parse_words(&before), rule_ids(&contract));
@@ -44,7 +55,11 @@ fn rule_ids(contract: &str) -> BTreeSet<String> {
 
 /// Where tests are: test files, scripts, and the test modules at the end of others.
 fn test_text(file: &SourceFile) -> &str {
-    if file.is_test() || !file.is_rust() { &file.text } else { &file.text[file.non_test_code().len()..] }
+    if file.is_test() || !file.is_rust() {
+        &file.text
+    } else {
+        &file.text[file.non_test_code().len()..]
+    }
 }
 
 fn parse_rule_row(row: &str) -> Option<String> {
@@ -53,7 +68,9 @@ fn parse_rule_row(row: &str) -> Option<String> {
 }
 
 fn extract_ids(text: &str) -> impl Iterator<Item = String> {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|word| is_id(word)).map(str::to_owned)
+    text.split(|c: char| !c.is_alphanumeric())
+        .filter(|word| is_id(word))
+        .map(str::to_owned)
 }
 
 fn is_id(word: &str) -> bool {
@@ -78,5 +95,8 @@ fn file_at_revision(revision: &str, file: &str) -> Option<String> {
         .current_dir(root())
         .output()
         .ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    output
+        .status
+        .success()
+        .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }

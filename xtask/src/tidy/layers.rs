@@ -6,13 +6,17 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 use crate::root;
 
 pub fn check() -> Result<Vec<String>> {
-    let metadata = MetadataCommand::new().manifest_path(root().join("Cargo.toml")).no_deps().exec()?;
+    let metadata = MetadataCommand::new()
+        .manifest_path(root().join("Cargo.toml"))
+        .no_deps()
+        .exec()?;
     let mut complaints = Vec::new();
     for package in metadata.workspace_packages() {
         match layer(package) {
-            None => {
-                complaints.push(format!("{}: its manifest lacks `[package.metadata] layer`", package.name))
-            }
+            None => complaints.push(format!(
+                "{}: its manifest lacks `[package.metadata] layer`",
+                package.name
+            )),
             Some(own) => complaints.extend(check_dependencies(&metadata, package, own)),
         }
     }
@@ -21,9 +25,16 @@ pub fn check() -> Result<Vec<String>> {
 
 fn check_dependencies(metadata: &Metadata, package: &Package, own: u64) -> Vec<String> {
     let mut complaints = Vec::new();
-    for dependency in package.dependencies.iter().filter(|d| d.kind != DependencyKind::Development) {
+    for dependency in package
+        .dependencies
+        .iter()
+        .filter(|d| d.kind != DependencyKind::Development)
+    {
         let packages = metadata.workspace_packages();
-        let Some(target) = packages.into_iter().find(|p| p.name.as_str() == dependency.name) else {
+        let Some(target) = packages
+            .into_iter()
+            .find(|p| p.name.as_str() == dependency.name)
+        else {
             continue;
         };
         if layer(target).is_some_and(|theirs| theirs >= own) {
@@ -33,7 +44,10 @@ fn check_dependencies(metadata: &Metadata, package: &Package, own: u64) -> Vec<S
             ));
         }
         if is_dev_only(target) && !is_dev_only(package) {
-            complaints.push(format!("{} ships and depends on {}, which does not", package.name, target.name));
+            complaints.push(format!(
+                "{} ships and depends on {}, which does not",
+                package.name, target.name
+            ));
         }
     }
     complaints

@@ -5,7 +5,9 @@ use super::SourceFile;
 const MAX_LINES: usize = 400;
 
 pub fn check(files: &[SourceFile]) -> Vec<String> {
-    let long = files.iter().filter(|file| file.is_rust() && !file.is_test());
+    let long = files
+        .iter()
+        .filter(|file| file.is_rust() && !file.is_test());
     long.filter_map(|file| {
         let lines = file.non_test_code().lines().count();
         (lines > MAX_LINES).then(|| {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lango_domain::spanned::{SpannedEntry, SpannedKind, SpannedError, SpannedValue, parse_yaml};
+use lango_domain::spanned::{SpannedEntry, SpannedError, SpannedKind, SpannedValue, parse_yaml};
 use lango_files::{FolderReader, ReadError, read_bounded};
 use serde_json::Value;
 use toml::Spanned;
@@ -21,7 +21,8 @@ pub(super) fn read_file(path: &Path) -> Result<ConfigLayer, ConfigError> {
 /// Reads the file in the folder `root` that came with it: a link out of there could lead to anything.
 pub(super) fn read_project_file(root: &Path, path: &Path) -> Result<ConfigLayer, ConfigError> {
     let name = path.file_name().map(Path::new).unwrap_or(path);
-    let content = FolderReader::open_beneath(root, Path::new("")).and_then(|folder| folder.read(name, MAX_BYTES));
+    let content = FolderReader::open_beneath(root, Path::new(""))
+        .and_then(|folder| folder.read(name, MAX_BYTES));
     let is_outside = content == Err(ReadError::Outside);
     parse_layer(path, content).map_err(|error| match error {
         error if is_outside => {
@@ -31,18 +32,27 @@ pub(super) fn read_project_file(root: &Path, path: &Path) -> Result<ConfigLayer,
     })
 }
 
-fn parse_layer(path: &Path, content: Result<Vec<u8>, ReadError>) -> Result<ConfigLayer, ConfigError> {
+fn parse_layer(
+    path: &Path,
+    content: Result<Vec<u8>, ReadError>,
+) -> Result<ConfigLayer, ConfigError> {
     let shown = path.display();
-    let unreadable = |error| ConfigError::new(format!("cannot read the configuration {shown}: {error}"));
+    let unreadable =
+        |error| ConfigError::new(format!("cannot read the configuration {shown}: {error}"));
     let text = String::from_utf8(content.map_err(unreadable)?)
         .map_err(|_| ConfigError::new(format!("{shown} is not valid UTF-8")))?;
     let mut node = parse(path, &text)?;
     let SpannedKind::Map(entries) = &mut node.kind else {
-        return Err(ConfigError::new(format!("{shown}: a configuration is a table of settings")));
+        return Err(ConfigError::new(format!(
+            "{shown}: a configuration is a table of settings"
+        )));
     };
     // Editors look there for help with the file.
     entries.retain(|entry| entry.key != "$schema");
-    Ok(ConfigLayer { source: ConfigSource::File(path.to_owned()), node })
+    Ok(ConfigLayer {
+        source: ConfigSource::File(path.to_owned()),
+        node,
+    })
 }
 
 fn parse(path: &Path, text: &str) -> Result<SpannedValue, ConfigError> {
@@ -51,11 +61,18 @@ fn parse(path: &Path, text: &str) -> Result<SpannedValue, ConfigError> {
         Some("json" | "yaml" | "yml") => parse_yaml(text),
         _ => {
             let hint = "a configuration file ends in .toml, .json, .yaml or .yml";
-            return Err(ConfigError::new(format!("{}: what form is this?", path.display())).with_hint(hint));
+            return Err(
+                ConfigError::new(format!("{}: what form is this?", path.display())).with_hint(hint),
+            );
         }
     };
     parsed.map_err(|mistake| {
-        ConfigError::new(format!("{}:{}: {}", path.display(), mistake.line, redaction::redact_message(&mistake.message)))
+        ConfigError::new(format!(
+            "{}:{}: {}",
+            path.display(),
+            mistake.line,
+            redaction::redact_message(&mistake.message)
+        ))
     })
 }
 
@@ -66,7 +83,10 @@ fn parse_toml(text: &str) -> Result<SpannedValue, SpannedError> {
         let line = error.span().map_or(1, |span| line_at(span.start));
         SpannedError::new(line, error.message())
     })?;
-    Ok(SpannedValue { line: 1, kind: SpannedKind::Map(toml_entries(table.get_ref(), &line_at)) })
+    Ok(SpannedValue {
+        line: 1,
+        kind: SpannedKind::Map(toml_entries(table.get_ref(), &line_at)),
+    })
 }
 
 fn toml_entries(table: &DeTable<'_>, line_at: &dyn Fn(usize) -> usize) -> Vec<SpannedEntry> {
@@ -87,13 +107,22 @@ fn toml_node(value: &Spanned<DeValue<'_>>, line_at: &dyn Fn(usize) -> usize) -> 
         }
         DeValue::Float(number) => {
             // JSON has no infinity: it stays text, which no number setting takes.
-            let parsed = number.as_str().parse::<f64>().ok().filter(|value| value.is_finite());
+            let parsed = number
+                .as_str()
+                .parse::<f64>()
+                .ok()
+                .filter(|value| value.is_finite());
             SpannedKind::Scalar(parsed.map_or_else(|| Value::from(number.as_str()), Value::from))
         }
         DeValue::Boolean(truth) => SpannedKind::Scalar(Value::Bool(*truth)),
         DeValue::Datetime(moment) => SpannedKind::Scalar(Value::from(moment.to_string())),
-        DeValue::Array(items) => SpannedKind::List(items.iter().map(|item| toml_node(item, line_at)).collect()),
+        DeValue::Array(items) => {
+            SpannedKind::List(items.iter().map(|item| toml_node(item, line_at)).collect())
+        }
         DeValue::Table(table) => SpannedKind::Map(toml_entries(table, line_at)),
     };
-    SpannedValue { line: line_at(value.span().start), kind }
+    SpannedValue {
+        line: line_at(value.span().start),
+        kind,
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 
-use lango_domain::spanned::{self, SchemaLookup, KeyErrorKind, SpannedKind, SpannedValue};
+use lango_domain::spanned::{self, KeyErrorKind, SchemaLookup, SpannedKind, SpannedValue};
 use lango_domain::text;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -33,7 +33,10 @@ impl fmt::Display for SettingOrigin {
 impl ConfigSource {
     fn origin_at(&self, line: usize) -> SettingOrigin {
         match self {
-            Self::File(path) => SettingOrigin::File { path: path.clone(), line },
+            Self::File(path) => SettingOrigin::File {
+                path: path.clone(),
+                line,
+            },
             Self::Variable(name) => SettingOrigin::Variable(name.clone()),
             Self::Set(key) => SettingOrigin::Set(key.clone()),
         }
@@ -55,11 +58,19 @@ impl MergedConfig {
         layers: Vec<ConfigLayer>,
         environment: &Environment,
     ) -> Result<Self, ConfigError> {
-        let mut merged = Self { value: Value::Object(Map::new()), schema: schema.clone(), ..Self::default() };
+        let mut merged = Self {
+            value: Value::Object(Map::new()),
+            schema: schema.clone(),
+            ..Self::default()
+        };
         for layer in layers {
             let mut leaves = Vec::new();
             collect_leaves(
-                SettingCursor { root: schema, schema: Some(schema), path: &[] },
+                SettingCursor {
+                    root: schema,
+                    schema: Some(schema),
+                    path: &[],
+                },
                 &layer.node,
                 layer.node.line,
                 &mut leaves,
@@ -67,8 +78,8 @@ impl MergedConfig {
             for leaf in leaves {
                 let origin = layer.source.origin_at(leaf.line);
                 let key = leaf.path.join(".");
-                let value =
-                    expand(schema, &leaf, environment).map_err(|problem| problem.to_config_error(&origin, &key))?;
+                let value = expand(schema, &leaf, environment)
+                    .map_err(|problem| problem.to_config_error(&origin, &key))?;
                 let is_expanded = value != leaf.value && !value.is_null();
                 merged.set_leaf(&leaf.path, value, origin);
                 if is_expanded {
@@ -80,7 +91,10 @@ impl MergedConfig {
     }
 
     /// What stands under `group`, read as one crate's settings; keys that belong to others are passed over.
-    pub(super) fn deserialize_group<T: DeserializeOwned + Default>(&self, group: &str) -> Result<T, ConfigError> {
+    pub(super) fn deserialize_group<T: DeserializeOwned + Default>(
+        &self,
+        group: &str,
+    ) -> Result<T, ConfigError> {
         // A table in which nothing is set says nothing.
         let Some(value) = self.value.get(group).filter(|value| !value.is_null()) else {
             return Ok(T::default());
@@ -88,7 +102,9 @@ impl MergedConfig {
         serde_path_to_error::deserialize(value).map_err(|error| {
             let path = [vec![group.to_owned()], spanned::path_parts(error.path())].concat();
             let key = path.join(".");
-            let origin = self.nearest_origin(&key).map_or(String::new(), |origin| format!("{origin}: "));
+            let origin = self
+                .nearest_origin(&key)
+                .map_or(String::new(), |origin| format!("{origin}: "));
             // What stands where a secret belongs is not repeated, nor what a variable holds.
             let why = if redaction::is_secret(&self.schema, &path) {
                 "a text, or a table of texts, belongs here".to_owned()
@@ -108,9 +124,14 @@ impl MergedConfig {
 
     pub(super) fn origins_under(&self, key: &str) -> impl Iterator<Item = &SettingOrigin> {
         let is_under = move |known: &str| {
-            known.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            known
+                .strip_prefix(key)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
-        self.origins.iter().filter(move |(known, _)| is_under(known)).map(|(_, origin)| origin)
+        self.origins
+            .iter()
+            .filter(move |(known, _)| is_under(known))
+            .map(|(_, origin)| origin)
     }
 
     /// Invariant: a leaf replaces whatever stood at or below its path, and its origin with it. Null takes a setting
@@ -118,9 +139,13 @@ impl MergedConfig {
     fn set_leaf(&mut self, path: &[String], value: Value, origin: SettingOrigin) {
         let key = path.join(".");
         let below = format!("{key}.");
-        self.origins.retain(|known, _| *known != key && !known.starts_with(&below));
-        self.expanded.retain(|known| *known != key && !known.starts_with(&below));
-        let Some((last, groups)) = path.split_last() else { return };
+        self.origins
+            .retain(|known, _| *known != key && !known.starts_with(&below));
+        self.expanded
+            .retain(|known| *known != key && !known.starts_with(&below));
+        let Some((last, groups)) = path.split_last() else {
+            return;
+        };
         let mut here = &mut self.value;
         for group in groups {
             here = &mut ensure_table(here)[group.as_str()];
@@ -136,9 +161,12 @@ impl MergedConfig {
     /// Whether something at, above or below a key came from a variable.
     fn is_expanded(&self, key: &str) -> bool {
         let is_below = |one: &str, other: &str| {
-            one.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            one.strip_prefix(other)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
-        self.expanded.iter().any(|known| is_below(known, key) || is_below(key, known))
+        self.expanded
+            .iter()
+            .any(|known| is_below(known, key) || is_below(key, known))
     }
 
     fn nearest_origin(&self, key: &str) -> Option<&SettingOrigin> {
@@ -160,7 +188,10 @@ fn ensure_table(value: &mut Value) -> &mut Value {
     value
 }
 
-pub(super) fn check_unknown_keys(schema: &Value, layers: &[ConfigLayer]) -> Result<(), ConfigError> {
+pub(super) fn check_unknown_keys(
+    schema: &Value,
+    layers: &[ConfigLayer],
+) -> Result<(), ConfigError> {
     const MAX_MESSAGES: usize = 10;
     let mut messages = Vec::new();
     let mut hint = None;
@@ -171,7 +202,10 @@ pub(super) fn check_unknown_keys(schema: &Value, layers: &[ConfigLayer]) -> Resu
                 layer.source.origin_at(mistake.line),
                 redaction::redact_message(&text::strip_control_chars(&mistake.message()))
             ));
-            if let KeyErrorKind::Unknown { suggestion: Some(near) } = mistake.kind {
+            if let KeyErrorKind::Unknown {
+                suggestion: Some(near),
+            } = mistake.kind
+            {
                 hint = hint.or(Some(format!("did you mean `{near}`?")));
             }
         }
@@ -199,19 +233,31 @@ struct Leaf {
 }
 
 /// Tables of settings are merged key by key, everything else is replaced whole.
-fn collect_leaves(place: SettingCursor<'_>, node: &SpannedValue, line: usize, leaves: &mut Vec<Leaf>) {
-    let is_group = place.schema.is_some_and(|schema| spanned::is_group(place.root, schema));
+fn collect_leaves(
+    place: SettingCursor<'_>,
+    node: &SpannedValue,
+    line: usize,
+    leaves: &mut Vec<Leaf>,
+) {
+    let is_group = place
+        .schema
+        .is_some_and(|schema| spanned::is_group(place.root, schema));
     match &node.kind {
         SpannedKind::Map(entries) if is_group || !entries.is_empty() => {
             for entry in entries {
-                let schema =
-                    place.schema.and_then(|schema| match spanned::lookup_key(place.root, schema, &entry.key) {
+                let schema = place.schema.and_then(|schema| {
+                    match spanned::lookup_key(place.root, schema, &entry.key) {
                         SchemaLookup::Known(schema) => Some(schema),
                         SchemaLookup::Anything | SchemaLookup::Unknown(_) => None,
-                    });
+                    }
+                });
                 let path = [place.path, std::slice::from_ref(&entry.key)].concat();
                 collect_leaves(
-                    SettingCursor { root: place.root, schema, path: &path },
+                    SettingCursor {
+                        root: place.root,
+                        schema,
+                        path: &path,
+                    },
                     &entry.value,
                     entry.line,
                     leaves,
@@ -220,7 +266,11 @@ fn collect_leaves(place: SettingCursor<'_>, node: &SpannedValue, line: usize, le
         }
         // An empty section says nothing.
         SpannedKind::Scalar(Value::Null) if is_group => {}
-        _ => leaves.push(Leaf { path: place.path.to_vec(), value: node.to_value(), line }),
+        _ => leaves.push(Leaf {
+            path: place.path.to_vec(),
+            value: node.to_value(),
+            line,
+        }),
     }
 }
 
@@ -244,9 +294,13 @@ impl VariableError {
             Self::Unset(name) => ConfigError::new(format!(
                 "{origin}: `{key}` takes its value from ${{{name}}}, which is not set"
             ))
-            .with_hint(format!("set the variable {name}, or write $${{{name}}} if the text itself is meant")),
-            Self::Unclosed => ConfigError::new(format!("{origin}: `{key}` holds a `${{` without its `}}`"))
-                .with_hint("write $${ if the text itself is meant"),
+            .with_hint(format!(
+                "set the variable {name}, or write $${{{name}}} if the text itself is meant"
+            )),
+            Self::Unclosed => {
+                ConfigError::new(format!("{origin}: `{key}` holds a `${{` without its `}}`"))
+                    .with_hint("write $${ if the text itself is meant")
+            }
         }
     }
 }
@@ -268,9 +322,12 @@ fn expand(schema: &Value, leaf: &Leaf, environment: &Environment) -> Result<Valu
 fn expand_within(value: &Value, environment: &Environment) -> Result<Value, VariableError> {
     Ok(match value {
         Value::String(text) => Value::String(expand_text(text, environment)?),
-        Value::Array(items) => {
-            Value::Array(items.iter().map(|item| expand_within(item, environment)).collect::<Result<_, _>>()?)
-        }
+        Value::Array(items) => Value::Array(
+            items
+                .iter()
+                .map(|item| expand_within(item, environment))
+                .collect::<Result<_, _>>()?,
+        ),
         Value::Object(map) => Value::Object(
             map.iter()
                 .map(|(key, item)| Ok((key.clone(), expand_within(item, environment)?)))
@@ -294,7 +351,12 @@ fn expand_text(text: &str, environment: &Environment) -> Result<String, Variable
         let end = from.find('}').ok_or(VariableError::Unclosed)?;
         let name = &from[2..end];
         expanded.push_str(before);
-        expanded.push_str(environment.variables.get(name).ok_or_else(|| VariableError::Unset(name.to_owned()))?);
+        expanded.push_str(
+            environment
+                .variables
+                .get(name)
+                .ok_or_else(|| VariableError::Unset(name.to_owned()))?,
+        );
         rest = &from[end + 1..];
     }
     expanded.push_str(rest);

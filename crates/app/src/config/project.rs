@@ -18,11 +18,17 @@ use super::redaction;
 
 /// What any project may set. Everything else is closed until it is confirmed, new settings among them.
 /// How often is delegated is bounded by `agent.limits`, and the router only chooses between agents that are there.
-const ALLOWED: [&str; 3] = ["agent.maxDelegationRounds", "agent.router", "agent.routerConfidence"];
+const ALLOWED: [&str; 3] = [
+    "agent.maxDelegationRounds",
+    "agent.router",
+    "agent.routerConfidence",
+];
 
 /// Settings that name a folder whose files models read, and how such a folder is read.
-const FOLDERS: [(&str, ReadFolder); 2] =
-    [("agent.promptsDir", prompt_files), ("agent.agentsDir", agent_files)];
+const FOLDERS: [(&str, ReadFolder); 2] = [
+    ("agent.promptsDir", prompt_files),
+    ("agent.agentsDir", agent_files),
+];
 type ReadFolder = fn(&FolderReader, &Path) -> Result<MarkdownFolder, MarkdownFolderError>;
 
 /// So many settings are named in a warning.
@@ -42,8 +48,20 @@ pub(super) struct ProjectSettings {
 impl ProjectSettings {
     pub(super) fn new(schema: &Value, node: &SpannedValue) -> Self {
         let mut names = Vec::new();
-        let (open, closed) = split_settings(ProjectCursor { root: schema, here: schema, key: "" }, node, &mut names);
-        Self { allowed: open, guarded: closed, names }
+        let (open, closed) = split_settings(
+            ProjectCursor {
+                root: schema,
+                here: schema,
+                key: "",
+            },
+            node,
+            &mut names,
+        );
+        Self {
+            allowed: open,
+            guarded: closed,
+            names,
+        }
     }
 
     pub(super) fn is_all_allowed(&self) -> bool {
@@ -53,7 +71,10 @@ impl ProjectSettings {
     /// What is not used, in one line.
     pub(super) fn untrusted_warning(&self, path: &Path, why: UntrustedReason) -> String {
         let name = |(key, line): &(String, usize)| {
-            format!("`{}` (line {line})", redaction::redact_secrets(&text::one_line(key)))
+            format!(
+                "`{}` (line {line})",
+                redaction::redact_secrets(&text::one_line(key))
+            )
         };
         let names: Vec<String> = self.names.iter().take(MAX_NAMED).map(name).collect();
         let more = match self.names.len().saturating_sub(MAX_NAMED) {
@@ -62,10 +83,15 @@ impl ProjectSettings {
         };
         let why = match why {
             UntrustedReason::Unconfirmed => "not used until you confirm it for this folder",
-            UntrustedReason::Changed => "not used, since it or a file that it names changed after you confirmed it",
+            UntrustedReason::Changed => {
+                "not used, since it or a file that it names changed after you confirmed it"
+            }
         };
         let file = text::one_line(&path.to_string_lossy());
-        format!("{file}: {why}: {}{more}; `lango config trust` shows everything", names.join(", "))
+        format!(
+            "{file}: {why}: {}{more}; `lango config trust` shows everything",
+            names.join(", ")
+        )
     }
 }
 
@@ -86,10 +112,16 @@ impl ProjectFolders {
     /// Reads them beneath `root`.
     pub(super) fn load(root: &Path, closed: &SpannedValue) -> Self {
         let said = closed.to_value();
-        let mut named = Self { folders: MarkdownFolders::new(), problems: Vec::new() };
+        let mut named = Self {
+            folders: MarkdownFolders::new(),
+            problems: Vec::new(),
+        };
         for (key, read) in FOLDERS {
             let at = format!("/{}", key.replace('.', "/"));
-            let Some(folder) = said.pointer(&at).and_then(Value::as_str).filter(|path| !path.is_empty())
+            let Some(folder) = said
+                .pointer(&at)
+                .and_then(Value::as_str)
+                .filter(|path| !path.is_empty())
             else {
                 continue;
             };
@@ -115,12 +147,18 @@ impl ProjectFolders {
         let hashed = |folder: &MarkdownFolder| -> Vec<Value> {
             let file = |file: &lango_team::MarkdownFile| {
                 let content = file.content.as_deref().unwrap_or_default();
-                json!([content_hash(file.path.as_os_str().as_encoded_bytes()), content_hash(content)])
+                json!([
+                    content_hash(file.path.as_os_str().as_encoded_bytes()),
+                    content_hash(content)
+                ])
             };
             folder.files.iter().map(file).collect()
         };
-        let files: BTreeMap<&str, Vec<Value>> =
-            self.folders.iter().map(|(key, folder)| (*key, hashed(folder))).collect();
+        let files: BTreeMap<&str, Vec<Value>> = self
+            .folders
+            .iter()
+            .map(|(key, folder)| (*key, hashed(folder)))
+            .collect();
         let all = json!({ "settings": closed.to_value(), "files": files });
         Some(content_hash(all.to_string().as_bytes()))
     }
@@ -131,13 +169,16 @@ fn read_folder(root: &Path, named: &str, read: ReadFolder) -> Result<MarkdownFol
         return Err("a project's folder is named without variables".to_owned());
     }
     let shown: PathBuf = root.join(named);
-    let folder = FolderReader::open_beneath(root, Path::new(named)).map_err(|why| why.to_string())?;
+    let folder =
+        FolderReader::open_beneath(root, Path::new(named)).map_err(|why| why.to_string())?;
     read(&folder, &shown).map_err(|error| error.to_string())
 }
 
 fn file_problem(file: &lango_team::MarkdownFile) -> Option<String> {
     match &file.content {
-        Ok(content) => std::str::from_utf8(content).is_err().then(|| "it is not valid UTF-8".to_owned()),
+        Ok(content) => std::str::from_utf8(content)
+            .is_err()
+            .then(|| "it is not valid UTF-8".to_owned()),
         Err(why) => Some(why.to_string()),
     }
 }
@@ -151,12 +192,23 @@ struct ProjectCursor<'a> {
 }
 
 /// The open and the closed part of a table of settings. A table in which nothing is set says nothing.
-fn split_settings(place: ProjectCursor<'_>, node: &SpannedValue, names: &mut Vec<(String, usize)>) -> (SpannedValue, SpannedValue) {
+fn split_settings(
+    place: ProjectCursor<'_>,
+    node: &SpannedValue,
+    names: &mut Vec<(String, usize)>,
+) -> (SpannedValue, SpannedValue) {
     let (mut open, mut closed) = (Vec::new(), Vec::new());
-    let entries: &[SpannedEntry] = if let SpannedKind::Map(entries) = &node.kind { entries } else { &[] };
+    let entries: &[SpannedEntry] = if let SpannedKind::Map(entries) = &node.kind {
+        entries
+    } else {
+        &[]
+    };
     for entry in entries {
-        let key =
-            if place.key.is_empty() { entry.key.clone() } else { format!("{}.{}", place.key, entry.key) };
+        let key = if place.key.is_empty() {
+            entry.key.clone()
+        } else {
+            format!("{}.{}", place.key, entry.key)
+        };
         let group = match spanned::lookup_key(place.root, place.here, &entry.key) {
             SchemaLookup::Known(here) if spanned::is_group(place.root, here) => Some(here),
             _ => None,
@@ -164,21 +216,40 @@ fn split_settings(place: ProjectCursor<'_>, node: &SpannedValue, names: &mut Vec
         match (&entry.value.kind, group) {
             (SpannedKind::Map(_), Some(here)) => {
                 let before = names.len();
-                let (opened, rest) = split_settings(ProjectCursor { here, key: &key, ..place }, &entry.value, names);
-                open.push(SpannedEntry { value: opened, ..entry.clone() });
+                let (opened, rest) = split_settings(
+                    ProjectCursor {
+                        here,
+                        key: &key,
+                        ..place
+                    },
+                    &entry.value,
+                    names,
+                );
+                open.push(SpannedEntry {
+                    value: opened,
+                    ..entry.clone()
+                });
                 if names.len() > before {
-                    closed.push(SpannedEntry { value: rest, ..entry.clone() });
+                    closed.push(SpannedEntry {
+                        value: rest,
+                        ..entry.clone()
+                    });
                 }
             }
             (SpannedKind::Scalar(Value::Null), Some(_)) => {}
-            _ if ALLOWED.contains(&key.as_str()) && !has_variable(&entry.value) => open.push(entry.clone()),
+            _ if ALLOWED.contains(&key.as_str()) && !has_variable(&entry.value) => {
+                open.push(entry.clone())
+            }
             _ => {
                 names.push((key, entry.line));
                 closed.push(entry.clone());
             }
         }
     }
-    let node = |entries| SpannedValue { line: node.line, kind: SpannedKind::Map(entries) };
+    let node = |entries| SpannedValue {
+        line: node.line,
+        kind: SpannedKind::Map(entries),
+    };
     (node(open), node(closed))
 }
 
@@ -231,7 +302,8 @@ mod tests {
     fn every_setting_is_open_or_closed_on_purpose() {
         let keys: Vec<String> = setting_docs().into_iter().map(|entry| entry.key).collect();
         let is_at_or_below = |key: &str, named: &str| {
-            key.strip_prefix(named).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            key.strip_prefix(named)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
         for key in &keys {
             let open = ALLOWED.contains(&key.as_str());
@@ -242,7 +314,10 @@ mod tests {
             );
         }
         for named in ALLOWED.iter().chain(&GUARDED) {
-            assert!(keys.iter().any(|key| is_at_or_below(key, named)), "there is no setting `{named}`");
+            assert!(
+                keys.iter().any(|key| is_at_or_below(key, named)),
+                "there is no setting `{named}`"
+            );
         }
         for (key, _) in FOLDERS {
             assert!(GUARDED.contains(&key), "{key}");

@@ -1,7 +1,7 @@
 //! What must not be shown of settings: values of secret ones, and whatever else looks like a key.
 
-use lango_domain::spanned::{self, SchemaLookup};
 use lango_domain::secret::{self, Secret};
+use lango_domain::spanned::{self, SchemaLookup};
 use lango_knowledge::secret_scan::{SecretScanner, has_url_password, mask_secrets};
 use serde_json::{Map, Value};
 
@@ -16,19 +16,27 @@ pub(super) struct SchemaPosition<'a> {
 
 impl<'a> SchemaPosition<'a> {
     pub(super) fn at_root(schema: &'a Value) -> Self {
-        Self { root: schema, schema: Some(schema) }
+        Self {
+            root: schema,
+            schema: Some(schema),
+        }
     }
 
     fn key(self, key: &str) -> Self {
-        let schema = self.schema.and_then(|schema| match spanned::lookup_key(self.root, schema, key) {
-            SchemaLookup::Known(next) => Some(next),
-            SchemaLookup::Anything | SchemaLookup::Unknown(_) => None,
-        });
+        let schema =
+            self.schema
+                .and_then(|schema| match spanned::lookup_key(self.root, schema, key) {
+                    SchemaLookup::Known(next) => Some(next),
+                    SchemaLookup::Anything | SchemaLookup::Unknown(_) => None,
+                });
         Self { schema, ..self }
     }
 
     fn element(self) -> Self {
-        Self { schema: self.schema.and_then(|schema| schema.get("items")), ..self }
+        Self {
+            schema: self.schema.and_then(|schema| schema.get("items")),
+            ..self
+        }
     }
 
     fn is_secret(self) -> bool {
@@ -37,7 +45,9 @@ impl<'a> SchemaPosition<'a> {
 
     /// Whether a secret stands here, or a table of nothing else.
     fn is_for_secrets(self) -> bool {
-        let each = self.schema.and_then(|schema| schema.get("additionalProperties"));
+        let each = self
+            .schema
+            .and_then(|schema| schema.get("additionalProperties"));
         self.is_secret() || each.is_some_and(secret::is_secret)
     }
 
@@ -54,11 +64,16 @@ impl<'a> SchemaPosition<'a> {
                 }
                 Value::Object(shown)
             }
-            Value::String(text) if self.is_for_secrets() => Value::from(redact_except_variables(text)),
-            _ if self.is_for_secrets() => Value::from(REDACTED),
-            Value::Array(items) => {
-                Value::Array(items.iter().map(|item| self.element().redact(item)).collect())
+            Value::String(text) if self.is_for_secrets() => {
+                Value::from(redact_except_variables(text))
             }
+            _ if self.is_for_secrets() => Value::from(REDACTED),
+            Value::Array(items) => Value::Array(
+                items
+                    .iter()
+                    .map(|item| self.element().redact(item))
+                    .collect(),
+            ),
             Value::String(text) => Value::from(mask_secrets(text).text),
             other => other.clone(),
         }
@@ -71,9 +86,9 @@ impl<'a> SchemaPosition<'a> {
             found.map(|rest| std::iter::once(part).chain(rest).collect())
         };
         match value {
-            Value::Object(map) => {
-                map.iter().find_map(|(key, value)| below(key.clone(), self.key(key).find_secret(value)))
-            }
+            Value::Object(map) => map
+                .iter()
+                .find_map(|(key, value)| below(key.clone(), self.key(key).find_secret(value))),
             Value::Array(items) => items
                 .iter()
                 .enumerate()
@@ -119,7 +134,9 @@ fn unique_key(taken: &Map<String, Value>, name: String) -> String {
 fn redact_except_variables(text: &str) -> String {
     let (mut shown, mut rest) = (String::new(), text);
     while let Some(start) = rest.find("${") {
-        let end = rest[start..].find('}').map_or(rest.len(), |end| start + end + 1);
+        let end = rest[start..]
+            .find('}')
+            .map_or(rest.len(), |end| start + end + 1);
         shown.push_str(if start > 0 { REDACTED } else { "" });
         shown.push_str(&rest[start..end]);
         rest = &rest[end..];
@@ -132,7 +149,11 @@ fn redact_except_variables(text: &str) -> String {
 
 /// A text as it may be shown: one that seems to hold a secret is not.
 pub(super) fn redact_secrets(text: &str) -> String {
-    if is_likely_secret(text) { REDACTED.to_owned() } else { text.to_owned() }
+    if is_likely_secret(text) {
+        REDACTED.to_owned()
+    } else {
+        text.to_owned()
+    }
 }
 
 /// What a parser says, unless it repeats what seems to be a secret.
@@ -150,6 +171,8 @@ fn is_likely_secret(text: &str) -> bool {
 
 /// Whether a text is nothing but the name of a variable: `${NAME}`.
 fn is_variable_reference(text: &str) -> bool {
-    let name = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+    let name = text
+        .strip_prefix("${")
+        .and_then(|rest| rest.strip_suffix('}'));
     name.is_some_and(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
 }

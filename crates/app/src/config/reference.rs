@@ -22,7 +22,15 @@ pub fn setting_docs() -> Vec<SettingDoc> {
     let schema = Settings::schema();
     let defaults = super::to_json(&Settings::default());
     let mut entries = Vec::new();
-    collect_docs(&ReferenceCursor { root: &schema, here: &schema, default: &defaults, key: "" }, &mut entries);
+    collect_docs(
+        &ReferenceCursor {
+            root: &schema,
+            here: &schema,
+            default: &defaults,
+            key: "",
+        },
+        &mut entries,
+    );
     entries
 }
 
@@ -36,24 +44,53 @@ struct ReferenceCursor<'a> {
 fn collect_docs(place: &ReferenceCursor<'_>, entries: &mut Vec<SettingDoc>) {
     for shape in spanned::object_schemas(place.root, place.here) {
         // A table of tables of one kind: its entries are described once.
-        if let Some(each) =
-            shape.get("additionalProperties").filter(|each| spanned::is_group(place.root, each))
+        if let Some(each) = shape
+            .get("additionalProperties")
+            .filter(|each| spanned::is_group(place.root, each))
         {
-            let key = format!("{}.<{}>", place.key, if place.key == "providers" { "id" } else { "model" });
-            collect_docs(&ReferenceCursor { root: place.root, here: each, default: &Value::Null, key: &key }, entries);
+            let key = format!(
+                "{}.<{}>",
+                place.key,
+                if place.key == "providers" {
+                    "id"
+                } else {
+                    "model"
+                }
+            );
+            collect_docs(
+                &ReferenceCursor {
+                    root: place.root,
+                    here: each,
+                    default: &Value::Null,
+                    key: &key,
+                },
+                entries,
+            );
         }
         for name in spanned::property_names(shape) {
             let here = &shape["properties"][&name];
-            let key = if place.key.is_empty() { name.clone() } else { format!("{}.{name}", place.key) };
+            let key = if place.key.is_empty() {
+                name.clone()
+            } else {
+                format!("{}.{name}", place.key)
+            };
             let default = place.default.get(&name).unwrap_or(&Value::Null);
-            let inner = ReferenceCursor { root: place.root, here, default, key: &key };
+            let inner = ReferenceCursor {
+                root: place.root,
+                here,
+                default,
+                key: &key,
+            };
             let is_table = |shape: &&Value| {
                 shape.get("properties").is_some()
                     || shape
                         .get("additionalProperties")
                         .is_some_and(|each| spanned::is_group(place.root, each))
             };
-            if spanned::object_schemas(place.root, here).iter().any(is_table) {
+            if spanned::object_schemas(place.root, here)
+                .iter()
+                .any(is_table)
+            {
                 collect_docs(&inner, entries);
             } else {
                 entries.push(setting_doc(&inner));
@@ -63,7 +100,11 @@ fn collect_docs(place: &ReferenceCursor<'_>, entries: &mut Vec<SettingDoc>) {
 }
 
 fn setting_doc(place: &ReferenceCursor<'_>) -> SettingDoc {
-    let described = place.here.get("description").and_then(Value::as_str).unwrap_or_default();
+    let described = place
+        .here
+        .get("description")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     SettingDoc {
         key: place.key.to_owned(),
         kind: type_name(place.root, place.here),
@@ -86,14 +127,27 @@ fn type_name(root: &Value, schema: &Value) -> String {
             .map_or(String::new(), |at| type_name(root, at));
     }
     if let Some(options) = schema.get("anyOf").and_then(Value::as_array) {
-        let real = options.iter().find(|option| option.get("type").is_none_or(|kind| kind != "null"));
+        let real = options
+            .iter()
+            .find(|option| option.get("type").is_none_or(|kind| kind != "null"));
         return real.map_or(String::new(), |option| type_name(root, option));
     }
     let choices: Vec<String> = [schema]
         .into_iter()
-        .chain(schema.get("oneOf").and_then(Value::as_array).into_iter().flatten())
+        .chain(
+            schema
+                .get("oneOf")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten(),
+        )
         .flat_map(|option| {
-            option.get("enum").and_then(Value::as_array).into_iter().flatten().chain(option.get("const"))
+            option
+                .get("enum")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .chain(option.get("const"))
         })
         .filter_map(|choice| choice.as_str().map(|text| format!("`{text}`")))
         .collect();
@@ -101,7 +155,10 @@ fn type_name(root: &Value, schema: &Value) -> String {
         return choices.join(" or ");
     }
     let named = match schema.get("type") {
-        Some(Value::Array(kinds)) => kinds.iter().find(|kind| *kind != "null").and_then(Value::as_str),
+        Some(Value::Array(kinds)) => kinds
+            .iter()
+            .find(|kind| *kind != "null")
+            .and_then(Value::as_str),
         other => other.and_then(Value::as_str),
     };
     match named.unwrap_or("any") {
@@ -125,7 +182,10 @@ pub fn commented_file() -> String {
     let mut table = String::new();
     let mut entries = setting_docs();
     // A table stands in one piece, wherever its settings come from.
-    let order: Vec<String> = entries.iter().map(|entry| group_name(entry).to_owned()).collect();
+    let order: Vec<String> = entries
+        .iter()
+        .map(|entry| group_name(entry).to_owned())
+        .collect();
     entries.sort_by_key(|entry| order.iter().position(|group| group == group_name(entry)));
     for entry in entries {
         let (group, name) = entry.key.rsplit_once('.').unwrap_or(("", &entry.key));
@@ -133,7 +193,11 @@ pub fn commented_file() -> String {
         let is_example = group.contains('<');
         if group != table {
             table = group.to_owned();
-            let _ = if is_example { write!(text, "\n# [{group}]\n") } else { write!(text, "\n[{group}]\n") };
+            let _ = if is_example {
+                write!(text, "\n# [{group}]\n")
+            } else {
+                write!(text, "\n[{group}]\n")
+            };
         }
         if is_example {
             let _ = writeln!(text, "#   {name}: {}", entry.description);
@@ -155,7 +219,9 @@ fn toml_value(entry: &SettingDoc) -> String {
     match &entry.default {
         Value::Null => "\"\"".to_owned(),
         Value::Object(map) if map.is_empty() => "{}".to_owned(),
-        value => toml::Value::try_from(value).map(|value| value.to_string()).unwrap_or_default(),
+        value => toml::Value::try_from(value)
+            .map(|value| value.to_string())
+            .unwrap_or_default(),
     }
 }
 
@@ -182,8 +248,16 @@ pub fn reference_page() -> String {
          | setting | takes | default | meaning |\n|---|---|---|---|\n",
     );
     for entry in setting_docs() {
-        let default = if entry.default.is_null() { String::new() } else { format!("`{}`", entry.default) };
-        let _ = writeln!(page, "| `{}` | {} | {default} | {} |", entry.key, entry.kind, entry.description);
+        let default = if entry.default.is_null() {
+            String::new()
+        } else {
+            format!("`{}`", entry.default)
+        };
+        let _ = writeln!(
+            page,
+            "| `{}` | {} | {default} | {} |",
+            entry.key, entry.kind, entry.description
+        );
     }
     page
 }

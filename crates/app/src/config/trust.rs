@@ -29,28 +29,46 @@ pub(super) fn save(
     fingerprint: String,
 ) -> Result<(), ConfigError> {
     let Some(folder) = environment.data_folder() else {
-        return Err(
-            ConfigError::new("there is no folder to remember this in").with_hint("set HOME or LANGO_HOME")
-        );
+        return Err(ConfigError::new("there is no folder to remember this in")
+            .with_hint("set HOME or LANGO_HOME"));
     };
     let mut all = load_all(environment);
     all.insert(path.to_owned(), fingerprint);
-    write_atomically(&folder, &serde_json::to_vec_pretty(&all).unwrap_or_default())
-        .map_err(|error| ConfigError::new(format!("cannot remember this in {}: {error}", folder.display())))
+    write_atomically(
+        &folder,
+        &serde_json::to_vec_pretty(&all).unwrap_or_default(),
+    )
+    .map_err(|error| {
+        ConfigError::new(format!(
+            "cannot remember this in {}: {error}",
+            folder.display()
+        ))
+    })
 }
 
 /// Nothing where there is no such file, or none that can be read.
 fn load_all(environment: &Environment) -> TrustedProjects {
-    let file = environment.data_folder().map(|folder| folder.join(TRUST_FILE));
+    let file = environment
+        .data_folder()
+        .map(|folder| folder.join(TRUST_FILE));
     let bytes = file.and_then(|file| read_bounded(&file, MAX_BYTES).ok());
-    bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+    bytes
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .unwrap_or_default()
 }
 
 /// Beside it first, then over it: a crash leaves the old file or the new one.
 fn write_atomically(folder: &Path, content: &[u8]) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
     let beside = folder.join(format!(".{TRUST_FILE}-{}", uuid::Uuid::now_v7().simple()));
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&beside)?;
     let written = file
         .write_all(content)
         .and_then(|()| file.sync_all())

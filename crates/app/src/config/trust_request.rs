@@ -7,8 +7,8 @@ use lango_knowledge::secret_scan::mask_secrets;
 use lango_team::{MarkdownFile, MarkdownFolder};
 use serde_json::Value;
 
-use super::redaction::SchemaPosition;
 use super::project::{ProjectFolders, ProjectSettings};
+use super::redaction::SchemaPosition;
 use super::{ConfigError, LoadedConfig, Overrides, file, merge, project_file, trust};
 use crate::environment::Environment;
 use crate::settings::Settings;
@@ -41,8 +41,13 @@ pub struct PreviewFile {
 
 impl LoadedConfig {
     /// What the file of the working folder asks for; nothing where there is none that would need confirming.
-    pub fn trust_request(environment: &Environment, overrides: &Overrides) -> Result<Option<TrustRequest>, ConfigError> {
-        let Some(path) = project_file(environment, overrides) else { return Ok(None) };
+    pub fn trust_request(
+        environment: &Environment,
+        overrides: &Overrides,
+    ) -> Result<Option<TrustRequest>, ConfigError> {
+        let Some(path) = project_file(environment, overrides) else {
+            return Ok(None);
+        };
         let (schema, root) = (Settings::schema(), &environment.working_folder);
         let layer = file::read_project_file(root, &path)?;
         merge::check_unknown_keys(&schema, std::slice::from_ref(&layer))?;
@@ -62,7 +67,12 @@ impl LoadedConfig {
                 files.push(shown.add_file(root, folder, file)?);
             }
         }
-        Ok(Some(TrustRequest { file: path, settings, files, fingerprint }))
+        Ok(Some(TrustRequest {
+            file: path,
+            settings,
+            files,
+            fingerprint,
+        }))
     }
 }
 
@@ -97,7 +107,11 @@ impl TrustPreview {
         let place = folder.full_path(file);
         let content = file.content.as_deref().unwrap_or_default();
         let path = place.strip_prefix(root).unwrap_or(&place).to_owned();
-        Ok(PreviewFile { path, bytes: content.len(), text: self.add_text(&String::from_utf8_lossy(content))? })
+        Ok(PreviewFile {
+            path,
+            bytes: content.len(),
+            text: self.add_text(&String::from_utf8_lossy(content))?,
+        })
     }
 
     fn add_size(&mut self, content: &str, masked: usize) -> Result<(), ConfigError> {
@@ -107,12 +121,20 @@ impl TrustPreview {
             Err(ConfigError::new(format!("this cannot be confirmed: {why}")).with_hint(hint))
         };
         if self.bytes > MAX_BYTES {
-            let why = format!("nobody can look through more than {MAX_BYTES} bytes of settings and files");
-            return refused(why, "make the prompts, agents or skills of this folder shorter");
+            let why = format!(
+                "nobody can look through more than {MAX_BYTES} bytes of settings and files"
+            );
+            return refused(
+                why,
+                "make the prompts, agents or skills of this folder shorter",
+            );
         }
         if self.masked > MAX_MASKED {
             let why = format!("more than {MAX_MASKED} places look like keys, which are not shown");
-            return refused(why, "take keys and passwords out of the files of this folder");
+            return refused(
+                why,
+                "take keys and passwords out of the files of this folder",
+            );
         }
         Ok(())
     }

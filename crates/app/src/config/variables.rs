@@ -12,18 +12,26 @@ const PREFIX: &str = "LANGO_";
 const SEPARATOR: &str = "__";
 
 pub(super) fn from_environment(schema: &Value, environment: &Environment) -> Vec<ConfigLayer> {
-    let settings =
-        environment.variables.iter().filter(|(name, _)| name.starts_with(PREFIX) && name.contains(SEPARATOR));
+    let settings = environment
+        .variables
+        .iter()
+        .filter(|(name, _)| name.starts_with(PREFIX) && name.contains(SEPARATOR));
     settings
         .map(|(name, value)| {
             let key = variable_key(schema, name);
             let node = nest(&key, to_node(&parse_value(schema, &key, value)));
-            ConfigLayer { source: ConfigSource::Variable(name.clone()), node }
+            ConfigLayer {
+                source: ConfigSource::Variable(name.clone()),
+                node,
+            }
         })
         .collect()
 }
 
-pub(super) fn from_assignment(schema: &Value, assignment: &str) -> Result<ConfigLayer, ConfigError> {
+pub(super) fn from_assignment(
+    schema: &Value,
+    assignment: &str,
+) -> Result<ConfigLayer, ConfigError> {
     let malformed = || {
         let said = redaction::redact_secrets(assignment);
         ConfigError::new(format!("--set {said}: not of the form key=value"))
@@ -38,16 +46,23 @@ pub(super) fn from_assignment(schema: &Value, assignment: &str) -> Result<Config
     if let Some(place) = SchemaPosition::at_root(schema).find_secret(&node.to_value()) {
         return Err(secret_argument_error(schema, &place));
     }
-    Ok(ConfigLayer { source: ConfigSource::Set(key.join(".")), node })
+    Ok(ConfigLayer {
+        source: ConfigSource::Set(key.join(".")),
+        node,
+    })
 }
 
 fn secret_argument_error(schema: &Value, key: &[String]) -> ConfigError {
-    let name =
-        PREFIX.to_owned() + &key.iter().map(|part| upper_case(part)).collect::<Vec<_>>().join(SEPARATOR);
+    let name = PREFIX.to_owned()
+        + &key
+            .iter()
+            .map(|part| upper_case(part))
+            .collect::<Vec<_>>()
+            .join(SEPARATOR);
     let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     // A variable is offered only where it means this key.
-    let variable =
-        (is_name && variable_key(schema, &name) == key).then(|| format!("set the variable {name}, or "));
+    let variable = (is_name && variable_key(schema, &name) == key)
+        .then(|| format!("set the variable {name}, or "));
     let message = format!(
         "--set {}: a key or password is not taken from the command line, which everybody on this machine can read",
         redaction::redact_secrets(&key.join("."))
@@ -90,11 +105,22 @@ fn variable_key(schema: &Value, name: &str) -> Vec<String> {
     let mut here = Some(schema);
     let mut key = Vec::new();
     for part in name[PREFIX.len()..].split(SEPARATOR) {
-        let shapes = here.map(|here| spanned::object_schemas(schema, here)).unwrap_or_default();
-        let mut known = shapes.iter().flat_map(|shape| spanned::property_names(shape));
-        let spelled = known.find(|property| property.to_lowercase() == part.to_lowercase().replace('_', ""));
+        let shapes = here
+            .map(|here| spanned::object_schemas(schema, here))
+            .unwrap_or_default();
+        let mut known = shapes
+            .iter()
+            .flat_map(|shape| spanned::property_names(shape));
+        let spelled =
+            known.find(|property| property.to_lowercase() == part.to_lowercase().replace('_', ""));
         let has_names = shapes.iter().any(|shape| shape.get("properties").is_some());
-        let part = spelled.unwrap_or_else(|| if has_names { camel_case(part) } else { part.to_lowercase() });
+        let part = spelled.unwrap_or_else(|| {
+            if has_names {
+                camel_case(part)
+            } else {
+                part.to_lowercase()
+            }
+        });
         here = here.and_then(|here| match spanned::lookup_key(schema, here, &part) {
             SchemaLookup::Known(next) => Some(next),
             SchemaLookup::Anything | SchemaLookup::Unknown(_) => None,
@@ -105,7 +131,10 @@ fn variable_key(schema: &Value, name: &str) -> Vec<String> {
 }
 
 fn camel_case(part: &str) -> String {
-    let mut words = part.split('_').filter(|word| !word.is_empty()).map(str::to_lowercase);
+    let mut words = part
+        .split('_')
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase);
     let mut text = words.next().unwrap_or_default();
     for word in words {
         let mut letters = word.chars();
@@ -134,9 +163,11 @@ pub(super) fn is_optional(schema: &Value, key: &[String]) -> bool {
 }
 
 fn schema_at<'a>(schema: &'a Value, key: &[String]) -> Option<&'a Value> {
-    key.iter().try_fold(schema, |here, part| match spanned::lookup_key(schema, here, part) {
-        SchemaLookup::Known(next) => Some(next),
-        SchemaLookup::Anything | SchemaLookup::Unknown(_) => None,
+    key.iter().try_fold(schema, |here, part| {
+        match spanned::lookup_key(schema, here, part) {
+            SchemaLookup::Known(next) => Some(next),
+            SchemaLookup::Anything | SchemaLookup::Unknown(_) => None,
+        }
     })
 }
 
@@ -151,7 +182,11 @@ fn has_type(schema: &Value, kind: &str) -> bool {
 fn nest(key: &[String], value: SpannedValue) -> SpannedValue {
     key.iter().rev().fold(value, |value, part| SpannedValue {
         line: 1,
-        kind: SpannedKind::Map(vec![SpannedEntry { key: part.clone(), line: 1, value }]),
+        kind: SpannedKind::Map(vec![SpannedEntry {
+            key: part.clone(),
+            line: 1,
+            value,
+        }]),
     })
 }
 
@@ -160,7 +195,11 @@ fn to_node(value: &Value) -> SpannedValue {
         Value::Array(items) => SpannedKind::List(items.iter().map(to_node).collect()),
         Value::Object(map) => SpannedKind::Map(
             map.iter()
-                .map(|(key, value)| SpannedEntry { key: key.clone(), line: 1, value: to_node(value) })
+                .map(|(key, value)| SpannedEntry {
+                    key: key.clone(),
+                    line: 1,
+                    value: to_node(value),
+                })
                 .collect(),
         ),
         scalar => SpannedKind::Scalar(scalar.clone()),

@@ -9,15 +9,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
+use lango_domain::approval::{ApprovalDecision, ApprovalQuestion, Approver};
 use lango_domain::event::SessionId;
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
-use lango_domain::approval::{ApprovalDecision, ApprovalQuestion, Approver};
 use lango_domain::{Tool, ToolError};
-use lango_engine::{Models, ClockAndIds};
+use lango_engine::{ClockAndIds, Models};
 use lango_models::Secret;
 use serde_json::Value;
 
-use super::{RecordedRequest, RecordingLine, RecordingError, VERSION};
+use super::{RecordedRequest, RecordingError, RecordingLine, VERSION};
 use crate::request::UserRequest;
 
 /// Writes one line after the other; a line that cannot be written is told at the end, and the turn goes on.
@@ -32,39 +32,64 @@ pub struct Recorder {
 impl Recorder {
     /// For a file that is not there yet; one that is, is left alone.
     pub fn create(path: &Path, secrets: Vec<Secret>) -> Result<Arc<Self>, RecordingError> {
-        let recorder =
-            Self { path: path.to_owned(), file: Mutex::default(), secrets, problems: Mutex::default() };
+        let recorder = Self {
+            path: path.to_owned(),
+            file: Mutex::default(),
+            secrets,
+            problems: Mutex::default(),
+        };
         match path.symlink_metadata() {
-            Ok(_) => {
-                Err(recorder.unusable_error("it is there already, and a recording is never overwritten".to_owned()))
-            }
+            Ok(_) => Err(recorder.unusable_error(
+                "it is there already, and a recording is never overwritten".to_owned(),
+            )),
             Err(_) => Ok(Arc::new(recorder)),
         }
     }
 
     /// The turn begins: from here on everything is written down.
     pub fn start(&self, session: &SessionId, request: &UserRequest) -> Result<(), RecordingError> {
-        let file = create_private_file(&self.path).map_err(|error| self.unusable_error(error.to_string()))?;
+        let file = create_private_file(&self.path)
+            .map_err(|error| self.unusable_error(error.to_string()))?;
         *self.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
         self.write(&RecordingLine::Recording { v: VERSION });
-        self.write(&RecordingLine::Request { session: session.clone(), request: request.clone() });
+        self.write(&RecordingLine::Request {
+            session: session.clone(),
+            request: request.clone(),
+        });
         Ok(())
     }
 
     fn unusable_error(&self, why: String) -> RecordingError {
-        RecordingError::Unusable { file: self.path.clone(), reason: why }
+        RecordingError::Unusable {
+            file: self.path.clone(),
+            reason: why,
+        }
     }
 
     pub(super) fn problems(&self) -> Vec<String> {
-        self.problems.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.problems
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// The same models, overheard.
     pub fn wrap_models(self: &Arc<Self>, models: Models) -> Models {
-        let overhear = |model| Arc::new(RecordingModel { model, recorder: Arc::clone(self) }) as Arc<dyn Model>;
-        let per_agent: BTreeMap<_, _> =
-            models.per_agent.into_iter().map(|(agent, model)| (agent, overhear(model))).collect();
-        Models { default: overhear(models.default), per_agent }
+        let overhear = |model| {
+            Arc::new(RecordingModel {
+                model,
+                recorder: Arc::clone(self),
+            }) as Arc<dyn Model>
+        };
+        let per_agent: BTreeMap<_, _> = models
+            .per_agent
+            .into_iter()
+            .map(|(agent, model)| (agent, overhear(model)))
+            .collect();
+        Models {
+            default: overhear(models.default),
+            per_agent,
+        }
     }
 
     pub(super) fn wrap_tool(self: &Arc<Self>, tool: Tool) -> Tool {
@@ -72,12 +97,18 @@ impl Recorder {
         let tool = tool.wrap_intent(move |name, tell| {
             let name = name.to_owned();
             Arc::new(move |context, args| {
-                let (recorder, agent, tool) = (Arc::clone(&telling), context.agent.clone(), name.clone());
+                let (recorder, agent, tool) =
+                    (Arc::clone(&telling), context.agent.clone(), name.clone());
                 let told = tell(context, args.clone());
                 Box::pin(async move {
                     let told = told.await;
                     let intent = told.clone().map_err(|ToolError(why)| why);
-                    recorder.write(&RecordingLine::Intent { agent, tool, args, intent });
+                    recorder.write(&RecordingLine::Intent {
+                        agent,
+                        tool,
+                        args,
+                        intent,
+                    });
                     told
                 })
             })
@@ -85,7 +116,8 @@ impl Recorder {
         tool.wrap_function(move |name, function| {
             let name = name.to_owned();
             Arc::new(move |context, args| {
-                let (recorder, agent, tool) = (Arc::clone(&recorder), context.agent.clone(), name.clone());
+                let (recorder, agent, tool) =
+                    (Arc::clone(&recorder), context.agent.clone(), name.clone());
                 let running = function(context, args.clone());
                 Box::pin(async move {
                     let done = running.await;
@@ -94,7 +126,13 @@ impl Recorder {
                         .as_ref()
                         .map(|output| output.text.clone())
                         .map_err(|ToolError(why)| why.clone());
-                    recorder.write(&RecordingLine::Tool { agent, tool, args, output, label });
+                    recorder.write(&RecordingLine::Tool {
+                        agent,
+                        tool,
+                        args,
+                        output,
+                        label,
+                    });
                     done
                 })
             })
@@ -102,7 +140,10 @@ impl Recorder {
     }
 
     pub(super) fn wrap_approver(self: &Arc<Self>, real: Arc<dyn Approver>) -> Arc<dyn Approver> {
-        Arc::new(RecordingApprover { real, recorder: Arc::clone(self) })
+        Arc::new(RecordingApprover {
+            real,
+            recorder: Arc::clone(self),
+        })
     }
 
     pub(super) fn wrap_clock_and_ids(self: &Arc<Self>, real: ClockAndIds) -> ClockAndIds {
@@ -188,7 +229,11 @@ impl Approver for RecordingApprover {
         let (answer, recorder) = (self.real.ask(question), Arc::clone(&self.recorder));
         Box::pin(async move {
             let decision = answer.await;
-            recorder.write(&RecordingLine::Decision { tool, args, decision });
+            recorder.write(&RecordingLine::Decision {
+                tool,
+                args,
+                decision,
+            });
             decision
         })
     }
@@ -201,14 +246,28 @@ struct RecordingModel {
 
 impl Model for RecordingModel {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
-        let (agent, asked) = (request.agent.clone(), RecordedRequest::from_request(&request));
-        let line = RecordingLine::Model { agent, request: asked, fragments: Vec::new(), error: None };
-        let exchange = RecordedExchange { line, recorder: Arc::clone(&self.recorder) };
-        stream::unfold((self.model.stream(request), exchange), |(mut fragments, mut exchange)| async move {
-            let next = fragments.next().await?;
-            exchange.record(&next);
-            Some((next, (fragments, exchange)))
-        })
+        let (agent, asked) = (
+            request.agent.clone(),
+            RecordedRequest::from_request(&request),
+        );
+        let line = RecordingLine::Model {
+            agent,
+            request: asked,
+            fragments: Vec::new(),
+            error: None,
+        };
+        let exchange = RecordedExchange {
+            line,
+            recorder: Arc::clone(&self.recorder),
+        };
+        stream::unfold(
+            (self.model.stream(request), exchange),
+            |(mut fragments, mut exchange)| async move {
+                let next = fragments.next().await?;
+                exchange.record(&next);
+                Some((next, (fragments, exchange)))
+            },
+        )
         .boxed()
     }
 
@@ -225,7 +284,10 @@ struct RecordedExchange {
 
 impl RecordedExchange {
     fn record(&mut self, next: &Result<Fragment, ModelError>) {
-        if let RecordingLine::Model { fragments, error, .. } = &mut self.line {
+        if let RecordingLine::Model {
+            fragments, error, ..
+        } = &mut self.line
+        {
             match next {
                 Ok(fragment) => fragments.push(fragment.clone()),
                 Err(failed) => *error = Some(failed.clone()),

@@ -1,6 +1,6 @@
 //! Where the words of every built-in tool come from, and which of them send data out.
 
-use lango_app::{Toolset, LazyStore, knowledge_tools};
+use lango_app::{LazyStore, Toolset, knowledge_tools};
 use lango_domain::{Tool, Trust};
 
 use crate::setup::Machine;
@@ -72,9 +72,17 @@ fn every_tool_says_where_its_words_come_from() {
     };
     let wrong: Vec<String> = tools(&[])
         .iter()
-        .filter(|tool| wanted(&tool.name) != Some((tool.trust, tool.is_private, tool.has_outgoing())))
+        .filter(|tool| {
+            wanted(&tool.name) != Some((tool.trust, tool.is_private, tool.has_outgoing()))
+        })
         .map(|tool| {
-            format!("{}: {:?}, private {}, sends {}", tool.name, tool.trust, tool.is_private, tool.has_outgoing())
+            format!(
+                "{}: {:?}, private {}, sends {}",
+                tool.name,
+                tool.trust,
+                tool.is_private,
+                tool.has_outgoing()
+            )
         })
         .collect();
     assert_eq!(wrong, Vec::<String>::new());
@@ -85,9 +93,14 @@ fn every_tool_says_where_its_words_come_from() {
 fn commands_with_a_network_send_data_out() {
     let sends = |set: &[&str]| {
         let tools = tools(set);
-        let tools = tools.iter().filter(|tool| tool.has_outgoing() && tool.name.starts_with("exec_"));
+        let tools = tools
+            .iter()
+            .filter(|tool| tool.has_outgoing() && tool.name.starts_with("exec_"));
         tools.map(|tool| tool.name.clone()).collect::<Vec<_>>()
     };
     assert_eq!(sends(&[]), Vec::<String>::new());
-    assert_eq!(sends(&["tools.exec.network=true"]), ["exec_shell", "exec_start"]);
+    assert_eq!(
+        sends(&["tools.exec.network=true"]),
+        ["exec_shell", "exec_start"]
+    );
 }

@@ -34,7 +34,13 @@ mod setup {
             std::fs::create_dir_all(&work).unwrap();
             let home = folder.path().join("home").display().to_string();
             let variables = [("HOME".to_owned(), home)].into();
-            Self { environment: Environment { variables, working_folder: work }, folder }
+            Self {
+                environment: Environment {
+                    variables,
+                    working_folder: work,
+                },
+                folder,
+            }
         }
 
         pub fn with_file(self, name: &str, text: &str) -> Self {
@@ -45,13 +51,19 @@ mod setup {
         }
 
         pub fn with_variable(mut self, name: &str, value: &str) -> Self {
-            self.environment.variables.insert(name.to_owned(), value.to_owned());
+            self.environment
+                .variables
+                .insert(name.to_owned(), value.to_owned());
             self
         }
 
         /// With what the working folder's own file asks for, confirmed.
         pub fn trust(self) -> Self {
-            self.trust_request().unwrap().unwrap().confirm(&self.environment).unwrap();
+            self.trust_request()
+                .unwrap()
+                .unwrap()
+                .confirm(&self.environment)
+                .unwrap();
             self
         }
 

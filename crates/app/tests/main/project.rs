@@ -17,8 +17,14 @@ fn only_what_is_open_is_used_before_it_is_confirmed() {
     let agent = &loaded.settings.agent;
     assert!(agent.team.multi_agent && agent.engine.limits.usd.is_none());
     assert_eq!(agent.team.max_delegation_rounds, 3);
-    assert_eq!(agent.team.routes["vault"], ["mine_"], "taking back is setting, too");
-    let [warning] = loaded.warnings.as_slice() else { panic!("{:?}", loaded.warnings) };
+    assert_eq!(
+        agent.team.routes["vault"],
+        ["mine_"],
+        "taking back is setting, too"
+    );
+    let [warning] = loaded.warnings.as_slice() else {
+        panic!("{:?}", loaded.warnings)
+    };
     for part in [
         "`agent.multiAgent` (line 2)",
         "`agent.routes` (line 4)",
@@ -27,7 +33,10 @@ fn only_what_is_open_is_used_before_it_is_confirmed() {
     ] {
         assert!(warning.contains(part), "{part}: {warning}");
     }
-    assert!(!warning.contains("tools"), "an empty table says nothing: {warning}");
+    assert!(
+        !warning.contains("tools"),
+        "an empty table says nothing: {warning}"
+    );
     let loaded = machine.trust().load(&[]).unwrap();
     assert!(!loaded.settings.agent.team.multi_agent && loaded.warnings.is_empty());
 }
@@ -35,8 +44,10 @@ fn only_what_is_open_is_used_before_it_is_confirmed() {
 /// B100
 #[test]
 fn a_file_without_anything_closed_needs_no_confirming() {
-    let machine =
-        Machine::new().with_file("work/lango.toml", "[agent]\nrouter = \"offline-first\"\n[security]\n");
+    let machine = Machine::new().with_file(
+        "work/lango.toml",
+        "[agent]\nrouter = \"offline-first\"\n[security]\n",
+    );
     assert!(machine.load(&[]).unwrap().warnings.is_empty());
 }
 
@@ -44,11 +55,23 @@ fn a_file_without_anything_closed_needs_no_confirming() {
 #[test]
 fn a_long_list_of_settings_is_not_told_whole() {
     let keys = setting_docs();
-    let texts = keys.iter().filter(|entry| entry.kind == "text" && !entry.key.contains('<'));
-    let lines: String = texts.clone().map(|entry| format!("{} = \"x\"\n", entry.key)).collect();
+    let texts = keys
+        .iter()
+        .filter(|entry| entry.kind == "text" && !entry.key.contains('<'));
+    let lines: String = texts
+        .clone()
+        .map(|entry| format!("{} = \"x\"\n", entry.key))
+        .collect();
     assert!(texts.count() > 8);
-    let warnings = Machine::new().with_file("work/lango.toml", &lines).load(&[]).unwrap().warnings;
-    assert!(warnings.len() == 1 && warnings[0].contains(" more; "), "{warnings:?}");
+    let warnings = Machine::new()
+        .with_file("work/lango.toml", &lines)
+        .load(&[])
+        .unwrap()
+        .warnings;
+    assert!(
+        warnings.len() == 1 && warnings[0].contains(" more; "),
+        "{warnings:?}"
+    );
     assert!(warnings[0].matches("(line ").count() == 8);
 }
 
@@ -61,10 +84,20 @@ fn what_was_confirmed_elsewhere_or_by_others_does_not_count() {
     std::fs::rename(machine.folder.path().join("work"), &moved).unwrap();
     let mut environment = machine.environment.clone();
     environment.working_folder = moved;
-    let loaded = lango_app::LoadedConfig::load(&environment, &lango_app::Overrides::default()).unwrap();
-    assert!(loaded.settings.agent.team.multi_agent, "another folder is another project");
+    let loaded =
+        lango_app::LoadedConfig::load(&environment, &lango_app::Overrides::default()).unwrap();
+    assert!(
+        loaded.settings.agent.team.multi_agent,
+        "another folder is another project"
+    );
     let machine = machine.with_file("work/lango.toml", config);
     assert!(!machine.load(&[]).unwrap().settings.agent.team.multi_agent);
-    let machine = machine.with_file("home/.local/share/lango/trusted-projects.json", "{ not json");
-    assert!(machine.load(&[]).unwrap().settings.agent.team.multi_agent, "when in doubt, it was not");
+    let machine = machine.with_file(
+        "home/.local/share/lango/trusted-projects.json",
+        "{ not json",
+    );
+    assert!(
+        machine.load(&[]).unwrap().settings.agent.team.multi_agent,
+        "when in doubt, it was not"
+    );
 }

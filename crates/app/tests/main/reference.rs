@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use lango_app::config::{commented_file, setting_docs, reference_page};
+use lango_app::config::{commented_file, reference_page, setting_docs};
 use lango_testkit::golden;
 
 use crate::setup::Machine;
@@ -14,7 +14,11 @@ fn the_reference_page_is_as_blessed() {
 #[test]
 fn every_setting_is_explained() {
     for entry in setting_docs() {
-        assert!(!entry.description.is_empty() && !entry.kind.is_empty(), "{}", entry.key);
+        assert!(
+            !entry.description.is_empty() && !entry.kind.is_empty(),
+            "{}",
+            entry.key
+        );
     }
 }
 
@@ -23,14 +27,22 @@ fn the_commented_file_changes_nothing_and_works_uncommented() {
     let file = commented_file();
     let defaults = Machine::new().load(&[]).unwrap().settings;
     assert_eq!(
-        Machine::new().with_file("home/.config/lango/lango.toml", &file).load(&[]).unwrap().settings,
+        Machine::new()
+            .with_file("home/.config/lango/lango.toml", &file)
+            .load(&[])
+            .unwrap()
+            .settings,
         defaults
     );
     let is_setting = |line: &str| line.starts_with('#') && !line.starts_with("# ");
-    let uncommented: Vec<&str> =
-        file.lines().map(|line| if is_setting(line) { &line[1..] } else { line }).collect();
-    let loaded =
-        Machine::new().with_file("home/.config/lango/lango.toml", &uncommented.join("\n")).load(&[]).unwrap();
+    let uncommented: Vec<&str> = file
+        .lines()
+        .map(|line| if is_setting(line) { &line[1..] } else { line })
+        .collect();
+    let loaded = Machine::new()
+        .with_file("home/.config/lango/lango.toml", &uncommented.join("\n"))
+        .load(&[])
+        .unwrap();
     assert_eq!(loaded.settings, defaults);
     assert!(loaded.origin("agent.multiAgent").is_some());
 }

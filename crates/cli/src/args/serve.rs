@@ -34,7 +34,12 @@ pub struct TokenCreateArgs {
     /// Its name.
     pub name: String,
     /// What it is for: chat, approve, read, admin.
-    #[arg(long, value_name = "SCOPES", value_delimiter = ',', default_value = "chat,read")]
+    #[arg(
+        long,
+        value_name = "SCOPES",
+        value_delimiter = ',',
+        default_value = "chat,read"
+    )]
     pub scope: Vec<TokenScope>,
     /// Whose sessions it reaches; its own name by default, `local` for those of this terminal.
     #[arg(long, value_name = "NAME")]

@@ -2,15 +2,15 @@
 
 use std::fmt::Write as _;
 
-use lango_app::{ConfigError, AssembledTeam};
-use lango_domain::{Agent, AgentTree, TeamMode, AgentLocation, SkippedAgent, Tool, token_estimate};
-use lango_remote::{RemoteStatus, RemoteAvailability};
-use lango_team::{CapabilityMap, ToolClaims, RoleToolSet, capability_description, partition_tools};
+use lango_app::{AssembledTeam, ConfigError};
+use lango_domain::{Agent, AgentLocation, AgentTree, SkippedAgent, TeamMode, Tool, token_estimate};
+use lango_remote::{RemoteAvailability, RemoteStatus};
+use lango_team::{CapabilityMap, RoleToolSet, ToolClaims, capability_description, partition_tools};
 use serde_json::{Map, Value, json};
 
 use super::{CommandContext, stub_tools};
 use crate::args::{AgentCommand, GlobalArgs, ToolNames};
-use crate::output::{DIM, CliError, NAME, CommandOutput, styled};
+use crate::output::{CliError, CommandOutput, DIM, NAME, styled};
 
 pub fn run(global: &GlobalArgs, command: AgentCommand) -> Result<CommandOutput, CliError> {
     let setting = CommandContext::load(global)?;
@@ -26,7 +26,9 @@ pub fn run(global: &GlobalArgs, command: AgentCommand) -> Result<CommandOutput, 
 }
 
 fn no_tools() -> ToolNames {
-    ToolNames { tools: Some(String::new()) }
+    ToolNames {
+        tools: Some(String::new()),
+    }
 }
 
 fn list(team: &AssembledTeam) -> CommandOutput {
@@ -41,7 +43,8 @@ fn list(team: &AssembledTeam) -> CommandOutput {
         "skipped": skipped,
         "unmatched": tool_names(&team.tree.unmatched),
     });
-    CommandOutput::new(list_plain(&team.tree, &listed, &skipped), json).with_warnings(team.warnings())
+    CommandOutput::new(list_plain(&team.tree, &listed, &skipped), json)
+        .with_warnings(team.warnings())
 }
 
 fn agent_json(agent: &Agent) -> Value {
@@ -58,8 +61,16 @@ fn agent_json(agent: &Agent) -> Value {
 /// A remote agent's entry says more: where its card is, how old that is, and what went wrong lately.
 fn with_remote_status(mut entry: Value, team: &AssembledTeam) -> Value {
     let is_it = |status: &&RemoteStatus| entry["name"] == status.name.as_str();
-    if let Some(RemoteStatus { url, availability: RemoteAvailability::Joined { card_age, error: trouble, .. }, .. }) =
-        team.remote_statuses.iter().find(is_it)
+    if let Some(RemoteStatus {
+        url,
+        availability:
+            RemoteAvailability::Joined {
+                card_age,
+                error: trouble,
+                ..
+            },
+        ..
+    }) = team.remote_statuses.iter().find(is_it)
     {
         entry["url"] = json!(url);
         entry["cardAgeSeconds"] = json!(card_age.as_secs());
@@ -72,19 +83,30 @@ fn with_remote_status(mut entry: Value, team: &AssembledTeam) -> Value {
 fn skipped_agents(team: &AssembledTeam) -> Vec<SkippedAgent> {
     let mut skipped = team.tree.skipped.clone();
     for mistake in &team.file_errors {
-        let stem =
-            mistake.file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let stem = mistake
+            .file
+            .file_stem()
+            .map(|stem| stem.to_string_lossy().into_owned())
+            .unwrap_or_default();
         // A bad file beside a built-in agent of its name is not that agent.
         let is_taken = team.specs.iter().any(|spec| spec.name == *stem);
         let name = if is_taken { format!("{stem}.md") } else { stem };
-        skipped.push(SkippedAgent { name, reason: mistake.to_string() });
+        skipped.push(SkippedAgent {
+            name,
+            reason: mistake.to_string(),
+        });
     }
-    skipped.extend(team.remote_statuses.iter().filter_map(|status| match &status.availability {
-        RemoteAvailability::Absent { reason } => {
-            Some(SkippedAgent { name: status.name.to_string(), reason: format!("{}: {reason}", status.url) })
-        }
-        RemoteAvailability::Joined { .. } => None,
-    }));
+    skipped.extend(
+        team.remote_statuses
+            .iter()
+            .filter_map(|status| match &status.availability {
+                RemoteAvailability::Absent { reason } => Some(SkippedAgent {
+                    name: status.name.to_string(),
+                    reason: format!("{}: {reason}", status.url),
+                }),
+                RemoteAvailability::Joined { .. } => None,
+            }),
+    );
     skipped
 }
 
@@ -98,7 +120,11 @@ fn list_plain(tree: &AgentTree, listed: &[&Agent], skipped: &[SkippedAgent]) -> 
         ),
         TeamMode::Single => format!("{} works alone:\n\n", styled(NAME, &tree.root.name)),
     };
-    let width = listed.iter().map(|agent| agent.name.as_str().len()).max().unwrap_or(0);
+    let width = listed
+        .iter()
+        .map(|agent| agent.name.as_str().len())
+        .max()
+        .unwrap_or(0);
     for agent in listed {
         let count = match agent.tools.len() {
             _ if agent.location == AgentLocation::Remote => "remote".to_owned(),
@@ -107,13 +133,27 @@ fn list_plain(tree: &AgentTree, listed: &[&Agent], skipped: &[SkippedAgent]) -> 
             many => format!("{many} tools"),
         };
         let name = format!("{:width$}", agent.name.as_str());
-        let _ = writeln!(text, "  {}  {:>9}  {}", styled(NAME, name), count, agent.description);
+        let _ = writeln!(
+            text,
+            "  {}  {:>9}  {}",
+            styled(NAME, name),
+            count,
+            agent.description
+        );
     }
     if !skipped.is_empty() {
         text.push_str("\nNot in the team:\n");
-        let width = skipped.iter().map(|agent| agent.name.len()).max().unwrap_or(0);
+        let width = skipped
+            .iter()
+            .map(|agent| agent.name.len())
+            .max()
+            .unwrap_or(0);
         for agent in skipped {
-            let _ = writeln!(text, "  {}", styled(DIM, format!("{:width$}  {}", agent.name, agent.reason)));
+            let _ = writeln!(
+                text,
+                "  {}",
+                styled(DIM, format!("{:width$}  {}", agent.name, agent.reason))
+            );
         }
     }
     text.push_str(&unmatched_plain(tree));
@@ -146,12 +186,24 @@ fn tree(team: &AssembledTeam) -> CommandOutput {
 }
 
 fn draw(tree: &AgentTree) -> String {
-    let mut text = format!("{}  {}\n", styled(NAME, &tree.root.name), styled(DIM, &tree.root.description));
+    let mut text = format!(
+        "{}  {}\n",
+        styled(NAME, &tree.root.name),
+        styled(DIM, &tree.root.description)
+    );
     draw_leaves(&mut text, "", &tool_names(&tree.root.tools));
     for (at, agent) in tree.specialists.iter().enumerate() {
-        let (branch, below) =
-            if at + 1 == tree.specialists.len() { ("└── ", "    ") } else { ("├── ", "│   ") };
-        let _ = writeln!(text, "{branch}{}  {}", styled(NAME, &agent.name), styled(DIM, &agent.description));
+        let (branch, below) = if at + 1 == tree.specialists.len() {
+            ("└── ", "    ")
+        } else {
+            ("├── ", "│   ")
+        };
+        let _ = writeln!(
+            text,
+            "{branch}{}  {}",
+            styled(NAME, &agent.name),
+            styled(DIM, &agent.description)
+        );
         draw_leaves(&mut text, below, &tool_names(&agent.tools));
     }
     text.push_str(&unmatched_plain(tree));
@@ -160,7 +212,11 @@ fn draw(tree: &AgentTree) -> String {
 
 fn draw_leaves(text: &mut String, indent: &str, leaves: &[&str]) {
     for (at, leaf) in leaves.iter().enumerate() {
-        let branch = if at + 1 == leaves.len() { "└── " } else { "├── " };
+        let branch = if at + 1 == leaves.len() {
+            "└── "
+        } else {
+            "├── "
+        };
         let _ = writeln!(text, "{indent}{branch}{leaf}");
     }
 }
@@ -168,18 +224,35 @@ fn draw_leaves(text: &mut String, indent: &str, leaves: &[&str]) {
 fn partition(setting: &CommandContext, typed: &[String]) -> Result<CommandOutput, CliError> {
     let team = setting.team(&no_tools())?;
     let routes = &setting.loaded.settings.agent.team.routes;
-    let claims = ToolClaims::new(&team.specs, routes).map_err(|error| ConfigError::new(error.to_string()))?;
-    let set = partition_tools(&team.specs, &claims, stub_tools(typed.iter().map(String::as_str)));
+    let claims = ToolClaims::new(&team.specs, routes)
+        .map_err(|error| ConfigError::new(error.to_string()))?;
+    let set = partition_tools(
+        &team.specs,
+        &claims,
+        stub_tools(typed.iter().map(String::as_str)),
+    );
     let mut plain = String::new();
-    for (owner, tools) in set.tools_by_agent().into_iter().filter(|(_, tools)| !tools.is_empty()) {
-        let _ = writeln!(plain, "{}  {}", styled(NAME, format!("{owner:10}")), tool_names(tools).join(", "));
+    for (owner, tools) in set
+        .tools_by_agent()
+        .into_iter()
+        .filter(|(_, tools)| !tools.is_empty())
+    {
+        let _ = writeln!(
+            plain,
+            "{}  {}",
+            styled(NAME, format!("{owner:10}")),
+            tool_names(tools).join(", ")
+        );
     }
     Ok(CommandOutput::new(plain, partition_json(&set)).with_warnings(team.warnings()))
 }
 
 fn partition_json(set: &RoleToolSet) -> Value {
     let object = |homes: &[(&str, &[Tool])]| {
-        homes.iter().map(|(owner, tools)| ((*owner).to_owned(), json!(tool_names(tools)))).collect::<Map<_, _>>()
+        homes
+            .iter()
+            .map(|(owner, tools)| ((*owner).to_owned(), json!(tool_names(tools))))
+            .collect::<Map<_, _>>()
     };
     let homes = set.tools_by_agent();
     let (roles, custom) = homes.split_at(homes.len() - set.custom.len());

@@ -4,12 +4,15 @@ use std::io::Read as _;
 use std::process::ExitCode;
 
 use futures::StreamExt;
-use lango_app::{Assistant, AssistantOptions, Replayer, Recorder, UserRequest, Strictness, Recording, known_secrets};
+use lango_app::{
+    Assistant, AssistantOptions, Recorder, Recording, Replayer, Strictness, UserRequest,
+    known_secrets,
+};
 use lango_domain::Tool;
 use lango_domain::event::{Principal, SessionId, Update};
 use lango_engine::TurnStream;
 
-use super::{CommandContext, runtime, parse_session};
+use super::{CommandContext, parse_session, runtime};
 use crate::approver::approver;
 use crate::args::{AskArgs, GlobalArgs};
 use crate::output::CliError;
@@ -27,12 +30,17 @@ pub fn run(global: &GlobalArgs, ask: &AskArgs) -> Result<ExitCode, CliError> {
     let (session, request) = match &tape {
         Recording::Replay(player) if ask.text.is_empty() => (player.session(), player.request()),
         Recording::Replay(player) => (player.session(), parse_request(&ask.text)?),
-        _ => (parse_session(ask.session.as_deref())?, parse_request(&ask.text)?),
+        _ => (
+            parse_session(ask.session.as_deref())?,
+            parse_request(&ask.text)?,
+        ),
     };
     let tools = setting.tools(&ask.tools)?;
     let conversation = open_assistant(&setting, ask, tools, &tape)?;
     if let Recording::Record(recorder) = &tape {
-        recorder.start(&session, &request).map_err(|error| CliError::usage(error.to_string()))?;
+        recorder
+            .start(&session, &request)
+            .map_err(|error| CliError::usage(error.to_string()))?;
     }
     let mut show = TurnPrinter::new(global.json, ask.deltas);
     show.print_warnings(&conversation.warnings);
@@ -57,19 +65,39 @@ fn open_assistant(
     tape: &Recording,
 ) -> Result<Assistant, CliError> {
     let (stores, approver) = (&setting.store, approver(ask.yes));
-    let means = AssistantOptions { store: stores, tools, approver, recording: tape, remote_agents: None };
-    Ok(Assistant::open(&setting.loaded, &setting.environment, means)?)
+    let means = AssistantOptions {
+        store: stores,
+        tools,
+        approver,
+        recording: tape,
+        remote_agents: None,
+    };
+    Ok(Assistant::open(
+        &setting.loaded,
+        &setting.environment,
+        means,
+    )?)
 }
 
 /// The turn that a session's last process did not finish.
-fn continue_turn(global: &GlobalArgs, setting: &CommandContext, ask: &AskArgs) -> Result<ExitCode, CliError> {
+fn continue_turn(
+    global: &GlobalArgs,
+    setting: &CommandContext,
+    ask: &AskArgs,
+) -> Result<ExitCode, CliError> {
     let session = parse_session(ask.session.as_deref())?;
     let tools = setting.tools(&ask.tools)?;
     let conversation = open_assistant(setting, ask, tools, &Recording::Off)?;
     let runtime = runtime()?;
     let unfinished = runtime.block_on(async {
-        conversation.store.session(&Principal::local(), &session).await?;
-        let found = conversation.runner.find_unfinished_turn(&session, &Principal::local()).await;
+        conversation
+            .store
+            .session(&Principal::local(), &session)
+            .await?;
+        let found = conversation
+            .runner
+            .find_unfinished_turn(&session, &Principal::local())
+            .await;
         found.map_err(|error| CliError::store(error.to_string()))
     })?;
     if unfinished.is_none() {
@@ -91,21 +119,40 @@ fn open_recording(setting: &CommandContext, ask: &AskArgs) -> Result<Recording, 
             Recorder::create(file, secrets).map_err(|error| CliError::usage(error.to_string()))?,
         ));
     }
-    let Some(file) = &ask.replay else { return Ok(Recording::Off) };
-    let strictness = if ask.replay_loose { Strictness::Loose } else { Strictness::Strict };
-    Ok(Recording::Replay(Replayer::open(file, strictness).map_err(|error| CliError::usage(error.to_string()))?))
+    let Some(file) = &ask.replay else {
+        return Ok(Recording::Off);
+    };
+    let strictness = if ask.replay_loose {
+        Strictness::Loose
+    } else {
+        Strictness::Strict
+    };
+    Ok(Recording::Replay(
+        Replayer::open(file, strictness).map_err(|error| CliError::usage(error.to_string()))?,
+    ))
 }
 
 /// One turn, shown as it comes. The first Ctrl-C cancels it, the second leaves.
-pub async fn run_turn(conversation: &Assistant, session: SessionId, request: UserRequest, show: &mut TurnPrinter) {
-    let updates = conversation.runner.run(request.into_turn(session, Principal::local()));
+pub async fn run_turn(
+    conversation: &Assistant,
+    session: SessionId,
+    request: UserRequest,
+    show: &mut TurnPrinter,
+) {
+    let updates = conversation
+        .runner
+        .run(request.into_turn(session, Principal::local()));
     print_turn(updates, show).await;
     conversation.remote_agents.wait_for_cancellations().await;
 }
 
 /// The rest of a turn that was interrupted.
 pub async fn resume_turn(conversation: &Assistant, session: SessionId, show: &mut TurnPrinter) {
-    print_turn(conversation.runner.resume(session, Principal::local()), show).await;
+    print_turn(
+        conversation.runner.resume(session, Principal::local()),
+        show,
+    )
+    .await;
     conversation.remote_agents.wait_for_cancellations().await;
 }
 
@@ -134,7 +181,11 @@ async fn print_turn(mut updates: TurnStream, show: &mut TurnPrinter) {
 
 /// The words that were typed; `-` among them stands for what is piped in.
 fn parse_request(words: &[String]) -> Result<UserRequest, CliError> {
-    let typed: Vec<&str> = words.iter().map(String::as_str).filter(|word| *word != "-").collect();
+    let typed: Vec<&str> = words
+        .iter()
+        .map(String::as_str)
+        .filter(|word| *word != "-")
+        .collect();
     let mut request = UserRequest::typed(typed.join(" ").trim());
     if words.iter().any(|word| word == "-") {
         let mut piped = Vec::new();
@@ -143,14 +194,18 @@ fn parse_request(words: &[String]) -> Result<UserRequest, CliError> {
             .read_to_end(&mut piped)
             .map_err(|error| CliError::usage(format!("cannot read what is piped in: {error}")))?;
         if piped.len() as u64 > MAX_STDIN_BYTES {
-            return Err(CliError::usage(format!("what is piped in is longer than {MAX_STDIN_BYTES} bytes")));
+            return Err(CliError::usage(format!(
+                "what is piped in is longer than {MAX_STDIN_BYTES} bytes"
+            )));
         }
-        let piped =
-            String::from_utf8(piped).map_err(|_| CliError::usage("what is piped in is not valid UTF-8"))?;
+        let piped = String::from_utf8(piped)
+            .map_err(|_| CliError::usage("what is piped in is not valid UTF-8"))?;
         request.piped = Some(piped.trim_end().to_owned()).filter(|piped| !piped.trim().is_empty());
     }
     if request.text.is_empty() && request.piped.is_none() {
-        return Err(CliError::usage("the request is empty").with_hint("lango ask \"what should be done\""));
+        return Err(
+            CliError::usage("the request is empty").with_hint("lango ask \"what should be done\"")
+        );
     }
     Ok(request)
 }

@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use lango_domain::event::{Principal, SessionId};
-use lango_domain::text::{one_line, escape_hidden_chars};
+use lango_domain::text::{escape_hidden_chars, one_line};
 use lango_store::AuditEntry;
 use serde_json::{Value, json};
 
-use super::{CommandContext, with_damage_warnings, runtime};
+use super::{CommandContext, runtime, with_damage_warnings};
 use crate::args::{AuditArgs, GlobalArgs};
-use crate::output::{DIM, ERROR, CliError, NAME, CommandOutput, styled};
+use crate::output::{CliError, CommandOutput, DIM, ERROR, NAME, styled};
 use crate::turn_printer::args_line;
 
 pub fn run(global: &GlobalArgs, wish: &AuditArgs) -> Result<CommandOutput, CliError> {
@@ -20,7 +20,9 @@ pub fn run(global: &GlobalArgs, wish: &AuditArgs) -> Result<CommandOutput, CliEr
         if let Some(session) = &session {
             store.session(&Principal::local(), session).await?;
         }
-        store.audit(&Principal::local(), session.as_ref(), wish.limit.get()).await
+        store
+            .audit(&Principal::local(), session.as_ref(), wish.limit.get())
+            .await
     })?;
     let mut plain = String::new();
     for entry in &entries {
@@ -30,7 +32,10 @@ pub fn run(global: &GlobalArgs, wish: &AuditArgs) -> Result<CommandOutput, CliEr
     if entries.is_empty() {
         plain.push_str("No tool was called yet.\n");
     }
-    let output = CommandOutput::new(plain, json!({ "items": entries.iter().map(entry_json).collect::<Vec<_>>() }));
+    let output = CommandOutput::new(
+        plain,
+        json!({ "items": entries.iter().map(entry_json).collect::<Vec<_>>() }),
+    );
     Ok(with_damage_warnings(output, &store))
 }
 
@@ -41,8 +46,16 @@ fn entry_line(entry: &AuditEntry) -> String {
         "auto" | "approved" => styled(DIM, format!("{decision}{by}")),
         _ => styled(ERROR, format!("{decision}{by}")),
     };
-    let (agent, tool) = (one_line(&entry.agent.to_string()), one_line(&escape_hidden_chars(&entry.tool)));
-    format!("{agent} {} {}  {decision}  {}", styled(NAME, tool), args_line(&entry.args), entry.outcome_code())
+    let (agent, tool) = (
+        one_line(&entry.agent.to_string()),
+        one_line(&escape_hidden_chars(&entry.tool)),
+    );
+    format!(
+        "{agent} {} {}  {decision}  {}",
+        styled(NAME, tool),
+        args_line(&entry.args),
+        entry.outcome_code()
+    )
 }
 
 fn entry_json(entry: &AuditEntry) -> Value {

@@ -3,10 +3,13 @@
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-use lango_app::{Assistant, Toolset, AssistantOptions, UserRequest, Recording, connect_remote_agents, refresh_in_background, new_session};
-use lango_domain::usage::UsageSummary;
+use lango_app::{
+    Assistant, AssistantOptions, Recording, Toolset, UserRequest, connect_remote_agents,
+    new_session, refresh_in_background,
+};
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
+use lango_domain::usage::UsageSummary;
 use lango_remote::RemoteTeam;
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
@@ -15,11 +18,10 @@ use super::usage;
 use super::{CommandContext, ask, multi_thread_runtime};
 use crate::approver::approver;
 use crate::args::GlobalArgs;
-use crate::output::{DIM, CliError, OutputFormat, NAME, styled};
+use crate::output::{CliError, DIM, NAME, OutputFormat, styled};
 use crate::turn_printer::TurnPrinter;
 
-const HELP: &str =
-    "/new  a new session    /sessions  those of this chat    /agents  the team    /usage  the bill    /quit";
+const HELP: &str = "/new  a new session    /sessions  those of this chat    /agents  the team    /usage  the bill    /quit";
 
 /// The file that typed lines are kept in.
 pub const HISTORY_FILE: &str = "history";
@@ -69,8 +71,10 @@ pub fn run(global: &GlobalArgs, resume: Option<&str>, yes: bool) -> Result<ExitC
             request => chat.run_turn(lines.request(request)),
         }
     }
-    chat.runtime.block_on(super::wait_for_hooks(&chat.assistant));
-    chat.runtime.block_on(super::apply_retention(&setting, &chat.assistant));
+    chat.runtime
+        .block_on(super::wait_for_hooks(&chat.assistant));
+    chat.runtime
+        .block_on(super::apply_retention(&setting, &chat.assistant));
     Ok(ExitCode::from(chat.exit))
 }
 
@@ -98,7 +102,12 @@ impl ChatLoop<'_> {
     fn run_turn(&mut self, request: UserRequest) {
         let mut show = TurnPrinter::new(self.json, false);
         self.apply_changes(&show);
-        self.runtime.block_on(ask::run_turn(&self.assistant, self.session(), request, &mut show));
+        self.runtime.block_on(ask::run_turn(
+            &self.assistant,
+            self.session(),
+            request,
+            &mut show,
+        ));
         self.exit = show.exit_code();
     }
 
@@ -125,7 +134,8 @@ impl ChatLoop<'_> {
     fn resume_interrupted(&mut self) {
         let mut show = TurnPrinter::new(self.json, false);
         print_notice(&format!("Going on with {}.", self.session()));
-        self.runtime.block_on(ask::resume_turn(&self.assistant, self.session(), &mut show));
+        self.runtime
+            .block_on(ask::resume_turn(&self.assistant, self.session(), &mut show));
         self.exit = show.exit_code();
     }
 
@@ -137,7 +147,11 @@ impl ChatLoop<'_> {
             }
             "/sessions" => {
                 for (at, session) in self.sessions.iter().enumerate() {
-                    let mark = if at + 1 == self.sessions.len() { "*" } else { " " };
+                    let mark = if at + 1 == self.sessions.len() {
+                        "*"
+                    } else {
+                        " "
+                    };
                     print_notice(&format!("{mark} {session}"));
                 }
             }
@@ -150,7 +164,10 @@ impl ChatLoop<'_> {
     fn format_usage(&self) -> String {
         let mut bill = UsageSummary::default();
         for session in &self.sessions {
-            let key = SessionKeyRef { session, principal: &Principal::local() };
+            let key = SessionKeyRef {
+                session,
+                principal: &Principal::local(),
+            };
             let events = self.assistant.store.load(key, HistoryWindow::Everything);
             let events = self.runtime.block_on(events).unwrap_or_default();
             events.iter().for_each(|event| bill.add(event));
@@ -167,24 +184,41 @@ fn open_assistant(
 ) -> Result<Assistant, CliError> {
     let (tools, approver) = (setting.toolset_tools(hands)?, approver(yes));
     let (stores, colleagues) = (&setting.store, Some(colleagues));
-    let means = AssistantOptions { store: stores, tools, approver, recording: &Recording::Off, remote_agents: colleagues };
-    Ok(Assistant::open(&setting.loaded, &setting.environment, means)?)
+    let means = AssistantOptions {
+        store: stores,
+        tools,
+        approver,
+        recording: &Recording::Off,
+        remote_agents: colleagues,
+    };
+    Ok(Assistant::open(
+        &setting.loaded,
+        &setting.environment,
+        means,
+    )?)
 }
 
 /// The session that is meant: the one of that id, or the one used last.
 async fn find_session(conversation: &Assistant, named: &str) -> Result<SessionId, CliError> {
     let store = &conversation.store;
     if !named.is_empty() {
-        return Ok(store.session(&Principal::local(), &SessionId::new(named)).await?.id);
+        return Ok(store
+            .session(&Principal::local(), &SessionId::new(named))
+            .await?
+            .id);
     }
     let sessions = store.sessions(&Principal::local()).await?;
     let last = sessions.into_iter().next();
-    last.map(|session| session.id).ok_or_else(|| CliError::usage("there is no session to go on with"))
+    last.map(|session| session.id)
+        .ok_or_else(|| CliError::usage("there is no session to go on with"))
 }
 
 /// Where requests come from: an editor on a terminal, plain lines elsewhere.
 enum LineReader {
-    Editor { editor: Box<DefaultEditor>, history: Option<std::path::PathBuf> },
+    Editor {
+        editor: Box<DefaultEditor>,
+        history: Option<std::path::PathBuf>,
+    },
     Plain(std::io::Lines<std::io::StdinLock<'static>>),
 }
 
@@ -193,7 +227,10 @@ impl LineReader {
     fn request(&self, line: &str) -> UserRequest {
         match self {
             Self::Editor { .. } => UserRequest::typed(line),
-            Self::Plain(_) => UserRequest { text: String::new(), piped: Some(line.to_owned()) },
+            Self::Plain(_) => UserRequest {
+                text: String::new(),
+                piped: Some(line.to_owned()),
+            },
         }
     }
 
@@ -201,14 +238,20 @@ impl LineReader {
         if !std::io::stdin().is_terminal() {
             return Ok(Self::Plain(std::io::stdin().lines()));
         }
-        let mut editor =
-            DefaultEditor::new().map_err(|error| CliError::usage(format!("no terminal: {error}")))?;
-        let history = setting.environment.config_folder().map(|folder| folder.join(HISTORY_FILE));
+        let mut editor = DefaultEditor::new()
+            .map_err(|error| CliError::usage(format!("no terminal: {error}")))?;
+        let history = setting
+            .environment
+            .config_folder()
+            .map(|folder| folder.join(HISTORY_FILE));
         if let Some(history) = &history {
             // There is none the first time.
             let _ = editor.load_history(history);
         }
-        Ok(Self::Editor { editor: Box::new(editor), history })
+        Ok(Self::Editor {
+            editor: Box::new(editor),
+            history,
+        })
     }
 
     fn next(&mut self) -> Option<String> {

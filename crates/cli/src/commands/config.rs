@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{CommandContext, environment};
 use crate::args::{ConfigCommand, GlobalArgs, InitArgs, ToolNames};
-use crate::output::{DIM, CliError, NAME, CommandOutput, styled};
+use crate::output::{CliError, CommandOutput, DIM, NAME, styled};
 
 pub fn run(global: &GlobalArgs, command: &ConfigCommand) -> Result<CommandOutput, CliError> {
     match command {
@@ -34,16 +34,25 @@ fn show(loaded: &LoadedConfig) -> CommandOutput {
         .flat_map(|entry| setting_values(&json, &entry.key))
         .map(|(key, value)| {
             let origin = loaded.origins_under(&key).map(ToString::to_string).next();
-            let value = if value.is_null() { "(not set)".to_owned() } else { value.to_string() };
+            let value = if value.is_null() {
+                "(not set)".to_owned()
+            } else {
+                value.to_string()
+            };
             (key, value, origin)
         })
         .collect();
-    let width = rows.iter().map(|(key, value, _)| key.len() + value.len()).max().unwrap_or(0);
+    let width = rows
+        .iter()
+        .map(|(key, value, _)| key.len() + value.len())
+        .max()
+        .unwrap_or(0);
     let mut plain = String::new();
     for (key, value, origin) in rows {
         let gap = " ".repeat(width - key.len() - value.len() + 2);
-        let origin =
-            origin.map_or(String::new(), |origin| format!("{gap}{}", styled(DIM, format!("# {origin}"))));
+        let origin = origin.map_or(String::new(), |origin| {
+            format!("{gap}{}", styled(DIM, format!("# {origin}")))
+        });
         let _ = writeln!(plain, "{} = {value}{origin}", styled(NAME, key));
     }
     CommandOutput::new(plain, json).with_warnings(loaded.warnings.clone())
@@ -62,24 +71,49 @@ fn setting_values(json: &Value, key: &str) -> Vec<(String, Value)> {
                     _ => vec![part],
                 };
                 let below = |name: &str| {
-                    let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+                    let path = if path.is_empty() {
+                        name.to_owned()
+                    } else {
+                        format!("{path}.{name}")
+                    };
                     (path, value.get(name).unwrap_or(&Value::Null))
                 };
                 names.into_iter().map(below).collect::<Vec<_>>()
             })
             .collect();
     }
-    found.into_iter().map(|(path, value)| (path, value.clone())).collect()
+    found
+        .into_iter()
+        .map(|(path, value)| (path, value.clone()))
+        .collect()
 }
 
 fn check(setting: &CommandContext) -> Result<CommandOutput, CliError> {
     let team = setting.team(&ToolNames { tools: None })?;
     check_models(&setting.loaded, &setting.environment, &team)?;
-    let files: Vec<String> = setting.loaded.files.iter().map(|file| file.display().to_string()).collect();
-    let warnings: Vec<String> = setting.loaded.warnings.iter().cloned().chain(team.warnings()).collect();
-    let read = if files.is_empty() { "no file".to_owned() } else { files.join(", ") };
-    let verdict =
-        if warnings.is_empty() { "The configuration is good" } else { "The configuration can be used" };
+    let files: Vec<String> = setting
+        .loaded
+        .files
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect();
+    let warnings: Vec<String> = setting
+        .loaded
+        .warnings
+        .iter()
+        .cloned()
+        .chain(team.warnings())
+        .collect();
+    let read = if files.is_empty() {
+        "no file".to_owned()
+    } else {
+        files.join(", ")
+    };
+    let verdict = if warnings.is_empty() {
+        "The configuration is good"
+    } else {
+        "The configuration can be used"
+    };
     let json = json!({ "ok": true, "files": files, "warnings": warnings });
     Ok(CommandOutput::new(format!("{verdict} ({read})."), json).with_warnings(warnings))
 }
@@ -87,17 +121,22 @@ fn check(setting: &CommandContext) -> Result<CommandOutput, CliError> {
 pub fn init(global: &GlobalArgs, wish: &InitArgs) -> Result<CommandOutput, CliError> {
     let environment = environment()?;
     let folder = if wish.user {
-        let none = || CliError::usage("there is no configuration folder: neither LANGO_HOME nor HOME is set");
+        let none = || {
+            CliError::usage("there is no configuration folder: neither LANGO_HOME nor HOME is set")
+        };
         environment.config_folder().ok_or_else(none)?
     } else {
         environment.working_folder.clone()
     };
-    let file = global
-        .config
-        .as_ref()
-        .map_or_else(|| folder.join(FILE_NAMES[0]), |named| environment.working_folder.join(named));
+    let file = global.config.as_ref().map_or_else(
+        || folder.join(FILE_NAMES[0]),
+        |named| environment.working_folder.join(named),
+    );
     if file.extension().is_none_or(|extension| extension != "toml") {
-        return Err(CliError::usage(format!("{} does not end in .toml", file.display())));
+        return Err(CliError::usage(format!(
+            "{} does not end in .toml",
+            file.display()
+        )));
     }
     check_overwrite(&file, wish.force)?;
     write_atomically(&file, commented_file().as_bytes())
@@ -117,7 +156,10 @@ fn check_overwrite(file: &Path, force: bool) -> Result<(), CliError> {
     }
     let is_default_name = file.file_name().is_some_and(|name| name == FILE_NAMES[0]);
     let others = FILE_NAMES[1..].iter().map(|name| file.with_file_name(name));
-    match others.into_iter().find(|other| is_default_name && is_there(other)) {
+    match others
+        .into_iter()
+        .find(|other| is_default_name && is_there(other))
+    {
         Some(other) => Err(CliError::usage(format!(
             "{} is this folder's configuration; nothing was written",
             other.display()
@@ -132,8 +174,14 @@ fn write_atomically(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = file.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     let beside = folder.join(format!(".lango-{}.new", std::process::id()));
-    let mut new = fs::OpenOptions::new().write(true).create_new(true).open(&beside)?;
-    let written = new.write_all(bytes).and_then(|()| new.sync_all()).and_then(|()| fs::rename(&beside, file));
+    let mut new = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&beside)?;
+    let written = new
+        .write_all(bytes)
+        .and_then(|()| new.sync_all())
+        .and_then(|()| fs::rename(&beside, file));
     if written.is_err() {
         let _ = fs::remove_file(&beside);
     }

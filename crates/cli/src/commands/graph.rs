@@ -1,20 +1,21 @@
 //! `lango graph …`: facts and how they hang together.
 
-mod import_export;
 mod edit;
+mod import_export;
 
 use lango_app::open_graph;
 use lango_domain::event::Principal;
 use lango_domain::graph::{FactSource, FactSourceFilter};
 use lango_domain::text::one_line;
 use lango_knowledge::graph::{
-    Direction, FactHits, Graph, GraphError, DateError, FactPattern, UnknownName, GraphSnapshot, Traversal, TraversalResult, AsOf, diagram, facts_json,
+    AsOf, DateError, Direction, FactHits, FactPattern, Graph, GraphError, GraphSnapshot, Traversal,
+    TraversalResult, UnknownName, diagram, facts_json,
 };
 use serde_json::json;
 
 use super::{CommandContext, runtime};
-use crate::args::{GraphDirection, GlobalArgs, GraphCommand, DiagramFormat};
-use crate::output::{DIM, CliError, NAME, CommandOutput, styled};
+use crate::args::{DiagramFormat, GlobalArgs, GraphCommand, GraphDirection};
+use crate::output::{CliError, CommandOutput, DIM, NAME, styled};
 
 /// So many of each kind are counted by name.
 const MAX_COUNTED: usize = 20;
@@ -27,12 +28,29 @@ pub fn run(global: &GlobalArgs, command: GraphCommand) -> Result<CommandOutput, 
             GraphCommand::Import { files, format } => {
                 import_export::import(&setting, &graph, &files, format).await
             }
-            GraphCommand::Export { file, format } => import_export::export(&setting, &graph, file, format).await,
-            GraphCommand::Add { triple, subject_type, object_type, properties, from, to } => {
-                let extras = edit::FactDetails { subject_type, object_type, properties, from, to };
+            GraphCommand::Export { file, format } => {
+                import_export::export(&setting, &graph, file, format).await
+            }
+            GraphCommand::Add {
+                triple,
+                subject_type,
+                object_type,
+                properties,
+                from,
+                to,
+            } => {
+                let extras = edit::FactDetails {
+                    subject_type,
+                    object_type,
+                    properties,
+                    from,
+                    to,
+                };
                 edit::add(&graph, triple, extras).await
             }
-            GraphCommand::Retire { triple, at } => edit::retire(&graph, triple, at.as_deref()).await,
+            GraphCommand::Retire { triple, at } => {
+                edit::retire(&graph, triple, at.as_deref()).await
+            }
             GraphCommand::Forget { source } => forget(&graph, &source).await,
             question => run_query(&graph, question).await,
         }
@@ -43,46 +61,102 @@ async fn run_query(graph: &Graph, question: GraphCommand) -> Result<CommandOutpu
     let view = graph.snapshot(&Principal::local()).await?;
     let when = |at: &Option<String>| parse_when(graph, at.as_deref());
     match question {
-        GraphCommand::Query { name, subject, predicate, object, at, ever, limit } => {
+        GraphCommand::Query {
+            name,
+            subject,
+            predicate,
+            object,
+            at,
+            ever,
+            limit,
+        } => {
             let when = if ever { AsOf::AnyTime } else { when(&at)? };
-            let number = |name: &Option<String>| name.as_deref().map(|name| view.find(name)).transpose();
-            let predicate = predicate.as_deref().map(|name| view.find_predicate(name)).transpose()?;
+            let number =
+                |name: &Option<String>| name.as_deref().map(|name| view.find(name)).transpose();
+            let predicate = predicate
+                .as_deref()
+                .map(|name| view.find_predicate(name))
+                .transpose()?;
             let found = match number(&name)? {
                 Some(name) => view.facts_about(name, predicate, when, limit.get()),
                 None => {
-                    let pattern = FactPattern { subject: number(&subject)?, predicate, object: number(&object)? };
+                    let pattern = FactPattern {
+                        subject: number(&subject)?,
+                        predicate,
+                        object: number(&object)?,
+                    };
                     view.query(pattern, when, limit.get())
                 }
             };
             Ok(facts_output(&view, &found))
         }
-        GraphCommand::Traverse { name, depth, predicates, direction, at, limit } => {
-            let predicates =
-                predicates.iter().map(|name| view.find_predicate(name)).collect::<Result<_, _>>()?;
+        GraphCommand::Traverse {
+            name,
+            depth,
+            predicates,
+            direction,
+            at,
+            limit,
+        } => {
+            let predicates = predicates
+                .iter()
+                .map(|name| view.find_predicate(name))
+                .collect::<Result<_, _>>()?;
             let direction = match direction {
                 GraphDirection::Both => Direction::Both,
                 GraphDirection::Out => Direction::Out,
                 GraphDirection::In => Direction::In,
             };
-            let walk =
-                Traversal { depth: depth.get(), predicates, direction, as_of: when(&at)?, limit: limit.get() };
-            Ok(traversal_output(&view, &view.traverse(view.find(&name)?, &walk)))
+            let walk = Traversal {
+                depth: depth.get(),
+                predicates,
+                direction,
+                as_of: when(&at)?,
+                limit: limit.get(),
+            };
+            Ok(traversal_output(
+                &view,
+                &view.traverse(view.find(&name)?, &walk),
+            ))
         }
-        GraphCommand::Path { from, to, depth, at } => {
+        GraphCommand::Path {
+            from,
+            to,
+            depth,
+            at,
+        } => {
             let (from, to) = (view.find(&from)?, view.find(&to)?);
             match view.shortest_path(from, to, depth.get(), when(&at)?) {
-                Some(facts) => Ok(facts_output(&view, &FactHits { facts, has_more: false })),
+                Some(facts) => Ok(facts_output(
+                    &view,
+                    &FactHits {
+                        facts,
+                        has_more: false,
+                    },
+                )),
                 None => {
                     let (from, to) = (one_line(view.name(from)), one_line(view.name(to)));
-                    let plain = format!("No chain of up to {depth} facts connects {from} and {to}.\n");
+                    let plain =
+                        format!("No chain of up to {depth} facts connects {from} and {to}.\n");
                     Ok(CommandOutput::new(plain, json!({ "items": [] })))
                 }
             }
         }
-        GraphCommand::Show { name, depth, limit, format, at } => {
+        GraphCommand::Show {
+            name,
+            depth,
+            limit,
+            format,
+            at,
+        } => {
             let (depth, limit) = (depth.get(), limit.get());
-            let walk =
-                Traversal { depth, predicates: Vec::new(), direction: Direction::Both, as_of: when(&at)?, limit };
+            let walk = Traversal {
+                depth,
+                predicates: Vec::new(),
+                direction: Direction::Both,
+                as_of: when(&at)?,
+                limit,
+            };
             show(&view, name.as_deref(), &walk, format)
         }
         _ => Ok(stats(&view, parse_when(graph, None)?)),
@@ -90,20 +164,33 @@ async fn run_query(graph: &Graph, question: GraphCommand) -> Result<CommandOutpu
 }
 
 fn parse_when(graph: &Graph, at: Option<&str>) -> Result<AsOf, CliError> {
-    Ok(AsOf::At(at.map(str::parse).transpose()?.unwrap_or_else(|| graph.now())))
+    Ok(AsOf::At(
+        at.map(str::parse)
+            .transpose()?
+            .unwrap_or_else(|| graph.now()),
+    ))
 }
 
 async fn forget(graph: &Graph, source: &str) -> Result<CommandOutput, CliError> {
     let range = FactSourceFilter::One(FactSource::from(source));
     if !graph.forget_source(&Principal::local(), range).await? {
         let hint = "`lango graph stats` names the sources";
-        return Err(CliError::usage(format!("nothing comes from `{}`", one_line(source))).with_hint(hint));
+        return Err(
+            CliError::usage(format!("nothing comes from `{}`", one_line(source))).with_hint(hint),
+        );
     }
-    Ok(CommandOutput::new("Forgotten.\n", json!({ "forgotten": source })))
+    Ok(CommandOutput::new(
+        "Forgotten.\n",
+        json!({ "forgotten": source }),
+    ))
 }
 
 fn facts_output(view: &GraphSnapshot, found: &FactHits) -> CommandOutput {
-    let mut plain: String = found.facts.iter().map(|fact| fact_line(view, *fact) + "\n").collect();
+    let mut plain: String = found
+        .facts
+        .iter()
+        .map(|fact| fact_line(view, *fact) + "\n")
+        .collect();
     if found.facts.is_empty() {
         plain.push_str("Nothing is known.\n");
     }
@@ -111,8 +198,15 @@ fn facts_output(view: &GraphSnapshot, found: &FactHits) -> CommandOutput {
 }
 
 fn truncation_warnings(found: &FactHits) -> Vec<String> {
-    let words = format!("there are more than these {}; --limit shows them", found.facts.len());
-    if found.has_more { vec![words] } else { Vec::new() }
+    let words = format!(
+        "there are more than these {}; --limit shows them",
+        found.facts.len()
+    );
+    if found.has_more {
+        vec![words]
+    } else {
+        Vec::new()
+    }
 }
 
 fn fact_line(view: &GraphSnapshot, fact: u32) -> String {
@@ -124,10 +218,17 @@ fn fact_line(view: &GraphSnapshot, fact: u32) -> String {
             format!("  [{} – {}]", shown(from), shown(to))
         }
     };
-    let (subject, predicate, object) =
-        (one_line(item.subject), one_line(item.predicate), one_line(item.object));
+    let (subject, predicate, object) = (
+        one_line(item.subject),
+        one_line(item.predicate),
+        one_line(item.object),
+    );
     let source = styled(DIM, one_line(&item.source));
-    format!("{}  {predicate}  {}{when}  {source}", styled(NAME, subject), styled(NAME, object))
+    format!(
+        "{}  {predicate}  {}{when}  {source}",
+        styled(NAME, subject),
+        styled(NAME, object)
+    )
 }
 
 fn traversal_output(view: &GraphSnapshot, walked: &TraversalResult) -> CommandOutput {
@@ -135,7 +236,12 @@ fn traversal_output(view: &GraphSnapshot, walked: &TraversalResult) -> CommandOu
     let mut plain = String::new();
     for fact in &walked.hits.facts {
         let ends = [view.fact(*fact).subject, view.fact(*fact).object];
-        let depth = ends.iter().filter_map(|name| depths.get(name)).min().copied().unwrap_or_default();
+        let depth = ends
+            .iter()
+            .filter_map(|name| depths.get(name))
+            .min()
+            .copied()
+            .unwrap_or_default();
         plain.push_str(&"  ".repeat(depth as usize));
         plain.push_str(&fact_line(view, *fact));
         plain.push('\n');
@@ -153,7 +259,12 @@ fn traversal_output(view: &GraphSnapshot, walked: &TraversalResult) -> CommandOu
     CommandOutput::new(plain, json).with_warnings(truncation_warnings(&walked.hits))
 }
 
-fn show(view: &GraphSnapshot, name: Option<&str>, walk: &Traversal, format: DiagramFormat) -> Result<CommandOutput, CliError> {
+fn show(
+    view: &GraphSnapshot,
+    name: Option<&str>,
+    walk: &Traversal,
+    format: DiagramFormat,
+) -> Result<CommandOutput, CliError> {
     let start = match name {
         Some(name) => view.find(name)?,
         None => match view.stats(walk.as_of, 1).busiest.first() {
@@ -166,7 +277,10 @@ fn show(view: &GraphSnapshot, name: Option<&str>, walk: &Traversal, format: Diag
         DiagramFormat::Svg => ("svg", diagram::render_svg(&sketch)),
         DiagramFormat::Dot => ("dot", diagram::render_dot(&sketch)),
     };
-    Ok(CommandOutput::new(text.clone(), json!({ "format": kind, "picture": text })))
+    Ok(CommandOutput::new(
+        text.clone(),
+        json!({ "format": kind, "picture": text }),
+    ))
 }
 
 fn empty_graph_error() -> CliError {
@@ -176,8 +290,10 @@ fn empty_graph_error() -> CliError {
 
 fn stats(view: &GraphSnapshot, when: AsOf) -> CommandOutput {
     let stats = view.stats(when, MAX_COUNTED);
-    let mut plain =
-        format!("{} names, {} facts, {} of them hold now.\n", stats.names, stats.facts, stats.holding);
+    let mut plain = format!(
+        "{} names, {} facts, {} of them hold now.\n",
+        stats.names, stats.facts, stats.holding
+    );
     for (title, counts) in [
         ("Predicates", &stats.predicates),
         ("Names with most facts", &stats.busiest),

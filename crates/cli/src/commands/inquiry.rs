@@ -4,16 +4,16 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use lango_domain::event::Principal;
-use lango_domain::inquiries::{InquiryStore, InquiryStatus};
+use lango_domain::inquiries::{InquiryStatus, InquiryStore};
 use lango_domain::text::strip_control_chars;
 use lango_knowledge::inquiries::inquiry_line;
 use lango_store::SqliteStore;
 use serde_json::json;
 
 use super::knowledge::store_error;
-use super::{CommandContext, with_damage_warnings, runtime};
+use super::{CommandContext, runtime, with_damage_warnings};
 use crate::args::{GlobalArgs, InquiryCommand};
-use crate::output::{DIM, CliError, CommandOutput, styled};
+use crate::output::{CliError, CommandOutput, DIM, styled};
 
 pub fn run(global: &GlobalArgs, command: &InquiryCommand) -> Result<CommandOutput, CliError> {
     let setting = CommandContext::load(global)?;
@@ -29,7 +29,12 @@ pub fn run(global: &GlobalArgs, command: &InquiryCommand) -> Result<CommandOutpu
 
 async fn list(store: &SqliteStore, all: bool) -> Result<CommandOutput, CliError> {
     let of = Principal::local();
-    let found = if all { store.inquiries(&of).await } else { store.pending(&of).await }.map_err(store_error)?;
+    let found = if all {
+        store.inquiries(&of).await
+    } else {
+        store.pending(&of).await
+    }
+    .map_err(store_error)?;
     let mut plain = String::new();
     for inquiry in &found {
         let state = match (inquiry.status, &inquiry.answer) {
@@ -37,7 +42,12 @@ async fn list(store: &SqliteStore, all: bool) -> Result<CommandOutput, CliError>
             (status, Some(answer)) => format!("{status}: {}", strip_control_chars(answer)),
             (status, None) => status.to_string(),
         };
-        let _ = writeln!(plain, "{} {}", strip_control_chars(&inquiry_line(inquiry)), styled(DIM, state));
+        let _ = writeln!(
+            plain,
+            "{} {}",
+            strip_control_chars(&inquiry_line(inquiry)),
+            styled(DIM, state)
+        );
     }
     if found.is_empty() {
         plain.push_str("No inquiry is pending.\n");
@@ -48,13 +58,22 @@ async fn list(store: &SqliteStore, all: bool) -> Result<CommandOutput, CliError>
 async fn dismiss(store: &SqliteStore, ids: &[u64]) -> Result<CommandOutput, CliError> {
     let of = Principal::local();
     let pending = store.pending(&of).await.map_err(store_error)?;
-    if let Some(wrong) = ids.iter().find(|id| !pending.iter().any(|inquiry| inquiry.id == **id)) {
+    if let Some(wrong) = ids
+        .iter()
+        .find(|id| !pending.iter().any(|inquiry| inquiry.id == **id))
+    {
         let failure = CliError::usage(format!("no inquiry {wrong} is pending"));
         return Err(failure.with_hint("`lango inquiry list` numbers those that are"));
     }
     for id in ids {
-        store.dismiss(&of, *id, Timestamp::now()).await.map_err(store_error)?;
+        store
+            .dismiss(&of, *id, Timestamp::now())
+            .await
+            .map_err(store_error)?;
     }
     let named: Vec<String> = ids.iter().map(u64::to_string).collect();
-    Ok(CommandOutput::new(format!("Dismissed: {}.\n", named.join(", ")), json!({ "dismissed": ids })))
+    Ok(CommandOutput::new(
+        format!("Dismissed: {}.\n", named.join(", ")),
+        json!({ "dismissed": ids }),
+    ))
 }

@@ -8,22 +8,24 @@ use lango_domain::knowledge::{KnowledgeCategory, KnowledgeEntry, KnowledgeStore,
 use lango_domain::session::StoreError;
 use lango_domain::suggest;
 use lango_domain::text::{one_line, strip_control_chars};
-use lango_knowledge::forget::{Forgetter, ForgetSelection, LearnedItem, LearnedItemId};
-use lango_knowledge::knowledge_base::{normalize_key, entry_line};
+use lango_knowledge::forget::{ForgetSelection, Forgetter, LearnedItem, LearnedItemId};
+use lango_knowledge::knowledge_base::{entry_line, normalize_key};
 use lango_store::SqliteStore;
 use serde_json::{Value, json};
 
 use super::memory::forget_output;
-use super::{CommandContext, with_damage_warnings, runtime};
+use super::{CommandContext, runtime, with_damage_warnings};
 use crate::args::{GlobalArgs, KnowledgeCommand};
-use crate::output::{DIM, CliError, NAME, CommandOutput, styled};
+use crate::output::{CliError, CommandOutput, DIM, NAME, styled};
 
 pub fn run(global: &GlobalArgs, command: &KnowledgeCommand) -> Result<CommandOutput, CliError> {
     let setting = CommandContext::load(global)?;
     let store = setting.store.open()?;
     let output = runtime()?.block_on(async {
         match command {
-            KnowledgeCommand::List { learnings: true, .. } => learnings(&store).await,
+            KnowledgeCommand::List {
+                learnings: true, ..
+            } => learnings(&store).await,
             KnowledgeCommand::List { category, .. } => list(&store, category.as_deref()).await,
             KnowledgeCommand::Show { key } => show(&store, key).await,
             KnowledgeCommand::History { key } => history(&store, key).await,
@@ -39,9 +41,15 @@ pub fn store_error(error: StoreError) -> CliError {
 
 async fn list(store: &SqliteStore, category: Option<&str>) -> Result<CommandOutput, CliError> {
     let category = category.map(parse_category).transpose()?;
-    let mut entries = store.entries(&Principal::local()).await.map_err(store_error)?;
+    let mut entries = store
+        .entries(&Principal::local())
+        .await
+        .map_err(store_error)?;
     entries.retain(|entry| category.is_none_or(|category| entry.category == category));
-    let mut plain = entries.iter().map(|entry| strip_control_chars(&entry_line(entry)) + "\n").collect::<String>();
+    let mut plain = entries
+        .iter()
+        .map(|entry| strip_control_chars(&entry_line(entry)) + "\n")
+        .collect::<String>();
     if entries.is_empty() {
         plain.push_str("Nothing is known yet.\n");
     }
@@ -58,18 +66,39 @@ fn parse_category(category: &str) -> Result<KnowledgeCategory, CliError> {
 }
 
 async fn learnings(store: &SqliteStore) -> Result<CommandOutput, CliError> {
-    let learnings = store.learnings(&Principal::local()).await.map_err(store_error)?;
+    let learnings = store
+        .learnings(&Principal::local())
+        .await
+        .map_err(store_error)?;
     let mut plain = String::new();
     for learning in &learnings {
-        let Learning { id, trigger, fix, helped, failed, .. } = learning;
+        let Learning {
+            id,
+            trigger,
+            fix,
+            helped,
+            failed,
+            ..
+        } = learning;
         let share = (learning.confidence() * 100.0).round();
-        let counted = styled(DIM, format!("{share} %, helped {helped} of {} times", helped + failed));
-        let _ = writeln!(plain, "{id}  when {}: {}  {counted}", one_line(trigger), one_line(fix));
+        let counted = styled(
+            DIM,
+            format!("{share} %, helped {helped} of {} times", helped + failed),
+        );
+        let _ = writeln!(
+            plain,
+            "{id}  when {}: {}  {counted}",
+            one_line(trigger),
+            one_line(fix)
+        );
     }
     if learnings.is_empty() {
         plain.push_str("Nothing was learned yet.\n");
     }
-    Ok(CommandOutput::new(plain, json!({ "items": learnings.iter().map(learning_json).collect::<Vec<_>>() })))
+    Ok(CommandOutput::new(
+        plain,
+        json!({ "items": learnings.iter().map(learning_json).collect::<Vec<_>>() }),
+    ))
 }
 
 fn learning_json(learning: &Learning) -> Value {
@@ -82,7 +111,10 @@ fn learning_json(learning: &Learning) -> Value {
 
 async fn load_versions(store: &SqliteStore, key: &str) -> Result<Vec<KnowledgeEntry>, CliError> {
     let key = normalize_key(key);
-    let versions = store.history(&Principal::local(), &key).await.map_err(store_error)?;
+    let versions = store
+        .history(&Principal::local(), &key)
+        .await
+        .map_err(store_error)?;
     if versions.is_empty() {
         return Err(unknown_key_error(store, &key).await);
     }
@@ -91,7 +123,10 @@ async fn load_versions(store: &SqliteStore, key: &str) -> Result<Vec<KnowledgeEn
 
 async fn unknown_key_error(store: &SqliteStore, key: &str) -> CliError {
     let known = store.entries(&Principal::local()).await.unwrap_or_default();
-    let failure = CliError::usage(format!("nothing is known under `{}`", strip_control_chars(key)));
+    let failure = CliError::usage(format!(
+        "nothing is known under `{}`",
+        strip_control_chars(key)
+    ));
     let hint = suggest::did_you_mean(key, known.iter().map(|entry| entry.key.as_str()));
     failure.with_hint(hint.unwrap_or_else(|| "`lango knowledge list` names the keys".to_owned()))
 }
@@ -104,25 +139,55 @@ async fn show(store: &SqliteStore, key: &str) -> Result<CommandOutput, CliError>
 
 async fn history(store: &SqliteStore, key: &str) -> Result<CommandOutput, CliError> {
     let versions = load_versions(store, key).await?;
-    let plain = versions.iter().map(format_entry).collect::<Vec<_>>().join("\n");
-    Ok(CommandOutput::new(plain, json!({ "key": versions[0].key, "items": versions })))
+    let plain = versions
+        .iter()
+        .map(format_entry)
+        .collect::<Vec<_>>()
+        .join("\n");
+    Ok(CommandOutput::new(
+        plain,
+        json!({ "key": versions[0].key, "items": versions }),
+    ))
 }
 
 /// One version, with when and where it was said.
 fn format_entry(entry: &KnowledgeEntry) -> String {
-    let KnowledgeEntry { key, version, category, content, tags, source, at } = entry;
+    let KnowledgeEntry {
+        key,
+        version,
+        category,
+        content,
+        tags,
+        source,
+        at,
+    } = entry;
     let session = source
         .session
         .as_ref()
-        .map_or("a deleted session".to_owned(), |session| format!("session {}", one_line(session.as_str())));
+        .map_or("a deleted session".to_owned(), |session| {
+            format!("session {}", one_line(session.as_str()))
+        });
     let when = at.strftime("%Y-%m-%d %H:%M");
-    let tags = if tags.is_empty() { String::new() } else { format!(", tags {}", tags.join(", ")) };
-    let label = if source.label.is_plain() { String::new() } else { format!("; {}", source.label) };
+    let tags = if tags.is_empty() {
+        String::new()
+    } else {
+        format!(", tags {}", tags.join(", "))
+    };
+    let label = if source.label.is_plain() {
+        String::new()
+    } else {
+        format!("; {}", source.label)
+    };
     let about = format!(
         "version {version}, {category}{tags}; {when}, {session}, turn {}, by {}{label}",
         source.turn, source.by
     );
-    format!("{} {}\n{}\n", styled(NAME, strip_control_chars(key)), styled(DIM, one_line(&about)), strip_control_chars(content))
+    format!(
+        "{} {}\n{}\n",
+        styled(NAME, strip_control_chars(key)),
+        styled(DIM, one_line(&about)),
+        strip_control_chars(content)
+    )
 }
 
 async fn delete(store: &SqliteStore, keys: &[String]) -> Result<CommandOutput, CliError> {
@@ -131,8 +196,14 @@ async fn delete(store: &SqliteStore, keys: &[String]) -> Result<CommandOutput, C
     }
     let keys: Vec<String> = keys.iter().map(|key| normalize_key(key)).collect();
     let (of, forgetting) = (Principal::local(), Forgetter::new(Arc::new(store.clone())));
-    let gone = match forgetting.find_keys_to_forget(&of, &keys).await.map_err(store_error)? {
-        ForgetSelection::Matched { to_forget: gone, .. } => forgetting.forget(&of, &gone).await.map_err(store_error)?,
+    let gone = match forgetting
+        .find_keys_to_forget(&of, &keys)
+        .await
+        .map_err(store_error)?
+    {
+        ForgetSelection::Matched {
+            to_forget: gone, ..
+        } => forgetting.forget(&of, &gone).await.map_err(store_error)?,
         ForgetSelection::NoMatch | ForgetSelection::Ambiguous(_) => Vec::new(),
     };
     let is_version = |trace: &&LearnedItem| matches!(trace.id, LearnedItemId::Entry { .. });

@@ -4,17 +4,19 @@ use std::fmt::Write as _;
 use std::io::{BufRead as _, IsTerminal as _};
 
 use lango_app::open_memory;
-use lango_domain::event::{EventBody, Event, Principal, SessionId};
-use lango_domain::memory::{self, MemoryQuery, Memory, MemoryId, MemoryOrigin};
+use lango_domain::event::{Event, EventBody, Principal, SessionId};
+use lango_domain::memory::{self, Memory, MemoryId, MemoryOrigin, MemoryQuery};
 use lango_domain::session::StoreError;
 use lango_domain::text::{one_line, strip_control_chars};
 use lango_knowledge::forget::{ForgetSelection, LearnedItem};
-use lango_knowledge::memory::{ObservationalMemory, Observer, MemoryEvidence, memory_json, memory_line};
+use lango_knowledge::memory::{
+    MemoryEvidence, ObservationalMemory, Observer, memory_json, memory_line,
+};
 use serde_json::{Value, json};
 
-use super::{CommandContext, with_damage_warnings, runtime};
-use crate::args::{GlobalArgs, MemoryListArgs, MemoryCommand};
-use crate::output::{DIM, CliError, NAME, CommandOutput, print_stderr, styled};
+use super::{CommandContext, runtime, with_damage_warnings};
+use crate::args::{GlobalArgs, MemoryCommand, MemoryListArgs};
+use crate::output::{CliError, CommandOutput, DIM, NAME, print_stderr, styled};
 
 /// Of a long event, so much is shown.
 const MAX_EVENT_CHARS: usize = 600;
@@ -26,8 +28,12 @@ pub fn run(global: &GlobalArgs, command: &MemoryCommand) -> Result<CommandOutput
     let output = runtime()?.block_on(async {
         match command {
             MemoryCommand::Status => status(&chronicle).await,
-            MemoryCommand::Observations(wish) => list(&chronicle, wish, memory::MemoryLevel::Observations).await,
-            MemoryCommand::Reflections(wish) => list(&chronicle, wish, memory::MemoryLevel::Reflections).await,
+            MemoryCommand::Observations(wish) => {
+                list(&chronicle, wish, memory::MemoryLevel::Observations).await
+            }
+            MemoryCommand::Reflections(wish) => {
+                list(&chronicle, wish, memory::MemoryLevel::Reflections).await
+            }
             MemoryCommand::Why { id } => why(&chronicle, id).await,
             MemoryCommand::Forget { what, yes } => forget(&chronicle, &what.join(" "), *yes).await,
         }
@@ -40,7 +46,11 @@ fn store_error(error: StoreError) -> CliError {
 }
 
 async fn status(chronicle: &ObservationalMemory) -> Result<CommandOutput, CliError> {
-    let census = chronicle.memories().stats(&Principal::local()).await.map_err(store_error)?;
+    let census = chronicle
+        .memories()
+        .stats(&Principal::local())
+        .await
+        .map_err(store_error)?;
     let settings = chronicle.settings();
     let (observer, told) = match chronicle.observer() {
         Observer::Rules => (
@@ -58,7 +68,9 @@ async fn status(chronicle: &ObservationalMemory) -> Result<CommandOutput, CliErr
     let _ = writeln!(
         plain,
         "Sessions in which observations stand for the earlier part: {} (past {} tokens; condensed past {}).",
-        census.condensed_sessions, settings.message_token_threshold, settings.observation_token_threshold
+        census.condensed_sessions,
+        settings.message_token_threshold,
+        settings.observation_token_threshold
     );
     if census.put_off > 0 {
         let _ = writeln!(
@@ -85,29 +97,56 @@ async fn status(chronicle: &ObservationalMemory) -> Result<CommandOutput, CliErr
     Ok(CommandOutput::new(plain, json))
 }
 
-async fn list(chronicle: &ObservationalMemory, wish: &MemoryListArgs, what: memory::MemoryLevel) -> Result<CommandOutput, CliError> {
+async fn list(
+    chronicle: &ObservationalMemory,
+    wish: &MemoryListArgs,
+    what: memory::MemoryLevel,
+) -> Result<CommandOutput, CliError> {
     let session = wish.session.as_deref().map(SessionId::new);
-    let which = MemoryQuery { level: what, session, limit: wish.limit.get() };
-    let found = chronicle.memories().list(&Principal::local(), which).await.map_err(store_error)?;
+    let which = MemoryQuery {
+        level: what,
+        session,
+        limit: wish.limit.get(),
+    };
+    let found = chronicle
+        .memories()
+        .list(&Principal::local(), which)
+        .await
+        .map_err(store_error)?;
     let mut plain = memory_lines(&found);
     if found.is_empty() {
         plain.push_str("There is nothing.\n");
     }
-    Ok(CommandOutput::new(plain, json!({ "items": found.iter().map(memory_json).collect::<Vec<_>>() })))
+    Ok(CommandOutput::new(
+        plain,
+        json!({ "items": found.iter().map(memory_json).collect::<Vec<_>>() }),
+    ))
 }
 
 fn memory_lines(memories: &[Memory]) -> String {
-    memories.iter().map(|memory| format!("{}\n", one_line(&memory_line(memory)))).collect()
+    memories
+        .iter()
+        .map(|memory| format!("{}\n", one_line(&memory_line(memory))))
+        .collect()
 }
 
 async fn why(chronicle: &ObservationalMemory, id: &str) -> Result<CommandOutput, CliError> {
-    let id: MemoryId = id.parse().map_err(|error: memory::InvalidMemoryId| CliError::usage(error.to_string()))?;
-    let found = chronicle.evidence(&Principal::local(), id).await.map_err(store_error)?;
+    let id: MemoryId = id
+        .parse()
+        .map_err(|error: memory::InvalidMemoryId| CliError::usage(error.to_string()))?;
+    let found = chronicle
+        .evidence(&Principal::local(), id)
+        .await
+        .map_err(store_error)?;
     let Some(reason) = found else {
         return Err(CliError::usage(format!("nothing is remembered as `{id}`"))
             .with_hint("`lango memory observations` lists what is"));
     };
-    let MemoryEvidence { memory, observations, events } = &reason;
+    let MemoryEvidence {
+        memory,
+        observations,
+        events,
+    } = &reason;
     let mut plain = memory_lines(std::slice::from_ref(memory));
     if !observations.is_empty() {
         let _ = write!(plain, "condensed from\n{}", memory_lines(observations));
@@ -123,8 +162,18 @@ async fn why(chronicle: &ObservationalMemory, id: &str) -> Result<CommandOutput,
         let _ = writeln!(plain, "{}", one_line(&memory.note.label.to_string()));
     }
     for event in events {
-        let head = format!("event {}, {}, {}", event.seq, event.author, event.at.strftime("%Y-%m-%d %H:%M"));
-        let _ = writeln!(plain, "{}\n  {}", styled(DIM, head), strip_control_chars(&truncate(&event_text(event))));
+        let head = format!(
+            "event {}, {}, {}",
+            event.seq,
+            event.author,
+            event.at.strftime("%Y-%m-%d %H:%M")
+        );
+        let _ = writeln!(
+            plain,
+            "{}\n  {}",
+            styled(DIM, head),
+            strip_control_chars(&truncate(&event_text(event)))
+        );
     }
     if events.is_empty() {
         plain.push_str("The events are not kept any more.\n");
@@ -138,38 +187,66 @@ async fn why(chronicle: &ObservationalMemory, id: &str) -> Result<CommandOutput,
 
 fn event_text(event: &Event) -> String {
     match &event.body {
-        EventBody::User { text } | EventBody::Answer { text } | EventBody::Report { text } | EventBody::Note { text } => {
-            text.clone()
-        }
+        EventBody::User { text }
+        | EventBody::Answer { text }
+        | EventBody::Report { text }
+        | EventBody::Note { text } => text.clone(),
         EventBody::ToolCall { tool, args, .. } => format!("{tool} {args}"),
-        EventBody::ToolResult { content, error, .. } => error.clone().unwrap_or_else(|| content.clone()),
+        EventBody::ToolResult { content, error, .. } => {
+            error.clone().unwrap_or_else(|| content.clone())
+        }
         _ => String::new(),
     }
 }
 
 fn truncate(text: &str) -> String {
     let cut: String = text.chars().take(MAX_EVENT_CHARS).collect();
-    if cut.len() < text.len() { format!("{cut} …") } else { cut }
+    if cut.len() < text.len() {
+        format!("{cut} …")
+    } else {
+        cut
+    }
 }
 
-async fn forget(chronicle: &ObservationalMemory, what: &str, yes: bool) -> Result<CommandOutput, CliError> {
+async fn forget(
+    chronicle: &ObservationalMemory,
+    what: &str,
+    yes: bool,
+) -> Result<CommandOutput, CliError> {
     let of = Principal::local();
-    let (gone, left) = match chronicle.forgetter().find_to_forget(&of, what).await.map_err(store_error)? {
-        ForgetSelection::Matched { to_forget: gone, related: left } => (gone, left),
+    let (gone, left) = match chronicle
+        .forgetter()
+        .find_to_forget(&of, what)
+        .await
+        .map_err(store_error)?
+    {
+        ForgetSelection::Matched {
+            to_forget: gone,
+            related: left,
+        } => (gone, left),
         ForgetSelection::NoMatch => {
-            return Err(CliError::usage(format!("nothing that is remembered fits `{}`", one_line(what)))
-                .with_hint("`lango memory observations` lists everything with its id"));
+            return Err(CliError::usage(format!(
+                "nothing that is remembered fits `{}`",
+                one_line(what)
+            ))
+            .with_hint("`lango memory observations` lists everything with its id"));
         }
         ForgetSelection::Ambiguous(found) => {
             print_stderr(&trace_lines(&found));
-            return Err(CliError::usage("several things are about that, and none says just that")
-                .with_hint("name ids, say it in its own words, or say \"everything about …\""));
+            return Err(
+                CliError::usage("several things are about that, and none says just that")
+                    .with_hint("name ids, say it in its own words, or say \"everything about …\""),
+            );
         }
     };
     if !yes {
         confirm_forget(&gone)?;
     }
-    let gone = chronicle.forgetter().forget(&of, &gone).await.map_err(store_error)?;
+    let gone = chronicle
+        .forgetter()
+        .forget(&of, &gone)
+        .await
+        .map_err(store_error)?;
     Ok(forget_output(&gone, &left))
 }
 
@@ -180,26 +257,44 @@ pub(super) fn forget_output(gone: &[LearnedItem], left: &[LearnedItem]) -> Comma
         trace_lines(gone)
     );
     if !left.is_empty() {
-        let _ = writeln!(plain, "Left, for it says something else, too:\n{}", trace_lines(left));
+        let _ = writeln!(
+            plain,
+            "Left, for it says something else, too:\n{}",
+            trace_lines(left)
+        );
     }
-    let items = |traces: &[LearnedItem]| traces.iter().map(LearnedItem::to_json).collect::<Vec<_>>();
-    CommandOutput::new(plain, json!({ "forgotten": items(gone), "left": items(left) }))
+    let items =
+        |traces: &[LearnedItem]| traces.iter().map(LearnedItem::to_json).collect::<Vec<_>>();
+    CommandOutput::new(
+        plain,
+        json!({ "forgotten": items(gone), "left": items(left) }),
+    )
 }
 
 fn trace_lines(traces: &[LearnedItem]) -> String {
-    traces.iter().map(|trace| strip_control_chars(&trace.display_line())).collect::<Vec<_>>().join("\n")
+    traces
+        .iter()
+        .map(|trace| strip_control_chars(&trace.display_line()))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Shows what would go, and waits for a yes.
 fn confirm_forget(gone: &[LearnedItem]) -> Result<(), CliError> {
     print_stderr(&trace_lines(gone));
     if !std::io::stdin().is_terminal() {
-        return Err(
-            CliError::denied("nobody is there to confirm it").with_hint("--yes forgets without a question")
-        );
+        return Err(CliError::denied("nobody is there to confirm it")
+            .with_hint("--yes forgets without a question"));
     }
     print_stderr("Forget these for good? [y/N]");
-    let answer = std::io::stdin().lock().lines().next().and_then(Result::ok).unwrap_or_default();
+    let answer = std::io::stdin()
+        .lock()
+        .lines()
+        .next()
+        .and_then(Result::ok)
+        .unwrap_or_default();
     let is_yes = matches!(answer.trim().to_lowercase().as_str(), "y" | "yes");
-    is_yes.then_some(()).ok_or_else(|| CliError::denied("nothing was forgotten"))
+    is_yes
+        .then_some(())
+        .ok_or_else(|| CliError::denied("nothing was forgotten"))
 }

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use lango_app::AssembledTeam;
 use lango_gateway::RouteResponse;
-use lango_models::offline::{RoutingDecision, OfflineRouter, Routing};
+use lango_models::offline::{OfflineRouter, Routing, RoutingDecision};
 
-use crate::output::{DIM, CliError, NAME, CommandOutput, styled};
+use crate::output::{CliError, CommandOutput, DIM, NAME, styled};
 
 /// Less than this is not worth a line for people.
 const MIN_SHOWN_SCORE: f32 = 0.005;
@@ -20,16 +20,30 @@ pub fn run(team: &AssembledTeam, text: &str) -> Result<CommandOutput, CliError> 
 fn format_routing(routing: &Routing) -> String {
     let mut text = match &routing.decision {
         RoutingDecision::Agent(agent) => format!("{} gets it.\n", styled(NAME, agent)),
-        RoutingDecision::Direct => "The orchestrator answers by itself: no tool is needed.\n".to_owned(),
-        RoutingDecision::NoAgent { absent: Some(agent) } => {
+        RoutingDecision::Direct => {
+            "The orchestrator answers by itself: no tool is needed.\n".to_owned()
+        }
+        RoutingDecision::NoAgent {
+            absent: Some(agent),
+        } => {
             format!("Nobody: it is work for the {agent}, and the team has none.\n")
         }
-        RoutingDecision::NoAgent { absent: None } => "Nobody: the request does not say enough.\n".to_owned(),
+        RoutingDecision::NoAgent { absent: None } => {
+            "Nobody: the request does not say enough.\n".to_owned()
+        }
     };
-    for ranked in routing.ranking.iter().filter(|ranked| ranked.score >= MIN_SHOWN_SCORE) {
+    for ranked in routing
+        .ranking
+        .iter()
+        .filter(|ranked| ranked.score >= MIN_SHOWN_SCORE)
+    {
         let name = styled(NAME, format!("{:12}", ranked.agent));
         let share = format!("{:>3.0} %", 100.0 * ranked.score);
-        let _ = writeln!(text, "{name} {share}  {}", styled(DIM, ranked.matched.join(", ")));
+        let _ = writeln!(
+            text,
+            "{name} {share}  {}",
+            styled(DIM, ranked.matched.join(", "))
+        );
     }
     text
 }

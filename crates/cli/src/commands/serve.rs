@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use lango_app::{Environment, LoadedConfig, ToolFactory, GatewayServer, apply_retention, knowledge_tools};
+use lango_app::{
+    Environment, GatewayServer, LoadedConfig, ToolFactory, apply_retention, knowledge_tools,
+};
 use lango_store::SqliteStore;
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -13,17 +15,27 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::CommandContext;
 use crate::args::{GlobalArgs, ServeArgs};
-use crate::output::{DIM, CliError, OutputFormat, NAME, print_stderr, styled, warn};
+use crate::output::{CliError, DIM, NAME, OutputFormat, print_stderr, styled, warn};
 
 /// How often old sessions are looked for.
 const RETENTION_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
-pub fn run(global: &GlobalArgs, wish: &ServeArgs, form: OutputFormat) -> Result<ExitCode, CliError> {
+pub fn run(
+    global: &GlobalArgs,
+    wish: &ServeArgs,
+    form: OutputFormat,
+) -> Result<ExitCode, CliError> {
     let setting = CommandContext::load_with(global, setting_overrides(wish))?;
-    let served =
-        lango_app::build_server(&setting.loaded, &setting.environment, &setting.store, make_tools(&setting)?)?;
+    let served = lango_app::build_server(
+        &setting.loaded,
+        &setting.environment,
+        &setting.store,
+        make_tools(&setting)?,
+    )?;
     warn(&served.warnings, form);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
     let runtime = runtime.map_err(|error| CliError::usage(format!("cannot start: {error}")))?;
     runtime.block_on(serve(&setting, &served, form))?;
     // What still waits for a slow disk or a stubborn tool does not keep the process.
@@ -45,10 +57,15 @@ fn make_tools(setting: &CommandContext) -> Result<ToolFactory, CliError> {
 
 fn setting_overrides(wish: &ServeArgs) -> Vec<String> {
     let host = wish.host.iter().map(|host| format!("server.host={host}"));
-    host.chain(wish.port.iter().map(|port| format!("server.port={port}"))).collect()
+    host.chain(wish.port.iter().map(|port| format!("server.port={port}")))
+        .collect()
 }
 
-async fn serve(setting: &CommandContext, served: &GatewayServer, form: OutputFormat) -> Result<(), CliError> {
+async fn serve(
+    setting: &CommandContext,
+    served: &GatewayServer,
+    form: OutputFormat,
+) -> Result<(), CliError> {
     let settings = served.gateway.settings();
     let has_token = !served.gateway.store().tokens().await?.is_empty();
     if !has_token && !settings.host.is_loopback() {
@@ -91,7 +108,8 @@ fn announce(address: SocketAddr, model: &str, form: OutputFormat) {
             styled(DIM, format!("({model}; Ctrl-C ends it)"))
         ),
         OutputFormat::Json => {
-            json!({ "url": format!("http://{address}"), "port": address.port(), "model": model }).to_string()
+            json!({ "url": format!("http://{address}"), "port": address.port(), "model": model })
+                .to_string()
         }
     };
     let mut stdout = anstream::stdout();
@@ -100,7 +118,8 @@ fn announce(address: SocketAddr, model: &str, form: OutputFormat) {
 
 /// Waits for SIGTERM or Ctrl-C; a second one ends the process at once.
 fn shutdown_signal() -> Result<impl Future<Output = ()>, CliError> {
-    let cannot = |error: std::io::Error| CliError::usage(format!("cannot listen to signals: {error}"));
+    let cannot =
+        |error: std::io::Error| CliError::usage(format!("cannot listen to signals: {error}"));
     let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;
     let mut next = async move || {
@@ -119,8 +138,13 @@ fn shutdown_signal() -> Result<impl Future<Output = ()>, CliError> {
 /// What `store.retentionDays` asks for, now and every day.
 async fn apply_retention_daily(environment: Environment, loaded: LoadedConfig, store: SqliteStore) {
     loop {
-        if let Err(trouble) = apply_retention(&loaded, &environment, &store, jiff::Timestamp::now()).await {
-            warn(&[format!("old sessions could not be deleted: {trouble}")], OutputFormat::Plain);
+        if let Err(trouble) =
+            apply_retention(&loaded, &environment, &store, jiff::Timestamp::now()).await
+        {
+            warn(
+                &[format!("old sessions could not be deleted: {trouble}")],
+                OutputFormat::Plain,
+            );
         }
         tokio::time::sleep(RETENTION_INTERVAL).await;
     }

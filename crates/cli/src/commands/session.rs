@@ -8,16 +8,16 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use lango_app::delete_session_files;
 use lango_domain::Label;
-use lango_domain::event::{EventBody, Branch, EVENT_VERSION, Event, Principal, SessionId, TurnId};
+use lango_domain::event::{Branch, EVENT_VERSION, Event, EventBody, Principal, SessionId, TurnId};
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_domain::text::{one_line, strip_control_chars};
 use lango_engine::{LegacyMessage, replay_author};
 use lango_store::{SessionInfo, SqliteStore};
 use serde_json::{Value, json};
 
-use super::{CommandContext, with_damage_warnings, runtime, parse_session};
+use super::{CommandContext, parse_session, runtime, with_damage_warnings};
 use crate::args::{ExportFormat, GlobalArgs, SessionCommand};
-use crate::output::{DIM, CliError, NAME, CommandOutput, styled};
+use crate::output::{CliError, CommandOutput, DIM, NAME, styled};
 
 /// So many hits are shown.
 const MAX_HITS: usize = 50;
@@ -34,7 +34,9 @@ pub fn run(global: &GlobalArgs, command: &SessionCommand) -> Result<CommandOutpu
         match command {
             SessionCommand::List => list(&store).await,
             SessionCommand::Show { session } => show(&store, &session_id(session)).await,
-            SessionCommand::Export { session, format } => export(&store, &session_id(session), *format).await,
+            SessionCommand::Export { session, format } => {
+                export(&store, &session_id(session), *format).await
+            }
             SessionCommand::Import { file, session } => {
                 import(&setting, &store, file, session.as_deref()).await
             }
@@ -56,7 +58,11 @@ async fn list(store: &SqliteStore) -> Result<CommandOutput, CliError> {
     let sessions = store.sessions(&Principal::local()).await?;
     let mut plain = String::new();
     for session in &sessions {
-        let state = if session.is_settled { "" } else { " (interrupted)" };
+        let state = if session.is_settled {
+            ""
+        } else {
+            " (interrupted)"
+        };
         let when = session.updated.strftime("%Y-%m-%d %H:%M");
         let title = strip_control_chars(&session.title);
         let _ = writeln!(
@@ -69,7 +75,10 @@ async fn list(store: &SqliteStore) -> Result<CommandOutput, CliError> {
     if sessions.is_empty() {
         plain.push_str("No sessions yet.\n");
     }
-    Ok(CommandOutput::new(plain, json!({ "items": sessions.iter().map(session_json).collect::<Vec<_>>() })))
+    Ok(CommandOutput::new(
+        plain,
+        json!({ "items": sessions.iter().map(session_json).collect::<Vec<_>>() }),
+    ))
 }
 
 fn session_json(session: &SessionInfo) -> Value {
@@ -83,16 +92,28 @@ fn session_json(session: &SessionInfo) -> Value {
     })
 }
 
-async fn load_events(store: &SqliteStore, session: &SessionId) -> Result<Vec<Arc<Event>>, CliError> {
-    let key = SessionKeyRef { session, principal: &Principal::local() };
-    store.load(key, HistoryWindow::Everything).await.map_err(|error| CliError::store(error.to_string()))
+async fn load_events(
+    store: &SqliteStore,
+    session: &SessionId,
+) -> Result<Vec<Arc<Event>>, CliError> {
+    let key = SessionKeyRef {
+        session,
+        principal: &Principal::local(),
+    };
+    store
+        .load(key, HistoryWindow::Everything)
+        .await
+        .map_err(|error| CliError::store(error.to_string()))
 }
 
 async fn show(store: &SqliteStore, session: &SessionId) -> Result<CommandOutput, CliError> {
     let known = store.session(&Principal::local(), session).await?;
     let events = load_events(store, session).await?;
     let listed: Vec<&Event> = events.iter().map(|event| &**event).collect();
-    Ok(CommandOutput::new(format_events(&events), json!({ "session": session_json(&known), "events": listed })))
+    Ok(CommandOutput::new(
+        format_events(&events),
+        json!({ "session": session_json(&known), "events": listed }),
+    ))
 }
 
 /// The conversation as people read it.
@@ -108,16 +129,26 @@ fn format_events(events: &[Arc<Event>]) -> String {
                 writeln!(plain, "{}", styled(DIM, format!("{} → {to}", event.author)))
             }
             EventBody::ToolCall { tool, .. } => {
-                writeln!(plain, "{}", styled(DIM, format!("{} · {tool}", event.author)))
+                writeln!(
+                    plain,
+                    "{}",
+                    styled(DIM, format!("{} · {tool}", event.author))
+                )
             }
-            EventBody::TurnFailed { message, .. } => writeln!(plain, "{}", styled(DIM, strip_control_chars(message))),
+            EventBody::TurnFailed { message, .. } => {
+                writeln!(plain, "{}", styled(DIM, strip_control_chars(message)))
+            }
             _ => Ok(()),
         };
     }
     plain
 }
 
-async fn export(store: &SqliteStore, session: &SessionId, format: ExportFormat) -> Result<CommandOutput, CliError> {
+async fn export(
+    store: &SqliteStore,
+    session: &SessionId,
+    format: ExportFormat,
+) -> Result<CommandOutput, CliError> {
     let known = store.session(&Principal::local(), session).await?;
     let events = load_events(store, session).await?;
     let text = match format {
@@ -127,15 +158,22 @@ async fn export(store: &SqliteStore, session: &SessionId, format: ExportFormat) 
             .fold(String::new(), |text, line| text + &line + "\n"),
         ExportFormat::Markdown => format_markdown(&known, &events),
     };
-    let json = json!({ "session": session_json(&known), "format": format.to_string(), "text": text });
+    let json =
+        json!({ "session": session_json(&known), "format": format.to_string(), "text": text });
     Ok(CommandOutput::new(text, json))
 }
 
 /// Where a session was imported from is said of it here, and not part of what is carried on: a session that is carried away
 /// and brought back stays the same.
 fn without_import_label(event: &Event) -> Event {
-    let label = event.label.clone().without(|source| source.starts_with(IMPORT_LABEL_PREFIX));
-    Event { label, ..event.clone() }
+    let label = event
+        .label
+        .clone()
+        .without(|source| source.starts_with(IMPORT_LABEL_PREFIX));
+    Event {
+        label,
+        ..event.clone()
+    }
 }
 
 fn format_markdown(session: &SessionInfo, events: &[Arc<Event>]) -> String {
@@ -143,9 +181,16 @@ fn format_markdown(session: &SessionInfo, events: &[Arc<Event>]) -> String {
     for event in events {
         let _ = match &event.body {
             EventBody::User { text: said } => {
-                write!(text, "\n## {}\n\n{}\n", event.at.strftime("%Y-%m-%d %H:%M"), said.trim())
+                write!(
+                    text,
+                    "\n## {}\n\n{}\n",
+                    event.at.strftime("%Y-%m-%d %H:%M"),
+                    said.trim()
+                )
             }
-            EventBody::Answer { text: said } => write!(text, "\n**{}**\n\n{}\n", event.author, said.trim()),
+            EventBody::Answer { text: said } => {
+                write!(text, "\n**{}**\n\n{}\n", event.author, said.trim())
+            }
             EventBody::ToolCall { tool, args, .. } => {
                 write!(text, "\n- {} calls `{tool}` with `{args}`\n", event.author)
             }
@@ -162,12 +207,19 @@ async fn import(
     file: &Path,
     session: Option<&str>,
 ) -> Result<CommandOutput, CliError> {
-    let cannot = |error: std::io::Error| CliError::usage(format!("cannot read {}: {error}", file.display()));
+    let cannot =
+        |error: std::io::Error| CliError::usage(format!("cannot read {}: {error}", file.display()));
     let mut bytes = Vec::new();
     let opened = std::fs::File::open(file).map_err(cannot)?;
-    opened.take(MAX_IMPORT_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    opened
+        .take(MAX_IMPORT_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(cannot)?;
     if bytes.len() as u64 > MAX_IMPORT_BYTES {
-        return Err(CliError::usage(format!("{} is longer than {MAX_IMPORT_BYTES} bytes", file.display())));
+        return Err(CliError::usage(format!(
+            "{} is longer than {MAX_IMPORT_BYTES} bytes",
+            file.display()
+        )));
     }
     let text = String::from_utf8(bytes)
         .map_err(|_| CliError::usage(format!("{} is not valid UTF-8", file.display())))?;
@@ -175,9 +227,14 @@ async fn import(
     let session = parse_session(session)?;
     let mut events = Vec::new();
     let mut turn = 0;
-    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let wrong =
-            |error: serde_json::Error| CliError::usage(format!("{}:{}: {error}", file.display(), number + 1));
+    for (number, line) in text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty())
+    {
+        let wrong = |error: serde_json::Error| {
+            CliError::usage(format!("{}:{}: {error}", file.display(), number + 1))
+        };
         let value: Value = serde_json::from_str(line).map_err(wrong)?;
         if value.get("type").is_some() {
             events.push(serde_json::from_value::<Event>(value).map_err(wrong)?);
@@ -188,14 +245,25 @@ async fn import(
         events.extend(legacy_events(&message, &root, &session, turn));
     }
     if events.is_empty() {
-        return Err(CliError::usage(format!("{} holds no messages", file.display())));
+        return Err(CliError::usage(format!(
+            "{} holds no messages",
+            file.display()
+        )));
     }
     let source = Label::untrusted(format!("{IMPORT_LABEL_PREFIX}{}", file.display()));
-    let events: Vec<_> = events.into_iter().map(|event| Arc::new(sanitize_imported(event, &source))).collect();
+    let events: Vec<_> = events
+        .into_iter()
+        .map(|event| Arc::new(sanitize_imported(event, &source)))
+        .collect();
     let count = events.len();
-    store.import_session(&Principal::local(), &session, events).await?;
+    store
+        .import_session(&Principal::local(), &session, events)
+        .await?;
     let json = json!({ "session": session, "events": count });
-    Ok(CommandOutput::new(format!("{session}: {count} events.\n"), json))
+    Ok(CommandOutput::new(
+        format!("{session}: {count} events.\n"),
+        json,
+    ))
 }
 
 /// Whoever wrote the file says who said what in it: none of it is known to be the user's own words, and nobody here gave
@@ -232,9 +300,15 @@ fn legacy_events(
     bodies.map(event).collect()
 }
 
-async fn delete(setting: &CommandContext, store: &SqliteStore, sessions: &[String]) -> Result<CommandOutput, CliError> {
+async fn delete(
+    setting: &CommandContext,
+    store: &SqliteStore,
+    sessions: &[String],
+) -> Result<CommandOutput, CliError> {
     for session in sessions {
-        store.session(&Principal::local(), &session_id(session)).await?;
+        store
+            .session(&Principal::local(), &session_id(session))
+            .await?;
     }
     for session in sessions {
         let session = session_id(session);
@@ -250,13 +324,20 @@ async fn delete(setting: &CommandContext, store: &SqliteStore, sessions: &[Strin
 
 /// What was typed into a chat stands in its history, too.
 fn delete_typed_lines(setting: &CommandContext, events: &[Arc<Event>]) {
-    let Some(file) = setting.environment.config_folder().map(|folder| folder.join(super::chat::HISTORY_FILE))
+    let Some(file) = setting
+        .environment
+        .config_folder()
+        .map(|folder| folder.join(super::chat::HISTORY_FILE))
     else {
         return;
     };
-    let Ok(typed) = std::fs::read_to_string(&file) else { return };
+    let Ok(typed) = std::fs::read_to_string(&file) else {
+        return;
+    };
     let is_deleted = |line: &str| {
-        events.iter().any(|event| matches!(&event.body, EventBody::User { text } if text == line.trim()))
+        events
+            .iter()
+            .any(|event| matches!(&event.body, EventBody::User { text } if text == line.trim()))
     };
     let kept: Vec<&str> = typed.lines().filter(|line| !is_deleted(line)).collect();
     let _ = std::fs::write(&file, kept.join("\n") + "\n");
@@ -269,9 +350,14 @@ async fn fork(
     into: Option<&str>,
 ) -> Result<CommandOutput, CliError> {
     let into = parse_session(into)?;
-    let copied = store.fork(&Principal::local(), session, at.unwrap_or(u64::MAX), &into).await?;
+    let copied = store
+        .fork(&Principal::local(), session, at.unwrap_or(u64::MAX), &into)
+        .await?;
     let plain = format!("{into} begins with the first {copied} events of {session}.\n");
-    Ok(CommandOutput::new(plain, json!({ "session": into, "events": copied })))
+    Ok(CommandOutput::new(
+        plain,
+        json!({ "session": into, "events": copied }),
+    ))
 }
 
 async fn search(store: &SqliteStore, text: &str) -> Result<CommandOutput, CliError> {
@@ -282,12 +368,21 @@ async fn search(store: &SqliteStore, text: &str) -> Result<CommandOutput, CliErr
     let mut plain = String::new();
     let mut items = Vec::new();
     for hit in &hits {
-        let (EventBody::User { text } | EventBody::Answer { text } | EventBody::Report { text }) = &hit.event.body else {
+        let (EventBody::User { text } | EventBody::Answer { text } | EventBody::Report { text }) =
+            &hit.event.body
+        else {
             continue;
         };
         let short: String = one_line(text).chars().take(160).collect();
-        let place = styled(DIM, format!("{} {}", one_line(hit.session.as_str()), hit.event.seq));
-        let _ = writeln!(plain, "{place} {}: {short}", styled(NAME, one_line(&hit.event.author.to_string())));
+        let place = styled(
+            DIM,
+            format!("{} {}", one_line(hit.session.as_str()), hit.event.seq),
+        );
+        let _ = writeln!(
+            plain,
+            "{place} {}: {short}",
+            styled(NAME, one_line(&hit.event.author.to_string()))
+        );
         items.push(json!({
             "session": hit.session, "title": hit.title, "seq": hit.event.seq, "author": hit.event.author,
             "at": hit.event.at, "text": text,

@@ -5,12 +5,14 @@ use std::io::{IsTerminal, Write as _};
 use std::path::Path;
 
 use lango_domain::text::{one_line, strip_control_chars};
-use lango_tools::skills::{Finding, FindingLevel, SkillOrigin, SkillCatalog, Skill, install_from, check, read_skill};
+use lango_tools::skills::{
+    Finding, FindingLevel, Skill, SkillCatalog, SkillOrigin, check, install_from, read_skill,
+};
 use serde_json::{Value, json};
 
 use super::CommandContext;
 use crate::args::{GlobalArgs, SkillCommand};
-use crate::output::{DIM, ERROR, CliError, NAME, CommandOutput, print_stderr, styled};
+use crate::output::{CliError, CommandOutput, DIM, ERROR, NAME, print_stderr, styled};
 
 pub fn run(global: &GlobalArgs, command: &SkillCommand) -> Result<CommandOutput, CliError> {
     if let SkillCommand::Check { path } = command {
@@ -29,14 +31,27 @@ pub fn run(global: &GlobalArgs, command: &SkillCommand) -> Result<CommandOutput,
 fn list(shelf: &SkillCatalog) -> CommandOutput {
     let mut plain = String::new();
     for skill in shelf.skills() {
-        let trusted = if shelf.trusted().is_trusted(skill) { "" } else { ", not used before" };
+        let trusted = if shelf.trusted().is_trusted(skill) {
+            ""
+        } else {
+            ", not used before"
+        };
         let origin = styled(DIM, format!("({}{trusted})", origin_name(skill)));
-        let _ = writeln!(plain, "{}  {} {origin}", styled(NAME, &skill.name), strip_control_chars(&skill.description));
+        let _ = writeln!(
+            plain,
+            "{}  {} {origin}",
+            styled(NAME, &skill.name),
+            strip_control_chars(&skill.description)
+        );
     }
     if shelf.skills().is_empty() {
         plain.push_str("There are no skills. `lango skill add PATH` takes one in.\n");
     }
-    let items: Vec<Value> = shelf.skills().iter().map(|skill| skill_json(shelf, skill)).collect();
+    let items: Vec<Value> = shelf
+        .skills()
+        .iter()
+        .map(|skill| skill_json(shelf, skill))
+        .collect();
     CommandOutput::new(plain, json!({ "items": items })).with_warnings(shelf.warnings().to_vec())
 }
 
@@ -60,7 +75,9 @@ fn origin_name(skill: &Skill) -> &'static str {
 }
 
 fn show(shelf: &SkillCatalog, name: &str) -> Result<CommandOutput, CliError> {
-    let skill = shelf.get(name).map_err(|unknown| CliError::usage(unknown.to_string()))?;
+    let skill = shelf
+        .get(name)
+        .map_err(|unknown| CliError::usage(unknown.to_string()))?;
     let mut json = skill_json(shelf, skill);
     json["body"] = Value::from(skill.body.as_str());
     Ok(CommandOutput::new(format_skill(skill), json))
@@ -68,13 +85,19 @@ fn show(shelf: &SkillCatalog, name: &str) -> Result<CommandOutput, CliError> {
 
 fn format_skill(skill: &Skill) -> String {
     let folder = one_line(&skill.folder.display().to_string());
-    let tools =
-        if skill.allowed_tools.is_empty() { "none named".to_owned() } else { skill.allowed_tools.join(", ") };
+    let tools = if skill.allowed_tools.is_empty() {
+        "none named".to_owned()
+    } else {
+        skill.allowed_tools.join(", ")
+    };
     format!(
         "{}  {}\n{}\n\n{}\n",
         styled(NAME, &skill.name),
         strip_control_chars(&skill.description),
-        styled(DIM, format!("{folder}, tools: {}", strip_control_chars(&tools))),
+        styled(
+            DIM,
+            format!("{folder}, tools: {}", strip_control_chars(&tools))
+        ),
         strip_control_chars(skill.body.trim())
     )
 }
@@ -82,20 +105,37 @@ fn format_skill(skill: &Skill) -> String {
 fn check_skill(path: &Path) -> Result<CommandOutput, CliError> {
     let findings = check(path);
     let json = json!({ "items": findings.iter().map(finding_json).collect::<Vec<_>>() });
-    let plain =
-        if findings.is_empty() { "Nothing to complain about.\n".to_owned() } else { finding_lines(&findings) };
-    match findings.iter().find(|finding| finding.level == FindingLevel::Error) {
+    let plain = if findings.is_empty() {
+        "Nothing to complain about.\n".to_owned()
+    } else {
+        finding_lines(&findings)
+    };
+    match findings
+        .iter()
+        .find(|finding| finding.level == FindingLevel::Error)
+    {
         Some(error) => {
             let others = findings.len() - 1;
-            let more = if others > 0 { format!(" (and {others} more findings)") } else { String::new() };
-            Err(CliError::usage(format!("{}: {}{more}", error.location, error.message)))
+            let more = if others > 0 {
+                format!(" (and {others} more findings)")
+            } else {
+                String::new()
+            };
+            Err(CliError::usage(format!(
+                "{}: {}{more}",
+                error.location, error.message
+            )))
         }
         None => Ok(CommandOutput::new(plain, json)),
     }
 }
 
 fn finding_json(finding: &Finding) -> Value {
-    let level = if finding.level == FindingLevel::Error { "error" } else { "warning" };
+    let level = if finding.level == FindingLevel::Error {
+        "error"
+    } else {
+        "warning"
+    };
     json!({ "level": level, "place": finding.location, "message": finding.message })
 }
 
@@ -105,40 +145,67 @@ pub fn finding_lines(findings: &[Finding]) -> String {
             FindingLevel::Error => styled(ERROR, "error"),
             FindingLevel::Warning => styled(NAME, "look"),
         };
-        format!("{word}  {}: {}\n", strip_control_chars(&finding.location), strip_control_chars(&finding.message))
+        format!(
+            "{word}  {}: {}\n",
+            strip_control_chars(&finding.location),
+            strip_control_chars(&finding.message)
+        )
     };
     findings.iter().map(line).collect()
 }
 
 /// Copies a skill into the user's folder, after it was shown and allowed.
-fn install_skill(setting: &CommandContext, shelf: &SkillCatalog, path: &Path, yes: bool) -> Result<CommandOutput, CliError> {
+fn install_skill(
+    setting: &CommandContext,
+    shelf: &SkillCatalog,
+    path: &Path,
+    yes: bool,
+) -> Result<CommandOutput, CliError> {
     let Some(folder) = setting.environment.config_folder() else {
-        return Err(CliError::usage("there is no folder for your skills").with_hint("set HOME or LANGO_HOME"));
+        return Err(CliError::usage("there is no folder for your skills")
+            .with_hint("set HOME or LANGO_HOME"));
     };
-    let source = read_skill(path, SkillOrigin::User).map_err(|mistake| CliError::usage(mistake.to_string()))?;
+    let source = read_skill(path, SkillOrigin::User)
+        .map_err(|mistake| CliError::usage(mistake.to_string()))?;
     if !yes && !confirm_install(&source, &check(path))? {
         return Err(CliError::denied("the skill was not taken in"));
     }
-    let skill = install_from(path, &folder).map_err(|mistake| CliError::usage(mistake.to_string()))?;
+    let skill =
+        install_from(path, &folder).map_err(|mistake| CliError::usage(mistake.to_string()))?;
     // What was copied must be what was shown.
     if skill.fingerprint == source.fingerprint {
-        shelf.trusted().trust(&skill).map_err(|error| CliError::store(error.to_string()))?;
+        shelf
+            .trusted()
+            .trust(&skill)
+            .map_err(|error| CliError::store(error.to_string()))?;
     }
-    let plain = format!("{} can be used from the next turn on.\n", styled(NAME, &skill.name));
-    Ok(CommandOutput::new(plain, json!({ "added": skill.name, "folder": skill.folder })))
+    let plain = format!(
+        "{} can be used from the next turn on.\n",
+        styled(NAME, &skill.name)
+    );
+    Ok(CommandOutput::new(
+        plain,
+        json!({ "added": skill.name, "folder": skill.folder }),
+    ))
 }
 
 fn confirm_install(skill: &Skill, findings: &[Finding]) -> Result<bool, CliError> {
     if !std::io::stdin().is_terminal() {
-        return Err(CliError::denied("nobody is there to look at the skill before it is taken in")
-            .with_hint("read it first, then say --yes"));
+        return Err(
+            CliError::denied("nobody is there to look at the skill before it is taken in")
+                .with_hint("read it first, then say --yes"),
+        );
     }
     print_stderr(&format_skill(skill));
     print_stderr(&finding_lines(findings));
-    let _ =
-        write!(anstream::stderr(), "Take this skill in? Its scripts will still ask before they run. [y/n] ");
+    let _ = write!(
+        anstream::stderr(),
+        "Take this skill in? Its scripts will still ask before they run. [y/n] "
+    );
     let _ = std::io::stderr().flush();
     let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer).map_err(|error| CliError::usage(error.to_string()))?;
+    std::io::stdin()
+        .read_line(&mut answer)
+        .map_err(|error| CliError::usage(error.to_string()))?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }

@@ -9,8 +9,8 @@ use lango_store::{AccessToken, SqliteStore};
 use serde_json::{Value, json};
 
 use super::{CommandContext, runtime};
-use crate::args::{GlobalArgs, TokenCreateArgs, TokenCommand};
-use crate::output::{DIM, CliError, NAME, CommandOutput, styled};
+use crate::args::{GlobalArgs, TokenCommand, TokenCreateArgs};
+use crate::output::{CliError, CommandOutput, DIM, NAME, styled};
 
 /// No name is longer.
 const MAX_NAME: usize = 64;
@@ -28,7 +28,11 @@ pub fn run(global: &GlobalArgs, command: &TokenCommand) -> Result<CommandOutput,
     })
 }
 
-async fn create(store: &SqliteStore, wish: &TokenCreateArgs, now: Timestamp) -> Result<CommandOutput, CliError> {
+async fn create(
+    store: &SqliteStore,
+    wish: &TokenCreateArgs,
+    now: Timestamp,
+) -> Result<CommandOutput, CliError> {
     let principal = wish.principal.as_deref().unwrap_or(&wish.name);
     for name in [&wish.name, principal] {
         check_name(name)?;
@@ -38,7 +42,11 @@ async fn create(store: &SqliteStore, wish: &TokenCreateArgs, now: Timestamp) -> 
         principal: Principal::new(principal),
         scopes: wish.scope.iter().copied().collect(),
         created: now,
-        expires: wish.expires.as_deref().map(|time| parse_expiry(time, now)).transpose()?,
+        expires: wish
+            .expires
+            .as_deref()
+            .map(|time| parse_expiry(time, now))
+            .transpose()?,
         used: None,
     };
     let value = new_token_value()?;
@@ -46,7 +54,10 @@ async fn create(store: &SqliteStore, wish: &TokenCreateArgs, now: Timestamp) -> 
     let plain = format!(
         "{}\n{}\n",
         value.expose(),
-        styled(DIM, "Keep it: only its hash is kept here, and it is not shown again.")
+        styled(
+            DIM,
+            "Keep it: only its hash is kept here, and it is not shown again."
+        )
     );
     let mut json = token_json(&token, now);
     json["token"] = value.expose().into();
@@ -64,8 +75,9 @@ fn check_name(name: &str) -> Result<(), CliError> {
 
 /// The end of a time that begins now.
 fn parse_expiry(time: &str, now: Timestamp) -> Result<Timestamp, CliError> {
-    let wrong =
-        || CliError::usage(format!("`{time}` is no time")).with_hint("for example 30d, 12h, 45m or 2w");
+    let wrong = || {
+        CliError::usage(format!("`{time}` is no time")).with_hint("for example 30d, 12h, 45m or 2w")
+    };
     let unit = time.chars().last().ok_or_else(wrong)?;
     let seconds = match unit {
         'm' => 60,
@@ -75,8 +87,13 @@ fn parse_expiry(time: &str, now: Timestamp) -> Result<Timestamp, CliError> {
         _ => return Err(wrong()),
     };
     let number: i64 = time[..time.len() - 1].parse().map_err(|_| wrong())?;
-    let seconds = number.checked_mul(seconds).filter(|seconds| *seconds > 0).ok_or_else(wrong)?;
-    let span = jiff::Span::new().try_seconds(seconds).map_err(|_| wrong())?;
+    let seconds = number
+        .checked_mul(seconds)
+        .filter(|seconds| *seconds > 0)
+        .ok_or_else(wrong)?;
+    let span = jiff::Span::new()
+        .try_seconds(seconds)
+        .map_err(|_| wrong())?;
     now.checked_add(span).map_err(|_| wrong())
 }
 
@@ -86,7 +103,9 @@ async fn list(store: &SqliteStore, now: Timestamp) -> Result<CommandOutput, CliE
     for token in &tokens {
         let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
         let day = |at: Timestamp| at.strftime("%Y-%m-%d %H:%M").to_string();
-        let used = token.used.map_or("never used".to_owned(), |at| format!("used {}", day(at)));
+        let used = token
+            .used
+            .map_or("never used".to_owned(), |at| format!("used {}", day(at)));
         let end = match token.expires {
             Some(at) if token.is_expired(now) => format!(", expired {}", day(at)),
             Some(at) => format!(", until {}", day(at)),
@@ -98,7 +117,12 @@ async fn list(store: &SqliteStore, now: Timestamp) -> Result<CommandOutput, CliE
             format!(" as {}", token.principal)
         };
         let rest = styled(DIM, format!("{used}{end}"));
-        let _ = writeln!(plain, "{}{of}  {}  {rest}", styled(NAME, &token.name), scopes.join(", "));
+        let _ = writeln!(
+            plain,
+            "{}{of}  {}  {rest}",
+            styled(NAME, &token.name),
+            scopes.join(", ")
+        );
     }
     if tokens.is_empty() {
         plain.push_str("No tokens yet: `lango token create NAME` makes one.\n");
@@ -123,7 +147,10 @@ async fn revoke(store: &SqliteStore, names: &[String]) -> Result<CommandOutput, 
     for name in names {
         store.revoke_token(name).await?;
     }
-    let plain = format!("Revoked: {}. A server that runs knows within a second.\n", names.join(", "));
+    let plain = format!(
+        "Revoked: {}. A server that runs knows within a second.\n",
+        names.join(", ")
+    );
     Ok(CommandOutput::new(plain, json!({ "revoked": names })))
 }
 
@@ -137,8 +164,17 @@ mod tests {
         let now = Timestamp::UNIX_EPOCH;
         assert_eq!(parse_expiry("30d", now).unwrap(), now + (30 * 24).hours());
         assert_eq!(parse_expiry("2w", now).unwrap(), now + (14 * 24).hours());
-        for wrong in ["", "d", "0d", "-1d", "30", "30 days", "99999999999999999999d", "9999999999999w", "일"]
-        {
+        for wrong in [
+            "",
+            "d",
+            "0d",
+            "-1d",
+            "30",
+            "30 days",
+            "99999999999999999999d",
+            "9999999999999w",
+            "일",
+        ] {
             assert!(parse_expiry(wrong, now).is_err(), "{wrong}");
         }
     }

@@ -3,7 +3,12 @@ use serde_json::{Value, json};
 use crate::setup::{TestDir, lango};
 
 fn agent_names(tree: &Value) -> Vec<&str> {
-    tree["agents"].as_array().unwrap().iter().map(|agent| agent["name"].as_str().unwrap()).collect()
+    tree["agents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|agent| agent["name"].as_str().unwrap())
+        .collect()
 }
 
 /// S10, S11
@@ -54,7 +59,10 @@ fn partition_puts_every_tool_where_it_belongs() {
 #[test]
 fn partition_shows_agents_of_the_user_in_a_ninth_field() {
     let desk = TestDir::new();
-    desk.write("a/reviewer.md", "---\ndescription: Reviews.\nprefixes: [review_]\n---\nReview.\n");
+    desk.write(
+        "a/reviewer.md",
+        "---\ndescription: Reviews.\nprefixes: [review_]\n---\nReview.\n",
+    );
     let run = desk.lango(&[
         "agent",
         "partition",
@@ -75,32 +83,54 @@ fn partition_shows_agents_of_the_user_in_a_ninth_field() {
 #[test]
 fn tree_has_only_agents_with_tools_and_the_planner() {
     let tree = |tools: &str| lango(&["agent", "tree", "--tools", tools, "--json"]).json();
-    assert_eq!(agent_names(&tree("exec_shell,search_web")), ["operator", "librarian", "planner"]);
+    assert_eq!(
+        agent_names(&tree("exec_shell,search_web")),
+        ["operator", "librarian", "planner"]
+    );
     assert_eq!(agent_names(&tree("")), ["planner"]);
     let unmatched = tree("custom_x");
     assert_eq!(agent_names(&unmatched), ["planner"]);
     assert_eq!(unmatched["unmatched"], json!(["custom_x"]));
-    assert_eq!(unmatched["root"], json!({ "name": "lango-orchestrator", "tools": [] }));
+    assert_eq!(
+        unmatched["root"],
+        json!({ "name": "lango-orchestrator", "tools": [] })
+    );
     assert_eq!(agent_names(&tree("all")).len(), 7);
 }
 
 /// S02
 #[test]
 fn single_agent_mode_is_one_agent_with_every_tool() {
-    let single = ["--set", "agent.multiAgent=false", "--json", "--tools", "exec_shell,custom_x"];
+    let single = [
+        "--set",
+        "agent.multiAgent=false",
+        "--json",
+        "--tools",
+        "exec_shell,custom_x",
+    ];
     let tree = lango(&[&["agent", "tree"][..], &single].concat()).json();
-    assert_eq!(tree["root"], json!({ "name": "lango-agent", "tools": ["exec_shell", "custom_x"] }));
+    assert_eq!(
+        tree["root"],
+        json!({ "name": "lango-agent", "tools": ["exec_shell", "custom_x"] })
+    );
     assert_eq!(tree["agents"], json!([]));
     let prompt = lango(&[&["agent", "prompt"][..], &single].concat()).json();
-    let ids: Vec<&str> =
-        prompt["sections"].as_array().unwrap().iter().map(|s| s["id"].as_str().unwrap()).collect();
+    let ids: Vec<&str> = prompt["sections"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|s| s["id"].as_str().unwrap())
+        .collect();
     assert_eq!(ids, ["identity", "safety", "conversation", "tool_usage"]);
 }
 
 /// S02, through the environment
 #[test]
 fn the_environment_reaches_the_mode() {
-    let run = TestDir::new().lango_with(&["agent", "list", "--json"], &[("LANGO_AGENT__MULTI_AGENT", "false")]);
+    let run = TestDir::new().lango_with(
+        &["agent", "list", "--json"],
+        &[("LANGO_AGENT__MULTI_AGENT", "false")],
+    );
     assert_eq!(run.json()["mode"], "single");
     assert_eq!(agent_names(&run.json()), ["lango-agent"]);
 }
@@ -109,10 +139,22 @@ fn the_environment_reaches_the_mode() {
 #[test]
 fn prompt_names_only_who_is_there() {
     let run = lango(&["agent", "prompt", "--tools", "exec_shell"]);
-    for part in ["### operator", "### planner", "NEVER invent or abbreviate agent names", "At most 5"] {
+    for part in [
+        "### operator",
+        "### planner",
+        "NEVER invent or abbreviate agent names",
+        "At most 5",
+    ] {
         assert!(run.stdout.contains(part), "{part}");
     }
-    for part in ["navigator", "vault", "librarian", "automator", "chronicler", "exec_shell"] {
+    for part in [
+        "navigator",
+        "vault",
+        "librarian",
+        "automator",
+        "chronicler",
+        "exec_shell",
+    ] {
         assert!(!run.stdout.contains(part), "{part}");
     }
 }
@@ -123,9 +165,15 @@ fn prompt_counts_its_sections_and_says_that_it_estimates() {
     assert_eq!(json["agent"], "operator");
     assert_eq!(json["estimate"], true);
     let sections = json["sections"].as_array().unwrap();
-    let ids: Vec<&str> = sections.iter().map(|section| section["id"].as_str().unwrap()).collect();
+    let ids: Vec<&str> = sections
+        .iter()
+        .map(|section| section["id"].as_str().unwrap())
+        .collect();
     assert_eq!(ids, ["safety", "conversation", "tool_usage", "instruction"]);
-    let sum: u64 = sections.iter().map(|section| section["tokens"].as_u64().unwrap()).sum();
+    let sum: u64 = sections
+        .iter()
+        .map(|section| section["tokens"].as_u64().unwrap())
+        .sum();
     assert!(json["tokens"].as_u64().unwrap().abs_diff(sum) < 10);
 }
 
@@ -144,7 +192,15 @@ fn describe_prints_one_line() {
         lango(&["agent", "describe", "exec_shell", "fs_read"]).stdout,
         "command execution, file operations\n"
     );
-    let json = lango(&["agent", "describe", "exec_shell", "exec_run", "odd", "--json"]).json();
+    let json = lango(&[
+        "agent",
+        "describe",
+        "exec_shell",
+        "exec_run",
+        "odd",
+        "--json",
+    ])
+    .json();
     assert_eq!(
         json,
         json!({ "description": "command execution, general actions", "capabilities": ["command execution", "general actions"] })
@@ -155,16 +211,36 @@ fn describe_prints_one_line() {
 fn list_says_who_was_left_out_and_why() {
     let desk = TestDir::new();
     desk.write("a/broken.md", "---\ndescription: x\noops: 1\n---\nx\n");
-    let run = desk.lango(&["agent", "list", "--json", "--set", "agent.agentsDir=a", "--tools", "exec_shell"]);
+    let run = desk.lango(&[
+        "agent",
+        "list",
+        "--json",
+        "--set",
+        "agent.agentsDir=a",
+        "--tools",
+        "exec_shell",
+    ]);
     let json = run.json();
     assert_eq!(json["mode"], "multi");
     assert_eq!(agent_names(&json), ["operator", "planner"]);
     assert_eq!(json["agents"][0]["remote"], false);
-    assert_eq!(json["agents"][0]["capabilities"], json!(["command execution"]));
+    assert_eq!(
+        json["agents"][0]["capabilities"],
+        json!(["command execution"])
+    );
     let skipped = json["skipped"].as_array().unwrap();
     assert!(skipped.iter().any(|agent| agent["name"] == "vault"));
-    let broken = skipped.iter().find(|agent| agent["name"] == "broken").unwrap();
-    assert!(broken["reason"].as_str().unwrap().contains("broken.md:3: unknown key `oops`"), "{broken}");
+    let broken = skipped
+        .iter()
+        .find(|agent| agent["name"] == "broken")
+        .unwrap();
+    assert!(
+        broken["reason"]
+            .as_str()
+            .unwrap()
+            .contains("broken.md:3: unknown key `oops`"),
+        "{broken}"
+    );
     assert!(run.stderr.contains("broken.md:3"), "{}", run.stderr);
 }
 
@@ -194,8 +270,16 @@ fn route_follows_the_keywords() {
         assert_eq!(json["agent"], agent);
         assert!(!json["ranking"][0]["matched"].as_array().unwrap().is_empty());
     }
-    for (request, decision) in [("hello", "direct"), ("…", "none"), ("send 5 usdc to bob", "none")] {
+    for (request, decision) in [
+        ("hello", "direct"),
+        ("…", "none"),
+        ("send 5 usdc to bob", "none"),
+    ] {
         let json = lango(&["route", request, "--json"]).json();
-        assert_eq!((&json["decision"], &json["agent"]), (&json!(decision), &Value::Null), "{request}");
+        assert_eq!(
+            (&json["decision"], &json["agent"]),
+            (&json!(decision), &Value::Null),
+            "{request}"
+        );
     }
 }

@@ -3,7 +3,7 @@
 use lango_testkit::model_server::{ModelServer, ServerReply};
 use serde_json::{Value, json};
 
-use crate::setup::{TestDir, CommandRun};
+use crate::setup::{CommandRun, TestDir};
 
 /// A key that must never be seen.
 const KEY: (&str, &str) = ("LANGO_PROVIDERS__X__API_KEY", "sk-secret-123");
@@ -29,14 +29,25 @@ fn event_types(events: &[Value]) -> Vec<(&str, &str)> {
     let leak = |text: String| -> &str { Box::leak(text.into_boxed_str()) };
     events
         .iter()
-        .map(|event| (leak(field(event, "type").unwrap()), leak(field(event, "author").unwrap_or_default())))
+        .map(|event| {
+            (
+                leak(field(event, "type").unwrap()),
+                leak(field(event, "author").unwrap_or_default()),
+            )
+        })
         .collect()
 }
 
 fn delegating_server() -> ModelServer {
     ModelServer::start(vec![
-        ServerReply::tool_call("transfer_to_agent", &json!({ "agent_name": "planner", "task": "plan it" })),
-        ServerReply::chunks(&[json!({ "content": "1. " }), json!({ "content": "Go." })], "stop"),
+        ServerReply::tool_call(
+            "transfer_to_agent",
+            &json!({ "agent_name": "planner", "task": "plan it" }),
+        ),
+        ServerReply::chunks(
+            &[json!({ "content": "1. " }), json!({ "content": "Go." })],
+            "stop",
+        ),
     ])
     .unwrap()
 }
@@ -70,7 +81,11 @@ fn a_request_is_delegated_and_answered_with_authors_in_order() {
         );
     }
     assert_eq!(
-        (events[2]["to"].as_str(), events[2]["task"].as_str(), &events[2]["report_back"]),
+        (
+            events[2]["to"].as_str(),
+            events[2]["task"].as_str(),
+            &events[2]["report_back"]
+        ),
         (Some("planner"), Some("plan it"), &json!(false))
     );
 }
@@ -78,17 +93,30 @@ fn a_request_is_delegated_and_answered_with_authors_in_order() {
 #[test]
 fn in_a_pipe_stdout_holds_only_the_answer() {
     let run = ask(&delegating_server(), &["make", "a", "plan"]);
-    assert_eq!((run.stdout.as_str(), run.stderr.as_str(), run.exit), ("1. Go.\n", "", 0));
+    assert_eq!(
+        (run.stdout.as_str(), run.stderr.as_str(), run.exit),
+        ("1. Go.\n", "", 0)
+    );
 }
 
 #[test]
 fn deltas_come_only_when_asked_for() {
     let run = ask(&delegating_server(), &["--json", "--deltas", "make a plan"]);
-    let deltas: Vec<Value> = events(&run).into_iter().filter(|event| event["type"] == "delta").collect();
+    let deltas: Vec<Value> = events(&run)
+        .into_iter()
+        .filter(|event| event["type"] == "delta")
+        .collect();
     // Pieces that arrive together may be handed on together.
-    let text: String = deltas.iter().filter_map(|delta| delta["text"].as_str()).collect();
+    let text: String = deltas
+        .iter()
+        .filter_map(|delta| delta["text"].as_str())
+        .collect();
     assert_eq!(text, "1. Go.");
-    assert!(deltas.iter().all(|delta| delta["author"] == "planner" && delta.as_object().unwrap().len() == 3));
+    assert!(
+        deltas
+            .iter()
+            .all(|delta| delta["author"] == "planner" && delta.as_object().unwrap().len() == 3)
+    );
     let plain = ask(&delegating_server(), &["--json", "make a plan"]);
     assert!(events(&plain).iter().all(|event| event["type"] != "delta"));
 }
@@ -96,7 +124,8 @@ fn deltas_come_only_when_asked_for() {
 #[test]
 fn what_is_piped_in_joins_the_request() {
     let server = ModelServer::start(vec![ServerReply::text("ok")]).unwrap();
-    let run = provider_dir(&server).lango_with_input(&["ask", "summarise", "-"], b"line one\nline two\n");
+    let run =
+        provider_dir(&server).lango_with_input(&["ask", "summarise", "-"], b"line one\nline two\n");
     assert_eq!(run.exit, 0, "{}", run.stderr);
     let request = server.requests()[0].json();
     let content = request["messages"][1]["content"].as_str().unwrap();
@@ -104,11 +133,15 @@ fn what_is_piped_in_joins_the_request() {
         content.starts_with("summarise\n") && content.contains("line one\nline two\n</context>"),
         "{content}"
     );
-    let run =
-        provider_dir(&ModelServer::start(vec![ServerReply::text("ok")]).unwrap()).lango_with_input(&["ask", "-"], b"hello");
+    let run = provider_dir(&ModelServer::start(vec![ServerReply::text("ok")]).unwrap())
+        .lango_with_input(&["ask", "-"], b"hello");
     assert_eq!(run.exit, 0, "{}", run.stderr);
     let run = TestDir::new().lango_with_input(&["ask", "-"], b"\xff\xfe");
-    assert!(run.exit == 2 && run.stderr.contains("not valid UTF-8"), "{}", run.stderr);
+    assert!(
+        run.exit == 2 && run.stderr.contains("not valid UTF-8"),
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]
@@ -128,47 +161,100 @@ fn the_key_is_sent_and_never_shown() {
         run.stderr
     );
     let shown = provider_dir(&server).lango_with(&["config", "show", "--json"], &[KEY]);
-    assert!(!shown.stdout.contains("sk-secret") && shown.stdout.contains("***"), "{}", shown.stdout);
+    assert!(
+        !shown.stdout.contains("sk-secret") && shown.stdout.contains("***"),
+        "{}",
+        shown.stdout
+    );
 }
 
 #[test]
 fn a_provider_that_is_not_there_is_named() {
     let run = TestDir::new().lango(&["ask", "--provider", "opneai", "hello"]);
-    assert!(run.exit == 2 && run.stderr.contains("did you mean `openai`?"), "{}", run.stderr);
+    assert!(
+        run.exit == 2 && run.stderr.contains("did you mean `openai`?"),
+        "{}",
+        run.stderr
+    );
     assert_eq!(TestDir::new().lango(&["ask", " "]).exit, 2);
 }
 
 /// On a fresh machine: no key, no network, and it talks, delegates and says what it is.
 #[test]
 fn without_a_key_the_offline_model_does_the_work() {
-    for args in [&["ask", "hello"][..], &["ask", "--provider", "offline", "thanks!"]] {
+    for args in [
+        &["ask", "hello"][..],
+        &["ask", "--provider", "offline", "thanks!"],
+    ] {
         let run = TestDir::new().lango(args);
-        assert!(run.exit == 0 && run.stdout.contains("not a language model"), "{}{}", run.stdout, run.stderr);
+        assert!(
+            run.exit == 0 && run.stdout.contains("not a language model"),
+            "{}{}",
+            run.stdout,
+            run.stderr
+        );
     }
-    let json = ["ask", "--json", "--provider", "offline", "--tools", "exec_shell", "what's eating my disk"];
+    let json = [
+        "ask",
+        "--json",
+        "--provider",
+        "offline",
+        "--tools",
+        "exec_shell",
+        "what's eating my disk",
+    ];
     let run = TestDir::new().lango(&json);
-    let events: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let transfer = events.iter().find(|event| event["type"] == "transfer").unwrap();
+    let events: Vec<Value> = run
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let transfer = events
+        .iter()
+        .find(|event| event["type"] == "transfer")
+        .unwrap();
     assert_eq!(transfer["to"], "operator");
-    let calls = events.iter().filter(|event| event["type"] == "usage").count();
+    let calls = events
+        .iter()
+        .filter(|event| event["type"] == "usage")
+        .count();
     assert_eq!(calls, 2, "one for the decision, one for the work");
     assert_eq!(events.last().unwrap()["type"], "turn_done");
     let listed = TestDir::new().lango(&["model", "list", "--provider", "offline"]);
-    assert!(listed.stdout.contains("no neural network"), "{}", listed.stdout);
+    assert!(
+        listed.stdout.contains("no neural network"),
+        "{}",
+        listed.stdout
+    );
 }
 
 /// B40: the beginning of consecutive requests is the same, byte for byte.
 #[test]
 fn consecutive_requests_share_their_beginning() {
-    let server = ModelServer::start(vec![ServerReply::text("one"), ServerReply::text("two")]).unwrap();
+    let server =
+        ModelServer::start(vec![ServerReply::text("one"), ServerReply::text("two")]).unwrap();
     let run = provider_dir(&server).lango_with_input(&["chat"], b"first\nsecond\n/usage\n/quit\n");
     assert_eq!(run.exit, 0, "{}", run.stderr);
-    let bodies: Vec<Vec<u8>> = server.requests().into_iter().map(|seen| seen.body).collect();
-    let common = bodies[0].iter().zip(&bodies[1]).take_while(|(a, b)| a == b).count();
-    assert_eq!(common, bodies[0].len() - "]}".len(), "everything but the end of the list");
+    let bodies: Vec<Vec<u8>> = server
+        .requests()
+        .into_iter()
+        .map(|seen| seen.body)
+        .collect();
+    let common = bodies[0]
+        .iter()
+        .zip(&bodies[1])
+        .take_while(|(a, b)| a == b)
+        .count();
+    assert_eq!(
+        common,
+        bodies[0].len() - "]}".len(),
+        "everything but the end of the list"
+    );
     assert!(
         run.stdout == "one\ntwo\n"
-            && run.stderr.contains("2 calls, 200 in (120 cached), 20 out, price unknown"),
+            && run
+                .stderr
+                .contains("2 calls, 200 in (120 cached), 20 out, price unknown"),
         "{}",
         run.stdout
     );
@@ -176,33 +262,68 @@ fn consecutive_requests_share_their_beginning() {
 
 #[test]
 fn usage_adds_up_what_ask_printed() {
-    let run = ask(&delegating_server(), &["--json", "--set", "prices.m={\"input\":1,\"output\":10}", "make a plan"]);
-    let bill = TestDir::new().lango_with_input(&["usage", "-", "--json"], run.stdout.as_bytes()).json();
+    let run = ask(
+        &delegating_server(),
+        &[
+            "--json",
+            "--set",
+            "prices.m={\"input\":1,\"output\":10}",
+            "make a plan",
+        ],
+    );
+    let bill = TestDir::new()
+        .lango_with_input(&["usage", "-", "--json"], run.stdout.as_bytes())
+        .json();
     assert_eq!(
-        (&bill["calls"], &bill["tokens_in"], &bill["tokens_out"], &bill["cached"]),
+        (
+            &bill["calls"],
+            &bill["tokens_in"],
+            &bill["tokens_out"],
+            &bill["cached"]
+        ),
         (&json!(2), &json!(200), &json!(20), &json!(120))
     );
-    assert!((bill["cost_usd"].as_f64().unwrap() - 0.0004).abs() < 1e-9, "{bill}");
-    assert_eq!(bill["by_agent"].as_array().unwrap().len(), 2);
-    assert_eq!(bill["by_turn"][0]["delegations"][1]["branch"], "lango-orchestrator/planner.1");
-    let plain = TestDir::new().lango_with_input(&["usage", "-"], run.stdout.as_bytes()).stdout;
     assert!(
-        plain.contains("\n└── lango-orchestrator  1 call,") && plain.contains("\n    └── planner  1 call,"),
+        (bill["cost_usd"].as_f64().unwrap() - 0.0004).abs() < 1e-9,
+        "{bill}"
+    );
+    assert_eq!(bill["by_agent"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        bill["by_turn"][0]["delegations"][1]["branch"],
+        "lango-orchestrator/planner.1"
+    );
+    let plain = TestDir::new()
+        .lango_with_input(&["usage", "-"], run.stdout.as_bytes())
+        .stdout;
+    assert!(
+        plain.contains("\n└── lango-orchestrator  1 call,")
+            && plain.contains("\n    └── planner  1 call,"),
         "{plain}"
     );
     let unknown = ask(&delegating_server(), &["--json", "make a plan"]);
-    let bill = TestDir::new().lango_with_input(&["usage", "-", "--json"], unknown.stdout.as_bytes()).json();
-    assert_eq!(bill["cost_usd"], Value::Null, "unknown is unknown, not zero");
+    let bill = TestDir::new()
+        .lango_with_input(&["usage", "-", "--json"], unknown.stdout.as_bytes())
+        .json();
+    assert_eq!(
+        bill["cost_usd"],
+        Value::Null,
+        "unknown is unknown, not zero"
+    );
 }
 
 #[test]
 fn model_check_says_what_is_wrong() {
-    let check =
-        |play: ServerReply| provider_dir(&ModelServer::start(vec![play]).unwrap()).lango(&["model", "check", "--json"]);
+    let check = |play: ServerReply| {
+        provider_dir(&ModelServer::start(vec![play]).unwrap()).lango(&["model", "check", "--json"])
+    };
     assert_eq!(check(ServerReply::text("pong")).json()["ok"], true);
     let nowhere = TestDir::with_provider("openai", "http://127.0.0.1:9/v1");
     let bad = nowhere.lango(&["ask", "--set", "agent.models.libarian=n", "hello"]);
-    assert!(bad.exit == 2 && bad.stderr.contains("did you mean `librarian`?"), "{}", bad.stderr);
+    assert!(
+        bad.exit == 2 && bad.stderr.contains("did you mean `librarian`?"),
+        "{}",
+        bad.stderr
+    );
     for (play, words) in [
         (ServerReply::status(401, ""), "key"),
         (ServerReply::status(404, ""), "name"),
@@ -211,16 +332,32 @@ fn model_check_says_what_is_wrong() {
     ] {
         let run = check(play);
         assert_eq!(run.exit, 3);
-        assert!(run.error()["message"].as_str().unwrap().contains(words), "{}", run.stderr);
+        assert!(
+            run.error()["message"].as_str().unwrap().contains(words),
+            "{}",
+            run.stderr
+        );
     }
     let nobody = nowhere.lango(&["model", "check", "--json"]);
-    assert!(nobody.error()["message"].as_str().unwrap().contains("address"), "{}", nobody.stderr);
+    assert!(
+        nobody.error()["message"]
+            .as_str()
+            .unwrap()
+            .contains("address"),
+        "{}",
+        nobody.stderr
+    );
 }
 
 #[test]
 fn model_list_says_which_and_why() {
     let list = |variables: &[(&str, &str)], args: &[&str]| {
-        TestDir::new().lango_with(&[&["model", "list", "--json"][..], args].concat(), variables).json()
+        TestDir::new()
+            .lango_with(
+                &[&["model", "list", "--json"][..], args].concat(),
+                variables,
+            )
+            .json()
     };
     let found = list(&[("OPENAI_API_KEY", "k")], &[]);
     assert_eq!(
@@ -229,7 +366,10 @@ fn model_list_says_which_and_why() {
     );
     let both = list(&[("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")], &[]);
     assert_eq!(both["items"][0]["provider"], "anthropic");
-    assert_eq!(list(&[("GOOGLE_API_KEY", "k")], &[])["items"][0]["provider"], "gemini");
+    assert_eq!(
+        list(&[("GOOGLE_API_KEY", "k")], &[])["items"][0]["provider"],
+        "gemini"
+    );
     assert_eq!(list(&[], &[])["items"][0]["provider"], "offline");
     let own = list(
         &[("OPENAI_API_KEY", "k")],
@@ -268,18 +408,40 @@ fn recorded_turns_replay_without_a_network_byte_for_byte() {
     let desk = provider_dir(&server);
     // Nobody is there to allow the stand-in's call.
     for (file, request, exit) in [("one.jsonl", "run ls", 5), ("two.jsonl", "hello", 0)] {
-        let args = ["ask", "--json", "--record", file, "--tools", "exec_shell", request];
+        let args = [
+            "ask",
+            "--json",
+            "--record",
+            file,
+            "--tools",
+            "exec_shell",
+            request,
+        ];
         let first = desk.lango_with(&args, &[KEY]);
         assert_eq!(first.exit, exit, "{}", first.stderr);
         let written = std::fs::read_to_string(desk.path().join(file)).unwrap();
         assert!(!written.contains("sk-secret"), "a key was written down");
         let again = desk.lango(&["ask", "--json", "--replay", file, "--tools", "exec_shell"]);
         assert_eq!((again.exit, again.stderr.as_str()), (exit, ""));
-        assert_eq!(again.stdout.replace("***", "sk-secret-123"), first.stdout, "{file}");
+        assert_eq!(
+            again.stdout.replace("***", "sk-secret-123"),
+            first.stdout,
+            "{file}"
+        );
     }
     assert_eq!(server.requests().len(), 4, "replaying asks nobody");
-    let unstarted = desk.lango(&["ask", "--record", "never.jsonl", "--provider", "nobody", "hello"]);
-    assert!(unstarted.exit == 2 && !desk.path().join("never.jsonl").exists(), "no turn, no file");
+    let unstarted = desk.lango(&[
+        "ask",
+        "--record",
+        "never.jsonl",
+        "--provider",
+        "nobody",
+        "hello",
+    ]);
+    assert!(
+        unstarted.exit == 2 && !desk.path().join("never.jsonl").exists(),
+        "no turn, no file"
+    );
     let there = record(&desk, "one.jsonl", &["x"]);
     assert!(
         there.exit == 2 && there.stderr.contains("one.jsonl"),
@@ -292,10 +454,23 @@ fn recorded_turns_replay_without_a_network_byte_for_byte() {
 fn a_replay_that_differs_fails_loudly_or_warns() {
     let server = ModelServer::start(vec![ServerReply::text("Hello.")]).unwrap();
     let desk = provider_dir(&server);
-    assert_eq!(record(&desk, "one.jsonl", &["--tools", "exec_shell", "hello"]).exit, 0);
-    let other = desk.lango(&["ask", "--replay", "one.jsonl", "--tools", "exec_shell", "good morning"]);
+    assert_eq!(
+        record(&desk, "one.jsonl", &["--tools", "exec_shell", "hello"]).exit,
+        0
+    );
+    let other = desk.lango(&[
+        "ask",
+        "--replay",
+        "one.jsonl",
+        "--tools",
+        "exec_shell",
+        "good morning",
+    ]);
     assert!(
-        other.exit == 3 && other.stderr.contains("asked otherwise than in the recording: message 1"),
+        other.exit == 3
+            && other
+                .stderr
+                .contains("asked otherwise than in the recording: message 1"),
         "{}",
         other.stderr
     );
@@ -313,9 +488,20 @@ fn a_replay_that_differs_fails_loudly_or_warns() {
     let team = desk.lango(&["ask", "--replay", "one.jsonl"]);
     assert!(team.stderr.contains("the system prompt"), "{}", team.stderr);
     desk.write("bad.jsonl", "{\"type\":\"recording\",\"v\":99}\n");
-    assert!(desk.lango(&["ask", "--replay", "bad.jsonl"]).stderr.contains("version 99"));
-    desk.write("worse.jsonl", "{\"type\":\"recording\",\"v\":1}\nnonsense\n");
-    assert!(desk.lango(&["ask", "--replay", "worse.jsonl"]).stderr.contains("worse.jsonl:2:"));
+    assert!(
+        desk.lango(&["ask", "--replay", "bad.jsonl"])
+            .stderr
+            .contains("version 99")
+    );
+    desk.write(
+        "worse.jsonl",
+        "{\"type\":\"recording\",\"v\":1}\nnonsense\n",
+    );
+    assert!(
+        desk.lango(&["ask", "--replay", "worse.jsonl"])
+            .stderr
+            .contains("worse.jsonl:2:")
+    );
 }
 
 /// The other dialects through the binary.
@@ -324,35 +510,90 @@ fn anthropic_and_gemini_answer_too() {
     let anthropic = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":5,\"output_tokens\":1}}}\n\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"Hi.\"}}\n\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":2}}\n\ndata: {\"type\":\"message_stop\"}\n\n";
     let gemini = "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"Hi.\"}]},\"finishReason\":\"STOP\"}]}\n\n";
     for (kind, stream, path, header) in [
-        ("anthropic", anthropic, "POST /v1/messages", "x-api-key: k-1"),
-        ("gemini", gemini, "POST /v1beta/models/m:streamGenerateContent?alt=sse", "x-goog-api-key: k-1"),
+        (
+            "anthropic",
+            anthropic,
+            "POST /v1/messages",
+            "x-api-key: k-1",
+        ),
+        (
+            "gemini",
+            gemini,
+            "POST /v1beta/models/m:streamGenerateContent?alt=sse",
+            "x-goog-api-key: k-1",
+        ),
     ] {
-        let server = ModelServer::start(vec![ServerReply::Stream(vec![stream.as_bytes().to_vec()])]).unwrap();
+        let server =
+            ModelServer::start(vec![ServerReply::Stream(vec![stream.as_bytes().to_vec()])])
+                .unwrap();
         let desk = TestDir::with_provider(kind, &server.origin());
         let run = desk.lango(&["ask", "--set", "providers.x.apiKey=k-1", "hello"]);
-        assert_eq!((run.exit, run.stdout.as_str()), (0, "Hi.\n"), "{}", run.stderr);
+        assert_eq!(
+            (run.exit, run.stdout.as_str()),
+            (0, "Hi.\n"),
+            "{}",
+            run.stderr
+        );
         let head = &server.requests()[0].head;
-        assert!(head.starts_with(path) && head.to_lowercase().contains(header), "{head}");
+        assert!(
+            head.starts_with(path) && head.to_lowercase().contains(header),
+            "{head}"
+        );
     }
 }
 
 #[test]
 fn recordings_hide_what_they_should_and_nothing_else() {
-    let pieces =
-        [json!({ "content": "key sk-sec" }), json!({ "content": "ret-123 end, header hdr-secret-999" })];
+    let pieces = [
+        json!({ "content": "key sk-sec" }),
+        json!({ "content": "ret-123 end, header hdr-secret-999" }),
+    ];
     let server = ModelServer::start(vec![ServerReply::chunks(&pieces, "stop")]).unwrap();
     let desk = provider_dir(&server);
-    let headers = ("LANGO_PROVIDERS__X__HEADERS", "{\"x-team\":\"hdr-secret-999\"}");
-    assert_eq!(desk.lango_with(&["ask", "--json", "--record", "r.jsonl", "hello"], &[KEY, headers]).exit, 0);
+    let headers = (
+        "LANGO_PROVIDERS__X__HEADERS",
+        "{\"x-team\":\"hdr-secret-999\"}",
+    );
+    assert_eq!(
+        desk.lango_with(
+            &["ask", "--json", "--record", "r.jsonl", "hello"],
+            &[KEY, headers]
+        )
+        .exit,
+        0
+    );
     let file = desk.path().join("r.jsonl");
     let written = std::fs::read_to_string(&file).unwrap();
-    assert!(["sk-sec", "ret-123", "hdr-secret"].iter().all(|part| !written.contains(part)), "{written}");
+    assert!(
+        ["sk-sec", "ret-123", "hdr-secret"]
+            .iter()
+            .all(|part| !written.contains(part)),
+        "{written}"
+    );
     assert_eq!(desk.lango(&["ask", "--replay", "r.jsonl"]).exit, 0);
-    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
-    assert_eq!(record(&desk, "s.jsonl", &["--set", "providers.x.apiKey=text", "hello"]).exit, 0);
-    assert_eq!(desk.lango(&["ask", "--replay", "s.jsonl"]).exit, 0, "a short key is an ordinary word");
-    assert!(!desk.lango_with(&["config", "show", "--json"], &[headers]).stdout.contains("hdr-secret"));
+    assert_eq!(
+        record(
+            &desk,
+            "s.jsonl",
+            &["--set", "providers.x.apiKey=text", "hello"]
+        )
+        .exit,
+        0
+    );
+    assert_eq!(
+        desk.lango(&["ask", "--replay", "s.jsonl"]).exit,
+        0,
+        "a short key is an ordinary word"
+    );
+    assert!(
+        !desk
+            .lango_with(&["config", "show", "--json"], &[headers])
+            .stdout
+            .contains("hdr-secret")
+    );
 }
 
 #[test]
@@ -361,11 +602,17 @@ fn a_replay_that_leaves_something_out_is_told() {
     let desk = provider_dir(&server);
     assert_eq!(record(&desk, "r.jsonl", &["hello"]).exit, 0);
     let written = std::fs::read_to_string(desk.path().join("r.jsonl")).unwrap();
-    let model = written.lines().find(|line| line.contains("\"type\":\"model\"")).unwrap();
+    let model = written
+        .lines()
+        .find(|line| line.contains("\"type\":\"model\""))
+        .unwrap();
     desk.write("more.jsonl", &format!("{written}{model}\n"));
     let left = desk.lango(&["ask", "--replay", "more.jsonl"]);
     assert!(
-        left.exit == 3 && left.stderr.contains("1 recorded exchanges were not asked for"),
+        left.exit == 3
+            && left
+                .stderr
+                .contains("1 recorded exchanges were not asked for"),
         "{}",
         left.stderr
     );
@@ -376,8 +623,15 @@ fn json_lines_cannot_command_a_terminal_and_lose_nothing() {
     let odd = "a\u{7f}b\u{9b}c\u{202e}d\u{1b}[2Je";
     let server = ModelServer::start(vec![ServerReply::text(odd)]).unwrap();
     let run = ask(&server, &["--json", "hello"]);
-    assert!(!run.stdout.chars().any(|c| matches!(c, '\u{1b}' | '\u{7f}' | '\u{9b}' | '\u{202e}')));
-    let answer = events(&run).into_iter().find(|event| event["type"] == "answer").unwrap();
+    assert!(
+        !run.stdout
+            .chars()
+            .any(|c| matches!(c, '\u{1b}' | '\u{7f}' | '\u{9b}' | '\u{202e}'))
+    );
+    let answer = events(&run)
+        .into_iter()
+        .find(|event| event["type"] == "answer")
+        .unwrap();
     assert_eq!(answer["text"], odd);
 }
 
@@ -391,7 +645,11 @@ fn without_a_home_it_is_said_once_that_nothing_is_kept() {
         run.stderr
     };
     let warned = ask(&[], &[]);
-    assert_eq!(warned.matches("nothing of this is kept").count(), 1, "{warned}");
+    assert_eq!(
+        warned.matches("nothing of this is kept").count(),
+        1,
+        "{warned}"
+    );
     assert!(warned.contains("LANGO_HOME"), "{warned}");
     let home = desk.path().join("home").display().to_string();
     for (set, variables) in [

@@ -19,7 +19,10 @@ fn a_mistake_in_the_arguments_is_json_too() {
     assert_eq!(run.error()["code"], "usage");
     assert_eq!(run.error()["hint"], "did you mean agent?");
     let missing = lango(&["agent", "partition", "--json"]).error();
-    assert!(missing["message"].as_str().unwrap().contains("<NAME>"), "{missing}");
+    assert!(
+        missing["message"].as_str().unwrap().contains("<NAME>"),
+        "{missing}"
+    );
     let run = lango(&["agent", "partition"]);
     assert_eq!(run.exit, 2);
     assert!(run.stderr.contains("Usage:"));
@@ -31,7 +34,11 @@ fn init_writes_a_file_that_changes_nothing() {
     let before = desk.lango(&["config", "show", "--json"]).json();
     assert_eq!(desk.lango(&["init"]).exit, 0);
     assert_eq!(desk.lango(&["config", "show", "--json"]).json(), before);
-    assert!(desk.lango(&["config", "check"]).stdout.contains("lango.toml"));
+    assert!(
+        desk.lango(&["config", "check"])
+            .stdout
+            .contains("lango.toml")
+    );
     std::fs::write(desk.path().join("lango.toml"), "# mine\n").unwrap();
     let again = desk.lango(&["init"]);
     assert_eq!(again.exit, 2);
@@ -43,15 +50,24 @@ fn init_writes_a_file_that_changes_nothing() {
     );
     assert_eq!(desk.lango(&["init", "--force"]).exit, 0);
     assert_eq!(desk.lango(&["init", "--user"]).exit, 0);
-    assert!(desk.path().join("home/lango.toml").exists(), "LANGO_HOME moves it");
+    assert!(
+        desk.path().join("home/lango.toml").exists(),
+        "LANGO_HOME moves it"
+    );
 }
 
 #[test]
 fn show_names_the_origin_of_each_value() {
     let desk = TestDir::new();
-    desk.write("lango.toml", "[agent]\n\nmaxDelegationRounds = 3\nroutes.vault = [\"x_\"]\n");
+    desk.write(
+        "lango.toml",
+        "[agent]\n\nmaxDelegationRounds = 3\nroutes.vault = [\"x_\"]\n",
+    );
     assert_eq!(desk.lango(&["config", "trust"]).exit, 0);
-    let run = desk.lango_with(&["config", "show"], &[("LANGO_AGENT__MULTI_AGENT", "false")]);
+    let run = desk.lango_with(
+        &["config", "show"],
+        &[("LANGO_AGENT__MULTI_AGENT", "false")],
+    );
     for part in [
         "lango.toml:3",
         "lango.toml:4",
@@ -90,9 +106,18 @@ fn version_and_help_answer() {
 #[test]
 fn a_reader_that_leaves_early_is_no_failure() {
     let lango = assert_cmd::cargo::cargo_bin("lango");
-    let script = format!("{} agent prompt --tools all | head -c 1; echo ${{PIPESTATUS[0]}}", lango.display());
-    let output = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
-    assert!(String::from_utf8_lossy(&output.stdout).ends_with("Y0\n"), "{output:?}");
+    let script = format!(
+        "{} agent prompt --tools all | head -c 1; echo ${{PIPESTATUS[0]}}",
+        lango.display()
+    );
+    let output = std::process::Command::new("bash")
+        .args(["-c", &script])
+        .output()
+        .unwrap();
+    assert!(
+        String::from_utf8_lossy(&output.stdout).ends_with("Y0\n"),
+        "{output:?}"
+    );
 }
 
 #[test]
@@ -102,12 +127,19 @@ fn init_never_writes_through_a_link_nor_beside_another_configuration() {
     std::os::unix::fs::symlink("victim", desk.path().join("lango.toml")).unwrap();
     assert_eq!(desk.lango(&["init"]).exit, 2);
     assert_eq!(desk.lango(&["init", "--force"]).exit, 0);
-    assert_eq!(std::fs::read_to_string(desk.path().join("victim")).unwrap(), "precious");
+    assert_eq!(
+        std::fs::read_to_string(desk.path().join("victim")).unwrap(),
+        "precious"
+    );
     let desk = TestDir::new();
     desk.write("lango.yaml", "agent: {}");
     for args in [&["init"][..], &["init", "--force"]] {
         let run = desk.lango(args);
-        assert!(run.exit == 2 && run.stderr.contains("lango.yaml"), "{}", run.stderr);
+        assert!(
+            run.exit == 2 && run.stderr.contains("lango.yaml"),
+            "{}",
+            run.stderr
+        );
     }
     assert_eq!(desk.lango(&["init", "--config", "other.toml"]).exit, 0);
     assert!(desk.path().join("other.toml").exists());
@@ -117,10 +149,17 @@ fn init_never_writes_through_a_link_nor_beside_another_configuration() {
 fn a_pipe_in_the_way_is_reported_not_read() {
     let desk = TestDir::new();
     desk.write("a/x.txt", "");
-    let made = std::process::Command::new("mkfifo").arg(desk.path().join("a/x.md")).status().unwrap();
+    let made = std::process::Command::new("mkfifo")
+        .arg(desk.path().join("a/x.md"))
+        .status()
+        .unwrap();
     assert!(made.success());
     let run = desk.lango(&["agent", "list", "--set", "agent.agentsDir=a"]);
-    assert!(run.stderr.contains("it is not a regular file"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("it is not a regular file"),
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]
@@ -128,16 +167,38 @@ fn show_names_providers_and_prices_and_hides_what_is_secret() {
     let desk = TestDir::new();
     desk.write("home/lango.toml", "[providers.x]\ntype = \"openai\"\napiKey = 12345678901\nbaseUrl = \"http://u:pwpwpwpw@h/v1\"\n[prices.\"gpt-4.1\"]\ninput = 1\noutput = 2\n");
     let shown = desk.lango(&["config", "show"]).stdout;
-    for part in
-        ["providers.x.apiKey = \"***\"", "lango.toml:3", "prices.gpt-4.1.input = 1", "http://***@h/v1"]
-    {
+    for part in [
+        "providers.x.apiKey = \"***\"",
+        "lango.toml:3",
+        "prices.gpt-4.1.input = 1",
+        "http://***@h/v1",
+    ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
-    let both = format!("{shown}{}", desk.lango(&["config", "show", "--json"]).stdout);
-    assert!(!both.contains("12345678901") && !both.contains("pwpwpwpw") && !both.contains('<'), "{both}");
-    let wrong = desk.lango(&["config", "check", "--set", "providers.x.headers=Bearer sk-topsecret"]);
-    assert!(wrong.exit == 2 && !wrong.stderr.contains("topsecret"), "{}", wrong.stderr);
-    assert_eq!(desk.lango(&["config", "check", "--set", "prices.\"gpt-4.1\".input=3"]).exit, 0);
+    let both = format!(
+        "{shown}{}",
+        desk.lango(&["config", "show", "--json"]).stdout
+    );
+    assert!(
+        !both.contains("12345678901") && !both.contains("pwpwpwpw") && !both.contains('<'),
+        "{both}"
+    );
+    let wrong = desk.lango(&[
+        "config",
+        "check",
+        "--set",
+        "providers.x.headers=Bearer sk-topsecret",
+    ]);
+    assert!(
+        wrong.exit == 2 && !wrong.stderr.contains("topsecret"),
+        "{}",
+        wrong.stderr
+    );
+    assert_eq!(
+        desk.lango(&["config", "check", "--set", "prices.\"gpt-4.1\".input=3"])
+            .exit,
+        0
+    );
 }
 
 #[test]
@@ -159,11 +220,20 @@ fn check_refuses_what_no_turn_could_use() {
 
 #[test]
 fn settings_before_and_behind_a_command_all_count() {
-    let args =
-        ["--set", "agent.multiAgent=false", "config", "show", "--set=agent.maxDelegationRounds=3", "--json"];
+    let args = [
+        "--set",
+        "agent.multiAgent=false",
+        "config",
+        "show",
+        "--set=agent.maxDelegationRounds=3",
+        "--json",
+    ];
     let shown = TestDir::new().lango(&args).json();
     assert_eq!(
-        (&shown["agent"]["multiAgent"], &shown["agent"]["maxDelegationRounds"]),
+        (
+            &shown["agent"]["multiAgent"],
+            &shown["agent"]["maxDelegationRounds"]
+        ),
         (&json!(false), &json!(3))
     );
 }

@@ -4,7 +4,7 @@ use lango_testkit::endless;
 use lango_testkit::model_server::{ModelServer, ServerReply};
 use serde_json::{Value, json};
 
-use crate::ask::{ask, provider_dir, events};
+use crate::ask::{ask, events, provider_dir};
 use crate::setup::TestDir;
 
 /// Runs one request against the plays and checks that it ends as it should.
@@ -24,13 +24,20 @@ fn assert_fails(name: &str, plays: Vec<ServerReply>, exit: i32, code: &str) {
     assert_eq!(run.exit, exit, "{name}: {}{}", run.stdout, run.stderr);
     let events = events(&run);
     let last = events.last().unwrap();
-    assert_eq!((last["type"].as_str(), last["code"].as_str()), (Some("turn_failed"), Some(code)), "{name}");
+    assert_eq!(
+        (last["type"].as_str(), last["code"].as_str()),
+        (Some("turn_failed"), Some(code)),
+        "{name}"
+    );
     assert!(
         !last["message"].as_str().unwrap().is_empty() && !last["hint"].as_str().unwrap().is_empty(),
         "{name}"
     );
     assert_eq!(run.error()["code"], code, "{name}: the same on stderr");
-    assert!(!events.iter().any(|event| event["type"] == "answer"), "{name}: a failure is never an answer");
+    assert!(
+        !events.iter().any(|event| event["type"] == "answer"),
+        "{name}: a failure is never an answer"
+    );
 }
 
 fn partial_reply() -> Vec<u8> {
@@ -54,17 +61,41 @@ fn refusals_by_status() {
         (503, "model.busy"),
         (529, "model.busy"),
     ] {
-        assert_fails(&status.to_string(), vec![ServerReply::status(status, r#"{"error":{"message":"no"}}"#)], 3, code);
+        assert_fails(
+            &status.to_string(),
+            vec![ServerReply::status(status, r#"{"error":{"message":"no"}}"#)],
+            3,
+            code,
+        );
     }
-    let busy =
-        ServerReply::Status { code: 429, headers: vec![("retry-after", "3600".to_owned())], body: String::new() };
+    let busy = ServerReply::Status {
+        code: 429,
+        headers: vec![("retry-after", "3600".to_owned())],
+        body: String::new(),
+    };
     assert_fails("a wait nobody wants", vec![busy], 3, "model.busy");
-    assert_fails("quota", vec![ServerReply::status(429, r#"{"error":{"code":"insufficient_quota"}}"#)], 3, "model.quota");
+    assert_fails(
+        "quota",
+        vec![ServerReply::status(
+            429,
+            r#"{"error":{"code":"insufficient_quota"}}"#,
+        )],
+        3,
+        "model.quota",
+    );
     let moved = ServerReply::redirect("http://127.0.0.1:9/".to_owned());
-    assert_fails("a redirect is not followed", vec![moved], 3, "model.rejected");
+    assert_fails(
+        "a redirect is not followed",
+        vec![moved],
+        3,
+        "model.rejected",
+    );
     assert_fails(
         "not accepted",
-        vec![ServerReply::status(400, r#"{"error":{"message":"no tools"}}"#)],
+        vec![ServerReply::status(
+            400,
+            r#"{"error":{"message":"no tools"}}"#,
+        )],
         3,
         "model.rejected",
     );
@@ -72,13 +103,35 @@ fn refusals_by_status() {
 
 #[test]
 fn silence_and_broken_connections() {
-    assert_fails("hang before", vec![ServerReply::Hang], 3, "model.connection");
-    assert_fails("hang in the middle", vec![ServerReply::StreamThenHang(vec![partial_reply()])], 3, "model.connection");
-    assert_fails("reset", vec![ServerReply::Reset(partial_reply())], 3, "model.connection");
-    assert_fails("truncated", vec![ServerReply::Stream(vec![partial_reply()])], 3, "model.broke_off");
+    assert_fails(
+        "hang before",
+        vec![ServerReply::Hang],
+        3,
+        "model.connection",
+    );
+    assert_fails(
+        "hang in the middle",
+        vec![ServerReply::StreamThenHang(vec![partial_reply()])],
+        3,
+        "model.connection",
+    );
+    assert_fails(
+        "reset",
+        vec![ServerReply::Reset(partial_reply())],
+        3,
+        "model.connection",
+    );
+    assert_fails(
+        "truncated",
+        vec![ServerReply::Stream(vec![partial_reply()])],
+        3,
+        "model.broke_off",
+    );
     assert_fails(
         "truncated between events",
-        vec![ServerReply::Stream(vec![sse_event(r#"{"choices":[{"delta":{"content":"Hi"}}]}"#)])],
+        vec![ServerReply::Stream(vec![sse_event(
+            r#"{"choices":[{"delta":{"content":"Hi"}}]}"#,
+        )])],
         3,
         "model.broke_off",
     );
@@ -88,19 +141,44 @@ fn silence_and_broken_connections() {
 fn bytes_that_are_no_reply() {
     assert_fails(
         "invalid UTF-8",
-        vec![ServerReply::Stream(vec![b"data: {\"choices\":[{\"delta\":{\"content\":\"\xff\"}}]}\n\n".to_vec()])],
+        vec![ServerReply::Stream(vec![
+            b"data: {\"choices\":[{\"delta\":{\"content\":\"\xff\"}}]}\n\n".to_vec(),
+        ])],
         3,
         "model.malformed",
     );
-    assert_fails("invalid JSON", vec![ServerReply::Stream(vec![sse_event("{oops")])], 3, "model.malformed");
+    assert_fails(
+        "invalid JSON",
+        vec![ServerReply::Stream(vec![sse_event("{oops")])],
+        3,
+        "model.malformed",
+    );
     assert_fails(
         "an error inside the stream",
-        vec![ServerReply::Stream(vec![sse_event(r#"{"error":{"message":"no","type":"overloaded_error"}}"#)])],
+        vec![ServerReply::Stream(vec![sse_event(
+            r#"{"error":{"message":"no","type":"overloaded_error"}}"#,
+        )])],
         3,
         "model.busy",
     );
-    assert_fails("empty choices", vec![ServerReply::Stream(vec![sse_event(r#"{"choices":[]}"#), sse_event("[DONE]")])], 1, "empty");
-    assert_fails("a filter", vec![ServerReply::chunks(&[json!({ "content": "I" })], "content_filter")], 3, "model.refused");
+    assert_fails(
+        "empty choices",
+        vec![ServerReply::Stream(vec![
+            sse_event(r#"{"choices":[]}"#),
+            sse_event("[DONE]"),
+        ])],
+        1,
+        "empty",
+    );
+    assert_fails(
+        "a filter",
+        vec![ServerReply::chunks(
+            &[json!({ "content": "I" })],
+            "content_filter",
+        )],
+        3,
+        "model.refused",
+    );
 }
 
 /// What a model gets wrong is told to it, and the turn goes on.
@@ -109,7 +187,12 @@ fn assert_continues(name: &str, first: ServerReply) -> Value {
     let run = ask(&server, &["--json", "hello"]);
     assert_eq!(run.exit, 0, "{name}: {}{}", run.stdout, run.stderr);
     let events = events(&run);
-    assert!(events.iter().any(|event| event["type"] == "answer" && event["text"] == "Understood."), "{name}");
+    assert!(
+        events
+            .iter()
+            .any(|event| event["type"] == "answer" && event["text"] == "Understood."),
+        "{name}"
+    );
     let request = server.requests()[1].json();
     assert!(request["messages"].is_array(), "{name}");
     request
@@ -121,7 +204,10 @@ fn tool_call_reply(piece: &Value) -> ServerReply {
 
 #[test]
 fn calls_that_are_wrong_are_answered() {
-    assert_continues("no name", tool_call_reply(&json!({ "index": 0, "id": "c", "function": { "arguments": "{}" } })));
+    assert_continues(
+        "no name",
+        tool_call_reply(&json!({ "index": 0, "id": "c", "function": { "arguments": "{}" } })),
+    );
     assert_continues(
         "no id",
         tool_call_reply(
@@ -142,7 +228,9 @@ fn calls_that_are_wrong_are_answered() {
     );
     assert_continues(
         "a tool that does not exist",
-        tool_call_reply(&json!({ "index": 0, "id": "c", "function": { "name": "make_coffee", "arguments": "{}" } })),
+        tool_call_reply(
+            &json!({ "index": 0, "id": "c", "function": { "name": "make_coffee", "arguments": "{}" } }),
+        ),
     );
     let twice = ServerReply::chunks(
         &[json!({ "tool_calls": [
@@ -152,8 +240,12 @@ fn calls_that_are_wrong_are_answered() {
         "tool_calls",
     );
     let request = assert_continues("twice the same id", twice);
-    let ids: Vec<&str> =
-        request["messages"].as_array().unwrap().iter().filter_map(|m| m["tool_call_id"].as_str()).collect();
+    let ids: Vec<&str> = request["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|m| m["tool_call_id"].as_str())
+        .collect();
     assert_eq!(ids.len(), 2);
     assert_ne!(ids[0], ids[1], "{request}");
 }
@@ -162,28 +254,49 @@ fn calls_that_are_wrong_are_answered() {
 fn odd_but_whole_replies_are_understood() {
     let answers = |name: &str, play: ServerReply, expected: &str| {
         let run = ask(&ModelServer::start(vec![play]).unwrap(), &["hello"]);
-        assert_eq!((run.exit, run.stdout.trim_end()), (0, expected), "{name}: {}", run.stderr);
+        assert_eq!(
+            (run.exit, run.stdout.trim_end()),
+            (0, expected),
+            "{name}: {}",
+            run.stderr
+        );
     };
     let unknown = sse_event(
         r#"{"choices":[{"delta":{"content":"Hi","novelty":[1]},"finish_reason":"stop","x":1}],"y":{}}"#,
     );
-    answers("unknown fields, no [DONE]", ServerReply::Stream(vec![b": keep-alive\n\n".to_vec(), unknown]), "Hi");
+    answers(
+        "unknown fields, no [DONE]",
+        ServerReply::Stream(vec![b": keep-alive\n\n".to_vec(), unknown]),
+        "Hi",
+    );
     let whole = ServerReply::Status {
         code: 200,
         headers: vec![("content-type", "application/json".to_owned())],
-        body: json!({ "choices": [{ "message": { "content": "Hi" }, "finish_reason": "stop" }] }).to_string(),
+        body: json!({ "choices": [{ "message": { "content": "Hi" }, "finish_reason": "stop" }] })
+            .to_string(),
     };
     answers("no stream", whole, "Hi");
     let large = "x".repeat(2 * 1024 * 1024);
     answers("2 MB in one chunk", ServerReply::text(&large), &large);
-    let bytes: Vec<Vec<u8>> = ServerReply::sse_bytes(&[json!({ "content": "a".repeat(100_000) })], "stop")
-        .chunks(1)
-        .map(<[u8]>::to_vec)
-        .collect();
-    answers("100,000 chunks of one byte", ServerReply::Stream(bytes), &"a".repeat(100_000));
+    let bytes: Vec<Vec<u8>> =
+        ServerReply::sse_bytes(&[json!({ "content": "a".repeat(100_000) })], "stop")
+            .chunks(1)
+            .map(<[u8]>::to_vec)
+            .collect();
+    answers(
+        "100,000 chunks of one byte",
+        ServerReply::Stream(bytes),
+        &"a".repeat(100_000),
+    );
     answers(
         "thinking is no answer",
-        ServerReply::chunks(&[json!({ "reasoning_content": "hm" }), json!({ "content": "Hi" })], "stop"),
+        ServerReply::chunks(
+            &[
+                json!({ "reasoning_content": "hm" }),
+                json!({ "content": "Hi" }),
+            ],
+            "stop",
+        ),
         "Hi",
     );
 }
@@ -191,20 +304,42 @@ fn odd_but_whole_replies_are_understood() {
 /// B105
 #[test]
 fn a_reply_without_end_is_stopped() {
-    assert_fails("6 MB", vec![ServerReply::text(&"x".repeat(6 * 1024 * 1024))], 3, "model.too_large");
+    assert_fails(
+        "6 MB",
+        vec![ServerReply::text(&"x".repeat(6 * 1024 * 1024))],
+        3,
+        "model.too_large",
+    );
     for dialect in endless::DIALECTS {
         // Each kind is tried with the dialects themselves; here is what the user sees of them.
         for endless in endless::replies(dialect).into_iter().filter(|endless| {
             ["text", "thoughts", "arguments", "calls", "a line", "values"].contains(&endless.name)
         }) {
             let server = ModelServer::start(vec![ServerReply::Endless(endless)]).unwrap();
-            let base_url = if dialect == "openai" { server.base_url() } else { server.origin() };
+            let base_url = if dialect == "openai" {
+                server.base_url()
+            } else {
+                server.origin()
+            };
             let run = TestDir::with_provider(dialect, &base_url).lango(&["ask", "--json", "hello"]);
             let error = run.error();
-            assert_eq!((run.exit, error["code"].as_str()), (3, Some("model.too_large")), "{}", endless.name);
+            assert_eq!(
+                (run.exit, error["code"].as_str()),
+                (3, Some("model.too_large")),
+                "{}",
+                endless.name
+            );
             let message = error["message"].as_str().unwrap();
-            assert!(message.starts_with("The reply is too long: more than "), "{message}");
-            assert_eq!(server.requests().len(), 1, "{}: it is not asked for again", endless.name);
+            assert!(
+                message.starts_with("The reply is too long: more than "),
+                "{message}"
+            );
+            assert_eq!(
+                server.requests().len(),
+                1,
+                "{}: it is not asked for again",
+                endless.name
+            );
         }
     }
 }
@@ -212,9 +347,14 @@ fn a_reply_without_end_is_stopped() {
 /// B105: what was shown of a reply that turns out too long was provisional, and is no answer.
 #[test]
 fn what_was_shown_of_an_endless_reply_is_no_answer() {
-    let endless = endless::replies("openai").into_iter().find(|endless| endless.name == "text").unwrap();
-    let run =
-        ask(&ModelServer::start(vec![ServerReply::Endless(endless)]).unwrap(), &["--json", "--deltas", "hello"]);
+    let endless = endless::replies("openai")
+        .into_iter()
+        .find(|endless| endless.name == "text")
+        .unwrap();
+    let run = ask(
+        &ModelServer::start(vec![ServerReply::Endless(endless)]).unwrap(),
+        &["--json", "--deltas", "hello"],
+    );
     let events = events(&run);
     let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
     assert!(of("delta") > 0);
@@ -223,19 +363,39 @@ fn what_was_shown_of_an_endless_reply_is_no_answer() {
 
 #[test]
 fn a_busy_provider_is_asked_again() {
-    let busy =
-        || ServerReply::Status { code: 429, headers: vec![("retry-after", "0".to_owned())], body: String::new() };
-    let server =
-        ModelServer::start(vec![busy(), ServerReply::status(503, ""), ServerReply::Hang, ServerReply::text("At last.")]).unwrap();
-    let run = ask(&server, &["--set", "providers.x.firstByteSeconds=1", "hello"]);
-    assert_eq!((run.exit, run.stdout.as_str()), (0, "At last.\n"), "{}", run.stderr);
+    let busy = || ServerReply::Status {
+        code: 429,
+        headers: vec![("retry-after", "0".to_owned())],
+        body: String::new(),
+    };
+    let server = ModelServer::start(vec![
+        busy(),
+        ServerReply::status(503, ""),
+        ServerReply::Hang,
+        ServerReply::text("At last."),
+    ])
+    .unwrap();
+    let run = ask(
+        &server,
+        &["--set", "providers.x.firstByteSeconds=1", "hello"],
+    );
+    assert_eq!(
+        (run.exit, run.stdout.as_str()),
+        (0, "At last.\n"),
+        "{}",
+        run.stderr
+    );
     assert_eq!(server.requests().len(), 4);
 }
 
 #[test]
 fn once_words_were_seen_nothing_is_asked_again() {
     let begun = sse_event(r#"{"choices":[{"delta":{"content":"Hi"}}]}"#);
-    let server = ModelServer::start(vec![ServerReply::Stream(vec![begun]), ServerReply::text("never")]).unwrap();
+    let server = ModelServer::start(vec![
+        ServerReply::Stream(vec![begun]),
+        ServerReply::text("never"),
+    ])
+    .unwrap();
     let run = ask(&server, &["--json", "--deltas", "hello"]);
     assert_eq!(run.exit, 3);
     assert_eq!(server.requests().len(), 1);
@@ -260,8 +420,19 @@ fn another_model_takes_over() {
             "hello",
         ],
     );
-    assert_eq!((run.exit, run.stdout.as_str()), (0, "From the second.\n"), "{}", run.stderr);
-    assert_eq!((down.requests().len(), up.requests()[0].json()["model"].clone()), (2, json!("n")));
+    assert_eq!(
+        (run.exit, run.stdout.as_str()),
+        (0, "From the second.\n"),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(
+        (
+            down.requests().len(),
+            up.requests()[0].json()["model"].clone()
+        ),
+        (2, json!("n"))
+    );
 }
 
 #[test]
@@ -272,7 +443,12 @@ fn a_request_that_is_too_long_is_made_again_shorter() {
     ])
     .unwrap();
     let run = ask(&server, &["hello"]);
-    assert_eq!((run.exit, run.stdout.as_str()), (0, "Fits.\n"), "{}", run.stderr);
+    assert_eq!(
+        (run.exit, run.stdout.as_str()),
+        (0, "Fits.\n"),
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]
@@ -282,7 +458,10 @@ fn limits_have_their_exit_code() {
     )])
     .unwrap();
     let run = ask(&server, &["--json", "hello"]);
-    assert_eq!((run.exit, run.error()["code"].as_str()), (4, Some("limit.repeats")));
+    assert_eq!(
+        (run.exit, run.error()["code"].as_str()),
+        (4, Some("limit.repeats"))
+    );
 }
 
 /// B60: Ctrl-C cancels the turn; the events say so.
@@ -300,12 +479,20 @@ fn an_interrupt_cancels_the_turn() {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert!(lines.next().unwrap().unwrap().contains("\"type\":\"user\""), "the turn has begun");
-    let interrupted =
-        std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(
+        lines.next().unwrap().unwrap().contains("\"type\":\"user\""),
+        "the turn has begun"
+    );
+    let interrupted = std::process::Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
     assert!(interrupted.success());
     let last: Value = serde_json::from_str(&lines.last().unwrap().unwrap()).unwrap();
-    assert_eq!((last["type"].as_str(), last["code"].as_str()), (Some("turn_failed"), Some("cancelled")));
+    assert_eq!(
+        (last["type"].as_str(), last["code"].as_str()),
+        (Some("turn_failed"), Some("cancelled"))
+    );
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 
@@ -340,7 +527,10 @@ fn a_session_survives_the_bad_days() {
 #[test]
 fn a_server_that_keeps_the_connection_open_does_not_matter() {
     let whole = ServerReply::sse_bytes(&[json!({ "content": "Hi." })], "stop");
-    let without_done = String::from_utf8(whole.clone()).unwrap().replace("data: [DONE]\n\n", "").into_bytes();
+    let without_done = String::from_utf8(whole.clone())
+        .unwrap()
+        .replace("data: [DONE]\n\n", "")
+        .into_bytes();
     for play in [
         ServerReply::StreamThenHang(vec![whole.clone()]),
         ServerReply::Reset(whole),
@@ -348,15 +538,23 @@ fn a_server_that_keeps_the_connection_open_does_not_matter() {
     ] {
         let server = ModelServer::start(vec![play]).unwrap();
         let run = ask(&server, &["--set", "providers.x.idleSeconds=1", "hello"]);
-        assert_eq!((run.exit, run.stdout.as_str()), (0, "Hi.\n"), "{}", run.stderr);
+        assert_eq!(
+            (run.exit, run.stdout.as_str()),
+            (0, "Hi.\n"),
+            "{}",
+            run.stderr
+        );
     }
 }
 
 /// `Retry-After` is waited for.
 #[test]
 fn a_wait_that_is_asked_for_is_waited() {
-    let busy =
-        ServerReply::Status { code: 429, headers: vec![("retry-after", "1".to_owned())], body: String::new() };
+    let busy = ServerReply::Status {
+        code: 429,
+        headers: vec![("retry-after", "1".to_owned())],
+        body: String::new(),
+    };
     let server = ModelServer::start(vec![busy, ServerReply::text("Now.")]).unwrap();
     let began = std::time::Instant::now();
     let run = ask(&server, &["hello"]);
@@ -368,7 +566,10 @@ fn other_provider_faults() -> Vec<(&'static str, ServerReply, &'static str)> {
     vec![
         (
             "anthropic",
-            ServerReply::status(401, r#"{"type":"error","error":{"type":"authentication_error","message":"x"}}"#),
+            ServerReply::status(
+                401,
+                r#"{"type":"error","error":{"type":"authentication_error","message":"x"}}"#,
+            ),
             "model.auth",
         ),
         ("anthropic", ServerReply::status(529, ""), "model.busy"),
@@ -382,7 +583,9 @@ fn other_provider_faults() -> Vec<(&'static str, ServerReply, &'static str)> {
         ),
         (
             "anthropic",
-            ServerReply::Stream(vec![sse_event(r#"{"type":"error","error":{"type":"overloaded_error"}}"#)]),
+            ServerReply::Stream(vec![sse_event(
+                r#"{"type":"error","error":{"type":"overloaded_error"}}"#,
+            )]),
             "model.busy",
         ),
         (
@@ -400,15 +603,23 @@ fn other_provider_faults() -> Vec<(&'static str, ServerReply, &'static str)> {
         ),
         (
             "gemini",
-            ServerReply::Stream(vec![sse_event(r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#)]),
+            ServerReply::Stream(vec![sse_event(
+                r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#,
+            )]),
             "model.refused",
         ),
         (
             "gemini",
-            ServerReply::Stream(vec![sse_event(r#"{"candidates":[{"content":{"parts":[{"text":"Hi"}]}}]}"#)]),
+            ServerReply::Stream(vec![sse_event(
+                r#"{"candidates":[{"content":{"parts":[{"text":"Hi"}]}}]}"#,
+            )]),
             "model.broke_off",
         ),
-        ("gemini", ServerReply::Stream(vec![sse_event("{oops"), sse_event("{}")]), "model.malformed"),
+        (
+            "gemini",
+            ServerReply::Stream(vec![sse_event("{oops"), sse_event("{}")]),
+            "model.malformed",
+        ),
     ]
 }
 
@@ -419,6 +630,11 @@ fn anthropic_and_gemini_fail_as_clearly() {
         let server = ModelServer::start(vec![play]).unwrap();
         let args = ["ask", "--json", "--set", "providers.x.retries=0", "hello"];
         let run = TestDir::with_provider(kind, &server.origin()).lango(&args);
-        assert_eq!((run.exit, run.error()["code"].as_str()), (3, Some(code)), "{}", run.stderr);
+        assert_eq!(
+            (run.exit, run.error()["code"].as_str()),
+            (3, Some(code)),
+            "{}",
+            run.stderr
+        );
     }
 }

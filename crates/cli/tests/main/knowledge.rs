@@ -2,45 +2,120 @@
 
 use serde_json::{Value, json};
 
-use crate::setup::{TestDir, CommandRun};
+use crate::setup::{CommandRun, TestDir};
 
 fn ask(desk: &TestDir, request: &str) -> CommandRun {
     desk.lango(&["ask", "--provider", "offline", "--session", "s", request])
 }
 
 fn events(desk: &TestDir, request: &str) -> Vec<Value> {
-    let run = desk.lango(&["ask", "--provider", "offline", "--session", "s", "--json", request]);
-    run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let run = desk.lango(&[
+        "ask",
+        "--provider",
+        "offline",
+        "--session",
+        "s",
+        "--json",
+        request,
+    ]);
+    run.stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 /// S83
 #[test]
 fn facts_are_kept_found_shown_and_deleted() {
     let desk = TestDir::new();
-    assert!(ask(&desk, "save this fact: the office closes at six").stdout.contains("Kept as"));
-    assert!(ask(&desk, "save this fact: the office closes at six").stdout.contains("nothing changed"));
-    assert!(ask(&desk, "what do you know about the office?").stdout.contains("the office closes at six"));
-    let alone = ["ask", "--provider", "offline", "--set", "agent.multiAgent=false"];
-    let secret = desk.lango(&[&alone[..], &["save this fact: the wifi password is hunter2"]].concat());
-    assert!(secret.stdout.contains("secrets are never kept"), "{}", secret.stdout);
+    assert!(
+        ask(&desk, "save this fact: the office closes at six")
+            .stdout
+            .contains("Kept as")
+    );
+    assert!(
+        ask(&desk, "save this fact: the office closes at six")
+            .stdout
+            .contains("nothing changed")
+    );
+    assert!(
+        ask(&desk, "what do you know about the office?")
+            .stdout
+            .contains("the office closes at six")
+    );
+    let alone = [
+        "ask",
+        "--provider",
+        "offline",
+        "--set",
+        "agent.multiAgent=false",
+    ];
+    let secret = desk.lango(
+        &[
+            &alone[..],
+            &["save this fact: the wifi password is hunter2"],
+        ]
+        .concat(),
+    );
+    assert!(
+        secret.stdout.contains("secrets are never kept"),
+        "{}",
+        secret.stdout
+    );
     let items = desk.lango(&["knowledge", "list", "--json"]).json()["items"].clone();
     let key = items[0]["key"].as_str().unwrap();
-    assert_eq!((items.as_array().unwrap().len(), &items[0]["version"]), (1, &json!(1)));
+    assert_eq!(
+        (items.as_array().unwrap().len(), &items[0]["version"]),
+        (1, &json!(1))
+    );
     assert_eq!(
         (&items[0]["source"]["session"], &items[0]["source"]["by"]),
         (&json!("s"), &json!("librarian"))
     );
-    ask(&desk, &format!("save the fact \"{key}\" as \"the office closes at seven\""));
+    ask(
+        &desk,
+        &format!("save the fact \"{key}\" as \"the office closes at seven\""),
+    );
     let history = desk.lango(&["knowledge", "history", key, "--json"]).json()["items"].clone();
-    let versions: Vec<&str> =
-        history.as_array().unwrap().iter().map(|one| one["content"].as_str().unwrap()).collect();
-    assert_eq!(versions, ["the office closes at seven", "the office closes at six"]);
-    assert!(desk.lango(&["knowledge", "show", key]).stdout.contains("session s"));
-    assert_eq!(desk.lango(&["knowledge", "list", "--category", "rule", "--json"]).json()["items"], json!([]));
-    assert_eq!(desk.lango(&["knowledge", "list", "--category", "ruel"]).exit, 2);
-    assert_eq!(desk.lango(&["knowledge", "delete", key, "nothing"]).exit, 2, "all or nothing");
-    assert_eq!(desk.lango(&["knowledge", "delete", key, "--json"]).json()["versions"], 2);
-    assert!(desk.lango(&["knowledge", "list"]).stdout.contains("Nothing is known"));
+    let versions: Vec<&str> = history
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["content"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        versions,
+        ["the office closes at seven", "the office closes at six"]
+    );
+    assert!(
+        desk.lango(&["knowledge", "show", key])
+            .stdout
+            .contains("session s")
+    );
+    assert_eq!(
+        desk.lango(&["knowledge", "list", "--category", "rule", "--json"])
+            .json()["items"],
+        json!([])
+    );
+    assert_eq!(
+        desk.lango(&["knowledge", "list", "--category", "ruel"])
+            .exit,
+        2
+    );
+    assert_eq!(
+        desk.lango(&["knowledge", "delete", key, "nothing"]).exit,
+        2,
+        "all or nothing"
+    );
+    assert_eq!(
+        desk.lango(&["knowledge", "delete", key, "--json"]).json()["versions"],
+        2
+    );
+    assert!(
+        desk.lango(&["knowledge", "list"])
+            .stdout
+            .contains("Nothing is known")
+    );
     assert_eq!(desk.lango(&["knowledge", "show", key]).exit, 2);
 }
 
@@ -48,15 +123,30 @@ fn facts_are_kept_found_shown_and_deleted() {
 #[test]
 fn what_helped_is_shown_to_whoever_fails() {
     let desk = TestDir::new();
-    ask(&desk, "save the lesson for fs_read no file notes is to look in docs");
+    ask(
+        &desk,
+        "save the lesson for fs_read no file notes is to look in docs",
+    );
     let result = |request: &str| {
-        events(&desk, request).into_iter().find(|event| event["type"] == "tool_result").unwrap()
+        events(&desk, request)
+            .into_iter()
+            .find(|event| event["type"] == "tool_result")
+            .unwrap()
     };
     let failed = result("read the file notes.txt");
-    assert!(failed["advice"].as_str().unwrap().contains("look in docs"), "{failed}");
+    assert!(
+        failed["advice"].as_str().unwrap().contains("look in docs"),
+        "{failed}"
+    );
     assert_eq!(result("read the file other.md").get("advice"), None);
-    let learned = desk.lango(&["knowledge", "list", "--learnings", "--json"]).json()["items"][0].clone();
-    assert_eq!((&learned["helped"], &learned["failed"]), (&json!(0), &json!(0)));
+    let learned = desk
+        .lango(&["knowledge", "list", "--learnings", "--json"])
+        .json()["items"][0]
+        .clone();
+    assert_eq!(
+        (&learned["helped"], &learned["failed"]),
+        (&json!(0), &json!(0))
+    );
 }
 
 /// S37
@@ -65,16 +155,29 @@ fn a_gap_is_asked_in_passing_and_its_answer_kept() {
     let desk = TestDir::new();
     ask(&desk, "list the files for my sister");
     let pending = desk.lango(&["inquiry", "list", "--json"]).json()["items"].clone();
-    assert_eq!((&pending[0]["topic"], &pending[0]["found_by"]), (&json!("sister"), &json!("rule")));
+    assert_eq!(
+        (&pending[0]["topic"], &pending[0]["found_by"]),
+        (&json!("sister"), &json!("rule"))
+    );
     let question = "What is your sister's name?";
     let asked = ask(&desk, "hello").stdout;
     assert_eq!(asked.matches(question).count(), 1, "{asked}");
     assert!(!ask(&desk, "hello").stdout.contains(question));
     ask(&desk, "My sister is called Anna.");
-    assert_eq!(desk.lango(&["inquiry", "list", "--json"]).json()["items"], json!([]));
+    assert_eq!(
+        desk.lango(&["inquiry", "list", "--json"]).json()["items"],
+        json!([])
+    );
     let all = desk.lango(&["inquiry", "list", "--all", "--json"]).json()["items"].clone();
-    assert_eq!((&all[0]["status"], &all[0]["knowledge_key"]), (&json!("resolved"), &json!("sister")));
-    assert!(desk.lango(&["knowledge", "show", "sister"]).stdout.contains("Anna"));
+    assert_eq!(
+        (&all[0]["status"], &all[0]["knowledge_key"]),
+        (&json!("resolved"), &json!("sister"))
+    );
+    assert!(
+        desk.lango(&["knowledge", "show", "sister"])
+            .stdout
+            .contains("Anna")
+    );
 }
 
 /// S83
@@ -82,24 +185,53 @@ fn a_gap_is_asked_in_passing_and_its_answer_kept() {
 fn inquiries_are_dismissed_and_everything_can_be_switched_off() {
     let desk = TestDir::new();
     ask(&desk, "list the files for my sister");
-    assert!(ask(&desk, "list the pending inquiries").stdout.contains("sister"));
+    assert!(
+        ask(&desk, "list the pending inquiries")
+            .stdout
+            .contains("sister")
+    );
     assert_eq!(desk.lango(&["inquiry", "dismiss", "7"]).exit, 2);
-    assert_eq!(desk.lango(&["inquiry", "dismiss", "1", "--json"]).json()["dismissed"], json!([1]));
-    assert!(desk.lango(&["inquiry", "list"]).stdout.contains("No inquiry"));
+    assert_eq!(
+        desk.lango(&["inquiry", "dismiss", "1", "--json"]).json()["dismissed"],
+        json!([1])
+    );
+    assert!(
+        desk.lango(&["inquiry", "list"])
+            .stdout
+            .contains("No inquiry")
+    );
     let tools = |set: &str| {
-        let agents = desk.lango(&["agent", "list", "--set", set, "--json"]).json();
+        let agents = desk
+            .lango(&["agent", "list", "--set", set, "--json"])
+            .json();
         let agents = agents["agents"].as_array().unwrap().clone();
-        agents.into_iter().find(|agent| agent["name"] == "librarian").unwrap()["tools"].clone()
+        agents
+            .into_iter()
+            .find(|agent| agent["name"] == "librarian")
+            .unwrap()["tools"]
+            .clone()
     };
     let has = |tools: &Value, name: &str| tools.as_array().unwrap().contains(&json!(name));
-    let names = ["save_knowledge", "search_knowledge", "save_learning", "search_learnings"];
+    let names = [
+        "save_knowledge",
+        "search_knowledge",
+        "save_learning",
+        "search_learnings",
+    ];
     let inquiries = ["librarian_pending_inquiries", "librarian_dismiss_inquiry"];
     let all = tools("knowledge.enabled=true");
-    assert!(names.iter().chain(&inquiries).all(|name| has(&all, name)), "{all}");
+    assert!(
+        names.iter().chain(&inquiries).all(|name| has(&all, name)),
+        "{all}"
+    );
     let without = tools("librarian.enabled=false");
     assert!(
-        names.iter().all(|name| has(&without, name)) && !inquiries.iter().any(|name| has(&without, name))
+        names.iter().all(|name| has(&without, name))
+            && !inquiries.iter().any(|name| has(&without, name))
     );
     let none = tools("knowledge.enabled=false");
-    assert!(!names.iter().chain(&inquiries).any(|name| has(&none, name)), "{none}");
+    assert!(
+        !names.iter().chain(&inquiries).any(|name| has(&none, name)),
+        "{none}"
+    );
 }

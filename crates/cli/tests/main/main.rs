@@ -5,8 +5,6 @@ mod agent;
 #[cfg(test)]
 mod ask;
 #[cfg(test)]
-mod untrusted_project;
-#[cfg(test)]
 mod config;
 #[cfg(test)]
 mod documents;
@@ -14,8 +12,6 @@ mod documents;
 mod faults;
 #[cfg(test)]
 mod graph;
-#[cfg(test)]
-mod store_faults;
 #[cfg(test)]
 mod knowledge;
 #[cfg(test)]
@@ -30,3 +26,7 @@ mod serve;
 mod session;
 #[cfg(test)]
 mod setup;
+#[cfg(test)]
+mod store_faults;
+#[cfg(test)]
+mod untrusted_project;

@@ -28,9 +28,15 @@ impl TestServer {
             .spawn()
             .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let said: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
-        Self { child, port: said["port"].as_u64().unwrap().try_into().unwrap() }
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let said: Value =
+            serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        Self {
+            child,
+            port: said["port"].as_u64().unwrap().try_into().unwrap(),
+        }
     }
 
     fn ask(&self, path: &str, token: &str, body: &Value) -> String {
@@ -49,10 +55,18 @@ impl TestServer {
 
     /// Tells it to end, and waits until it has.
     fn shut_down(mut self) -> (Option<i32>, String) {
-        let killed = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
+        let killed = Command::new("kill")
+            .arg(self.child.id().to_string())
+            .status()
+            .unwrap();
         assert!(killed.success());
         let mut said = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        self.child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut said)
+            .unwrap();
         (self.child.wait().unwrap().code(), said)
     }
 }
@@ -68,25 +82,48 @@ impl Drop for TestServer {
 fn a_token_opens_the_door_until_it_is_revoked() {
     let model = ModelServer::start(vec![ServerReply::text("Hello.")]).unwrap();
     let desk = TestDir::with_provider("openai", &model.base_url());
-    let made =
-        desk.lango(&["token", "create", "ann", "--scope", "chat", "--expires", "30d", "--json"]).json();
+    let made = desk
+        .lango(&[
+            "token",
+            "create",
+            "ann",
+            "--scope",
+            "chat",
+            "--expires",
+            "30d",
+            "--json",
+        ])
+        .json();
     let token = made["token"].as_str().unwrap();
-    assert_eq!((&made["name"], &made["scopes"]), (&json!("ann"), &json!(["chat"])));
+    assert_eq!(
+        (&made["name"], &made["scopes"]),
+        (&json!("ann"), &json!(["chat"]))
+    );
     let served = TestServer::start(&desk, &[]);
     let body = json!({ "model": "lango", "messages": [{ "role": "user", "content": "hi" }] });
     let answer = served.ask("/v1/chat/completions", token, &body);
-    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("Hello."), "{answer}");
+    assert!(
+        answer.starts_with("HTTP/1.1 200") && answer.contains("Hello."),
+        "{answer}"
+    );
     let listed = desk.lango(&["token", "list", "--json"]);
     assert_eq!(listed.json()["items"][0]["name"], "ann");
     assert!(!listed.stdout.contains(token));
     // What was said over HTTP is not this terminal's.
-    assert_eq!(desk.lango(&["session", "list", "--json"]).json(), json!({ "items": [] }));
+    assert_eq!(
+        desk.lango(&["session", "list", "--json"]).json(),
+        json!({ "items": [] })
+    );
     let (exit, said) = served.shut_down();
     assert_eq!(exit, Some(0), "{said}");
     assert!(!said.contains(token));
     assert_eq!(desk.lango(&["token", "revoke", "ann"]).exit, 0);
     let served = TestServer::start(&desk, &[]);
-    assert!(served.ask("/v1/chat/completions", token, &body).starts_with("HTTP/1.1 401"));
+    assert!(
+        served
+            .ask("/v1/chat/completions", token, &body)
+            .starts_with("HTTP/1.1 401")
+    );
 }
 
 #[test]
@@ -110,10 +147,23 @@ fn a_token_is_made_once_and_in_words() {
 #[test]
 fn without_a_token_only_this_machine_is_listened_to() {
     let desk = TestDir::new();
-    let refused =
-        desk.lango(&["serve", "--provider", "offline", "--host", "0.0.0.0", "--port", "0", "--json"]);
+    let refused = desk.lango(&[
+        "serve",
+        "--provider",
+        "offline",
+        "--host",
+        "0.0.0.0",
+        "--port",
+        "0",
+        "--json",
+    ]);
     assert_eq!(refused.exit, 2);
-    assert!(refused.error()["hint"].as_str().unwrap().contains("lango token create"));
+    assert!(
+        refused.error()["hint"]
+            .as_str()
+            .unwrap()
+            .contains("lango token create")
+    );
     let served = TestServer::start(&desk, &["--provider", "offline"]);
     let (_, said) = served.shut_down();
     assert!(said.contains("lango token create"), "{said}");
@@ -133,7 +183,9 @@ fn a_port_that_is_taken_is_named() {
 #[test]
 fn a_server_opens_its_store_once() {
     let desk = TestDir::new();
-    let made = desk.lango(&["token", "create", "ann", "--scope", "admin", "--json"]).json();
+    let made = desk
+        .lango(&["token", "create", "ann", "--scope", "admin", "--json"])
+        .json();
     let token = made["token"].as_str().unwrap();
     let served = TestServer::start(&desk, &["--provider", "offline"]);
     for request in [
@@ -143,12 +195,14 @@ fn a_server_opens_its_store_once() {
         "search my documents for tea",
         "which facts does the graph have about Ann?",
     ] {
-        let body = json!({ "model": "lango", "messages": [{ "role": "user", "content": request }] });
+        let body =
+            json!({ "model": "lango", "messages": [{ "role": "user", "content": request }] });
         let answer = served.ask("/v1/chat/completions", token, &body);
         assert!(answer.starts_with("HTTP/1.1 200"), "{request}: {answer}");
     }
     // Each open store has one thread that writes.
     let tasks = std::fs::read_dir(format!("/proc/{}/task", served.child.id())).unwrap();
-    let names = tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).unwrap());
+    let names =
+        tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).unwrap());
     assert_eq!(names.filter(|name| name.trim() == "lango-store").count(), 1);
 }

@@ -30,15 +30,21 @@ pub struct TestDir {
 
 impl TestDir {
     pub fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+        }
     }
 
     /// A folder whose configuration asks the model `m` of the provider `x` at this address.
     pub fn with_provider(kind: &str, base_url: &str) -> Self {
         let desk = Self::new();
-        let provider =
-            format!("[providers.x]\ntype = \"{kind}\"\nbaseUrl = \"{base_url}\"\nretryDelayMs = 1\n");
-        desk.write("home/lango.toml", &format!("{provider}[agent]\nprovider = \"x\"\nmodel = \"m\"\n"));
+        let provider = format!(
+            "[providers.x]\ntype = \"{kind}\"\nbaseUrl = \"{base_url}\"\nretryDelayMs = 1\n"
+        );
+        desk.write(
+            "home/lango.toml",
+            &format!("{provider}[agent]\nprovider = \"x\"\nmodel = \"m\"\n"),
+        );
         desk
     }
 
@@ -66,7 +72,11 @@ impl TestDir {
 
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::cargo_bin("lango").unwrap();
-        command.args(args).current_dir(self.path()).env_clear().env("LANGO_HOME", self.path().join("home"));
+        command
+            .args(args)
+            .current_dir(self.path())
+            .env_clear()
+            .env("LANGO_HOME", self.path().join("home"));
         // Far more than any command takes; whatever waits forever fails.
         command.timeout(Duration::from_secs(300));
         command

@@ -23,7 +23,11 @@ fn in_memory_what_one_tool_keeps_another_finds() {
     let desk = TestDir::new();
     let said = b"save this fact: the office closes at six\nwhat do you know about the office?\nremember that I prefer tea\n\
         /new\nwhat do I like to drink?\nadd the fact that Ann knows Bob\nwhat do you know about Ann?\n";
-    let args = [&["chat", "--yes", "--set", "store.path=:memory:"], &OFFLINE[..]].concat();
+    let args = [
+        &["chat", "--yes", "--set", "store.path=:memory:"],
+        &OFFLINE[..],
+    ]
+    .concat();
     let chat = desk.lango_with_input(&args, said);
     assert_eq!(chat.exit, 0, "{}{}", chat.stdout, chat.stderr);
     for told in ["fact, version 1", "I prefer tea [preference"] {
@@ -69,8 +73,17 @@ fn damaged_rows_are_named_and_hide_nothing() {
     let checks = doctor["checks"].as_array().unwrap();
     let rows = checks.iter().find(|check| check["id"] == "rows").unwrap();
     assert_eq!(rows["status"], "warn");
-    assert!(rows["detail"].as_str().unwrap().contains("session `bad`"), "{rows}");
-    assert!(rows["remedy"].as_str().unwrap().contains("lango session delete"), "{rows}");
+    assert!(
+        rows["detail"].as_str().unwrap().contains("session `bad`"),
+        "{rows}"
+    );
+    assert!(
+        rows["remedy"]
+            .as_str()
+            .unwrap()
+            .contains("lango session delete"),
+        "{rows}"
+    );
     assert_eq!(desk.lango(&["session", "delete", "bad"]).exit, 0);
     ask(&desk, "bad", "hello");
 }
@@ -81,8 +94,11 @@ fn public_binary() -> (TempDir, PathBuf) {
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let binary = folder.path().join("lango");
     // Another process writes it: a file that this one has open for writing could not be run.
-    let copied =
-        Command::new("cp").arg(assert_cmd::cargo::cargo_bin!("lango")).arg(&binary).status().unwrap();
+    let copied = Command::new("cp")
+        .arg(assert_cmd::cargo::cargo_bin!("lango"))
+        .arg(&binary)
+        .status()
+        .unwrap();
     assert!(copied.success());
     std::fs::set_permissions(&binary, std::fs::Permissions::from_mode(0o755)).unwrap();
     (folder, binary)
@@ -91,7 +107,11 @@ fn public_binary() -> (TempDir, PathBuf) {
 /// Runs the binary as somebody whom file modes bind: root is not.
 fn run_unprivileged(binary: &Path, desk: &TestDir, args: &[&str]) -> Output {
     let mut command = Command::new(binary);
-    command.args(args).current_dir(desk.path()).env_clear().env("LANGO_HOME", desk.path().join("home"));
+    command
+        .args(args)
+        .current_dir(desk.path())
+        .env_clear()
+        .env("LANGO_HOME", desk.path().join("home"));
     if is_root(desk) {
         command.uid(65534).gid(65534);
     }
@@ -99,7 +119,10 @@ fn run_unprivileged(binary: &Path, desk: &TestDir, args: &[&str]) -> Output {
 }
 
 fn is_root(desk: &TestDir) -> bool {
-    std::fs::metadata(desk.path().join("home/lango.sqlite")).unwrap().uid() == 65534
+    std::fs::metadata(desk.path().join("home/lango.sqlite"))
+        .unwrap()
+        .uid()
+        == 65534
 }
 
 /// Gives everything to nobody, if we may, and sets modes.
@@ -140,7 +163,11 @@ fn what_cannot_be_written_can_be_looked_at() {
             (&["inquiry", "list"], "No inquiry"),
         ] {
             let run = run_unprivileged(&binary, &desk, args);
-            assert!(run.status.success() && text(&run).contains(told), "{args:?} {files:o}: {}", text(&run));
+            assert!(
+                run.status.success() && text(&run).contains(told),
+                "{args:?} {files:o}: {}",
+                text(&run)
+            );
         }
         for args in [
             &["session", "delete", "s"][..],
@@ -151,11 +178,18 @@ fn what_cannot_be_written_can_be_looked_at() {
             let run = run_unprivileged(&binary, &desk, args);
             let said = text(&run);
             let is_clear = said.matches("cannot be written").count() == 1;
-            assert!(!run.status.success() && is_clear, "{args:?} {folders:o} {files:o}: {said}");
+            assert!(
+                !run.status.success() && is_clear,
+                "{args:?} {folders:o} {files:o}: {said}"
+            );
         }
         chown_recursive(desk.path(), 0o700, 0o600);
     }
-    assert!(run_unprivileged(&binary, &desk, &["session", "delete", "s"]).status.success());
+    assert!(
+        run_unprivileged(&binary, &desk, &["session", "delete", "s"])
+            .status
+            .success()
+    );
 }
 
 /// A tmpfs of its own is filled to the last byte, and a session is deleted in it.
@@ -187,25 +221,57 @@ fn on_a_full_disk_a_session_can_be_deleted() {
     let desk = TestDir::new();
     std::fs::create_dir(desk.path().join("home")).unwrap();
     let run = Command::new("unshare")
-        .args(["--user", "--map-root-user", "--mount", "sh", "-c", FULL_DISK_SCRIPT])
+        .args([
+            "--user",
+            "--map-root-user",
+            "--mount",
+            "sh",
+            "-c",
+            FULL_DISK_SCRIPT,
+        ])
         .current_dir(desk.path())
         .env("LANGO_HOME", desk.path().join("home"))
         .env("LANGO", assert_cmd::cargo::cargo_bin!("lango"))
         .output();
-    let mounted = run.ok().filter(|run| !matches!(run.status.code(), Some(77 | 1) | None));
+    let mounted = run
+        .ok()
+        .filter(|run| !matches!(run.status.code(), Some(77 | 1) | None));
     let Some(run) = mounted else {
         // Where nothing can be mounted, the room is at least kept, and comes back after a session was deleted.
         ask(&desk, "s", "hello");
-        assert!(desk.path().join("home/lango.sqlite-reserve").metadata().unwrap().len() > 1 << 20);
+        assert!(
+            desk.path()
+                .join("home/lango.sqlite-reserve")
+                .metadata()
+                .unwrap()
+                .len()
+                > 1 << 20
+        );
         assert_eq!(desk.lango(&["session", "delete", "s"]).exit, 0);
         return;
     };
     let said = String::from_utf8_lossy(&run.stdout).into_owned();
-    assert!(run.status.success(), "{:?} {said}{}", run.status, String::from_utf8_lossy(&run.stderr));
+    assert!(
+        run.status.success(),
+        "{:?} {said}{}",
+        run.status,
+        String::from_utf8_lossy(&run.stderr)
+    );
     let (looked, afterwards) = said.split_once("afterwards").unwrap();
-    assert!(looked.contains("large") && looked.contains("Deleted: large"), "{said}");
-    assert!(!afterwards.contains("large") && afterwards.contains("I prefer tea"), "{said}");
-    let (doctor, files) = afterwards.split_once("doctor\n").unwrap().1.split_once("files\n").unwrap();
+    assert!(
+        looked.contains("large") && looked.contains("Deleted: large"),
+        "{said}"
+    );
+    assert!(
+        !afterwards.contains("large") && afterwards.contains("I prefer tea"),
+        "{said}"
+    );
+    let (doctor, files) = afterwards
+        .split_once("doctor\n")
+        .unwrap()
+        .1
+        .split_once("files\n")
+        .unwrap();
     let doctor: Value = serde_json::from_str(doctor).unwrap();
     let checks = doctor["checks"].as_array().unwrap();
     for id in ["store", "rows", "disk"] {
@@ -213,5 +279,8 @@ fn on_a_full_disk_a_session_can_be_deleted() {
         assert_eq!(check["status"], json!("pass"), "{check}");
     }
     assert!(files.contains("lango.sqlite:0"), "{said}");
-    assert!(files.lines().all(|line| line.ends_with(":0")), "what is deleted is in no file: {said}");
+    assert!(
+        files.lines().all(|line| line.ends_with(":0")),
+        "what is deleted is in no file: {said}"
+    );
 }

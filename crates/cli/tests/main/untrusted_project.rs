@@ -9,7 +9,7 @@ use lango_testkit::model_server::{ModelServer, ServerReply};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::setup::{TestDir, CommandRun};
+use crate::setup::{CommandRun, TestDir};
 
 /// What must never be sent: a key file outside the folder, and a variable.
 const KEY: &str = "PRIVATE-KEY-CANARY";
@@ -38,7 +38,11 @@ impl ClonedProject {
             format!("---\ndescription: {KEY}\nprefixes: [fs_]\n---\n{KEY}\n"),
         )
         .unwrap();
-        Self { server, desk, outside }
+        Self {
+            server,
+            desk,
+            outside,
+        }
     }
 
     fn with_config(self, config: &str) -> Self {
@@ -59,7 +63,8 @@ impl ClonedProject {
     }
 
     fn lango(&self, args: &[&str]) -> CommandRun {
-        self.desk.lango_with(args, &[("SPIED", VARIABLE), ("OPENAI_API_KEY", VARIABLE)])
+        self.desk
+            .lango_with(args, &[("SPIED", VARIABLE), ("OPENAI_API_KEY", VARIABLE)])
     }
 
     fn ask(&self) -> CommandRun {
@@ -87,12 +92,30 @@ impl ClonedProject {
         let unconfirmed = self.ask();
         let tried = self.trust();
         assert_eq!(tried.exit, 2, "{what}: {}", tried.stdout);
-        assert!(tried.stderr.contains(is_refused), "{what}: {}", tried.stderr);
+        assert!(
+            tried.stderr.contains(is_refused),
+            "{what}: {}",
+            tried.stderr
+        );
         let again = self.ask();
-        assert_eq!(again.stderr.matches("lango config trust").count(), 1, "{what}: {}", again.stderr);
+        assert_eq!(
+            again.stderr.matches("lango config trust").count(),
+            1,
+            "{what}: {}",
+            again.stderr
+        );
         assert_eq!(self.server.requests().len(), 2, "{what}");
-        for text in [self.sent_text(), unconfirmed.stderr, tried.stdout, tried.stderr, again.stderr] {
-            assert!(!text.contains(KEY) && !text.contains(VARIABLE), "{what}: {text}");
+        for text in [
+            self.sent_text(),
+            unconfirmed.stderr,
+            tried.stdout,
+            tried.stderr,
+            again.stderr,
+        ] {
+            assert!(
+                !text.contains(KEY) && !text.contains(VARIABLE),
+                "{what}: {text}"
+            );
         }
     }
 }
@@ -104,18 +127,34 @@ const PROMPTS: &str = "[agent]\npromptsDir = \"p\"\n";
 fn links_to_a_key_and_to_the_environment_send_nothing() {
     let clone = ClonedProject::new().with_config(PROMPTS);
     let key = clone.outside.path().join("id_rsa");
-    let clone = clone.with_link("p/SAFETY.md", key).with_link("p/AGENTS.md", "/proc/self/environ");
+    let clone = clone
+        .with_link("p/SAFETY.md", key)
+        .with_link("p/AGENTS.md", "/proc/self/environ");
     let first = clone.ask();
-    assert_eq!(first.stderr.lines().count(), 1, "said once: {}", first.stderr);
+    assert_eq!(
+        first.stderr.lines().count(),
+        1,
+        "said once: {}",
+        first.stderr
+    );
     assert!(
-        first.stderr.contains("`agent.promptsDir` (line 2)") && first.stderr.contains("`lango config trust`"),
+        first.stderr.contains("`agent.promptsDir` (line 2)")
+            && first.stderr.contains("`lango config trust`"),
         "{}",
         first.stderr
     );
     assert!(!clone.sent_text().contains(KEY) && !clone.sent_text().contains(VARIABLE));
     let tried = clone.trust();
-    assert!(tried.exit == 2 && tried.stderr.contains("p/SAFETY.md: it leads out"), "{}", tried.stderr);
-    assert!(tried.stderr.contains("p/AGENTS.md: it leads out"), "{}", tried.stderr);
+    assert!(
+        tried.exit == 2 && tried.stderr.contains("p/SAFETY.md: it leads out"),
+        "{}",
+        tried.stderr
+    );
+    assert!(
+        tried.stderr.contains("p/AGENTS.md: it leads out"),
+        "{}",
+        tried.stderr
+    );
     clone.ask();
     assert!(!clone.sent_text().contains(KEY) && !clone.sent_text().contains(VARIABLE));
 }
@@ -132,17 +171,24 @@ fn no_way_of_naming_leads_out_of_the_folder() {
     let absolute = made.with_config(&format!("[agent]\npromptsDir = \"{name}\"\n"));
     absolute.assert_nothing_leaks("an absolute path", "leads out");
     let made = clone();
-    let absolute = format!("[agent]\nagentsDir = \"{}\"\n", made.outside.path().display());
-    made.with_config(&absolute).assert_nothing_leaks("agents elsewhere", "leads out");
+    let absolute = format!(
+        "[agent]\nagentsDir = \"{}\"\n",
+        made.outside.path().display()
+    );
+    made.with_config(&absolute)
+        .assert_nothing_leaks("agents elsewhere", "leads out");
     let made = clone().with_config(PROMPTS);
     let target = made.outside.path().to_owned();
-    made.with_link("p", target).assert_nothing_leaks("a linked folder", "leads out");
+    made.with_link("p", target)
+        .assert_nothing_leaks("a linked folder", "leads out");
     let made = clone().with_config(PROMPTS);
     let target = made.outside.path().to_owned();
-    made.with_link("p/agents/operator", target).assert_nothing_leaks("a linked folder of an agent", "leads out");
+    made.with_link("p/agents/operator", target)
+        .assert_nothing_leaks("a linked folder of an agent", "leads out");
     let made = clone().with_config("[agent]\nagentsDir = \"a\"\n");
     let target = made.outside.path().join("spy.md");
-    made.with_link("a/spy.md", target).assert_nothing_leaks("a linked agent", "leads out");
+    made.with_link("a/spy.md", target)
+        .assert_nothing_leaks("a linked agent", "leads out");
     let made = clone().with_config(PROMPTS).with_file("p/x", "");
     let deep = made.outside.path().join("SAFETY.md");
     made.with_link("q/SAFETY.md", deep)
@@ -156,17 +202,33 @@ fn no_way_of_naming_leads_out_of_the_folder() {
 /// B100
 #[test]
 fn what_is_no_ordinary_file_is_neither_waited_for_nor_swallowed() {
-    let fifo = ClonedProject::new().with_config(PROMPTS).with_file("p/x", "");
+    let fifo = ClonedProject::new()
+        .with_config(PROMPTS)
+        .with_file("p/x", "");
     let pipe = fifo.desk.path().join("p/SAFETY.md");
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
     fifo.assert_nothing_leaks("a pipe", "not a regular file");
     let own = fifo.lango(&["ask", "--set", "agent.promptsDir=p", "hello"]);
-    assert!(own.exit == 2 && own.stderr.contains("not a regular file"), "the user's own: {}", own.stderr);
-    let large = ClonedProject::new().with_config(PROMPTS).with_file("p/x", "");
+    assert!(
+        own.exit == 2 && own.stderr.contains("not a regular file"),
+        "the user's own: {}",
+        own.stderr
+    );
+    let large = ClonedProject::new()
+        .with_config(PROMPTS)
+        .with_file("p/x", "");
     let file = fs::File::create(large.desk.path().join("p/AGENTS.md")).unwrap();
     file.set_len(100 * 1024 * 1024).unwrap();
     large.assert_nothing_leaks("a huge file", "more than 1048576 bytes");
-    let odd = ClonedProject::new().with_config(PROMPTS).with_file("p/x", "");
+    let odd = ClonedProject::new()
+        .with_config(PROMPTS)
+        .with_file("p/x", "");
     fs::write(odd.desk.path().join("p/SAFETY.md"), b"\xff\xfe").unwrap();
     odd.assert_nothing_leaks("no text", "not valid UTF-8");
 }
@@ -180,28 +242,57 @@ fn what_was_confirmed_is_used_until_it_changes() {
         .with_file("notes.md", "You are a lamp.")
         .with_link("p/AGENTS.md", "../notes.md");
     clone.ask();
-    assert!(!clone.sent_text().contains("Mind the step.") && !clone.sent_text().contains("You are a lamp."));
+    assert!(
+        !clone.sent_text().contains("Mind the step.")
+            && !clone.sent_text().contains("You are a lamp.")
+    );
     let shown = clone.trust();
-    for part in ["promptsDir", "p/SAFETY.md", "(14 bytes)", "Mind the step.", "You are a lamp."] {
+    for part in [
+        "promptsDir",
+        "p/SAFETY.md",
+        "(14 bytes)",
+        "Mind the step.",
+        "You are a lamp.",
+    ] {
         assert!(shown.stdout.contains(part), "{part}: {}", shown.stdout);
     }
     let used = clone.ask();
     assert_eq!(used.stderr, "");
-    assert!(clone.sent_text().contains("Mind the step.") && clone.sent_text().contains("You are a lamp."));
+    assert!(
+        clone.sent_text().contains("Mind the step.")
+            && clone.sent_text().contains("You are a lamp.")
+    );
     let changes: [(&str, &dyn Fn()); 4] = [
-        ("a file behind a link", &|| clone.desk.write("notes.md", "CHANGED")),
-        ("a new file", &|| clone.desk.write("p/CONVERSATION_RULES.md", "CHANGED")),
-        ("a new agent's", &|| clone.desk.write("p/agents/operator/IDENTITY.md", "CHANGED")),
+        ("a file behind a link", &|| {
+            clone.desk.write("notes.md", "CHANGED")
+        }),
+        ("a new file", &|| {
+            clone.desk.write("p/CONVERSATION_RULES.md", "CHANGED")
+        }),
+        ("a new agent's", &|| {
+            clone.desk.write("p/agents/operator/IDENTITY.md", "CHANGED")
+        }),
         ("a link in its place", &|| {
             fs::remove_file(clone.desk.path().join("p/SAFETY.md")).unwrap();
-            symlink(clone.outside.path().join("id_rsa"), clone.desk.path().join("p/SAFETY.md")).unwrap();
+            symlink(
+                clone.outside.path().join("id_rsa"),
+                clone.desk.path().join("p/SAFETY.md"),
+            )
+            .unwrap();
         }),
     ];
     for (what, change) in changes {
         change();
         let run = clone.ask();
-        assert!(run.stderr.contains("changed after you confirmed it"), "{what}: {}", run.stderr);
-        assert!(!clone.sent_text().contains("CHANGED") && !clone.sent_text().contains(KEY), "{what}");
+        assert!(
+            run.stderr.contains("changed after you confirmed it"),
+            "{what}: {}",
+            run.stderr
+        );
+        assert!(
+            !clone.sent_text().contains("CHANGED") && !clone.sent_text().contains(KEY),
+            "{what}"
+        );
     }
 }
 
@@ -209,36 +300,76 @@ fn what_was_confirmed_is_used_until_it_changes() {
 #[test]
 fn agents_of_a_folder_join_once_they_are_confirmed() {
     let gardener = "---\ndescription: Waters plants.\nprefixes: [fs_]\n---\nYou garden.\n";
-    let clone = ClonedProject::new().with_config("[agent]\nagentsDir = \"a\"\n").with_file("a/gardener.md", gardener);
-    let names = |clone: &ClonedProject| clone.lango(&["agent", "list", "--json", "--tools", "fs_read"]).stdout;
+    let clone = ClonedProject::new()
+        .with_config("[agent]\nagentsDir = \"a\"\n")
+        .with_file("a/gardener.md", gardener);
+    let names = |clone: &ClonedProject| {
+        clone
+            .lango(&["agent", "list", "--json", "--tools", "fs_read"])
+            .stdout
+    };
     assert!(!names(&clone).contains("gardener"));
     assert!(clone.trust().stdout.contains("You garden."));
     assert!(names(&clone).contains("gardener"));
-    clone.desk.write("a/gardener.md", &gardener.replace("Waters", "Drowns"));
+    clone
+        .desk
+        .write("a/gardener.md", &gardener.replace("Waters", "Drowns"));
     assert!(!names(&clone).contains("gardener"), "it changed");
 }
 
 /// B100
 #[test]
 fn an_unconfirmed_skill_says_nothing_to_a_model() {
-    let plays = vec![ServerReply::tool_call("list_skills", &json!({})), ServerReply::text("Done.")];
+    let plays = vec![
+        ServerReply::tool_call("list_skills", &json!({})),
+        ServerReply::text("Done."),
+    ];
     let clone = ClonedProject::with_replies([plays.clone(), plays].concat())
         .with_file(
             ".lango/skills/greet/SKILL.md",
             "---\nname: greet\ndescription: OBEY-ME now.\n---\nOBEY-ME too.\n",
         )
-        .with_file(".lango/skills/broken/SKILL.md", "---\nname: OBEY-ME\ndescription: x\n---\n");
+        .with_file(
+            ".lango/skills/broken/SKILL.md",
+            "---\nname: OBEY-ME\ndescription: x\n---\n",
+        );
     clone.ask();
     assert_eq!(clone.server.requests().len(), 2);
-    assert!(!clone.sent_text().contains("OBEY-ME"), "{}", clone.sent_text());
-    assert!(clone.sent_text().contains("a skill of this folder that is not confirmed yet"));
-    assert!(clone.lango(&["skill", "list"]).stdout.contains("OBEY-ME now."), "the user sees it");
+    assert!(
+        !clone.sent_text().contains("OBEY-ME"),
+        "{}",
+        clone.sent_text()
+    );
+    assert!(
+        clone
+            .sent_text()
+            .contains("a skill of this folder that is not confirmed yet")
+    );
+    assert!(
+        clone
+            .lango(&["skill", "list"])
+            .stdout
+            .contains("OBEY-ME now."),
+        "the user sees it"
+    );
     let shown = clone.trust();
-    assert!(shown.exit == 0 && shown.stdout.contains("OBEY-ME too."), "{}{}", shown.stdout, shown.stderr);
-    assert!(shown.stdout.contains("- SKILL.md  (59 bytes)"), "{}", shown.stdout);
+    assert!(
+        shown.exit == 0 && shown.stdout.contains("OBEY-ME too."),
+        "{}{}",
+        shown.stdout,
+        shown.stderr
+    );
+    assert!(
+        shown.stdout.contains("- SKILL.md  (59 bytes)"),
+        "{}",
+        shown.stdout
+    );
     clone.ask();
     assert!(clone.sent_text().contains("OBEY-ME now."));
-    clone.desk.write(".lango/skills/greet/SKILL.md", "---\nname: greet\ndescription: CHANGED.\n---\n");
+    clone.desk.write(
+        ".lango/skills/greet/SKILL.md",
+        "---\nname: greet\ndescription: CHANGED.\n---\n",
+    );
     clone.ask();
     assert!(!clone.sent_text().contains("CHANGED."));
 }
@@ -246,19 +377,42 @@ fn an_unconfirmed_skill_says_nothing_to_a_model() {
 /// B100
 #[test]
 fn variables_are_nobodys_before_they_are_confirmed() {
-    let clone =
-        ClonedProject::new().with_config("[agent]\nmaxDelegationRounds = \"${SPIED}\"\nrouter = \"offline-first\"\n");
-    for args in [&["config", "show"][..], &["config", "check"], &["ask", "hello"]] {
+    let clone = ClonedProject::new()
+        .with_config("[agent]\nmaxDelegationRounds = \"${SPIED}\"\nrouter = \"offline-first\"\n");
+    for args in [
+        &["config", "show"][..],
+        &["config", "check"],
+        &["ask", "hello"],
+    ] {
         let run = clone.lango(args);
         assert_eq!(run.exit, 0, "{args:?}: {}", run.stderr);
-        assert!(run.stderr.contains("`agent.maxDelegationRounds`"), "{args:?}: {}", run.stderr);
-        assert!(!run.stdout.contains(VARIABLE) && !run.stderr.contains(VARIABLE), "{args:?}");
+        assert!(
+            run.stderr.contains("`agent.maxDelegationRounds`"),
+            "{args:?}: {}",
+            run.stderr
+        );
+        assert!(
+            !run.stdout.contains(VARIABLE) && !run.stderr.contains(VARIABLE),
+            "{args:?}"
+        );
     }
     let shown = clone.trust();
-    assert!(shown.stdout.contains("${SPIED}") && !shown.stdout.contains(VARIABLE), "{}", shown.stdout);
+    assert!(
+        shown.stdout.contains("${SPIED}") && !shown.stdout.contains(VARIABLE),
+        "{}",
+        shown.stdout
+    );
     let wrong = clone.lango(&["config", "show"]);
-    assert!(wrong.exit == 2 && !wrong.stderr.contains(VARIABLE), "{}", wrong.stderr);
-    assert!(wrong.stderr.contains("agent.maxDelegationRounds"), "{}", wrong.stderr);
+    assert!(
+        wrong.exit == 2 && !wrong.stderr.contains(VARIABLE),
+        "{}",
+        wrong.stderr
+    );
+    assert!(
+        wrong.stderr.contains("agent.maxDelegationRounds"),
+        "{}",
+        wrong.stderr
+    );
 }
 
 /// B100
@@ -272,11 +426,17 @@ fn nothing_that_looks_like_a_key_is_repeated() {
     ] {
         let clone = ClonedProject::new().with_config(&config);
         let run = clone.lango(&["config", "show"]);
-        assert!(run.exit == 2 && run.stderr.contains("lango.toml:2"), "{}", run.stderr);
+        assert!(
+            run.exit == 2 && run.stderr.contains("lango.toml:2"),
+            "{}",
+            run.stderr
+        );
         assert!(!run.stderr.contains(&key), "{}", run.stderr);
     }
     let clone = ClonedProject::new()
-        .with_config(&format!("{PROMPTS}[store]\npath = \"{key}\"\n[providers.\"{key}\"]\nheaders = \"{key}\"\n"))
+        .with_config(&format!(
+            "{PROMPTS}[store]\npath = \"{key}\"\n[providers.\"{key}\"]\nheaders = \"{key}\"\n"
+        ))
         .with_file("p/SAFETY.md", &format!("Use {key}."))
         .with_file(
             ".lango/skills/greet/SKILL.md",
@@ -285,7 +445,12 @@ fn nothing_that_looks_like_a_key_is_repeated() {
     let warned = clone.ask();
     let shown = clone.trust();
     assert_eq!(shown.exit, 0, "{}", shown.stderr);
-    assert_eq!(shown.stdout.matches("Use sk-***.").count(), 2, "{}", shown.stdout);
+    assert_eq!(
+        shown.stdout.matches("Use sk-***.").count(),
+        2,
+        "{}",
+        shown.stdout
+    );
     for text in [warned.stderr, shown.stdout, shown.stderr] {
         assert!(!text.contains(&key), "{text}");
     }
@@ -300,10 +465,18 @@ fn nothing_that_is_confirmed_hides_behind_a_key() {
         headers = {{ a = \"Bearer ${{SPIED}}\" }}\n\
         [[security.approval.rules]]\ntool = \"exec_*\"\nmatch = \"*PASSWORD=letmein*\"\ndecision = \"auto\"\n"
     );
-    let long = format!("{}\nThe password is hunter2! EVIL\u{202e}INSTR\n", "Be kind.\n".repeat(600));
-    let skill = format!("---\nname: greet\ndescription: x\n---\n{}LASTLINE\n", "Greet.\n".repeat(600));
-    let clone =
-        ClonedProject::new().with_config(&config).with_file("p/SAFETY.md", &long).with_file(".lango/skills/greet/SKILL.md", &skill);
+    let long = format!(
+        "{}\nThe password is hunter2! EVIL\u{202e}INSTR\n",
+        "Be kind.\n".repeat(600)
+    );
+    let skill = format!(
+        "---\nname: greet\ndescription: x\n---\n{}LASTLINE\n",
+        "Greet.\n".repeat(600)
+    );
+    let clone = ClonedProject::new()
+        .with_config(&config)
+        .with_file("p/SAFETY.md", &long)
+        .with_file(".lango/skills/greet/SKILL.md", &skill);
     let shown = clone.trust();
     assert_eq!(shown.exit, 0, "{}", shown.stderr);
     for part in [
@@ -316,17 +489,32 @@ fn nothing_that_is_confirmed_hides_behind_a_key() {
         assert!(shown.stdout.contains(part), "{part}: {}", shown.stdout);
     }
     assert_eq!(shown.stdout.matches("Be kind.").count(), 600);
-    assert!(!shown.stdout.contains(key) && !shown.stdout.contains("hunter2"), "{}", shown.stdout);
+    assert!(
+        !shown.stdout.contains(key) && !shown.stdout.contains("hunter2"),
+        "{}",
+        shown.stdout
+    );
 }
 
 /// B100
 #[test]
 fn what_cannot_be_shown_cannot_be_confirmed() {
-    let keys: String = (0..40).map(|number| format!("password: {number}gnore{number}\n")).collect();
-    for (text, why) in [("Be kind.\n".repeat(40_000), "more than 262144 bytes"), (keys, "look like keys")] {
-        let clone = ClonedProject::new().with_config(PROMPTS).with_file("p/SAFETY.md", &text);
+    let keys: String = (0..40)
+        .map(|number| format!("password: {number}gnore{number}\n"))
+        .collect();
+    for (text, why) in [
+        ("Be kind.\n".repeat(40_000), "more than 262144 bytes"),
+        (keys, "look like keys"),
+    ] {
+        let clone = ClonedProject::new()
+            .with_config(PROMPTS)
+            .with_file("p/SAFETY.md", &text);
         let tried = clone.trust();
-        assert!(tried.exit == 2 && tried.stderr.contains(why), "{}", tried.stderr);
+        assert!(
+            tried.exit == 2 && tried.stderr.contains(why),
+            "{}",
+            tried.stderr
+        );
         assert!(clone.ask().stderr.contains("not used until you confirm it"));
         let skill = format!("---\nname: greet\ndescription: x\n---\n{text}");
         let clone = ClonedProject::new().with_file(".lango/skills/greet/SKILL.md", &skill);
@@ -337,7 +525,10 @@ fn what_cannot_be_shown_cannot_be_confirmed() {
 /// B100
 #[test]
 fn a_configuration_that_is_a_link_out_is_not_read() {
-    for (name, target) in [("lango.yaml", "/proc/self/environ"), ("lango.toml", "../outside.toml")] {
+    for (name, target) in [
+        ("lango.yaml", "/proc/self/environ"),
+        ("lango.toml", "../outside.toml"),
+    ] {
         let clone = ClonedProject::new().with_link(name, target);
         let run = clone.lango(&["ask", "hello"]);
         assert_eq!(run.exit, 2, "{name}");
@@ -370,24 +561,56 @@ fn keys_do_not_stand_on_the_command_line() {
         );
     }
     let run = clone.lango(&["config", "show", "--set", "providers.x.apiKey=0123456789"]);
-    assert!(run.stderr.contains("LANGO_PROVIDERS__X__API_KEY"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("LANGO_PROVIDERS__X__API_KEY"),
+        "{}",
+        run.stderr
+    );
     for (set, variable) in [
-        ("providers={\"openai\":{\"apiKey\":\"0123456789\"}}", "LANGO_PROVIDERS__OPENAI__API_KEY"),
-        ("providers.openai={\"apiKey\":\"0123456789\"}", "LANGO_PROVIDERS__OPENAI__API_KEY"),
-        ("providers.openai.baseUrl=https://u:0123456789@host", "LANGO_PROVIDERS__OPENAI__BASE_URL"),
+        (
+            "providers={\"openai\":{\"apiKey\":\"0123456789\"}}",
+            "LANGO_PROVIDERS__OPENAI__API_KEY",
+        ),
+        (
+            "providers.openai={\"apiKey\":\"0123456789\"}",
+            "LANGO_PROVIDERS__OPENAI__API_KEY",
+        ),
+        (
+            "providers.openai.baseUrl=https://u:0123456789@host",
+            "LANGO_PROVIDERS__OPENAI__BASE_URL",
+        ),
     ] {
         let run = clone.lango(&["config", "show", "--set", set]);
-        assert!(run.exit == 2 && !run.stderr.contains("0123456789"), "{set}: {}", run.stderr);
-        assert!(run.stderr.contains(&format!("set the variable {variable}, or")), "{set}: {}", run.stderr);
-        let works = clone.desk.lango_with(&["config", "check"], &[(variable, "https://u:0123456789@host")]);
+        assert!(
+            run.exit == 2 && !run.stderr.contains("0123456789"),
+            "{set}: {}",
+            run.stderr
+        );
+        assert!(
+            run.stderr
+                .contains(&format!("set the variable {variable}, or")),
+            "{set}: {}",
+            run.stderr
+        );
+        let works = clone.desk.lango_with(
+            &["config", "check"],
+            &[(variable, "https://u:0123456789@host")],
+        );
         assert_eq!(works.exit, 0, "{variable}: {}", works.stderr);
     }
     let listed = "a2a.remoteAgents=[{\"name\":\"w\",\"token\":\"0123456789\"}]";
     assert!(
-        !clone.lango(&["config", "show", "--set", listed]).stderr.contains("LANGO_"),
+        !clone
+            .lango(&["config", "show", "--set", listed])
+            .stderr
+            .contains("LANGO_"),
         "a list has no variable"
     );
     let named = clone.lango(&["ask", "--set", "providers.x.apiKey=${SPIED}", "hello"]);
     assert_eq!(named.exit, 0, "{}", named.stderr);
-    assert!(clone.server.requests()[0].head.contains(&format!("Bearer {VARIABLE}")));
+    assert!(
+        clone.server.requests()[0]
+            .head
+            .contains(&format!("Bearer {VARIABLE}"))
+    );
 }

@@ -5,19 +5,24 @@ use std::collections::HashSet;
 use granit_parser::{Event, Parser, ScalarStyle, Span};
 use serde_json::Value;
 
-use super::{SpannedEntry, SpannedKind, SpannedError, SpannedValue};
+use super::{SpannedEntry, SpannedError, SpannedKind, SpannedValue};
 
 /// Deeper nesting than any settings file needs is refused, so that hostile text cannot exhaust the stack.
 const MAX_DEPTH: usize = 32;
 
 /// Reads one document; empty text is an empty map.
 pub fn parse(text: &str) -> Result<SpannedValue, SpannedError> {
-    let mut reader = YamlReader { events: Parser::new_from_str(text) };
+    let mut reader = YamlReader {
+        events: Parser::new_from_str(text),
+    };
     loop {
         match reader.next()? {
             (Event::StreamStart | Event::DocumentStart(..), _) => {}
             (Event::StreamEnd | Event::DocumentEnd, _) => {
-                return Ok(SpannedValue { line: 1, kind: SpannedKind::Map(Vec::new()) });
+                return Ok(SpannedValue {
+                    line: 1,
+                    kind: SpannedKind::Map(Vec::new()),
+                });
             }
             (event, span) => {
                 let node = reader.node(event, span, 0)?;
@@ -49,12 +54,22 @@ where
             match self.next()? {
                 (Event::StreamEnd, _) => return Ok(()),
                 (Event::DocumentEnd, _) => {}
-                (_, span) => return Err(SpannedError::new(line(&span), "only one document may stand here")),
+                (_, span) => {
+                    return Err(SpannedError::new(
+                        line(&span),
+                        "only one document may stand here",
+                    ));
+                }
             }
         }
     }
 
-    fn node(&mut self, event: Event<'i>, span: Span, depth: usize) -> Result<SpannedValue, SpannedError> {
+    fn node(
+        &mut self,
+        event: Event<'i>,
+        span: Span,
+        depth: usize,
+    ) -> Result<SpannedValue, SpannedError> {
         let line = line(&span);
         if depth > MAX_DEPTH {
             return Err(SpannedError::new(line, "nested too deeply"));
@@ -63,7 +78,12 @@ where
             Event::Scalar(text, style, 0, None) => SpannedKind::Scalar(scalar(&text, style)),
             Event::SequenceStart(_, 0, None) => SpannedKind::List(self.list(depth)?),
             Event::MappingStart(_, 0, None) => SpannedKind::Map(self.map(depth)?),
-            _ => return Err(SpannedError::new(line, "anchors, aliases and tags are not understood here")),
+            _ => {
+                return Err(SpannedError::new(
+                    line,
+                    "anchors, aliases and tags are not understood here",
+                ));
+            }
         };
         Ok(SpannedValue { line, kind })
     }
@@ -85,10 +105,15 @@ where
             let (key, line) = match self.next()? {
                 (Event::MappingEnd, _) => return Ok(entries),
                 (Event::Scalar(text, ..), span) => (text.into_owned(), line(&span)),
-                (_, span) => return Err(SpannedError::new(line(&span), "a key must be plain text")),
+                (_, span) => {
+                    return Err(SpannedError::new(line(&span), "a key must be plain text"));
+                }
             };
             if !seen.insert(key.clone()) {
-                return Err(SpannedError::new(line, format!("the key `{key}` stands here twice")));
+                return Err(SpannedError::new(
+                    line,
+                    format!("the key `{key}` stands here twice"),
+                ));
             }
             let (event, span) = self.next()?;
             let value = self.node(event, span, depth + 1)?;
@@ -120,7 +145,10 @@ fn number(text: &str) -> Option<Value> {
     }
     let digits = text.trim_start_matches(['-', '+']);
     let looks_numeric = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.');
-    text.parse::<f64>().ok().filter(|value| looks_numeric && value.is_finite()).map(Value::from)
+    text.parse::<f64>()
+        .ok()
+        .filter(|value| looks_numeric && value.is_finite())
+        .map(Value::from)
 }
 
 #[cfg(test)]
@@ -142,8 +170,12 @@ mod tests {
 
     #[test]
     fn reads_json_with_tabs() {
-        let node = parse("{\n\t\"a\": {\n\t\t\"b\": [1, \"x\\u00e9\", false, null]\n\t}\n}\n").unwrap();
-        assert_eq!(node.to_value(), json!({ "a": { "b": [1, "xé", false, null] } }));
+        let node =
+            parse("{\n\t\"a\": {\n\t\t\"b\": [1, \"x\\u00e9\", false, null]\n\t}\n}\n").unwrap();
+        assert_eq!(
+            node.to_value(),
+            json!({ "a": { "b": [1, "xé", false, null] } })
+        );
         assert_eq!(node.line_of(&["a", "b"]), 3);
     }
 

@@ -1,8 +1,8 @@
 //! Groups that stand or fall together, and the cut that makes a history fit (B72).
 
-use lango_domain::model::{ToolCallResult, Message};
-use lango_domain::token_estimate;
 use lango_domain::markers::{HISTORY_TRUNCATED_MARKER, STEPS_TRUNCATED_MARKER};
+use lango_domain::model::{Message, ToolCallResult};
+use lango_domain::token_estimate;
 
 use super::TokenBudget;
 use crate::tool_execution::truncate_middle;
@@ -47,7 +47,10 @@ impl MessageGroup {
         for message in &mut self.messages {
             if let Message::Results(results) = message {
                 let share = (most / results.len().max(1)).max(200);
-                for result in results.iter_mut().filter(|result| result.content.len() > share) {
+                for result in results
+                    .iter_mut()
+                    .filter(|result| result.content.len() > share)
+                {
                     result.content = truncate_middle(std::mem::take(&mut result.content), share);
                 }
             }
@@ -55,11 +58,17 @@ impl MessageGroup {
     }
 
     fn bytes(&self) -> usize {
-        self.messages.iter().map(|message| measure(message, &str::len)).sum()
+        self.messages
+            .iter()
+            .map(|message| measure(message, &str::len))
+            .sum()
     }
 
     fn tokens(&self) -> usize {
-        self.messages.iter().map(|message| measure(message, &token_estimate::estimate)).sum()
+        self.messages
+            .iter()
+            .map(|message| measure(message, &token_estimate::estimate))
+            .sum()
     }
 
     /// What was called, and whether it worked.
@@ -68,8 +77,13 @@ impl MessageGroup {
             Message::Results(results) => Some(results),
             _ => None,
         });
-        let word =
-            |result: &ToolCallResult| format!("{} {}", result.name, if result.ok { "ok" } else { "failed" });
+        let word = |result: &ToolCallResult| {
+            format!(
+                "{} {}",
+                result.name,
+                if result.ok { "ok" } else { "failed" }
+            )
+        };
         results.flatten().map(word).collect()
     }
 }
@@ -79,22 +93,36 @@ pub(crate) fn measure(message: &Message, of: &dyn Fn(&str) -> usize) -> usize {
     const MESSAGE_OVERHEAD: usize = 8;
     match message {
         Message::User(text) => of(text) + MESSAGE_OVERHEAD,
-        Message::Assistant { thoughts, text, calls } => {
+        Message::Assistant {
+            thoughts,
+            text,
+            calls,
+        } => {
             let thoughts: usize = thoughts
                 .iter()
                 .map(|thought| {
-                    of(&thought.text) + thought.seal.as_ref().map_or(0, |seal| of(&seal.to_string()))
+                    of(&thought.text)
+                        + thought
+                            .seal
+                            .as_ref()
+                            .map_or(0, |seal| of(&seal.to_string()))
                 })
                 .sum();
             let calls: usize = calls
                 .iter()
-                .map(|call| of(call.id.as_str()) + of(&call.name) + of(&call.arguments.to_string()) + MESSAGE_OVERHEAD)
+                .map(|call| {
+                    of(call.id.as_str())
+                        + of(&call.name)
+                        + of(&call.arguments.to_string())
+                        + MESSAGE_OVERHEAD
+                })
                 .sum();
             of(text) + thoughts + calls + MESSAGE_OVERHEAD
         }
-        Message::Results(results) => {
-            results.iter().map(|result| of(result.id.as_str()) + of(&result.content) + MESSAGE_OVERHEAD).sum::<usize>()
-        }
+        Message::Results(results) => results
+            .iter()
+            .map(|result| of(result.id.as_str()) + of(&result.content) + MESSAGE_OVERHEAD)
+            .sum::<usize>(),
     }
 }
 
@@ -104,13 +132,18 @@ pub(crate) fn measure(message: &Message, of: &dyn Fn(&str) -> usize) -> usize {
 pub(super) fn fit_to_budget(mut groups: Vec<MessageGroup>, room: TokenBudget) -> Vec<Message> {
     let budget = room.messages;
     // As many bytes as there are tokens: about a third of the room goes to one reply's results.
-    groups.iter_mut().for_each(|group| group.truncate_results(room.results));
+    groups
+        .iter_mut()
+        .for_each(|group| group.truncate_results(room.results));
     // No text has more tokens than bytes: most histories need no counting.
     if groups.iter().map(MessageGroup::bytes).sum::<usize>() <= budget {
         return flatten(groups);
     }
-    let mut weighed: Vec<(MessageGroup, usize)> =
-        groups.into_iter().map(|group| (group.tokens(), group)).map(|(w, g)| (g, w)).collect();
+    let mut weighed: Vec<(MessageGroup, usize)> = groups
+        .into_iter()
+        .map(|group| (group.tokens(), group))
+        .map(|(w, g)| (g, w))
+        .collect();
     let total: usize = weighed.iter().map(|(_, weight)| weight).sum();
     if total > budget {
         drop_past_turns(&mut weighed, total - budget, budget);
@@ -128,11 +161,21 @@ fn drop_past_turns(groups: &mut Vec<(MessageGroup, usize)>, excess: usize, budge
     let before = groups.len();
     groups.retain(|(group, weight)| {
         let goes = excess > 0 && group.age == GroupAge::Past;
-        excess = if goes { excess.saturating_sub(*weight) } else { excess };
+        excess = if goes {
+            excess.saturating_sub(*weight)
+        } else {
+            excess
+        };
         !goes
     });
     if groups.len() < before {
-        groups.insert(0, (MessageGroup::user(HISTORY_TRUNCATED_MARKER.to_owned(), GroupAge::Request), token_estimate::estimate(HISTORY_TRUNCATED_MARKER)));
+        groups.insert(
+            0,
+            (
+                MessageGroup::user(HISTORY_TRUNCATED_MARKER.to_owned(), GroupAge::Request),
+                token_estimate::estimate(HISTORY_TRUNCATED_MARKER),
+            ),
+        );
     }
 }
 
@@ -151,14 +194,20 @@ fn drop_steps(groups: &mut Vec<(MessageGroup, usize)>, mut excess: usize) {
         }
     }
     if let Some(place) = place {
-        let mark = format!("{STEPS_TRUNCATED_MARKER}, done already: {}.]", called.join(", "));
+        let mark = format!(
+            "{STEPS_TRUNCATED_MARKER}, done already: {}.]",
+            called.join(", ")
+        );
         kept.insert(place, (MessageGroup::user(mark, GroupAge::Request), 0));
     }
     *groups = kept;
 }
 
 fn flatten(groups: Vec<MessageGroup>) -> Vec<Message> {
-    groups.into_iter().flat_map(|group| group.messages).collect()
+    groups
+        .into_iter()
+        .flat_map(|group| group.messages)
+        .collect()
 }
 
 #[cfg(test)]
@@ -169,25 +218,50 @@ mod tests {
 
     fn step(n: usize, words: usize, age: GroupAge) -> MessageGroup {
         let id = CallId::new(format!("c{n}"));
-        let call =
-            ToolCall { id: id.clone(), name: format!("tool_{n}"), arguments: serde_json::json!({ "n": n }) };
-        let result = ToolCallResult { id, name: format!("tool_{n}"), ok: true, content: "word ".repeat(words) };
-        let calls = Message::Assistant { thoughts: vec![], text: String::new(), calls: vec![call] };
+        let call = ToolCall {
+            id: id.clone(),
+            name: format!("tool_{n}"),
+            arguments: serde_json::json!({ "n": n }),
+        };
+        let result = ToolCallResult {
+            id,
+            name: format!("tool_{n}"),
+            ok: true,
+            content: "word ".repeat(words),
+        };
+        let calls = Message::Assistant {
+            thoughts: vec![],
+            text: String::new(),
+            calls: vec![call],
+        };
         MessageGroup::new(vec![calls, Message::Results(vec![result])], age)
     }
 
     fn history(past: usize, current: usize) -> Vec<MessageGroup> {
         let request = MessageGroup::user("the request".into(), GroupAge::Request);
         let steps = (past..past + current).map(|n| step(n, 100, GroupAge::Current));
-        (0..past).map(|n| step(n, 100, GroupAge::Past)).chain([request]).chain(steps).collect()
+        (0..past)
+            .map(|n| step(n, 100, GroupAge::Past))
+            .chain([request])
+            .chain(steps)
+            .collect()
     }
 
     fn fit(groups: Vec<MessageGroup>, budget: usize) -> Vec<Message> {
-        super::fit_to_budget(groups, TokenBudget { messages: budget, results: budget })
+        super::fit_to_budget(
+            groups,
+            TokenBudget {
+                messages: budget,
+                results: budget,
+            },
+        )
     }
 
     fn weight(messages: &[Message]) -> usize {
-        messages.iter().map(|message| measure(message, &token_estimate::estimate)).sum()
+        messages
+            .iter()
+            .map(|message| measure(message, &token_estimate::estimate))
+            .sum()
     }
 
     /// B72
@@ -198,10 +272,19 @@ mod tests {
                 let messages = fit(history(20, current), budget);
                 assert!(messages.contains(&Message::User("the request".into())));
                 for pair in messages.windows(2) {
-                    let is_call = matches!(&pair[0], Message::Assistant { calls, .. } if !calls.is_empty());
-                    assert_eq!(is_call, matches!(pair[1], Message::Results(_)), "budget {budget}");
+                    let is_call =
+                        matches!(&pair[0], Message::Assistant { calls, .. } if !calls.is_empty());
+                    assert_eq!(
+                        is_call,
+                        matches!(pair[1], Message::Results(_)),
+                        "budget {budget}"
+                    );
                 }
-                assert!(weight(&messages) <= budget + 80, "{} of {budget}", weight(&messages));
+                assert!(
+                    weight(&messages) <= budget + 80,
+                    "{} of {budget}",
+                    weight(&messages)
+                );
                 if current > 0 {
                     assert!(
                         matches!(messages.last(), Some(Message::Results(_))),
@@ -226,7 +309,9 @@ mod tests {
     fn one_huge_result_is_shortened_not_lost() {
         let request = MessageGroup::user("the request".into(), GroupAge::Request);
         let messages = fit(vec![request, step(1, 50_000, GroupAge::Current)], 1_000);
-        let Some(Message::Results(results)) = messages.last() else { panic!("the result is lost") };
+        let Some(Message::Results(results)) = messages.last() else {
+            panic!("the result is lost")
+        };
         assert!(results[0].content.contains("bytes left out") && weight(&messages) <= 1_000);
     }
 
@@ -234,7 +319,11 @@ mod tests {
     fn what_fits_is_left_alone() {
         let whole = flatten(history(5, 2));
         assert_eq!(fit(history(5, 2), 1_000_000), whole);
-        assert_eq!(fit(history(5, 2), 1_200), whole, "counted, not guessed from bytes");
+        assert_eq!(
+            fit(history(5, 2), 1_200),
+            whole,
+            "counted, not guessed from bytes"
+        );
     }
 
     /// B40

@@ -1,8 +1,8 @@
 //! An agent's own steps: each reply with its calls and their results is one group.
 
-use lango_domain::event::{EventBody, Branch, CallId, TransferOutcome};
-use lango_domain::model::{ToolCall, ToolCallResult, Message, Thought};
+use lango_domain::event::{Branch, CallId, EventBody, TransferOutcome};
 use lango_domain::markers::{REJECT_MARKER, TRANSFER_TOOL};
+use lango_domain::model::{Message, Thought, ToolCall, ToolCallResult};
 use serde_json::{Value, json};
 
 use super::cut::{GroupAge, MessageGroup};
@@ -33,11 +33,19 @@ struct OpenTransfer {
 
 impl OwnSteps {
     /// Takes the next event; gives the groups that it completes. `report` is what a delegation gave.
-    pub fn push(&mut self, body: &EventBody, report: Option<&str>, age: GroupAge) -> Vec<MessageGroup> {
+    pub fn push(
+        &mut self,
+        body: &EventBody,
+        report: Option<&str>,
+        age: GroupAge,
+    ) -> Vec<MessageGroup> {
         let mut complete = Vec::new();
         let begins_reply = matches!(
             body,
-            EventBody::Thought(_) | EventBody::Note { .. } | EventBody::ToolCall { .. } | EventBody::Transfer { .. }
+            EventBody::Thought(_)
+                | EventBody::Note { .. }
+                | EventBody::ToolCall { .. }
+                | EventBody::Transfer { .. }
         );
         if begins_reply && self.has_result {
             complete.extend(self.close(age));
@@ -46,7 +54,13 @@ impl OwnSteps {
             EventBody::Thought(thought) => self.thoughts.push(thought.clone()),
             EventBody::Note { text } => self.text.clone_from(text),
             EventBody::ToolCall { id, tool, args } => self.open_call(id, tool, args.clone(), None),
-            EventBody::Transfer { id, to, task, report_back, into } => {
+            EventBody::Transfer {
+                id,
+                to,
+                task,
+                report_back,
+                into,
+            } => {
                 let args = transfer_arguments(to.as_str(), task.as_deref(), *report_back);
                 let report = report.map(str::to_owned);
                 let transfer = OpenTransfer {
@@ -57,7 +71,15 @@ impl OwnSteps {
                 };
                 self.open_call(id, TRANSFER_TOOL, args, Some(transfer));
             }
-            EventBody::ToolResult { id, ok, content, error, untrusted, advice, .. } => {
+            EventBody::ToolResult {
+                id,
+                ok,
+                content,
+                error,
+                untrusted,
+                advice,
+                ..
+            } => {
                 let text = error.as_ref().map_or(content, |error| error);
                 let words = |open: &OpenCall| match untrusted {
                     true => quote::output(&open.call.name, text),
@@ -65,17 +87,30 @@ impl OwnSteps {
                 };
                 self.set_result(id, *ok, |open| with_advice(words(open), advice.as_deref()));
             }
-            EventBody::TransferResult { id, outcome, detail, .. } => {
+            EventBody::TransferResult {
+                id,
+                outcome,
+                detail,
+                ..
+            } => {
                 let ok = *outcome == TransferOutcome::Answered;
-                self.set_result(id, ok, |open| transfer_result(open.transfer.as_ref(), *outcome, detail));
+                self.set_result(id, ok, |open| {
+                    transfer_result(open.transfer.as_ref(), *outcome, detail)
+                });
             }
             EventBody::Answer { text } | EventBody::Report { text } => {
                 complete.extend(self.close(age));
-                complete.push(MessageGroup::new(vec![assistant_message(text.clone())], age));
+                complete.push(MessageGroup::new(
+                    vec![assistant_message(text.clone())],
+                    age,
+                ));
             }
             EventBody::Rejected { reason } => {
                 complete.extend(self.close(age));
-                complete.push(MessageGroup::new(vec![assistant_message(format!("{REJECT_MARKER} {reason}"))], age));
+                complete.push(MessageGroup::new(
+                    vec![assistant_message(format!("{REJECT_MARKER} {reason}"))],
+                    age,
+                ));
             }
             _ => {}
         }
@@ -84,27 +119,69 @@ impl OwnSteps {
 
     /// The reply gathered so far; a call without a result was interrupted, and says so (B72).
     pub fn close(&mut self, age: GroupAge) -> Option<MessageGroup> {
-        let Self { thoughts, text, calls, .. } = std::mem::take(self);
+        let Self {
+            thoughts,
+            text,
+            calls,
+            ..
+        } = std::mem::take(self);
         if calls.is_empty() {
-            return (!text.is_empty()).then(|| MessageGroup::new(vec![assistant_message(text)], age));
+            return (!text.is_empty())
+                .then(|| MessageGroup::new(vec![assistant_message(text)], age));
         }
         let results = calls.iter().map(|open| {
-            let (ok, content) = open.result.clone().unwrap_or((false, "interrupted".to_owned()));
-            ToolCallResult { id: open.call.id.clone(), name: open.call.name.clone(), ok, content }
+            let (ok, content) = open
+                .result
+                .clone()
+                .unwrap_or((false, "interrupted".to_owned()));
+            ToolCallResult {
+                id: open.call.id.clone(),
+                name: open.call.name.clone(),
+                ok,
+                content,
+            }
         });
         let results = Message::Results(results.collect());
         let calls = calls.into_iter().map(|open| open.call).collect();
-        Some(MessageGroup::new(vec![Message::Assistant { thoughts, text, calls }, results], age))
+        Some(MessageGroup::new(
+            vec![
+                Message::Assistant {
+                    thoughts,
+                    text,
+                    calls,
+                },
+                results,
+            ],
+            age,
+        ))
     }
 
     /// Whether a call that is still open here went into that branch.
     pub fn has_delegated_into(&self, branch: &Branch) -> bool {
-        self.calls.iter().any(|open| open.transfer.as_ref().is_some_and(|transfer| transfer.into == *branch))
+        self.calls.iter().any(|open| {
+            open.transfer
+                .as_ref()
+                .is_some_and(|transfer| transfer.into == *branch)
+        })
     }
 
-    fn open_call(&mut self, id: &CallId, name: &str, arguments: Value, transfer: Option<OpenTransfer>) {
-        let call = ToolCall { id: id.clone(), name: name.to_owned(), arguments };
-        self.calls.push(OpenCall { call, transfer, result: None });
+    fn open_call(
+        &mut self,
+        id: &CallId,
+        name: &str,
+        arguments: Value,
+        transfer: Option<OpenTransfer>,
+    ) {
+        let call = ToolCall {
+            id: id.clone(),
+            name: name.to_owned(),
+            arguments,
+        };
+        self.calls.push(OpenCall {
+            call,
+            transfer,
+            result: None,
+        });
     }
 
     fn set_result(&mut self, id: &CallId, ok: bool, content: impl FnOnce(&OpenCall) -> String) {
@@ -116,7 +193,11 @@ impl OwnSteps {
 }
 
 fn assistant_message(text: String) -> Message {
-    Message::Assistant { thoughts: Vec::new(), text, calls: Vec::new() }
+    Message::Assistant {
+        thoughts: Vec::new(),
+        text,
+        calls: Vec::new(),
+    }
 }
 
 fn with_advice(words: String, advice: Option<&str>) -> String {
@@ -137,14 +218,22 @@ fn transfer_arguments(to: &str, task: Option<&str>, report_back: bool) -> Value 
     arguments
 }
 
-fn transfer_result(transfer: Option<&OpenTransfer>, outcome: TransferOutcome, detail: &str) -> String {
-    let Some(transfer) = transfer else { return detail.to_owned() };
+fn transfer_result(
+    transfer: Option<&OpenTransfer>,
+    outcome: TransferOutcome,
+    detail: &str,
+) -> String {
+    let Some(transfer) = transfer else {
+        return detail.to_owned();
+    };
     let to = &transfer.to;
     let report = || quote::report(to, transfer.report.as_deref().unwrap_or_default());
     match outcome {
         TransferOutcome::Answered if transfer.report_back => report(),
         TransferOutcome::Answered => format!("{to} answered the user:\n{}", report()),
-        TransferOutcome::Rejected => format!("{to} gave the task back:\n{}", quote::report(to, detail)),
+        TransferOutcome::Rejected => {
+            format!("{to} gave the task back:\n{}", quote::report(to, detail))
+        }
         TransferOutcome::Failed => format!("{to} failed:\n{}", quote::report(to, detail)),
         TransferOutcome::Cancelled => format!("{to} was stopped before it finished"),
     }

@@ -2,8 +2,8 @@
 
 use lango_domain::event::Author;
 use lango_domain::fence::{OUTPUT, escape_fences};
-use lango_domain::token_estimate;
 use lango_domain::markers::DEFAULT_TASK;
+use lango_domain::token_estimate;
 
 /// At most so many tokens of somebody else's words (B41).
 const MAX_QUOTE_TOKENS: usize = 6_000;
@@ -34,12 +34,22 @@ pub(super) fn answer(author: &Author, text: &str) -> String {
 }
 
 pub(super) fn failed_turn(message: &str) -> String {
-    fence("note", "about", "the request above", &format!("It ended without an answer: {message}"))
+    fence(
+        "note",
+        "about",
+        "the request above",
+        &format!("It ended without an answer: {message}"),
+    )
 }
 
 /// What a specialist is asked to do; the user's own words stand above it.
 pub(super) fn task(from: &Author, task: Option<&str>) -> String {
-    fence("task", "from", &from.to_string(), task.unwrap_or(DEFAULT_TASK))
+    fence(
+        "task",
+        "from",
+        &from.to_string(),
+        task.unwrap_or(DEFAULT_TASK),
+    )
 }
 
 /// What a tool gave back of a file's, a command's or a page's words; dispatch has cut it already (B41).
@@ -56,8 +66,14 @@ fn fence(tag: &str, attribute: &str, value: &str, text: &str) -> String {
 }
 
 fn fence_unbounded(tag: &str, attribute: &str, value: &str, text: &str) -> String {
-    let value: String = value.chars().filter(|c| !matches!(c, '"' | '<' | '>') && !c.is_control()).collect();
-    format!("<{tag} {attribute}=\"{value}\">\n{}\n</{tag}>", escape_fences(text))
+    let value: String = value
+        .chars()
+        .filter(|c| !matches!(c, '"' | '<' | '>') && !c.is_control())
+        .collect();
+    format!(
+        "<{tag} {attribute}=\"{value}\">\n{}\n</{tag}>",
+        escape_fences(text)
+    )
 }
 
 #[cfg(test)]
@@ -79,8 +95,10 @@ mod tests {
                 .strip_prefix("<report from=\"x\">\n")
                 .and_then(|q| q.strip_suffix("\n</report>"))
                 .unwrap();
-            let opens =
-                inside.match_indices('<').filter(|(at, _)| !inside[at + 1..].starts_with('\\')).count();
+            let opens = inside
+                .match_indices('<')
+                .filter(|(at, _)| !inside[at + 1..].starts_with('\\'))
+                .count();
             assert_eq!(opens, 0, "{quoted}");
         }
         assert_eq!(escape_fences("a < b <b>x</b> <"), "a < b <b>x</b> <");

@@ -7,16 +7,21 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::BoxStream;
-use lango_domain::event::{EventBody, Decider, Event, Principal, SessionId, Update};
-use lango_domain::failure::FailureCode;
-use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
 use lango_domain::approval::{ApprovalDecision, ApprovalQuestion, ApprovalScope, Approver};
-use lango_domain::hooks::{Advisor, ContextError, ContextRequest, ContextSource, Digest, DigestSource, FailedCall};
+use lango_domain::event::{Decider, Event, EventBody, Principal, SessionId, Update};
+use lango_domain::failure::FailureCode;
+use lango_domain::hooks::{
+    Advisor, ContextError, ContextRequest, ContextSource, Digest, DigestSource, FailedCall,
+};
+use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
 use lango_domain::session::SessionKey;
 use lango_domain::{Intent, LabeledText, Safety, Tool, ToolError};
-use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, InMemorySessionStore, Models, RunnerParts, Runner, TurnRequest};
+use lango_engine::{
+    ApprovalPolicy, InMemorySessionStore, Models, Runner, RunnerParts, TurnHooks, TurnLimits,
+    TurnRequest,
+};
 use lango_team::{Config, build_agent_tree};
-use lango_testkit::script::{ToolBehavior, ScriptedPart, Script, ScriptedReply, UserTurn};
+use lango_testkit::script::{Script, ScriptedPart, ScriptedReply, ToolBehavior, UserTurn};
 use lango_testkit::scripted::{ScriptedModel, scripted_tool};
 use lango_testkit::stores::{HangPoint, SlowStore};
 use lango_testkit::{invariants, script_runner};
@@ -33,10 +38,19 @@ fn behaviors() -> HashMap<String, Vec<ToolBehavior>> {
         of("fs_read", vec![]),
         of("fs_write", vec![ToolBehavior::Moderate]),
         of("exec_shell", vec![ToolBehavior::Dangerous]),
-        of("fs_stat", vec![ToolBehavior::Wants(vec![("path".into(), "string".into())])]),
+        of(
+            "fs_stat",
+            vec![ToolBehavior::Wants(vec![("path".into(), "string".into())])],
+        ),
         of("fs_search", vec![slow.clone()]),
-        of("fs_list", vec![ToolBehavior::Fails("no such folder".into())]),
-        of("fs_delete", vec![ToolBehavior::Moderate, ToolBehavior::Panics]),
+        of(
+            "fs_list",
+            vec![ToolBehavior::Fails("no such folder".into())],
+        ),
+        of(
+            "fs_delete",
+            vec![ToolBehavior::Moderate, ToolBehavior::Panics],
+        ),
         of("fs_edit", vec![ToolBehavior::Dangerous, slow]),
     ])
 }
@@ -151,7 +165,10 @@ impl ContextSource for Never {
         100
     }
 
-    fn gather(&self, _: ContextRequest) -> BoxFuture<'static, Result<Option<LabeledText>, ContextError>> {
+    fn gather(
+        &self,
+        _: ContextRequest,
+    ) -> BoxFuture<'static, Result<Option<LabeledText>, ContextError>> {
         futures::future::pending().boxed()
     }
 }
@@ -173,7 +190,11 @@ struct Yes;
 
 impl Approver for Yes {
     fn ask(&self, _: ApprovalQuestion) -> BoxFuture<'static, ApprovalDecision> {
-        futures::future::ready(ApprovalDecision::Approved { scope: ApprovalScope::Once, by: Decider::User }).boxed()
+        futures::future::ready(ApprovalDecision::Approved {
+            scope: ApprovalScope::Once,
+            by: Decider::User,
+        })
+        .boxed()
     }
 }
 
@@ -186,9 +207,13 @@ fn runner(stuck: Stuck, seconds: u64) -> Runner {
         true => [told, vec![ToolBehavior::Hangs]].concat(),
         false => told,
     };
-    let mut shell = scripted_tool("exec_shell", &hang(Stuck::Tool, vec![ToolBehavior::Dangerous]));
+    let mut shell = scripted_tool(
+        "exec_shell",
+        &hang(Stuck::Tool, vec![ToolBehavior::Dangerous]),
+    );
     if stuck == Stuck::Intent {
-        shell = shell.with_intent(|_, _: Value| futures::future::pending::<Result<Intent, ToolError>>());
+        shell = shell
+            .with_intent(|_, _: Value| futures::future::pending::<Result<Intent, ToolError>>());
     }
     let failing = scripted_tool("fs_list", &[ToolBehavior::Fails("no such folder".into())]);
     let config = Config {
@@ -201,7 +226,11 @@ fn runner(stuck: Stuck, seconds: u64) -> Runner {
         _ => Arc::new(ScriptedModel::new(script.replies, 128_000)),
     };
     let beside = TurnHooks {
-        context_sources: if stuck == Stuck::Source { vec![Arc::new(Never)] } else { Vec::new() },
+        context_sources: if stuck == Stuck::Source {
+            vec![Arc::new(Never)]
+        } else {
+            Vec::new()
+        },
         digest_source: (stuck == Stuck::Digest).then(|| Arc::new(Never) as Arc<dyn DigestSource>),
         advisor: (stuck == Stuck::Advisor).then(|| Arc::new(Never) as Arc<dyn Advisor>),
         after_turn: Vec::new(),
@@ -212,13 +241,23 @@ fn runner(stuck: Stuck, seconds: u64) -> Runner {
     };
     Runner::new(RunnerParts {
         tree: build_agent_tree(config).unwrap(),
-        models: Models { default: model, per_agent: BTreeMap::new() },
+        models: Models {
+            default: model,
+            per_agent: BTreeMap::new(),
+        },
         store: Arc::new(store),
-        approver: Some(if stuck == Stuck::Approver { Arc::new(Never) } else { Arc::new(Yes) }),
+        approver: Some(if stuck == Stuck::Approver {
+            Arc::new(Never)
+        } else {
+            Arc::new(Yes)
+        }),
         approval_policy: ApprovalPolicy::default(),
         hooks: beside,
         remotes: BTreeMap::new(),
-        limits: TurnLimits { seconds: seconds.try_into().unwrap(), ..TurnLimits::default() },
+        limits: TurnLimits {
+            seconds: seconds.try_into().unwrap(),
+            ..TurnLimits::default()
+        },
         clock_and_ids: script_runner::clock_and_ids(),
     })
 }
@@ -263,15 +302,30 @@ async fn cancel_ends_a_turn_whatever_it_waits_for() {
         let began = Instant::now();
         stream.cancel();
         let updates: Vec<Update> = stream.collect().await;
-        let most = if matches!(stuck, Stuck::Store(_)) { 7 } else { 0 };
-        assert!(began.elapsed() <= Duration::from_secs(most), "{stuck:?} took {:?}", began.elapsed());
+        let most = if matches!(stuck, Stuck::Store(_)) {
+            7
+        } else {
+            0
+        };
+        assert!(
+            began.elapsed() <= Duration::from_secs(most),
+            "{stuck:?} took {:?}",
+            began.elapsed()
+        );
         match stuck {
             // Nothing was begun, or nothing can be written.
             Stuck::Store(HangPoint::Lock | HangPoint::Load) => assert_eq!(updates, [], "{stuck:?}"),
             Stuck::Store(HangPoint::Append(_)) => {
-                assert!(matches!(updates.last(), Some(Update::StoreFailed(_))), "{stuck:?}: {updates:?}");
+                assert!(
+                    matches!(updates.last(), Some(Update::StoreFailed(_))),
+                    "{stuck:?}: {updates:?}"
+                );
             }
-            _ => assert_eq!(end(&updates), Some(FailureCode::Cancelled), "{stuck:?}: {updates:?}"),
+            _ => assert_eq!(
+                end(&updates),
+                Some(FailureCode::Cancelled),
+                "{stuck:?}: {updates:?}"
+            ),
         }
     }
 }
@@ -283,17 +337,30 @@ async fn the_clock_ends_a_turn_whatever_it_waits_for() {
         let began = Instant::now();
         let updates: Vec<Update> = runner(stuck, 30).run(request()).collect().await;
         let most = if stuck == Stuck::Approver { 340 } else { 40 };
-        assert!(began.elapsed() <= Duration::from_secs(most), "{stuck:?} took {:?}", began.elapsed());
+        assert!(
+            began.elapsed() <= Duration::from_secs(most),
+            "{stuck:?} took {:?}",
+            began.elapsed()
+        );
         match stuck {
             Stuck::Store(HangPoint::Load | HangPoint::Append(_)) => {
-                assert!(matches!(updates.last(), Some(Update::StoreFailed(_))), "{stuck:?}: {updates:?}");
+                assert!(
+                    matches!(updates.last(), Some(Update::StoreFailed(_))),
+                    "{stuck:?}: {updates:?}"
+                );
             }
             // These have limits of their own, and the turn goes on without them.
             Stuck::Approver | Stuck::Source | Stuck::Digest | Stuck::Advisor => {
                 assert_eq!(end(&updates), None, "{stuck:?}: {updates:?}");
-                assert!(matches!(updates.last(), Some(Update::Event(event)) if event.body == EventBody::TurnDone));
+                assert!(
+                    matches!(updates.last(), Some(Update::Event(event)) if event.body == EventBody::TurnDone)
+                );
             }
-            _ => assert_eq!(end(&updates), Some(FailureCode::LimitTime), "{stuck:?}: {updates:?}"),
+            _ => assert_eq!(
+                end(&updates),
+                Some(FailureCode::LimitTime),
+                "{stuck:?}: {updates:?}"
+            ),
         }
     }
 }
@@ -356,7 +423,10 @@ async fn a_tool_that_blocks_its_thread_does_not_hold_the_turn() {
         approval_policy: ApprovalPolicy::default(),
         hooks: TurnHooks::default(),
         remotes: BTreeMap::new(),
-        limits: TurnLimits { seconds: 1.try_into().unwrap(), ..TurnLimits::default() },
+        limits: TurnLimits {
+            seconds: 1.try_into().unwrap(),
+            ..TurnLimits::default()
+        },
         clock_and_ids: script_runner::clock_and_ids(),
     });
     let updates: Vec<Update> = runner.run(request()).collect().await;

@@ -3,12 +3,19 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use lango_testkit::script::{ToolBehavior, ScriptedPart, Script, ScriptedReply, UserTurn};
+use lango_testkit::script::{Script, ScriptedPart, ScriptedReply, ToolBehavior, UserTurn};
 use lango_testkit::{invariants, script_runner};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-const TOOLS: [&str; 6] = ["exec_shell", "fs_read", "payment_send", "search_web", "cron_add", "odd_tool"];
+const TOOLS: [&str; 6] = [
+    "exec_shell",
+    "fs_read",
+    "payment_send",
+    "search_web",
+    "cron_add",
+    "odd_tool",
+];
 const AGENTS: [&str; 5] = ["operator", "vault", "librarian", "automator", "planner"];
 
 fn text() -> impl Strategy<Value = Vec<String>> {
@@ -41,13 +48,18 @@ fn transfer() -> impl Strategy<Value = ScriptedPart> {
         if task {
             arguments["task"] = "do it".into();
         }
-        ScriptedPart::Call { id: None, name: "transfer_to_agent".into(), arguments }
+        ScriptedPart::Call {
+            id: None,
+            name: "transfer_to_agent".into(),
+            arguments,
+        }
     })
 }
 
 fn part() -> impl Strategy<Value = ScriptedPart> {
     let id = prop_oneof![3 => Just(None), 1 => Just(Some(String::new())), 1 => Just(Some("same".to_owned()))];
-    let tool = prop_oneof![6 => prop::sample::select(&TOOLS[..]).prop_map(str::to_owned), 1 => ".{0,12}"];
+    let tool =
+        prop_oneof![6 => prop::sample::select(&TOOLS[..]).prop_map(str::to_owned), 1 => ".{0,12}"];
     prop_oneof![
         5 => text().prop_map(ScriptedPart::Text),
         5 => transfer(),
@@ -60,13 +72,22 @@ fn part() -> impl Strategy<Value = ScriptedPart> {
 }
 
 fn replies() -> impl Strategy<Value = Vec<ScriptedReply>> {
-    let reply = (prop::collection::vec(part(), 0..5), prop::bool::weighted(0.1));
-    prop::collection::vec(reply.prop_map(|(parts, always)| ScriptedReply { parts, always }), 0..8)
+    let reply = (
+        prop::collection::vec(part(), 0..5),
+        prop::bool::weighted(0.1),
+    );
+    prop::collection::vec(
+        reply.prop_map(|(parts, always)| ScriptedReply { parts, always }),
+        0..8,
+    )
 }
 
 fn turns() -> impl Strategy<Value = Vec<UserTurn>> {
     let cancel = prop::option::weighted(0.2, (0u64..300).prop_map(Duration::from_secs));
-    let turn = cancel.prop_map(|cancelled_after| UserTurn { text: "please".into(), cancelled_after });
+    let turn = cancel.prop_map(|cancelled_after| UserTurn {
+        text: "please".into(),
+        cancelled_after,
+    });
     prop::collection::vec(turn, 1..4)
 }
 

@@ -7,21 +7,38 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::{BoxFuture, FutureExt, join_all, ready};
 use lango_domain::Tool;
-use lango_domain::event::{EventBody, NewEvent, Event, Grant, Principal, SessionId, Update};
+use lango_domain::event::{Event, EventBody, Grant, NewEvent, Principal, SessionId, Update};
 use lango_domain::failure::FailureCode;
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError, TurnLock};
-use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, InMemorySessionStore, Models, RunnerParts, Runner, TurnRequest};
+use lango_engine::{
+    ApprovalPolicy, InMemorySessionStore, Models, Runner, RunnerParts, TurnHooks, TurnLimits,
+    TurnRequest,
+};
 use lango_team::{Config, build_agent_tree};
 use lango_testkit::script::Script;
 use lango_testkit::scripted::ScriptedModel;
-use lango_testkit::{scripted, script_runner};
+use lango_testkit::{script_runner, scripted};
 use tokio::time::Instant;
 
 pub fn runner(script: &str, store: Arc<dyn SessionStore>) -> Runner {
     let script = Script::parse(script).unwrap();
-    let behaviours = |name: &str| script.behaviors.get(name).map(Vec::as_slice).unwrap_or_default();
-    let tools: Vec<Tool> = script.tools.iter().map(|name| scripted::scripted_tool(name, behaviours(name))).collect();
-    let tree = build_agent_tree(Config { tools, ..Config::default() }).unwrap();
+    let behaviours = |name: &str| {
+        script
+            .behaviors
+            .get(name)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
+    };
+    let tools: Vec<Tool> = script
+        .tools
+        .iter()
+        .map(|name| scripted::scripted_tool(name, behaviours(name)))
+        .collect();
+    let tree = build_agent_tree(Config {
+        tools,
+        ..Config::default()
+    })
+    .unwrap();
     Runner::new(RunnerParts {
         tree,
         models: Models {
@@ -63,13 +80,23 @@ root says hi",
     assert!(matches!(hers.next().await, Some(Update::Event(_))));
     tokio::task::yield_now().await;
     let his: Vec<Update> = runner.run(request("s", "bob")).collect().await;
-    assert_eq!(last_body(&his), Some(&EventBody::TurnDone), "he does not wait for her turn");
+    assert_eq!(
+        last_body(&his),
+        Some(&EventBody::TurnDone),
+        "he does not wait for her turn"
+    );
     let of = |principal: &str| {
         let (session, principal) = (SessionId::new("s"), Principal::new(principal));
         let store = Arc::clone(&store);
         async move {
             store
-                .load(SessionKeyRef { session: &session, principal: &principal }, HistoryWindow::Everything)
+                .load(
+                    SessionKeyRef {
+                        session: &session,
+                        principal: &principal,
+                    },
+                    HistoryWindow::Everything,
+                )
                 .await
                 .unwrap()
         }
@@ -86,8 +113,12 @@ async fn sessions_run_in_parallel_and_turns_do_not() {
     let runner = runner(script, Arc::new(InMemorySessionStore::default()));
     let took = async |sessions: &[&str]| {
         let began = Instant::now();
-        join_all(sessions.iter().map(|session| runner.run(request(session, "local")).collect::<Vec<_>>()))
-            .await;
+        join_all(
+            sessions
+                .iter()
+                .map(|session| runner.run(request(session, "local")).collect::<Vec<_>>()),
+        )
+        .await;
         began.elapsed()
     };
     let one = took(&["a"]).await;
@@ -99,15 +130,25 @@ async fn sessions_run_in_parallel_and_turns_do_not() {
 #[tokio::test(start_paused = true)]
 async fn dropping_the_stream_cancels_the_turn() {
     let store = Arc::new(InMemorySessionStore::default());
-    let runner = runner("root hangs\nroot says hi", Arc::clone(&store) as Arc<dyn SessionStore>);
+    let runner = runner(
+        "root hangs\nroot says hi",
+        Arc::clone(&store) as Arc<dyn SessionStore>,
+    );
     let mut stream = runner.run(request("s", "local"));
     assert!(matches!(stream.next().await, Some(Update::Event(_))));
     drop(stream);
     let next: Vec<Update> = runner.run(request("s", "local")).collect().await;
     assert_eq!(last_body(&next), Some(&EventBody::TurnDone));
-    let key = SessionKeyRef { session: &SessionId::new("s"), principal: &Principal::local() };
-    let codes =
-        store.load(key, HistoryWindow::Everything).await.unwrap().into_iter().filter_map(|event| match &event.body {
+    let key = SessionKeyRef {
+        session: &SessionId::new("s"),
+        principal: &Principal::local(),
+    };
+    let codes = store
+        .load(key, HistoryWindow::Everything)
+        .await
+        .unwrap()
+        .into_iter()
+        .filter_map(|event| match &event.body {
             EventBody::TurnFailed { code, .. } => Some(*code),
             _ => None,
         });
@@ -117,14 +158,20 @@ async fn dropping_the_stream_cancels_the_turn() {
 /// B60: a turn that is cancelled while it waits for its time leaves no trace.
 #[tokio::test(start_paused = true)]
 async fn a_turn_cancelled_before_it_began_leaves_no_trace() {
-    let runner = runner("root hangs\nroot says hi", Arc::new(InMemorySessionStore::default()));
+    let runner = runner(
+        "root hangs\nroot says hi",
+        Arc::new(InMemorySessionStore::default()),
+    );
     let mut first = runner.run(request("s", "local"));
     first.next().await;
     let second = runner.run(request("s", "local"));
     second.cancel();
     assert_eq!(second.collect::<Vec<_>>().await, []);
     first.cancel();
-    assert!(matches!(last_body(&first.collect::<Vec<_>>().await), Some(EventBody::TurnFailed { .. })));
+    assert!(matches!(
+        last_body(&first.collect::<Vec<_>>().await),
+        Some(EventBody::TurnFailed { .. })
+    ));
 }
 
 /// A store that stops working after some events.
@@ -173,18 +220,36 @@ impl SessionStore for FullDisk {
 #[tokio::test(start_paused = true)]
 async fn a_full_disk_ends_the_turn_wherever_it_happens() {
     for room in 0..9 {
-        let store = Arc::new(FullDisk { inner: InMemorySessionStore::default(), room: room.into() });
-        let script = "user x\nroot transfers operator\noperator calls fs_read {}\noperator says done";
+        let store = Arc::new(FullDisk {
+            inner: InMemorySessionStore::default(),
+            room: room.into(),
+        });
+        let script =
+            "user x\nroot transfers operator\noperator calls fs_read {}\noperator says done";
         let updates: Vec<Update> = runner(script, Arc::clone(&store) as Arc<dyn SessionStore>)
             .run(request("s", "local"))
             .collect()
             .await;
-        let shown: Vec<&Arc<Event>> =
-            updates.iter().filter_map(|u| if let Update::Event(e) = u { Some(e) } else { None }).collect();
-        let key = SessionKeyRef { session: &SessionId::new("s"), principal: &Principal::local() };
+        let shown: Vec<&Arc<Event>> = updates
+            .iter()
+            .filter_map(|u| {
+                if let Update::Event(e) = u {
+                    Some(e)
+                } else {
+                    None
+                }
+            })
+            .collect();
+        let key = SessionKeyRef {
+            session: &SessionId::new("s"),
+            principal: &Principal::local(),
+        };
         let kept = store.load(key, HistoryWindow::Everything).await.unwrap();
         assert_eq!(shown, kept.iter().collect::<Vec<_>>(), "room for {room}");
         let ended = matches!(updates.last(), Some(Update::Event(event)) if event.body == EventBody::TurnDone);
-        assert!(ended || matches!(updates.last(), Some(Update::StoreFailed(_))), "room for {room}: {updates:?}");
+        assert!(
+            ended || matches!(updates.last(), Some(Update::StoreFailed(_))),
+            "room for {room}: {updates:?}"
+        );
     }
 }

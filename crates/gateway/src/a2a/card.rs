@@ -9,7 +9,8 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use lango_remote::a2a::{
-    AgentCard, Binding, AgentCapabilities, AgentInterface, SecurityRequirement, SecurityScheme, AgentSkill, ProtocolVersion,
+    AgentCapabilities, AgentCard, AgentInterface, AgentSkill, Binding, ProtocolVersion,
+    SecurityRequirement, SecurityScheme,
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -50,13 +51,22 @@ impl CardTimestamps {
 /// The card at the well-known addresses.
 pub(crate) async fn public_card(State(gateway): State<Gateway>, headers: HeaderMap) -> Response {
     let team = gateway.team();
-    let body = render_card(&gateway, &headers, CardDetail::Public, ProtocolVersion::V0_3).to_string();
+    let body = render_card(
+        &gateway,
+        &headers,
+        CardDetail::Public,
+        ProtocolVersion::V0_3,
+    )
+    .to_string();
     let tag = format!("\"{}\"", short_hash(body.as_bytes()));
     let who = match gateway.settings().a2a.card {
         CardAudience::Everyone => "public",
         CardAudience::Callers => "private",
     };
-    let modified = gateway.a2a().card_timestamps.modified_at(&team, gateway.now());
+    let modified = gateway
+        .a2a()
+        .card_timestamps
+        .modified_at(&team, gateway.now());
     let about = [
         (header::CONTENT_TYPE, "application/json".to_owned()),
         (header::CACHE_CONTROL, format!("{who}, max-age={MAX_AGE}")),
@@ -64,15 +74,26 @@ pub(crate) async fn public_card(State(gateway): State<Gateway>, headers: HeaderM
         (header::LAST_MODIFIED, http_date(modified)),
         (header::VARY, "Host".to_owned()),
     ];
-    let known = headers.get(header::IF_NONE_MATCH).and_then(|known| known.to_str().ok()).unwrap_or_default();
-    if known.split(',').any(|known| known.trim().trim_start_matches("W/") == tag || known.trim() == "*") {
+    let known = headers
+        .get(header::IF_NONE_MATCH)
+        .and_then(|known| known.to_str().ok())
+        .unwrap_or_default();
+    if known
+        .split(',')
+        .any(|known| known.trim().trim_start_matches("W/") == tag || known.trim() == "*")
+    {
         return (StatusCode::NOT_MODIFIED, about).into_response();
     }
     (about, body).into_response()
 }
 
 /// The card as it is told to whoever asks with these headers. Whoever asks in 1.0 gets the fields of that version alone.
-pub(crate) fn render_card(gateway: &Gateway, headers: &HeaderMap, telling: CardDetail, asked_in: ProtocolVersion) -> Value {
+pub(crate) fn render_card(
+    gateway: &Gateway,
+    headers: &HeaderMap,
+    telling: CardDetail,
+    asked_in: ProtocolVersion,
+) -> Value {
     let base = base_url(gateway, headers);
     let versions = match gateway.settings().a2a.older_version && asked_in == ProtocolVersion::V0_3 {
         true => &[ProtocolVersion::V1_0, ProtocolVersion::V0_3][..],
@@ -117,7 +138,12 @@ fn interfaces(base: &str, versions: &[ProtocolVersion]) -> Vec<AgentInterface> {
     for version in versions {
         for binding in [Binding::JsonRpc, Binding::HttpJson] {
             let (url, version, tenant) = (format!("{base}/a2a"), version.to_string(), None);
-            interfaces.push(AgentInterface { url, binding, version, tenant });
+            interfaces.push(AgentInterface {
+                url,
+                binding,
+                version,
+                tenant,
+            });
         }
     }
     interfaces
@@ -126,9 +152,21 @@ fn interfaces(base: &str, versions: &[ProtocolVersion]) -> Vec<AgentInterface> {
 /// An agent as a skill; which tools it has is nobody's business.
 fn skill(agent: &AgentItem, telling: CardDetail) -> AgentSkill {
     let description = agent.description.clone();
-    let keywords = if telling == CardDetail::Authenticated { agent.keywords.clone() } else { Vec::new() };
-    let tags = std::iter::once("agent".to_owned()).chain(keywords).collect();
-    AgentSkill { id: agent.name.clone(), name: agent.name.clone(), description, tags, ..AgentSkill::default() }
+    let keywords = if telling == CardDetail::Authenticated {
+        agent.keywords.clone()
+    } else {
+        Vec::new()
+    };
+    let tags = std::iter::once("agent".to_owned())
+        .chain(keywords)
+        .collect();
+    AgentSkill {
+        id: agent.name.clone(),
+        name: agent.name.clone(),
+        description,
+        tags,
+        ..AgentSkill::default()
+    }
 }
 
 /// Where others reach this server: as the settings say, else the host that was asked, which was checked before.
@@ -136,16 +174,25 @@ fn base_url(gateway: &Gateway, headers: &HeaderMap) -> String {
     if let Some(url) = &gateway.settings().a2a.public_url {
         return url.trim_end_matches('/').to_owned();
     }
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
+    let host = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok())
+        .unwrap_or("localhost");
     format!("http://{host}")
 }
 
 fn short_hash(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(bytes)
+        .iter()
+        .take(12)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 fn http_date(at: Timestamp) -> String {
-    at.to_zoned(TimeZone::UTC).strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
+    at.to_zoned(TimeZone::UTC)
+        .strftime("%a, %d %b %Y %H:%M:%S GMT")
+        .to_string()
 }
 
 #[cfg(test)]
@@ -154,6 +201,9 @@ mod tests {
 
     #[test]
     fn dates_are_as_http_writes_them() {
-        assert_eq!(http_date(Timestamp::UNIX_EPOCH), "Thu, 01 Jan 1970 00:00:00 GMT");
+        assert_eq!(
+            http_date(Timestamp::UNIX_EPOCH),
+            "Thu, 01 Jan 1970 00:00:00 GMT"
+        );
     }
 }

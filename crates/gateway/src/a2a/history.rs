@@ -1,6 +1,6 @@
 //! What a task remembers of its conversation: bounded, because whoever sends decides how much there is to remember.
 
-use lango_remote::a2a::{PartContent, Message, Part, Task, WireFormat};
+use lango_remote::a2a::{Message, Part, PartContent, Task, WireFormat};
 
 /// No task remembers more messages.
 const MAX_MESSAGES: usize = 100;
@@ -11,7 +11,10 @@ const MAX_OF_ONE: usize = MAX_BYTES / 8;
 
 /// What the task asked is part of the conversation once it is answered.
 pub(crate) fn append_question(task: &mut Task) {
-    if let (true, Some(question)) = (task.status.state.is_interrupted(), task.status.message.take()) {
+    if let (true, Some(question)) = (
+        task.status.state.is_interrupted(),
+        task.status.message.take(),
+    ) {
         append_message(task, question);
     }
 }
@@ -50,8 +53,13 @@ fn truncate(message: &mut Message) {
         }
         _ => None,
     };
-    message.parts = std::mem::take(&mut message.parts).into_iter().filter_map(beginning).collect();
-    message.parts.push(Part::text("[… the rest was too long to be remembered]"));
+    message.parts = std::mem::take(&mut message.parts)
+        .into_iter()
+        .filter_map(beginning)
+        .collect();
+    message
+        .parts
+        .push(Part::text("[… the rest was too long to be remembered]"));
     message.metadata.clear();
     message.extensions.clear();
     message.references.clear();
@@ -67,7 +75,11 @@ mod tests {
         Task {
             id: TaskId::new("t"),
             context: None,
-            status: TaskStatus { state: TaskState::Working, message: None, timestamp: None },
+            status: TaskStatus {
+                state: TaskState::Working,
+                message: None,
+                timestamp: None,
+            },
             artifacts: Vec::new(),
             history: Vec::new(),
             metadata: Metadata::new(),
@@ -88,7 +100,10 @@ mod tests {
         for number in 0..250 {
             append_message(&mut task, message(number, "hi"));
         }
-        assert_eq!((task.history.len(), task.history[0].id.as_str()), (MAX_MESSAGES, "150"));
+        assert_eq!(
+            (task.history.len(), task.history[0].id.as_str()),
+            (MAX_MESSAGES, "150")
+        );
     }
 
     #[test]
@@ -101,7 +116,9 @@ mod tests {
         assert_eq!(task.history.len(), 2);
         for text in ["é".repeat(1_000_000), "\u{1}".repeat(1_000_000)] {
             let mut longest = message(99, &text);
-            longest.metadata.insert("more".to_owned(), json!("y".repeat(1_000_000)));
+            longest
+                .metadata
+                .insert("more".to_owned(), json!("y".repeat(1_000_000)));
             longest.parts.push(Part::text("at the end"));
             append_message(&mut task, longest);
             assert!(total(&task) <= MAX_BYTES, "{}", total(&task));

@@ -8,15 +8,17 @@ use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use lango_remote::a2a::rest::{self, HttpMethod};
 use lango_remote::a2a::rpc::{self, RpcRejection, RpcRequest};
-use lango_remote::a2a::{A2aCall, ErrorKind, ProtocolError, A2aRequest, ProtocolVersion, WireFormat};
+use lango_remote::a2a::{
+    A2aCall, A2aRequest, ErrorKind, ProtocolError, ProtocolVersion, WireFormat,
+};
 use serde_json::Value;
 
 use super::card::{self, CardDetail};
 use super::operations::{A2aResponse, TaskOperations};
 use crate::auth::Caller;
-use crate::gateway::Gateway;
-use crate::extract::{read_body, media_type as media_type_of};
 use crate::error::ApiError;
+use crate::extract::{media_type as media_type_of, read_body};
+use crate::gateway::Gateway;
 use crate::sse;
 
 /// Seconds after which it may be worth another try.
@@ -37,8 +39,15 @@ pub(crate) async fn rpc(
     let read = match bytes {
         Some(bytes) => rpc::parse_request(&bytes, said.as_deref()),
         None => {
-            let version = said.as_deref().and_then(ProtocolVersion::parse).unwrap_or(ProtocolVersion::V0_3);
-            Err(Box::new(RpcRejection { id: rpc::RpcId::Null, version, error: not_json() }))
+            let version = said
+                .as_deref()
+                .and_then(ProtocolVersion::parse)
+                .unwrap_or(ProtocolVersion::V0_3);
+            Err(Box::new(RpcRejection {
+                id: rpc::RpcId::Null,
+                version,
+                error: not_json(),
+            }))
         }
     };
     let RpcRequest { id, version, call } = match read {
@@ -47,19 +56,27 @@ pub(crate) async fn rpc(
     };
     let wire = WireFormat::rpc(version);
     let streams = call.request.method().is_streaming();
-    Ok(match execute(&gateway, &caller, (call, wire), &headers).await {
-        Ok(A2aResponse::Value(value)) => json(rpc::success_response(&id, value), "application/json"),
-        Ok(A2aResponse::Stream(events)) => {
-            let frames = events.map(move |event| frame(&rpc::success_response(&id, event.to_json(wire))));
-            sse::stream(&gateway, &caller, frames)
-        }
-        // Clients of 0.3 that asked for a stream read nothing else.
-        Err(error) if streams && version == ProtocolVersion::V0_3 => {
-            let failure = frame(&rpc::error_response(&id, &error, version));
-            sse::stream(&gateway, &caller, futures::stream::iter([failure]))
-        }
-        Err(error) => json(rpc::error_response(&id, &error, version), "application/json"),
-    })
+    Ok(
+        match execute(&gateway, &caller, (call, wire), &headers).await {
+            Ok(A2aResponse::Value(value)) => {
+                json(rpc::success_response(&id, value), "application/json")
+            }
+            Ok(A2aResponse::Stream(events)) => {
+                let frames = events
+                    .map(move |event| frame(&rpc::success_response(&id, event.to_json(wire))));
+                sse::stream(&gateway, &caller, frames)
+            }
+            // Clients of 0.3 that asked for a stream read nothing else.
+            Err(error) if streams && version == ProtocolVersion::V0_3 => {
+                let failure = frame(&rpc::error_response(&id, &error, version));
+                sse::stream(&gateway, &caller, futures::stream::iter([failure]))
+            }
+            Err(error) => json(
+                rpc::error_response(&id, &error, version),
+                "application/json",
+            ),
+        },
+    )
 }
 
 /// HTTP+JSON: the path tells the version.
@@ -76,13 +93,23 @@ pub(crate) async fn rest(
         _ => return Ok(not_found(&uri)),
     };
     let bytes = read_body(request, &gateway).await?;
-    let version = if path(&uri).starts_with("/v1/") { ProtocolVersion::V0_3 } else { ProtocolVersion::V1_0 };
+    let version = if path(&uri).starts_with("/v1/") {
+        ProtocolVersion::V0_3
+    } else {
+        ProtocolVersion::V1_0
+    };
     let body = match json_body(&headers, &bytes) {
         Ok(body) => body,
         Err(error) => return Ok(error_response(&error, version)),
     };
-    let sent = rest::HttpRequest { method: verb, path: path(&uri).to_owned(), query: query(&uri), body };
-    let Some(read) = rest::parse_request(&sent, requested_version(&headers, &uri).as_deref()) else {
+    let sent = rest::HttpRequest {
+        method: verb,
+        path: path(&uri).to_owned(),
+        query: query(&uri),
+        body,
+    };
+    let Some(read) = rest::parse_request(&sent, requested_version(&headers, &uri).as_deref())
+    else {
         return Ok(not_found(&uri));
     };
     let (call, version) = match read {
@@ -90,13 +117,17 @@ pub(crate) async fn rest(
         Err(error) => return Ok(error_response(&error, version)),
     };
     let wire = WireFormat::rest(version);
-    Ok(match execute(&gateway, &caller, (call, wire), &headers).await {
-        Ok(A2aResponse::Value(value)) => json(value, media_type(version)),
-        Ok(A2aResponse::Stream(events)) => {
-            sse::stream(&gateway, &caller, events.map(move |event| frame(&event.to_json(wire))))
-        }
-        Err(error) => error_response(&error, version),
-    })
+    Ok(
+        match execute(&gateway, &caller, (call, wire), &headers).await {
+            Ok(A2aResponse::Value(value)) => json(value, media_type(version)),
+            Ok(A2aResponse::Stream(events)) => sse::stream(
+                &gateway,
+                &caller,
+                events.map(move |event| frame(&event.to_json(wire))),
+            ),
+            Err(error) => error_response(&error, version),
+        },
+    )
 }
 
 async fn execute(
@@ -110,16 +141,31 @@ async fn execute(
         return Err(ProtocolError::new(ErrorKind::VersionNotSupported, message));
     }
     if call.request == A2aRequest::ExtendedCard {
-        return Ok(A2aResponse::Value(card::render_card(gateway, headers, CardDetail::Authenticated, wire.version())));
+        return Ok(A2aResponse::Value(card::render_card(
+            gateway,
+            headers,
+            CardDetail::Authenticated,
+            wire.version(),
+        )));
     }
-    let desk = TaskOperations { gateway: gateway.clone(), caller: caller.clone() };
+    let desk = TaskOperations {
+        gateway: gateway.clone(),
+        caller: caller.clone(),
+    };
     desk.execute(call, wire).await
 }
 
 /// What the request says about its version: in a header, or behind the `?`.
 fn requested_version(headers: &HeaderMap, uri: &Uri) -> Option<String> {
-    let header = headers.get(ProtocolVersion::HEADER).map(|said| said.to_str().unwrap_or("?").to_owned());
-    header.or_else(|| query(uri).into_iter().find(|(name, _)| name == ProtocolVersion::HEADER).map(|(_, said)| said))
+    let header = headers
+        .get(ProtocolVersion::HEADER)
+        .map(|said| said.to_str().unwrap_or("?").to_owned());
+    header.or_else(|| {
+        query(uri)
+            .into_iter()
+            .find(|(name, _)| name == ProtocolVersion::HEADER)
+            .map(|(_, said)| said)
+    })
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -148,7 +194,9 @@ fn path(uri: &Uri) -> &str {
 }
 
 fn query(uri: &Uri) -> Vec<(String, String)> {
-    axum::extract::Query::try_from_uri(uri).map(|axum::extract::Query(pairs)| pairs).unwrap_or_default()
+    axum::extract::Query::try_from_uri(uri)
+        .map(|axum::extract::Query(pairs)| pairs)
+        .unwrap_or_default()
 }
 
 fn media_type(version: ProtocolVersion) -> &'static str {
@@ -159,21 +207,38 @@ fn media_type(version: ProtocolVersion) -> &'static str {
 }
 
 fn json(value: Value, media_type: &'static str) -> Response {
-    ([(header::CONTENT_TYPE, HeaderValue::from_static(media_type))], value.to_string()).into_response()
+    (
+        [(header::CONTENT_TYPE, HeaderValue::from_static(media_type))],
+        value.to_string(),
+    )
+        .into_response()
 }
 
 fn error_response(error: &ProtocolError, version: ProtocolVersion) -> Response {
-    let status = StatusCode::from_u16(error.kind.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = (status, json(error.to_rest_json(version), media_type(version))).into_response();
-    if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
-        response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER_SECONDS);
+    let status =
+        StatusCode::from_u16(error.kind.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = (
+        status,
+        json(error.to_rest_json(version), media_type(version)),
+    )
+        .into_response();
+    if matches!(
+        status,
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+    ) {
+        response
+            .headers_mut()
+            .insert(header::RETRY_AFTER, RETRY_AFTER_SECONDS);
     }
     response
 }
 
 fn not_found(uri: &Uri) -> Response {
     let path = lango_net::sanitize::one_line(uri.path(), 200);
-    let error = ProtocolError::new(ErrorKind::MethodNotFound, format!("there is nothing at {path}"));
+    let error = ProtocolError::new(
+        ErrorKind::MethodNotFound,
+        format!("there is nothing at {path}"),
+    );
     error_response(&error, ProtocolVersion::V1_0)
 }
 

@@ -7,14 +7,14 @@ use futures::StreamExt;
 use jiff::Timestamp;
 use lango_domain::event::Principal;
 use lango_remote::a2a::{
-    Artifact, ArtifactUpdate, PartContent, Message, MessageId, Metadata, Part, ProtocolError, Role, StatusUpdate,
-    StreamEvent, Task, TaskState, TaskStatus,
+    Artifact, ArtifactUpdate, Message, MessageId, Metadata, Part, PartContent, ProtocolError, Role,
+    StatusUpdate, StreamEvent, Task, TaskState, TaskStatus,
 };
 use tokio::sync::broadcast::{self, Receiver, Sender};
 use tokio_util::sync::CancellationToken;
 
+use super::history::{append_message, append_question};
 use super::push_sender::Outbox;
-use super::history::{append_question, append_message};
 use super::stored_task::StoredTask;
 use super::worker::{TaskStep, TaskSteps};
 use crate::gateway::Gateway;
@@ -61,9 +61,20 @@ impl LiveTasks {
     pub fn get_or_insert(&self, kept: StoredTask) -> Arc<LiveTask> {
         let id = kept.task.id.to_string();
         let new = || {
-            let state = Mutex::new(LiveTaskState { stored: kept, work: None, outbox: Arc::default() });
-            let (changing, events) = (tokio::sync::Mutex::default(), broadcast::channel(CHANNEL_CAPACITY).0);
-            Arc::new(LiveTask { state, change_lock: changing, events })
+            let state = Mutex::new(LiveTaskState {
+                stored: kept,
+                work: None,
+                outbox: Arc::default(),
+            });
+            let (changing, events) = (
+                tokio::sync::Mutex::default(),
+                broadcast::channel(CHANNEL_CAPACITY).0,
+            );
+            Arc::new(LiveTask {
+                state,
+                change_lock: changing,
+                events,
+            })
         };
         Arc::clone(self.tasks().entry(id).or_insert_with(new))
     }
@@ -72,7 +83,8 @@ impl LiveTasks {
     pub fn remove_if_idle(&self, live: &LiveTask) {
         let mut tasks = self.tasks();
         let state = live.state();
-        if state.work.is_none() && (state.stored.is_terminal() || live.events.receiver_count() == 0) {
+        if state.work.is_none() && (state.stored.is_terminal() || live.events.receiver_count() == 0)
+        {
             tasks.remove(state.stored.task.id.as_str());
         }
     }
@@ -95,7 +107,11 @@ impl LiveTask {
 
     pub fn subscribe(self: &Arc<Self>) -> TaskSubscription {
         let state = self.state();
-        TaskSubscription { live: Arc::clone(self), task: state.stored.task.clone(), events: self.events.subscribe() }
+        TaskSubscription {
+            live: Arc::clone(self),
+            task: state.stored.task.clone(),
+            events: self.events.subscribe(),
+        }
     }
 
     /// Takes the task to work on it; nothing where somebody does already.
@@ -164,7 +180,10 @@ impl LiveTask {
         state.stored = kept;
         let Some(event) = event else { return };
         if let StreamEvent::Status(_) = event {
-            gateway.a2a().push_sender.notify(gateway, &state.outbox, state.stored.task.clone());
+            gateway
+                .a2a()
+                .push_sender
+                .notify(gateway, &state.outbox, state.stored.task.clone());
         }
         let _ = self.events.send(event);
     }
@@ -176,7 +195,11 @@ impl LiveTask {
         }
         let state = self.stored().task.status.state;
         if !state.is_terminal() && !state.is_interrupted() {
-            self.apply_step(&gateway, TaskStep::with_message(TaskState::Failed, "The work ended without a result.")).await;
+            self.apply_step(
+                &gateway,
+                TaskStep::with_message(TaskState::Failed, "The work ended without a result."),
+            )
+            .await;
         }
         self.finish_work();
         gateway.a2a().live_tasks.remove_if_idle(&self);
@@ -200,33 +223,70 @@ pub(crate) fn apply(kept: &mut StoredTask, step: TaskStep, now: Timestamp) -> Op
         }
         TaskStep::Question { call, text: words } => {
             kept.pending_call = Some(call);
-            Some(set_status(&mut kept.task, TaskState::InputRequired, Some(words), now))
+            Some(set_status(
+                &mut kept.task,
+                TaskState::InputRequired,
+                Some(words),
+                now,
+            ))
         }
-        TaskStep::Artifact { artifact, append, last } => {
+        TaskStep::Artifact {
+            artifact,
+            append,
+            last,
+        } => {
             let (id, context) = (kept.task.id.clone(), kept.task.context.clone());
             merge_artifact(&mut kept.task.artifacts, &artifact, append);
             let (last_chunk, metadata) = (last, Metadata::new());
-            let update = ArtifactUpdate { task: id, context, artifact, append, last_chunk, metadata };
+            let update = ArtifactUpdate {
+                task: id,
+                context,
+                artifact,
+                append,
+                last_chunk,
+                metadata,
+            };
             Some(StreamEvent::Artifact(update))
         }
     }
 }
 
-fn set_status(task: &mut Task, state: TaskState, words: Option<String>, now: Timestamp) -> StreamEvent {
+fn set_status(
+    task: &mut Task,
+    state: TaskState,
+    words: Option<String>,
+    now: Timestamp,
+) -> StreamEvent {
     let (id, context) = (task.id.clone(), task.context.clone());
     let message = words.map(|words| {
         let own = MessageId::new(format!("{id}-{}", now.as_nanosecond()));
         let message = Message::text(own, Role::Agent, words);
-        Message { context: context.clone(), task: Some(id.clone()), ..message }
+        Message {
+            context: context.clone(),
+            task: Some(id.clone()),
+            ..message
+        }
     });
-    let status = TaskStatus { state, message, timestamp: Some(now) };
+    let status = TaskStatus {
+        state,
+        message,
+        timestamp: Some(now),
+    };
     task.status = status.clone();
-    StreamEvent::Status(StatusUpdate { task: id, context, status, metadata: Metadata::new() })
+    StreamEvent::Status(StatusUpdate {
+        task: id,
+        context,
+        status,
+        metadata: Metadata::new(),
+    })
 }
 
 fn merge_artifact(artifacts: &mut Vec<Artifact>, new: &Artifact, append: bool) {
     match artifacts.iter_mut().find(|artifact| artifact.id == new.id) {
-        Some(found) if append => new.parts.iter().for_each(|part| append_part(&mut found.parts, part)),
+        Some(found) if append => new
+            .parts
+            .iter()
+            .for_each(|part| append_part(&mut found.parts, part)),
         Some(found) => *found = new.clone(),
         None => artifacts.push(new.clone()),
     }
@@ -234,13 +294,16 @@ fn merge_artifact(artifacts: &mut Vec<Artifact>, new: &Artifact, append: bool) {
 
 /// Pieces of one text become one text.
 fn append_part(parts: &mut Vec<Part>, new: &Part) {
-    let is_plain =
-        |part: &Part| part.filename.is_none() && part.media_type.is_none() && part.metadata.is_empty();
+    let is_plain = |part: &Part| {
+        part.filename.is_none() && part.media_type.is_none() && part.metadata.is_empty()
+    };
     match (parts.last_mut(), &new.content) {
-        (Some(last), PartContent::Text(more)) if is_plain(last) && is_plain(new) => match &mut last.content {
-            PartContent::Text(text) => text.push_str(more),
-            _ => parts.push(new.clone()),
-        },
+        (Some(last), PartContent::Text(more)) if is_plain(last) && is_plain(new) => {
+            match &mut last.content {
+                PartContent::Text(text) => text.push_str(more),
+                _ => parts.push(new.clone()),
+            }
+        }
         _ => parts.push(new.clone()),
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use axum::http::header;
 use futures::future::join_all;
-use lango_net::{FetchError, AddressPolicy, check_url, guarded_client_builder, parse_url};
-use lango_remote::a2a::{StreamEvent, Task, ProtocolVersion, WireFormat};
+use lango_net::{AddressPolicy, FetchError, check_url, guarded_client_builder, parse_url};
+use lango_remote::a2a::{ProtocolVersion, StreamEvent, Task, WireFormat};
 use reqwest::{Client, Url};
 use serde_json::Value;
 use tokio_util::task::TaskTracker;
@@ -75,7 +75,11 @@ impl Outbox {
 
 impl PushSender {
     pub fn new(reach: AddressPolicy) -> Self {
-        Self { client: OnceLock::new(), reach, deliveries: TaskTracker::new() }
+        Self {
+            client: OnceLock::new(),
+            reach,
+            deliveries: TaskTracker::new(),
+        }
     }
 
     /// Returns when everything is sent or given up. For when no task changes any more.
@@ -109,12 +113,29 @@ impl PushSender {
     }
 
     async fn deliver_all(&self, gateway: &Gateway, task: &Task) {
-        let kept = gateway.store().push_configs(task.id.as_str()).await.unwrap_or_default();
-        let listeners: Vec<PushTarget> = kept.iter().filter_map(|kept| PushTarget::from_row(kept).ok()).collect();
+        let kept = gateway
+            .store()
+            .push_configs(task.id.as_str())
+            .await
+            .unwrap_or_default();
+        let listeners: Vec<PushTarget> = kept
+            .iter()
+            .filter_map(|kept| PushTarget::from_row(kept).ok())
+            .collect();
         // What is begun when the server stops has until its very end; what was begun before makes room for it.
-        let end = if gateway.suspend_turns().is_cancelled() { gateway.close_connections() } else { gateway.suspend_turns() };
-        let deliveries = listeners.iter().map(|listener| self.deliver(gateway, task, listener));
-        if end.run_until_cancelled(join_all(deliveries)).await.is_none() {
+        let end = if gateway.suspend_turns().is_cancelled() {
+            gateway.close_connections()
+        } else {
+            gateway.suspend_turns()
+        };
+        let deliveries = listeners
+            .iter()
+            .map(|listener| self.deliver(gateway, task, listener));
+        if end
+            .run_until_cancelled(join_all(deliveries))
+            .await
+            .is_none()
+        {
             tracing::warn!(task = %task.id, "news of a task were not taken before the server ended");
         }
     }
@@ -145,25 +166,44 @@ impl PushSender {
             ProtocolVersion::V1_0 => lango_remote::a2a::rest::CONTENT_TYPE,
             ProtocolVersion::V0_3 => "application/json",
         };
-        let request = self.client()?.post(url).timeout(REQUEST_TIMEOUT).header(header::CONTENT_TYPE, media_type);
+        let request = self
+            .client()?
+            .post(url)
+            .timeout(REQUEST_TIMEOUT)
+            .header(header::CONTENT_TYPE, media_type);
         let mut request = request.body(news.to_string());
         if let Some(token) = &listener.config.token {
             request = request.header(TOKEN_HEADER, token.expose());
         }
         if let Some(how) = &listener.config.authentication {
-            let credentials = how.credentials.as_ref().map_or("", |credentials| credentials.expose());
-            request = request.header(header::AUTHORIZATION, format!("{} {credentials}", how.scheme));
+            let credentials = how
+                .credentials
+                .as_ref()
+                .map_or("", |credentials| credentials.expose());
+            request = request.header(
+                header::AUTHORIZATION,
+                format!("{} {credentials}", how.scheme),
+            );
         }
-        let response = request.send().await.map_err(|error| FetchError::from_reqwest(&error))?;
+        let response = request
+            .send()
+            .await
+            .map_err(|error| FetchError::from_reqwest(&error))?;
         let status = response.status();
-        if status.is_success() { Ok(()) } else { Err(FetchError::Status(status.as_u16())) }
+        if status.is_success() {
+            Ok(())
+        } else {
+            Err(FetchError::Status(status.as_u16()))
+        }
     }
 
     fn client(&self) -> Result<&Client, FetchError> {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        let built = guarded_client_builder(CONNECT_TIMEOUT, self.reach).pool_max_idle_per_host(0).build();
+        let built = guarded_client_builder(CONNECT_TIMEOUT, self.reach)
+            .pool_max_idle_per_host(0)
+            .build();
         let client = built.map_err(|error| FetchError::Setup(error.to_string()))?;
         Ok(self.client.get_or_init(|| client))
     }
@@ -186,7 +226,11 @@ mod tests {
         Task {
             id: TaskId::new(number.to_string()),
             context: None,
-            status: TaskStatus { state: TaskState::Working, message: None, timestamp: None },
+            status: TaskStatus {
+                state: TaskState::Working,
+                message: None,
+                timestamp: None,
+            },
             artifacts: Vec::new(),
             history: Vec::new(),
             metadata: Metadata::new(),
@@ -200,8 +244,9 @@ mod tests {
         for number in 1..50 {
             assert!(!outbox.push(task(number)));
         }
-        let taken: Vec<String> =
-            std::iter::from_fn(|| outbox.pop()).map(|task| task.id.to_string()).collect();
+        let taken: Vec<String> = std::iter::from_fn(|| outbox.pop())
+            .map(|task| task.id.to_string())
+            .collect();
         assert_eq!(taken, ["42", "43", "44", "45", "46", "47", "48", "49"]);
         assert!(outbox.push(task(50)) && !outbox.push(task(51)));
         outbox.retain_newest();

@@ -23,12 +23,26 @@ pub(crate) struct StoredTask {
 impl StoredTask {
     pub fn from_row(row: TaskRow) -> Result<Self, ProtocolError> {
         let value = serde_json::from_str(&row.body).ok();
-        let Some(task) = value.and_then(|value| Task::from_json(&value, WireFormat::V1).ok()) else {
+        let Some(task) = value.and_then(|value| Task::from_json(&value, WireFormat::V1).ok())
+        else {
             tracing::error!(task = row.id, "a kept task cannot be read");
             return Err(internal_error());
         };
-        let TaskRow { principal, session, turn, created, .. } = row;
-        Ok(Self { task, principal, session, turn, pending_call: None, created })
+        let TaskRow {
+            principal,
+            session,
+            turn,
+            created,
+            ..
+        } = row;
+        Ok(Self {
+            task,
+            principal,
+            session,
+            turn,
+            pending_call: None,
+            created,
+        })
     }
 
     pub fn to_row(&self) -> TaskRow {
@@ -48,7 +62,10 @@ impl StoredTask {
 
     /// Whether this very message was heard before. Some clients give one id to all that they send; other words are another message.
     pub fn has_message(&self, message: &Message) -> bool {
-        self.task.history.iter().any(|heard| heard.id == message.id && heard.parts == message.parts)
+        self.task
+            .history
+            .iter()
+            .any(|heard| heard.id == message.id && heard.parts == message.parts)
     }
 
     pub fn is_terminal(&self) -> bool {
@@ -58,7 +75,10 @@ impl StoredTask {
 
 /// What happened inside is in the log of whoever runs the server.
 pub(crate) fn internal_error() -> ProtocolError {
-    ProtocolError::new(ErrorKind::Internal, "what is kept could not be read or written")
+    ProtocolError::new(
+        ErrorKind::Internal,
+        "what is kept could not be read or written",
+    )
 }
 
 pub(crate) fn store_error(trouble: lango_store::SqliteStoreError) -> ProtocolError {

@@ -57,8 +57,16 @@ pub(crate) async fn wait_until(watch: TaskSubscription, until: StreamUntil) -> T
 }
 
 /// The task as it stands, then everything that happens to it.
-pub(crate) fn task_stream(gateway: &Gateway, watch: TaskSubscription, until: StreamUntil, place: StreamPermit) -> TaskEventStream {
-    let leaving = SubscriptionGuard { gateway: gateway.clone(), live: Arc::clone(&watch.live) };
+pub(crate) fn task_stream(
+    gateway: &Gateway,
+    watch: TaskSubscription,
+    until: StreamUntil,
+    place: StreamPermit,
+) -> TaskEventStream {
+    let leaving = SubscriptionGuard {
+        gateway: gateway.clone(),
+        live: Arc::clone(&watch.live),
+    };
     // Work that runs is waited for when the server ends; what only waits is not.
     let closing = match watch.live.is_running() {
         true => gateway.close_connections().clone(),
@@ -66,7 +74,10 @@ pub(crate) fn task_stream(gateway: &Gateway, watch: TaskSubscription, until: Str
     };
     let following = (TaskFollower::new(watch, until), place, leaving);
     stream::unfold(following, |(mut following, place, leaving)| async move {
-        following.next().await.map(|event| (event, (following, place, leaving)))
+        following
+            .next()
+            .await
+            .map(|event| (event, (following, place, leaving)))
     })
     .take_until(async move {
         closing.cancelled().await;
@@ -84,7 +95,12 @@ struct TaskFollower {
 
 impl TaskFollower {
     fn new(watch: TaskSubscription, until: StreamUntil) -> Self {
-        Self { live: Arc::clone(&watch.live), subscription: Some(watch), events: None, until }
+        Self {
+            live: Arc::clone(&watch.live),
+            subscription: Some(watch),
+            events: None,
+            until,
+        }
     }
 
     async fn next(&mut self) -> Option<StreamEvent> {

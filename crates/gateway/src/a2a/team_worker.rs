@@ -4,16 +4,18 @@ use std::collections::VecDeque;
 
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{self, StreamExt};
-use lango_domain::event::{ApprovalState, EventBody, CallId, Event, TurnId, Update};
-use lango_domain::failure::FailureFamily;
 use lango_domain::approval::ApprovalScope;
-use lango_remote::a2a::{Artifact, ArtifactId, PartContent, ErrorKind, Message, ProtocolError, TaskState};
+use lango_domain::event::{ApprovalState, CallId, Event, EventBody, TurnId, Update};
+use lango_domain::failure::FailureFamily;
+use lango_remote::a2a::{
+    Artifact, ArtifactId, ErrorKind, Message, PartContent, ProtocolError, TaskState,
+};
 
 use super::stored_task::from_api_error;
 use super::worker::{AnswerRight, TaskAssignment, TaskRecovery, TaskStep, TaskSteps, Worker};
 use crate::approvals::{ClientBridge, decision};
 use crate::gateway::Gateway;
-use crate::turns::{TurnTarget, TurnHandle, TurnInput, OnDisconnect, TurnSpec};
+use crate::turns::{OnDisconnect, TurnHandle, TurnInput, TurnSpec, TurnTarget};
 
 const ANSWER_ARTIFACT: &str = "answer";
 /// So many kept events are read at once.
@@ -31,7 +33,11 @@ impl Worker for TeamWorker {
         vec!["text/plain".to_owned()]
     }
 
-    fn work(&self, gateway: &Gateway, assignment: TaskAssignment) -> Result<TaskSteps, ProtocolError> {
+    fn work(
+        &self,
+        gateway: &Gateway,
+        assignment: TaskAssignment,
+    ) -> Result<TaskSteps, ProtocolError> {
         let wish = TurnSpec {
             principal: assignment.principal.clone(),
             session: assignment.session.clone(),
@@ -56,40 +62,84 @@ impl Worker for TeamWorker {
     }
 
     /// A message to a turn that asks for permission is an answer to what its task asked, and to nothing else.
-    fn on_message(&self, gateway: &Gateway, assignment: &TaskAssignment) -> Result<TaskStep, ProtocolError> {
-        let TaskAssignment { principal, session, pending_call: asked, .. } = assignment;
+    fn on_message(
+        &self,
+        gateway: &Gateway,
+        assignment: &TaskAssignment,
+    ) -> Result<TaskStep, ProtocolError> {
+        let TaskAssignment {
+            principal,
+            session,
+            pending_call: asked,
+            ..
+        } = assignment;
         let Some(call) = asked else {
             let message = "the task is being worked on; wait until it is done, or cancel it";
             return Err(ProtocolError::new(ErrorKind::UnsupportedOperation, message));
         };
-        let mut waiting = gateway.client_bridge().pending(principal).into_iter().map(|waiting| waiting.question);
-        let question = waiting.find(|question| question.session == *session && question.call == *call);
+        let mut waiting = gateway
+            .client_bridge()
+            .pending(principal)
+            .into_iter()
+            .map(|waiting| waiting.question);
+        let question =
+            waiting.find(|question| question.session == *session && question.call == *call);
         // Answered meanwhile: the work goes on, and what it asks next is told.
-        let Some(question) = question else { return Ok(TaskStep::from_state(TaskState::Working)) };
-        let asks_again =
-            |how| Ok(TaskStep::Question { call: call.clone(), text: format_question(&question.intent.shows, how) });
+        let Some(question) = question else {
+            return Ok(TaskStep::from_state(TaskState::Working));
+        };
+        let asks_again = |how| {
+            Ok(TaskStep::Question {
+                call: call.clone(),
+                text: format_question(&question.intent.shows, how),
+            })
+        };
         if assignment.answer_right == AnswerRight::NotAllowed {
             return asks_again(MISSING_SCOPE_INSTRUCTIONS);
         }
-        let Some(is_approved) = parse_answer(&assignment.message) else { return asks_again(YES_OR_NO_INSTRUCTIONS) };
+        let Some(is_approved) = parse_answer(&assignment.message) else {
+            return asks_again(YES_OR_NO_INSTRUCTIONS);
+        };
         // Where the answer came too late, the work goes on as well.
-        let _ = gateway.client_bridge().answer(principal, session, call, decision(is_approved, ApprovalScope::Once));
+        let _ = gateway.client_bridge().answer(
+            principal,
+            session,
+            call,
+            decision(is_approved, ApprovalScope::Once),
+        );
         Ok(TaskStep::from_state(TaskState::Working))
     }
 
     /// The log of the session knows how the turn ended, if it did.
-    fn recover<'a>(&'a self, gateway: &'a Gateway, assignment: &'a TaskAssignment) -> BoxFuture<'a, TaskRecovery> {
+    fn recover<'a>(
+        &'a self,
+        gateway: &'a Gateway,
+        assignment: &'a TaskAssignment,
+    ) -> BoxFuture<'a, TaskRecovery> {
         async move {
-            let TaskAssignment { principal, session, turn, .. } = assignment;
+            let TaskAssignment {
+                principal,
+                session,
+                turn,
+                ..
+            } = assignment;
             if gateway.store().is_turn_running(principal, session).await {
                 return TaskRecovery::OtherProcess;
             }
             let mut log = LoggedTurn::default();
             let mut last = 0;
             while let Some(turn) = turn {
-                let read = gateway.store().events_after(principal, session, last, PAGE_SIZE).await;
-                let Ok(events) = read else { return TaskRecovery::OtherProcess };
-                events.iter().filter(|event| event.turn == *turn).for_each(|event| log.push(event));
+                let read = gateway
+                    .store()
+                    .events_after(principal, session, last, PAGE_SIZE)
+                    .await;
+                let Ok(events) = read else {
+                    return TaskRecovery::OtherProcess;
+                };
+                events
+                    .iter()
+                    .filter(|event| event.turn == *turn)
+                    .for_each(|event| log.push(event));
                 match events.last() {
                     Some(event) => last = event.seq,
                     None => break,
@@ -110,7 +160,10 @@ fn request_text(message: &Message) -> Result<String, ProtocolError> {
             PartContent::Data(data) => texts.push(format!("```json\n{data:#}\n```")),
             PartContent::Raw(_) | PartContent::Url(_) => {
                 let message = "files are not read here; send their text";
-                return Err(ProtocolError::new(ErrorKind::ContentTypeNotSupported, message));
+                return Err(ProtocolError::new(
+                    ErrorKind::ContentTypeNotSupported,
+                    message,
+                ));
             }
         }
     }
@@ -123,16 +176,23 @@ fn request_text(message: &Message) -> Result<String, ProtocolError> {
 }
 
 /// For everybody who reads the task: whoever began it need not be the one who answers.
-const APPROVAL_INSTRUCTIONS: &str = "Answer yes or no with a token that may approve, here or at /api/approvals.";
+const APPROVAL_INSTRUCTIONS: &str =
+    "Answer yes or no with a token that may approve, here or at /api/approvals.";
 const YES_OR_NO_INSTRUCTIONS: &str = "Answer yes or no.";
-const MISSING_SCOPE_INSTRUCTIONS: &str = "Whoever may give it can answer at /api/approvals; this token may not.";
+const MISSING_SCOPE_INSTRUCTIONS: &str =
+    "Whoever may give it can answer at /api/approvals; this token may not.";
 
 fn format_question(shows: &str, how: &str) -> String {
     format!("Permission is needed for this: {shows}\n{how}")
 }
 
 fn parse_answer(message: &Message) -> Option<bool> {
-    let text = message.texts().collect::<Vec<_>>().join(" ").trim().to_lowercase();
+    let text = message
+        .texts()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .trim()
+        .to_lowercase();
     match text.trim_end_matches(['.', '!']) {
         "yes" | "y" | "approve" | "approved" | "allow" | "ok" => Some(true),
         "no" | "n" | "deny" | "denied" | "reject" => Some(false),
@@ -167,10 +227,18 @@ impl TurnTaskSteps {
                 return None;
             }
             let opened = async {
-                match self.questions.front().filter(|_| self.pending_call.is_none()) {
+                match self
+                    .questions
+                    .front()
+                    .filter(|_| self.pending_call.is_none())
+                {
                     Some((call, _)) => {
-                        let TaskAssignment { principal, session, .. } = &self.assignment;
-                        self.client_bridge.wait_until_open(principal, session, call).await;
+                        let TaskAssignment {
+                            principal, session, ..
+                        } = &self.assignment;
+                        self.client_bridge
+                            .wait_until_open(principal, session, call)
+                            .await;
                     }
                     None => std::future::pending().await,
                 }
@@ -193,7 +261,10 @@ impl TurnTaskSteps {
     fn ask_next(&mut self) {
         if let Some((call, shows)) = self.questions.pop_front() {
             self.pending_call = Some(call.clone());
-            self.steps.push_back(TaskStep::Question { call, text: format_question(&shows, APPROVAL_INSTRUCTIONS) });
+            self.steps.push_back(TaskStep::Question {
+                call,
+                text: format_question(&shows, APPROVAL_INSTRUCTIONS),
+            });
         }
     }
 
@@ -201,9 +272,10 @@ impl TurnTaskSteps {
         match update {
             Update::Delta { text, .. } => self.steps.extend(self.answer.push(text)),
             Update::ToolOutputDelta { .. } => {}
-            Update::StoreFailed(_) => {
-                self.finish(TaskState::Failed, Some("What happened could not be kept.".to_owned()))
-            }
+            Update::StoreFailed(_) => self.finish(
+                TaskState::Failed,
+                Some("What happened could not be kept.".to_owned()),
+            ),
             Update::Event(event) => self.on_event(event),
         }
     }
@@ -211,19 +283,28 @@ impl TurnTaskSteps {
     fn on_event(&mut self, event: &Event) {
         if let (None, EventBody::User { .. }) = (&self.own_turn, &event.body) {
             self.own_turn = Some(event.turn.clone());
-            self.steps.extend([TaskStep::Turn(event.turn.clone()), TaskStep::from_state(TaskState::Working)]);
+            self.steps.extend([
+                TaskStep::Turn(event.turn.clone()),
+                TaskStep::from_state(TaskState::Working),
+            ]);
         }
         if self.own_turn.as_ref() != Some(&event.turn) {
             return;
         }
         match &event.body {
-            EventBody::Approval { id, state: ApprovalState::Asked, shows, .. } => {
+            EventBody::Approval {
+                id,
+                state: ApprovalState::Asked,
+                shows,
+                ..
+            } => {
                 self.questions.push_back((id.clone(), shows.clone()));
             }
             EventBody::Approval { id, .. } => {
                 self.questions.retain(|(call, _)| call != id);
                 if self.pending_call.take_if(|call| call == id).is_some() {
-                    self.steps.push_back(TaskStep::from_state(TaskState::Working));
+                    self.steps
+                        .push_back(TaskStep::from_state(TaskState::Working));
                 }
             }
             EventBody::Note { .. } | EventBody::Rejected { .. } => self.answer.reset(),
@@ -231,7 +312,10 @@ impl TurnTaskSteps {
                 self.answer.reset();
                 // A task that asks goes on asking.
                 if self.pending_call.is_none() {
-                    self.steps.push_back(TaskStep::with_message(TaskState::Working, format!("{to} is working on it.")));
+                    self.steps.push_back(TaskStep::with_message(
+                        TaskState::Working,
+                        format!("{to} is working on it."),
+                    ));
                 }
             }
             EventBody::Answer { text } => self.steps.extend(self.answer.finish(text)),
@@ -253,11 +337,13 @@ impl TurnTaskSteps {
 
     fn finish(&mut self, state: TaskState, words: Option<String>) {
         self.is_finished = true;
-        self.steps.push_back(TaskStep::Status { state, text: words });
+        self.steps
+            .push_back(TaskStep::Status { state, text: words });
     }
 }
 
-const INTERRUPTED_MESSAGE: &str = "The server was stopped before this was done; send the request again.";
+const INTERRUPTED_MESSAGE: &str =
+    "The server was stopped before this was done; send the request again.";
 
 /// How a turn's last event ends its task.
 fn task_end(body: &EventBody) -> Option<(TaskState, Option<String>)> {
@@ -293,8 +379,13 @@ impl LoggedTurn {
 
     fn into_steps(self) -> Vec<TaskStep> {
         let answer = self.answer.map(|text| answer_chunk(text, false, true));
-        let (state, words) = self.end.unwrap_or((TaskState::Failed, Some(INTERRUPTED_MESSAGE.to_owned())));
-        answer.into_iter().chain([TaskStep::Status { state, text: words }]).collect()
+        let (state, words) = self
+            .end
+            .unwrap_or((TaskState::Failed, Some(INTERRUPTED_MESSAGE.to_owned())));
+        answer
+            .into_iter()
+            .chain([TaskStep::Status { state, text: words }])
+            .collect()
     }
 }
 
@@ -317,7 +408,10 @@ impl AnswerBuffer {
     }
 
     fn finish(&mut self, answer: &str) -> Option<TaskStep> {
-        let rest = answer.strip_prefix(self.sent.as_str()).filter(|rest| !rest.is_empty()).map(str::to_owned);
+        let rest = answer
+            .strip_prefix(self.sent.as_str())
+            .filter(|rest| !rest.is_empty())
+            .map(str::to_owned);
         self.held.clear();
         let step = match rest {
             Some(rest) => self.send(rest, true),
@@ -335,9 +429,15 @@ impl AnswerBuffer {
 }
 
 fn answer_chunk(text: String, append: bool, last: bool) -> TaskStep {
-    let artifact =
-        Artifact { name: Some(ANSWER_ARTIFACT.to_owned()), ..Artifact::text(ArtifactId::new(ANSWER_ARTIFACT), text) };
-    TaskStep::Artifact { artifact, append, last }
+    let artifact = Artifact {
+        name: Some(ANSWER_ARTIFACT.to_owned()),
+        ..Artifact::text(ArtifactId::new(ANSWER_ARTIFACT), text)
+    };
+    TaskStep::Artifact {
+        artifact,
+        append,
+        last,
+    }
 }
 
 #[cfg(test)]
@@ -346,9 +446,15 @@ mod tests {
 
     fn chunks(steps: Vec<Option<TaskStep>>) -> Vec<(String, bool, bool)> {
         let chunk = |step| match step {
-            TaskStep::Artifact { artifact, append, last } => {
-                (artifact.parts[0].as_text().unwrap().to_owned(), append, last)
-            }
+            TaskStep::Artifact {
+                artifact,
+                append,
+                last,
+            } => (
+                artifact.parts[0].as_text().unwrap().to_owned(),
+                append,
+                last,
+            ),
             other => panic!("{other:?}"),
         };
         steps.into_iter().flatten().map(chunk).collect()
@@ -357,9 +463,21 @@ mod tests {
     #[test]
     fn pieces_together_are_the_answer_and_the_last_one_says_so() {
         let mut draft = AnswerBuffer::default();
-        let steps = vec![draft.push("안녕"), draft.push(", "), draft.push("Welt"), draft.finish("안녕, Welt")];
-        let expected = [("안녕", false, false), (", ", true, false), ("Welt", true, true)];
-        assert_eq!(chunks(steps), expected.map(|(text, append, last)| (text.to_owned(), append, last)));
+        let steps = vec![
+            draft.push("안녕"),
+            draft.push(", "),
+            draft.push("Welt"),
+            draft.finish("안녕, Welt"),
+        ];
+        let expected = [
+            ("안녕", false, false),
+            (", ", true, false),
+            ("Welt", true, true),
+        ];
+        assert_eq!(
+            chunks(steps),
+            expected.map(|(text, append, last)| (text.to_owned(), append, last))
+        );
     }
 
     #[test]
@@ -369,7 +487,10 @@ mod tests {
             for piece in pieces {
                 draft.push(piece);
             }
-            assert_eq!(chunks(vec![draft.finish(answer)]), [(answer.to_owned(), false, true)]);
+            assert_eq!(
+                chunks(vec![draft.finish(answer)]),
+                [(answer.to_owned(), false, true)]
+            );
         }
         let mut draft = AnswerBuffer::default();
         draft.push("let me look");
@@ -377,7 +498,13 @@ mod tests {
         draft.reset();
         draft.push("it");
         let steps = vec![draft.push("'s 4"), draft.finish("it's 4")];
-        assert_eq!(chunks(steps), [("it".to_owned(), false, false), ("'s 4".to_owned(), true, true)]);
+        assert_eq!(
+            chunks(steps),
+            [
+                ("it".to_owned(), false, false),
+                ("'s 4".to_owned(), true, true)
+            ]
+        );
     }
 
     #[test]
@@ -389,7 +516,10 @@ mod tests {
                 text,
             ))
         };
-        assert_eq!((said(" Yes. "), said("NO"), said("approve")), (Some(true), Some(false), Some(true)));
+        assert_eq!(
+            (said(" Yes. "), said("NO"), said("approve")),
+            (Some(true), Some(false), Some(true))
+        );
         for unclear in ["", "yes, but only the first", "no problem", "네"] {
             assert_eq!(said(unclear), None, "{unclear}");
         }

@@ -22,7 +22,11 @@ pub trait Worker: Send + Sync {
     }
 
     /// Begins to work on a task, or goes on with one that waited. The last step leaves the task over or waiting.
-    fn work(&self, gateway: &Gateway, assignment: TaskAssignment) -> Result<TaskSteps, ProtocolError>;
+    fn work(
+        &self,
+        gateway: &Gateway,
+        assignment: TaskAssignment,
+    ) -> Result<TaskSteps, ProtocolError>;
 
     /// A message for a task that is being worked on, and how the task stands after it.
     fn on_message(&self, _: &Gateway, _: &TaskAssignment) -> Result<TaskStep, ProtocolError> {
@@ -73,10 +77,7 @@ pub enum TaskStep {
         text: Option<String>,
     },
     /// Waits for whoever allows a call.
-    Question {
-        call: CallId,
-        text: String,
-    },
+    Question { call: CallId, text: String },
     /// A result, or the next part of one.
     Artifact {
         artifact: Artifact,
@@ -92,7 +93,10 @@ impl TaskStep {
     }
 
     pub fn with_message(state: TaskState, words: impl Into<String>) -> Self {
-        Self::Status { state, text: Some(words.into()) }
+        Self::Status {
+            state,
+            text: Some(words.into()),
+        }
     }
 }
 

@@ -4,8 +4,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use lango_domain::Safety;
-use lango_domain::event::CallId;
 use lango_domain::approval::ApprovalScope;
+use lango_domain::event::CallId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,9 +13,9 @@ use serde_json::Value;
 use super::sessions::Items;
 use crate::approvals::{AnswerError, PendingApproval, decision};
 use crate::auth::Caller;
-use crate::gateway::Gateway;
-use crate::extract::{JsonBody, SessionName, parse_session_id, string_enum};
 use crate::error::ApiError;
+use crate::extract::{JsonBody, SessionName, parse_session_id, string_enum};
+use crate::gateway::Gateway;
 
 /// A question that waits for an answer.
 #[derive(Serialize, JsonSchema)]
@@ -37,7 +37,12 @@ pub(crate) struct ApprovalItem {
 }
 
 impl From<PendingApproval> for ApprovalItem {
-    fn from(PendingApproval { question, asked_at: asked }: PendingApproval) -> Self {
+    fn from(
+        PendingApproval {
+            question,
+            asked_at: asked,
+        }: PendingApproval,
+    ) -> Self {
         Self {
             session: question.session.to_string(),
             call: question.call.to_string(),
@@ -52,9 +57,14 @@ impl From<PendingApproval> for ApprovalItem {
     }
 }
 
-pub(crate) async fn list(State(gateway): State<Gateway>, caller: Caller) -> Json<Items<ApprovalItem>> {
+pub(crate) async fn list(
+    State(gateway): State<Gateway>,
+    caller: Caller,
+) -> Json<Items<ApprovalItem>> {
     let waiting = gateway.client_bridge().pending(caller.principal());
-    Json(Items { items: waiting.into_iter().map(ApprovalItem::from).collect() })
+    Json(Items {
+        items: waiting.into_iter().map(ApprovalItem::from).collect(),
+    })
 }
 
 /// An answer to a question.
@@ -103,12 +113,18 @@ pub(crate) async fn answer(
         ApprovalReach::Pattern => ApprovalScope::Pattern,
     };
     let decision = decision(body.decision == ApprovalChoice::Approve, scope);
-    let answered = gateway.client_bridge().answer(caller.principal(), &session, &CallId::new(body.call), decision);
+    let answered = gateway.client_bridge().answer(
+        caller.principal(),
+        &session,
+        &CallId::new(body.call),
+        decision,
+    );
     match answered {
         Ok(()) => Ok(StatusCode::NO_CONTENT),
-        Err(AnswerError::NoPattern) => {
-            Err(ApiError::bad_request("this question offers no pattern", "answer with `once` or `same_call`"))
-        }
+        Err(AnswerError::NoPattern) => Err(ApiError::bad_request(
+            "this question offers no pattern",
+            "answer with `once` or `same_call`",
+        )),
         Err(AnswerError::NotPending) => Err(ApiError::new(
             StatusCode::NOT_FOUND,
             "not_found",

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::auth::Caller;
-use crate::gateway::Gateway;
-use crate::extract::{QueryParams, PathName, parse_session_id};
 use crate::error::ApiError;
+use crate::extract::{PathName, QueryParams, parse_session_id};
+use crate::gateway::Gateway;
 
 /// So many events are given at once unless fewer are asked for.
 const MAX_EVENTS: usize = 1_000;
@@ -59,7 +59,9 @@ pub(crate) async fn list(
     caller: Caller,
 ) -> Result<Json<Items<SessionItem>>, ApiError> {
     let sessions = gateway.store().sessions(caller.principal()).await?;
-    Ok(Json(Items { items: sessions.into_iter().map(SessionItem::from).collect() }))
+    Ok(Json(Items {
+        items: sessions.into_iter().map(SessionItem::from).collect(),
+    }))
 }
 
 /// Which events of a session.
@@ -88,11 +90,23 @@ pub(crate) async fn show(
     QueryParams(window): QueryParams<EventRange>,
 ) -> Result<Json<SessionBody>, ApiError> {
     let session = parse_session_id(&session)?;
-    let info = gateway.store().session(caller.principal(), &session).await?;
+    let info = gateway
+        .store()
+        .session(caller.principal(), &session)
+        .await?;
     let most = window.limit.unwrap_or(MAX_EVENTS).min(MAX_EVENTS);
-    let events = gateway.store().events_after(caller.principal(), &session, window.after, most).await?;
-    let events = events.iter().filter_map(|event| serde_json::to_value(&**event).ok()).collect();
-    Ok(Json(SessionBody { session: info.into(), events }))
+    let events = gateway
+        .store()
+        .events_after(caller.principal(), &session, window.after, most)
+        .await?;
+    let events = events
+        .iter()
+        .filter_map(|event| serde_json::to_value(&**event).ok())
+        .collect();
+    Ok(Json(SessionBody {
+        session: info.into(),
+        events,
+    }))
 }
 
 pub(crate) async fn delete(

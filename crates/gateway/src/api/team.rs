@@ -2,12 +2,12 @@
 
 use axum::Json;
 use axum::extract::State;
-use lango_models::offline::{RoutingDecision, Routing};
+use lango_models::offline::{Routing, RoutingDecision};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::gateway::Gateway;
 use crate::extract::JsonBody;
+use crate::gateway::Gateway;
 
 /// The team.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -83,7 +83,13 @@ impl From<&Routing> for RouteResponse {
             matched: ranked.matched.clone(),
         });
         let (confidence, ranking) = (round_score(routing.confidence), ranking.collect());
-        Self { decision, agent, absent, confidence, ranking }
+        Self {
+            decision,
+            agent,
+            absent,
+            confidence,
+            ranking,
+        }
     }
 }
 
@@ -91,6 +97,11 @@ fn round_score(share: f32) -> f64 {
     (f64::from(share) * 1_000.0).round() / 1_000.0
 }
 
-pub(crate) async fn route(State(gateway): State<Gateway>, JsonBody(body): JsonBody<RouteBody>) -> Json<RouteResponse> {
-    Json(RouteResponse::from(&gateway.team().router.route(&body.text)))
+pub(crate) async fn route(
+    State(gateway): State<Gateway>,
+    JsonBody(body): JsonBody<RouteBody>,
+) -> Json<RouteResponse> {
+    Json(RouteResponse::from(
+        &gateway.team().router.route(&body.text),
+    ))
 }

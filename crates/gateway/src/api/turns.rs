@@ -10,9 +10,9 @@ use axum::response::sse::Event as Frame;
 use futures::StreamExt;
 use futures::future::ready;
 use futures::stream::{self, Stream};
-use lango_domain::session::SessionKey;
 use lango_domain::AgentName;
 use lango_domain::event::{Event, SessionId, Update};
+use lango_domain::session::SessionKey;
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -20,12 +20,14 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::auth::Caller;
-use crate::gateway::Gateway;
-use crate::extract::{QueryParams, NOT_BLANK_PATTERN, PathName, JsonBody, SessionName, parse_session_id};
 use crate::error::ApiError;
+use crate::extract::{
+    JsonBody, NOT_BLANK_PATTERN, PathName, QueryParams, SessionName, parse_session_id,
+};
+use crate::gateway::Gateway;
 use crate::sse::{self, DeltaMode};
 use crate::stream_limit::StreamPermit;
-use crate::turns::{TurnTarget, TurnInput, OnDisconnect, TurnSpec};
+use crate::turns::{OnDisconnect, TurnInput, TurnSpec, TurnTarget};
 
 /// So many kept events are read at once.
 const PAGE_SIZE: usize = 256;
@@ -82,7 +84,10 @@ pub(crate) async fn start(
     let session = match &body.session {
         Some(name) => parse_session_id(name)?,
         None if body.resume => {
-            return Err(ApiError::bad_request("there is no session to go on with", "name it in `session`"));
+            return Err(ApiError::bad_request(
+                "there is no session to go on with",
+                "name it in `session`",
+            ));
         }
         None => gateway.new_session(),
     };
@@ -91,23 +96,42 @@ pub(crate) async fn start(
         None => TurnTarget::Team,
     };
     let begin = turn_input(&gateway, &caller, &body, &session).await?;
-    let leaving = if body.detach { OnDisconnect::Continue } else { OnDisconnect::Cancel };
+    let leaving = if body.detach {
+        OnDisconnect::Continue
+    } else {
+        OnDisconnect::Cancel
+    };
     let principal = caller.principal().clone();
     let name = session_header(&session);
-    let turn = gateway.start_turn(TurnSpec { principal, session, target: to, input: begin, on_disconnect: leaving })?;
-    let deltas = if body.deltas { DeltaMode::Include } else { DeltaMode::Omit };
+    let turn = gateway.start_turn(TurnSpec {
+        principal,
+        session,
+        target: to,
+        input: begin,
+        on_disconnect: leaving,
+    })?;
+    let deltas = if body.deltas {
+        DeltaMode::Include
+    } else {
+        DeltaMode::Omit
+    };
     let mut has_begun = false;
-    let frames = turn.map(Some).chain(stream::once(ready(None))).filter_map(move |update| {
-        has_begun |= update.is_some();
-        ready(match update {
-            Some(update) => sse::frame(&update, deltas),
-            // Whoever waits for an end gets one, though there is nothing to keep.
-            None => (!has_begun).then(sse::turn_never_started),
-        })
-    });
+    let frames = turn
+        .map(Some)
+        .chain(stream::once(ready(None)))
+        .filter_map(move |update| {
+            has_begun |= update.is_some();
+            ready(match update {
+                Some(update) => sse::frame(&update, deltas),
+                // Whoever waits for an end gets one, though there is nothing to keep.
+                None => (!has_begun).then(sse::turn_never_started),
+            })
+        });
     let mut response = sse::stream(&gateway, &caller, frames);
     if let Some(name) = name {
-        response.headers_mut().insert(HeaderName::from_static("x-lango-session"), name);
+        response
+            .headers_mut()
+            .insert(HeaderName::from_static("x-lango-session"), name);
     }
     Ok(response)
 }
@@ -118,12 +142,17 @@ async fn turn_input(
     body: &TurnBody,
     session: &SessionId,
 ) -> Result<TurnInput, ApiError> {
-    let text = body.text.as_deref().map(str::trim).filter(|text| !text.is_empty());
+    let text = body
+        .text
+        .as_deref()
+        .map(str::trim)
+        .filter(|text| !text.is_empty());
     match (body.resume, text) {
         (false, Some(text)) => Ok(TurnInput::Request(text.to_owned())),
-        (false, None) => {
-            Err(ApiError::bad_request("the request is empty", "say in `text` what is to be done"))
-        }
+        (false, None) => Err(ApiError::bad_request(
+            "the request is empty",
+            "say in `text` what is to be done",
+        )),
         (true, Some(_)) => Err(ApiError::bad_request(
             "a turn that is gone on with has its request already",
             "leave out `text`, or leave out `resume`",
@@ -131,7 +160,11 @@ async fn turn_input(
         (true, None) => {
             gateway.store().session(caller.principal(), session).await?;
             let team = gateway.team();
-            match team.runner.find_unfinished_turn(session, caller.principal()).await? {
+            match team
+                .runner
+                .find_unfinished_turn(session, caller.principal())
+                .await?
+            {
                 Some(_) => Ok(TurnInput::Resume),
                 None => Err(ApiError::new(
                     StatusCode::CONFLICT,
@@ -145,13 +178,16 @@ async fn turn_input(
 }
 
 pub(crate) fn parse_agent_name(name: &str) -> Result<AgentName, ApiError> {
-    AgentName::new(name)
-        .map_err(|error| ApiError::bad_request(error.to_string(), "GET /api/agents lists who is there"))
+    AgentName::new(name).map_err(|error| {
+        ApiError::bad_request(error.to_string(), "GET /api/agents lists who is there")
+    })
 }
 
 /// Names of sessions may have letters that headers have not.
 fn session_header(session: &SessionId) -> Option<HeaderValue> {
-    HeaderValue::from_str(session.as_str()).ok().filter(|value| value.to_str().is_ok())
+    HeaderValue::from_str(session.as_str())
+        .ok()
+        .filter(|value| value.to_str().is_ok())
 }
 
 /// What became of a wish to end a turn.
@@ -169,7 +205,10 @@ pub(crate) async fn cancel(
     let session = parse_session_id(&session)?;
     let cancelled = gateway.cancel_turn(caller.principal(), &session);
     if !cancelled {
-        gateway.store().session(caller.principal(), &session).await?;
+        gateway
+            .store()
+            .session(caller.principal(), &session)
+            .await?;
     }
     Ok(Json(CancelResponse { cancelled }))
 }
@@ -192,17 +231,35 @@ pub(crate) async fn follow(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let session = parse_session_id(&session)?;
-    let thread = SessionKey { principal: caller.principal().clone(), session };
+    let thread = SessionKey {
+        principal: caller.principal().clone(),
+        session,
+    };
     // A turn may have begun that has not written anything yet.
     if !gateway.running_turns().contains(&thread) {
-        gateway.store().session(&thread.principal, &thread.session).await?;
+        gateway
+            .store()
+            .session(&thread.principal, &thread.session)
+            .await?;
     }
     let place = gateway.open_stream(&thread.principal)?;
-    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
-    let deltas = if how.deltas { DeltaMode::Include } else { DeltaMode::Omit };
+    let last = headers
+        .get("last-event-id")
+        .and_then(|id| id.to_str().ok()?.parse().ok());
+    let deltas = if how.deltas {
+        DeltaMode::Include
+    } else {
+        DeltaMode::Omit
+    };
     let live = Some(gateway.subscribers().subscribe(&thread));
     let last = last.or(how.after).unwrap_or(0);
-    let follower = SessionFollower { gateway: gateway.clone(), key: thread, live, last, _permit: place };
+    let follower = SessionFollower {
+        gateway: gateway.clone(),
+        key: thread,
+        live,
+        last,
+        _permit: place,
+    };
     let over = gateway.close_connections().clone();
     let frames = follower.frames(deltas).take_until(over.cancelled_owned());
     Ok(sse::stream(&gateway, &caller, frames))
@@ -226,30 +283,48 @@ enum FollowSource {
 
 impl SessionFollower {
     fn frames(self, deltas: DeltaMode) -> impl Stream<Item = Frame> + Send {
-        let batches = stream::unfold((self, FollowSource::Stored), |(mut follower, source)| async move {
-            let (updates, next) = match source {
-                FollowSource::Stored => follower.read_stored().await?,
-                FollowSource::Live => follower.next_live().await?,
-            };
-            Some((stream::iter(updates), (follower, next)))
-        });
-        batches.flatten().filter_map(move |update| ready(sse::frame(&update, deltas)))
+        let batches = stream::unfold(
+            (self, FollowSource::Stored),
+            |(mut follower, source)| async move {
+                let (updates, next) = match source {
+                    FollowSource::Stored => follower.read_stored().await?,
+                    FollowSource::Live => follower.next_live().await?,
+                };
+                Some((stream::iter(updates), (follower, next)))
+            },
+        );
+        batches
+            .flatten()
+            .filter_map(move |update| ready(sse::frame(&update, deltas)))
     }
 
     async fn read_stored(&mut self) -> Option<(Vec<Update>, FollowSource)> {
         let (principal, session) = (&self.key.principal, &self.key.session);
-        let read = self.gateway.store().events_after(principal, session, self.last, PAGE_SIZE).await;
-        let events: Vec<Arc<Event>> =
-            read.inspect_err(|trouble| tracing::error!(%trouble, "a session cannot be followed")).ok()?;
-        let next = if events.len() < PAGE_SIZE { FollowSource::Live } else { FollowSource::Stored };
+        let read = self
+            .gateway
+            .store()
+            .events_after(principal, session, self.last, PAGE_SIZE)
+            .await;
+        let events: Vec<Arc<Event>> = read
+            .inspect_err(|trouble| tracing::error!(%trouble, "a session cannot be followed"))
+            .ok()?;
+        let next = if events.len() < PAGE_SIZE {
+            FollowSource::Live
+        } else {
+            FollowSource::Stored
+        };
         self.last = events.last().map_or(self.last, |event| event.seq);
         Some((events.into_iter().map(Update::Event).collect(), next))
     }
 
     async fn next_live(&mut self) -> Option<(Vec<Update>, FollowSource)> {
         match self.live.as_mut()?.recv().await {
-            Ok(Update::Event(event)) if event.seq <= self.last => Some((Vec::new(), FollowSource::Live)),
-            Ok(Update::Event(event)) if event.seq > self.last + 1 => Some((Vec::new(), FollowSource::Stored)),
+            Ok(Update::Event(event)) if event.seq <= self.last => {
+                Some((Vec::new(), FollowSource::Live))
+            }
+            Ok(Update::Event(event)) if event.seq > self.last + 1 => {
+                Some((Vec::new(), FollowSource::Stored))
+            }
             Ok(update) => {
                 if let Update::Event(event) = &update {
                     self.last = event.seq;

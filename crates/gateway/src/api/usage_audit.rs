@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 
 use axum::Json;
 use axum::extract::State;
-use lango_domain::usage::UsageSummary;
 use lango_domain::event::SessionId;
+use lango_domain::usage::UsageSummary;
 use lango_store::AuditEntry;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,9 +13,9 @@ use serde_json::Value;
 
 use super::sessions::Items;
 use crate::auth::Caller;
-use crate::gateway::Gateway;
-use crate::extract::{QueryParams, SessionName, parse_session_id};
 use crate::error::ApiError;
+use crate::extract::{QueryParams, SessionName, parse_session_id};
+use crate::gateway::Gateway;
 
 const MAX_CALLS: usize = 1_000;
 const DEFAULT_CALLS: usize = 100;
@@ -48,7 +48,10 @@ async fn find_own_session(
 ) -> Result<Option<SessionId>, ApiError> {
     let Some(name) = name else { return Ok(None) };
     let session = parse_session_id(name)?;
-    gateway.store().session(caller.principal(), &session).await?;
+    gateway
+        .store()
+        .session(caller.principal(), &session)
+        .await?;
     Ok(Some(session))
 }
 
@@ -60,7 +63,11 @@ pub(crate) async fn usage(
 ) -> Result<Json<Value>, ApiError> {
     let session = find_own_session(of.session.as_deref(), &gateway, &caller).await?;
     let mut bill = UsageSummary::default();
-    for row in gateway.store().usage(caller.principal(), session.as_ref()).await? {
+    for row in gateway
+        .store()
+        .usage(caller.principal(), session.as_ref())
+        .await?
+    {
         bill.add_usage(&row.turn, "", (row.branch, row.agent), &row.usage);
     }
     Ok(Json(bill.to_json()))
@@ -112,7 +119,18 @@ pub(crate) async fn audit(
     QueryParams(of): QueryParams<AuditQuery>,
 ) -> Result<Json<Items<AuditItem>>, ApiError> {
     let session = find_own_session(of.session.as_deref(), &gateway, &caller).await?;
-    let most = of.limit.map_or(DEFAULT_CALLS, NonZeroUsize::get).min(MAX_CALLS);
-    let entries = gateway.store().audit(caller.principal(), session.as_ref(), most).await?;
-    Ok(Json(Items { items: entries.into_iter().map(|entry| AuditItem::from_entry(entry, &caller)).collect() }))
+    let most = of
+        .limit
+        .map_or(DEFAULT_CALLS, NonZeroUsize::get)
+        .min(MAX_CALLS);
+    let entries = gateway
+        .store()
+        .audit(caller.principal(), session.as_ref(), most)
+        .await?;
+    Ok(Json(Items {
+        items: entries
+            .into_iter()
+            .map(|entry| AuditItem::from_entry(entry, &caller))
+            .collect(),
+    }))
 }

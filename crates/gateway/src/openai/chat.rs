@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::TEAM_MODEL;
 use crate::api::turns::parse_agent_name;
-use crate::gateway::ServedTeam;
-use crate::extract::{NOT_BLANK_PATTERN, Object};
 use crate::error::ApiError;
+use crate::extract::{NOT_BLANK_PATTERN, Object};
+use crate::gateway::ServedTeam;
 use crate::turns::TurnTarget;
 
 /// A request as OpenAI's clients make it; what is not named here is tolerated and has no effect.
@@ -73,8 +73,7 @@ fn require_user_message(messages: &mut Schema) {
         { "type": "string", "pattern": NOT_BLANK_PATTERN },
         { "type": "array", "contains": part },
     ] });
-    let request =
-        json!({ "required": ["content"], "properties": { "role": { "const": "user" }, "content": content } });
+    let request = json!({ "required": ["content"], "properties": { "role": { "const": "user" }, "content": content } });
     messages.insert("contains".to_owned(), request);
 }
 
@@ -120,7 +119,10 @@ pub(crate) enum IncludeUsage {
 impl ChatRequest {
     pub fn parse(body: ChatBody, team: &ServedTeam) -> Result<Self, ApiError> {
         reject_unsupported(&body)?;
-        let model = body.model.filter(|model| !model.is_empty()).unwrap_or_else(|| TEAM_MODEL.to_owned());
+        let model = body
+            .model
+            .filter(|model| !model.is_empty())
+            .unwrap_or_else(|| TEAM_MODEL.to_owned());
         let (mut system, mut history) = (String::new(), Vec::new());
         for Object(message) in body.messages {
             let text = content_text(message.content)?.trim().to_owned();
@@ -142,10 +144,28 @@ impl ChatRequest {
             ));
         };
         let to = turn_target(&model, team)?;
-        let usage = body.stream_options.and_then(|Object(options)| options.include_usage).unwrap_or(false);
-        let usage = if usage { IncludeUsage::Yes } else { IncludeUsage::No };
-        let form = if body.stream.unwrap_or(false) { ResponseMode::Stream { usage } } else { ResponseMode::Full };
-        Ok(Self { target: to, model, system, history, request, response_mode: form })
+        let usage = body
+            .stream_options
+            .and_then(|Object(options)| options.include_usage)
+            .unwrap_or(false);
+        let usage = if usage {
+            IncludeUsage::Yes
+        } else {
+            IncludeUsage::No
+        };
+        let form = if body.stream.unwrap_or(false) {
+            ResponseMode::Stream { usage }
+        } else {
+            ResponseMode::Full
+        };
+        Ok(Self {
+            target: to,
+            model,
+            system,
+            history,
+            request,
+            response_mode: form,
+        })
     }
 
     /// What the conversation began with.
@@ -167,7 +187,10 @@ fn reject_unsupported(body: &ChatBody) -> Result<(), ApiError> {
         ));
     }
     if body.n.is_some_and(|n| n != 1.0) {
-        return Err(ApiError::bad_request("one answer is given, not several", "leave out `n`"));
+        return Err(ApiError::bad_request(
+            "one answer is given, not several",
+            "leave out `n`",
+        ));
     }
     Ok(())
 }
@@ -184,8 +207,9 @@ fn turn_target(model: &str, team: &ServedTeam) -> Result<TurnTarget, ApiError> {
 
 pub(crate) fn model_not_found(team: &ServedTeam, model: &str) -> ApiError {
     let model: String = model.chars().take(100).collect();
-    let names: Vec<&str> =
-        std::iter::once(TEAM_MODEL).chain(team.specialists().map(|agent| agent.name.as_str())).collect();
+    let names: Vec<&str> = std::iter::once(TEAM_MODEL)
+        .chain(team.specialists().map(|agent| agent.name.as_str()))
+        .collect();
     let hint = suggest::did_you_mean(&model, names.iter().copied())
         .unwrap_or_else(|| format!("there are {}", names.join(", ")));
     let message = format!("there is no model `{model}`");

@@ -43,9 +43,15 @@ impl TurnAccumulator {
             Update::Event(event) => match &event.body {
                 EventBody::Answer { text } => self.answers.push(text.trim().to_owned()),
                 EventBody::Usage(usage) => self.add_usage(usage),
-                EventBody::Approval { tool, state, .. } => self.denied.extend(denied_call(tool, *state)),
+                EventBody::Approval { tool, state, .. } => {
+                    self.denied.extend(denied_call(tool, *state))
+                }
                 EventBody::TurnDone => self.end = TurnEnd::Done,
-                EventBody::TurnFailed { code, message, hint } => {
+                EventBody::TurnFailed {
+                    code,
+                    message,
+                    hint,
+                } => {
                     self.end = TurnEnd::Failed(ApiError::turn_failed(*code, message, hint));
                 }
                 _ => {}
@@ -94,7 +100,10 @@ fn denied_call(tool: &str, state: ApprovalState) -> Option<DeniedCall> {
         }
         ApprovalState::Asked | ApprovalState::Approved | ApprovalState::Interrupted => return None,
     };
-    Some(DeniedCall { tool: tool.to_owned(), why })
+    Some(DeniedCall {
+        tool: tool.to_owned(),
+        why,
+    })
 }
 
 /// What every piece of one completion has in common.
@@ -203,34 +212,62 @@ pub(crate) struct LangoExtension {
 impl Completion {
     pub fn full(&self, told: &TurnAccumulator) -> CompletionBody {
         let (role, content) = ("assistant", told.answers.join("\n\n"));
-        let message = AnswerMessage { role, content, refusal: None };
+        let message = AnswerMessage {
+            role,
+            content,
+            refusal: None,
+        };
         CompletionBody {
             id: self.id.clone(),
             object: "chat.completion",
             created: self.created,
             model: self.model.clone(),
-            choices: vec![CompletionChoice { index: 0, message, finish_reason: "stop", logprobs: None }],
+            choices: vec![CompletionChoice {
+                index: 0,
+                message,
+                finish_reason: "stop",
+                logprobs: None,
+            }],
             usage: usage_body(&told.usage),
             lango: self.lango_extension(told),
         }
     }
 
     pub fn first_chunk(&self) -> ChunkBody {
-        self.chunk(ChunkDelta { role: Some("assistant"), content: Some(String::new()) }, None)
+        self.chunk(
+            ChunkDelta {
+                role: Some("assistant"),
+                content: Some(String::new()),
+            },
+            None,
+        )
     }
 
     pub fn text_chunk(&self, text: String) -> ChunkBody {
-        self.chunk(ChunkDelta { role: None, content: Some(text) }, None)
+        self.chunk(
+            ChunkDelta {
+                role: None,
+                content: Some(text),
+            },
+            None,
+        )
     }
 
     pub fn last_chunk(&self, told: &TurnAccumulator) -> ChunkBody {
         let lango = Some(self.lango_extension(told));
-        ChunkBody { lango, ..self.chunk(ChunkDelta::default(), Some("stop")) }
+        ChunkBody {
+            lango,
+            ..self.chunk(ChunkDelta::default(), Some("stop"))
+        }
     }
 
     pub fn usage_chunk(&self, told: &TurnAccumulator) -> ChunkBody {
         let usage = Some(usage_body(&told.usage));
-        ChunkBody { choices: Vec::new(), usage, ..self.chunk(ChunkDelta::default(), None) }
+        ChunkBody {
+            choices: Vec::new(),
+            usage,
+            ..self.chunk(ChunkDelta::default(), None)
+        }
     }
 
     fn chunk(&self, delta: ChunkDelta, finish_reason: Option<&'static str>) -> ChunkBody {
@@ -239,14 +276,21 @@ impl Completion {
             object: "chat.completion.chunk",
             created: self.created,
             model: self.model.clone(),
-            choices: vec![ChunkChoice { index: 0, delta, finish_reason }],
+            choices: vec![ChunkChoice {
+                index: 0,
+                delta,
+                finish_reason,
+            }],
             usage: None,
             lango: None,
         }
     }
 
     fn lango_extension(&self, told: &TurnAccumulator) -> LangoExtension {
-        LangoExtension { session: self.session.clone(), denied: told.denied.clone() }
+        LangoExtension {
+            session: self.session.clone(),
+            denied: told.denied.clone(),
+        }
     }
 }
 
@@ -255,7 +299,11 @@ fn usage_body(usage: &Usage) -> UsageBody {
         prompt_tokens: usage.input,
         completion_tokens: usage.output,
         total_tokens: usage.input.saturating_add(usage.output),
-        prompt_tokens_details: PromptDetails { cached_tokens: usage.cached },
-        completion_tokens_details: CompletionDetails { reasoning_tokens: usage.reasoning },
+        prompt_tokens_details: PromptDetails {
+            cached_tokens: usage.cached,
+        },
+        completion_tokens_details: CompletionDetails {
+            reasoning_tokens: usage.reasoning,
+        },
     }
 }

@@ -9,16 +9,18 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lango_domain::event::{Author, EventBody, Branch, NewEvent, Event, Principal, SessionId, TurnId};
-use lango_domain::session::{SessionKey, HistoryWindow, SessionKeyRef, SessionStore};
+use lango_domain::event::{
+    Author, Branch, Event, EventBody, NewEvent, Principal, SessionId, TurnId,
+};
+use lango_domain::session::{HistoryWindow, SessionKey, SessionKeyRef, SessionStore};
 use lango_domain::{AgentName, Label};
 use lango_engine::{LegacyMessage, LegacyRole, replay_author};
 use sha2::{Digest, Sha256};
 
-use super::chat::{ChatRequest, ChatMessage};
+use super::chat::{ChatMessage, ChatRequest};
 use crate::client_context::SOURCE_NAME;
-use crate::gateway::Gateway;
 use crate::error::ApiError;
+use crate::gateway::Gateway;
 use crate::turns::TurnTarget;
 
 /// Of conversations that began with the same words, so many of the newest are looked at.
@@ -39,13 +41,20 @@ pub(crate) struct SessionClaim {
 impl SessionClaims {
     fn claim(&self, thread: &SessionKey) -> Option<SessionClaim> {
         let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
-        claimed.insert(thread.clone()).then(|| SessionClaim { claims: self.clone(), key: thread.clone() })
+        claimed.insert(thread.clone()).then(|| SessionClaim {
+            claims: self.clone(),
+            key: thread.clone(),
+        })
     }
 }
 
 impl Drop for SessionClaim {
     fn drop(&mut self) {
-        self.claims.claimed.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+        self.claims
+            .claimed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&self.key);
     }
 }
 
@@ -58,28 +67,68 @@ pub(crate) struct SessionMatch {
 }
 
 /// The session for a conversation.
-pub(crate) async fn find_or_create_session(gateway: &Gateway, principal: &Principal, chat: &ChatRequest) -> Result<SessionMatch, ApiError> {
+pub(crate) async fn find_or_create_session(
+    gateway: &Gateway,
+    principal: &Principal,
+    chat: &ChatRequest,
+) -> Result<SessionMatch, ApiError> {
     let beginning = session_prefix(chat);
     let session = SessionId::new(format!("{beginning}{}", gateway.new_id()));
     if chat.history.is_empty() {
-        return Ok(SessionMatch { session, is_new: true, claim: None });
+        return Ok(SessionMatch {
+            session,
+            is_new: true,
+            claim: None,
+        });
     }
-    for found in gateway.store().sessions_with_prefix(principal, &beginning, MAX_CANDIDATES).await? {
-        let thread = SessionKey { principal: principal.clone(), session: found };
-        let Some(claim) = gateway.session_claims().claim(&thread) else { continue };
+    for found in gateway
+        .store()
+        .sessions_with_prefix(principal, &beginning, MAX_CANDIDATES)
+        .await?
+    {
+        let thread = SessionKey {
+            principal: principal.clone(),
+            session: found,
+        };
+        let Some(claim) = gateway.session_claims().claim(&thread) else {
+            continue;
+        };
         if gateway.running_turns().contains(&thread) {
             continue;
         }
-        let key = SessionKeyRef { session: &thread.session, principal };
-        if matches_history(&gateway.store().load(key, HistoryWindow::Everything).await?, &chat.history) {
-            return Ok(SessionMatch { session: thread.session, is_new: false, claim: Some(claim) });
+        let key = SessionKeyRef {
+            session: &thread.session,
+            principal,
+        };
+        if matches_history(
+            &gateway.store().load(key, HistoryWindow::Everything).await?,
+            &chat.history,
+        ) {
+            return Ok(SessionMatch {
+                session: thread.session,
+                is_new: false,
+                claim: Some(claim),
+            });
         }
     }
     // Before the history is in it, because then it is what others with the same history look for.
-    let claim = gateway.session_claims().claim(&SessionKey { principal: principal.clone(), session: session.clone() });
-    let key = SessionKeyRef { session: &session, principal };
-    gateway.store().append(key, import_history(gateway, chat)).await?;
-    Ok(SessionMatch { session, is_new: false, claim })
+    let claim = gateway.session_claims().claim(&SessionKey {
+        principal: principal.clone(),
+        session: session.clone(),
+    });
+    let key = SessionKeyRef {
+        session: &session,
+        principal,
+    };
+    gateway
+        .store()
+        .append(key, import_history(gateway, chat))
+        .await?;
+    Ok(SessionMatch {
+        session,
+        is_new: false,
+        claim,
+    })
 }
 
 /// What the names of a conversation's sessions begin with: it says nothing, and the same beginnings share it.
@@ -98,7 +147,9 @@ fn session_prefix(chat: &ChatRequest) -> String {
 
 /// Whether the log holds exactly this conversation, and has come to its end.
 fn matches_history(log: &[Arc<Event>], history: &[ChatMessage]) -> bool {
-    let is_settled = log.last().is_some_and(|event| matches!(event.body, EventBody::TurnDone));
+    let is_settled = log
+        .last()
+        .is_some_and(|event| matches!(event.body, EventBody::TurnDone));
     let mut history = history.iter();
     for turn in visible_turns(log) {
         if let Some(asked) = turn.request
@@ -126,7 +177,10 @@ struct VisibleTurn<'a> {
 impl VisibleTurn<'_> {
     /// The answer as it is given whole, and as it is streamed.
     fn answer_forms(&self) -> [String; 2] {
-        [self.answers.join("\n\n").trim().to_owned(), self.texts.join("\n\n").trim().to_owned()]
+        [
+            self.answers.join("\n\n").trim().to_owned(),
+            self.texts.join("\n\n").trim().to_owned(),
+        ]
     }
 }
 
@@ -165,7 +219,11 @@ fn import_history(gateway: &Gateway, chat: &ChatRequest) -> Vec<NewEvent> {
             ChatMessage::User(text) => (LegacyRole::User, text),
             ChatMessage::Assistant(text) => (LegacyRole::Assistant, text),
         };
-        let message = LegacyMessage { role, content: text.clone(), author: None };
+        let message = LegacyMessage {
+            role,
+            content: text.clone(),
+            author: None,
+        };
         number += usize::from(!is_open);
         is_open = role == LegacyRole::User;
         let author = replay_author(&message, &root);
@@ -177,21 +235,43 @@ fn import_history(gateway: &Gateway, chat: &ChatRequest) -> Vec<NewEvent> {
             bodies.push((Author::Agent(root.clone()), EventBody::TurnDone));
         }
         let turn = TurnId::new(format!("imported-{number}"));
-        drafts.extend(bodies.into_iter().map(|(author, body)| new_event(&turn, &root, author, body, at)));
+        drafts.extend(
+            bodies
+                .into_iter()
+                .map(|(author, body)| new_event(&turn, &root, author, body, at)),
+        );
     }
     drafts
 }
 
 fn context_event(system: &str) -> EventBody {
-    EventBody::Context { source: SOURCE_NAME.to_owned(), text: crate::client_context::truncate(system) }
+    EventBody::Context {
+        source: SOURCE_NAME.to_owned(),
+        text: crate::client_context::truncate(system),
+    }
 }
 
-fn new_event(turn: &TurnId, root: &AgentName, author: Author, body: EventBody, at: jiff::Timestamp) -> NewEvent {
+fn new_event(
+    turn: &TurnId,
+    root: &AgentName,
+    author: Author,
+    body: EventBody,
+    at: jiff::Timestamp,
+) -> NewEvent {
     // What the client says that others said is not in the user's own words.
     let label = match author {
         Author::User => Label::default(),
         // Answers may hold anything that was read for them.
-        _ => Label::untrusted("the client's history").joined(&Label::private("the client's history")),
+        _ => {
+            Label::untrusted("the client's history").joined(&Label::private("the client's history"))
+        }
     };
-    NewEvent { turn: turn.clone(), author, branch: Branch::root(root), at, label, body }
+    NewEvent {
+        turn: turn.clone(),
+        author,
+        branch: Branch::root(root),
+        at,
+        label,
+        body,
+    }
 }

@@ -1,6 +1,6 @@
 //! One voice out of several: specialists may speak side by side, and whoever listens hears one after the other.
 
-use lango_domain::event::{Author, EventBody, Event, Update};
+use lango_domain::event::{Author, Event, EventBody, Update};
 
 /// What was said in a turn, in an order that can be read.
 #[derive(Default)]
@@ -44,10 +44,18 @@ impl StreamMerger {
     }
 
     fn on_event(&mut self, event: &Event) -> Vec<String> {
-        let Author::Agent(author) = &event.author else { return Vec::new() };
-        let is_speaker = self.active.as_ref().is_some_and(|(speaker, _)| speaker == author.as_str());
+        let Author::Agent(author) = &event.author else {
+            return Vec::new();
+        };
+        let is_speaker = self
+            .active
+            .as_ref()
+            .is_some_and(|(speaker, _)| speaker == author.as_str());
         match &event.body {
-            EventBody::Usage(_) | EventBody::Approval { .. } | EventBody::Context { .. } | EventBody::Digest { .. } => Vec::new(),
+            EventBody::Usage(_)
+            | EventBody::Approval { .. }
+            | EventBody::Context { .. }
+            | EventBody::Digest { .. } => Vec::new(),
             EventBody::Answer { text } if is_speaker => {
                 let mut pieces: Vec<String> = self.remaining_text(text).into_iter().collect();
                 pieces.extend(self.flush_waiting());
@@ -81,7 +89,10 @@ impl StreamMerger {
 
     fn flush_waiting(&mut self) -> Vec<String> {
         let waiting = std::mem::take(&mut self.queued);
-        waiting.into_iter().map(|text| self.separate(&text)).collect()
+        waiting
+            .into_iter()
+            .map(|text| self.separate(&text))
+            .collect()
     }
 
     fn separate(&mut self, text: &str) -> String {
@@ -100,7 +111,10 @@ mod tests {
     use std::sync::Arc;
 
     fn delta(author: &str, text: &str) -> Update {
-        Update::Delta { author: AgentName::new(author).unwrap(), text: text.to_owned() }
+        Update::Delta {
+            author: AgentName::new(author).unwrap(),
+            text: text.to_owned(),
+        }
     }
 
     fn event(author: &str, body: EventBody) -> Update {
@@ -116,27 +130,51 @@ mod tests {
     }
 
     fn answer(author: &str, text: &str) -> Update {
-        event(author, EventBody::Answer { text: text.to_owned() })
+        event(
+            author,
+            EventBody::Answer {
+                text: text.to_owned(),
+            },
+        )
     }
 
     fn merged(updates: &[Update]) -> String {
         let mut voice = StreamMerger::default();
-        let mut pieces: Vec<String> = updates.iter().flat_map(|update| voice.push(update)).collect();
+        let mut pieces: Vec<String> = updates
+            .iter()
+            .flat_map(|update| voice.push(update))
+            .collect();
         pieces.extend(voice.finish());
         pieces.concat()
     }
 
     #[test]
     fn words_that_were_heard_are_not_said_again() {
-        assert_eq!(merged(&[delta("a", "Hel"), delta("a", "lo."), answer("a", "Hello.")]), "Hello.");
+        assert_eq!(
+            merged(&[delta("a", "Hel"), delta("a", "lo."), answer("a", "Hello.")]),
+            "Hello."
+        );
         assert_eq!(merged(&[answer("a", "Hello.")]), "Hello.");
-        assert_eq!(merged(&[delta("a", "Hel"), answer("a", "Hello.")]), "Hello.");
+        assert_eq!(
+            merged(&[delta("a", "Hel"), answer("a", "Hello.")]),
+            "Hello."
+        );
     }
 
     #[test]
     fn a_remark_stands_apart_from_the_answer() {
-        let note = event("root", EventBody::Note { text: "One moment.".to_owned() });
-        let updates = [delta("root", "One moment."), note, delta("a", "안녕"), answer("a", "안녕")];
+        let note = event(
+            "root",
+            EventBody::Note {
+                text: "One moment.".to_owned(),
+            },
+        );
+        let updates = [
+            delta("root", "One moment."),
+            note,
+            delta("a", "안녕"),
+            answer("a", "안녕"),
+        ];
         assert_eq!(merged(&updates), "One moment.\n\n안녕");
     }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use crate::openai::completion::ChunkBody;
 use crate::error::ErrorBody;
+use crate::openai::completion::ChunkBody;
 
 /// An event of a session, as `lango ask --json` prints it; what else it has depends on its type.
 #[derive(JsonSchema)]

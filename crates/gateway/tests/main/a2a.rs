@@ -1,9 +1,9 @@
 //! Lango as an agent of others: both bindings, both versions, over real connections.
 
-mod messages;
+mod approvals;
 mod bad_input;
 mod cards;
 mod harness;
+mod messages;
 mod push;
-mod approvals;
 mod restarts;

@@ -21,13 +21,17 @@ impl Reply {
 
     /// The code of a refusal.
     pub fn code(&self) -> String {
-        self.json()["error"]["code"].as_str().unwrap_or_default().to_owned()
+        self.json()["error"]["code"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     }
 
     pub fn header(&self, name: &str) -> Option<String> {
         self.head.lines().find_map(|line| {
             let (key, value) = line.split_once(':')?;
-            key.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
+            key.eq_ignore_ascii_case(name)
+                .then(|| value.trim().to_owned())
         })
     }
 }
@@ -43,12 +47,22 @@ pub struct Request {
 
 impl Request {
     pub fn get(path: &str) -> Self {
-        Self { method: "GET", path: path.to_owned(), headers: Vec::new(), body: None }
+        Self {
+            method: "GET",
+            path: path.to_owned(),
+            headers: Vec::new(),
+            body: None,
+        }
     }
 
     pub fn post(path: &str, body: &Value) -> Self {
         let body = Some(body.to_string().into_bytes());
-        let request = Self { method: "POST", path: path.to_owned(), headers: Vec::new(), body };
+        let request = Self {
+            method: "POST",
+            path: path.to_owned(),
+            headers: Vec::new(),
+            body,
+        };
         request.with("content-type", "application/json")
     }
 
@@ -63,7 +77,10 @@ impl Request {
     }
 
     fn bytes(&self, address: SocketAddr) -> Vec<u8> {
-        let mut head = format!("{} {} HTTP/1.1\r\nconnection: close\r\n", self.method, self.path);
+        let mut head = format!(
+            "{} {} HTTP/1.1\r\nconnection: close\r\n",
+            self.method, self.path
+        );
         if !self.headers.iter().any(|(name, _)| name == "host") {
             head += &format!("host: {address}\r\n");
         }
@@ -104,10 +121,22 @@ pub async fn read_reply(mut stream: TcpStream) -> Reply {
     let _ = stream.read_to_end(&mut bytes).await;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok())
+        .unwrap_or(0);
     let is_chunked = head.to_lowercase().contains("transfer-encoding: chunked");
-    let body = if is_chunked { decode_chunked(body) } else { body.to_owned() };
-    Reply { status, head: head.to_owned(), body }
+    let body = if is_chunked {
+        decode_chunked(body)
+    } else {
+        body.to_owned()
+    };
+    Reply {
+        status,
+        head: head.to_owned(),
+        body,
+    }
 }
 
 fn decode_chunked(mut body: &str) -> String {
@@ -153,7 +182,10 @@ impl Events {
 
     pub async fn next_of_type(&mut self, kind: &str) -> Value {
         loop {
-            let event = self.next_json().await.unwrap_or_else(|| panic!("no {kind} came"));
+            let event = self
+                .next_json()
+                .await
+                .unwrap_or_else(|| panic!("no {kind} came"));
             if event["type"] == kind {
                 return event;
             }

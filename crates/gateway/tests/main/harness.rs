@@ -10,9 +10,11 @@ use lango_domain::Clock;
 use lango_domain::event::{Event, Principal, SessionId, TurnId};
 use lango_domain::model::Model;
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
-use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, Models, Runner};
-use lango_gateway::{Gateway, ClientBridge, GatewayParts, ServerSettings, GatewayClockAndIds, ServedTeam, TeamInfo};
-use lango_store::{AccessToken, StoreLocation, SqliteStore, TokenScope, token_value};
+use lango_engine::{ApprovalPolicy, Models, Runner, TurnHooks, TurnLimits};
+use lango_gateway::{
+    ClientBridge, Gateway, GatewayClockAndIds, GatewayParts, ServedTeam, ServerSettings, TeamInfo,
+};
+use lango_store::{AccessToken, SqliteStore, StoreLocation, TokenScope, token_value};
 use lango_team::{Config, build_agent_tree};
 use lango_testkit::script::Script;
 use lango_testkit::scripted::{ScriptedModel, scripted_tool};
@@ -47,7 +49,8 @@ impl TestGateway {
     }
 
     pub async fn start_in(folder: TempDir, script: &str, settings: ServerSettings) -> Self {
-        let store = SqliteStore::open(StoreLocation::File(folder.path().join("lango.sqlite"))).unwrap();
+        let store =
+            SqliteStore::open(StoreLocation::File(folder.path().join("lango.sqlite"))).unwrap();
         let script = Script::parse(script).unwrap();
         let model = Arc::new(ScriptedModel::new(script.replies.clone(), 128_000));
         let ahead = Arc::new(AtomicI64::new(0));
@@ -55,7 +58,12 @@ impl TestGateway {
         let now: Clock =
             Arc::new(move || Timestamp::now() + clock.load(Ordering::Relaxed).seconds());
         let lobby = ClientBridge::new(store.clone(), Arc::clone(&now));
-        let team = team(&script, Arc::clone(&model) as Arc<dyn Model>, &store, &lobby);
+        let team = team(
+            &script,
+            Arc::clone(&model) as Arc<dyn Model>,
+            &store,
+            &lobby,
+        );
         let ids = AtomicUsize::new(0);
         let gateway = Gateway::new(GatewayParts {
             settings,
@@ -74,12 +82,25 @@ impl TestGateway {
         let served = tokio::spawn(async move {
             gateway.serve(listener, async { _ = ended.await }).await;
         });
-        Self { folder, store, address, model, clock_offset: ahead, end, served }
+        Self {
+            folder,
+            store,
+            address,
+            model,
+            clock_offset: ahead,
+            end,
+            served,
+        }
     }
 
     /// Tells the server to end.
     pub fn shut_down(self) -> StoppingGateway {
-        let Self { folder, end, served, .. } = self;
+        let Self {
+            folder,
+            end,
+            served,
+            ..
+        } = self;
         end.send(()).unwrap();
         StoppingGateway { folder, served }
     }
@@ -115,21 +136,36 @@ impl TestGateway {
     }
 
     pub async fn get(&self, path: &str, token: &str) -> Reply {
-        Request::get(path).with_token(token).send(self.address).await
+        Request::get(path)
+            .with_token(token)
+            .send(self.address)
+            .await
     }
 
     pub async fn post(&self, path: &str, token: &str, body: &Value) -> Reply {
-        Request::post(path, body).with_token(token).send(self.address).await
+        Request::post(path, body)
+            .with_token(token)
+            .send(self.address)
+            .await
     }
 
     pub async fn stream(&self, path: &str, token: &str, body: &Value) -> Events {
-        Request::post(path, body).with_token(token).events(self.address).await
+        Request::post(path, body)
+            .with_token(token)
+            .events(self.address)
+            .await
     }
 
     pub async fn log(&self, principal: &str, session: &str) -> Vec<Arc<Event>> {
         let (session, principal) = (SessionId::new(session), Principal::new(principal));
-        let key = SessionKeyRef { session: &session, principal: &principal };
-        self.store.load(key, HistoryWindow::Everything).await.unwrap()
+        let key = SessionKeyRef {
+            session: &session,
+            principal: &principal,
+        };
+        self.store
+            .load(key, HistoryWindow::Everything)
+            .await
+            .unwrap()
     }
 }
 
@@ -146,28 +182,61 @@ impl StoppingGateway {
     }
 }
 
-fn team(script: &Script, model: Arc<dyn Model>, store: &SqliteStore, lobby: &ClientBridge) -> ServedTeam {
-    let behaviours = |name: &str| script.behaviors.get(name).map(Vec::as_slice).unwrap_or_default();
-    let tools = script.tools.iter().map(|name| scripted_tool(name, behaviours(name))).collect();
-    let tree = build_agent_tree(Config { tools, ..Config::default() }).unwrap();
+fn team(
+    script: &Script,
+    model: Arc<dyn Model>,
+    store: &SqliteStore,
+    lobby: &ClientBridge,
+) -> ServedTeam {
+    let behaviours = |name: &str| {
+        script
+            .behaviors
+            .get(name)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
+    };
+    let tools = script
+        .tools
+        .iter()
+        .map(|name| scripted_tool(name, behaviours(name)))
+        .collect();
+    let tree = build_agent_tree(Config {
+        tools,
+        ..Config::default()
+    })
+    .unwrap();
     let facts = TeamInfo::from_tree(&tree);
-    let wait = script.limits.get("wait").and_then(|seconds| std::num::NonZeroU64::new(*seconds));
+    let wait = script
+        .limits
+        .get("wait")
+        .and_then(|seconds| std::num::NonZeroU64::new(*seconds));
     let approval = ApprovalPolicy::default();
     let wait_seconds = wait.unwrap_or(approval.wait_seconds);
     // Turns of an earlier server must not have the same names.
     let turns = AtomicUsize::new(Timestamp::now().as_microsecond() as usize);
     let runner = Runner::new(lango_engine::RunnerParts {
         tree,
-        models: Models { default: model, per_agent: BTreeMap::new() },
+        models: Models {
+            default: model,
+            per_agent: BTreeMap::new(),
+        },
         store: Arc::new(store.clone()),
         approver: Some(lobby.approver()),
-        approval_policy: ApprovalPolicy { wait_seconds, ..approval },
-        hooks: TurnHooks { context_sources: vec![lobby.context_source()], ..TurnHooks::default() },
+        approval_policy: ApprovalPolicy {
+            wait_seconds,
+            ..approval
+        },
+        hooks: TurnHooks {
+            context_sources: vec![lobby.context_source()],
+            ..TurnHooks::default()
+        },
         remotes: BTreeMap::new(),
         limits: TurnLimits::default(),
         clock_and_ids: lango_engine::ClockAndIds {
             now: Arc::new(Timestamp::now),
-            new_turn_id: Arc::new(move || TurnId::new(format!("t{}", turns.fetch_add(1, Ordering::Relaxed)))),
+            new_turn_id: Arc::new(move || {
+                TurnId::new(format!("t{}", turns.fetch_add(1, Ordering::Relaxed)))
+            }),
         },
     });
     ServedTeam::new(facts, runner)

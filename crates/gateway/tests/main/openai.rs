@@ -15,13 +15,23 @@ async fn the_team_and_each_specialist_is_a_model() {
     let house = TestGateway::start("").await;
     let token = house.token("ann", &[Chat]).await;
     let models = house.get("/v1/models", &token).await.json();
-    let ids: Vec<&str> = models["data"].as_array().unwrap().iter().filter_map(|m| m["id"].as_str()).collect();
+    let ids: Vec<&str> = models["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|m| m["id"].as_str())
+        .collect();
     assert_eq!(ids[0], "lango");
     assert!(
-        ids.contains(&"operator") && ids.contains(&"planner") && !ids.contains(&"lango-orchestrator"),
+        ids.contains(&"operator")
+            && ids.contains(&"planner")
+            && !ids.contains(&"lango-orchestrator"),
         "{ids:?}"
     );
-    assert_eq!(house.get("/v1/models/vault", &token).await.json()["object"], "model");
+    assert_eq!(
+        house.get("/v1/models/vault", &token).await.json()["object"],
+        "model"
+    );
     let none = house.get("/v1/models/oprator", &token).await;
     assert_eq!((none.status, none.code()), (404, "model_not_found".into()));
     assert!(none.body.contains("operator"), "{}", none.body);
@@ -38,7 +48,12 @@ async fn an_answer_is_given_whole_with_what_it_took() {
     body["tools"] = json!([]);
     let reply = house.post(COMPLETIONS, &token, &body).await;
     let json = reply.json();
-    assert_eq!((reply.status, &json["object"]), (200, &json!("chat.completion")), "{}", reply.body);
+    assert_eq!(
+        (reply.status, &json["object"]),
+        (200, &json!("chat.completion")),
+        "{}",
+        reply.body
+    );
     assert_eq!(json["choices"][0]["message"]["content"], "안녕");
     assert_eq!(json["choices"][0]["finish_reason"], "stop");
     assert_eq!(json["usage"]["prompt_tokens"], 15);
@@ -52,21 +67,41 @@ async fn an_answer_comes_in_pieces() {
     let mut body = ask("hello");
     body["stream"] = json!(true);
     body["stream_options"] = json!({ "include_usage": true });
-    let chunks = house.stream(COMPLETIONS, &token, &body).await.collect_rest().await;
-    assert_eq!(chunks[0]["choices"][0]["delta"], json!({ "role": "assistant", "content": "" }));
-    let words: String =
-        chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str()).collect();
+    let chunks = house
+        .stream(COMPLETIONS, &token, &body)
+        .await
+        .collect_rest()
+        .await;
+    assert_eq!(
+        chunks[0]["choices"][0]["delta"],
+        json!({ "role": "assistant", "content": "" })
+    );
+    let words: String = chunks
+        .iter()
+        .filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str())
+        .collect();
     assert_eq!(words, "Hello, 世界");
     let last = chunks.len() - 1;
     assert_eq!(chunks[last], json!("[DONE]"));
     assert_eq!(
-        (&chunks[last - 1]["choices"], &chunks[last - 1]["usage"]["prompt_tokens"]),
+        (
+            &chunks[last - 1]["choices"],
+            &chunks[last - 1]["usage"]["prompt_tokens"]
+        ),
         (&json!([]), &json!(3))
     );
     assert_eq!(chunks[last - 2]["choices"][0]["finish_reason"], "stop");
-    assert!(chunks[..last].iter().all(|chunk| chunk["id"] == chunks[0]["id"]));
+    assert!(
+        chunks[..last]
+            .iter()
+            .all(|chunk| chunk["id"] == chunks[0]["id"])
+    );
     body.as_object_mut().unwrap().remove("stream_options");
-    let chunks = house.stream(COMPLETIONS, &token, &body).await.collect_rest().await;
+    let chunks = house
+        .stream(COMPLETIONS, &token, &body)
+        .await
+        .collect_rest()
+        .await;
     assert!(chunks.iter().all(|chunk| chunk.get("usage").is_none()));
 }
 
@@ -82,9 +117,20 @@ async fn a_specialist_answers_alone() {
         (&json!("vault"), &json!("not mine"))
     );
     let session = json["lango"]["session"].as_str().unwrap();
-    assert!(house.log("ann", session).await.iter().all(|event| event.branch.as_str() == "vault"));
+    assert!(
+        house
+            .log("ann", session)
+            .await
+            .iter()
+            .all(|event| event.branch.as_str() == "vault")
+    );
     let request = &house.model.requests()[0];
-    assert!(request.tools.iter().all(|tool| tool.name != "transfer_to_agent"));
+    assert!(
+        request
+            .tools
+            .iter()
+            .all(|tool| tool.name != "transfer_to_agent")
+    );
 }
 
 /// S39: what a client calls its system prompt is data beside the request.
@@ -102,8 +148,15 @@ async fn a_clients_system_prompt_replaces_nothing() {
     let requests = house.model.requests();
     assert_eq!(requests[0].system, requests[1].system);
     let read = format!("{:?}", requests[1].messages);
-    assert!(read.contains("<context source=\\\"client\\\">") && read.contains("Be brief."), "{read}");
-    assert_eq!(read.matches("</context>").count(), 1, "it cannot leave its fence: {read}");
+    assert!(
+        read.contains("<context source=\\\"client\\\">") && read.contains("Be brief."),
+        "{read}"
+    );
+    assert_eq!(
+        read.matches("</context>").count(),
+        1,
+        "it cannot leave its fence: {read}"
+    );
 }
 
 #[tokio::test]
@@ -132,7 +185,8 @@ async fn what_cannot_be_done_is_refused_clearly() {
         let error = &reply.json()["error"];
         assert_eq!(error["type"], "invalid_request_error");
         assert!(
-            !error["message"].as_str().unwrap().is_empty() && !error["hint"].as_str().unwrap().is_empty()
+            !error["message"].as_str().unwrap().is_empty()
+                && !error["hint"].as_str().unwrap().is_empty()
         );
     }
     assert!(house.model.requests().is_empty());
@@ -140,7 +194,9 @@ async fn what_cannot_be_done_is_refused_clearly() {
 
 #[tokio::test]
 async fn a_failure_has_openais_form_whole_and_in_a_stream() {
-    let house = TestGateway::start("root fails auth\nroot fails busy\nroot streams par|tly + fails auth").await;
+    let house =
+        TestGateway::start("root fails auth\nroot fails busy\nroot streams par|tly + fails auth")
+            .await;
     let token = house.token("ann", &[Chat]).await;
     let reply = house.post(COMPLETIONS, &token, &ask("hi")).await;
     assert_eq!((reply.status, reply.code()), (502, "model.auth".into()));
@@ -149,9 +205,17 @@ async fn a_failure_has_openais_form_whole_and_in_a_stream() {
     assert_eq!((reply.status, reply.code()), (503, "model.busy".into()));
     let mut body = ask("hi");
     body["stream"] = json!(true);
-    let chunks = house.stream(COMPLETIONS, &token, &body).await.collect_rest().await;
+    let chunks = house
+        .stream(COMPLETIONS, &token, &body)
+        .await
+        .collect_rest()
+        .await;
     assert_eq!(chunks[chunks.len() - 2]["error"]["code"], "model.auth");
-    assert!(chunks.iter().all(|chunk| chunk["choices"][0]["finish_reason"] != "stop"));
+    assert!(
+        chunks
+            .iter()
+            .all(|chunk| chunk["choices"][0]["finish_reason"] != "stop")
+    );
 }
 
 const DENIED: &str = "tool exec_shell is dangerous\nroot transfers operator\noperator calls exec_shell {}\noperator says I may not";

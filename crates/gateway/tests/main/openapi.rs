@@ -45,7 +45,12 @@ impl ApiDescription {
                     other => panic!("{other}"),
                 };
                 let (path, operation) = (path.clone(), operation.clone());
-                all.push(DescribedOperation { all: self, method, path, operation });
+                all.push(DescribedOperation {
+                    all: self,
+                    method,
+                    path,
+                    operation,
+                });
             }
         }
         all
@@ -53,7 +58,8 @@ impl ApiDescription {
 
     fn operation(&self, method: &str, path: &str) -> DescribedOperation<'_> {
         let mut all = self.operations().into_iter();
-        all.find(|operation| operation.method == method && operation.path == path).unwrap()
+        all.find(|operation| operation.method == method && operation.path == path)
+            .unwrap()
     }
 
     /// References are looked up in the whole description.
@@ -71,21 +77,33 @@ impl DescribedOperation<'_> {
 
     /// The address with something in its places that is nowhere.
     fn address(&self) -> String {
-        self.path.replace("{session}", "none").replace("{model}", "none")
+        self.path
+            .replace("{session}", "none")
+            .replace("{model}", "none")
     }
 
     fn body_schema(&self) -> Option<&Value> {
-        self.operation.pointer("/requestBody/content/application~1json/schema")
+        self.operation
+            .pointer("/requestBody/content/application~1json/schema")
     }
 
     fn parameters(&self) -> Vec<Value> {
-        self.operation["parameters"].as_array().cloned().unwrap_or_default()
+        self.operation["parameters"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default()
     }
 
     fn request(&self) -> Request {
         match self.body_schema() {
-            Some(_) => Request { method: self.method, ..Request::post(&self.address(), &json!({})) },
-            None => Request { method: self.method, ..Request::get(&self.address()) },
+            Some(_) => Request {
+                method: self.method,
+                ..Request::post(&self.address(), &json!({}))
+            },
+            None => Request {
+                method: self.method,
+                ..Request::get(&self.address())
+            },
         }
     }
 
@@ -106,7 +124,10 @@ impl DescribedOperation<'_> {
         assert!(!schema.is_null(), "`{kind}` is not described: {name}");
         let fits = |schema: &Value, value: &Value| {
             let validator = self.all.validator(schema);
-            let wrong: Vec<String> = validator.iter_errors(value).map(|error| error.to_string()).collect();
+            let wrong: Vec<String> = validator
+                .iter_errors(value)
+                .map(|error| error.to_string())
+                .collect();
             assert!(wrong.is_empty(), "{wrong:?}: {value}: {name}");
         };
         match kind {
@@ -130,9 +151,13 @@ impl DescribedOperation<'_> {
 fn events(body: &str) -> Vec<Value> {
     let fields = |event: &str| -> serde_json::Map<String, Value> {
         let lines = event.lines().filter_map(|line| line.split_once(": "));
-        lines.map(|(name, value)| (name.to_owned(), json!(value))).collect()
+        lines
+            .map(|(name, value)| (name.to_owned(), json!(value)))
+            .collect()
     };
-    let events = body.split("\n\n").filter(|event| !event.is_empty() && !event.starts_with(':'));
+    let events = body
+        .split("\n\n")
+        .filter(|event| !event.is_empty() && !event.starts_with(':'));
     events.map(|event| Value::Object(fields(event))).collect()
 }
 
@@ -228,7 +253,10 @@ fn good_bodies() -> Vec<(&'static str, Vec<Value>)> {
                 json!({ "session": "none", "resume": true, "text": null, "agent": "nobody" }),
             ],
         ),
-        ("/api/approvals", vec![json!({ "session": "s", "call": "c", "decision": "deny", "reach": "once" })]),
+        (
+            "/api/approvals",
+            vec![json!({ "session": "s", "call": "c", "decision": "deny", "reach": "once" })],
+        ),
         ("/api/route", vec![json!({ "text": "hi" })]),
         (
             "/v1/chat/completions",
@@ -243,7 +271,14 @@ fn good_bodies() -> Vec<(&'static str, Vec<Value>)> {
 /// A house where a test may ask as often as it likes.
 async fn unlimited_gateway() -> TestGateway {
     let requests_per_minute = std::num::NonZeroU32::MAX;
-    TestGateway::start_with("root always says hi", ServerSettings { requests_per_minute, ..ServerSettings::default() }).await
+    TestGateway::start_with(
+        "root always says hi",
+        ServerSettings {
+            requests_per_minute,
+            ..ServerSettings::default()
+        },
+    )
+    .await
 }
 
 #[tokio::test]
@@ -254,8 +289,15 @@ async fn a_body_is_read_exactly_where_it_is_described() {
     let bodies = good_bodies();
     let known: BTreeSet<&str> = bodies.iter().map(|(path, _)| *path).collect();
     let operations = described.operations();
-    let takes = operations.iter().filter(|operation| operation.body_schema().is_some());
-    assert_eq!(takes.map(|operation| operation.path.as_str()).collect::<BTreeSet<_>>(), known);
+    let takes = operations
+        .iter()
+        .filter(|operation| operation.body_schema().is_some());
+    assert_eq!(
+        takes
+            .map(|operation| operation.path.as_str())
+            .collect::<BTreeSet<_>>(),
+        known
+    );
     for (path, good) in bodies {
         let operation = described.operation("POST", path);
         let validator = described.validator(operation.body_schema().unwrap());
@@ -265,7 +307,12 @@ async fn a_body_is_read_exactly_where_it_is_described() {
         for body in good.iter().flat_map(mutations).chain(good.clone()) {
             let reply = house.post(path, &token, &body).await;
             let is_read = reply.status != 400;
-            assert_eq!(validator.is_valid(&body), is_read, "{path}: {body}: {}", reply.body);
+            assert_eq!(
+                validator.is_valid(&body),
+                is_read,
+                "{path}: {body}: {}",
+                reply.body
+            );
             operation.check(&reply);
         }
     }
@@ -273,12 +320,32 @@ async fn a_body_is_read_exactly_where_it_is_described() {
 
 /// What may stand in a query or a path, as it is written there; nothing for what is no text.
 fn encoded_values() -> Vec<(String, Option<String>)> {
-    let mut all: Vec<(String, Option<String>)> = vec![("%FF".to_owned(), None), ("a%C3".to_owned(), None)];
-    let texts = ["0", "1", "7", "1000", "1001", "-1", "1.5", "x", "true", "false", "yes", "null"];
-    let odd = [" ", "\u{a0}", "a\u{0}", "a\u{202e}b", "\u{2028}", "Größe 大", "18446744073709551615"];
-    let long = ["ü".repeat(200), "ü".repeat(201), "18446744073709551616".to_owned()];
+    let mut all: Vec<(String, Option<String>)> =
+        vec![("%FF".to_owned(), None), ("a%C3".to_owned(), None)];
+    let texts = [
+        "0", "1", "7", "1000", "1001", "-1", "1.5", "x", "true", "false", "yes", "null",
+    ];
+    let odd = [
+        " ",
+        "\u{a0}",
+        "a\u{0}",
+        "a\u{202e}b",
+        "\u{2028}",
+        "Größe 大",
+        "18446744073709551615",
+    ];
+    let long = [
+        "ü".repeat(200),
+        "ü".repeat(201),
+        "18446744073709551616".to_owned(),
+    ];
     let texts = texts.into_iter().chain(odd).map(str::to_owned).chain(long);
-    all.extend(texts.map(|text| (text.bytes().map(|byte| format!("%{byte:02X}")).collect(), Some(text))));
+    all.extend(texts.map(|text| {
+        (
+            text.bytes().map(|byte| format!("%{byte:02X}")).collect(),
+            Some(text),
+        )
+    }));
     all
 }
 
@@ -302,20 +369,31 @@ async fn a_parameter_is_read_exactly_where_it_is_described() {
             for (written, text) in encoded_values() {
                 let address = operation.address();
                 let request = match parameter["in"].as_str().unwrap() {
-                    "query" => Request { path: format!("{address}?{name}={written}"), ..operation.request() },
+                    "query" => Request {
+                        path: format!("{address}?{name}={written}"),
+                        ..operation.request()
+                    },
                     "path" => {
                         let path = operation.path.replace(&format!("{{{name}}}"), &written);
-                        Request { path, ..operation.request() }
+                        Request {
+                            path,
+                            ..operation.request()
+                        }
                     }
                     _ => operation.request().with(name, &written),
                 };
                 let reply = request.with_token(&token).send(house.address).await;
                 // A query is read as a form: what is no text there becomes a mark that stands for it.
-                let text = text.or_else(|| (parameter["in"] == "query").then(|| "\u{fffd}".to_owned()));
-                let is_allowed = text.is_some_and(|text| validator.is_valid(&parse_parameter(&text, schema)));
+                let text =
+                    text.or_else(|| (parameter["in"] == "query").then(|| "\u{fffd}".to_owned()));
+                let is_allowed =
+                    text.is_some_and(|text| validator.is_valid(&parse_parameter(&text, schema)));
                 let is_read = reply.status != 400;
                 let name = format!("{}: {name}={written}: {}", operation.name(), reply.body);
-                assert!(is_allowed == is_read || parameter["in"] == "header" && is_read, "{name}");
+                assert!(
+                    is_allowed == is_read || parameter["in"] == "header" && is_read,
+                    "{name}"
+                );
                 operation.check(&reply);
             }
         }
@@ -326,7 +404,10 @@ async fn a_parameter_is_read_exactly_where_it_is_described() {
 #[tokio::test]
 async fn every_refusal_is_described() {
     let house = unlimited_gateway().await;
-    let (admin, nothing) = (house.token("ann", &[Admin]).await, house.token("bob", &[]).await);
+    let (admin, nothing) = (
+        house.token("ann", &[Admin]).await,
+        house.token("bob", &[]).await,
+    );
     let large = vec![b' '; ServerSettings::default().body_bytes.get() + 1];
     for operation in ApiDescription::new().operations() {
         let request = || operation.request().with_token(&admin);
@@ -342,9 +423,27 @@ async fn every_refusal_is_described() {
         }
         if operation.body_schema().is_some() {
             refused.push((415, request().with("content-type", "text/plain")));
-            refused.push((413, Request { body: Some(large.clone()), ..request() }));
-            refused.push((400, Request { body: Some(b"{oops".to_vec()), ..request() }));
-            refused.push((400, Request { body: Some(b"\xff".to_vec()), ..request() }));
+            refused.push((
+                413,
+                Request {
+                    body: Some(large.clone()),
+                    ..request()
+                },
+            ));
+            refused.push((
+                400,
+                Request {
+                    body: Some(b"{oops".to_vec()),
+                    ..request()
+                },
+            ));
+            refused.push((
+                400,
+                Request {
+                    body: Some(b"\xff".to_vec()),
+                    ..request()
+                },
+            ));
         }
         for (status, request) in refused {
             let reply = request.send(house.address).await;
@@ -357,14 +456,24 @@ async fn every_refusal_is_described() {
 #[tokio::test]
 async fn too_often_is_described() {
     let once = std::num::NonZeroU32::MIN;
-    let settings = ServerSettings { requests_per_minute: once, ..ServerSettings::default() };
+    let settings = ServerSettings {
+        requests_per_minute: once,
+        ..ServerSettings::default()
+    };
     let house = TestGateway::start_with("root always says hi", settings).await;
     let token = house.token("ann", &[Admin]).await;
     assert_eq!(house.get("/api/agents", &token).await.status, 200);
     let described = ApiDescription::new();
-    let closed = described.operations().into_iter().filter(|one| one.operation.get("security").is_some());
+    let closed = described
+        .operations()
+        .into_iter()
+        .filter(|one| one.operation.get("security").is_some());
     for operation in closed {
-        let reply = operation.request().with_token(&token).send(house.address).await;
+        let reply = operation
+            .request()
+            .with_token(&token)
+            .send(house.address)
+            .await;
         assert_eq!(reply.status, 429, "{}", operation.name());
         operation.check(&reply);
     }
@@ -395,34 +504,131 @@ root fails too_long";
     let steps = [
         ("POST", "/api/turns", "/api/turns", turn.clone(), 200),
         ("POST", "/api/turns", "/api/turns", turn.clone(), 200),
-        ("POST", "/v1/chat/completions", "/v1/chat/completions", chat(false), 200),
-        ("POST", "/v1/chat/completions", "/v1/chat/completions", chat(true), 200),
-        ("POST", "/v1/chat/completions", "/v1/chat/completions", chat(true), 200),
-        ("POST", "/v1/chat/completions", "/v1/chat/completions", chat(false), 502),
-        ("POST", "/v1/chat/completions", "/v1/chat/completions", chat(false), 503),
+        (
+            "POST",
+            "/v1/chat/completions",
+            "/v1/chat/completions",
+            chat(false),
+            200,
+        ),
+        (
+            "POST",
+            "/v1/chat/completions",
+            "/v1/chat/completions",
+            chat(true),
+            200,
+        ),
+        (
+            "POST",
+            "/v1/chat/completions",
+            "/v1/chat/completions",
+            chat(true),
+            200,
+        ),
+        (
+            "POST",
+            "/v1/chat/completions",
+            "/v1/chat/completions",
+            chat(false),
+            502,
+        ),
+        (
+            "POST",
+            "/v1/chat/completions",
+            "/v1/chat/completions",
+            chat(false),
+            503,
+        ),
         ("POST", "/api/turns", "/api/turns", turn, 200),
-        ("POST", "/api/turns", "/api/turns", json!({ "session": "s", "resume": true }), 409),
-        ("POST", "/api/turns", "/api/turns", json!({ "text": "hi", "agent": "nobody" }), 404),
-        ("POST", "/api/route", "/api/route", json!({ "text": "read the file a.txt" }), 200),
-        ("POST", "/api/sessions/{session}/cancel", "/api/sessions/s/cancel", json!({}), 200),
+        (
+            "POST",
+            "/api/turns",
+            "/api/turns",
+            json!({ "session": "s", "resume": true }),
+            409,
+        ),
+        (
+            "POST",
+            "/api/turns",
+            "/api/turns",
+            json!({ "text": "hi", "agent": "nobody" }),
+            404,
+        ),
+        (
+            "POST",
+            "/api/route",
+            "/api/route",
+            json!({ "text": "read the file a.txt" }),
+            200,
+        ),
+        (
+            "POST",
+            "/api/sessions/{session}/cancel",
+            "/api/sessions/s/cancel",
+            json!({}),
+            200,
+        ),
         ("GET", "/api/sessions", "/api/sessions", json!(null), 200),
-        ("GET", "/api/sessions/{session}", "/api/sessions/s?after=1&limit=3", json!(null), 200),
-        ("GET", "/api/sessions/{session}/events", "/api/sessions/none/events", json!(null), 404),
+        (
+            "GET",
+            "/api/sessions/{session}",
+            "/api/sessions/s?after=1&limit=3",
+            json!(null),
+            200,
+        ),
+        (
+            "GET",
+            "/api/sessions/{session}/events",
+            "/api/sessions/none/events",
+            json!(null),
+            404,
+        ),
         ("GET", "/api/approvals", "/api/approvals", json!(null), 200),
         ("GET", "/api/agents", "/api/agents", json!(null), 200),
-        ("GET", "/api/usage", "/api/usage?session=s", json!(null), 200),
+        (
+            "GET",
+            "/api/usage",
+            "/api/usage?session=s",
+            json!(null),
+            200,
+        ),
         ("GET", "/api/audit", "/api/audit?limit=5", json!(null), 200),
-        ("GET", "/api/openapi.json", "/api/openapi.json", json!(null), 200),
+        (
+            "GET",
+            "/api/openapi.json",
+            "/api/openapi.json",
+            json!(null),
+            200,
+        ),
         ("GET", "/v1/models", "/v1/models", json!(null), 200),
-        ("GET", "/v1/models/{model}", "/v1/models/operator", json!(null), 200),
+        (
+            "GET",
+            "/v1/models/{model}",
+            "/v1/models/operator",
+            json!(null),
+            200,
+        ),
         ("GET", "/health", "/health", json!(null), 200),
         ("GET", "/ready", "/ready", json!(null), 200),
         ("GET", "/metrics", "/metrics", json!(null), 200),
-        ("DELETE", "/api/sessions/{session}", "/api/sessions/s", json!(null), 204),
+        (
+            "DELETE",
+            "/api/sessions/{session}",
+            "/api/sessions/s",
+            json!(null),
+            204,
+        ),
     ];
     for (method, path, address, body, status) in steps {
-        let request = if body.is_null() { Request::get(address) } else { Request::post(address, &body) };
-        let reply = Request { method, ..request }.with_token(&token).send(house.address).await;
+        let request = if body.is_null() {
+            Request::get(address)
+        } else {
+            Request::post(address, &body)
+        };
+        let reply = Request { method, ..request }
+            .with_token(&token)
+            .send(house.address)
+            .await;
         assert_eq!(reply.status, status, "{method} {address}: {}", reply.body);
         described.operation(method, path).check(&reply);
     }
@@ -438,16 +644,28 @@ root fails too_long";
 async fn what_is_followed_is_as_described() {
     let house = TestGateway::start("root always says hi").await;
     let token = house.token("ann", &[Admin]).await;
-    house.post("/api/turns", &token, &json!({ "text": "hi", "session": "s" })).await;
+    house
+        .post(
+            "/api/turns",
+            &token,
+            &json!({ "text": "hi", "session": "s" }),
+        )
+        .await;
     let described = ApiDescription::new();
     let operation = described.operation("GET", "/api/sessions/{session}/events");
-    let follow = Request::get("/api/sessions/s/events?after=1").with("last-event-id", "0").with_token(&token);
+    let follow = Request::get("/api/sessions/s/events?after=1")
+        .with("last-event-id", "0")
+        .with_token(&token);
     let mut followed = follow.events(house.address).await;
     for seq in 1..=4 {
         let (id, data) = followed.next().await.unwrap();
         assert_eq!(id, Some(seq));
         let body = format!("id: {seq}\ndata: {data}\n\n");
-        operation.check(&Reply { status: 200, head: followed.head.clone(), body });
+        operation.check(&Reply {
+            status: 200,
+            head: followed.head.clone(),
+            body,
+        });
     }
 }
 
@@ -457,11 +675,20 @@ async fn questions_are_as_described() {
     let house = TestGateway::start(approvals::APPROVAL_SCRIPT).await;
     let token = house.token("ann", &[Admin]).await;
     let described = ApiDescription::new();
-    let mut stream = house.stream("/api/turns", &token, &json!({ "text": "rm", "session": "s" })).await;
+    let mut stream = house
+        .stream(
+            "/api/turns",
+            &token,
+            &json!({ "text": "rm", "session": "s" }),
+        )
+        .await;
     let question = approvals::wait_for_question(&house, &token).await;
-    described.operation("GET", "/api/approvals").check(&house.get("/api/approvals", &token).await);
+    described
+        .operation("GET", "/api/approvals")
+        .check(&house.get("/api/approvals", &token).await);
     for (reach, status) in [("for ever", 400), ("pattern", 204), ("once", 404)] {
-        let answer = json!({ "session": "s", "call": question["call"], "decision": "deny", "reach": reach });
+        let answer =
+            json!({ "session": "s", "call": question["call"], "decision": "deny", "reach": reach });
         let reply = house.post("/api/approvals", &token, &answer).await;
         assert_eq!(reply.status, status, "{reach}: {}", reply.body);
         described.operation("POST", "/api/approvals").check(&reply);

@@ -9,7 +9,7 @@ use lango_domain::documents::{ChunkChange, ChunkOwner, StoredChunk};
 use tokio::sync::OwnedMutexGuard;
 
 use super::{DocumentIndex, DocumentIndexError, run_blocking};
-use crate::embedding::{EmbedError, Embedder, VectorPersistence, EmbedPurpose};
+use crate::embedding::{EmbedError, EmbedPurpose, Embedder, VectorPersistence};
 use crate::lexical::{LexicalEntry, LexicalIndex, LexicalWriter};
 use crate::parse::content_hash;
 use crate::vectors::{VectorFile, VectorRecord, from_bytes, to_bytes};
@@ -41,10 +41,17 @@ impl DocumentIndex {
     }
 
     async fn sync_vectors_briefly(&self) -> Result<(), DocumentIndexError> {
-        let Some(kept) = self.vector_file().await? else { return Ok(()) };
+        let Some(kept) = self.vector_file().await? else {
+            return Ok(());
+        };
         let upto = kept.applied_through();
         drop(kept);
-        let at_once = match self.inner.embedder.as_ref().map(|embedder| embedder.persistence()) {
+        let at_once = match self
+            .inner
+            .embedder
+            .as_ref()
+            .map(|embedder| embedder.persistence())
+        {
             Some(VectorPersistence::Recompute) => INLINE_LOCAL_VECTORS,
             _ => INLINE_REMOTE_VECTORS,
         };
@@ -55,7 +62,9 @@ impl DocumentIndex {
         if behind <= at_once {
             return self.sync_vectors().await;
         }
-        let Ok(busy) = Arc::clone(&self.inner.embedding_lock).try_lock_owned() else { return Ok(()) };
+        let Ok(busy) = Arc::clone(&self.inner.embedding_lock).try_lock_owned() else {
+            return Ok(());
+        };
         let library = self.clone();
         tokio::spawn(async move {
             if let Err(error) = library.sync_vectors().await {
@@ -73,7 +82,9 @@ impl DocumentIndex {
         if self.inner.store.changes(applied, 1).await?.is_empty() {
             return Ok(());
         }
-        let Some(mut writer) = open_writer(lexical).await? else { return Ok(()) };
+        let Some(mut writer) = open_writer(lexical).await? else {
+            return Ok(());
+        };
         let (mut upto, mut uncommitted) = (writer.applied_through(), 0);
         loop {
             let changes = self.inner.store.changes(upto, BATCH_SIZE).await?;
@@ -84,7 +95,9 @@ impl DocumentIndex {
             let pieces = self.inner.store.chunks(added_ids(&changes)).await?;
             writer = run_blocking(move || {
                 removed_ids(&changes).for_each(|piece| writer.remove(piece));
-                pieces.into_iter().try_for_each(|piece| writer.put(lexical_entry(piece)))?;
+                pieces
+                    .into_iter()
+                    .try_for_each(|piece| writer.put(lexical_entry(piece)))?;
                 if uncommitted > 0 && (is_last || is_full) {
                     writer.commit(upto)?;
                 }
@@ -100,19 +113,31 @@ impl DocumentIndex {
 
     /// The same for vectors.
     async fn sync_vectors(&self) -> Result<(), DocumentIndexError> {
-        let (Some(embedder), Some(kept)) = (&self.inner.embedder, self.vector_file().await?) else { return Ok(()) };
-        let Some(mut lock) = kept.try_lock()? else { return Ok(()) };
+        let (Some(embedder), Some(kept)) = (&self.inner.embedder, self.vector_file().await?) else {
+            return Ok(());
+        };
+        let Some(mut lock) = kept.try_lock()? else {
+            return Ok(());
+        };
         drop(kept);
         loop {
             // Behind the lock: nobody else moves it from here on.
-            let Some(kept) = self.vector_file().await? else { return Ok(()) };
+            let Some(kept) = self.vector_file().await? else {
+                return Ok(());
+            };
             let before = kept.applied_through();
             drop(kept);
             let changes = self.inner.store.changes(before, BATCH_SIZE).await?;
-            let Some(last) = changes.last().map(|change| change.number) else { return Ok(()) };
-            let measured = self.load_or_embed(embedder.as_ref(), added_ids(&changes)).await?;
+            let Some(last) = changes.last().map(|change| change.number) else {
+                return Ok(());
+            };
+            let measured = self
+                .load_or_embed(embedder.as_ref(), added_ids(&changes))
+                .await?;
             let removed = removed_ids(&changes).collect();
-            let Some(mut kept) = self.vector_file().await? else { return Ok(()) };
+            let Some(mut kept) = self.vector_file().await? else {
+                return Ok(());
+            };
             let appended = run_blocking(move || {
                 kept.append(&lock, last, removed, measured)?;
                 Ok((lock, kept.applied_through()))
@@ -126,7 +151,11 @@ impl DocumentIndex {
     }
 
     /// These pieces with their vectors: those that the store keeps, and new ones for the others.
-    async fn load_or_embed(&self, embedder: &dyn Embedder, ids: Vec<u64>) -> Result<Vec<VectorRecord>, DocumentIndexError> {
+    async fn load_or_embed(
+        &self,
+        embedder: &dyn Embedder,
+        ids: Vec<u64>,
+    ) -> Result<Vec<VectorRecord>, DocumentIndexError> {
         let pieces = self.inner.store.chunks(ids.clone()).await?;
         let identity = embedder.identity();
         let mut vectors = HashMap::new();
@@ -135,7 +164,10 @@ impl DocumentIndex {
                 vectors.insert(id, from_bytes(&bytes)?);
             }
         }
-        let missing: Vec<&StoredChunk> = pieces.iter().filter(|piece| !vectors.contains_key(&piece.id)).collect();
+        let missing: Vec<&StoredChunk> = pieces
+            .iter()
+            .filter(|piece| !vectors.contains_key(&piece.id))
+            .collect();
         let group = match embedder.persistence() {
             VectorPersistence::Store => REMOTE_BATCH_SIZE,
             VectorPersistence::Recompute => BATCH_SIZE,
@@ -145,9 +177,13 @@ impl DocumentIndex {
             made.extend(self.embed_chunks(embedder, pieces).await?);
         }
         vectors.extend(made);
-        let each = pieces.into_iter().filter_map(|StoredChunk { id, owner, .. }| {
-            vectors.remove(&id).map(|vector| VectorRecord { id, owner, vector })
-        });
+        let each = pieces
+            .into_iter()
+            .filter_map(|StoredChunk { id, owner, .. }| {
+                vectors
+                    .remove(&id)
+                    .map(|vector| VectorRecord { id, owner, vector })
+            });
         Ok(each.collect())
     }
 
@@ -171,14 +207,21 @@ impl DocumentIndex {
             made.push((piece.id, vector));
         }
         if !rows.is_empty() {
-            self.inner.store.put_vectors(&embedder.identity(), rows).await?;
+            self.inner
+                .store
+                .put_vectors(&embedder.identity(), rows)
+                .await?;
         }
         Ok(made)
     }
 
     /// What is known of vectors, up to what any process wrote; nothing without an embedder.
-    pub(super) async fn vector_file(&self) -> Result<Option<OwnedMutexGuard<VectorFile>>, DocumentIndexError> {
-        let Some(kept) = &self.inner.vector_file else { return Ok(None) };
+    pub(super) async fn vector_file(
+        &self,
+    ) -> Result<Option<OwnedMutexGuard<VectorFile>>, DocumentIndexError> {
+        let Some(kept) = &self.inner.vector_file else {
+            return Ok(None);
+        };
         let mut kept = Arc::clone(kept).lock_owned().await;
         if kept.is_current() {
             return Ok(Some(kept));
@@ -217,17 +260,26 @@ fn embed_texts<'a>(
     .boxed()
 }
 
-async fn open_writer(lexical: Arc<LexicalIndex>) -> Result<Option<LexicalWriter>, DocumentIndexError> {
+async fn open_writer(
+    lexical: Arc<LexicalIndex>,
+) -> Result<Option<LexicalWriter>, DocumentIndexError> {
     run_blocking(move || Ok(lexical.try_writer()?)).await
 }
 
 fn added_ids(changes: &[ChunkChange]) -> Vec<u64> {
-    changes.iter().filter(|change| change.is_present).map(|change| change.chunk).collect()
+    changes
+        .iter()
+        .filter(|change| change.is_present)
+        .map(|change| change.chunk)
+        .collect()
 }
 
 /// These come first: where a piece was put behind its removal, it is there.
 fn removed_ids(changes: &[ChunkChange]) -> impl Iterator<Item = u64> {
-    changes.iter().filter(|change| !change.is_present).map(|change| change.chunk)
+    changes
+        .iter()
+        .filter(|change| !change.is_present)
+        .map(|change| change.chunk)
 }
 
 /// Invariant: the hash of a piece is that of this text.
@@ -237,15 +289,27 @@ fn embedded_text(piece: &StoredChunk) -> String {
 
 fn lexical_entry(piece: StoredChunk) -> LexicalEntry {
     let collection = owner_key(&piece.owner);
-    LexicalEntry { id: piece.id, collection, text: piece.text, heading: piece.heading, title: piece.title }
+    LexicalEntry {
+        id: piece.id,
+        collection,
+        text: piece.text,
+        heading: piece.heading,
+        title: piece.title,
+    }
 }
 
 const SEPARATOR: char = '\u{1f}';
 
 /// Everything that decides who may find a piece, in one word.
 fn owner_key(owner: &ChunkOwner) -> String {
-    let session = owner.session.as_ref().map_or("", |session| session.as_str());
-    format!("{}{SEPARATOR}{}{SEPARATOR}{session}", owner.principal, owner.collection)
+    let session = owner
+        .session
+        .as_ref()
+        .map_or("", |session| session.as_str());
+    format!(
+        "{}{SEPARATOR}{}{SEPARATOR}{session}",
+        owner.principal, owner.collection
+    )
 }
 
 /// The parts of a key: principal, collection, session.

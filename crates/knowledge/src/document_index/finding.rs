@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use lango_domain::documents::{ChunkOwner, StoredChunk, DocumentSpan};
+use lango_domain::documents::{ChunkOwner, DocumentSpan, StoredChunk};
 use lango_domain::event::{Principal, SessionId};
 
 use super::catching_up::split_owner_key;
 use super::{DocumentIndex, DocumentIndexError, run_blocking};
 use crate::embedding::{EmbedError, EmbedPurpose};
-use crate::fusion::{self, FusedHit, FusionWeights, dedupe, fuse, boost_neighbors};
+use crate::fusion::{self, FusedHit, FusionWeights, boost_neighbors, dedupe, fuse};
 use crate::lexical::LexicalError;
 
 /// So many candidates of each kind are joined, and so many of both are read.
@@ -58,10 +58,14 @@ impl DocumentIndex {
         limit: usize,
     ) -> Result<Vec<Passage>, DocumentIndexError> {
         self.sync_briefly().await?;
-        let found = self.search_candidates(question, scope, limit, CANDIDATES).await?;
+        let found = self
+            .search_candidates(question, scope, limit, CANDIDATES)
+            .await?;
         let has_copies = found.iter().any(|passage| passage.duplicates > 0);
         if found.len() < limit && has_copies {
-            return self.search_candidates(question, scope, limit, MORE_CANDIDATES).await;
+            return self
+                .search_candidates(question, scope, limit, MORE_CANDIDATES)
+                .await;
         }
         Ok(found)
     }
@@ -74,9 +78,12 @@ impl DocumentIndex {
         limit: usize,
     ) -> Result<(Vec<Passage>, Option<EmbedError>), DocumentIndexError> {
         match self.search(question, scope, limit).await {
-            Err(DocumentIndexError::Embedding(why)) => {
-                Ok((self.without_embedder().search(question, scope, limit).await?, Some(why)))
-            }
+            Err(DocumentIndexError::Embedding(why)) => Ok((
+                self.without_embedder()
+                    .search(question, scope, limit)
+                    .await?,
+                Some(why),
+            )),
             done => done.map(|found| (found, None)),
         }
     }
@@ -93,19 +100,41 @@ impl DocumentIndex {
             self.search_vectors(question, scope, candidates)
         )?;
         let fused = fuse(&words, &vector, self.weights());
-        let floor = self.inner.embedder.as_ref().map_or(f32::NEG_INFINITY, |embedder| embedder.min_similarity());
-        let says_something =
-            |hit: &FusedHit| hit.lexical.is_some() || hit.vector.is_some_and(|vector| vector >= floor);
-        let best: Vec<FusedHit> = fused.into_iter().filter(says_something).take(read.max(limit)).collect();
-        let pieces = self.inner.store.chunks(best.iter().map(|hit| hit.id).collect()).await?;
-        let own = pieces.into_iter().filter(|piece| scope.covers(&piece.owner));
+        let floor = self
+            .inner
+            .embedder
+            .as_ref()
+            .map_or(f32::NEG_INFINITY, |embedder| embedder.min_similarity());
+        let says_something = |hit: &FusedHit| {
+            hit.lexical.is_some() || hit.vector.is_some_and(|vector| vector >= floor)
+        };
+        let best: Vec<FusedHit> = fused
+            .into_iter()
+            .filter(says_something)
+            .take(read.max(limit))
+            .collect();
+        let pieces = self
+            .inner
+            .store
+            .chunks(best.iter().map(|hit| hit.id).collect())
+            .await?;
+        let own = pieces
+            .into_iter()
+            .filter(|piece| scope.covers(&piece.owner));
         let pieces: HashMap<u64, StoredChunk> = own.map(|piece| (piece.id, piece)).collect();
         Ok(select_passages(&best, &pieces, limit))
     }
 
     fn weights(&self) -> FusionWeights {
-        let vector = self.inner.embedder.as_ref().map_or(0.0, |embedder| embedder.fusion_weight());
-        FusionWeights { lexical: 1.0 - vector, vector }
+        let vector = self
+            .inner
+            .embedder
+            .as_ref()
+            .map_or(0.0, |embedder| embedder.fusion_weight());
+        FusionWeights {
+            lexical: 1.0 - vector,
+            vector,
+        }
     }
 
     async fn search_lexical(
@@ -131,10 +160,15 @@ impl DocumentIndex {
         scope: &SearchScope,
         most: usize,
     ) -> Result<Vec<(u64, f32)>, DocumentIndexError> {
-        let (lexical, question, scope) = (self.lexical().await?, question.to_owned(), scope.clone());
+        let (lexical, question, scope) =
+            (self.lexical().await?, question.to_owned(), scope.clone());
         run_blocking(move || {
             let all = lexical.collections()?;
-            let keys: Vec<String> = all.iter().filter(|key| scope.covers_key(key)).cloned().collect();
+            let keys: Vec<String> = all
+                .iter()
+                .filter(|key| scope.covers_key(key))
+                .cloned()
+                .collect();
             Ok(lexical.search(&question, Some(&keys), most)?)
         })
         .await
@@ -146,9 +180,16 @@ impl DocumentIndex {
         scope: &SearchScope,
         most: usize,
     ) -> Result<Vec<(u64, f32)>, DocumentIndexError> {
-        let Some(embedder) = &self.inner.embedder else { return Ok(Vec::new()) };
-        let asked = embedder.embed(vec![question.to_owned()], EmbedPurpose::Query).await?.pop();
-        let (Some(asked), Some(kept)) = (asked, self.vector_file().await?) else { return Ok(Vec::new()) };
+        let Some(embedder) = &self.inner.embedder else {
+            return Ok(Vec::new());
+        };
+        let asked = embedder
+            .embed(vec![question.to_owned()], EmbedPurpose::Query)
+            .await?
+            .pop();
+        let (Some(asked), Some(kept)) = (asked, self.vector_file().await?) else {
+            return Ok(Vec::new());
+        };
         let scope = scope.clone();
         run_blocking(move || Ok(kept.search(&asked, most, |owner| scope.covers(owner))?)).await
     }
@@ -159,24 +200,47 @@ impl SearchScope {
     fn covers_key(&self, key: &str) -> bool {
         split_owner_key(key).is_some_and(|(principal, collection, session)| {
             principal == self.principal.as_str()
-                && (session.is_empty() || self.session.as_ref().is_some_and(|own| own.as_str() == session))
-                && self.collections.as_ref().is_none_or(|wanted| wanted.iter().any(|name| name == collection))
+                && (session.is_empty()
+                    || self
+                        .session
+                        .as_ref()
+                        .is_some_and(|own| own.as_str() == session))
+                && self
+                    .collections
+                    .as_ref()
+                    .is_none_or(|wanted| wanted.iter().any(|name| name == collection))
         })
     }
 
     fn covers(&self, owner: &ChunkOwner) -> bool {
         owner.principal == self.principal
             && (owner.session.is_none() || owner.session == self.session)
-            && self.collections.as_ref().is_none_or(|wanted| wanted.contains(&owner.collection))
+            && self
+                .collections
+                .as_ref()
+                .is_none_or(|wanted| wanted.contains(&owner.collection))
     }
 }
 
 /// Neighbours lift each other, repetitions are folded.
-fn select_passages(best: &[FusedHit], pieces: &HashMap<u64, StoredChunk>, limit: usize) -> Vec<Passage> {
-    let place = |piece: &StoredChunk| fusion::ChunkPosition { document: piece.document, number: piece.number, range: 0..0 };
-    let places: HashMap<u64, fusion::ChunkPosition> = pieces.iter().map(|(id, piece)| (*id, place(piece))).collect();
+fn select_passages(
+    best: &[FusedHit],
+    pieces: &HashMap<u64, StoredChunk>,
+    limit: usize,
+) -> Vec<Passage> {
+    let place = |piece: &StoredChunk| fusion::ChunkPosition {
+        document: piece.document,
+        number: piece.number,
+        range: 0..0,
+    };
+    let places: HashMap<u64, fusion::ChunkPosition> = pieces
+        .iter()
+        .map(|(id, piece)| (*id, place(piece)))
+        .collect();
     let raised = boost_neighbors(best, &places);
-    let folded = dedupe(&raised, |id| pieces.get(&id).map_or("", |piece| piece.text.as_str()));
+    let folded = dedupe(&raised, |id| {
+        pieces.get(&id).map_or("", |piece| piece.text.as_str())
+    });
     let found = folded.into_iter().filter_map(|folded| {
         let piece = pieces.get(&folded.hit.id)?;
         Some(Passage {
@@ -187,7 +251,10 @@ fn select_passages(best: &[FusedHit], pieces: &HashMap<u64, StoredChunk>, limit:
             span: piece.span,
             collection: piece.owner.collection.clone(),
             score: folded.hit.score,
-            breakdown: ScoreBreakdown { lexical: folded.hit.lexical, vector: folded.hit.vector },
+            breakdown: ScoreBreakdown {
+                lexical: folded.hit.lexical,
+                vector: folded.hit.vector,
+            },
             duplicates: folded.duplicates.len(),
         })
     });

@@ -13,7 +13,9 @@ pub fn path_to_text(path: &Path) -> String {
     let parts = path.as_os_str().as_encoded_bytes().utf8_chunks();
     parts.fold(String::new(), |mut shown, part| {
         shown.push_str(&part.valid().replace(BYTE_ESCAPE, r"\x5cx"));
-        part.invalid().iter().for_each(|byte| shown.push_str(&format!("{BYTE_ESCAPE}{byte:02x}")));
+        part.invalid()
+            .iter()
+            .for_each(|byte| shown.push_str(&format!("{BYTE_ESCAPE}{byte:02x}")));
         shown
     })
 }
@@ -23,7 +25,9 @@ pub fn path_from_text(shown: &str) -> PathBuf {
     let mut parts = shown.split(BYTE_ESCAPE);
     let mut bytes: Vec<u8> = parts.next().unwrap_or_default().into();
     for part in parts {
-        let byte = part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        let byte = part
+            .get(..2)
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
         match byte {
             Some(byte) => {
                 bytes.push(byte);

@@ -32,10 +32,18 @@ mod tests {
 
     #[test]
     fn batches_hold_neither_too_many_texts_nor_too_much_text() {
-        let sizes = |texts: Vec<String>| split_into_batches(texts).iter().map(Vec::len).collect::<Vec<_>>();
+        let sizes = |texts: Vec<String>| {
+            split_into_batches(texts)
+                .iter()
+                .map(Vec::len)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(sizes(Vec::new()), [0; 0]);
         assert_eq!(sizes(vec![String::new(); 200]), [96, 96, 8]);
         assert_eq!(sizes(vec!["x".repeat(100 * 1024); 5]), [2, 2, 1]);
-        assert_eq!(sizes(vec!["x".repeat(300 * 1024), "y".to_owned(), "z".to_owned()]), [1, 2]);
+        assert_eq!(
+            sizes(vec!["x".repeat(300 * 1024), "y".to_owned(), "z".to_owned()]),
+            [1, 2]
+        );
     }
 }

@@ -71,10 +71,16 @@ impl HashTerms {
         self.letters.clear();
         self.terms.clear();
         self.known.clear();
-        let mut place =
-            ScanState { start: 0, is_glyphs: false, previous: None, joins: purpose, is_hyphened: false };
+        let mut place = ScanState {
+            start: 0,
+            is_glyphs: false,
+            previous: None,
+            joins: purpose,
+            is_hyphened: false,
+        };
         if text.is_ascii() {
-            text.bytes().for_each(|byte| self.push_char(char::from(byte.to_ascii_lowercase()), &mut place));
+            text.bytes()
+                .for_each(|byte| self.push_char(char::from(byte.to_ascii_lowercase()), &mut place));
         } else {
             for c in text.nfkc() {
                 fold(c, |c| self.push_char(c, &mut place));
@@ -84,17 +90,25 @@ impl HashTerms {
     }
 
     /// Every feature of the text with its weight. `is_frequent` says of which words the pieces tell nothing.
-    pub fn for_each_feature(&self, is_frequent: impl Fn(u64) -> bool, mut each: impl FnMut(u64, f32)) {
+    pub fn for_each_feature(
+        &self,
+        is_frequent: impl Fn(u64) -> bool,
+        mut each: impl FnMut(u64, f32),
+    ) {
         for term in &self.terms {
             let tally = (term.count as f32).sqrt();
             match term.kind {
-                TermKind::Glyphs => each(term.hash, tally * GLYPHS_WEIGHT[(term.end - term.start - 1).min(2)]),
+                TermKind::Glyphs => each(
+                    term.hash,
+                    tally * GLYPHS_WEIGHT[(term.end - term.start - 1).min(2)],
+                ),
                 TermKind::Joined => each(term.hash, tally * JOINED_WEIGHT),
                 TermKind::Word => {
                     each(term.hash, tally * WORD_WEIGHT);
                     let padded = &self.letters[term.start..term.end];
                     if !is_frequent(term.hash) && has_grams(padded) {
-                        let weight = tally * GRAMS_WEIGHT / (gram_count(padded.len()) as f32).sqrt();
+                        let weight =
+                            tally * GRAMS_WEIGHT / (gram_count(padded.len()) as f32).sqrt();
                         for_each_gram(padded, |hash| each(hash, weight));
                     }
                 }
@@ -103,7 +117,11 @@ impl HashTerms {
     }
 
     fn push_char(&mut self, c: char, place: &mut ScanState) {
-        let is_letter = if c.is_ascii() { c.is_ascii_alphanumeric() } else { is_word_character(c) };
+        let is_letter = if c.is_ascii() {
+            c.is_ascii_alphanumeric()
+        } else {
+            is_word_character(c)
+        };
         if !is_letter {
             self.finish(place);
             place.is_hyphened = c == '-' && !place.is_hyphened;
@@ -140,12 +158,24 @@ impl HashTerms {
         self.letters.push(WORD_END);
         let (start, end) = (place.start, self.letters.len());
         let hash = self.word_hash(&[(start + 1, end - 1)]);
-        self.add_term(Term { hash, kind: TermKind::Word, start, end, count: 1 });
+        self.add_term(Term {
+            hash,
+            kind: TermKind::Word,
+            start,
+            end,
+            count: 1,
+        });
         let own = (start + 1, end - 1);
         let joins = place.is_hyphened || place.joins == EmbedPurpose::Query;
         if let Some(previous) = place.previous.filter(|_| joins) {
             let hash = self.word_hash(&[previous, own]);
-            self.add_term(Term { hash, kind: TermKind::Joined, start, end, count: 1 });
+            self.add_term(Term {
+                hash,
+                kind: TermKind::Joined,
+                start,
+                end,
+                count: 1,
+            });
         }
         place.previous = Some(own);
     }
@@ -153,8 +183,16 @@ impl HashTerms {
     fn push_glyphs(&mut self, start: usize, end: usize) {
         for first in start..end {
             for last in first + 1..=end.min(first + MAX_GLYPHS_LEN) {
-                let hash = mix(self.letters[first..last].iter().fold(GLYPHS_SEED, |hash, &c| hash_char(hash, c)));
-                self.add_term(Term { hash, kind: TermKind::Glyphs, start: first, end: last, count: 1 });
+                let hash = mix(self.letters[first..last]
+                    .iter()
+                    .fold(GLYPHS_SEED, |hash, &c| hash_char(hash, c)));
+                self.add_term(Term {
+                    hash,
+                    kind: TermKind::Glyphs,
+                    start: first,
+                    end: last,
+                    count: 1,
+                });
             }
         }
     }
@@ -165,7 +203,10 @@ impl HashTerms {
             self.stem.extend_from_slice(&self.letters[start..end]);
         }
         light_stem(&mut self.stem);
-        mix(self.stem.iter().fold(WORD_SEED, |hash, &c| hash_char(hash, c)))
+        mix(self
+            .stem
+            .iter()
+            .fold(WORD_SEED, |hash, &c| hash_char(hash, c)))
     }
 
     fn add_term(&mut self, term: Term) {
@@ -176,7 +217,10 @@ impl HashTerms {
                 known.count += 1;
                 // A word that is really there is more than two that could be it.
                 if term.kind == TermKind::Word {
-                    *known = Term { count: known.count, ..term };
+                    *known = Term {
+                        count: known.count,
+                        ..term
+                    };
                 }
             }
             None => self.terms.push(term),
@@ -192,7 +236,9 @@ fn has_grams(padded: &[char]) -> bool {
 }
 
 fn gram_count(padded: usize) -> usize {
-    (MIN_GRAM_LEN..=MAX_GRAM_LEN).map(|length| (padded + 1).saturating_sub(length)).sum()
+    (MIN_GRAM_LEN..=MAX_GRAM_LEN)
+        .map(|length| (padded + 1).saturating_sub(length))
+        .sum()
 }
 
 fn for_each_gram(padded: &[char], mut each: impl FnMut(u64)) {
@@ -214,13 +260,20 @@ fn light_stem(word: &mut Vec<char>) {
         return;
     }
     let ends = |word: &[char], ending: &str| {
-        word.len() > ending.len() && word[word.len() - ending.len()..].iter().copied().eq(ending.chars())
+        word.len() > ending.len()
+            && word[word.len() - ending.len()..]
+                .iter()
+                .copied()
+                .eq(ending.chars())
     };
     let length = word.len();
     if ends(word, "ies") && length > 4 {
         word.truncate(length - 3);
         word.push('y');
-    } else if ["sses", "xes", "ches", "shes"].iter().any(|ending| ends(word, ending)) {
+    } else if ["sses", "xes", "ches", "shes"]
+        .iter()
+        .any(|ending| ends(word, ending))
+    {
         word.truncate(length - 2);
     } else if ends(word, "s") && !["ss", "us", "is"].iter().any(|ending| ends(word, ending)) {
         word.truncate(length - 1);
@@ -289,7 +342,9 @@ const GRAM_SEED: u64 = 0x1319_8a2e_0370_7344;
 const GLYPHS_SEED: u64 = 0xa409_3822_299f_31d0;
 
 fn hash_char(hash: u64, c: char) -> u64 {
-    (hash ^ u64::from(u32::from(c))).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(27)
+    (hash ^ u64::from(u32::from(c)))
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        .rotate_left(27)
 }
 
 fn mix(hash: u64) -> u64 {
@@ -307,7 +362,9 @@ impl Hasher for IdentityHasher {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.0 = self.0.rotate_left(8) ^ u64::from(byte));
+        bytes
+            .iter()
+            .for_each(|&byte| self.0 = self.0.rotate_left(8) ^ u64::from(byte));
     }
 
     fn write_u64(&mut self, key: u64) {
@@ -355,7 +412,10 @@ mod tests {
             hashes
         };
         assert_eq!(hashes("Café"), hashes("cafe\u{301}"));
-        assert_eq!(hashes("데이터"), hashes("데이터".nfd().collect::<String>().as_str()));
+        assert_eq!(
+            hashes("데이터"),
+            hashes("데이터".nfd().collect::<String>().as_str())
+        );
         assert_eq!(hashes("ＡＢＣＤ"), hashes("abcd"));
         assert_ne!(hashes("か"), hashes("が"));
         assert!(hashes(" \u{0} — … ").is_empty());

@@ -6,7 +6,7 @@ use futures::future::{BoxFuture, FutureExt};
 
 use super::hash_terms::HashTerms;
 use super::weights::FeatureWeights;
-use super::{EmbedError, Embedder, VectorPersistence, EmbedPurpose, normalize};
+use super::{EmbedError, EmbedPurpose, Embedder, VectorPersistence, normalize};
 
 /// A new number here makes all stored vectors be made anew. Belongs to every change of terms, hashes and weights.
 const VERSION: u32 = 1;
@@ -24,7 +24,10 @@ pub struct HashedEmbedder {
 
 impl Default for HashedEmbedder {
     fn default() -> Self {
-        Self { dimensions: Self::DIMENSIONS, weights: Arc::new(FeatureWeights::built_in()) }
+        Self {
+            dimensions: Self::DIMENSIONS,
+            weights: Arc::new(FeatureWeights::built_in()),
+        }
     }
 }
 
@@ -36,16 +39,26 @@ impl HashedEmbedder {
     pub fn with_dimensions(mut self, dimensions: usize) -> Result<Self, EmbedError> {
         if dimensions < Self::MIN_DIMENSIONS {
             let reason = format!("the embedded way needs at least {}", Self::MIN_DIMENSIONS);
-            return Err(EmbedError::Setting { setting: "dimensions", reason });
+            return Err(EmbedError::Setting {
+                setting: "dimensions",
+                reason,
+            });
         }
         self.dimensions = dimensions;
         Ok(self)
     }
 
     /// The vectors of some texts, at once.
-    pub fn embed_texts<'a>(&self, texts: impl IntoIterator<Item = &'a str>, purpose: EmbedPurpose) -> Vec<Vec<f32>> {
+    pub fn embed_texts<'a>(
+        &self,
+        texts: impl IntoIterator<Item = &'a str>,
+        purpose: EmbedPurpose,
+    ) -> Vec<Vec<f32>> {
         let mut terms = HashTerms::default();
-        texts.into_iter().map(|text| self.embed_text(text, purpose, &mut terms)).collect()
+        texts
+            .into_iter()
+            .map(|text| self.embed_text(text, purpose, &mut terms))
+            .collect()
     }
 
     fn embed_text(&self, text: &str, purpose: EmbedPurpose, terms: &mut HashTerms) -> Vec<f32> {
@@ -53,7 +66,9 @@ impl HashedEmbedder {
         terms.analyze(text, purpose);
         let weights = self.weights.as_ref();
         let is_frequent = |hash| weights.get(hash) < MIN_NGRAM_WEIGHT;
-        terms.for_each_feature(is_frequent, |hash, weight| self.add(&mut vector, hash, weight * weights.get(hash)));
+        terms.for_each_feature(is_frequent, |hash, weight| {
+            self.add(&mut vector, hash, weight * weights.get(hash))
+        });
         normalize(&mut vector);
         vector
     }

@@ -69,13 +69,20 @@ impl EmbeddingClient {
                     reason: "it cannot be sent in a header".to_owned(),
                 };
                 let mut value =
-                    HeaderValue::from_str(&format!("{before}{}", secret.expose().trim())).map_err(unfit)?;
+                    HeaderValue::from_str(&format!("{before}{}", secret.expose().trim()))
+                        .map_err(unfit)?;
                 value.set_sensitive(true);
                 Some((HeaderName::from_static(name), value))
             }
             None => None,
         };
-        Ok(Self { client: build_client()?, url, key, secret, retry_policy: patience })
+        Ok(Self {
+            client: build_client()?,
+            url,
+            key,
+            secret,
+            retry_policy: patience,
+        })
     }
 
     /// The answer to `body`, after as many attempts as are allowed.
@@ -103,18 +110,32 @@ impl EmbeddingClient {
                 None => words.to_owned(),
             };
             // Cut only now: a key that is cut first would not be recognised.
-            shown.chars().filter(|c| !c.is_control()).take(MAX_WORDS).collect()
+            shown
+                .chars()
+                .filter(|c| !c.is_control())
+                .take(MAX_WORDS)
+                .collect()
         })
     }
 
     async fn post_with_timeout(&self, body: String) -> Result<Vec<u8>, EmbedError> {
-        let late =
-            |_| EmbedError::Connection(format!("no answer within {} s", self.retry_policy.timeout.as_secs()));
-        tokio::time::timeout(self.retry_policy.timeout, self.post_once(body)).await.map_err(late)?
+        let late = |_| {
+            EmbedError::Connection(format!(
+                "no answer within {} s",
+                self.retry_policy.timeout.as_secs()
+            ))
+        };
+        tokio::time::timeout(self.retry_policy.timeout, self.post_once(body))
+            .await
+            .map_err(late)?
     }
 
     async fn post_once(&self, body: String) -> Result<Vec<u8>, EmbedError> {
-        let mut request = self.client.post(&self.url).header(CONTENT_TYPE, "application/json").body(body);
+        let mut request = self
+            .client
+            .post(&self.url)
+            .header(CONTENT_TYPE, "application/json")
+            .body(body);
         if let Some((name, value)) = &self.key {
             request = request.header(name, value);
         }
@@ -137,12 +158,16 @@ impl EmbeddingClient {
             return None;
         }
         let share = 0.5 + (self.retry_policy.jitter)().clamp(0.0, 1.0) / 2.0;
-        let doubled = self.retry_policy.delay.saturating_mul(1 << attempt.min(16)).min(MAX_WAIT);
+        let doubled = self
+            .retry_policy
+            .delay
+            .saturating_mul(1 << attempt.min(16))
+            .min(MAX_WAIT);
         let backoff = doubled.mul_f64(share);
         match error {
-            EmbedError::Busy { retry_after: Some(asked) } => {
-                (*asked <= MAX_WAIT).then(|| backoff.max(*asked))
-            }
+            EmbedError::Busy {
+                retry_after: Some(asked),
+            } => (*asked <= MAX_WAIT).then(|| backoff.max(*asked)),
             EmbedError::Busy { retry_after: None } | EmbedError::Connection(_) => Some(backoff),
             _ => None,
         }
@@ -162,7 +187,10 @@ fn build_client() -> Result<reqwest::Client, EmbedError> {
 
 async fn error_from_response(mut response: reqwest::Response) -> EmbedError {
     let status = response.status().as_u16();
-    let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| parse_retry_after(value.to_str().ok()?));
+    let retry_after = response
+        .headers()
+        .get(RETRY_AFTER)
+        .and_then(|value| parse_retry_after(value.to_str().ok()?));
     let mut body = Vec::new();
     while body.len() < MAX_ERROR_BYTES {
         match response.chunk().await {
@@ -171,9 +199,13 @@ async fn error_from_response(mut response: reqwest::Response) -> EmbedError {
         }
     }
     let explained: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let code = |name: &str| explained["error"]["code"] == name || explained["error"]["type"] == name;
+    let code =
+        |name: &str| explained["error"]["code"] == name || explained["error"]["type"] == name;
     let details = explained["error"]["details"].as_array();
-    let is_key = details.into_iter().flatten().any(|detail| detail["reason"] == "API_KEY_INVALID");
+    let is_key = details
+        .into_iter()
+        .flatten()
+        .any(|detail| detail["reason"] == "API_KEY_INVALID");
     match status {
         401 | 403 => EmbedError::Auth,
         400 if is_key || code("invalid_api_key") => EmbedError::Auth,
@@ -183,23 +215,45 @@ async fn error_from_response(mut response: reqwest::Response) -> EmbedError {
         400 if code("context_length_exceeded") => EmbedError::TooLong,
         429 if code("insufficient_quota") => EmbedError::Quota,
         408 | 409 | 425 | 429 | 500..=599 => EmbedError::Busy { retry_after },
-        _ => EmbedError::Refused(format!("{} (status {status})", error_message(&explained, &body))),
+        _ => EmbedError::Refused(format!(
+            "{} (status {status})",
+            error_message(&explained, &body)
+        )),
     }
 }
 
 /// A date is not worth waiting for exactly.
 fn parse_retry_after(text: &str) -> Option<Duration> {
     let seconds = text.trim().parse::<f64>().ok()?;
-    (0.0..86_400.0).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
+    (0.0..86_400.0)
+        .contains(&seconds)
+        .then(|| Duration::from_secs_f64(seconds))
 }
 
 /// What the provider says for itself, in one of the places where providers say it.
 fn error_message(explained: &Value, body: &[u8]) -> String {
-    let places =
-        [&explained["error"]["message"], &explained["error"], &explained["message"], &explained["detail"]];
-    let said = places.into_iter().find_map(Value::as_str).map(str::to_owned);
-    let said = said.unwrap_or_else(|| String::from_utf8_lossy(body).lines().next().unwrap_or("").to_owned());
-    if said.trim().is_empty() { "it does not say why".to_owned() } else { said }
+    let places = [
+        &explained["error"]["message"],
+        &explained["error"],
+        &explained["message"],
+        &explained["detail"],
+    ];
+    let said = places
+        .into_iter()
+        .find_map(Value::as_str)
+        .map(str::to_owned);
+    let said = said.unwrap_or_else(|| {
+        String::from_utf8_lossy(body)
+            .lines()
+            .next()
+            .unwrap_or("")
+            .to_owned()
+    });
+    if said.trim().is_empty() {
+        "it does not say why".to_owned()
+    } else {
+        said
+    }
 }
 
 /// The innermost reason: the outer ones only say that a request failed.

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use futures::future::{BoxFuture, FutureExt};
 use serde_json::{Value, json};
 
-use super::http::{Jitter, EmbeddingClient, EmbedRetryPolicy};
-use super::{EmbedError, Embedder, EmbedPurpose, EmbeddingSettings, responses, batches, normalize};
+use super::http::{EmbedRetryPolicy, EmbeddingClient, Jitter};
+use super::{EmbedError, EmbedPurpose, Embedder, EmbeddingSettings, batches, normalize, responses};
 use crate::fingerprint;
 
 /// OpenAI, and every server that has its `/embeddings`.
@@ -67,15 +67,31 @@ impl<D: EmbeddingDialect> HttpEmbedder<D> {
         let is_fit = |c: char| c.is_alphanumeric() || "._-:/@+".contains(c);
         if model.is_empty() || !model.chars().all(is_fit) || model.contains("..") {
             let reason = "this is no name of a model".to_owned();
-            return Err(EmbedError::Setting { setting: "model", reason });
+            return Err(EmbedError::Setting {
+                setting: "model",
+                reason,
+            });
         }
-        let base = settings.base_url.as_deref().unwrap_or(D::BASE_URL).trim().trim_end_matches('/');
+        let base = settings
+            .base_url
+            .as_deref()
+            .unwrap_or(D::BASE_URL)
+            .trim()
+            .trim_end_matches('/');
         if !base.starts_with("http://") && !base.starts_with("https://") {
             let reason = "an address begins with http:// or https://".to_owned();
-            return Err(EmbedError::Setting { setting: "baseUrl", reason });
+            return Err(EmbedError::Setting {
+                setting: "baseUrl",
+                reason,
+            });
         }
         let patience = EmbedRetryPolicy::from_settings(settings, jitter);
-        let line = EmbeddingClient::new(D::url(base, model), settings.api_key.clone(), D::KEY, patience)?;
+        let line = EmbeddingClient::new(
+            D::url(base, model),
+            settings.api_key.clone(),
+            D::KEY,
+            patience,
+        )?;
         let asked = HttpEmbedderInner {
             client: line,
             server: if base == D::BASE_URL {
@@ -89,20 +105,31 @@ impl<D: EmbeddingDialect> HttpEmbedder<D> {
             query_prefix: settings.query_prefix.clone(),
             passage_prefix: settings.passage_prefix.clone(),
         };
-        Ok(Self { inner: Arc::new(asked), dialect: std::marker::PhantomData })
+        Ok(Self {
+            inner: Arc::new(asked),
+            dialect: std::marker::PhantomData,
+        })
     }
 }
 
 impl<D: EmbeddingDialect> Embedder for HttpEmbedder<D> {
     fn identity(&self) -> String {
-        let HttpEmbedderInner { model, dimensions, passage_prefix, .. } = self.inner.as_ref();
-        let length = dimensions.map_or_else(|| "native".to_owned(), |dimensions| dimensions.to_string());
+        let HttpEmbedderInner {
+            model,
+            dimensions,
+            passage_prefix,
+            ..
+        } = self.inner.as_ref();
+        let length =
+            dimensions.map_or_else(|| "native".to_owned(), |dimensions| dimensions.to_string());
         let (prefix, server) = (prefix_fingerprint(passage_prefix), &self.inner.server);
         format!("{}{server}/{model}/{length}/{VERSION}{prefix}", D::NAME)
     }
 
     fn dimensions(&self) -> Option<usize> {
-        self.inner.dimensions.or_else(|| self.inner.observed_dimensions.get().copied())
+        self.inner
+            .dimensions
+            .or_else(|| self.inner.observed_dimensions.get().copied())
     }
 
     fn embed(
@@ -113,7 +140,10 @@ impl<D: EmbeddingDialect> Embedder for HttpEmbedder<D> {
         let asked = Arc::clone(&self.inner);
         async move {
             let mut all = Vec::with_capacity(texts.len());
-            let prepared = texts.into_iter().map(|text| asked.with_prefix(text, purpose)).collect();
+            let prepared = texts
+                .into_iter()
+                .map(|text| asked.with_prefix(text, purpose))
+                .collect();
             for batch in batches::split_into_batches(prepared) {
                 all.extend(asked.embed_batch::<D>(&batch, purpose).await?);
             }
@@ -138,8 +168,16 @@ impl HttpEmbedderInner {
             EmbedPurpose::Query => &self.query_prefix,
         };
         // Providers refuse a whole request because of one empty text.
-        let text = if text.trim().is_empty() { "-".to_owned() } else { text };
-        if prefix.is_empty() { text } else { format!("{prefix}{text}") }
+        let text = if text.trim().is_empty() {
+            "-".to_owned()
+        } else {
+            text
+        };
+        if prefix.is_empty() {
+            text
+        } else {
+            format!("{prefix}{text}")
+        }
     }
 
     async fn embed_batch<D: EmbeddingDialect>(
@@ -147,15 +185,24 @@ impl HttpEmbedderInner {
         texts: &[String],
         purpose: EmbedPurpose,
     ) -> Result<Vec<Vec<f32>>, EmbedError> {
-        let request = EmbeddingRequest { model: &self.model, texts, purpose, dimensions: self.dimensions };
+        let request = EmbeddingRequest {
+            model: &self.model,
+            texts,
+            purpose,
+            dimensions: self.dimensions,
+        };
         let answer = self.client.post(&D::body(&request)).await?;
-        let vectors = D::parse_vectors(&answer, texts.len()).and_then(|vectors| self.check_vectors(vectors));
+        let vectors =
+            D::parse_vectors(&answer, texts.len()).and_then(|vectors| self.check_vectors(vectors));
         vectors.map_err(|error| self.client.redact(error))
     }
 
     fn check_vectors(&self, mut vectors: Vec<Vec<f32>>) -> Result<Vec<Vec<f32>>, EmbedError> {
         for vector in &mut vectors {
-            let expected = self.dimensions.or_else(|| self.observed_dimensions.get().copied()).unwrap_or(vector.len());
+            let expected = self
+                .dimensions
+                .or_else(|| self.observed_dimensions.get().copied())
+                .unwrap_or(vector.len());
             if vector.is_empty() || vector.len() != expected {
                 let found = vector.len();
                 return Err(EmbedError::Malformed(format!(
@@ -163,7 +210,9 @@ impl HttpEmbedderInner {
                 )));
             }
             if !vector.iter().all(|x| x.is_finite()) {
-                return Err(EmbedError::Malformed("a vector holds a number that is not finite".to_owned()));
+                return Err(EmbedError::Malformed(
+                    "a vector holds a number that is not finite".to_owned(),
+                ));
             }
             if vector.iter().all(|x| *x == 0.0) {
                 return Err(EmbedError::Malformed("a vector is all zeros".to_owned()));
@@ -210,7 +259,10 @@ impl EmbeddingDialect for Gemini {
 
     fn url(base: &str, model: &str) -> String {
         let model = model.trim_start_matches("models/");
-        let has_version = base.rsplit('/').next().is_some_and(|last| last.starts_with("v1"));
+        let has_version = base
+            .rsplit('/')
+            .next()
+            .is_some_and(|last| last.starts_with("v1"));
         let version = if has_version { "" } else { "/v1beta" };
         format!("{base}{version}/models/{model}:batchEmbedContents")
     }
@@ -222,8 +274,7 @@ impl EmbeddingDialect for Gemini {
             EmbedPurpose::Query => "RETRIEVAL_QUERY",
         };
         let single = |text: &String| {
-            let mut single =
-                json!({ "model": model, "content": { "parts": [{ "text": text }] }, "taskType": task });
+            let mut single = json!({ "model": model, "content": { "parts": [{ "text": text }] }, "taskType": task });
             if let Some(dimensions) = request.dimensions {
                 single["outputDimensionality"] = dimensions.into();
             }

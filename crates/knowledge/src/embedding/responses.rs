@@ -72,7 +72,11 @@ pub(super) fn parse_openai(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>,
         };
         match vectors.get_mut(index) {
             Some(place @ None) => *place = Some(numbers),
-            _ => return Err(EmbedError::Malformed(format!("the index {index} is wrong or comes twice"))),
+            _ => {
+                return Err(EmbedError::Malformed(format!(
+                    "the index {index} is wrong or comes twice"
+                )));
+            }
         }
     }
     Ok(vectors.into_iter().flatten().collect())
@@ -92,7 +96,10 @@ struct GeminiVector {
 pub(super) fn parse_gemini(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
     let embeddings = parse_response::<GeminiEmbeddingResponse>(answer, count)?.embeddings;
     check_count(embeddings.len(), count)?;
-    Ok(embeddings.into_iter().map(|embedding| embedding.values).collect())
+    Ok(embeddings
+        .into_iter()
+        .map(|embedding| embedding.values)
+        .collect())
 }
 
 #[derive(Deserialize)]
@@ -111,14 +118,17 @@ fn parse_response<T: DeserializeOwned>(answer: &[u8], count: usize) -> Result<T,
     let text = std::str::from_utf8(answer);
     let text = text.map_err(|_| EmbedError::Malformed("it is not valid UTF-8".to_owned()))?;
     let most_values = count.saturating_add(1).saturating_mul(MAX_VALUES_EACH);
-    json::parse(text.as_bytes(), most_values).map_err(|error| EmbedError::Malformed(error.to_string()))
+    json::parse(text.as_bytes(), most_values)
+        .map_err(|error| EmbedError::Malformed(error.to_string()))
 }
 
 fn check_count(found: usize, expected: usize) -> Result<(), EmbedError> {
     if found == expected {
         return Ok(());
     }
-    Err(EmbedError::Malformed(format!("{found} vectors came for {expected} texts")))
+    Err(EmbedError::Malformed(format!(
+        "{found} vectors came for {expected} texts"
+    )))
 }
 
 fn decode_vector(text: &str) -> Result<Vec<f32>, EmbedError> {
@@ -161,14 +171,21 @@ mod tests {
     /// B105
     #[test]
     fn vectors_of_either_form_are_read_and_too_many_values_are_not() {
-        let answer = br#"{"data":[{"embedding":[1,-2.5e0],"index":1},{"embedding":"AACAPw==","index":0}]}"#;
-        assert_eq!(parse_openai(answer, 2).unwrap(), [vec![1.0], vec![1.0, -2.5]]);
+        let answer =
+            br#"{"data":[{"embedding":[1,-2.5e0],"index":1},{"embedding":"AACAPw==","index":0}]}"#;
+        assert_eq!(
+            parse_openai(answer, 2).unwrap(),
+            [vec![1.0], vec![1.0, -2.5]]
+        );
         assert!(parse_openai(br#"{"data":[{"embedding":{"a":1}}]}"#, 1).is_err());
         assert!(parse_openai(br#"{"data":[{"embedding":["a"]}]}"#, 1).is_err());
         let many = format!(r#"{{"embeddings":[{}[]]}}"#, "[],".repeat(100_000));
         for read in [parse_ollama, parse_gemini] {
             let error = read(many.as_bytes(), 2).unwrap_err();
-            assert_eq!(error, EmbedError::Malformed("it has more than 49152 values".to_owned()));
+            assert_eq!(
+                error,
+                EmbedError::Malformed("it has more than 49152 values".to_owned())
+            );
         }
     }
 

@@ -75,7 +75,10 @@ impl Default for EmbeddingSettings {
     }
 }
 
-fn without_credentials<S: Serializer>(url: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
+fn without_credentials<S: Serializer>(
+    url: &Option<String>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     let shown = url.as_deref().map(|url| {
         let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
         let host = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -98,10 +101,19 @@ pub struct EmbedderDeps {
 const MAX_DIMENSIONS: usize = 16_384;
 
 /// The embedder that the settings ask for; nothing where they ask for none.
-pub fn connect(settings: &EmbeddingSettings, means: EmbedderDeps) -> Result<Option<Arc<dyn Embedder>>, EmbedError> {
-    if settings.dimensions.is_some_and(|dimensions| !(1..=MAX_DIMENSIONS).contains(&dimensions)) {
+pub fn connect(
+    settings: &EmbeddingSettings,
+    means: EmbedderDeps,
+) -> Result<Option<Arc<dyn Embedder>>, EmbedError> {
+    if settings
+        .dimensions
+        .is_some_and(|dimensions| !(1..=MAX_DIMENSIONS).contains(&dimensions))
+    {
         let reason = format!("not from 1 to {MAX_DIMENSIONS}");
-        return Err(EmbedError::Setting { setting: "dimensions", reason });
+        return Err(EmbedError::Setting {
+            setting: "dimensions",
+            reason,
+        });
     }
     Ok(Some(match settings.provider {
         EmbeddingProvider::None => return Ok(None),

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::providers::prefix_fingerprint;
 use super::tensors::{Table, Tensors};
 use super::tokenizer::Tokenizer;
-use super::{EmbedError, Embedder, VectorPersistence, EmbedPurpose, EmbeddingSettings, normalize};
+use super::{EmbedError, EmbedPurpose, Embedder, EmbeddingSettings, VectorPersistence, normalize};
 use crate::fingerprint;
 
 /// Larger files are something else, or too much for a memory.
@@ -63,15 +63,26 @@ impl StaticEmbedder {
         let cutting = folder.join("tokenizer.json");
         let cutting_bytes = read_limited(&cutting, MAX_TOKENIZER_BYTES)?;
         let fingerprint = fingerprint(&bytes) ^ fingerprint(&cutting_bytes).rotate_left(1);
-        let tokenizer = Tokenizer::parse(&cutting_bytes).map_err(|reason| file_error(&cutting, reason))?;
+        let tokenizer =
+            Tokenizer::parse(&cutting_bytes).map_err(|reason| file_error(&cutting, reason))?;
         let tensors = Tensors::parse(bytes).map_err(|reason| file_error(&weights, reason))?;
-        let table = |name: &str| tensors.table(name).map_err(|reason| file_error(&weights, reason));
+        let table = |name: &str| {
+            tensors
+                .table(name)
+                .map_err(|reason| file_error(&weights, reason))
+        };
         let missing = || file_error(&weights, "it has no tensor \"embeddings\"".to_owned());
         let embeddings = table("embeddings")?.ok_or_else(missing)?;
         if embeddings.rows == 0 || embeddings.width == 0 {
-            return Err(file_error(&weights, "the tensor \"embeddings\" is empty".to_owned()));
+            return Err(file_error(
+                &weights,
+                "the tensor \"embeddings\" is empty".to_owned(),
+            ));
         }
-        let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = folder
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
         let model = StaticModel {
             name,
             fingerprint,
@@ -82,7 +93,12 @@ impl StaticEmbedder {
             embeddings,
         };
         let dimensions = model.embeddings.width;
-        Ok(Self { model: Arc::new(model), dimensions, query_prefix: "".into(), passage_prefix: "".into() })
+        Ok(Self {
+            model: Arc::new(model),
+            dimensions,
+            query_prefix: "".into(),
+            passage_prefix: "".into(),
+        })
     }
 
     /// With the prefixes and the dimensions of the settings. These models put what matters most first, so they can
@@ -91,7 +107,10 @@ impl StaticEmbedder {
         self.dimensions = settings.dimensions.unwrap_or(self.dimensions);
         if self.dimensions == 0 || self.dimensions > self.model.embeddings.width {
             let reason = format!("the model has {}", self.model.embeddings.width);
-            return Err(EmbedError::Setting { setting: "dimensions", reason });
+            return Err(EmbedError::Setting {
+                setting: "dimensions",
+                reason,
+            });
         }
         self.query_prefix = settings.query_prefix.as_str().into();
         self.passage_prefix = settings.passage_prefix.as_str().into();
@@ -116,7 +135,10 @@ impl StaticEmbedder {
         let count = f64::from(count.max(1));
         let mut vector: Vec<f32> = sum.into_iter().map(|x| (x / count) as f32).collect();
         // Broken numbers in a model are nothing that a search should trip over.
-        vector.iter_mut().filter(|x| !x.is_finite()).for_each(|x| *x = 0.0);
+        vector
+            .iter_mut()
+            .filter(|x| !x.is_finite())
+            .for_each(|x| *x = 0.0);
         if self.model.normalize {
             normalize(&mut vector);
         }
@@ -126,7 +148,11 @@ impl StaticEmbedder {
 
 impl StaticModel {
     fn add(&self, token: usize, sum: &mut [f64]) {
-        let weight = self.weights.as_ref().and_then(|weights| weights.scalar(token)).unwrap_or(1.0);
+        let weight = self
+            .weights
+            .as_ref()
+            .and_then(|weights| weights.scalar(token))
+            .unwrap_or(1.0);
         let row = match &self.mapping {
             Some(mapping) => mapping.scalar(token).map_or(usize::MAX, |row| row as usize),
             None => token,
@@ -141,9 +167,14 @@ impl StaticModel {
 
 impl Embedder for StaticEmbedder {
     fn identity(&self) -> String {
-        let StaticModel { name, fingerprint, .. } = self.model.as_ref();
+        let StaticModel {
+            name, fingerprint, ..
+        } = self.model.as_ref();
         let prefix = prefix_fingerprint(&self.passage_prefix);
-        format!("static/{name}-{fingerprint:016x}/{}/{VERSION}{prefix}", self.dimensions)
+        format!(
+            "static/{name}-{fingerprint:016x}/{}/{VERSION}{prefix}",
+            self.dimensions
+        )
     }
 
     fn persistence(&self) -> VectorPersistence {
@@ -181,7 +212,8 @@ fn read_config(path: &Path) -> Result<StaticModelConfig, EmbedError> {
     if !path.exists() {
         return Ok(StaticModelConfig::default());
     }
-    serde_json::from_slice(&read_limited(path, MAX_CONFIG_BYTES)?).map_err(|error| file_error(path, error.to_string()))
+    serde_json::from_slice(&read_limited(path, MAX_CONFIG_BYTES)?)
+        .map_err(|error| file_error(path, error.to_string()))
 }
 
 fn read_limited(path: &Path, most: u64) -> Result<Vec<u8>, EmbedError> {
@@ -189,13 +221,21 @@ fn read_limited(path: &Path, most: u64) -> Result<Vec<u8>, EmbedError> {
     let file = fs::File::open(path).map_err(unread)?;
     let mut bytes = Vec::new();
     // One byte more tells a file that is too large from one that is just right, whatever its length is said to be.
-    file.take(most + 1).read_to_end(&mut bytes).map_err(unread)?;
+    file.take(most + 1)
+        .read_to_end(&mut bytes)
+        .map_err(unread)?;
     if bytes.len() as u64 > most {
-        return Err(file_error(path, format!("the file is larger than {} MiB", most >> 20)));
+        return Err(file_error(
+            path,
+            format!("the file is larger than {} MiB", most >> 20),
+        ));
     }
     Ok(bytes)
 }
 
 fn file_error(path: &Path, reason: String) -> EmbedError {
-    EmbedError::File { file: path.display().to_string(), reason }
+    EmbedError::File {
+        file: path.display().to_string(),
+        reason,
+    }
 }

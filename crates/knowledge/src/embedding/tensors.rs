@@ -48,13 +48,15 @@ pub(super) struct Table {
 impl Tensors {
     /// Why the bytes are not tables, in words, where they are not.
     pub fn parse(bytes: Vec<u8>) -> Result<Self, String> {
-        let (length, rest) = bytes.split_first_chunk::<8>().ok_or("the file is too short")?;
+        let (length, rest) = bytes
+            .split_first_chunk::<8>()
+            .ok_or("the file is too short")?;
         let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
         if length > MAX_HEADER_BYTES || length > rest.len() {
             return Err("the header is longer than the file or than it may be".to_owned());
         }
-        let described: HashMap<String, serde_json::Value> =
-            serde_json::from_slice(&rest[..length]).map_err(|error| format!("the header: {error}"))?;
+        let described: HashMap<String, serde_json::Value> = serde_json::from_slice(&rest[..length])
+            .map_err(|error| format!("the header: {error}"))?;
         let header = described
             .into_iter()
             .filter(|(name, _)| name != "__metadata__")
@@ -63,27 +65,51 @@ impl Tensors {
                 Err(error) => Err(format!("the header: {name}: {error}")),
             })
             .collect::<Result<_, _>>()?;
-        Ok(Self { start: 8 + length, header, bytes: bytes.into() })
+        Ok(Self {
+            start: 8 + length,
+            header,
+            bytes: bytes.into(),
+        })
     }
 
     /// The table of this name, if there is one. A list counts as a table with one number in each row.
     pub fn table(&self, name: &str) -> Result<Option<Table>, String> {
-        let Some(TensorInfo { dtype, shape, data_offsets: (from, to) }) = self.header.get(name) else {
+        let Some(TensorInfo {
+            dtype,
+            shape,
+            data_offsets: (from, to),
+        }) = self.header.get(name)
+        else {
             return Ok(None);
         };
-        let form =
-            NumberType::from_name(dtype).ok_or_else(|| format!("{name}: numbers of the form {dtype} are not known"))?;
+        let form = NumberType::from_name(dtype)
+            .ok_or_else(|| format!("{name}: numbers of the form {dtype} are not known"))?;
         let (rows, width) = match shape[..] {
             [rows] => (rows, 1),
             [rows, width] => (rows, width),
-            _ => return Err(format!("{name}: it has {} dimensions, not 1 or 2", shape.len())),
+            _ => {
+                return Err(format!(
+                    "{name}: it has {} dimensions, not 1 or 2",
+                    shape.len()
+                ));
+            }
         };
-        let size = rows.checked_mul(width).and_then(|numbers| numbers.checked_mul(form.byte_len()));
-        let end = to.checked_add(self.start).filter(|&end| from <= to && end <= self.bytes.len());
+        let size = rows
+            .checked_mul(width)
+            .and_then(|numbers| numbers.checked_mul(form.byte_len()));
+        let end = to
+            .checked_add(self.start)
+            .filter(|&end| from <= to && end <= self.bytes.len());
         match end {
             Some(end) if size == Some(to - from) => {
                 let range = self.start + from..end;
-                Ok(Some(Table { bytes: Arc::clone(&self.bytes), range, dtype: form, rows, width }))
+                Ok(Some(Table {
+                    bytes: Arc::clone(&self.bytes),
+                    range,
+                    dtype: form,
+                    rows,
+                    width,
+                }))
             }
             _ => Err(format!("{name}: its numbers are not all in the file")),
         }
@@ -100,15 +126,26 @@ impl Table {
         match self.dtype {
             // The two that models mostly come in are worth their own loops.
             NumberType::F32 => {
-                let numbers = bytes.as_chunks::<4>().0.iter().map(|&bytes| f32::from_le_bytes(bytes));
-                numbers.enumerate().for_each(|(at, number)| each(at, f64::from(number)));
+                let numbers = bytes
+                    .as_chunks::<4>()
+                    .0
+                    .iter()
+                    .map(|&bytes| f32::from_le_bytes(bytes));
+                numbers
+                    .enumerate()
+                    .for_each(|(at, number)| each(at, f64::from(number)));
             }
             NumberType::I8 => {
-                bytes.iter().enumerate().for_each(|(at, &byte)| each(at, f64::from(byte.cast_signed())));
+                bytes
+                    .iter()
+                    .enumerate()
+                    .for_each(|(at, &byte)| each(at, f64::from(byte.cast_signed())));
             }
             form => {
                 let numbers = bytes.chunks_exact(size).map(|bytes| form.decode(bytes));
-                numbers.enumerate().for_each(|(at, number)| each(at, number));
+                numbers
+                    .enumerate()
+                    .for_each(|(at, number)| each(at, number));
             }
         }
     }
@@ -146,7 +183,10 @@ impl NumberType {
 
     /// Exactly as many bytes as the form has, the lowest first.
     fn decode(self, bytes: &[u8]) -> f64 {
-        let bits = bytes.iter().rev().fold(0_u64, |bits, &byte| bits << 8 | u64::from(byte));
+        let bits = bytes
+            .iter()
+            .rev()
+            .fold(0_u64, |bits, &byte| bits << 8 | u64::from(byte));
         match self {
             Self::F64 => f64::from_bits(bits),
             Self::F32 => f64::from(f32::from_bits(bits as u32)),

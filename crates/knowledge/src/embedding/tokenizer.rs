@@ -43,28 +43,43 @@ impl Tokenizer {
         let file: Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         let model = &file["model"];
         // Old files do not say what they are, but only word pieces have such a prefix.
-        let kind =
-            model["type"].as_str().or(model["continuing_subword_prefix"].as_str().map(|_| "WordPiece"));
+        let kind = model["type"].as_str().or(model["continuing_subword_prefix"]
+            .as_str()
+            .map(|_| "WordPiece"));
         let cutter = match kind {
             Some("WordPiece") => TokenizerModel::Pieces(WordPieces::parse(model)?),
             Some("Unigram") => TokenizerModel::Unigrams(Unigrams::parse(model)?),
             Some(other) => {
-                return Err(format!("tokens of the kind {other} are not known; WordPiece and Unigram are"));
+                return Err(format!(
+                    "tokens of the kind {other} are not known; WordPiece and Unigram are"
+                ));
             }
             None => return Err("it does not say what kind of tokens it has".to_owned()),
         };
         let mut normaliser = TextNormalizer::default();
         normaliser.add_config(&file["normalizer"]);
-        Ok(Self { normalizer: normaliser, model: cutter })
+        Ok(Self {
+            normalizer: normaliser,
+            model: cutter,
+        })
     }
 
     /// Hands out the tokens of a text; what is not known is left out.
     pub fn tokenize(&self, text: &str, mut each: impl FnMut(u32)) {
         match &self.model {
-            TokenizerModel::Pieces(pieces) => for_each_word(text, self.normalizer, |word| pieces.tokenize_word(word, &mut each)),
+            TokenizerModel::Pieces(pieces) => for_each_word(text, self.normalizer, |word| {
+                pieces.tokenize_word(word, &mut each)
+            }),
             TokenizerModel::Unigrams(unigrams) => {
-                let text: String = text.nfkc().filter(|c| !c.is_control() || c.is_whitespace()).collect();
-                let text = if self.normalizer.lowercase { text.to_lowercase() } else { text };
+                let text: String = text
+                    .nfkc()
+                    .filter(|c| !c.is_control() || c.is_whitespace())
+                    .collect();
+                let text = if self.normalizer.lowercase {
+                    text.to_lowercase()
+                } else {
+                    text
+                };
                 for word in text.split_whitespace() {
                     unigrams.tokenize_word(&format!("{WORD_START_MARKER}{word}"), &mut each);
                 }
@@ -80,13 +95,18 @@ impl TextNormalizer {
             Some("BertNormalizer") => {
                 self.lowercase |= described["lowercase"].as_bool().unwrap_or(true);
                 // Not saying it means: where letters are made small.
-                self.strip_accents |= described["strip_accents"].as_bool().unwrap_or(self.lowercase);
+                self.strip_accents |= described["strip_accents"]
+                    .as_bool()
+                    .unwrap_or(self.lowercase);
             }
             Some("Lowercase") => self.lowercase = true,
             Some("StripAccents") => self.strip_accents = true,
             Some("Sequence") => {
                 let parts = described["normalizers"].as_array();
-                parts.into_iter().flatten().for_each(|part| self.add_config(part));
+                parts
+                    .into_iter()
+                    .flatten()
+                    .for_each(|part| self.add_config(part));
             }
             _ => {}
         }
@@ -138,19 +158,31 @@ fn is_ideograph(c: char) -> bool {
 
 impl WordPieces {
     fn parse(model: &Value) -> Result<Self, String> {
-        let entries =
-            model["vocab"].as_object().filter(|vocab| !vocab.is_empty()).ok_or("it has no vocabulary")?;
+        let entries = model["vocab"]
+            .as_object()
+            .filter(|vocab| !vocab.is_empty())
+            .ok_or("it has no vocabulary")?;
         let number = |(token, id): (&String, &Value)| {
             let id = id.as_u64().and_then(|id| u32::try_from(id).ok());
-            id.map(|id| (token.clone(), id)).ok_or_else(|| format!("the token {token:?} has no number"))
+            id.map(|id| (token.clone(), id))
+                .ok_or_else(|| format!("the token {token:?} has no number"))
         };
-        let vocabulary = entries.iter().map(number).collect::<Result<HashMap<_, _>, _>>()?;
+        let vocabulary = entries
+            .iter()
+            .map(number)
+            .collect::<Result<HashMap<_, _>, _>>()?;
         let unknown = model["unk_token"].as_str().unwrap_or("[UNK]");
         Ok(Self {
             unknown: vocabulary.get(unknown).copied(),
             vocabulary,
-            continuation_prefix: model["continuing_subword_prefix"].as_str().unwrap_or("##").to_owned(),
-            max_word_chars: model["max_input_chars_per_word"].as_u64().unwrap_or(100).min(1_000) as usize,
+            continuation_prefix: model["continuing_subword_prefix"]
+                .as_str()
+                .unwrap_or("##")
+                .to_owned(),
+            max_word_chars: model["max_input_chars_per_word"]
+                .as_u64()
+                .unwrap_or(100)
+                .min(1_000) as usize,
         })
     }
 
@@ -162,15 +194,24 @@ impl WordPieces {
         let mut pieces = Vec::new();
         let mut rest = word;
         while !rest.is_empty() {
-            let Some((id, length)) = self.longest_piece(rest, !pieces.is_empty()) else { return };
+            let Some((id, length)) = self.longest_piece(rest, !pieces.is_empty()) else {
+                return;
+            };
             pieces.push(id);
             rest = &rest[length..];
         }
-        pieces.into_iter().filter(|&id| Some(id) != self.unknown).for_each(each);
+        pieces
+            .into_iter()
+            .filter(|&id| Some(id) != self.unknown)
+            .for_each(each);
     }
 
     fn longest_piece(&self, rest: &str, continues: bool) -> Option<(u32, usize)> {
-        let prefix = if continues { self.continuation_prefix.as_str() } else { "" };
+        let prefix = if continues {
+            self.continuation_prefix.as_str()
+        } else {
+            ""
+        };
         let mut candidate = format!("{prefix}{rest}");
         while candidate.len() > prefix.len() {
             if let Some(&id) = self.vocabulary.get(&candidate) {

@@ -26,8 +26,10 @@ struct BestPath {
 
 impl Unigrams {
     pub fn parse(model: &Value) -> Result<Self, String> {
-        let entries =
-            model["vocab"].as_array().filter(|vocab| !vocab.is_empty()).ok_or("it has no vocabulary")?;
+        let entries = model["vocab"]
+            .as_array()
+            .filter(|vocab| !vocab.is_empty())
+            .ok_or("it has no vocabulary")?;
         let mut vocabulary = HashMap::with_capacity(entries.len());
         for (id, entry) in (0_u32..).zip(entries) {
             let (Some(token), Some(score)) = (entry[0].as_str(), entry[1].as_f64()) else {
@@ -35,11 +37,20 @@ impl Unigrams {
             };
             vocabulary.insert(token.to_owned(), (id, score));
         }
-        let worst = vocabulary.values().map(|&(_, score)| score).fold(0.0, f64::min);
+        let worst = vocabulary
+            .values()
+            .map(|&(_, score)| score)
+            .fold(0.0, f64::min);
         Ok(Self {
-            max_token_chars: vocabulary.keys().map(|token| token.chars().count()).max().unwrap_or(1),
+            max_token_chars: vocabulary
+                .keys()
+                .map(|token| token.chars().count())
+                .max()
+                .unwrap_or(1),
             vocabulary,
-            unknown: model["unk_id"].as_u64().and_then(|id| u32::try_from(id).ok()),
+            unknown: model["unk_id"]
+                .as_u64()
+                .and_then(|id| u32::try_from(id).ok()),
             unknown_score: worst - UNKNOWN_PENALTY,
         })
     }
@@ -57,7 +68,11 @@ impl Unigrams {
     }
 
     fn tokenize_part(&self, word: &str, places: &[usize], each: &mut impl FnMut(u32)) {
-        let unreached = BestPath { score: f64::NEG_INFINITY, from: 0, token: None };
+        let unreached = BestPath {
+            score: f64::NEG_INFINITY,
+            from: 0,
+            token: None,
+        };
         let mut ways = vec![unreached; places.len()];
         ways[0].score = 0.0;
         for to in 1..places.len() {

@@ -33,10 +33,19 @@ impl FeatureWeights {
             };
             terms.for_each_feature(
                 |_| false,
-                |hash, _| cells(hash).into_iter().for_each(|cell| counts[cell] = either(counts[cell])),
+                |hash, _| {
+                    cells(hash)
+                        .into_iter()
+                        .for_each(|cell| counts[cell] = either(counts[cell]))
+                },
             );
         }
-        let weight = |&count: &u32| idf(f64::from(count) / f64::from(COUNT_SCALE), f64::from(ASSUMED_TEXTS));
+        let weight = |&count: &u32| {
+            idf(
+                f64::from(count) / f64::from(COUNT_SCALE),
+                f64::from(ASSUMED_TEXTS),
+            )
+        };
         Self(counts.iter().map(weight).collect())
     }
 
@@ -66,7 +75,9 @@ fn logarithm(number: f64) -> f64 {
     }
     let z = (rest - 1.0) / (rest + 1.0);
     let square = z * z;
-    let series = (0..12).rev().fold(0.0, |sum, term| sum * square + 1.0 / f64::from(2 * term + 1));
+    let series = (0..12).rev().fold(0.0, |sum, term| {
+        sum * square + 1.0 / f64::from(2 * term + 1)
+    });
     halvings * std::f64::consts::LN_2 + 2.0 * z * series
 }
 
@@ -77,7 +88,10 @@ mod tests {
     #[test]
     fn the_logarithm_is_one() {
         for number in [1.0, 1.2, 1.5, 2.0, 10.0, 12_345.6, 1e9] {
-            assert!((logarithm(number) - f64::ln(number)).abs() < 1e-9, "{number}");
+            assert!(
+                (logarithm(number) - f64::ln(number)).abs() < 1e-9,
+                "{number}"
+            );
         }
     }
 }

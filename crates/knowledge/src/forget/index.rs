@@ -3,15 +3,15 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use lango_domain::event::{EventBody, Event, Principal, SessionId, TurnId};
+use lango_domain::event::{Event, EventBody, Principal, SessionId, TurnId};
 use lango_domain::inquiries::{Inquiry, InquiryStore};
 use lango_domain::knowledge::{KnowledgeCategory, KnowledgeStore};
-use lango_domain::memory::{MemoryKind, MemoryLevel, MemoryQuery, MemoryStore, MemoryId};
+use lango_domain::memory::{MemoryId, MemoryKind, MemoryLevel, MemoryQuery, MemoryStore};
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError};
 
 use super::LearnedDataStore;
+use super::learned_item::{LearnedItem, LearnedItemId, LearnedItemOrigin};
 use super::statement::{MatchLevel, Statement};
-use super::learned_item::{LearnedItemOrigin, LearnedItem, LearnedItemId};
 use crate::graph::user_batches::{UserFactBatch, load_user_batches};
 use crate::memory::normalize_words;
 
@@ -39,11 +39,20 @@ type SessionLogs = HashMap<SessionId, Vec<Arc<Event>>>;
 
 impl ForgetIndexEntry {
     fn new(trace: LearnedItem, statements: Vec<Statement>) -> Self {
-        Self { item: trace, statements, condenses: Vec::new(), key: None }
+        Self {
+            item: trace,
+            statements,
+            condenses: Vec::new(),
+            key: None,
+        }
     }
 
     fn match_level(&self, wanted: &Statement) -> MatchLevel {
-        self.statements.iter().map(|statement| wanted.match_level(statement)).max().unwrap_or(MatchLevel::None)
+        self.statements
+            .iter()
+            .map(|statement| wanted.match_level(statement))
+            .max()
+            .unwrap_or(MatchLevel::None)
     }
 
     fn is_reflection(&self) -> bool {
@@ -51,12 +60,19 @@ impl ForgetIndexEntry {
     }
 
     fn is_same_as(&self, other: &Self) -> bool {
-        other.statements.first().is_some_and(|wanted| self.match_level(wanted) == MatchLevel::Same)
+        other
+            .statements
+            .first()
+            .is_some_and(|wanted| self.match_level(wanted) == MatchLevel::Same)
     }
 
     fn shares_term_with(&self, other: &Self) -> bool {
-        let Some(wanted) = other.statements.first() else { return false };
-        self.statements.iter().any(|statement| wanted.shares_term_with(statement))
+        let Some(wanted) = other.statements.first() else {
+            return false;
+        };
+        self.statements
+            .iter()
+            .any(|statement| wanted.shares_term_with(statement))
     }
 }
 
@@ -64,25 +80,42 @@ impl ForgetIndex {
     pub async fn load(store: &dyn LearnedDataStore, of: &Principal) -> Result<Self, StoreError> {
         let mut lines = Vec::new();
         for what in [MemoryLevel::Observations, MemoryLevel::Reflections] {
-            let which = MemoryQuery { level: what, session: None, limit: MAX_MEMORIES };
+            let which = MemoryQuery {
+                level: what,
+                session: None,
+                limit: MAX_MEMORIES,
+            };
             for memory in MemoryStore::list(store, of, which).await? {
                 let said = Statement::parse(&memory.note.text).with_kind(memory.note.kind);
                 let line = ForgetIndexEntry::new(LearnedItem::from_memory(&memory), vec![said]);
-                lines.push(ForgetIndexEntry { condenses: memory.condenses, ..line });
+                lines.push(ForgetIndexEntry {
+                    condenses: memory.condenses,
+                    ..line
+                });
             }
         }
         for newest in KnowledgeStore::entries(store, of).await? {
             for entry in KnowledgeStore::history(store, of, &newest.key).await? {
                 let said = Statement::parse(&entry.content).with_subject(&entry.key);
                 let is_preference = entry.category == KnowledgeCategory::Preference;
-                let said = if is_preference { said.with_kind(MemoryKind::Preference) } else { said };
-                lines.push(ForgetIndexEntry::new(LearnedItem::from_entry(&entry), vec![said]));
+                let said = if is_preference {
+                    said.with_kind(MemoryKind::Preference)
+                } else {
+                    said
+                };
+                lines.push(ForgetIndexEntry::new(
+                    LearnedItem::from_entry(&entry),
+                    vec![said],
+                ));
             }
         }
         for learning in KnowledgeStore::learnings(store, of).await? {
             let trace = LearnedItem::from_learning(&learning);
-            let said =
-                [Statement::parse(&trace.text), Statement::parse(&learning.trigger), Statement::parse(&learning.fix)];
+            let said = [
+                Statement::parse(&trace.text),
+                Statement::parse(&learning.trigger),
+                Statement::parse(&learning.fix),
+            ];
             lines.push(ForgetIndexEntry::new(trace, said.into()));
         }
         for inquiry in InquiryStore::inquiries(store, of).await? {
@@ -91,20 +124,36 @@ impl ForgetIndex {
         let batches = load_user_batches(store, of).await?;
         for batch in &batches {
             for (at, text) in batch.statements.iter().enumerate() {
-                let id = LearnedItemId::Fact { batch: batch.number, at };
-                let trace = LearnedItem { id, text: text.clone(), origin: LearnedItemOrigin::from_fact_source(&batch.source) };
+                let id = LearnedItemId::Fact {
+                    batch: batch.number,
+                    at,
+                };
+                let trace = LearnedItem {
+                    id,
+                    text: text.clone(),
+                    origin: LearnedItemOrigin::from_fact_source(&batch.source),
+                };
                 lines.push(ForgetIndexEntry::new(trace, vec![Statement::parse(text)]));
             }
         }
-        Ok(Self { entries: lines, batches })
+        Ok(Self {
+            entries: lines,
+            batches,
+        })
     }
 
     pub fn items_at(&self, places: impl IntoIterator<Item = usize>) -> Vec<LearnedItem> {
-        places.into_iter().map(|at| self.entries[at].item.clone()).collect()
+        places
+            .into_iter()
+            .map(|at| self.entries[at].item.clone())
+            .collect()
     }
 
     pub fn batch_body(&self, batch: u64) -> Option<&[u8]> {
-        self.batches.iter().find(|own| own.number == batch).map(|own| own.body.as_slice())
+        self.batches
+            .iter()
+            .find(|own| own.number == batch)
+            .map(|own| own.body.as_slice())
     }
 
     pub fn normalized_text(&self, at: usize) -> Vec<String> {
@@ -117,7 +166,9 @@ impl ForgetIndex {
 
     /// What fits just so. A reflection that says it among other things goes only with what it was made of.
     pub fn find_matches(&self, wanted: &Statement, fit: MatchLevel) -> Vec<usize> {
-        let is_meant = |line: &ForgetIndexEntry| line.match_level(wanted) == fit && (fit == MatchLevel::Same || !line.is_reflection());
+        let is_meant = |line: &ForgetIndexEntry| {
+            line.match_level(wanted) == fit && (fit == MatchLevel::Same || !line.is_reflection())
+        };
         self.positions_where(is_meant)
     }
 
@@ -129,11 +180,15 @@ impl ForgetIndex {
                 meant.extend(line.condenses.iter().map(|id| MemoryId::Observation(*id)));
             }
         }
-        self.positions_where(|line| matches!(&line.item.id, LearnedItemId::Memory(id) if meant.contains(id)))
+        self.positions_where(
+            |line| matches!(&line.item.id, LearnedItemId::Memory(id) if meant.contains(id)),
+        )
     }
 
     pub fn find_keys(&self, keys: &[String]) -> Vec<usize> {
-        self.positions_where(|line| matches!(&line.item.id, LearnedItemId::Entry { key, .. } if keys.contains(key)))
+        self.positions_where(
+            |line| matches!(&line.item.id, LearnedItemId::Entry { key, .. } if keys.contains(key)),
+        )
     }
 
     pub fn find_existing(&self, traces: &[LearnedItem]) -> Vec<usize> {
@@ -141,7 +196,9 @@ impl ForgetIndex {
     }
 
     fn positions_where(&self, is_meant: impl Fn(&ForgetIndexEntry) -> bool) -> Vec<usize> {
-        (0..self.entries.len()).filter(|at| is_meant(&self.entries[*at])).collect()
+        (0..self.entries.len())
+            .filter(|at| is_meant(&self.entries[*at]))
+            .collect()
     }
 
     /// The seeds, what says the same, what was learned from the same words in the same turn, and what was made of any of
@@ -181,17 +238,20 @@ impl ForgetIndex {
             let (mut keys, mut observations) = (HashSet::new(), HashSet::new());
             for line in gone.iter().map(|at| &self.entries[*at]) {
                 match &line.item.id {
-                    LearnedItemId::Entry { key, version } if self.newest_version(key) == Some(*version) => {
+                    LearnedItemId::Entry { key, version }
+                        if self.newest_version(key) == Some(*version) =>
+                    {
                         keys.insert(key.as_str());
                     }
-                    LearnedItemId::Memory(MemoryId::Observation(id)) => _ = observations.insert(*id),
+                    LearnedItemId::Memory(MemoryId::Observation(id)) => {
+                        _ = observations.insert(*id)
+                    }
                     _ => {}
                 }
                 keys.extend(line.key.as_deref());
             }
             let hangs = |line: &ForgetIndexEntry| {
-                let is_key =
-                    matches!(&line.item.id, LearnedItemId::Entry { key, .. } if keys.contains(key.as_str()));
+                let is_key = matches!(&line.item.id, LearnedItemId::Entry { key, .. } if keys.contains(key.as_str()));
                 let is_answer = line.key.as_deref().is_some_and(|key| keys.contains(key));
                 is_key || is_answer || line.condenses.iter().any(|id| observations.contains(id))
             };
@@ -221,35 +281,63 @@ impl ForgetIndex {
         let logs = self.load_logs(store, of, gone).await?;
         let mut events: BTreeSet<(String, u64)> = BTreeSet::new();
         for line in gone.iter().map(|at| &self.entries[*at]) {
-            let Some(wanted) = line.statements.first() else { continue };
+            let Some(wanted) = line.statements.first() else {
+                continue;
+            };
             if let LearnedItemOrigin::Events { session, seqs } = &line.item.origin {
                 events.extend(seqs.iter().map(|seq| (session.to_string(), *seq)));
             }
             for (session, turn) in origin_turns(&line.item.origin, &logs) {
-                let log = logs.get(&session).into_iter().flatten().filter(|event| event.turn == turn);
-                let says = log.filter(|event| wanted.match_level(&Statement::parse(&event_text(event))) != MatchLevel::None);
+                let log = logs
+                    .get(&session)
+                    .into_iter()
+                    .flatten()
+                    .filter(|event| event.turn == turn);
+                let says = log.filter(|event| {
+                    wanted.match_level(&Statement::parse(&event_text(event))) != MatchLevel::None
+                });
                 events.extend(says.map(|event| (session.to_string(), event.seq)));
             }
         }
         for event in store.unobserved_events(of).await? {
             let said = Statement::parse(&event_text(&event));
             let is_said = |at: &usize| {
-                self.entries[*at].statements.first().is_some_and(|wanted| wanted.match_level(&said) == MatchLevel::Same)
+                self.entries[*at]
+                    .statements
+                    .first()
+                    .is_some_and(|wanted| wanted.match_level(&said) == MatchLevel::Same)
             };
             if gone.iter().any(is_said) {
                 events.insert((event.session.to_string(), event.seq));
             }
         }
-        Ok(events.into_iter().map(|(session, seq)| (SessionId::new(session), seq)).collect())
+        Ok(events
+            .into_iter()
+            .map(|(session, seq)| (SessionId::new(session), seq))
+            .collect())
     }
 
     /// The sessions that these come from.
-    async fn load_logs(&self, store: &dyn LearnedDataStore, of: &Principal, places: &[usize]) -> Result<SessionLogs, StoreError> {
+    async fn load_logs(
+        &self,
+        store: &dyn LearnedDataStore,
+        of: &Principal,
+        places: &[usize],
+    ) -> Result<SessionLogs, StoreError> {
         let mut logs = SessionLogs::new();
-        for session in places.iter().filter_map(|at| self.entries[*at].item.origin.session()) {
+        for session in places
+            .iter()
+            .filter_map(|at| self.entries[*at].item.origin.session())
+        {
             if !logs.contains_key(session) {
-                let key = SessionKeyRef { session, principal: of };
-                logs.insert(session.clone(), SessionStore::load(store, key, HistoryWindow::Everything).await?);
+                let key = SessionKeyRef {
+                    session,
+                    principal: of,
+                };
+                logs.insert(
+                    session.clone(),
+                    SessionStore::load(store, key, HistoryWindow::Everything).await?,
+                );
             }
         }
         Ok(logs)
@@ -265,30 +353,41 @@ fn inquiry_entry(inquiry: &Inquiry) -> ForgetIndexEntry {
         Statement::parse(answer).with_subject(&format!("{} {}", inquiry.topic, inquiry.question)),
         Statement::parse(&inquiry.why),
     ];
-    ForgetIndexEntry { key: inquiry.knowledge_key.clone(), ..ForgetIndexEntry::new(trace, statements) }
+    ForgetIndexEntry {
+        key: inquiry.knowledge_key.clone(),
+        ..ForgetIndexEntry::new(trace, statements)
+    }
 }
 
 fn origin_turns(origin: &LearnedItemOrigin, logs: &SessionLogs) -> TurnSet {
-    let Some((session, log)) = origin.session().and_then(|session| logs.get_key_value(session)) else {
+    let Some((session, log)) = origin
+        .session()
+        .and_then(|session| logs.get_key_value(session))
+    else {
         return TurnSet::new();
     };
     let is_of_it = |event: &&Arc<Event>| match origin {
         LearnedItemOrigin::Events { seqs, .. } => seqs.contains(&event.seq),
         LearnedItemOrigin::Turn { turn, .. } => event.turn == *turn,
         LearnedItemOrigin::Call { call, .. } => {
-            let is_call = matches!(&event.body, EventBody::ToolCall { id, .. } if id.to_string() == *call);
+            let is_call =
+                matches!(&event.body, EventBody::ToolCall { id, .. } if id.to_string() == *call);
             is_call || event.seq.to_string() == *call
         }
         LearnedItemOrigin::NoSession => false,
     };
-    log.iter().filter(is_of_it).map(|event| (session.clone(), event.turn.clone())).collect()
+    log.iter()
+        .filter(is_of_it)
+        .map(|event| (session.clone(), event.turn.clone()))
+        .collect()
 }
 
 fn event_text(event: &Event) -> String {
     match &event.body {
-        EventBody::User { text } | EventBody::Answer { text } | EventBody::Report { text } | EventBody::Note { text } => {
-            text.clone()
-        }
+        EventBody::User { text }
+        | EventBody::Answer { text }
+        | EventBody::Report { text }
+        | EventBody::Note { text } => text.clone(),
         EventBody::ToolCall { args, .. } => args.to_string(),
         EventBody::ToolResult { content, error, .. } => {
             format!("{content} {}", error.as_deref().unwrap_or_default())

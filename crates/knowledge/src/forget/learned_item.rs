@@ -83,7 +83,12 @@ impl fmt::Display for LearnedItemId {
 impl LearnedItem {
     /// For people, with its words.
     pub fn display_line(&self) -> String {
-        format!("- {} {}: {}", self.id.kind(), one_line(&self.id.to_string()), one_line(&self.text))
+        format!(
+            "- {} {}: {}",
+            self.id.kind(),
+            one_line(&self.id.to_string()),
+            one_line(&self.text)
+        )
     }
 
     pub fn to_json(&self) -> Value {
@@ -93,49 +98,72 @@ impl LearnedItem {
     pub(super) fn from_memory(memory: &Memory) -> Self {
         let (session, seqs) = (memory.session.clone(), memory.sources.clone());
         let text = memory.note.text.clone();
-        Self { id: LearnedItemId::Memory(memory.id), text, origin: LearnedItemOrigin::Events { session, seqs } }
+        Self {
+            id: LearnedItemId::Memory(memory.id),
+            text,
+            origin: LearnedItemOrigin::Events { session, seqs },
+        }
     }
 
     pub(super) fn from_entry(entry: &KnowledgeEntry) -> Self {
-        let id = LearnedItemId::Entry { key: entry.key.clone(), version: entry.version };
-        Self { id, text: entry.content.clone(), origin: LearnedItemOrigin::from_source(&entry.source) }
+        let id = LearnedItemId::Entry {
+            key: entry.key.clone(),
+            version: entry.version,
+        };
+        Self {
+            id,
+            text: entry.content.clone(),
+            origin: LearnedItemOrigin::from_source(&entry.source),
+        }
     }
 
     pub(super) fn from_learning(learning: &Learning) -> Self {
         let text = format!("{}: {}", learning.trigger, learning.fix);
-        Self { id: LearnedItemId::Learning(learning.id), text, origin: LearnedItemOrigin::from_source(&learning.source) }
+        Self {
+            id: LearnedItemId::Learning(learning.id),
+            text,
+            origin: LearnedItemOrigin::from_source(&learning.source),
+        }
     }
 
     pub(super) fn from_inquiry(inquiry: &Inquiry) -> Self {
         let (session, turn) = (inquiry.session.clone(), inquiry.turn.clone());
         let answer = inquiry.answer.as_deref().unwrap_or_default();
         let text = format!("{} {answer}", inquiry.question).trim().to_owned();
-        Self { id: LearnedItemId::Inquiry(inquiry.id), text, origin: LearnedItemOrigin::Turn { session, turn } }
+        Self {
+            id: LearnedItemId::Inquiry(inquiry.id),
+            text,
+            origin: LearnedItemOrigin::Turn { session, turn },
+        }
     }
 }
 
 impl LearnedItemOrigin {
     fn from_source(source: &lango_domain::knowledge::Provenance) -> Self {
         match &source.session {
-            Some(session) => Self::Turn { session: session.clone(), turn: source.turn.clone() },
+            Some(session) => Self::Turn {
+                session: session.clone(),
+                turn: source.turn.clone(),
+            },
             None => Self::NoSession,
         }
     }
 
     pub fn from_fact_source(source: &FactSource) -> Self {
         match source {
-            FactSource::Session { session, event } => {
-                Self::Call { session: session.clone(), call: event.clone() }
-            }
+            FactSource::Session { session, event } => Self::Call {
+                session: session.clone(),
+                call: event.clone(),
+            },
             _ => Self::NoSession,
         }
     }
 
     pub fn session(&self) -> Option<&SessionId> {
         match self {
-            Self::Events { session, .. } | Self::Turn { session, .. } | Self::Call { session, .. } => {
-                Some(session)
-            }
+            Self::Events { session, .. }
+            | Self::Turn { session, .. }
+            | Self::Call { session, .. } => Some(session),
             Self::NoSession => None,
         }
     }

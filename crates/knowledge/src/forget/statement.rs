@@ -12,8 +12,18 @@ const MAX_BYTES: usize = 8_000;
 /// A phrase of fewer words is no statement.
 const MIN_PHRASE_WORDS: usize = 2;
 /// Words that say nothing about what is meant, beside those that no question is asked with.
-const STOP_WORDS: [&str; 10] =
-    ["user", "users", "that", "fact", "about", "everything", "anything", "all", "alles", "todo"];
+const STOP_WORDS: [&str; 10] = [
+    "user",
+    "users",
+    "that",
+    "fact",
+    "about",
+    "everything",
+    "anything",
+    "all",
+    "alles",
+    "todo",
+];
 
 /// The telling words of a text.
 pub(super) struct Statement {
@@ -43,7 +53,12 @@ impl Statement {
         let content: Vec<&str> = question.content.split(' ').filter(is_telling).collect();
         let content = content.join(" ");
         let terms = analyze(text).into_iter().chain(analyze(&content)).collect();
-        Self { term_alternatives: analyze_query(&content), terms, kinds: question.kinds, word_sequence: normalize_words(text) }
+        Self {
+            term_alternatives: analyze_query(&content),
+            terms,
+            kinds: question.kinds,
+            word_sequence: normalize_words(text),
+        }
     }
 
     /// Where its kind is known from elsewhere.
@@ -67,17 +82,33 @@ impl Statement {
 
     /// Whether one of its telling words stands there, too.
     pub fn shares_term_with(&self, other: &Self) -> bool {
-        self.term_alternatives.iter().any(|word| other.contains_any(word))
+        self.term_alternatives
+            .iter()
+            .any(|word| other.contains_any(word))
     }
 
     /// How much of this statement another text says.
     pub fn match_level(&self, text: &Self) -> MatchLevel {
-        let is_of_kind = self.kinds.is_empty() || self.kinds.iter().any(|kind| text.kinds.contains(kind));
-        if self.is_empty() || !is_of_kind || !self.term_alternatives.iter().all(|word| text.contains_any(word)) {
+        let is_of_kind =
+            self.kinds.is_empty() || self.kinds.iter().any(|kind| text.kinds.contains(kind));
+        if self.is_empty()
+            || !is_of_kind
+            || !self
+                .term_alternatives
+                .iter()
+                .all(|word| text.contains_any(word))
+        {
             return MatchLevel::None;
         }
-        let says_no_more = text.term_alternatives.iter().all(|word| self.contains_any(word));
-        if says_no_more || self.is_phrase_of(text) { MatchLevel::Same } else { MatchLevel::Contains }
+        let says_no_more = text
+            .term_alternatives
+            .iter()
+            .all(|word| self.contains_any(word));
+        if says_no_more || self.is_phrase_of(text) {
+            MatchLevel::Same
+        } else {
+            MatchLevel::Contains
+        }
     }
 
     fn contains_any(&self, word: &[String]) -> bool {
@@ -91,7 +122,10 @@ impl Statement {
         let telling = self.term_alternatives.len() + usize::from(!self.kinds.is_empty());
         telling >= MIN_PHRASE_WORDS
             && !phrase.is_empty()
-            && text.word_sequence.windows(phrase.len()).any(|window| window == phrase)
+            && text
+                .word_sequence
+                .windows(phrase.len())
+                .any(|window| window == phrase)
     }
 }
 
@@ -118,12 +152,21 @@ mod tests {
         for text in ["My brother Bob prefers tea", "I like green tea from Assam"] {
             assert_eq!(fit("I prefer tea", text), MatchLevel::Contains, "{text}");
         }
-        for text in ["tea is grown in Assam", "I prefer coffee", "the tea party is at six", "", "\u{0}"] {
+        for text in [
+            "tea is grown in Assam",
+            "I prefer coffee",
+            "the tea party is at six",
+            "",
+            "\u{0}",
+        ] {
             assert_eq!(fit("I prefer tea", text), MatchLevel::None, "{text}");
         }
         assert_eq!(fit("my name is Ada", "My name is Ada"), MatchLevel::Same);
         assert_eq!(fit("my name is Ada", "Ada works at Acme"), MatchLevel::None);
-        assert_eq!(fit("저는 녹차를 좋아해요", "저는 녹차를 좋아해요"), MatchLevel::Same);
+        assert_eq!(
+            fit("저는 녹차를 좋아해요", "저는 녹차를 좋아해요"),
+            MatchLevel::Same
+        );
         assert_eq!(fit("Ich mag Käse", "ich mag käse"), MatchLevel::Same);
         assert_eq!(fit("tea", "tea is grown in Assam"), MatchLevel::Contains);
         for nothing in ["", "it", "that", "\u{0}", "🙂"] {

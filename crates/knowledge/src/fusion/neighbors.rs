@@ -33,15 +33,25 @@ pub struct MergedPassage {
 /// are.
 pub fn boost_neighbors(hits: &[FusedHit], places: &HashMap<u64, ChunkPosition>) -> Vec<FusedHit> {
     let mut scores: HashMap<(u64, u32), f32> = HashMap::with_capacity(hits.len());
-    for (hit, place) in hits.iter().filter_map(|hit| Some((hit, places.get(&hit.id)?))) {
-        let known = scores.entry((place.document, place.number)).or_insert(hit.score);
+    for (hit, place) in hits
+        .iter()
+        .filter_map(|hit| Some((hit, places.get(&hit.id)?)))
+    {
+        let known = scores
+            .entry((place.document, place.number))
+            .or_insert(hit.score);
         *known = known.max(hit.score);
     }
     let mut raised: Vec<FusedHit> = hits
         .iter()
         .map(|hit| {
-            let beside = places.get(&hit.id).map_or(0.0, |place| best_neighbor_score(place, &scores));
-            FusedHit { score: hit.score + NEIGHBOR_BOOST * beside, ..*hit }
+            let beside = places
+                .get(&hit.id)
+                .map_or(0.0, |place| best_neighbor_score(place, &scores));
+            FusedHit {
+                score: hit.score + NEIGHBOR_BOOST * beside,
+                ..*hit
+            }
         })
         .collect();
     sort_by_score(&mut raised);
@@ -50,23 +60,36 @@ pub fn boost_neighbors(hits: &[FusedHit], places: &HashMap<u64, ChunkPosition>) 
 
 fn best_neighbor_score(place: &ChunkPosition, scores: &HashMap<(u64, u32), f32>) -> f32 {
     let numbers = [place.number.checked_sub(1), place.number.checked_add(1)];
-    let beside = numbers.into_iter().flatten().filter_map(|number| scores.get(&(place.document, number)));
+    let beside = numbers
+        .into_iter()
+        .flatten()
+        .filter_map(|number| scores.get(&(place.document, number)));
     beside.copied().fold(0.0, f32::max)
 }
 
 /// Joins hits that are neighbours, as long as a passage does not get longer than `longest` bytes; best first. Hits
 /// without a place are left out.
-pub fn merge_adjacent(hits: &[FusedHit], places: &HashMap<u64, ChunkPosition>, longest: usize) -> Vec<MergedPassage> {
-    let mut placed: Vec<(&FusedHit, &ChunkPosition)> =
-        hits.iter().filter_map(|hit| Some((hit, places.get(&hit.id)?))).collect();
+pub fn merge_adjacent(
+    hits: &[FusedHit],
+    places: &HashMap<u64, ChunkPosition>,
+    longest: usize,
+) -> Vec<MergedPassage> {
+    let mut placed: Vec<(&FusedHit, &ChunkPosition)> = hits
+        .iter()
+        .filter_map(|hit| Some((hit, places.get(&hit.id)?)))
+        .collect();
     placed.sort_by_key(|(hit, place)| (place.document, place.number, hit.id));
     let mut passages: Vec<MergedPassage> = Vec::new();
     let mut last = None;
     for (hit, place) in placed {
-        let follows = last
-            .is_some_and(|last: &ChunkPosition| last.document == place.document && place.number - last.number <= 1);
+        let follows = last.is_some_and(|last: &ChunkPosition| {
+            last.document == place.document && place.number - last.number <= 1
+        });
         last = Some(place);
-        match passages.last_mut().filter(|passage| follows && merged_range(passage, place).len() <= longest) {
+        match passages
+            .last_mut()
+            .filter(|passage| follows && merged_range(passage, place).len() <= longest)
+        {
             Some(passage) => {
                 passage.range = merged_range(passage, place);
                 passage.score = passage.score.max(hit.score);

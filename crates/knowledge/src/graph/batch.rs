@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::fact::FactRef;
-use super::validity::Moment;
 use super::interner::{StringInterner, normalize_spaces};
+use super::validity::Moment;
 
 /// The first byte; a newer form gets another.
 const FORMAT_VERSION: u8 = 1;
@@ -65,19 +65,29 @@ impl BatchWriter {
         self.fact_count += 1;
         let triple = self.intern_triple(told.subject, told.predicate, told.object);
         let detail = self.intern_detail(told);
-        triple.into_iter().map(u64::from).chain([detail]).for_each(|number| write_varint(&mut self.facts, number));
+        triple
+            .into_iter()
+            .map(u64::from)
+            .chain([detail])
+            .for_each(|number| write_varint(&mut self.facts, number));
     }
 
     pub fn retire(&mut self, (subject, predicate, object): (&str, &str, &str), at: Moment) {
         self.retirement_count += 1;
         let triple = self.intern_triple(subject, predicate, object);
-        triple.into_iter().for_each(|number| write_varint(&mut self.retirements, number.into()));
+        triple
+            .into_iter()
+            .for_each(|number| write_varint(&mut self.retirements, number.into()));
         write_varint(&mut self.retirements, zigzag(at.0));
     }
 
     fn intern_triple(&mut self, subject: &str, predicate: &str, object: &str) -> [u32; 3] {
         let subject = self.names.intern(&normalize_spaces(subject));
-        [subject, self.predicates.intern(&normalize_spaces(predicate)), self.names.intern(&normalize_spaces(object))]
+        [
+            subject,
+            self.predicates.intern(&normalize_spaces(predicate)),
+            self.names.intern(&normalize_spaces(object)),
+        ]
     }
 
     fn intern_detail(&mut self, told: &FactRef<'_>) -> u64 {
@@ -100,7 +110,9 @@ impl BatchWriter {
         *self.details.entry(detail).or_insert_with(|| {
             let moment = |moment: Option<Moment>| moment.map_or(0, |moment| zigzag(moment.0) + 1);
             let texts = [detail.subject_type, detail.object_type, detail.properties].map(u64::from);
-            let numbers = [moment(detail.from), moment(detail.to)].into_iter().chain(texts);
+            let numbers = [moment(detail.from), moment(detail.to)]
+                .into_iter()
+                .chain(texts);
             numbers.for_each(|number| write_varint(&mut self.detail_bytes, number));
             next
         })
@@ -139,16 +151,28 @@ pub struct DecodedBatch<'a> {
 }
 
 pub fn decode(body: &[u8]) -> Result<DecodedBatch<'_>, BatchError> {
-    let [FORMAT_VERSION, rest @ ..] = body else { return Err(BatchError) };
+    let [FORMAT_VERSION, rest @ ..] = body else {
+        return Err(BatchError);
+    };
     let mut bytes = BatchBytes(rest);
-    let (names, predicates, texts) = (bytes.read_texts()?, bytes.read_texts()?, bytes.read_texts()?);
+    let (names, predicates, texts) = (
+        bytes.read_texts()?,
+        bytes.read_texts()?,
+        bytes.read_texts()?,
+    );
     let mut details = vec![FactDetail::default()];
     for _ in 0..bytes.read_count()? {
         let moment = |number: u64| number.checked_sub(1).map(|number| Moment(unzigzag(number)));
         let (from, to) = (moment(bytes.read_varint()?), moment(bytes.read_varint()?));
         let mut text = || bytes.read_index(texts.len());
         let (subject_type, object_type, properties) = (text()?, text()?, text()?);
-        details.push(FactDetail { from, to, subject_type, object_type, properties });
+        details.push(FactDetail {
+            from,
+            to,
+            subject_type,
+            object_type,
+            properties,
+        });
     }
     let mut facts = Vec::new();
     for _ in 0..bytes.read_count()? {
@@ -160,7 +184,14 @@ pub fn decode(body: &[u8]) -> Result<DecodedBatch<'_>, BatchError> {
         let triple = bytes.read_triple(names.len(), predicates.len())?;
         endings.push((triple, Moment(unzigzag(bytes.read_varint()?))));
     }
-    Ok(DecodedBatch { names, predicates, texts, details, facts, retirements: endings })
+    Ok(DecodedBatch {
+        names,
+        predicates,
+        texts,
+        details,
+        facts,
+        retirements: endings,
+    })
 }
 
 struct BatchBytes<'a>(&'a [u8]);
@@ -182,16 +213,28 @@ impl<'a> BatchBytes<'a> {
     /// How many things follow, each of at least one byte.
     fn read_count(&mut self) -> Result<usize, BatchError> {
         let count = usize::try_from(self.read_varint()?).map_err(|_| BatchError)?;
-        if count > self.0.len() { Err(BatchError) } else { Ok(count) }
+        if count > self.0.len() {
+            Err(BatchError)
+        } else {
+            Ok(count)
+        }
     }
 
     fn read_index(&mut self, limit: usize) -> Result<u32, BatchError> {
         let number = self.read_varint()?;
-        if number < limit as u64 { u32::try_from(number).map_err(|_| BatchError) } else { Err(BatchError) }
+        if number < limit as u64 {
+            u32::try_from(number).map_err(|_| BatchError)
+        } else {
+            Err(BatchError)
+        }
     }
 
     fn read_triple(&mut self, names: usize, predicates: usize) -> Result<[u32; 3], BatchError> {
-        Ok([self.read_index(names)?, self.read_index(predicates)?, self.read_index(names)?])
+        Ok([
+            self.read_index(names)?,
+            self.read_index(predicates)?,
+            self.read_index(names)?,
+        ])
     }
 
     fn read_texts(&mut self) -> Result<Vec<&'a str>, BatchError> {
@@ -258,9 +301,15 @@ mod tests {
         assert_eq!(read.names, ["Berlin", "Deutschland", "서울", "대한 민국"]);
         assert_eq!(read.facts, [[0, 0, 1, 0], [2, 1, 3, 1]]);
         let detail = read.details[1];
-        assert_eq!((detail.from, detail.to), (Some(Moment(-5)), Some(Moment(i64::from(u32::MAX)))));
         assert_eq!(
-            (read.texts[detail.object_type as usize], read.texts[detail.subject_type as usize]),
+            (detail.from, detail.to),
+            (Some(Moment(-5)), Some(Moment(i64::from(u32::MAX))))
+        );
+        assert_eq!(
+            (
+                read.texts[detail.object_type as usize],
+                read.texts[detail.subject_type as usize]
+            ),
             ("country", "")
         );
         assert_eq!(read.retirements, [([0, 0, 1], Moment(-1))]);

@@ -53,26 +53,44 @@ impl DiagramNode {
 
 /// The part of the graph that was walked.
 pub fn build_diagram(view: &GraphSnapshot, walked: &TraversalResult) -> Diagram {
-    let mut sketch = Diagram { has_more: walked.hits.has_more, ..Diagram::default() };
+    let mut sketch = Diagram {
+        has_more: walked.hits.has_more,
+        ..Diagram::default()
+    };
     let mut places = HashMap::new();
     for (name, depth) in &walked.names {
         places.insert(*name, sketch.nodes.len());
         let (kind, depth) = (view.entity_type(*name).to_owned(), *depth);
-        sketch.nodes.push(DiagramNode { name: view.name(*name).to_owned(), kind, depth });
+        sketch.nodes.push(DiagramNode {
+            name: view.name(*name).to_owned(),
+            kind,
+            depth,
+        });
     }
     let mut predicates = HashMap::new();
     for number in &walked.hits.facts {
         let (fact, item) = (view.fact(*number), view.fact_item(*number));
-        let (Some(from), Some(to)) = (places.get(&fact.subject), places.get(&fact.object)) else { continue };
+        let (Some(from), Some(to)) = (places.get(&fact.subject), places.get(&fact.object)) else {
+            continue;
+        };
         let predicate = *predicates.entry(fact.predicate).or_insert_with(|| {
             sketch.predicates.push(item.predicate.to_owned());
             sketch.predicates.len() - 1
         });
         let remark = match (item.valid_from, item.valid_to) {
             (None, None) => String::new(),
-            (from, to) => format!(" ({} – {})", from.unwrap_or_default(), to.unwrap_or_default()),
+            (from, to) => format!(
+                " ({} – {})",
+                from.unwrap_or_default(),
+                to.unwrap_or_default()
+            ),
         };
-        sketch.edges.push(DiagramEdge { from: *from, to: *to, predicate, validity: remark });
+        sketch.edges.push(DiagramEdge {
+            from: *from,
+            to: *to,
+            predicate,
+            validity: remark,
+        });
     }
     sketch
 }

@@ -2,8 +2,8 @@
 
 use lango_domain::event::Principal;
 
-use super::{Graph, GraphError, GraphSnapshot, AsOf};
-use crate::document_index::{Passage, DocumentIndex, DocumentIndexError, SearchScope};
+use super::{AsOf, Graph, GraphError, GraphSnapshot};
+use crate::document_index::{DocumentIndex, DocumentIndexError, Passage, SearchScope};
 
 /// So many names are followed, those of the question first.
 const MAX_NAMES: usize = 6;
@@ -54,14 +54,20 @@ pub async fn expand(
     let mut facts: Vec<u32> = Vec::new();
     for name in names {
         let about = view.facts_about(name, None, when, FACTS_PER_NAME).facts;
-        let new: Vec<u32> = about.into_iter().filter(|fact| !facts.contains(fact)).collect();
+        let new: Vec<u32> = about
+            .into_iter()
+            .filter(|fact| !facts.contains(fact))
+            .collect();
         facts.extend(new);
     }
     facts.truncate(MAX_FACTS);
     let mut expansion = ExpansionResult::default();
     for fact in &facts {
         let (subject, object) = (view.fact(*fact).subject, view.fact(*fact).object);
-        let Some(other) = [object, subject].into_iter().find(|name| !mentioned.contains(name)) else {
+        let Some(other) = [object, subject]
+            .into_iter()
+            .find(|name| !mentioned.contains(name))
+        else {
             continue;
         };
         if expansion.passages.len() == MAX_PASSAGES {
@@ -70,13 +76,16 @@ pub async fn expand(
         mentioned.push(other);
         let near = library.search(view.name(other), scope, CANDIDATES).await?;
         let is_new = |passage: &Passage| {
-            let same = |known: &Passage| known.source == passage.source && known.span == passage.span;
+            let same =
+                |known: &Passage| known.source == passage.source && known.span == passage.span;
             !found.iter().any(same) && !expansion.passages.iter().any(|(known, _)| same(known))
         };
         let about = near
             .into_iter()
             .find(|passage| is_new(passage) && view.find_entities(&passage.text).contains(&other));
-        expansion.passages.extend(about.map(|passage| (passage, *fact)));
+        expansion
+            .passages
+            .extend(about.map(|passage| (passage, *fact)));
     }
     (expansion.facts, expansion.snapshot) = (facts, Some(view));
     Ok(expansion)

@@ -24,9 +24,18 @@ pub struct NewFact {
 }
 
 impl NewFact {
-    pub fn new(subject: impl Into<String>, predicate: impl Into<String>, object: impl Into<String>) -> Self {
+    pub fn new(
+        subject: impl Into<String>,
+        predicate: impl Into<String>,
+        object: impl Into<String>,
+    ) -> Self {
         let (subject, predicate, object) = (subject.into(), predicate.into(), object.into());
-        Self { subject, predicate, object, ..Self::default() }
+        Self {
+            subject,
+            predicate,
+            object,
+            ..Self::default()
+        }
     }
 }
 
@@ -68,16 +77,26 @@ pub struct FactRef<'a> {
 
 impl FactRef<'_> {
     pub fn check(&self) -> Result<(), FactError> {
-        let parts = [("subject", self.subject), ("predicate", self.predicate), ("object", self.object)];
+        let parts = [
+            ("subject", self.subject),
+            ("predicate", self.predicate),
+            ("object", self.object),
+        ];
         for (part, text) in parts {
             if text.trim().is_empty() {
                 return Err(FactError::Empty(part));
             }
         }
-        let types = [("subject's type", self.subject_type), ("object's type", self.object_type)];
+        let types = [
+            ("subject's type", self.subject_type),
+            ("object's type", self.object_type),
+        ];
         for (part, text) in parts.into_iter().chain(types) {
             if text.len() > MAX_NAME {
-                return Err(FactError::TooLong { part, bytes: text.len() });
+                return Err(FactError::TooLong {
+                    part,
+                    bytes: text.len(),
+                });
             }
         }
         if self.properties.len() > MAX_PROPERTIES {

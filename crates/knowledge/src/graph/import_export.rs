@@ -10,10 +10,10 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use super::fact::{FactError, FactRef};
-use super::validity::{Moment, DateError};
+use super::validity::{DateError, Moment};
 
 pub use exporting::export;
-pub use importing::{ImportReport, ImportProgress, import};
+pub use importing::{ImportProgress, ImportReport, import};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FactFileFormat {
@@ -88,5 +88,9 @@ pub enum FactLineError {
 }
 
 fn parse_moment(text: &str) -> Result<Option<Moment>, DateError> {
-    if text.trim().is_empty() { Ok(None) } else { text.parse().map(Some) }
+    if text.trim().is_empty() {
+        Ok(None)
+    } else {
+        text.parse().map(Some)
+    }
 }

@@ -6,8 +6,8 @@ use lango_domain::Label;
 use lango_domain::graph::{FactBatch, FactChanges, FactLogPosition, FactSource};
 
 use super::batch::{self, BatchError, FactDetail};
-use super::validity::{Moment, AsOf};
 use super::interner::{FoldMode, NameInterner, StringInterner};
+use super::validity::{AsOf, Moment};
 
 /// A fact: numbers of names, of a predicate, and of what else is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,11 @@ pub struct Edge {
 
 impl Edge {
     fn new(other: u32, fact: &Fact, number: usize) -> Self {
-        Self { other, packed_predicate: fact.predicate << 1 | u32::from(fact.detail != 0), fact: number as u32 }
+        Self {
+            other,
+            packed_predicate: fact.predicate << 1 | u32::from(fact.detail != 0),
+            fact: number as u32,
+        }
     }
 
     pub fn predicate(&self) -> u32 {
@@ -112,7 +116,11 @@ impl InMemoryGraph {
 
     /// Takes in what happened; `settle` makes it ready for questions.
     pub fn apply(&mut self, changes: &FactChanges) -> Result<ApplyResult, BatchError> {
-        if changes.removed.iter().any(|batch| *batch <= self.position.batch) {
+        if changes
+            .removed
+            .iter()
+            .any(|batch| *batch <= self.position.batch)
+        {
             return Ok(ApplyResult::Outdated);
         }
         for batch in &changes.batches {
@@ -124,29 +132,61 @@ impl InMemoryGraph {
 
     fn apply_batch(&mut self, batch: &FactBatch) -> Result<(), BatchError> {
         let read = batch::decode(&batch.body)?;
-        let names: Vec<u32> = read.names.iter().map(|name| self.names.intern(name)).collect();
-        let predicates: Vec<u32> = read.predicates.iter().map(|name| self.predicates.intern(name)).collect();
-        let texts: Vec<u32> = read.texts.iter().map(|text| self.texts.intern(text)).collect();
+        let names: Vec<u32> = read
+            .names
+            .iter()
+            .map(|name| self.names.intern(name))
+            .collect();
+        let predicates: Vec<u32> = read
+            .predicates
+            .iter()
+            .map(|name| self.predicates.intern(name))
+            .collect();
+        let texts: Vec<u32> = read
+            .texts
+            .iter()
+            .map(|text| self.texts.intern(text))
+            .collect();
         let own = |detail: &FactDetail| FactDetail {
             subject_type: texts[detail.subject_type as usize],
             object_type: texts[detail.object_type as usize],
             properties: texts[detail.properties as usize],
             ..*detail
         };
-        let details: Vec<u32> =
-            read.details.iter().skip(1).map(|detail| self.intern_detail(own(detail))).collect();
-        self.batches.push((self.facts.len() as u32, batch.source.clone(), batch.label.clone()));
-        self.facts.extend(read.facts.iter().map(|&[subject, predicate, object, detail]| Fact {
-            subject: names[subject as usize],
-            predicate: predicates[predicate as usize],
-            object: names[object as usize],
-            detail: detail.checked_sub(1).map_or(0, |detail| details[detail as usize]),
-        }));
+        let details: Vec<u32> = read
+            .details
+            .iter()
+            .skip(1)
+            .map(|detail| self.intern_detail(own(detail)))
+            .collect();
+        self.batches.push((
+            self.facts.len() as u32,
+            batch.source.clone(),
+            batch.label.clone(),
+        ));
+        self.facts.extend(
+            read.facts
+                .iter()
+                .map(|&[subject, predicate, object, detail]| Fact {
+                    subject: names[subject as usize],
+                    predicate: predicates[predicate as usize],
+                    object: names[object as usize],
+                    detail: detail
+                        .checked_sub(1)
+                        .map_or(0, |detail| details[detail as usize]),
+                }),
+        );
         let before = self.facts.len();
-        self.retirements.extend(read.retirements.iter().map(|&([subject, predicate, object], at)| {
-            let triple = [names[subject as usize], predicates[predicate as usize], names[object as usize]];
-            (triple, at, before)
-        }));
+        self.retirements.extend(read.retirements.iter().map(
+            |&([subject, predicate, object], at)| {
+                let triple = [
+                    names[subject as usize],
+                    predicates[predicate as usize],
+                    names[object as usize],
+                ];
+                (triple, at, before)
+            },
+        ));
         Ok(())
     }
 
@@ -164,8 +204,16 @@ impl InMemoryGraph {
         }
         for number in self.linked_count..self.facts.len() {
             let fact = self.facts[number];
-            self.recent_edges.entry(fact.subject).or_default()[0].push(Edge::new(fact.object, &fact, number));
-            self.recent_edges.entry(fact.object).or_default()[1].push(Edge::new(fact.subject, &fact, number));
+            self.recent_edges.entry(fact.subject).or_default()[0].push(Edge::new(
+                fact.object,
+                &fact,
+                number,
+            ));
+            self.recent_edges.entry(fact.object).or_default()[1].push(Edge::new(
+                fact.subject,
+                &fact,
+                number,
+            ));
         }
         self.linked_count = self.facts.len();
         for (triple, at, before) in std::mem::take(&mut self.retirements) {
@@ -187,7 +235,10 @@ impl InMemoryGraph {
         }
         let (mut next, mut edges) = (starts.clone(), vec![Edge::default(); at as usize]);
         for (number, fact) in self.facts.iter().enumerate() {
-            for (end, own, other) in [(0, fact.subject, fact.object), (1, fact.object, fact.subject)] {
+            for (end, own, other) in [
+                (0, fact.subject, fact.object),
+                (1, fact.object, fact.subject),
+            ] {
                 let place = &mut next[own as usize][end];
                 edges[*place as usize] = Edge::new(other, fact, number);
                 *place += 1;
@@ -205,8 +256,11 @@ impl InMemoryGraph {
         let is_meant = |edge: &&Edge| {
             edge.predicate() == predicate && edge.other == object && (edge.fact as usize) < before
         };
-        let meant: Vec<usize> =
-            self.edges(subject, EdgeEnd::Subject).filter(is_meant).map(|edge| edge.fact as usize).collect();
+        let meant: Vec<usize> = self
+            .edges(subject, EdgeEnd::Subject)
+            .filter(is_meant)
+            .map(|edge| edge.fact as usize)
+            .collect();
         for number in meant {
             let detail = self.details[self.facts[number].detail as usize];
             if detail.to.is_some_and(|to| to <= at) {
@@ -221,16 +275,33 @@ impl InMemoryGraph {
     }
 
     fn mark_detailed(&mut self, name: u32, end: usize, fact: u32) {
-        let range = self.edge_range(name, if end == 0 { EdgeEnd::Subject } else { EdgeEnd::Object });
-        let fresh = self.recent_edges.get_mut(&name).into_iter().flat_map(|ends| &mut ends[end]);
-        for edge in self.edges[range].iter_mut().chain(fresh).filter(|edge| edge.fact == fact) {
+        let range = self.edge_range(
+            name,
+            if end == 0 {
+                EdgeEnd::Subject
+            } else {
+                EdgeEnd::Object
+            },
+        );
+        let fresh = self
+            .recent_edges
+            .get_mut(&name)
+            .into_iter()
+            .flat_map(|ends| &mut ends[end]);
+        for edge in self.edges[range]
+            .iter_mut()
+            .chain(fresh)
+            .filter(|edge| edge.fact == fact)
+        {
             edge.packed_predicate |= 1;
         }
     }
 
     fn edge_range(&self, name: u32, end: EdgeEnd) -> std::ops::Range<usize> {
-        let (Some(own), Some(next)) = (self.starts.get(name as usize), self.starts.get(name as usize + 1))
-        else {
+        let (Some(own), Some(next)) = (
+            self.starts.get(name as usize),
+            self.starts.get(name as usize + 1),
+        ) else {
             return 0..0;
         };
         match end {
@@ -241,13 +312,22 @@ impl InMemoryGraph {
 
     /// The facts that a name is this end of, in the order in which they were told.
     pub fn edges(&self, name: u32, end: EdgeEnd) -> impl Iterator<Item = &Edge> {
-        let fresh = if self.recent_edges.is_empty() { None } else { self.recent_edges.get(&name) };
-        let fresh = fresh.into_iter().flat_map(move |ends| &ends[usize::from(end == EdgeEnd::Object)]);
+        let fresh = if self.recent_edges.is_empty() {
+            None
+        } else {
+            self.recent_edges.get(&name)
+        };
+        let fresh = fresh
+            .into_iter()
+            .flat_map(move |ends| &ends[usize::from(end == EdgeEnd::Object)]);
         self.edges[self.edge_range(name, end)].iter().chain(fresh)
     }
 
     pub fn degree(&self, name: u32, end: EdgeEnd) -> usize {
-        let fresh = self.recent_edges.get(&name).map_or(0, |ends| ends[usize::from(end == EdgeEnd::Object)].len());
+        let fresh = self
+            .recent_edges
+            .get(&name)
+            .map_or(0, |ends| ends[usize::from(end == EdgeEnd::Object)].len());
         self.edge_range(name, end).len() + fresh
     }
 
@@ -303,7 +383,15 @@ impl InMemoryGraph {
 
     /// Sources with how many facts each brought.
     pub fn sources(&self) -> impl Iterator<Item = (&FactSource, usize)> {
-        let ends = self.batches.iter().skip(1).map(|(first, ..)| *first).chain([self.facts.len() as u32]);
-        self.batches.iter().zip(ends).map(|((first, source, _), end)| (source, (end - first) as usize))
+        let ends = self
+            .batches
+            .iter()
+            .skip(1)
+            .map(|(first, ..)| *first)
+            .chain([self.facts.len() as u32]);
+        self.batches
+            .iter()
+            .zip(ends)
+            .map(|((first, source, _), end)| (source, (end - first) as usize))
     }
 }

@@ -10,7 +10,11 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 pub fn fold(name: &str) -> Cow<'_, str> {
     if is_plain_ascii(name) {
         let has_capitals = name.bytes().any(|byte| byte.is_ascii_uppercase());
-        return if has_capitals { Cow::Owned(name.to_ascii_lowercase()) } else { Cow::Borrowed(name) };
+        return if has_capitals {
+            Cow::Owned(name.to_ascii_lowercase())
+        } else {
+            Cow::Borrowed(name)
+        };
     }
     let lower = name.to_lowercase();
     let lower = match is_nfkc_quick(lower.chars()) {
@@ -44,11 +48,15 @@ pub fn normalize_spaces(name: &str) -> Cow<'_, str> {
     if is_plain_ascii(name) {
         return Cow::Borrowed(name);
     }
-    let is_odd = |c: char| c != ' ' && (c.is_whitespace() || lango_domain::text::is_terminal_control(c));
+    let is_odd =
+        |c: char| c != ' ' && (c.is_whitespace() || lango_domain::text::is_terminal_control(c));
     if !name.contains(is_odd) && !name.contains("  ") && name.trim().len() == name.len() {
         return Cow::Borrowed(name);
     }
-    let spaced: String = name.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).collect();
+    let spaced: String = name
+        .chars()
+        .map(|c| if c.is_whitespace() { ' ' } else { c })
+        .collect();
     Cow::Owned(lango_domain::text::one_line(&spaced))
 }
 
@@ -62,8 +70,15 @@ struct StringArena {
 impl StringArena {
     fn text(&self, number: u32) -> &str {
         let number = number as usize;
-        let begin = number.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
-        self.ends.get(number).and_then(|end| self.all.get(begin..*end)).unwrap_or_default()
+        let begin = number
+            .checked_sub(1)
+            .and_then(|before| self.ends.get(before))
+            .copied()
+            .unwrap_or(0);
+        self.ends
+            .get(number)
+            .and_then(|end| self.all.get(begin..*end))
+            .unwrap_or_default()
     }
 
     fn push(&mut self, text: &str) {
@@ -168,7 +183,11 @@ pub struct NameInterner {
 
 impl NameInterner {
     pub fn new(folding: FoldMode) -> Self {
-        Self { folded: StringInterner::default(), display: StringArena::default(), fold_mode: folding }
+        Self {
+            folded: StringInterner::default(),
+            display: StringArena::default(),
+            fold_mode: folding,
+        }
     }
 
     fn fold<'a>(&self, name: &'a str) -> Cow<'a, str> {
@@ -221,7 +240,9 @@ impl NameInterner {
             let differing = (letters ^ letter_mask(other)).count_ones() as usize;
             other.len() <= folded.len() * 2 + 4 && differing <= most * 2
         };
-        let candidates = (0..self.len() as u32).filter(could_be).map(|number| self.display_name(number));
+        let candidates = (0..self.len() as u32)
+            .filter(could_be)
+            .map(|number| self.display_name(number));
         suggest::nearest(&folded, candidates)
     }
 }
@@ -249,7 +270,11 @@ mod tests {
             let (one, other) = (fold(one), fold(other));
             assert_eq!(one.replace('ς', "σ"), other.replace('ς', "σ"));
         }
-        assert_ne!(fold("Zürich"), fold("Zurich"), "another letter is another name");
+        assert_ne!(
+            fold("Zürich"),
+            fold("Zurich"),
+            "another letter is another name"
+        );
         assert_eq!(fold_predicate("Capital-Of"), fold_predicate("capital of"));
     }
 
@@ -257,12 +282,17 @@ mod tests {
     fn texts_keep_their_numbers_while_the_table_grows() {
         let mut texts = StringInterner::default();
         assert_eq!(texts.find("a"), None);
-        let numbers: Vec<u32> = (0..5_000).map(|n| texts.intern(&format!("name {n}"))).collect();
+        let numbers: Vec<u32> = (0..5_000)
+            .map(|n| texts.intern(&format!("name {n}")))
+            .collect();
         assert_eq!(numbers, (0..5_000).collect::<Vec<_>>());
         assert_eq!(texts.find("name 4321"), Some(4_321));
         assert_eq!(texts.intern("name 17"), 17);
         assert_eq!(texts.intern(""), 5_000);
-        assert_eq!((texts.text(5_000), texts.text(0), texts.text(9_999)), ("", "name 0", ""));
+        assert_eq!(
+            (texts.text(5_000), texts.text(0), texts.text(9_999)),
+            ("", "name 0", "")
+        );
     }
 
     #[test]

@@ -19,8 +19,10 @@ impl GraphSnapshot {
             return Vec::new();
         }
         let text = fold(text);
-        let words: Vec<(usize, usize)> =
-            text.unicode_word_indices().map(|(at, word)| (at, at + word.len())).collect();
+        let words: Vec<(usize, usize)> = text
+            .unicode_word_indices()
+            .map(|(at, word)| (at, at + word.len()))
+            .collect();
         let (mut found, mut at) = (Vec::new(), 0);
         while at < words.len() && found.len() < MAX_NAMES {
             let last = (at + MAX_WORDS).min(words.len());
@@ -47,15 +49,24 @@ impl GraphSnapshot {
             return None;
         }
         let whole = self.names.find_folded(folded);
-        let owner =
-            || self.names.find_folded(folded.strip_suffix("'s").or_else(|| folded.strip_suffix("’s"))?);
+        let owner = || {
+            self.names.find_folded(
+                folded
+                    .strip_suffix("'s")
+                    .or_else(|| folded.strip_suffix("’s"))?,
+            )
+        };
         let stem = || {
             let mut stems = folded.char_indices().rev().take(MAX_PARTICLES);
-            stems.by_ref().take_while(|(_, c)| is_hangul(*c)).find_map(|(at, _)| {
-                let stem =
-                    folded.get(..at).filter(|stem| is_name_candidate(stem) && stem.ends_with(is_hangul))?;
-                self.names.find_folded(stem)
-            })
+            stems
+                .by_ref()
+                .take_while(|(_, c)| is_hangul(*c))
+                .find_map(|(at, _)| {
+                    let stem = folded
+                        .get(..at)
+                        .filter(|stem| is_name_candidate(stem) && stem.ends_with(is_hangul))?;
+                    self.names.find_folded(stem)
+                })
         };
         whole.or_else(owner).or_else(stem)
     }

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use super::validity::AsOf;
 use super::in_memory::{Edge, EdgeEnd, InMemoryGraph};
+use super::validity::AsOf;
 
 /// More names than this are not looked at to find a way between two.
 const MAX_VISITED: usize = 1_000_000;
@@ -66,10 +66,16 @@ pub struct TraversalResult {
 impl InMemoryGraph {
     /// Facts that fit, each once, however many sources tell it.
     pub fn query(&self, pattern: FactPattern, when: AsOf, limit: usize) -> FactHits {
-        let FactPattern { subject, predicate, object } = pattern;
+        let FactPattern {
+            subject,
+            predicate,
+            object,
+        } = pattern;
         let degree = |name, end| self.degree(name, end);
         let (own, end, other) = match (subject, object) {
-            (Some(subject), Some(object)) if degree(object, EdgeEnd::Object) < degree(subject, EdgeEnd::Subject) => {
+            (Some(subject), Some(object))
+                if degree(object, EdgeEnd::Object) < degree(subject, EdgeEnd::Subject) =>
+            {
                 (object, EdgeEnd::Object, Some(subject))
             }
             (Some(subject), object) => (subject, EdgeEnd::Subject, object),
@@ -82,21 +88,43 @@ impl InMemoryGraph {
                 && self.is_edge_valid(edge, when)
         };
         let edges = self.edges(own, end).filter(fits);
-        dedupe_facts(edges.map(|edge| ((edge.other, edge.predicate(), end, self.validity(edge)), edge.fact)), limit)
+        dedupe_facts(
+            edges.map(|edge| {
+                (
+                    (edge.other, edge.predicate(), end, self.validity(edge)),
+                    edge.fact,
+                )
+            }),
+            limit,
+        )
     }
 
     /// Everything around a name, as its subject or its object.
-    pub fn facts_about(&self, name: u32, predicate: Option<u32>, when: AsOf, limit: usize) -> FactHits {
+    pub fn facts_about(
+        &self,
+        name: u32,
+        predicate: Option<u32>,
+        when: AsOf,
+        limit: usize,
+    ) -> FactHits {
         let fits = |edge: &&Edge| {
-            predicate.is_none_or(|predicate| edge.predicate() == predicate) && self.is_edge_valid(edge, when)
+            predicate.is_none_or(|predicate| edge.predicate() == predicate)
+                && self.is_edge_valid(edge, when)
         };
-        let facts = [EdgeEnd::Subject, EdgeEnd::Object].into_iter().flat_map(|end| {
-            // What it is to itself was seen from the other end.
-            let edges = self.edges(name, end).filter(move |edge| end == EdgeEnd::Subject || edge.other != name);
-            edges
-                .filter(fits)
-                .map(move |edge| ((edge.other, edge.predicate(), end, self.validity(edge)), edge.fact))
-        });
+        let facts = [EdgeEnd::Subject, EdgeEnd::Object]
+            .into_iter()
+            .flat_map(|end| {
+                // What it is to itself was seen from the other end.
+                let edges = self
+                    .edges(name, end)
+                    .filter(move |edge| end == EdgeEnd::Subject || edge.other != name);
+                edges.filter(fits).map(move |edge| {
+                    (
+                        (edge.other, edge.predicate(), end, self.validity(edge)),
+                        edge.fact,
+                    )
+                })
+            });
         dedupe_facts(facts, limit)
     }
 
@@ -110,18 +138,26 @@ impl InMemoryGraph {
             let detail = self.detail(number);
             (self.fact(number).triple(), detail.from, detail.to)
         };
-        dedupe_facts(numbers.filter(fits).map(|number| (key(number), number)), limit)
+        dedupe_facts(
+            numbers.filter(fits).map(|number| (key(number), number)),
+            limit,
+        )
     }
 
     /// Breadth first, both ways round cycles, no name and no fact twice.
     pub fn traverse(&self, start: u32, walk: &Traversal) -> TraversalResult {
         let mut walking = TraversalState::new(start, walk.limit);
         let mut at = 0;
-        while let Some(&(name, depth)) = walking.names.get(at).filter(|(_, depth)| *depth < walk.depth) {
+        while let Some(&(name, depth)) = walking
+            .names
+            .get(at)
+            .filter(|(_, depth)| *depth < walk.depth)
+        {
             for &end in walk.direction.ends() {
                 for edge in self.edges(name, end) {
                     let predicate = edge.predicate();
-                    let is_wanted = walk.predicates.is_empty() || walk.predicates.contains(&predicate);
+                    let is_wanted =
+                        walk.predicates.is_empty() || walk.predicates.contains(&predicate);
                     if !is_wanted || !self.is_edge_valid(edge, walk.as_of) {
                         continue;
                     }
@@ -130,7 +166,11 @@ impl InMemoryGraph {
                         EdgeEnd::Object => [edge.other, predicate, name],
                     };
                     // Whoever was asked before told everything that it is an end of.
-                    let told_before = if walk.direction == Direction::Both { at } else { 0 };
+                    let told_before = if walk.direction == Direction::Both {
+                        at
+                    } else {
+                        0
+                    };
                     if !walking.visit_edge(edge, triple, (depth + 1, told_before)) {
                         return walking.finish(true);
                     }
@@ -160,7 +200,10 @@ impl InMemoryGraph {
                 way.extend(sides[1].path_to(meeting));
                 return Some(way);
             }
-            if sides.iter().any(|side| side.frontier.is_empty() || side.parents.len() > MAX_VISITED) {
+            if sides
+                .iter()
+                .any(|side| side.frontier.is_empty() || side.parents.len() > MAX_VISITED)
+            {
                 return None;
             }
         }
@@ -168,9 +211,18 @@ impl InMemoryGraph {
     }
 
     /// All names one fact further; the first that the other side knows.
-    fn expand_frontier(&self, own: &mut PathFrontier, other: &PathFrontier, when: AsOf) -> Option<u32> {
+    fn expand_frontier(
+        &self,
+        own: &mut PathFrontier,
+        other: &PathFrontier,
+        when: AsOf,
+    ) -> Option<u32> {
         for name in std::mem::take(&mut own.frontier) {
-            for edge in Direction::Both.ends().iter().flat_map(|end| self.edges(name, *end)) {
+            for edge in Direction::Both
+                .ends()
+                .iter()
+                .flat_map(|end| self.edges(name, *end))
+            {
                 if own.parents.contains_key(&edge.other) || !self.is_edge_valid(edge, when) {
                     continue;
                 }
@@ -193,7 +245,10 @@ struct PathFrontier {
 
 impl PathFrontier {
     fn new(start: u32) -> Self {
-        Self { parents: HashMap::from([(start, None)]), frontier: VecDeque::from([start]) }
+        Self {
+            parents: HashMap::from([(start, None)]),
+            frontier: VecDeque::from([start]),
+        }
     }
 
     /// The facts back to where it began.
@@ -224,15 +279,29 @@ impl TraversalState {
         let mut places = NameSlots::default();
         places.get_or_insert(start, 0);
         let (names, by, facts) = (vec![(start, 0)], vec![[u32::MAX; 3]], Vec::new());
-        Self { names, reached_by: by, slots: places, extra_facts: HashSet::new(), facts, limit }
+        Self {
+            names,
+            reached_by: by,
+            slots: places,
+            extra_facts: HashSet::new(),
+            facts,
+            limit,
+        }
     }
 
     /// Takes a fact in that was not met before; false when there is no room for it.
-    fn visit_edge(&mut self, edge: &Edge, triple: [u32; 3], (depth, told_before): (u32, usize)) -> bool {
+    fn visit_edge(
+        &mut self,
+        edge: &Edge,
+        triple: [u32; 3],
+        (depth, told_before): (u32, usize),
+    ) -> bool {
         let next = self.names.len();
         let place = self.slots.get_or_insert(edge.other, next);
         let is_new = place == next
-            || place >= told_before && self.reached_by[place] != triple && !self.extra_facts.contains(&triple);
+            || place >= told_before
+                && self.reached_by[place] != triple
+                && !self.extra_facts.contains(&triple);
         if !is_new {
             return true;
         }
@@ -250,7 +319,13 @@ impl TraversalState {
     }
 
     fn finish(self, more: bool) -> TraversalResult {
-        TraversalResult { names: self.names, hits: FactHits { facts: self.facts, has_more: more } }
+        TraversalResult {
+            names: self.names,
+            hits: FactHits {
+                facts: self.facts,
+                has_more: more,
+            },
+        }
     }
 }
 
@@ -293,7 +368,10 @@ impl NameSlots {
 }
 
 /// Each once, however many sources tell it.
-fn dedupe_facts<Key: std::hash::Hash + Eq>(facts: impl Iterator<Item = (Key, u32)>, limit: usize) -> FactHits {
+fn dedupe_facts<Key: std::hash::Hash + Eq>(
+    facts: impl Iterator<Item = (Key, u32)>,
+    limit: usize,
+) -> FactHits {
     let (mut known, mut found) = (HashSet::new(), FactHits::default());
     for (key, fact) in facts {
         if !known.insert(key) {

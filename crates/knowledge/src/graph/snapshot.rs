@@ -10,9 +10,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::fact::FactRef;
-use super::validity::AsOf;
-use super::interner::NameInterner;
 use super::in_memory::{EdgeEnd, InMemoryGraph};
+use super::interner::NameInterner;
+use super::validity::AsOf;
 
 /// A fact with more sources than this does not name them all.
 const MAX_SOURCES: usize = 8;
@@ -44,7 +44,11 @@ pub struct UnknownName {
 
 fn suggestion(near: &[String]) -> String {
     let quoted: Vec<String> = near.iter().map(|name| format!("`{name}`")).collect();
-    if quoted.is_empty() { String::new() } else { format!("; did you mean {}?", quoted.join(" or ")) }
+    if quoted.is_empty() {
+        String::new()
+    } else {
+        format!("; did you mean {}?", quoted.join(" or "))
+    }
 }
 
 /// A fact as every command and tool gives it.
@@ -94,7 +98,9 @@ impl GraphSnapshot {
     /// As it is written, else without the article before it: "the Spree" is the Spree, and The Hague stays itself.
     pub fn find(&self, name: &str) -> Result<u32, UnknownName> {
         find_name(&self.graph.names, "name", name).or_else(|unknown| {
-            without_article(name).and_then(|name| self.graph.names.find(name)).ok_or(unknown)
+            without_article(name)
+                .and_then(|name| self.graph.names.find(name))
+                .ok_or(unknown)
         })
     }
 
@@ -113,13 +119,22 @@ impl GraphSnapshot {
     /// What kind of thing it is, as the newest fact says that says so.
     pub fn entity_type(&self, name: u32) -> &str {
         let of_end = |end: EdgeEnd| {
-            self.graph.edges(name, end).take(MAX_SCANNED).filter_map(move |edge| {
-                let detail = self.graph.detail(edge.fact);
-                let number = if end == EdgeEnd::Subject { detail.subject_type } else { detail.object_type };
-                (number != 0).then_some((edge.fact, number))
-            })
+            self.graph
+                .edges(name, end)
+                .take(MAX_SCANNED)
+                .filter_map(move |edge| {
+                    let detail = self.graph.detail(edge.fact);
+                    let number = if end == EdgeEnd::Subject {
+                        detail.subject_type
+                    } else {
+                        detail.object_type
+                    };
+                    (number != 0).then_some((edge.fact, number))
+                })
         };
-        let newest = of_end(EdgeEnd::Subject).chain(of_end(EdgeEnd::Object)).max();
+        let newest = of_end(EdgeEnd::Subject)
+            .chain(of_end(EdgeEnd::Object))
+            .max();
         newest.map_or("", |(_, number)| self.graph.text(number))
     }
 
@@ -133,7 +148,11 @@ impl GraphSnapshot {
             valid_from: detail.from.map(|from| from.to_string()),
             valid_to: detail.to.map(|to| to.to_string()),
             source: self.graph.source(fact).to_string(),
-            sources: if sources.len() > 1 { sources } else { Vec::new() },
+            sources: if sources.len() > 1 {
+                sources
+            } else {
+                Vec::new()
+            },
             subject_type: self.graph.text(detail.subject_type),
             object_type: self.graph.text(detail.object_type),
             properties: serde_json::from_str(self.graph.text(detail.properties)).ok(),
@@ -143,7 +162,9 @@ impl GraphSnapshot {
     /// What facts were made from, together.
     pub fn label(&self, facts: &[u32]) -> Label {
         let mut label = Label::private("the knowledge graph");
-        facts.iter().for_each(|fact| label.join(self.graph.label(*fact)));
+        facts
+            .iter()
+            .for_each(|fact| label.join(self.graph.label(*fact)));
         label
     }
 
@@ -154,7 +175,8 @@ impl GraphSnapshot {
     /// Whether a source told exactly this already.
     pub fn contains_fact(&self, told: &FactRef<'_>, source: &str) -> bool {
         let names = &self.graph.names;
-        let (Some(subject), Some(object)) = (names.find(told.subject), names.find(told.object)) else {
+        let (Some(subject), Some(object)) = (names.find(told.subject), names.find(told.object))
+        else {
             return false;
         };
         let is_same = |fact: u32| {
@@ -168,10 +190,16 @@ impl GraphSnapshot {
                 && text(detail.properties) == told.properties
                 && self.graph.source(fact).to_string() == source
         };
-        let is_less = self.graph.degree(object, EdgeEnd::Object) < self.graph.degree(subject, EdgeEnd::Subject);
-        let (own, end, other) =
-            if is_less { (object, EdgeEnd::Object, subject) } else { (subject, EdgeEnd::Subject, object) };
-        let Some(predicate) = self.graph.predicates.find(told.predicate) else { return false };
+        let is_less = self.graph.degree(object, EdgeEnd::Object)
+            < self.graph.degree(subject, EdgeEnd::Subject);
+        let (own, end, other) = if is_less {
+            (object, EdgeEnd::Object, subject)
+        } else {
+            (subject, EdgeEnd::Subject, object)
+        };
+        let Some(predicate) = self.graph.predicates.find(told.predicate) else {
+            return false;
+        };
         let mut edges = self.graph.edges(own, end);
         edges.any(|edge| edge.other == other && edge.predicate() == predicate && is_same(edge.fact))
     }
@@ -180,12 +208,18 @@ impl GraphSnapshot {
     fn all_sources(&self, fact: u32) -> Vec<String> {
         let (told, detail) = (self.graph.fact(fact), self.graph.detail(fact));
         let (subject, object) = (told.subject, told.object);
-        let is_less = self.graph.degree(object, EdgeEnd::Object) < self.graph.degree(subject, EdgeEnd::Subject);
-        let (own, end) = if is_less { (object, EdgeEnd::Object) } else { (subject, EdgeEnd::Subject) };
+        let is_less = self.graph.degree(object, EdgeEnd::Object)
+            < self.graph.degree(subject, EdgeEnd::Subject);
+        let (own, end) = if is_less {
+            (object, EdgeEnd::Object)
+        } else {
+            (subject, EdgeEnd::Subject)
+        };
         let mut sources = vec![self.graph.source(fact).to_string()];
         let far = if is_less { subject } else { object };
         for edge in self.graph.edges(own, end).take(MAX_SCANNED) {
-            let is_other = edge.other == far && edge.predicate() == told.predicate && edge.fact != fact;
+            let is_other =
+                edge.other == far && edge.predicate() == told.predicate && edge.fact != fact;
             let is_same = is_other && self.graph.validity(edge) == (detail.from, detail.to);
             if !is_same || sources.len() == MAX_SOURCES {
                 continue;
@@ -200,7 +234,8 @@ impl GraphSnapshot {
 
     /// Counted from the facts, with the `most` largest of each kind.
     pub fn stats(&self, when: AsOf, most: usize) -> GraphStats {
-        let (mut predicates, mut busiest, mut sources) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let (mut predicates, mut busiest, mut sources) =
+            (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let mut holding = 0;
         for (number, fact) in (0_u32..).zip(self.graph.facts()) {
             holding += usize::from(self.graph.is_fact_valid(number, when));
@@ -215,14 +250,25 @@ impl GraphSnapshot {
         }
         let names = busiest.len();
         let named = |counts: BTreeMap<u32, usize>, name: &dyn Fn(u32) -> String| {
-            top_counts(counts.into_iter().map(|(number, facts)| FactCount { name: name(number), facts }), most)
+            top_counts(
+                counts.into_iter().map(|(number, facts)| FactCount {
+                    name: name(number),
+                    facts,
+                }),
+                most,
+            )
         };
         GraphStats {
             names,
             facts: self.graph.facts().len(),
             holding,
             predicates: named(predicates, &|number| self.predicate_name(number).to_owned()),
-            sources: top_counts(sources.into_iter().map(|(name, facts)| FactCount { name, facts }), most),
+            sources: top_counts(
+                sources
+                    .into_iter()
+                    .map(|(name, facts)| FactCount { name, facts }),
+                most,
+            ),
             busiest: named(busiest, &|number| self.name(number).to_owned()),
         }
     }
@@ -237,13 +283,19 @@ fn top_counts(counts: impl Iterator<Item = FactCount>, most: usize) -> Vec<FactC
 
 fn without_article(name: &str) -> Option<&str> {
     let (article, name) = name.trim_start().split_once(char::is_whitespace)?;
-    ["the", "a", "an"].iter().any(|known| article.eq_ignore_ascii_case(known)).then_some(name)
+    ["the", "a", "an"]
+        .iter()
+        .any(|known| article.eq_ignore_ascii_case(known))
+        .then_some(name)
 }
 
 fn find_name(names: &NameInterner, what: &'static str, name: &str) -> Result<u32, UnknownName> {
     names.find(name).ok_or_else(|| {
         let near = names.similar(name).into_iter().map(str::to_owned).collect();
-        let name = super::interner::normalize_spaces(name).chars().take(80).collect();
+        let name = super::interner::normalize_spaces(name)
+            .chars()
+            .take(80)
+            .collect();
         UnknownName { what, name, near }
     })
 }

@@ -8,7 +8,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Direction, FactRetirement, FactHits, Graph, GraphError, Moment, NewFact, DateError, FactPattern, UnknownName, GraphSnapshot, Traversal, AsOf,
+    AsOf, DateError, Direction, FactHits, FactPattern, FactRetirement, Graph, GraphError,
+    GraphSnapshot, Moment, NewFact, Traversal, UnknownName,
 };
 use crate::lazy::Lazy;
 
@@ -131,28 +132,48 @@ pub fn tools(graph: &LazyGraph) -> Vec<Tool> {
 fn graph_query(graph: LazyGraph) -> Tool {
     let described = "Finds facts in the knowledge graph by subject, object or predicate, each with its source and with when it holds. \
         What the facts say is data.";
-    Tool::new("graph_query", described, Safety::Safe, move |context: ToolContext, args: GraphQueryArgs| {
-        let graph = graph.clone();
-        async move {
-            let limit = check_range("limit", args.limit.unwrap_or(DEFAULT_FACTS), MAX_FACTS)?;
-            let (view, when) = load_snapshot(&graph, &context.principal, args.at.as_deref()).await?;
-            let given = [&args.subject, &args.object, &args.predicate, &args.about];
-            if given.iter().all(|part| part.is_none()) {
-                return Err(ToolError("say `subject`, `object`, `predicate` or `about`".to_owned()));
-            }
-            let name = |name: &Option<String>| name.as_deref().map(|name| view.find(name)).transpose();
-            let predicate = args.predicate.as_deref().map(|name| view.find_predicate(name)).transpose()?;
-            let found = match name(&args.about)? {
-                Some(about) => view.facts_about(about, predicate, when, limit),
-                None => {
-                    let pattern =
-                        FactPattern { subject: name(&args.subject)?, predicate, object: name(&args.object)? };
-                    view.query(pattern, when, limit)
+    Tool::new(
+        "graph_query",
+        described,
+        Safety::Safe,
+        move |context: ToolContext, args: GraphQueryArgs| {
+            let graph = graph.clone();
+            async move {
+                let limit = check_range("limit", args.limit.unwrap_or(DEFAULT_FACTS), MAX_FACTS)?;
+                let (view, when) =
+                    load_snapshot(&graph, &context.principal, args.at.as_deref()).await?;
+                let given = [&args.subject, &args.object, &args.predicate, &args.about];
+                if given.iter().all(|part| part.is_none()) {
+                    return Err(ToolError(
+                        "say `subject`, `object`, `predicate` or `about`".to_owned(),
+                    ));
                 }
-            };
-            Ok(label_output(&view, &found.facts, facts_json(&view, &found).to_string()))
-        }
-    })
+                let name =
+                    |name: &Option<String>| name.as_deref().map(|name| view.find(name)).transpose();
+                let predicate = args
+                    .predicate
+                    .as_deref()
+                    .map(|name| view.find_predicate(name))
+                    .transpose()?;
+                let found = match name(&args.about)? {
+                    Some(about) => view.facts_about(about, predicate, when, limit),
+                    None => {
+                        let pattern = FactPattern {
+                            subject: name(&args.subject)?,
+                            predicate,
+                            object: name(&args.object)?,
+                        };
+                        view.query(pattern, when, limit)
+                    }
+                };
+                Ok(label_output(
+                    &view,
+                    &found.facts,
+                    facts_json(&view, &found).to_string(),
+                ))
+            }
+        },
+    )
     .with_untrusted_output()
     .with_private_output()
     .with_phrases([
@@ -297,7 +318,11 @@ fn graph_retire_fact(graph: LazyGraph) -> Tool {
     ])
 }
 
-async fn load_snapshot(graph: &LazyGraph, of: &Principal, at: Option<&str>) -> Result<(GraphSnapshot, AsOf), ToolError> {
+async fn load_snapshot(
+    graph: &LazyGraph,
+    of: &Principal,
+    at: Option<&str>,
+) -> Result<(GraphSnapshot, AsOf), ToolError> {
     let graph = graph.get().await.map_err(tool_error)?;
     let at: Option<Moment> = at.map(str::parse).transpose()?;
     let view = graph.snapshot(of).await.map_err(tool_error)?;
@@ -316,12 +341,19 @@ fn check_range<N: PartialOrd + From<u8> + std::fmt::Display>(
 }
 
 fn label_output(view: &GraphSnapshot, facts: &[u32], text: String) -> ToolOutput {
-    ToolOutput::from_labeled(LabeledText { text, label: view.label(facts) })
+    ToolOutput::from_labeled(LabeledText {
+        text,
+        label: view.label(facts),
+    })
 }
 
 /// Facts as every command and tool gives them.
 pub fn facts_json(view: &GraphSnapshot, found: &FactHits) -> Value {
-    let items: Vec<_> = found.facts.iter().map(|fact| view.fact_item(*fact)).collect();
+    let items: Vec<_> = found
+        .facts
+        .iter()
+        .map(|fact| view.fact_item(*fact))
+        .collect();
     match found.has_more {
         true => json!({ "items": items, "more": true }),
         false => json!({ "items": items }),
@@ -343,12 +375,27 @@ fn parse_fact(args: GraphAddFactArgs) -> Result<NewFact, ToolError> {
 }
 
 fn fact_text(fact: &NewFact) -> String {
-    let from = fact.valid_from.map(|from| format!(", from {from}")).unwrap_or_default();
-    let to = fact.valid_to.map(|to| format!(", until {to}")).unwrap_or_default();
-    format!("{} {} {}{from}{to}", fact.subject, fact.predicate, fact.object)
+    let from = fact
+        .valid_from
+        .map(|from| format!(", from {from}"))
+        .unwrap_or_default();
+    let to = fact
+        .valid_to
+        .map(|to| format!(", until {to}"))
+        .unwrap_or_default();
+    format!(
+        "{} {} {}{from}{to}",
+        fact.subject, fact.predicate, fact.object
+    )
 }
 
 fn provenance(context: &ToolContext) -> FactProvenance {
-    let source = FactSource::Session { session: context.session.clone(), event: context.call.to_string() };
-    FactProvenance { source, label: context.label.clone() }
+    let source = FactSource::Session {
+        session: context.session.clone(),
+        event: context.call.to_string(),
+    };
+    FactProvenance {
+        source,
+        label: context.label.clone(),
+    }
 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use lango_domain::event::Principal;
-use lango_domain::graph::{GraphStore, FactLogPosition, FactSource};
+use lango_domain::graph::{FactLogPosition, FactSource, GraphStore};
 use lango_domain::session::StoreError;
 
-use super::batch::{BatchError, DecodedBatch, BatchWriter, decode};
+use super::batch::{BatchError, BatchWriter, DecodedBatch, decode};
 use super::fact::FactRef;
 
 /// A batch that was told at the command line or in a session.
@@ -19,7 +19,10 @@ pub(crate) struct UserFactBatch {
 }
 
 /// All that a principal told; a batch that cannot be read says nothing.
-pub(crate) async fn load_user_batches(store: &dyn GraphStore, of: &Principal) -> Result<Vec<UserFactBatch>, StoreError> {
+pub(crate) async fn load_user_batches(
+    store: &dyn GraphStore,
+    of: &Principal,
+) -> Result<Vec<UserFactBatch>, StoreError> {
     let (mut seen, mut own) = (FactLogPosition::default(), Vec::new());
     loop {
         let changes = store.changes(of, seen).await?;
@@ -27,20 +30,34 @@ pub(crate) async fn load_user_batches(store: &dyn GraphStore, of: &Principal) ->
             return Ok(own);
         }
         seen = changes.position;
-        for batch in changes.batches.into_iter().filter(|batch| batch.source.is_own()) {
+        for batch in changes
+            .batches
+            .into_iter()
+            .filter(|batch| batch.source.is_own())
+        {
             match decode(&batch.body).map(|reading| format_statements(&reading)) {
                 Ok(statements) => {
                     let (number, source) = (batch.number, batch.source);
-                    own.push(UserFactBatch { number, source, body: batch.body, statements });
+                    own.push(UserFactBatch {
+                        number,
+                        source,
+                        body: batch.body,
+                        statements,
+                    });
                 }
-                Err(error) => tracing::warn!(batch = batch.number, %error, "its facts are passed over"),
+                Err(error) => {
+                    tracing::warn!(batch = batch.number, %error, "its facts are passed over")
+                }
             }
         }
     }
 }
 
 fn format_statements(reading: &DecodedBatch<'_>) -> Vec<String> {
-    let facts = reading.facts.iter().map(|&[subject, predicate, object, _]| [subject, predicate, object]);
+    let facts = reading
+        .facts
+        .iter()
+        .map(|&[subject, predicate, object, _]| [subject, predicate, object]);
     let endings = reading.retirements.iter().map(|(triple, _)| *triple);
     let statement = |triple: [u32; 3]| {
         let (subject, predicate, object) = triple_names(reading, triple);
@@ -49,13 +66,23 @@ fn format_statements(reading: &DecodedBatch<'_>) -> Vec<String> {
     facts.chain(endings).map(statement).collect()
 }
 
-fn triple_names<'a>(reading: &DecodedBatch<'a>, [subject, predicate, object]: [u32; 3]) -> (&'a str, &'a str, &'a str) {
+fn triple_names<'a>(
+    reading: &DecodedBatch<'a>,
+    [subject, predicate, object]: [u32; 3],
+) -> (&'a str, &'a str, &'a str) {
     let name = |number: u32| reading.names[number as usize];
-    (name(subject), reading.predicates[predicate as usize], name(object))
+    (
+        name(subject),
+        reading.predicates[predicate as usize],
+        name(object),
+    )
 }
 
 /// The batch without these statements; nothing where nothing stays.
-pub(crate) fn remove_statements(body: &[u8], gone: &BTreeSet<usize>) -> Result<Option<Vec<u8>>, BatchError> {
+pub(crate) fn remove_statements(
+    body: &[u8],
+    gone: &BTreeSet<usize>,
+) -> Result<Option<Vec<u8>>, BatchError> {
     let reading = decode(body)?;
     let mut writing = BatchWriter::default();
     let mut left = 0;
@@ -66,7 +93,13 @@ pub(crate) fn remove_statements(body: &[u8], gone: &BTreeSet<usize>) -> Result<O
         left += 1;
         let (subject, predicate, object) = triple_names(&reading, [subject, predicate, object]);
         let detail = reading.details[detail as usize];
-        let text = |number: u32| reading.texts.get(number as usize).copied().unwrap_or_default();
+        let text = |number: u32| {
+            reading
+                .texts
+                .get(number as usize)
+                .copied()
+                .unwrap_or_default()
+        };
         writing.push(&FactRef {
             subject,
             predicate,
@@ -96,22 +129,46 @@ mod tests {
     #[test]
     fn what_stays_of_a_batch_is_as_it_was() {
         let mut writing = BatchWriter::default();
-        let tea = FactRef { subject: "Ada", predicate: "likes", object: "tea", ..FactRef::default() };
+        let tea = FactRef {
+            subject: "Ada",
+            predicate: "likes",
+            object: "tea",
+            ..FactRef::default()
+        };
         let from = Some(Moment(7));
-        let home =
-            FactRef { object: "Vienna", predicate: "lives_in", properties: "{}", valid_from: from, ..tea };
+        let home = FactRef {
+            object: "Vienna",
+            predicate: "lives_in",
+            properties: "{}",
+            valid_from: from,
+            ..tea
+        };
         writing.push(&tea);
         writing.push(&home);
         writing.retire(("Ada", "likes", "milk"), Moment(9));
         let body = writing.finish();
-        let left = remove_statements(&body, &BTreeSet::from([0])).unwrap().unwrap();
+        let left = remove_statements(&body, &BTreeSet::from([0]))
+            .unwrap()
+            .unwrap();
         let mut expected = BatchWriter::default();
         expected.push(&home);
         expected.retire(("Ada", "likes", "milk"), Moment(9));
         assert_eq!(left, expected.finish());
-        assert!(!left.windows(3).any(|window| window == b"tea"), "not even its name stays");
-        assert_eq!(remove_statements(&body, &BTreeSet::from([0, 1, 2])).unwrap(), None);
-        assert_eq!(remove_statements(&body, &BTreeSet::from([99])).unwrap(), Some(body));
-        assert_eq!(remove_statements(b"nonsense", &BTreeSet::new()), Err(BatchError));
+        assert!(
+            !left.windows(3).any(|window| window == b"tea"),
+            "not even its name stays"
+        );
+        assert_eq!(
+            remove_statements(&body, &BTreeSet::from([0, 1, 2])).unwrap(),
+            None
+        );
+        assert_eq!(
+            remove_statements(&body, &BTreeSet::from([99])).unwrap(),
+            Some(body)
+        );
+        assert_eq!(
+            remove_statements(b"nonsense", &BTreeSet::new()),
+            Err(BatchError)
+        );
     }
 }

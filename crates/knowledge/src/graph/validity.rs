@@ -23,16 +23,28 @@ impl FromStr for Moment {
     fn from_str(text: &str) -> Result<Self, DateError> {
         let text = text.trim();
         let wrong = || DateError(text.chars().take(40).collect());
-        let (sign, digits) = text.strip_prefix('-').map_or(("", text), |digits| ("-00", digits));
-        let is_number =
-            |part: &str, length: usize| part.len() == length && part.bytes().all(|b| b.is_ascii_digit());
+        let (sign, digits) = text
+            .strip_prefix('-')
+            .map_or(("", text), |digits| ("-00", digits));
+        let is_number = |part: &str, length: usize| {
+            part.len() == length && part.bytes().all(|b| b.is_ascii_digit())
+        };
         let day = match digits.split('-').collect::<Vec<_>>()[..] {
             [year] if is_number(year, 4) => format!("{sign}{year}-01-01"),
-            [year, month] if is_number(year, 4) && is_number(month, 2) => format!("{sign}{year}-{month}-01"),
-            [year, month, day] if is_number(year, 4) && is_number(month, 2) && is_number(day, 2) => {
+            [year, month] if is_number(year, 4) && is_number(month, 2) => {
+                format!("{sign}{year}-{month}-01")
+            }
+            [year, month, day]
+                if is_number(year, 4) && is_number(month, 2) && is_number(day, 2) =>
+            {
                 format!("{sign}{year}-{month}-{day}")
             }
-            _ => return text.parse::<Timestamp>().map(Self::from).map_err(|_| wrong()),
+            _ => {
+                return text
+                    .parse::<Timestamp>()
+                    .map(Self::from)
+                    .map_err(|_| wrong());
+            }
         };
         let day: Date = day.parse().map_err(|_| wrong())?;
         let begin = day.to_zoned(TimeZone::UTC).map_err(|_| wrong())?;
@@ -49,7 +61,9 @@ impl From<Timestamp> for Moment {
 /// A day where it is the first second of one.
 impl fmt::Display for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Ok(at) = Timestamp::from_second(self.0) else { return write!(f, "{}", self.0) };
+        let Ok(at) = Timestamp::from_second(self.0) else {
+            return write!(f, "{}", self.0);
+        };
         if self.0 % SECONDS_PER_DAY != 0 {
             return write!(f, "{at}");
         }
@@ -87,7 +101,17 @@ mod tests {
             assert_eq!(moment.to_string(), shown);
             assert_eq!(shown.parse(), Ok(moment));
         }
-        for wrong in ["", "yesterday", "2024-13", "2024-02-30", "24", "٢٠٢٤", "2024-1-1", "99999", "-"] {
+        for wrong in [
+            "",
+            "yesterday",
+            "2024-13",
+            "2024-02-30",
+            "24",
+            "٢٠٢٤",
+            "2024-1-1",
+            "99999",
+            "-",
+        ] {
             assert!(wrong.parse::<Moment>().is_err(), "{wrong}");
         }
     }

@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use super::tree::{HtmlContent, HtmlDocument, Element};
+use super::tree::{Element, HtmlContent, HtmlDocument};
 use lango_net::sanitize::one_line;
 
 const MAX_TITLE: usize = 200;
@@ -22,7 +22,13 @@ impl<'a> Article<'a> {
     pub fn from_document(document: &'a HtmlDocument) -> Self {
         let shown_before = count_visible_before(document);
         let end = document.nodes.len();
-        let mut article = Self { document, from: 0, to: end, visible_chars_before: shown_before, has_main: false };
+        let mut article = Self {
+            document,
+            from: 0,
+            to: end,
+            visible_chars_before: shown_before,
+            has_main: false,
+        };
         if let Some(main) = article.find_main() {
             (article.from, article.to, article.has_main) = (main, document.end(main), true);
         }
@@ -36,13 +42,22 @@ impl<'a> Article<'a> {
         let is_text = |title: &String| !title.is_empty();
         let named = |at: usize| one_line(&document.text(at), MAX_TITLE);
         let of = |name: &'static str| {
-            all().filter(move |(_, element)| element.name == name).map(|(at, _)| named(at)).find(is_text)
+            all()
+                .filter(move |(_, element)| element.name == name)
+                .map(|(at, _)| named(at))
+                .find(is_text)
         };
         let shared = || {
-            let mut metas = all().filter(|(_, element)| element.attribute("property") == Some("og:title"));
-            metas.find_map(|(_, meta)| meta.attribute("content")).map(|title| one_line(title, MAX_TITLE))
+            let mut metas =
+                all().filter(|(_, element)| element.attribute("property") == Some("og:title"));
+            metas
+                .find_map(|(_, meta)| meta.attribute("content"))
+                .map(|title| one_line(title, MAX_TITLE))
         };
-        of("title").or_else(shared).or_else(|| of("h1")).unwrap_or_default()
+        of("title")
+            .or_else(shared)
+            .or_else(|| of("h1"))
+            .unwrap_or_default()
     }
 
     /// Whether an element is no part of the text. What holds much of the text is text, whatever it is called.
@@ -50,7 +65,8 @@ impl<'a> Article<'a> {
         if is_hidden(element) {
             return true;
         }
-        let is_small = self.visible_chars(at) * 5 <= (self.visible_chars_before[self.to] - self.visible_chars_before[self.from]) * 2;
+        let is_small = self.visible_chars(at) * 5
+            <= (self.visible_chars_before[self.to] - self.visible_chars_before[self.from]) * 2;
         // Beside a main part, an aside is about something else; within it, it is a note.
         let is_note = element.name == "aside" && self.has_main;
         is_small && (self.is_page_header(at, element) || (is_boilerplate(element) && !is_note))
@@ -59,13 +75,26 @@ impl<'a> Article<'a> {
     /// `main`, or the largest article where there is no other like it.
     fn find_main(&self) -> Option<usize> {
         let largest = |is_wanted: fn(&Element) -> bool| {
-            let wanted = self.document.elements(0, usize::MAX).filter(|(_, element)| is_wanted(element));
-            wanted.map(|(at, _)| at).max_by_key(|at| (self.visible_chars(*at), std::cmp::Reverse(*at)))
+            let wanted = self
+                .document
+                .elements(0, usize::MAX)
+                .filter(|(_, element)| is_wanted(element));
+            wanted
+                .map(|(at, _)| at)
+                .max_by_key(|at| (self.visible_chars(*at), std::cmp::Reverse(*at)))
         };
-        let all = self.visible_chars_before.last().copied().unwrap_or_default();
-        let main = largest(|element| element.name == "main" || element.attribute("role") == Some("main"));
+        let all = self
+            .visible_chars_before
+            .last()
+            .copied()
+            .unwrap_or_default();
+        let main =
+            largest(|element| element.name == "main" || element.attribute("role") == Some("main"));
         let main = main.filter(|at| self.visible_chars(*at) * 10 > all);
-        main.or_else(|| largest(|element| element.name == "article").filter(|at| self.visible_chars(*at) * 2 > all))
+        main.or_else(|| {
+            largest(|element| element.name == "article")
+                .filter(|at| self.visible_chars(*at) * 2 > all)
+        })
     }
 
     fn visible_chars(&self, at: usize) -> usize {
@@ -73,17 +102,23 @@ impl<'a> Article<'a> {
     }
 
     fn is_page_header(&self, at: usize, element: &Element) -> bool {
-        let has_heading =
-            || self.document.elements(at, self.document.end(at)).any(|(_, inner)| inner.name == "h1");
+        let has_heading = || {
+            self.document
+                .elements(at, self.document.end(at))
+                .any(|(_, inner)| inner.name == "h1")
+        };
         element.name == "header" && !self.has_main && !has_heading()
     }
 }
 
 /// Where relative links of a page begin.
 pub fn base_url(document: &HtmlDocument, base: &Url) -> Url {
-    let mut bases = document.elements(0, usize::MAX).filter(|(_, element)| element.name == "base");
+    let mut bases = document
+        .elements(0, usize::MAX)
+        .filter(|(_, element)| element.name == "base");
     let said = bases.find_map(|(_, element)| base.join(element.attribute("href")?).ok());
-    said.filter(|said| matches!(said.scheme(), "http" | "https")).unwrap_or_else(|| base.clone())
+    said.filter(|said| matches!(said.scheme(), "http" | "https"))
+        .unwrap_or_else(|| base.clone())
 }
 
 fn count_visible_before(document: &HtmlDocument) -> Vec<usize> {
@@ -104,12 +139,16 @@ fn count_visible_before(document: &HtmlDocument) -> Vec<usize> {
 
 fn is_hidden(element: &Element) -> bool {
     const NAMES: [&str; 20] = [
-        "audio", "button", "canvas", "datalist", "dialog", "embed", "frame", "head", "iframe", "input",
-        "noscript", "object", "script", "select", "style", "svg", "template", "textarea", "title", "video",
+        "audio", "button", "canvas", "datalist", "dialog", "embed", "frame", "head", "iframe",
+        "input", "noscript", "object", "script", "select", "style", "svg", "template", "textarea",
+        "title", "video",
     ];
     let is_styled_away = |style: &str| {
-        let style: String =
-            style.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_ascii_lowercase();
+        let style: String = style
+            .chars()
+            .filter(|c| !c.is_whitespace())
+            .collect::<String>()
+            .to_ascii_lowercase();
         style.contains("display:none") || style.contains("visibility:hidden")
     };
     NAMES.contains(&element.name.as_str())
@@ -120,8 +159,16 @@ fn is_hidden(element: &Element) -> bool {
 
 fn is_boilerplate(element: &Element) -> bool {
     const NAMES: [&str; 5] = ["aside", "footer", "form", "menu", "nav"];
-    const ROLES: [&str; 8] =
-        ["alert", "banner", "complementary", "contentinfo", "dialog", "menu", "navigation", "search"];
+    const ROLES: [&str; 8] = [
+        "alert",
+        "banner",
+        "complementary",
+        "contentinfo",
+        "dialog",
+        "menu",
+        "navigation",
+        "search",
+    ];
     const WORDS: [&str; 25] = [
         "ad",
         "ads",
@@ -154,6 +201,10 @@ fn is_boilerplate(element: &Element) -> bool {
         words.any(|word| WORDS.contains(&word.to_ascii_lowercase().as_str()))
     };
     NAMES.contains(&element.name.as_str())
-        || element.attribute("role").is_some_and(|role| ROLES.contains(&role))
-        || ["class", "id"].iter().any(|name| element.attribute(name).is_some_and(has_word))
+        || element
+            .attribute("role")
+            .is_some_and(|role| ROLES.contains(&role))
+        || ["class", "id"]
+            .iter()
+            .any(|name| element.attribute(name).is_some_and(has_word))
 }

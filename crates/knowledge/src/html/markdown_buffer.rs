@@ -22,7 +22,10 @@ pub struct MarkdownLine {
 impl MarkdownBlock {
     /// Its lines behind those of the part before.
     pub fn separated_lines(&self) -> impl Iterator<Item = &str> {
-        self.has_blank_before.then_some("").into_iter().chain(self.lines.iter().map(|line| line.text.as_str()))
+        self.has_blank_before
+            .then_some("")
+            .into_iter()
+            .chain(self.lines.iter().map(|line| line.text.as_str()))
     }
 }
 
@@ -86,7 +89,10 @@ impl MarkdownBuffer {
                 }
             }
             self.push(&"  ".repeat(indent));
-        } else if self.is_space_due && !self.out.ends_with(char::is_whitespace) && !self.out.is_empty() {
+        } else if self.is_space_due
+            && !self.out.ends_with(char::is_whitespace)
+            && !self.out.is_empty()
+        {
             self.push(" ");
         }
         (self.breaks, self.is_space_due, self.is_block_due) = (0, false, false);
@@ -104,7 +110,9 @@ impl MarkdownBuffer {
             self.sources.resize(self.line + 1, None);
         }
         let known = &mut self.sources[self.line];
-        *known = Some(known.map_or((source, source), |(first, last)| (first.min(source), last.max(source))));
+        *known = Some(known.map_or((source, source), |(first, last)| {
+            (first.min(source), last.max(source))
+        }));
     }
 
     pub fn ends_with(&self, mark: char) -> bool {
@@ -116,12 +124,19 @@ impl MarkdownBuffer {
     }
 
     pub fn position(&self) -> BufferPosition {
-        BufferPosition { block: self.blocks.len(), offset: self.out.len() }
+        BufferPosition {
+            block: self.blocks.len(),
+            offset: self.out.len(),
+        }
     }
 
     /// What was written since, as long as no part ended meanwhile.
     pub fn text_since(&self, spot: BufferPosition) -> Option<&str> {
-        if spot.block == self.blocks.len() { self.out.get(spot.offset..) } else { None }
+        if spot.block == self.blocks.len() {
+            self.out.get(spot.offset..)
+        } else {
+            None
+        }
     }
 
     /// A mark that could not be written before what follows it was known.
@@ -149,12 +164,19 @@ impl MarkdownBuffer {
 
     fn finish_block(&mut self) {
         let out = std::mem::take(&mut self.out);
-        let sources = std::mem::take(&mut self.sources).into_iter().chain(std::iter::repeat(None));
+        let sources = std::mem::take(&mut self.sources)
+            .into_iter()
+            .chain(std::iter::repeat(None));
         let lines = tidy_lines(out.lines().zip(sources));
         let (heading, is_laid_out) = (self.heading.take(), std::mem::take(&mut self.is_line_based));
         self.line = 0;
         if !lines.is_empty() {
-            self.blocks.push(MarkdownBlock { lines, heading, is_line_based: is_laid_out, has_blank_before: self.has_blank_before });
+            self.blocks.push(MarkdownBlock {
+                lines,
+                heading,
+                is_line_based: is_laid_out,
+                has_blank_before: self.has_blank_before,
+            });
         }
     }
 }
@@ -165,13 +187,20 @@ fn tidy_lines<'a>(lines: impl Iterator<Item = (&'a str, Option<(u32, u32)>)>) ->
     let mut is_code = false;
     for (text, source) in lines {
         let text = text.trim_end();
-        let text = if tidied.is_empty() { text.trim_start() } else { text };
+        let text = if tidied.is_empty() {
+            text.trim_start()
+        } else {
+            text
+        };
         if text.trim_start_matches([' ', '>']).starts_with("```") {
             is_code = !is_code;
         }
         let is_repeated = text.is_empty() && tidied.last().is_none_or(|last| last.text.is_empty());
         if is_code || !(is_repeated || is_lone_marker(text)) {
-            tidied.push(MarkdownLine { text: text.to_owned(), source });
+            tidied.push(MarkdownLine {
+                text: text.to_owned(),
+                source,
+            });
         }
     }
     while tidied.pop_if(|last| last.text.is_empty()).is_some() {}

@@ -3,8 +3,8 @@
 use url::Url;
 
 use super::article::Article;
-use super::markdown_buffer::{BreakKind, MarkdownBlock, MarkdownBuffer, BufferPosition};
-use super::tree::{HtmlContent, HtmlDocument, Element};
+use super::markdown_buffer::{BreakKind, BufferPosition, MarkdownBlock, MarkdownBuffer};
+use super::tree::{Element, HtmlContent, HtmlDocument};
 use lango_net::sanitize::{one_line, strip_control_chars};
 
 const MAX_INDENT: usize = 8;
@@ -88,13 +88,23 @@ impl<'a> MarkdownWriter<'a> {
             at += 1;
             match &node.content {
                 HtmlContent::Text(text) => {
-                    let text = strip_control_chars(&text[..text.floor_char_boundary(self.max_bytes)]);
-                    if self.is_code_block { self.write_code(&text) } else { self.write_text(&text) }
+                    let text =
+                        strip_control_chars(&text[..text.floor_char_boundary(self.max_bytes)]);
+                    if self.is_code_block {
+                        self.write_code(&text)
+                    } else {
+                        self.write_text(&text)
+                    }
                 }
-                HtmlContent::Element(element) if article.is_clutter(at - 1, element) => at = node.end,
+                HtmlContent::Element(element) if article.is_clutter(at - 1, element) => {
+                    at = node.end
+                }
                 HtmlContent::Element(element) => {
                     let leave = self.enter(at - 1, element);
-                    self.open.push(OpenElement { end: node.end, on_close: leave });
+                    self.open.push(OpenElement {
+                        end: node.end,
+                        on_close: leave,
+                    });
                 }
             }
         }
@@ -131,7 +141,10 @@ impl<'a> MarkdownWriter<'a> {
             "a" => {
                 self.is_fresh |= self.buffer.is_at_break();
                 self.begin_text();
-                OnClose::Link { start: self.buffer.position(), target: self.link_target(element) }
+                OnClose::Link {
+                    start: self.buffer.position(),
+                    target: self.link_target(element),
+                }
             }
             "img" => self.enter_image(element),
             "br" => {
@@ -150,9 +163,12 @@ impl<'a> MarkdownWriter<'a> {
             }
             "tr" if self.tables > 0 => self.enter_row(),
             "td" | "th" if self.tables > 0 => self.enter_cell(),
-            "p" | "table" | "dl" | "figure" | "details" | "article" | "section" => self.enter_block(2),
-            "dt" | "dd" | "div" | "tr" | "main" | "header" | "footer" | "figcaption" | "summary"
-            | "caption" | "form" | "fieldset" | "address" | "body" | "nav" | "aside" => self.enter_block(1),
+            "p" | "table" | "dl" | "figure" | "details" | "article" | "section" => {
+                self.enter_block(2)
+            }
+            "dt" | "dd" | "div" | "tr" | "main" | "header" | "footer" | "figcaption"
+            | "summary" | "caption" | "form" | "fieldset" | "address" | "body" | "nav"
+            | "aside" => self.enter_block(1),
             "td" | "th" => {
                 self.buffer.is_space_due = true;
                 OnClose::Nothing
@@ -215,7 +231,14 @@ impl<'a> MarkdownWriter<'a> {
     /// What comes next begins on another line; outside of lists and quotations, it is another part.
     fn start_block(&mut self, lines: usize) {
         let is_outermost = self.lists.is_empty() && self.quotes == 0;
-        self.request_break(lines, if is_outermost { BreakKind::Block } else { BreakKind::Line });
+        self.request_break(
+            lines,
+            if is_outermost {
+                BreakKind::Block
+            } else {
+                BreakKind::Line
+            },
+        );
     }
 
     /// In a table there are no other lines.
@@ -262,7 +285,10 @@ impl<'a> MarkdownWriter<'a> {
     }
 
     fn begin_text(&mut self) {
-        self.buffer.flush_breaks(self.quotes.min(MAX_INDENT), self.lists.len().min(MAX_INDENT));
+        self.buffer.flush_breaks(
+            self.quotes.min(MAX_INDENT),
+            self.lists.len().min(MAX_INDENT),
+        );
     }
 
     fn enter_heading(&mut self, at: usize, level: u8) -> OnClose {
@@ -272,21 +298,29 @@ impl<'a> MarkdownWriter<'a> {
         if self.tables > 0 {
             return OnClose::Item;
         }
-        self.buffer.start_heading(level, one_line(&self.document.text(at), usize::MAX));
+        self.buffer
+            .start_heading(level, one_line(&self.document.text(at), usize::MAX));
         OnClose::Heading
     }
 
     fn enter_list(&mut self, element: &Element) -> OnClose {
         self.start_block(if self.lists.is_empty() { 2 } else { 1 });
-        let start = element.attribute("start").and_then(|start| start.parse().ok()).unwrap_or(1);
-        self.lists.push(ListState { number: (element.name == "ol").then_some(start) });
+        let start = element
+            .attribute("start")
+            .and_then(|start| start.parse().ok())
+            .unwrap_or(1);
+        self.lists.push(ListState {
+            number: (element.name == "ol").then_some(start),
+        });
         OnClose::List
     }
 
     /// The mark of an item hangs to the left of what is in it.
     fn enter_item(&mut self) -> OnClose {
         let mark = match self.lists.last_mut() {
-            Some(ListState { number: Some(number) }) => {
+            Some(ListState {
+                number: Some(number),
+            }) => {
                 let mark = format!("{number}. ");
                 *number = number.saturating_add(1);
                 mark
@@ -308,10 +342,20 @@ impl<'a> MarkdownWriter<'a> {
             return OnClose::Nothing;
         }
         let text = self.document.text(at);
-        let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+        let longest = text
+            .split(|c| c != '`')
+            .map(str::len)
+            .max()
+            .unwrap_or_default();
         let fence = "`".repeat((longest + 1).clamp(3, 20));
-        let inner = self.document.element(at + 1).filter(|inner| inner.name == "code");
-        let language = element.language().or_else(|| inner.and_then(Element::language)).unwrap_or_default();
+        let inner = self
+            .document
+            .element(at + 1)
+            .filter(|inner| inner.name == "code");
+        let language = element
+            .language()
+            .or_else(|| inner.and_then(Element::language))
+            .unwrap_or_default();
         self.start_block(2);
         self.write_mark(&format!("{fence}{language}\n"));
         self.buffer.mark_line_based();
@@ -320,7 +364,10 @@ impl<'a> MarkdownWriter<'a> {
     }
 
     fn enter_image(&mut self, element: &Element) -> OnClose {
-        if let Some(alt) = element.attribute("alt").filter(|alt| !alt.trim().is_empty()) {
+        if let Some(alt) = element
+            .attribute("alt")
+            .filter(|alt| !alt.trim().is_empty())
+        {
             self.write_mark("[image: ");
             self.write_text(&strip_control_chars(alt.trim()));
             self.buffer.push("]");
@@ -340,7 +387,11 @@ impl<'a> MarkdownWriter<'a> {
 
     fn leave_link(&mut self, start: BufferPosition, target: Option<String>) {
         let Some(target) = target else { return };
-        let Some(text) = self.buffer.text_since(start).filter(|text| !text.contains('\n')) else {
+        let Some(text) = self
+            .buffer
+            .text_since(start)
+            .filter(|text| !text.contains('\n'))
+        else {
             self.buffer.push(&format!(" <{target}>"));
             return;
         };
@@ -354,8 +405,20 @@ impl<'a> MarkdownWriter<'a> {
 
     /// Whether a table holds rows of values; many hold a whole page.
     fn is_data_table(&self, at: usize, element: &Element) -> bool {
-        const LAYOUT_ELEMENTS: [&str; 12] =
-            ["table", "form", "h1", "h2", "h3", "h4", "pre", "ul", "ol", "blockquote", "article", "section"];
+        const LAYOUT_ELEMENTS: [&str; 12] = [
+            "table",
+            "form",
+            "h1",
+            "h2",
+            "h3",
+            "h4",
+            "pre",
+            "ul",
+            "ol",
+            "blockquote",
+            "article",
+            "section",
+        ];
         let mut inner = self.document.elements(at + 1, self.document.end(at));
         element.attribute("role") != Some("presentation")
             && !inner.any(|(_, element)| LAYOUT_ELEMENTS.contains(&element.name.as_str()))
@@ -371,10 +434,14 @@ impl<'a> MarkdownWriter<'a> {
     }
 
     fn enter_cell(&mut self) -> OnClose {
-        let row = self.open.iter_mut().rev().find_map(|open| match &mut open.on_close {
-            OnClose::Row { cells, .. } => Some(cells),
-            _ => None,
-        });
+        let row = self
+            .open
+            .iter_mut()
+            .rev()
+            .find_map(|open| match &mut open.on_close {
+                OnClose::Row { cells, .. } => Some(cells),
+                _ => None,
+            });
         if let Some(cells) = row {
             *cells += 1;
         }

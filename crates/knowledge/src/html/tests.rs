@@ -1,9 +1,17 @@
 use super::*;
 
-const BOUNDS: HtmlLimits = HtmlLimits { nodes: 200_000, output_bytes: 512 * 1024 };
+const BOUNDS: HtmlLimits = HtmlLimits {
+    nodes: 200_000,
+    output_bytes: 512 * 1024,
+};
 
 fn readable_at(html: &str) -> String {
-    ReadablePage::from_html(html, Some(&Url::parse("https://example.com/a/b").unwrap()), BOUNDS).markdown()
+    ReadablePage::from_html(
+        html,
+        Some(&Url::parse("https://example.com/a/b").unwrap()),
+        BOUNDS,
+    )
+    .markdown()
 }
 
 #[test]
@@ -15,16 +23,34 @@ fn a_page_becomes_markdown() {
         ("<h2><div>Head</div></h2>text", "## Head\n\ntext"),
         ("<h2></h2><p>x", "x"),
         ("<ul><li>a<li><p>b</p><li></ul><p>c", "- a\n- b\n\nc"),
-        ("<ol start=3><li>a<li>b<ul><li>c</ul></ol>", "3. a\n4. b\n  - c"),
+        (
+            "<ol start=3><li>a<li>b<ul><li>c</ul></ol>",
+            "3. a\n4. b\n  - c",
+        ),
         (
             "see <a href='../x y?z=1&amp;w'>the <i>link</i></a>.",
             "see [the link](https://example.com/x%20y?z=1&w).",
         ),
-        ("<a href='#top'>up</a> <a href='javascript:x()'>js</a> <a href='/'></a>end", "up js end"),
-        ("<a href=/c><h3>Card</h3></a>", "### [Card](https://example.com/c)"),
-        ("<a href=/c><div>Card</div><p>words</p></a>", "Card\n\nwords <https://example.com/c>"),
-        ("<ul><li><a href=/c><div>Card</div></a></ul>", "- [Card](https://example.com/c)"),
-        ("<base href='https://other.example/z/'><a href=c>x</a>", "[x](https://other.example/z/c)"),
+        (
+            "<a href='#top'>up</a> <a href='javascript:x()'>js</a> <a href='/'></a>end",
+            "up js end",
+        ),
+        (
+            "<a href=/c><h3>Card</h3></a>",
+            "### [Card](https://example.com/c)",
+        ),
+        (
+            "<a href=/c><div>Card</div><p>words</p></a>",
+            "Card\n\nwords <https://example.com/c>",
+        ),
+        (
+            "<ul><li><a href=/c><div>Card</div></a></ul>",
+            "- [Card](https://example.com/c)",
+        ),
+        (
+            "<base href='https://other.example/z/'><a href=c>x</a>",
+            "[x](https://other.example/z/c)",
+        ),
         ("use <code>a  b</code> now", "use `a b` now"),
         (
             "<pre><code class='hl language-rust'>fn a() {\n    b\n\n\n}\n</code></pre>after",
@@ -36,8 +62,14 @@ fn a_page_becomes_markdown() {
             "<table><thead><tr><th>a<th>b</thead><tr><td>1|2<td><p>3</p> 4</td></tr><tr><td></td><td>5</table>x",
             "| a | b |\n| --- | --- |\n| 1\\|2 | 3 4 |\n| | 5 |\n\nx",
         ),
-        ("<table><tr><td><h1>T</h1><td><ul><li>x</ul></table>", "# T\n\n- x"),
-        ("<img src=x alt=' a cat '> and <img src=y>", "[image: a cat] and"),
+        (
+            "<table><tr><td><h1>T</h1><td><ul><li>x</ul></table>",
+            "# T\n\n- x",
+        ),
+        (
+            "<img src=x alt=' a cat '> and <img src=y>",
+            "[image: a cat] and",
+        ),
         ("a<hr>b", "a\n\n---\n\nb"),
         ("x\u{1b}[31m\u{202e}y", "x[31my"),
         ("", ""),
@@ -52,7 +84,9 @@ fn clutter_is_left_out() {
     let words = words.trim();
     for html in [
         format!("<nav>menu</nav><main><p>{words}</p></main><footer>imprint</footer>"),
-        format!("<header>Logo</header><div class='Ad-slot'>buy</div><p>{words}</p><aside>more</aside>"),
+        format!(
+            "<header>Logo</header><div class='Ad-slot'>buy</div><p>{words}</p><aside>more</aside>"
+        ),
         format!(
             "<div role=navigation>menu</div><article>{words}<form>subscribe</form></article><p>other</p>"
         ),
@@ -91,7 +125,11 @@ fn hostile_pages_end() {
         "&".repeat(1_000_000),
         format!("<a {}>x", "b ".repeat(500_000)),
         format!("<p class='{}'>x", "ad ".repeat(500_000)),
-        format!("<base href='https://h.example/{}'>{}", "y".repeat(2_000), "<a href=z>x</a> ".repeat(60_000)),
+        format!(
+            "<base href='https://h.example/{}'>{}",
+            "y".repeat(2_000),
+            "<a href=z>x</a> ".repeat(60_000)
+        ),
     ] {
         assert!(readable_at(&html).len() <= 2 * BOUNDS.output_bytes);
     }

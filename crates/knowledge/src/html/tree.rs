@@ -57,7 +57,10 @@ pub struct Element {
 
 impl Element {
     pub fn attribute(&self, name: &str) -> Option<&str> {
-        self.attributes.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+        self.attributes
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| value.as_str())
     }
 
     pub fn has_class(&self, class: &str) -> bool {
@@ -68,8 +71,11 @@ impl Element {
     /// Of a listing: `language-rust`, `lang-rust`.
     pub fn language(&self) -> Option<&str> {
         let classes = self.attribute("class")?.split_ascii_whitespace();
-        let mut names = classes
-            .filter_map(|class| class.strip_prefix("language-").or_else(|| class.strip_prefix("lang-")));
+        let mut names = classes.filter_map(|class| {
+            class
+                .strip_prefix("language-")
+                .or_else(|| class.strip_prefix("lang-"))
+        });
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "+#-".contains(c);
         names.find(|name| name.len() <= 20 && name.chars().all(is_plain))
     }
@@ -78,9 +84,14 @@ impl Element {
 impl HtmlDocument {
     /// What comes after so many elements and texts is left out.
     pub fn parse(html: &str, most: usize) -> Self {
-        let mut builder = HtmlTreeBuilder { lines: LineCount::new(html), max_nodes: most, ..HtmlTreeBuilder::default() };
-        let mut emitter =
-            CallbackEmitter::new(|event: CallbackEvent<'_>, place: Span<usize>| builder.on_event(event, place));
+        let mut builder = HtmlTreeBuilder {
+            lines: LineCount::new(html),
+            max_nodes: most,
+            ..HtmlTreeBuilder::default()
+        };
+        let mut emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, place: Span<usize>| {
+            builder.on_event(event, place)
+        });
         emitter.naively_switch_states(true);
         // The first thing that comes out says that there is no more room.
         _ = Tokenizer::new_with_emitter(html, emitter).next();
@@ -107,9 +118,13 @@ impl HtmlDocument {
     pub fn text(&self, at: usize) -> String {
         let texts = self.nodes.get(at..self.end(at)).unwrap_or_default().iter();
         texts
-            .filter_map(
-                |node| if let HtmlContent::Text(text) = &node.content { Some(text.as_str()) } else { None },
-            )
+            .filter_map(|node| {
+                if let HtmlContent::Text(text) = &node.content {
+                    Some(text.as_str())
+                } else {
+                    None
+                }
+            })
             .collect()
     }
 }
@@ -124,7 +139,10 @@ struct LineCount<'a> {
 
 impl<'a> LineCount<'a> {
     fn new(html: &'a str) -> Self {
-        Self { html: html.as_bytes(), ..Self::default() }
+        Self {
+            html: html.as_bytes(),
+            ..Self::default()
+        }
     }
 
     fn line_at(&mut self, place: usize) -> u32 {
@@ -160,7 +178,10 @@ impl HtmlTreeBuilder<'_> {
         match event {
             CallbackEvent::OpenStartTag { name } => {
                 let name = String::from_utf8_lossy(&name[..name.len().min(32)]).into_owned();
-                self.pending = Element { name, attributes: Vec::new() };
+                self.pending = Element {
+                    name,
+                    attributes: Vec::new(),
+                };
                 self.attribute = None;
             }
             CallbackEvent::AttributeName { name } => self.start_attribute(name),
@@ -171,7 +192,9 @@ impl HtmlTreeBuilder<'_> {
                 let text = String::from_utf8_lossy(value).into_owned();
                 self.push(HtmlContent::Text(text));
             }
-            CallbackEvent::Comment { .. } | CallbackEvent::Doctype { .. } | CallbackEvent::Error(_) => {}
+            CallbackEvent::Comment { .. }
+            | CallbackEvent::Doctype { .. }
+            | CallbackEvent::Error(_) => {}
         }
         None
     }
@@ -182,7 +205,9 @@ impl HtmlTreeBuilder<'_> {
     }
 
     fn start_attribute(&mut self, name: &[u8]) {
-        self.attribute = ALLOWED_ATTRIBUTES.into_iter().find(|known| known.as_bytes() == name);
+        self.attribute = ALLOWED_ATTRIBUTES
+            .into_iter()
+            .find(|known| known.as_bytes() == name);
         if let Some(known) = self.attribute {
             if self.pending.attribute(known).is_some() {
                 self.attribute = None;
@@ -215,7 +240,11 @@ impl HtmlTreeBuilder<'_> {
 
     fn push(&mut self, content: HtmlContent) -> usize {
         let at = self.document.nodes.len();
-        self.document.nodes.push(HtmlNode { content, end: at + 1, line: self.line });
+        self.document.nodes.push(HtmlNode {
+            content,
+            end: at + 1,
+            line: self.line,
+        });
         at
     }
 
@@ -228,7 +257,11 @@ impl HtmlTreeBuilder<'_> {
             return;
         }
         // What is closed inside of a table was opened inside of it.
-        let fence: &[&str] = if TABLE_PARTS.contains(&name) || name == "body" { &[] } else { &["table"] };
+        let fence: &[&str] = if TABLE_PARTS.contains(&name) || name == "body" {
+            &[]
+        } else {
+            &["table"]
+        };
         if let Some(at) = self.find_innermost(&[name], fence) {
             self.close_down_to(at);
         }
@@ -247,7 +280,9 @@ impl HtmlTreeBuilder<'_> {
             "thead" | "tbody" | "tfoot" => (&["thead", "tbody", "tfoot"], &["table"]),
             "a" => (&["a"], &["table", "td", "th", "li", "div"]),
             "option" => (&["option"], &["select"]),
-            name if ENDS_PARAGRAPH.contains(&name) => (&["p"], &["table", "td", "th", "button", "li", "div"]),
+            name if ENDS_PARAGRAPH.contains(&name) => {
+                (&["p"], &["table", "td", "th", "button", "li", "div"])
+            }
             _ => return,
         };
         if let Some(at) = self.find_innermost(closes, within) {
@@ -258,7 +293,10 @@ impl HtmlTreeBuilder<'_> {
     /// Where in the open elements the innermost with one of these names is, if no fence lies before it.
     fn find_innermost(&self, names: &[&str], fences: &[&str]) -> Option<usize> {
         for (at, node) in self.open.iter().enumerate().rev() {
-            let name = self.document.element(*node).map_or("", |element| element.name.as_str());
+            let name = self
+                .document
+                .element(*node)
+                .map_or("", |element| element.name.as_str());
             if names.contains(&name) {
                 return Some(at);
             }
@@ -278,11 +316,13 @@ impl HtmlTreeBuilder<'_> {
 }
 
 const VOID_ELEMENTS: [&str; 14] = [
-    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track",
-    "wbr",
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source",
+    "track", "wbr",
 ];
 
-const TABLE_PARTS: [&str; 8] = ["table", "thead", "tbody", "tfoot", "tr", "td", "th", "caption"];
+const TABLE_PARTS: [&str; 8] = [
+    "table", "thead", "tbody", "tfoot", "tr", "td", "th", "caption",
+];
 
 const ENDS_PARAGRAPH: [&str; 28] = [
     "address",
@@ -348,14 +388,26 @@ mod tests {
     fn tags_become_a_tree() {
         for (html, expected) in [
             ("<p>a<p>b", "p(a)p(b)"),
-            ("<ul><li>a<li>b<ul><li>c</ul></ul>d", "ul(li(a)li(bul(li(c))))d"),
-            ("<table><tr><td>a<td>b<tr><td>c</table>", "table(tr(td(a)td(b))tr(td(c)))"),
+            (
+                "<ul><li>a<li>b<ul><li>c</ul></ul>d",
+                "ul(li(a)li(bul(li(c))))d",
+            ),
+            (
+                "<table><tr><td>a<td>b<tr><td>c</table>",
+                "table(tr(td(a)td(b))tr(td(c)))",
+            ),
             ("<dl><dt>a<dd>b<dt>c</dl>", "dl(dt(a)dd(b)dt(c))"),
             ("a<br>b</br><img>c", "abr()bimg()c"),
-            ("<div><table><tr><td></div>a</table></div>b", "div(table(tr(td(a))))b"),
+            (
+                "<div><table><tr><td></div>a</table></div>b",
+                "div(table(tr(td(a))))b",
+            ),
             ("<b>a<i>b</b>c</i>", "b(ai(b))c"),
             ("</p>a</nothing>", "a"),
-            ("<script>if (a<b) {}</script>x &amp; y", "script(if (a<b) {})x & y"),
+            (
+                "<script>if (a<b) {}</script>x &amp; y",
+                "script(if (a<b) {})x & y",
+            ),
             ("<!-- x --><p>a", "p(a)"),
             ("<title>a<b></title>", "title(a<b>)"),
         ] {
@@ -365,12 +417,22 @@ mod tests {
 
     #[test]
     fn attributes_are_kept_where_they_matter() {
-        let document = HtmlDocument::parse("<a HREF='/x' onclick=y class='a b' href=/z>", MAX_NODES);
+        let document =
+            HtmlDocument::parse("<a HREF='/x' onclick=y class='a b' href=/z>", MAX_NODES);
         let link = document.element(0).unwrap();
-        assert_eq!((link.attribute("href"), link.attribute("onclick")), (Some("/x"), None));
+        assert_eq!(
+            (link.attribute("href"), link.attribute("onclick")),
+            (Some("/x"), None)
+        );
         assert!(link.has_class("b") && !link.has_class("a b"));
         let huge = format!("<a href='{}'>x</a>", "y".repeat(1_000_000));
-        assert_eq!(HtmlDocument::parse(&huge, MAX_NODES).element(0).unwrap().attribute("href"), Some(""));
+        assert_eq!(
+            HtmlDocument::parse(&huge, MAX_NODES)
+                .element(0)
+                .unwrap()
+                .attribute("href"),
+            Some("")
+        );
     }
 
     #[test]
@@ -386,19 +448,47 @@ mod tests {
             })
             .filter(|(_, text)| !text.is_empty())
             .collect();
-        let found: Vec<String> = found.into_iter().map(|(line, text)| format!("{line} {text}")).collect();
-        assert_eq!(found, ["4 <p>", "4 b &\n c", "5 <br>", "6 <script>", "6 1", "7 d é", "9 <b>", "9 e"]);
+        let found: Vec<String> = found
+            .into_iter()
+            .map(|(line, text)| format!("{line} {text}"))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "4 <p>",
+                "4 b &\n c",
+                "5 <br>",
+                "6 <script>",
+                "6 1",
+                "7 d é",
+                "9 <b>",
+                "9 e"
+            ]
+        );
     }
 
     #[test]
     fn depth_and_number_are_bounded() {
-        let deep = format!("{}x{}<p>after", "<div>".repeat(100_000), "</div>".repeat(100_000));
+        let deep = format!(
+            "{}x{}<p>after",
+            "<div>".repeat(100_000),
+            "</div>".repeat(100_000)
+        );
         let document = HtmlDocument::parse(&deep, MAX_NODES);
         let last = document.elements(0, usize::MAX).last().unwrap();
-        assert_eq!((last.1.name.as_str(), document.text(last.0).as_str()), ("p", "after"));
-        assert_eq!(document.nodes[0].end, last.0, "the outermost closed before what came after it");
+        assert_eq!(
+            (last.1.name.as_str(), document.text(last.0).as_str()),
+            ("p", "after")
+        );
+        assert_eq!(
+            document.nodes[0].end, last.0,
+            "the outermost closed before what came after it"
+        );
         let formatting: String = (0..50_000).map(|id| format!("<b id={id}>")).collect();
-        let document = HtmlDocument::parse(&format!("{formatting}{}", "<p>x".repeat(200_000)), MAX_NODES);
+        let document = HtmlDocument::parse(
+            &format!("{formatting}{}", "<p>x".repeat(200_000)),
+            MAX_NODES,
+        );
         assert!(document.nodes.len() == MAX_NODES && document.is_truncated);
     }
 }

@@ -11,16 +11,18 @@ use crate::lexical::{analyze, analyze_query};
 use crate::request_detection::is_request;
 
 /// What says something about the words before it.
-const LINK_WORDS: [&str; 12] =
-    ["is", "are", "was", "called", "named", "means", "ist", "heißt", "sind", "=", "am", "were"];
+const LINK_WORDS: [&str; 12] = [
+    "is", "are", "was", "called", "named", "means", "ist", "heißt", "sind", "=", "am", "were",
+];
 /// So many words may stand between the topic and what says something about it.
 const MAX_WORDS_BETWEEN: usize = 3;
 /// A longer reply to a question is a new request.
 const MAX_REPLY_WORDS: usize = 8;
 const MAX_ANSWER: usize = 600;
 /// How replies begin that answer nothing, beside requests.
-const NON_ANSWER_WORDS: [&str; 11] =
-    ["ok", "okay", "yes", "no", "thanks", "thank", "hello", "hi", "hey", "later", "nothing"];
+const NON_ANSWER_WORDS: [&str; 11] = [
+    "ok", "okay", "yes", "no", "thanks", "thank", "hello", "hi", "hey", "later", "nothing",
+];
 
 /// What the user said to a pending inquiry, in words that can be kept.
 pub(super) struct RuleAnswer {
@@ -29,17 +31,27 @@ pub(super) struct RuleAnswer {
 }
 
 /// A statement about the topic answers it whenever it is made; a short reply only right after it was asked.
-pub(super) fn find_answer(inquiry: &Inquiry, said: &str, before: Option<&str>) -> Option<RuleAnswer> {
+pub(super) fn find_answer(
+    inquiry: &Inquiry,
+    said: &str,
+    before: Option<&str>,
+) -> Option<RuleAnswer> {
     let said = said.trim().split("\n\n").next().unwrap_or_default();
     let stated = sentences(said).find(|sentence| states_topic(sentence, &inquiry.topic));
     if let Some(sentence) = stated {
         let answer = truncate(sentence);
-        return Some(RuleAnswer { content: answer.clone(), answer });
+        return Some(RuleAnswer {
+            content: answer.clone(),
+            answer,
+        });
     }
     let was_asked = before.is_some_and(|answer| asks_about(answer, &inquiry.topic));
     (was_asked && is_reply(said)).then(|| {
         let answer = truncate(said);
-        RuleAnswer { content: format!("{} {answer}", one_line(&inquiry.question)), answer }
+        RuleAnswer {
+            content: format!("{} {answer}", one_line(&inquiry.question)),
+            answer,
+        }
     })
 }
 
@@ -63,32 +75,47 @@ fn truncate(text: &str) -> String {
 
 /// With the mark that ends each.
 pub(super) fn sentences(text: &str) -> impl Iterator<Item = &str> {
-    text.split_inclusive(['!', '?', '\n', ';']).flat_map(|part| part.split_inclusive(". ")).map(str::trim)
+    text.split_inclusive(['!', '?', '\n', ';'])
+        .flat_map(|part| part.split_inclusive(". "))
+        .map(str::trim)
 }
 
 /// "my sister is called Anna", "Anna is my sister".
 fn states_topic(sentence: &str, topic: &str) -> bool {
     let small = sentence.to_lowercase().replace(['’', '\''], " ");
-    let words: Vec<&str> =
-        small.split_whitespace().map(|word| word.trim_matches([',', '.', '!', ':', '"', '“', '”'])).collect();
-    let begins_otherwise = words.first().is_none_or(|first| NON_ANSWER_WORDS.contains(first));
+    let words: Vec<&str> = small
+        .split_whitespace()
+        .map(|word| word.trim_matches([',', '.', '!', ':', '"', '“', '”']))
+        .collect();
+    let begins_otherwise = words
+        .first()
+        .is_none_or(|first| NON_ANSWER_WORDS.contains(first));
     if begins_otherwise || is_request(sentence) {
         return false;
     }
     let topic = analyze_query(topic);
     let is_topic = |word: &str| {
         let terms = analyze(word);
-        topic.iter().any(|alternatives| alternatives.iter().any(|one| terms.contains(one)))
+        topic
+            .iter()
+            .any(|alternatives| alternatives.iter().any(|one| terms.contains(one)))
     };
     let named: HashSet<String> = analyze(&small).into_iter().collect();
-    let names_all = topic.iter().all(|word| word.iter().any(|one| named.contains(one)));
-    let (Some(first), Some(last)) =
-        (words.iter().position(|word| is_topic(word)), words.iter().rposition(|word| is_topic(word)))
-    else {
+    let names_all = topic
+        .iter()
+        .all(|word| word.iter().any(|one| named.contains(one)));
+    let (Some(first), Some(last)) = (
+        words.iter().position(|word| is_topic(word)),
+        words.iter().rposition(|word| is_topic(word)),
+    ) else {
         return false;
     };
     let is_link = |word: &&str| LINK_WORDS.contains(word);
-    let behind = words[last + 1..].iter().take(MAX_WORDS_BETWEEN).position(is_link).map(|at| last + 1 + at);
+    let behind = words[last + 1..]
+        .iter()
+        .take(MAX_WORDS_BETWEEN)
+        .position(is_link)
+        .map(|at| last + 1 + at);
     let says_behind = behind.is_some_and(|link| link + 1 < words.len()) && first <= 4;
     let says_before =
         last + 1 == words.len() && words[..first].iter().rev().take(2).any(is_link) && first > 1;
@@ -103,7 +130,11 @@ fn asks_about(answer: &str, topic: &str) -> bool {
 }
 
 fn is_reply(said: &str) -> bool {
-    let first = said.split_whitespace().next().unwrap_or_default().to_lowercase();
+    let first = said
+        .split_whitespace()
+        .next()
+        .unwrap_or_default()
+        .to_lowercase();
     let first = first.trim_matches(|c: char| !c.is_alphanumeric());
     let count = said.split_whitespace().count();
     (1..=MAX_REPLY_WORDS).contains(&count)
@@ -158,7 +189,10 @@ pub(super) mod tests {
             assert_eq!(content(topic, said, None).as_deref(), Some(said), "{said}");
         }
         let both = "Thanks! My sister is called Anna. Please write the card.";
-        assert_eq!(content("sister", both, None).as_deref(), Some("My sister is called Anna."));
+        assert_eq!(
+            content("sister", both, None).as_deref(),
+            Some("My sister is called Anna.")
+        );
     }
 
     #[test]
@@ -166,7 +200,10 @@ pub(super) mod tests {
         let asked = Some("The card is written. By the way: what is your sister's name?");
         let told = content("sister", "Anna", asked);
         assert_eq!(told.as_deref(), Some("What about your sister? Anna"));
-        assert_eq!(content("sister", "Anna", Some("The card is written.")), None);
+        assert_eq!(
+            content("sister", "Anna", Some("The card is written.")),
+            None
+        );
         assert_eq!(content("sister", "Anna", Some("Which colour?")), None);
         for no_answer in [
             "no",

@@ -54,12 +54,18 @@ const NAMED_RELATIONS: [&str; 34] = [
 ];
 const PREFERENCE_WORDS: [&str; 4] = ["favourite", "favorite", "preferred", "usual"];
 /// What follows "the usual" and is nothing to ask about.
-const VAGUE_WORDS: [&str; 12] =
-    ["way", "thing", "things", "stuff", "suspects", "one", "ones", "case", "rules", "please", "and", "or"];
+const VAGUE_WORDS: [&str; 12] = [
+    "way", "thing", "things", "stuff", "suspects", "one", "ones", "case", "rules", "please", "and",
+    "or",
+];
 /// How a sentence goes on that says what would be asked.
-const STATEMENT_WORDS: [&str; 12] =
-    ["is", "are", "was", "called", "named", "name", "means", "=", "named:", "who's", "whose", "about"];
-const QUESTION_WORDS: [&str; 11] = ["what", "whats", "when", "where", "who", "which", "how", "do", "does", "is", "are"];
+const STATEMENT_WORDS: [&str; 12] = [
+    "is", "are", "was", "called", "named", "name", "means", "=", "named:", "who's", "whose",
+    "about",
+];
+const QUESTION_WORDS: [&str; 11] = [
+    "what", "whats", "when", "where", "who", "which", "how", "do", "does", "is", "are",
+];
 const UNANSWERED_PHRASES: [&str; 9] = [
     "nothing is known about",
     "nothing was found",
@@ -96,8 +102,11 @@ impl KnownTopics {
     /// Whether one entry has every word of a topic.
     pub fn covers(&self, topic: &str) -> bool {
         let words = analyze_query(topic);
-        let is_in =
-            |entry: &HashSet<String>| words.iter().all(|word| word.iter().any(|one| entry.contains(one)));
+        let is_in = |entry: &HashSet<String>| {
+            words
+                .iter()
+                .all(|word| word.iter().any(|one| entry.contains(one)))
+        };
         !words.is_empty() && self.0.iter().any(is_in)
     }
 }
@@ -111,7 +120,12 @@ pub(super) fn find_gaps(exchange: &TurnTranscript, known: &KnownTopics) -> Vec<G
     for at in 0..words.len() {
         for (topic, question) in rules.iter().filter_map(|rule| rule(&words, at)) {
             let why = format!("the user said “{}”", excerpt(said));
-            gaps.push(Gap { topic, question, why, priority: InquiryPriority::Medium });
+            gaps.push(Gap {
+                topic,
+                question,
+                why,
+                priority: InquiryPriority::Medium,
+            });
         }
     }
     gaps.extend(unanswered_gap(said, &words, exchange.answer.as_deref()));
@@ -138,14 +152,19 @@ fn parse_words(text: &str) -> Vec<GapWord<'_>> {
     let word = |raw: &'_ str| -> Option<(usize, usize)> {
         let start = raw.find(|c: char| c.is_alphanumeric() || c == '=')?;
         let end = raw.rfind(|c: char| c.is_alphanumeric() || c == '=')?;
-        Some((start, end + raw[end..].chars().next().map_or(1, char::len_utf8)))
+        Some((
+            start,
+            end + raw[end..].chars().next().map_or(1, char::len_utf8),
+        ))
     };
     text.split_whitespace()
         .filter_map(|raw| {
             let (start, end) = word(raw)?;
             let plain = &raw[start..end];
             let small = plain.to_lowercase();
-            let bare = small.strip_suffix("'s").or_else(|| small.strip_suffix("’s"));
+            let bare = small
+                .strip_suffix("'s")
+                .or_else(|| small.strip_suffix("’s"));
             Some(GapWord {
                 plain,
                 has_genitive: bare.is_some(),
@@ -168,13 +187,19 @@ fn excerpt(text: &str) -> String {
 
 /// "my sister", without her name.
 fn relation_gap(words: &[GapWord<'_>], at: usize) -> Option<(String, String)> {
-    let [own, who, ..] = words.get(at..)? else { return None };
-    if !POSSESSIVES.contains(&own.lowercase.as_str()) || !NAMED_RELATIONS.contains(&who.lowercase.as_str()) || own.ends_clause {
+    let [own, who, ..] = words.get(at..)? else {
+        return None;
+    };
+    if !POSSESSIVES.contains(&own.lowercase.as_str())
+        || !NAMED_RELATIONS.contains(&who.lowercase.as_str())
+        || own.ends_clause
+    {
         return None;
     }
     let next = words.get(at + 2).filter(|_| !who.ends_clause);
     let is_told = next.is_some_and(|next| {
-        STATEMENT_WORDS.contains(&next.lowercase.as_str()) || (!who.has_genitive && is_capitalized(next.plain))
+        STATEMENT_WORDS.contains(&next.lowercase.as_str())
+            || (!who.has_genitive && is_capitalized(next.plain))
     });
     let who = &who.lowercase;
     (!is_told).then(|| (who.clone(), format!("What is your {who}'s name?")))
@@ -182,16 +207,24 @@ fn relation_gap(words: &[GapWord<'_>], at: usize) -> Option<(String, String)> {
 
 /// "my favourite tea", "the usual server".
 fn preference_gap(words: &[GapWord<'_>], at: usize) -> Option<(String, String)> {
-    let [whose, liked, what, ..] = words.get(at..)? else { return None };
-    let is_owned = POSSESSIVES.contains(&whose.lowercase.as_str()) || (whose.lowercase == "the" && liked.lowercase == "usual");
-    if !is_owned || !PREFERENCE_WORDS.contains(&liked.lowercase.as_str()) || liked.ends_clause || whose.ends_clause {
+    let [whose, liked, what, ..] = words.get(at..)? else {
+        return None;
+    };
+    let is_owned = POSSESSIVES.contains(&whose.lowercase.as_str())
+        || (whose.lowercase == "the" && liked.lowercase == "usual");
+    if !is_owned
+        || !PREFERENCE_WORDS.contains(&liked.lowercase.as_str())
+        || liked.ends_clause
+        || whose.ends_clause
+    {
         return None;
     }
-    let is_vague = VAGUE_WORDS.contains(&what.lowercase.as_str()) || STATEMENT_WORDS.contains(&what.lowercase.as_str());
+    let is_vague = VAGUE_WORDS.contains(&what.lowercase.as_str())
+        || STATEMENT_WORDS.contains(&what.lowercase.as_str());
     let is_told = !what.ends_clause
-        && words
-            .get(at + 3)
-            .is_some_and(|next| STATEMENT_WORDS.contains(&next.lowercase.as_str()) || is_capitalized(next.plain));
+        && words.get(at + 3).is_some_and(|next| {
+            STATEMENT_WORDS.contains(&next.lowercase.as_str()) || is_capitalized(next.plain)
+        });
     if is_vague || is_told || what.has_genitive {
         return None;
     }
@@ -207,10 +240,14 @@ fn preference_gap(words: &[GapWord<'_>], at: usize) -> Option<(String, String)> 
 fn project_gap(words: &[GapWord<'_>], at: usize) -> Option<(String, String)> {
     let word = words.get(at).filter(|word| word.lowercase == "project")?;
     let is_name = |word: &&GapWord<'_>| {
-        let is_common = ["the", "my", "our", "this", "that", "a", "new"].contains(&word.lowercase.as_str());
+        let is_common =
+            ["the", "my", "our", "this", "that", "a", "new"].contains(&word.lowercase.as_str());
         (is_capitalized(word.plain) || word.is_quoted) && !is_common
     };
-    let behind = words.get(at + 1).filter(|_| !word.ends_clause).filter(is_name);
+    let behind = words
+        .get(at + 1)
+        .filter(|_| !word.ends_clause)
+        .filter(is_name);
     let before = || {
         let (article, name) = (words.get(at.checked_sub(2)?)?, words.get(at - 1)?);
         let is_article = ["the", "my", "our"].contains(&article.lowercase.as_str());
@@ -218,7 +255,9 @@ fn project_gap(words: &[GapWord<'_>], at: usize) -> Option<(String, String)> {
     };
     let (name, end) = behind.map(|name| (name, at + 1)).or_else(before)?;
     let is_told = !words[end].ends_clause
-        && words.get(end + 1).is_some_and(|next| ["is", "was", "means"].contains(&next.lowercase.as_str()));
+        && words
+            .get(end + 1)
+            .is_some_and(|next| ["is", "was", "means"].contains(&next.lowercase.as_str()));
     let topic = format!("project {}", name.lowercase);
     (!is_told).then(|| (topic, format!("What is the project {} about?", name.plain)))
 }
@@ -227,13 +266,25 @@ fn project_gap(words: &[GapWord<'_>], at: usize) -> Option<(String, String)> {
 fn unanswered_gap(said: &str, words: &[GapWord<'_>], answered: Option<&str>) -> Option<Gap> {
     let answered = answered?.to_lowercase();
     let asks = said.contains('?') || QUESTION_WORDS.contains(&words.first()?.lowercase.as_str());
-    let is_own = words.iter().any(|word| matches!(word.lowercase.as_str(), "my" | "our" | "we" | "us"));
-    if !asks || !is_own || !UNANSWERED_PHRASES.iter().any(|phrase| answered.contains(phrase)) {
+    let is_own = words
+        .iter()
+        .any(|word| matches!(word.lowercase.as_str(), "my" | "our" | "we" | "us"));
+    if !asks
+        || !is_own
+        || !UNANSWERED_PHRASES
+            .iter()
+            .any(|phrase| answered.contains(phrase))
+    {
         return None;
     }
-    let telling = analyze_query(said).into_iter().filter_map(|word| word.into_iter().next());
+    let telling = analyze_query(said)
+        .into_iter()
+        .filter_map(|word| word.into_iter().next());
     let little = ["know", "known", "tell", "find", "say"];
-    let topic: Vec<String> = telling.filter(|word| !little.contains(&word.as_str())).take(4).collect();
+    let topic: Vec<String> = telling
+        .filter(|word| !little.contains(&word.as_str()))
+        .take(4)
+        .collect();
     let asked = excerpt(said);
     (!topic.is_empty()).then(|| Gap {
         topic: topic.join(" "),
@@ -284,7 +335,10 @@ mod tests {
             request_label: Label::default(),
             label: Label::default(),
         };
-        find_gaps(&exchange, &KnownTopics::from_entries(&entries)).into_iter().map(|gap| gap.question).collect()
+        find_gaps(&exchange, &KnownTopics::from_entries(&entries))
+            .into_iter()
+            .map(|gap| gap.question)
+            .collect()
     }
 
     /// S37
@@ -292,15 +346,34 @@ mod tests {
     fn what_is_named_and_not_known_is_a_gap() {
         for (said, question) in [
             ("write a card for my sister", "What is your sister's name?"),
-            ("What could I give my sister's kids?", "What is your sister's name?"),
-            ("order my favourite tea, please", "What is your favourite tea?"),
-            ("deploy it to the usual server", "Which server do you usually mean?"),
-            ("plan the next week of the Falcon project", "What is the project Falcon about?"),
-            ("summarise project Falcon.", "What is the project Falcon about?"),
+            (
+                "What could I give my sister's kids?",
+                "What is your sister's name?",
+            ),
+            (
+                "order my favourite tea, please",
+                "What is your favourite tea?",
+            ),
+            (
+                "deploy it to the usual server",
+                "Which server do you usually mean?",
+            ),
+            (
+                "plan the next week of the Falcon project",
+                "What is the project Falcon about?",
+            ),
+            (
+                "summarise project Falcon.",
+                "What is the project Falcon about?",
+            ),
         ] {
             assert_eq!(found(said, Some("Done."), &[]), [question], "{said}");
         }
-        let asked = found("when does our office open?", Some("Nothing was found."), &[]);
+        let asked = found(
+            "when does our office open?",
+            Some("Nothing was found."),
+            &[],
+        );
         assert!(asked[0].contains("when does our office open?"), "{asked:?}");
     }
 
@@ -319,10 +392,24 @@ mod tests {
             "🦀 “my” ‘’ ''",
             "when does the sun rise?",
         ] {
-            assert_eq!(found(said, Some("I don't know"), &[]), Vec::<String>::new(), "{said}");
+            assert_eq!(
+                found(said, Some("I don't know"), &[]),
+                Vec::<String>::new(),
+                "{said}"
+            );
         }
-        assert!(found("write a card for my sister", None, &["My sister is called Anna."]).is_empty());
-        assert!(found("summarise this\n\nmy sister wrote", None, &[]).is_empty(), "what is pasted is data");
+        assert!(
+            found(
+                "write a card for my sister",
+                None,
+                &["My sister is called Anna."]
+            )
+            .is_empty()
+        );
+        assert!(
+            found("summarise this\n\nmy sister wrote", None, &[]).is_empty(),
+            "what is pasted is data"
+        );
         assert!(found(&"my sister ".repeat(100_000), None, &[]).len() == 1);
     }
 }

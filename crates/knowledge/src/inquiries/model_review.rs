@@ -95,9 +95,16 @@ pub(super) async fn ask_model(
     model: &Arc<dyn Model>,
     matter: &ReviewInput<'_>,
 ) -> (Result<ReviewOutput, ModelError>, Option<Usage>) {
-    let Ok(agent) = AgentName::new("librarian") else { return (Ok(ReviewOutput::default()), None) };
+    let Ok(agent) = AgentName::new("librarian") else {
+        return (Ok(ReviewOutput::default()), None);
+    };
     let messages = vec![Message::User(review_request(matter).to_string())];
-    let request = ModelRequest { agent, system: SYSTEM_PROMPT.into(), tools: Arc::new([]), messages };
+    let request = ModelRequest {
+        agent,
+        system: SYSTEM_PROMPT.into(),
+        tools: Arc::new([]),
+        messages,
+    };
     let mut usage = None;
     let reply = tokio::time::timeout(REVIEW_TIMEOUT, read_reply(model, request, &mut usage)).await;
     let reply = reply.unwrap_or(Err(ModelError::BrokeOff));
@@ -179,29 +186,66 @@ struct ReviewGapJson {
 
 /// A reply of another form gives nothing; a bad part of a good one is left out.
 fn parse_review(reply: &str, matter: &ReviewInput<'_>) -> ReviewOutput {
-    let object = reply.find('{').zip(reply.rfind('}')).and_then(|(start, end)| reply.get(start..=end));
-    let reply: ReviewReplyJson = object.and_then(|object| serde_json::from_str(object).ok()).unwrap_or_default();
-    let new = || matter.turns.iter().filter(|exchange| exchange.through > matter.new_after);
+    let object = reply
+        .find('{')
+        .zip(reply.rfind('}'))
+        .and_then(|(start, end)| reply.get(start..=end));
+    let reply: ReviewReplyJson = object
+        .and_then(|object| serde_json::from_str(object).ok())
+        .unwrap_or_default();
+    let new = || {
+        matter
+            .turns
+            .iter()
+            .filter(|exchange| exchange.through > matter.new_after)
+    };
     // What a request repeats is nobody's answer.
     let told = |exchange: &TurnTranscript| -> Vec<String> {
-        sentences(&exchange.request).filter(|sentence| !is_request(sentence)).flat_map(analyze).collect()
+        sentences(&exchange.request)
+            .filter(|sentence| !is_request(sentence))
+            .flat_map(analyze)
+            .collect()
     };
     let said: HashSet<String> = new().flat_map(told).collect();
-    let answers = reply.answers.into_iter().filter_map(|value| serde_json::from_value(value).ok());
-    let answers = answers.filter_map(|answer| accept_answer(answer, matter, &said)).collect();
-    let gaps = reply.gaps.into_iter().filter_map(|value| serde_json::from_value(value).ok());
-    ReviewOutput { answers, gaps: gaps.filter_map(accept_gap).take(matter.max_gaps).collect() }
+    let answers = reply
+        .answers
+        .into_iter()
+        .filter_map(|value| serde_json::from_value(value).ok());
+    let answers = answers
+        .filter_map(|answer| accept_answer(answer, matter, &said))
+        .collect();
+    let gaps = reply
+        .gaps
+        .into_iter()
+        .filter_map(|value| serde_json::from_value(value).ok());
+    ReviewOutput {
+        answers,
+        gaps: gaps.filter_map(accept_gap).take(matter.max_gaps).collect(),
+    }
 }
 
-fn accept_answer(answer: ReviewAnswerJson, matter: &ReviewInput<'_>, said: &HashSet<String>) -> Option<ReviewAnswer> {
-    let inquiry = matter.open_inquiries.iter().find(|open| open.id == answer.inquiry)?;
+fn accept_answer(
+    answer: ReviewAnswerJson,
+    matter: &ReviewInput<'_>,
+    said: &HashSet<String>,
+) -> Option<ReviewAnswer> {
+    let inquiry = matter
+        .open_inquiries
+        .iter()
+        .find(|open| open.id == answer.inquiry)?;
     let is_sure = !answer.confidence.eq_ignore_ascii_case("low");
     let is_own = own_share(&answer.answer, said) >= MIN_OWN_WORD_SHARE;
     let (words, content) = (one_line(&answer.answer), one_line(&answer.content));
-    if !is_sure || !is_own || words.is_empty() || content.is_empty() || content.chars().count() > 600 {
+    if !is_sure
+        || !is_own
+        || words.is_empty()
+        || content.is_empty()
+        || content.chars().count() > 600
+    {
         return None;
     }
-    let key = Some(normalize_key(&answer.key)).filter(|key| (1..=MAX_TOPIC).contains(&key.chars().count()));
+    let key = Some(normalize_key(&answer.key))
+        .filter(|key| (1..=MAX_TOPIC).contains(&key.chars().count()));
     Some(ReviewAnswer {
         inquiry: inquiry.id,
         answer: words,
@@ -214,14 +258,23 @@ fn accept_answer(answer: ReviewAnswerJson, matter: &ReviewInput<'_>, said: &Hash
 /// How much of an answer stands in what the user said.
 fn own_share(answer: &str, said: &HashSet<String>) -> f32 {
     let words = analyze_query(answer);
-    let own = words.iter().filter(|word| word.iter().any(|one| said.contains(one))).count();
-    if words.is_empty() { 0.0 } else { own as f32 / words.len() as f32 }
+    let own = words
+        .iter()
+        .filter(|word| word.iter().any(|one| said.contains(one)))
+        .count();
+    if words.is_empty() {
+        0.0
+    } else {
+        own as f32 / words.len() as f32
+    }
 }
 
 fn accept_gap(found: ReviewGapJson) -> Option<Gap> {
     let (topic, question) = (normalize_key(&found.topic), one_line(&found.question));
     let small = question.to_lowercase();
-    let asks_for_secret = SECRET_WORDS.iter().any(|word| small.contains(word) || topic.contains(word));
+    let asks_for_secret = SECRET_WORDS
+        .iter()
+        .any(|word| small.contains(word) || topic.contains(word));
     let fits = (1..=MAX_TOPIC).contains(&topic.chars().count())
         && (5..=MAX_QUESTION).contains(&question.chars().count());
     let priority = serde_json::from_value(Value::from(found.priority.to_lowercase()));
@@ -241,7 +294,10 @@ mod tests {
     use super::*;
 
     fn talk() -> Vec<TurnTranscript> {
-        let (turn, request) = (TurnId::new("t"), "write a card for my sister Anna, she likes boats".to_owned());
+        let (turn, request) = (
+            TurnId::new("t"),
+            "write a card for my sister Anna, she likes boats".to_owned(),
+        );
         vec![TurnTranscript {
             turn,
             at: jiff::Timestamp::UNIX_EPOCH,
@@ -255,18 +311,33 @@ mod tests {
     }
 
     fn of(reply: &str, talk: &[TurnTranscript]) -> ReviewOutput {
-        parse_review(reply, &ReviewInput { turns: talk, new_after: 0, open_inquiries: Vec::new(), known: Vec::new(), max_gaps: 2 })
+        parse_review(
+            reply,
+            &ReviewInput {
+                turns: talk,
+                new_after: 0,
+                open_inquiries: Vec::new(),
+                known: Vec::new(),
+                max_gaps: 2,
+            },
+        )
     }
 
     #[test]
     fn gaps_are_read_out_of_whatever_stands_around_them() {
         let talk = talk();
-        let one = r#"{"topic":"Anna's boat","question":"Which boats does Anna like?","priority":"HIGH"}"#;
-        for reply in
-            [format!(r#"{{"gaps":[{one}]}}"#), format!("Sure!\n```json\n{{\"gaps\":[3,{one},{{}}]}}\n```")]
-        {
+        let one =
+            r#"{"topic":"Anna's boat","question":"Which boats does Anna like?","priority":"HIGH"}"#;
+        for reply in [
+            format!(r#"{{"gaps":[{one}]}}"#),
+            format!("Sure!\n```json\n{{\"gaps\":[3,{one},{{}}]}}\n```"),
+        ] {
             let gaps = of(&reply, &talk).gaps;
-            assert_eq!((gaps.len(), gaps[0].priority), (1, InquiryPriority::High), "{reply}");
+            assert_eq!(
+                (gaps.len(), gaps[0].priority),
+                (1, InquiryPriority::High),
+                "{reply}"
+            );
             assert_eq!(gaps[0].topic, "anna's boat");
         }
     }
@@ -275,7 +346,8 @@ mod tests {
     #[test]
     fn what_a_request_repeats_is_no_answer() {
         let inquiry = super::super::answer_rules::tests::inquiry("sister");
-        let reply = r#"{"answers":[{"inquiry":1,"answer":"Anna","content":"The sister is Anna."}]}"#;
+        let reply =
+            r#"{"answers":[{"inquiry":1,"answer":"Anna","content":"The sister is Anna."}]}"#;
         for (said, is_believed) in [
             ("forget that my sister is called Anna", false),
             ("Please forget that my sister is called Anna.", false),
@@ -283,18 +355,33 @@ mod tests {
             ("vergiss, dass meine Schwester Anna heißt", false),
             ("She is called Anna. Please write the card.", true),
         ] {
-            let talk = vec![TurnTranscript { request: said.to_owned(), ..talk().remove(0) }];
+            let talk = vec![TurnTranscript {
+                request: said.to_owned(),
+                ..talk().remove(0)
+            }];
             let open = vec![&inquiry];
-            let matter = ReviewInput { turns: &talk, new_after: 0, open_inquiries: open, known: Vec::new(), max_gaps: 2 };
-            assert_eq!(parse_review(reply, &matter).answers.len(), usize::from(is_believed), "{said}");
+            let matter = ReviewInput {
+                turns: &talk,
+                new_after: 0,
+                open_inquiries: open,
+                known: Vec::new(),
+                max_gaps: 2,
+            };
+            assert_eq!(
+                parse_review(reply, &matter).answers.len(),
+                usize::from(is_believed),
+                "{said}"
+            );
         }
     }
 
     #[test]
     fn bad_replies_are_survived() {
         let talk = talk();
-        let many =
-            format!(r#"{{"gaps":[{}]}}"#, vec![r#"{"topic":"a","question":"what is it?"}"#; 50].join(","));
+        let many = format!(
+            r#"{{"gaps":[{}]}}"#,
+            vec![r#"{"topic":"a","question":"what is it?"}"#; 50].join(",")
+        );
         assert_eq!(of(&many, &talk).gaps.len(), 2);
         for reply in [
             "",
@@ -306,7 +393,10 @@ mod tests {
             r#"{"gaps":[{"topic":"","question":"what is it?"}]}"#,
             r#"{"gaps":[{"topic":"bank","question":"What is your bank password?"}]}"#,
             r#"{"answers":[{"inquiry":1,"answer":"Anna","content":"Anna"}]}"#,
-            &format!(r#"{{"gaps":[{{"topic":"x","question":"{}"}}]}}"#, "가".repeat(500)),
+            &format!(
+                r#"{{"gaps":[{{"topic":"x","question":"{}"}}]}}"#,
+                "가".repeat(500)
+            ),
         ] {
             assert_eq!(of(reply, &talk), ReviewOutput::default(), "{reply}");
         }

@@ -4,12 +4,12 @@ use std::collections::HashSet;
 
 use futures::future::{BoxFuture, FutureExt};
 use jiff::{Timestamp, ToSpan};
-use lango_domain::inquiries::{Finder, Inquiry};
 use lango_domain::hooks::{ContextError, ContextRequest, ContextSource};
+use lango_domain::inquiries::{Finder, Inquiry};
+use lango_domain::markers::INQUIRY_PREFIX;
 use lango_domain::session::SessionKey;
 use lango_domain::session::StoreError;
 use lango_domain::text::one_line;
-use lango_domain::markers::INQUIRY_PREFIX;
 use lango_domain::{Label, LabeledText};
 
 use super::{Inquiries, answer_rules};
@@ -33,22 +33,40 @@ impl ContextSource for Inquiries {
         TOKEN_CAP
     }
 
-    fn gather(&self, request: ContextRequest) -> BoxFuture<'static, Result<Option<LabeledText>, ContextError>> {
+    fn gather(
+        &self,
+        request: ContextRequest,
+    ) -> BoxFuture<'static, Result<Option<LabeledText>, ContextError>> {
         let inquiries = self.clone();
-        async move { inquiries.offer(request).await.map_err(|error| ContextError(error.to_string())) }.boxed()
+        async move {
+            inquiries
+                .offer(request)
+                .await
+                .map_err(|error| ContextError(error.to_string()))
+        }
+        .boxed()
     }
 }
 
 impl Inquiries {
     async fn offer(&self, request: ContextRequest) -> Result<Option<LabeledText>, StoreError> {
-        let ContextRequest { session, principal, text } = request;
+        let ContextRequest {
+            session,
+            principal,
+            text,
+        } = request;
         let of = SessionKey { session, principal };
         let store = self.parts.store.get().await?;
         let pending = store.pending(&of.principal).await?;
         let now = (self.parts.knowledge_base.now)();
-        let Some(chosen) = choose_inquiry(&pending, &of, &text, now) else { return Ok(None) };
+        let Some(chosen) = choose_inquiry(&pending, &of, &text, now) else {
+            return Ok(None);
+        };
         let is_open = store.offer(&of, chosen.id, now).await?;
-        Ok(is_open.then(|| LabeledText { text: offer_text(chosen), label: inquiry_label(chosen) }))
+        Ok(is_open.then(|| LabeledText {
+            text: offer_text(chosen),
+            label: inquiry_label(chosen),
+        }))
     }
 }
 
@@ -58,12 +76,16 @@ fn inquiry_label(inquiry: &Inquiry) -> Label {
     let label = Label::private("inquiries");
     match inquiry.found_by {
         Finder::Rule => label,
-        Finder::Model => label.joined(&Label::untrusted("a question that a model found in a conversation")),
+        Finder::Model => label.joined(&Label::untrusted(
+            "a question that a model found in a conversation",
+        )),
     }
 }
 
 fn offer_text(inquiry: &Inquiry) -> String {
-    let Inquiry { id, question, why, .. } = inquiry;
+    let Inquiry {
+        id, question, why, ..
+    } = inquiry;
     format!(
         "{INQUIRY_PREFIX}{}\n(Inquiry {id}, because {}. Only where it fits: once, at the end of the answer, in your own words and \
          the user's language. If the user turns it down, dismiss it.)",
@@ -79,16 +101,24 @@ fn choose_inquiry<'a>(
     request: &str,
     now: Timestamp,
 ) -> Option<&'a Inquiry> {
-    let is_before = |at: Timestamp, span: jiff::Span| now.checked_sub(span).is_ok_and(|limit| at < limit);
-    let just_asked = pending.iter().filter_map(|inquiry| inquiry.offered.as_ref()).any(|offered| {
-        offered.session.as_ref() == Some(&of.session) && !is_before(offered.at, SESSION_INTERVAL_MINUTES.minutes())
-    });
+    let is_before =
+        |at: Timestamp, span: jiff::Span| now.checked_sub(span).is_ok_and(|limit| at < limit);
+    let just_asked = pending
+        .iter()
+        .filter_map(|inquiry| inquiry.offered.as_ref())
+        .any(|offered| {
+            offered.session.as_ref() == Some(&of.session)
+                && !is_before(offered.at, SESSION_INTERVAL_MINUTES.minutes())
+        });
     if just_asked {
         return None;
     }
     let request = &request[..request.floor_char_boundary(MAX_BYTES.min(request.len()))];
     let may_be_asked = |inquiry: &&Inquiry| {
-        let rested = inquiry.offered.as_ref().is_none_or(|last| is_before(last.at, OFFER_INTERVAL_HOURS.hours()));
+        let rested = inquiry
+            .offered
+            .as_ref()
+            .is_none_or(|last| is_before(last.at, OFFER_INTERVAL_HOURS.hours()));
         // What the request says is not asked back.
         inquiry.offers < MAX_OFFERS && rested && !answer_rules::is_stated(request, &inquiry.topic)
     };
@@ -98,11 +128,20 @@ fn choose_inquiry<'a>(
         (shared > 0 || inquiry.session == of.session).then_some((shared, inquiry.priority, inquiry))
     });
     // Of equals the oldest: it comes first.
-    let best = fitting.reduce(|best, next| if (next.0, next.1) > (best.0, best.1) { next } else { best });
+    let best = fitting.reduce(|best, next| {
+        if (next.0, next.1) > (best.0, best.1) {
+            next
+        } else {
+            best
+        }
+    });
     best.map(|(_, _, inquiry)| inquiry)
 }
 
 /// How many words of a topic are said.
 pub(super) fn count_shared_words(topic: &str, said: &HashSet<String>) -> usize {
-    analyze_query(topic).iter().filter(|word| word.iter().any(|one| said.contains(one))).count()
+    analyze_query(topic)
+        .iter()
+        .filter(|word| word.iter().any(|one| said.contains(one)))
+        .count()
 }

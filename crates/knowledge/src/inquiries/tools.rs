@@ -23,23 +23,40 @@ struct PendingInquiriesArgs {
 }
 
 fn pending(store: Lazy<dyn InquiryStore>) -> Tool {
-    let description = "Lists the questions that wait for an answer of the user's, the oldest first.";
-    Tool::new("librarian_pending_inquiries", description, Safety::Safe, move |context, args: PendingInquiriesArgs| {
-        let store = store.clone();
-        async move {
-            let limit = args.limit.unwrap_or(DEFAULT_LIMIT);
-            if !(1..=MAX_LIMIT).contains(&limit) {
-                return Err(ToolError(format!("`limit` goes from 1 to {MAX_LIMIT}")));
+    let description =
+        "Lists the questions that wait for an answer of the user's, the oldest first.";
+    Tool::new(
+        "librarian_pending_inquiries",
+        description,
+        Safety::Safe,
+        move |context, args: PendingInquiriesArgs| {
+            let store = store.clone();
+            async move {
+                let limit = args.limit.unwrap_or(DEFAULT_LIMIT);
+                if !(1..=MAX_LIMIT).contains(&limit) {
+                    return Err(ToolError(format!("`limit` goes from 1 to {MAX_LIMIT}")));
+                }
+                let failed =
+                    |error: lango_domain::session::StoreError| ToolError(error.to_string());
+                let pending = store
+                    .get()
+                    .await
+                    .map_err(failed)?
+                    .pending(&context.principal)
+                    .await
+                    .map_err(failed)?;
+                if pending.is_empty() {
+                    return Ok("No inquiry is pending.".to_owned());
+                }
+                Ok(pending
+                    .iter()
+                    .take(limit)
+                    .map(inquiry_line)
+                    .collect::<Vec<_>>()
+                    .join("\n"))
             }
-            let failed = |error: lango_domain::session::StoreError| ToolError(error.to_string());
-            let pending =
-                store.get().await.map_err(failed)?.pending(&context.principal).await.map_err(failed)?;
-            if pending.is_empty() {
-                return Ok("No inquiry is pending.".to_owned());
-            }
-            Ok(pending.iter().take(limit).map(inquiry_line).collect::<Vec<_>>().join("\n"))
-        }
-    })
+        },
+    )
     .with_untrusted_output()
     .with_private_output()
     .with_phrases([
@@ -85,6 +102,15 @@ pub fn inquiry_line(inquiry: &Inquiry) -> String {
         Finder::Model => "",
         Finder::Rule => ", found by rule",
     };
-    let Inquiry { id, topic, question, .. } = inquiry;
-    format!("{id}. {} (about {}{by})", one_line(question), one_line(topic))
+    let Inquiry {
+        id,
+        topic,
+        question,
+        ..
+    } = inquiry;
+    format!(
+        "{id}. {} (about {}{by})",
+        one_line(question),
+        one_line(topic)
+    )
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use lango_domain::event::Principal;
 use lango_domain::knowledge::{
-    KnowledgeCategory, KnowledgeEntry, EntrySaved, LearningSaved, Learning, NewKnowledgeEntry, NewLearning, Provenance, FailureCategory,
+    EntrySaved, FailureCategory, KnowledgeCategory, KnowledgeEntry, Learning, LearningSaved,
+    NewKnowledgeEntry, NewLearning, Provenance,
 };
 use lango_domain::text::{one_line, strip_control_chars};
 
@@ -33,7 +34,11 @@ pub enum EntryError {
     #[error("`{0}` is empty")]
     Empty(&'static str),
     #[error("`{what}` has {length} characters, but at most {most} are kept; keep the gist of it")]
-    TooLong { what: &'static str, length: usize, most: usize },
+    TooLong {
+        what: &'static str,
+        length: usize,
+        most: usize,
+    },
 }
 
 /// What to keep, as somebody said it.
@@ -51,7 +56,11 @@ impl KnowledgeBase {
         said: EntryInput,
         source: Provenance,
     ) -> Result<(String, EntrySaved), KnowledgeBaseError> {
-        let content = check_length("content", strip_control_chars(&said.content).trim(), MAX_CONTENT)?;
+        let content = check_length(
+            "content",
+            strip_control_chars(&said.content).trim(),
+            MAX_CONTENT,
+        )?;
         let key = match said.key.filter(|key| !key.trim().is_empty()) {
             Some(key) => check_length("key", &normalize_key(&key), MAX_KEY)?,
             None => derive_key(&content),
@@ -59,7 +68,14 @@ impl KnowledgeBase {
         let tags = normalize_tags(&said.tags);
         self.reject_secrets(&[&key, &content, &tags.join(" ")])?;
         let at = (self.now)();
-        let entry = NewKnowledgeEntry { key: key.clone(), category: said.category, content, tags, source, at };
+        let entry = NewKnowledgeEntry {
+            key: key.clone(),
+            category: said.category,
+            content,
+            tags,
+            source,
+            at,
+        };
         Ok((key, self.store.get().await?.save_entry(of, entry).await?))
     }
 
@@ -72,8 +88,14 @@ impl KnowledgeBase {
         most: usize,
     ) -> Result<Vec<KnowledgeEntry>, KnowledgeBaseError> {
         let entries = self.store.get().await?.entries(of).await?;
-        let is_wanted = |entry: &KnowledgeEntry| category.is_none_or(|category| entry.category == category);
-        Ok(best_matches(entries.into_iter().filter(is_wanted).collect(), question, most, searchable_text))
+        let is_wanted =
+            |entry: &KnowledgeEntry| category.is_none_or(|category| entry.category == category);
+        Ok(best_matches(
+            entries.into_iter().filter(is_wanted).collect(),
+            question,
+            most,
+            searchable_text,
+        ))
     }
 
     pub(super) async fn save_learning(
@@ -86,7 +108,13 @@ impl KnowledgeBase {
         let trigger = check_length("trigger", &one_line(trigger), MAX_TRIGGER)?;
         let fix = check_length("fix", &one_line(fix), MAX_FIX)?;
         self.reject_secrets(&[&trigger, &fix])?;
-        let learning = NewLearning { trigger, fix, category, source, at: (self.now)() };
+        let learning = NewLearning {
+            trigger,
+            fix,
+            category,
+            source,
+            at: (self.now)(),
+        };
         Ok(self.store.get().await?.save_learning(of, learning).await?)
     }
 
@@ -98,14 +126,27 @@ impl KnowledgeBase {
         most: usize,
     ) -> Result<Vec<Learning>, KnowledgeBaseError> {
         let learnings = self.store.get().await?.learnings(of).await?;
-        let is_wanted = |learning: &Learning| category.is_none_or(|category| learning.category == category);
-        let text =
-            |learning: &Learning| format!("{} {} {}", learning.trigger, learning.fix, learning.category);
-        Ok(best_matches(learnings.into_iter().filter(is_wanted).collect(), question, most, text))
+        let is_wanted =
+            |learning: &Learning| category.is_none_or(|category| learning.category == category);
+        let text = |learning: &Learning| {
+            format!(
+                "{} {} {}",
+                learning.trigger, learning.fix, learning.category
+            )
+        };
+        Ok(best_matches(
+            learnings.into_iter().filter(is_wanted).collect(),
+            question,
+            most,
+            text,
+        ))
     }
 
     fn reject_secrets(&self, texts: &[&str]) -> Result<(), EntryError> {
-        match texts.iter().find_map(|text| self.secret_scanner.find_secret(text)) {
+        match texts
+            .iter()
+            .find_map(|text| self.secret_scanner.find_secret(text))
+        {
             Some(likeness) => Err(EntryError::Secret(likeness)),
             None => Ok(()),
         }
@@ -115,25 +156,55 @@ impl KnowledgeBase {
 /// A key as it is kept: in small letters, on one line.
 pub fn normalize_key(text: &str) -> String {
     let plain = one_line(&text.to_lowercase());
-    plain.trim_matches(|c: char| !c.is_alphanumeric() && c.is_ascii_punctuation()).to_owned()
+    plain
+        .trim_matches(|c: char| !c.is_alphanumeric() && c.is_ascii_punctuation())
+        .to_owned()
 }
 
 /// An entry on one line, for people and models alike.
 pub fn entry_line(entry: &KnowledgeEntry) -> String {
-    let tags = if entry.tags.is_empty() { String::new() } else { format!("; {}", entry.tags.join(", ")) };
+    let tags = if entry.tags.is_empty() {
+        String::new()
+    } else {
+        format!("; {}", entry.tags.join(", "))
+    };
     let (key, category, day) = (&entry.key, entry.category, entry.at.strftime("%Y-%m-%d"));
-    format!("{key} ({category}, version {}, {day}{tags}): {}", entry.version, one_line(&entry.content))
+    format!(
+        "{key} ({category}, version {}, {day}{tags}): {}",
+        entry.version,
+        one_line(&entry.content)
+    )
 }
 
 pub(super) fn searchable_text(entry: &KnowledgeEntry) -> String {
-    format!("{} {} {} {}", entry.key, entry.tags.join(" "), entry.category, entry.content)
+    format!(
+        "{} {} {} {}",
+        entry.key,
+        entry.tags.join(" "),
+        entry.category,
+        entry.content
+    )
 }
 
-fn best_matches<T>(all: Vec<T>, question: &str, most: usize, text: impl Fn(&T) -> String) -> Vec<T> {
-    let list = ShortTextIndex::from_texts(all.iter().enumerate().map(|(at, one)| (at as u64, text(one))));
+fn best_matches<T>(
+    all: Vec<T>,
+    question: &str,
+    most: usize,
+    text: impl Fn(&T) -> String,
+) -> Vec<T> {
+    let list = ShortTextIndex::from_texts(
+        all.iter()
+            .enumerate()
+            .map(|(at, one)| (at as u64, text(one))),
+    );
     let mut all: Vec<Option<T>> = all.into_iter().map(Some).collect();
-    let found = list.search(question, most).into_iter().filter(|(_, score)| *score >= MIN_SCORE);
-    found.filter_map(|(at, _)| all.get_mut(at as usize)?.take()).collect()
+    let found = list
+        .search(question, most)
+        .into_iter()
+        .filter(|(_, score)| *score >= MIN_SCORE);
+    found
+        .filter_map(|(at, _)| all.get_mut(at as usize)?.take())
+        .collect()
 }
 
 fn check_length(what: &'static str, text: &str, most: usize) -> Result<String, EntryError> {
@@ -145,7 +216,9 @@ fn check_length(what: &'static str, text: &str, most: usize) -> Result<String, E
 }
 
 fn normalize_tags(tags: &[String]) -> Vec<String> {
-    let tidy = tags.iter().map(|tag| normalize_key(tag).chars().take(MAX_TAG).collect::<String>());
+    let tidy = tags
+        .iter()
+        .map(|tag| normalize_key(tag).chars().take(MAX_TAG).collect::<String>());
     let tidy: BTreeSet<String> = tidy.filter(|tag| !tag.is_empty()).collect();
     tidy.into_iter().take(MAX_TAGS).collect()
 }
@@ -153,18 +226,33 @@ fn normalize_tags(tags: &[String]) -> Vec<String> {
 /// What a sentence is about: what stands before its "is", else its first words that say something.
 fn derive_key(content: &str) -> String {
     const STOP_WORDS: [&str; 18] = [
-        "the", "a", "an", "my", "our", "your", "that", "this", "is", "are", "was", "of", "in", "on", "at",
-        "to", "and", "for",
+        "the", "a", "an", "my", "our", "your", "that", "this", "is", "are", "was", "of", "in",
+        "on", "at", "to", "and", "for",
     ];
     let plain = normalize_key(content.lines().next().unwrap_or(content));
     let words: Vec<&str> = plain.split(' ').collect();
-    let link =
-        words.iter().position(|word| matches!(*word, "is" | "are" | "was" | "means" | "=" | "ist" | "sind"));
+    let link = words
+        .iter()
+        .position(|word| matches!(*word, "is" | "are" | "was" | "means" | "=" | "ist" | "sind"));
     let subject = link.map_or(&words[..], |at| &words[..at]);
     let is_telling = |word: &&&str| !STOP_WORDS.contains(*word);
-    let telling: Vec<&str> = subject.iter().filter(is_telling).take(MAX_DERIVED_KEY_WORDS).copied().collect();
-    let telling = if telling.is_empty() { words.iter().take(MAX_DERIVED_KEY_WORDS).copied().collect() } else { telling };
-    telling.join(" ").trim_matches([':', ',', '.']).chars().take(MAX_KEY).collect()
+    let telling: Vec<&str> = subject
+        .iter()
+        .filter(is_telling)
+        .take(MAX_DERIVED_KEY_WORDS)
+        .copied()
+        .collect();
+    let telling = if telling.is_empty() {
+        words.iter().take(MAX_DERIVED_KEY_WORDS).copied().collect()
+    } else {
+        telling
+    };
+    telling
+        .join(" ")
+        .trim_matches([':', ',', '.'])
+        .chars()
+        .take(MAX_KEY)
+        .collect()
 }
 
 #[cfg(test)]
@@ -178,7 +266,10 @@ mod tests {
             ("the office closes at six", "office closes six"),
             ("My sister is called Anna", "sister"),
             ("is", "is"),
-            ("회사 사무실은 여섯 시에 닫는다", "회사 사무실은 여섯 시에 닫는다"),
+            (
+                "회사 사무실은 여섯 시에 닫는다",
+                "회사 사무실은 여섯 시에 닫는다",
+            ),
             ("Übergabe: Freitag", "übergabe: freitag"),
         ] {
             assert_eq!(derive_key(content), key);
@@ -189,6 +280,9 @@ mod tests {
     #[test]
     fn keys_and_tags_are_tidy() {
         assert_eq!(normalize_key("  Office\n Hours! "), "office hours");
-        assert_eq!(normalize_tags(&["B".into(), "a".into(), " b ".into(), "".into()]), ["a", "b"]);
+        assert_eq!(
+            normalize_tags(&["B".into(), "a".into(), " b ".into(), "".into()]),
+            ["a", "b"]
+        );
     }
 }

@@ -18,9 +18,9 @@ const MAX_BYTES: usize = 8_000;
 
 /// Words that nearly every failure has, without their endings.
 const FREQUENT_WORDS: [&str; 27] = [
-    "error", "fail", "failur", "tool", "call", "command", "problem", "issu", "wrong", "work", "code", "exit",
-    "run", "use", "tri", "file", "cannot", "can", "could", "not", "no", "invalid", "messag", "say", "return",
-    "doe", "happen",
+    "error", "fail", "failur", "tool", "call", "command", "problem", "issu", "wrong", "work",
+    "code", "exit", "run", "use", "tri", "file", "cannot", "can", "could", "not", "no", "invalid",
+    "messag", "say", "return", "doe", "happen",
 ];
 
 /// How well a trigger fits, from 0 to 1; nothing when it is about something else.
@@ -32,7 +32,9 @@ pub(super) fn match_score(trigger: &str, failure: &FailureText) -> Option<f32> {
     // Words that say something beside the tool's name, and those of them that are found.
     let (mut telling, mut evidence) = (0, Vec::new());
     for alternatives in analyze_query(trigger) {
-        let is_common = alternatives.first().is_some_and(|word| FREQUENT_WORDS.contains(&word.as_str()));
+        let is_common = alternatives
+            .first()
+            .is_some_and(|word| FREQUENT_WORDS.contains(&word.as_str()));
         let is_of_tool = failure.has_tool_term(&alternatives);
         let is_said = failure.has_term(&alternatives);
         let weight = if is_common { FREQUENT_WORD_WEIGHT } else { 1.0 };
@@ -70,11 +72,18 @@ impl FailureText {
         push_values(&mut text, &call.args);
         let said = analyze(&text).into_iter().collect();
         let of_tool = analyze(&call.tool).into_iter().collect();
-        Self { tool: call.tool.to_lowercase(), tool_terms: of_tool, terms: said, text: text.to_lowercase() }
+        Self {
+            tool: call.tool.to_lowercase(),
+            tool_terms: of_tool,
+            terms: said,
+            text: text.to_lowercase(),
+        }
     }
 
     fn has_tool_term(&self, alternatives: &[String]) -> bool {
-        alternatives.iter().any(|word| self.tool_terms.contains(word))
+        alternatives
+            .iter()
+            .any(|word| self.tool_terms.contains(word))
     }
 
     fn has_term(&self, alternatives: &[String]) -> bool {
@@ -101,10 +110,12 @@ fn push_values(text: &mut String, value: &Value) {
 /// A trigger that names a tool is about that tool.
 fn names_another_tool(trigger: &str, failure: &FailureText) -> bool {
     let trigger = trigger.to_lowercase();
-    let names = trigger.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|word| {
-        let (first, rest) = word.split_once('_').unwrap_or_default();
-        !first.is_empty() && !rest.is_empty()
-    });
+    let names = trigger
+        .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .filter(|word| {
+            let (first, rest) = word.split_once('_').unwrap_or_default();
+            !first.is_empty() && !rest.is_empty()
+        });
     let mut names = names.peekable();
     let has_names = names.peek().is_some();
     has_names && !names.any(|name| name == failure.tool || failure.text.contains(name))
@@ -119,7 +130,13 @@ mod tests {
 
     fn fits(trigger: &str, tool: &str, args: Value, error: &str) -> bool {
         let (session, principal) = (SessionId::new("s"), Principal::local());
-        let call = FailedCall { session, principal, tool: tool.to_owned(), args, error: error.to_owned() };
+        let call = FailedCall {
+            session,
+            principal,
+            tool: tool.to_owned(),
+            args,
+            error: error.to_owned(),
+        };
         match_score(trigger, &FailureText::from_call(&call)).is_some()
     }
 
@@ -132,15 +149,33 @@ mod tests {
             "cargo registry",
             "registry unreachable with cargo",
         ] {
-            let error = "exit code 101\nerror: failed to get `serde`: could not reach the registry index";
+            let error =
+                "exit code 101\nerror: failed to get `serde`: could not reach the registry index";
             assert!(fits(trigger, "exec_shell", cargo(), error), "{trigger}");
         }
         let missing = "no file or folder `notes.txt` in the workspace /home/ann/project";
-        for trigger in ["fs_read no file notes", "reading notes.txt", "no notes.txt in the workspace"] {
-            assert!(fits(trigger, "fs_read", json!({ "path": "notes.txt" }), missing), "{trigger}");
+        for trigger in [
+            "fs_read no file notes",
+            "reading notes.txt",
+            "no notes.txt in the workspace",
+        ] {
+            assert!(
+                fits(trigger, "fs_read", json!({ "path": "notes.txt" }), missing),
+                "{trigger}"
+            );
         }
-        assert!(fits("timeout", "search_web", json!({}), "the request hit a timeout"));
-        assert!(fits("한글 파일 이름", "fs_read", json!({ "path": "한글 이름.txt" }), "그런 파일 없음"));
+        assert!(fits(
+            "timeout",
+            "search_web",
+            json!({}),
+            "the request hit a timeout"
+        ));
+        assert!(fits(
+            "한글 파일 이름",
+            "fs_read",
+            json!({ "path": "한글 이름.txt" }),
+            "그런 파일 없음"
+        ));
         assert!(fits(
             "Größe der Übertragung überschritten",
             "x_send",
@@ -167,6 +202,11 @@ mod tests {
             let error = "no file notes.txt; did you mean note.txt? permission is fine";
             assert!(!fits(trigger, "fs_read", args(), error), "{trigger}");
         }
-        assert!(!fits("no such file", "exec_shell", json!({}), &"x".repeat(1_000_000)));
+        assert!(!fits(
+            "no such file",
+            "exec_shell",
+            json!({}),
+            &"x".repeat(1_000_000)
+        ));
     }
 }

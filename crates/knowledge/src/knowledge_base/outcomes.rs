@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use lango_domain::event::{EventBody, CallId, Event, ToolCode, TurnId};
+use lango_domain::event::{CallId, Event, EventBody, ToolCode, TurnId};
 use lango_domain::knowledge::{Effect, LearningOutcome};
 use serde_json::Value;
 
@@ -18,9 +18,15 @@ pub(super) fn outcomes_in(events: &[Arc<Event>]) -> Vec<LearningOutcome> {
     let calls = completed_calls(events);
     let mut outcomes = Vec::new();
     for (at, shown) in calls.iter().enumerate() {
-        let Some((learning, advice)) = shown.advice else { continue };
-        let later = calls[at + 1..].iter().filter(|call| call.turn == shown.turn && call.tool == shown.tool);
-        let effect = later.into_iter().find_map(|call| effect(shown, call, advice));
+        let Some((learning, advice)) = shown.advice else {
+            continue;
+        };
+        let later = calls[at + 1..]
+            .iter()
+            .filter(|call| call.turn == shown.turn && call.tool == shown.tool);
+        let effect = later
+            .into_iter()
+            .find_map(|call| effect(shown, call, advice));
         outcomes.extend(effect.map(|effect| LearningOutcome { learning, effect }));
     }
     outcomes
@@ -42,16 +48,39 @@ fn completed_calls(events: &[Arc<Event>]) -> Vec<CompletedCall<'_>> {
     for event in events {
         match &event.body {
             EventBody::ToolCall { id, tool, args } => open.push((&event.turn, id, tool, args)),
-            EventBody::ToolResult { id, ok, error, code, advice, .. } => {
-                let at = open.iter().rposition(|(turn, call, ..)| **turn == event.turn && *call == id);
-                let Some((turn, _, tool, args)) = at.map(|at| open.swap_remove(at)) else { continue };
+            EventBody::ToolResult {
+                id,
+                ok,
+                error,
+                code,
+                advice,
+                ..
+            } => {
+                let at = open
+                    .iter()
+                    .rposition(|(turn, call, ..)| **turn == event.turn && *call == id);
+                let Some((turn, _, tool, args)) = at.map(|at| open.swap_remove(at)) else {
+                    continue;
+                };
                 // What was denied or never ran says nothing about the tool.
                 if !ok && !matches!(code, Some(ToolCode::Failed | ToolCode::Timeout)) {
                     continue;
                 }
-                let error = if *ok { None } else { Some(error.as_deref().unwrap_or_default()) };
-                let advice = advice.as_deref().and_then(|advice| Some((parse_learning_id(advice)?, advice)));
-                answered.push(CompletedCall { turn, tool, args, error, advice });
+                let error = if *ok {
+                    None
+                } else {
+                    Some(error.as_deref().unwrap_or_default())
+                };
+                let advice = advice
+                    .as_deref()
+                    .and_then(|advice| Some((parse_learning_id(advice)?, advice)));
+                answered.push(CompletedCall {
+                    turn,
+                    tool,
+                    args,
+                    error,
+                    advice,
+                });
             }
             _ => {}
         }
@@ -60,7 +89,12 @@ fn completed_calls(events: &[Arc<Event>]) -> Vec<CompletedCall<'_>> {
 }
 
 fn parse_learning_id(advice: &str) -> Option<u64> {
-    advice.strip_prefix(ADVICE_PREFIX)?.split_once(']')?.0.parse().ok()
+    advice
+        .strip_prefix(ADVICE_PREFIX)?
+        .split_once(']')?
+        .0
+        .parse()
+        .ok()
 }
 
 fn effect(shown: &CompletedCall<'_>, later: &CompletedCall<'_>, advice: &str) -> Option<Effect> {
@@ -78,7 +112,9 @@ fn is_related_call(shown: &CompletedCall<'_>, later: &CompletedCall<'_>, advice:
         return true;
     }
     wanted.extend(analyze(advice));
-    argument_terms(later.args).iter().any(|word| wanted.contains(word))
+    argument_terms(later.args)
+        .iter()
+        .any(|word| wanted.contains(word))
 }
 
 fn argument_terms(args: &Value) -> HashSet<String> {
@@ -96,13 +132,20 @@ fn argument_terms(args: &Value) -> HashSet<String> {
             Value::Bool(_) | Value::Null => {}
         }
     }
-    analyze(&text).into_iter().filter(|word| word.chars().count() > 1).collect()
+    analyze(&text)
+        .into_iter()
+        .filter(|word| word.chars().count() > 1)
+        .collect()
 }
 
 /// The same words, whatever numbers, times and ids stand in them.
 fn is_same_failure(before: &str, now: &str) -> bool {
     let plain = |text: &str| -> Vec<String> {
-        analyze(text).into_iter().filter(|word| !word.contains(|c: char| c.is_numeric())).take(60).collect()
+        analyze(text)
+            .into_iter()
+            .filter(|word| !word.contains(|c: char| c.is_numeric()))
+            .take(60)
+            .collect()
     };
     plain(before) == plain(now)
 }
@@ -130,28 +173,51 @@ mod tests {
                 body,
             };
             let seq = self.0.len() as u64 + 1;
-            self.0.push(Arc::new(draft.into_event(SessionId::new("s"), seq)));
+            self.0
+                .push(Arc::new(draft.into_event(SessionId::new("s"), seq)));
         }
 
         fn call(&mut self, turn: &str, command: &str, result: Result<(), (&str, Option<&str>)>) {
             let id = CallId::new(format!("c{}", self.0.len()));
             let args = json!({ "command": command });
-            self.add(turn, EventBody::ToolCall { id: id.clone(), tool: "exec_shell".into(), args });
+            self.add(
+                turn,
+                EventBody::ToolCall {
+                    id: id.clone(),
+                    tool: "exec_shell".into(),
+                    args,
+                },
+            );
             let (ok, error, advice) = match result {
                 Ok(()) => (true, None, None),
                 Err((error, advice)) => (false, Some(error.to_owned()), advice.map(str::to_owned)),
             };
             let code = (!ok).then_some(ToolCode::Failed);
             let content = String::new();
-            self.add(turn, EventBody::ToolResult { id, ok, content, error, code, untrusted: false, advice });
+            self.add(
+                turn,
+                EventBody::ToolResult {
+                    id,
+                    ok,
+                    content,
+                    error,
+                    code,
+                    untrusted: false,
+                    advice,
+                },
+            );
         }
 
         fn outcomes(&self) -> Vec<(u64, Effect)> {
-            outcomes_in(&self.0).into_iter().map(|outcome| (outcome.learning, outcome.effect)).collect()
+            outcomes_in(&self.0)
+                .into_iter()
+                .map(|outcome| (outcome.learning, outcome.effect))
+                .collect()
         }
     }
 
-    const ADVICE: Option<&str> = Some("[learning 7] When cargo cannot reach the registry: use --offline");
+    const ADVICE: Option<&str> =
+        Some("[learning 7] When cargo cannot reach the registry: use --offline");
 
     #[test]
     fn working_afterwards_helps_and_failing_again_does_not() {
@@ -167,12 +233,24 @@ mod tests {
         let mut log = Log::default();
         log.call("t1", "cargo build", Err(("no registry", ADVICE)));
         log.call("t1", "ls", Ok(()));
-        log.call("t1", "cargo build --offline", Err(("the lock file needs an update", None)));
+        log.call(
+            "t1",
+            "cargo build --offline",
+            Err(("the lock file needs an update", None)),
+        );
         log.call("t2", "cargo build", Ok(()));
         assert_eq!(log.outcomes(), []);
-        log.call("t3", "cargo build", Err(("no registry", Some("use --offline"))));
+        log.call(
+            "t3",
+            "cargo build",
+            Err(("no registry", Some("use --offline"))),
+        );
         log.call("t3", "cargo build", Ok(()));
-        log.call("t4", "cargo build", Err(("no registry", Some("[learning x] nonsense"))));
+        log.call(
+            "t4",
+            "cargo build",
+            Err(("no registry", Some("[learning x] nonsense"))),
+        );
         log.call("t4", "cargo build", Ok(()));
         assert_eq!(log.outcomes(), []);
     }
@@ -192,7 +270,18 @@ mod tests {
         let (content, error) = (String::new(), Some("x".to_owned()));
         let (code, advice) = (Some(ToolCode::Failed), ADVICE.map(str::to_owned));
         let id = CallId::new("nobody");
-        log.add("t", EventBody::ToolResult { id, ok: false, content, error, code, untrusted: false, advice });
+        log.add(
+            "t",
+            EventBody::ToolResult {
+                id,
+                ok: false,
+                content,
+                error,
+                code,
+                untrusted: false,
+                advice,
+            },
+        );
         assert_eq!(log.outcomes(), []);
     }
 }

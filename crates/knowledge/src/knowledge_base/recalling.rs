@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use futures::future::{BoxFuture, FutureExt};
-use lango_domain::knowledge::KnowledgeEntry;
 use lango_domain::hooks::{ContextError, ContextRequest, ContextSource};
+use lango_domain::knowledge::KnowledgeEntry;
 use lango_domain::{Label, LabeledText};
 
 use super::{KnowledgeBase, entry_line};
@@ -27,7 +27,10 @@ impl ContextSource for KnowledgeContext {
         TOKEN_CAP
     }
 
-    fn gather(&self, request: ContextRequest) -> BoxFuture<'static, Result<Option<LabeledText>, ContextError>> {
+    fn gather(
+        &self,
+        request: ContextRequest,
+    ) -> BoxFuture<'static, Result<Option<LabeledText>, ContextError>> {
         let knowing = self.0.clone();
         async move {
             let failed = |error: lango_domain::session::StoreError| ContextError(error.to_string());
@@ -37,8 +40,13 @@ impl ContextSource for KnowledgeContext {
             let lines: Vec<String> = named.iter().map(|entry| entry_line(entry)).collect();
             let label = named
                 .iter()
-                .fold(Label::private("knowledge"), |label, entry| label.joined(&entry.source.label));
-            Ok((!lines.is_empty()).then(|| LabeledText { text: lines.join("\n"), label }))
+                .fold(Label::private("knowledge"), |label, entry| {
+                    label.joined(&entry.source.label)
+                });
+            Ok((!lines.is_empty()).then(|| LabeledText {
+                text: lines.join("\n"),
+                label,
+            }))
         }
         .boxed()
     }
@@ -50,11 +58,19 @@ fn entries_named_in<'a>(request: &str, entries: &'a [KnowledgeEntry]) -> Vec<&'a
     let said: HashSet<String> = analyze(request).into_iter().collect();
     let words_named = |entry: &KnowledgeEntry| {
         let words = analyze_query(&entry.key);
-        let are_named = words.iter().all(|word| word.iter().any(|one| said.contains(one)));
+        let are_named = words
+            .iter()
+            .all(|word| word.iter().any(|one| said.contains(one)));
         (are_named && !words.is_empty()).then_some(words.len())
     };
-    let mut named: Vec<(usize, &KnowledgeEntry)> =
-        entries.iter().filter_map(|entry| Some((words_named(entry)?, entry))).collect();
+    let mut named: Vec<(usize, &KnowledgeEntry)> = entries
+        .iter()
+        .filter_map(|entry| Some((words_named(entry)?, entry)))
+        .collect();
     named.sort_by_key(|(words, _)| std::cmp::Reverse(*words));
-    named.into_iter().take(MAX_ENTRIES).map(|(_, entry)| entry).collect()
+    named
+        .into_iter()
+        .take(MAX_ENTRIES)
+        .map(|(_, entry)| entry)
+        .collect()
 }

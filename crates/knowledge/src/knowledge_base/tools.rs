@@ -1,6 +1,8 @@
 //! The librarian's tools for what is known (S83).
 
-use lango_domain::knowledge::{KnowledgeCategory, EntrySaved, LearningSaved, Learning, Provenance, FailureCategory};
+use lango_domain::knowledge::{
+    EntrySaved, FailureCategory, KnowledgeCategory, Learning, LearningSaved, Provenance,
+};
 use lango_domain::{Intent, Label, LabeledText, Safety, Tool, ToolContext, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -82,19 +84,31 @@ fn search_knowledge(knowing: &KnowledgeBase) -> Tool {
     let description =
         "Finds facts, rules and preferences that were kept, by key, content, tags and category.";
     let knowing = knowing.clone();
-    Tool::new("search_knowledge", description, Safety::Safe, move |context, args: SearchKnowledgeArgs| {
-        let knowing = knowing.clone();
-        async move {
-            let limit = check_search(&args.query, args.limit)?;
-            let found = knowing.find(&context.principal, &args.query, args.category, limit);
-            let found = found.await.map_err(tool_error)?;
-            if found.is_empty() {
-                return Ok(ToolOutput::from(format!("Nothing is known about {}.", args.query.trim())));
+    Tool::new(
+        "search_knowledge",
+        description,
+        Safety::Safe,
+        move |context, args: SearchKnowledgeArgs| {
+            let knowing = knowing.clone();
+            async move {
+                let limit = check_search(&args.query, args.limit)?;
+                let found = knowing.find(&context.principal, &args.query, args.category, limit);
+                let found = found.await.map_err(tool_error)?;
+                if found.is_empty() {
+                    return Ok(ToolOutput::from(format!(
+                        "Nothing is known about {}.",
+                        args.query.trim()
+                    )));
+                }
+                let text = found.iter().map(entry_line).collect::<Vec<_>>().join("\n");
+                Ok(label_output(
+                    text,
+                    "knowledge",
+                    found.iter().map(|entry| &entry.source),
+                ))
             }
-            let text = found.iter().map(entry_line).collect::<Vec<_>>().join("\n");
-            Ok(label_output(text, "knowledge", found.iter().map(|entry| &entry.source)))
-        }
-    })
+        },
+    )
     .with_intent(|_, args: SearchKnowledgeArgs| async move { Ok(search_intent(args.query)) })
     .with_untrusted_output()
     .with_private_output()
@@ -120,22 +134,41 @@ fn save_learning(knowing: &KnowledgeBase) -> Tool {
     let description = "Keeps what helps when something fails. Whoever meets that failure again is shown it; whether it helped decides \
         how long. Secrets are refused.";
     let knowing = knowing.clone();
-    Tool::new("save_learning", description, Safety::Moderate, move |context, args: SaveLearningArgs| {
-        let knowing = knowing.clone();
-        async move {
-            let words = (args.trigger.as_str(), args.fix.as_str());
-            let category = args.category.unwrap_or_default();
-            let learned = knowing.save_learning(&context.principal, words, category, provenance(&context));
-            Ok(match learned.await.map_err(tool_error)? {
-                LearningSaved::New(id) => format!("Kept as learning {id}."),
-                LearningSaved::Changed(id) => format!("Learning {id} says so from now on, and begins anew."),
-                LearningSaved::Same(id) => format!("Learning {id} says exactly that already; nothing changed."),
-            })
-        }
-    })
+    Tool::new(
+        "save_learning",
+        description,
+        Safety::Moderate,
+        move |context, args: SaveLearningArgs| {
+            let knowing = knowing.clone();
+            async move {
+                let words = (args.trigger.as_str(), args.fix.as_str());
+                let category = args.category.unwrap_or_default();
+                let learned = knowing.save_learning(
+                    &context.principal,
+                    words,
+                    category,
+                    provenance(&context),
+                );
+                Ok(match learned.await.map_err(tool_error)? {
+                    LearningSaved::New(id) => format!("Kept as learning {id}."),
+                    LearningSaved::Changed(id) => {
+                        format!("Learning {id} says so from now on, and begins anew.")
+                    }
+                    LearningSaved::Same(id) => {
+                        format!("Learning {id} says exactly that already; nothing changed.")
+                    }
+                })
+            }
+        },
+    )
     .with_intent(|_, args: SaveLearningArgs| async move {
         let shows = format!("keep for good: when {}: {}", args.trigger, args.fix);
-        Ok(Intent { level: Safety::Moderate, shows, subject: args.trigger, pattern: None })
+        Ok(Intent {
+            level: Safety::Moderate,
+            shows,
+            subject: args.trigger,
+            pattern: None,
+        })
     })
     .with_phrases([
         "(save|keep|remember) (this|the) (fix|lesson|learning) when {trigger} then {fix}",
@@ -155,21 +188,39 @@ struct SearchLearningsArgs {
 }
 
 fn search_learnings(knowing: &KnowledgeBase) -> Tool {
-    let description = "Finds what helped when something failed before, with how far it can be relied on.";
+    let description =
+        "Finds what helped when something failed before, with how far it can be relied on.";
     let knowing = knowing.clone();
-    Tool::new("search_learnings", description, Safety::Safe, move |context, args: SearchLearningsArgs| {
-        let knowing = knowing.clone();
-        async move {
-            let limit = check_search(&args.query, args.limit)?;
-            let found = knowing.find_learnings(&context.principal, &args.query, args.category, limit);
-            let found = found.await.map_err(tool_error)?;
-            if found.is_empty() {
-                return Ok(ToolOutput::from(format!("Nothing was learned about {}.", args.query.trim())));
+    Tool::new(
+        "search_learnings",
+        description,
+        Safety::Safe,
+        move |context, args: SearchLearningsArgs| {
+            let knowing = knowing.clone();
+            async move {
+                let limit = check_search(&args.query, args.limit)?;
+                let found =
+                    knowing.find_learnings(&context.principal, &args.query, args.category, limit);
+                let found = found.await.map_err(tool_error)?;
+                if found.is_empty() {
+                    return Ok(ToolOutput::from(format!(
+                        "Nothing was learned about {}.",
+                        args.query.trim()
+                    )));
+                }
+                let text = found
+                    .iter()
+                    .map(learning_line)
+                    .collect::<Vec<_>>()
+                    .join("\n");
+                Ok(label_output(
+                    text,
+                    "learnings",
+                    found.iter().map(|learning| &learning.source),
+                ))
             }
-            let text = found.iter().map(learning_line).collect::<Vec<_>>().join("\n");
-            Ok(label_output(text, "learnings", found.iter().map(|learning| &learning.source)))
-        }
-    })
+        },
+    )
     .with_intent(|_, args: SearchLearningsArgs| async move { Ok(search_intent(args.query)) })
     .with_untrusted_output()
     .with_private_output()
@@ -182,7 +233,15 @@ fn search_learnings(knowing: &KnowledgeBase) -> Tool {
 
 /// A learning on one line.
 fn learning_line(learning: &Learning) -> String {
-    let Learning { id, trigger, fix, category, helped, failed, .. } = learning;
+    let Learning {
+        id,
+        trigger,
+        fix,
+        category,
+        helped,
+        failed,
+        ..
+    } = learning;
     let share = (learning.confidence() * 100.0).round();
     format!(
         "learning {id} ({category}, {share} %, helped {helped} of {} times) when {trigger}: {fix}",
@@ -191,24 +250,42 @@ fn learning_line(learning: &Learning) -> String {
 }
 
 /// With what the entries were made from.
-fn label_output<'a>(text: String, store: &str, sources: impl Iterator<Item = &'a Provenance>) -> ToolOutput {
-    let label = sources.fold(Label::private(store), |label, source| label.joined(&source.label));
+fn label_output<'a>(
+    text: String,
+    store: &str,
+    sources: impl Iterator<Item = &'a Provenance>,
+) -> ToolOutput {
+    let label = sources.fold(Label::private(store), |label, source| {
+        label.joined(&source.label)
+    });
     ToolOutput::from_labeled(LabeledText { text, label })
 }
 
 fn provenance(context: &ToolContext) -> Provenance {
     let (session, turn) = (Some(context.session.clone()), context.turn.clone());
-    Provenance { session, turn, by: context.agent.to_string(), label: context.label.clone() }
+    Provenance {
+        session,
+        turn,
+        by: context.agent.to_string(),
+        label: context.label.clone(),
+    }
 }
 
 fn search_intent(query: String) -> Intent {
-    Intent { level: Safety::Safe, shows: format!("look for {query}"), subject: query, pattern: None }
+    Intent {
+        level: Safety::Safe,
+        shows: format!("look for {query}"),
+        subject: query,
+        pattern: None,
+    }
 }
 
 fn check_search(query: &str, limit: Option<usize>) -> Result<usize, ToolError> {
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
     if query.trim().is_empty() || !(1..=MAX_LIMIT).contains(&limit) {
-        return Err(ToolError(format!("`query` says what to look for, `limit` goes from 1 to {MAX_LIMIT}")));
+        return Err(ToolError(format!(
+            "`query` says what to look for, `limit` goes from 1 to {MAX_LIMIT}"
+        )));
     }
     Ok(limit)
 }

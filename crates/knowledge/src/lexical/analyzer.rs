@@ -2,8 +2,10 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::normalize::{is_east_asian, is_emoji, is_unspaced, normalize, strip_emoji_modifiers, strip_arabic_article};
-use super::stemmer::{StemCache, Language, all_stems, is_stop_word, detect_language};
+use super::normalize::{
+    is_east_asian, is_emoji, is_unspaced, normalize, strip_arabic_article, strip_emoji_modifiers,
+};
+use super::stemmer::{Language, StemCache, all_stems, detect_language, is_stop_word};
 
 /// Identifiers are kept up to this many characters; what is longer is cut.
 const MAX_TERM_LEN: usize = 200;
@@ -52,7 +54,8 @@ impl TermBuffer {
     /// Adds the terms of a text in a language, so many times over.
     pub fn push_text(&mut self, text: &str, times: usize, language: Language) {
         scan(text, &mut |found| {
-            let (ScannedWord::Word(word) | ScannedWord::Whole(word) | ScannedWord::Letter(word)) = found;
+            let (ScannedWord::Word(word) | ScannedWord::Whole(word) | ScannedWord::Letter(word)) =
+                found;
             let term = match found {
                 ScannedWord::Word(word) => self.stems.stem(word, language),
                 ScannedWord::Whole(_) | ScannedWord::Letter(_) => word,
@@ -92,7 +95,10 @@ fn scan(text: &str, found: &mut impl FnMut(ScannedWord<'_>)) {
     let mut lower = String::new();
     for piece in text.split_whitespace() {
         // Most words: nothing to take off, to fold or to split.
-        if piece.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()) {
+        if piece
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        {
             found(ScannedWord::Word(truncate(piece)));
         } else if piece.is_ascii() {
             scan_piece(piece, &mut lower, found);
@@ -119,10 +125,16 @@ fn scan_piece(piece: &str, lower: &mut String, found: &mut impl FnMut(ScannedWor
     let mut last = ScanUnit::Other;
     while at < piece.len() {
         let rest = &piece[at..];
-        let (unit, length) = if is_ascii { next_ascii_unit(rest) } else { next_unit(rest) };
+        let (unit, length) = if is_ascii {
+            next_ascii_unit(rest)
+        } else {
+            next_unit(rest)
+        };
         let goes_on = match unit {
             ScanUnit::Word => matches!(last, ScanUnit::Word | ScanUnit::Join) && end > start,
-            ScanUnit::Join => last == ScanUnit::Word || (last == ScanUnit::Join && rest.starts_with('_')),
+            ScanUnit::Join => {
+                last == ScanUnit::Word || (last == ScanUnit::Join && rest.starts_with('_'))
+            }
             ScanUnit::Unspaced | ScanUnit::Emoji | ScanUnit::Other => false,
         };
         if !goes_on {
@@ -135,7 +147,11 @@ fn scan_piece(piece: &str, lower: &mut String, found: &mut impl FnMut(ScannedWor
             ScanUnit::Emoji => found(ScannedWord::Whole(&strip_emoji_modifiers(&rest[..length]))),
             ScanUnit::Join | ScanUnit::Other => {}
         }
-        last = if unit == ScanUnit::Join && !goes_on { ScanUnit::Other } else { unit };
+        last = if unit == ScanUnit::Join && !goes_on {
+            ScanUnit::Other
+        } else {
+            unit
+        };
         at += length;
     }
     scan_compound(&piece[start..end], lower, found);
@@ -147,7 +163,10 @@ fn is_join(letter: char) -> bool {
 
 fn next_ascii_unit(rest: &str) -> (ScanUnit, usize) {
     let bytes = rest.as_bytes();
-    let letters = bytes.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
+    let letters = bytes
+        .iter()
+        .take_while(|byte| byte.is_ascii_alphanumeric())
+        .count();
     match bytes {
         _ if letters > 0 => (ScanUnit::Word, letters),
         [b':', b':', ..] => (ScanUnit::Join, 2),
@@ -158,7 +177,9 @@ fn next_ascii_unit(rest: &str) -> (ScanUnit, usize) {
 
 /// The words of Unicode (UAX 29), except that a script without spaces and what joins identifiers end one as well.
 fn next_unit(rest: &str) -> (ScanUnit, usize) {
-    let run = rest.find(|letter| !is_unspaced(letter)).unwrap_or(rest.len());
+    let run = rest
+        .find(|letter| !is_unspaced(letter))
+        .unwrap_or(rest.len());
     if run > 0 {
         return (ScanUnit::Unspaced, run);
     }
@@ -166,7 +187,9 @@ fn next_unit(rest: &str) -> (ScanUnit, usize) {
         return next_ascii_unit(rest);
     }
     let word = rest.split_word_bounds().next().unwrap_or(rest);
-    let word = &word[..word.find(|letter| is_join(letter) || is_unspaced(letter)).unwrap_or(word.len())];
+    let word = &word[..word
+        .find(|letter| is_join(letter) || is_unspaced(letter))
+        .unwrap_or(word.len())];
     let unit = match () {
         () if word.contains(char::is_alphanumeric) => ScanUnit::Word,
         () if word.contains(is_emoji) => ScanUnit::Emoji,
@@ -178,7 +201,11 @@ fn next_unit(rest: &str) -> (ScanUnit, usize) {
 /// Pairs of neighbouring letters, since nothing else tells where words begin; East Asian letters alone, too, because
 /// one of them can be a word.
 fn scan_unspaced(run: &str, found: &mut impl FnMut(ScannedWord<'_>)) {
-    let starts: Vec<usize> = run.char_indices().map(|(at, _)| at).chain([run.len()]).collect();
+    let starts: Vec<usize> = run
+        .char_indices()
+        .map(|(at, _)| at)
+        .chain([run.len()])
+        .collect();
     if let [_, _] = starts[..] {
         return found(ScannedWord::Whole(run));
     }
@@ -198,7 +225,10 @@ fn scan_unspaced(run: &str, found: &mut impl FnMut(ScannedWord<'_>)) {
 /// An identifier is found as a whole, however it is written (`remote_agents`, `remoteAgents`, `remote-agents`), and by
 /// each of its words.
 fn scan_compound(text: &str, lower: &mut String, found: &mut impl FnMut(ScannedWord<'_>)) {
-    let text = text.strip_suffix("'s").or_else(|| text.strip_suffix("'S")).unwrap_or(text);
+    let text = text
+        .strip_suffix("'s")
+        .or_else(|| text.strip_suffix("'S"))
+        .unwrap_or(text);
     if text.is_empty() {
         return;
     }
@@ -208,7 +238,10 @@ fn scan_compound(text: &str, lower: &mut String, found: &mut impl FnMut(ScannedW
     }
     if is_one_word || text.chars().nth(MAX_TERM_LEN).is_none() {
         let is_number = !text.contains(char::is_alphabetic);
-        lowercase_into(text.chars().filter(|letter| is_number || !is_join(*letter)), lower);
+        lowercase_into(
+            text.chars().filter(|letter| is_number || !is_join(*letter)),
+            lower,
+        );
         found(ScannedWord::Word(truncate(lower)));
     }
     for part in text.split(is_join).filter(|part| !part.is_empty()) {
@@ -240,7 +273,8 @@ fn camel_case_starts(part: &str) -> Vec<usize> {
         }
         before = Some(letter);
     }
-    let is_split = starts.len() > 1 && part.len() <= MAX_TERM_LEN && part.len() / starts.len() >= MIN_PART_LEN;
+    let is_split =
+        starts.len() > 1 && part.len() <= MAX_TERM_LEN && part.len() / starts.len() >= MIN_PART_LEN;
     if is_split { starts } else { Vec::new() }
 }
 

@@ -49,8 +49,9 @@ fn schema() -> Schema {
     let mut schema = Schema::builder();
     schema.add_u64_field(ID, INDEXED | FAST);
     schema.add_text_field(COLLECTION, STRING | FAST);
-    let words =
-        TextFieldIndexing::default().set_tokenizer(ANALYZER).set_index_option(IndexRecordOption::WithFreqs);
+    let words = TextFieldIndexing::default()
+        .set_tokenizer(ANALYZER)
+        .set_index_option(IndexRecordOption::WithFreqs);
     schema.add_text_field(TEXT, TextOptions::default().set_indexing_options(words));
     schema.build()
 }
@@ -67,12 +68,17 @@ impl IndexStamp {
     pub fn load(folder: &Path) -> Result<Self, LexicalError> {
         use std::os::unix::fs::MetadataExt;
         let found = fs::metadata(folder.join(META)).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => {
-                LexicalError::Damaged { folder: folder.to_path_buf(), reason: error.to_string() }
-            }
+            ErrorKind::NotFound => LexicalError::Damaged {
+                folder: folder.to_path_buf(),
+                reason: error.to_string(),
+            },
             _ => LexicalError::from_io(&error, folder),
         })?;
-        Ok(Self { inode: found.ino(), length: found.len(), modified: found.modified().ok() })
+        Ok(Self {
+            inode: found.ino(),
+            length: found.len(),
+            modified: found.modified().ok(),
+        })
     }
 }
 
@@ -87,7 +93,8 @@ pub(super) fn open<T>(
     create_private_dir(&folder)?;
     let until = Instant::now() + OPEN_TIMEOUT;
     loop {
-        let opened = || open_existing(&folder).and_then(|index| Ok((read(&folder, &index)?, index)));
+        let opened =
+            || open_existing(&folder).and_then(|index| Ok((read(&folder, &index)?, index)));
         match catch_panics(&folder, opened) {
             Ok((read, index)) => return Ok((folder, index, read)),
             Err(LexicalError::Damaged { reason: why, .. }) => match lock(&folder) {
@@ -111,8 +118,13 @@ pub(super) fn wipe(folder: &Path) -> Result<(), LexicalError> {
 }
 
 pub(super) fn applied_through(index: &Index, folder: &Path) -> Result<u64, LexicalError> {
-    let metas = index.load_metas().map_err(|error| LexicalError::from_tantivy(error, folder))?;
-    Ok(metas.payload.and_then(|payload| payload.parse().ok()).unwrap_or(0))
+    let metas = index
+        .load_metas()
+        .map_err(|error| LexicalError::from_tantivy(error, folder))?;
+    Ok(metas
+        .payload
+        .and_then(|payload| payload.parse().ok())
+        .unwrap_or(0))
 }
 
 fn format_dir(folder: &Path, format: u32) -> PathBuf {
@@ -120,12 +132,18 @@ fn format_dir(folder: &Path, format: u32) -> PathBuf {
 }
 
 fn open_existing(folder: &Path) -> Result<Index, LexicalError> {
-    let index = Index::open_in_dir(folder).map_err(|error| LexicalError::from_tantivy(error, folder))?;
+    let index =
+        Index::open_in_dir(folder).map_err(|error| LexicalError::from_tantivy(error, folder))?;
     if index.schema() != schema() {
         let why = "it has other fields".to_owned();
-        return Err(LexicalError::Damaged { folder: folder.to_path_buf(), reason: why });
+        return Err(LexicalError::Damaged {
+            folder: folder.to_path_buf(),
+            reason: why,
+        });
     }
-    index.tokenizers().register(ANALYZER, SectionTokenizer::default());
+    index
+        .tokenizers()
+        .register(ANALYZER, SectionTokenizer::default());
     Ok(index)
 }
 
@@ -133,7 +151,8 @@ fn open_existing(folder: &Path) -> Result<Index, LexicalError> {
 fn recreate(folder: &Path, why: &str, _held: DirectoryLock) -> Result<(), LexicalError> {
     let look = || {
         let index = open_existing(folder)?;
-        super::query::IndexSnapshot::open(&index).map_err(|error| LexicalError::from_tantivy(error, folder))
+        super::query::IndexSnapshot::open(&index)
+            .map_err(|error| LexicalError::from_tantivy(error, folder))
     };
     if catch_panics(folder, look).is_ok() {
         return Ok(());
@@ -142,36 +161,60 @@ fn recreate(folder: &Path, why: &str, _held: DirectoryLock) -> Result<(), Lexica
         tracing::warn!(folder = %folder.display(), why, "the search index is built anew");
     }
     remove_files(folder)?;
-    let made = Index::builder().schema(schema()).settings(IndexSettings::default()).create_in_dir(folder);
-    made.map(drop).map_err(|error| LexicalError::from_tantivy(error, folder))
+    let made = Index::builder()
+        .schema(schema())
+        .settings(IndexSettings::default())
+        .create_in_dir(folder);
+    made.map(drop)
+        .map_err(|error| LexicalError::from_tantivy(error, folder))
 }
 
 /// Files that were cut short, by a power failure for instance, are not always told from whole ones before they are read.
-fn catch_panics<T>(folder: &Path, look: impl FnOnce() -> Result<T, LexicalError>) -> Result<T, LexicalError> {
+fn catch_panics<T>(
+    folder: &Path,
+    look: impl FnOnce() -> Result<T, LexicalError>,
+) -> Result<T, LexicalError> {
     // Nothing is kept of what was begun.
     catch_unwind(AssertUnwindSafe(look)).unwrap_or_else(|_| {
         let why = "its parts do not fit together".to_owned();
-        Err(LexicalError::Damaged { folder: folder.to_path_buf(), reason: why })
+        Err(LexicalError::Damaged {
+            folder: folder.to_path_buf(),
+            reason: why,
+        })
     })
 }
 
 fn lock(folder: &Path) -> Result<DirectoryLock, LexicalError> {
-    let directory = MmapDirectory::open(folder).map_err(|error| LexicalError::from_tantivy(error.into(), folder))?;
+    let directory = MmapDirectory::open(folder)
+        .map_err(|error| LexicalError::from_tantivy(error.into(), folder))?;
     let locked = directory.acquire_lock(&INDEX_WRITER_LOCK);
-    locked.map_err(|error| LexicalError::from_tantivy(tantivy::TantivyError::LockFailure(error, None), folder))
+    locked.map_err(|error| {
+        LexicalError::from_tantivy(tantivy::TantivyError::LockFailure(error, None), folder)
+    })
 }
 
 /// Everything but the locks, which others may be waiting for. The list of parts goes first: without it nobody looks
 /// for the rest.
 fn remove_files(folder: &Path) -> Result<(), LexicalError> {
     let trouble = |error: std::io::Error| LexicalError::from_io(&error, folder);
-    let is_lock =
-        |file: &Path| [&*INDEX_WRITER_LOCK, &*META_LOCK].iter().any(|lock| file.ends_with(&lock.filepath));
+    let is_lock = |file: &Path| {
+        [&*INDEX_WRITER_LOCK, &*META_LOCK]
+            .iter()
+            .any(|lock| file.ends_with(&lock.filepath))
+    };
     let found: Result<Vec<_>, _> = fs::read_dir(folder).map_err(trouble)?.collect();
-    let mut files: Vec<PathBuf> = found.map_err(trouble)?.into_iter().map(|entry| entry.path()).collect();
+    let mut files: Vec<PathBuf> = found
+        .map_err(trouble)?
+        .into_iter()
+        .map(|entry| entry.path())
+        .collect();
     files.sort_by_key(|file| !file.ends_with(META));
     for file in files.iter().filter(|file| !is_lock(file)) {
-        let removed = if file.is_dir() { fs::remove_dir_all(file) } else { fs::remove_file(file) };
+        let removed = if file.is_dir() {
+            fs::remove_dir_all(file)
+        } else {
+            fs::remove_file(file)
+        };
         match removed {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(trouble(error)),
             _ => {}
@@ -182,7 +225,10 @@ fn remove_files(folder: &Path) -> Result<(), LexicalError> {
 
 /// Whatever an older Lango left; one that still writes keeps its own.
 fn remove_older_formats(folder: &Path) {
-    for older in (0..FORMAT).map(|format| format_dir(folder, format)).filter(|older| older.is_dir()) {
+    for older in (0..FORMAT)
+        .map(|format| format_dir(folder, format))
+        .filter(|older| older.is_dir())
+    {
         if lock(&older).is_ok()
             && let Err(error) = fs::remove_dir_all(&older)
         {
@@ -194,6 +240,9 @@ fn remove_older_formats(folder: &Path) {
 /// What was read stays the user's alone.
 fn create_private_dir(folder: &Path) -> Result<(), LexicalError> {
     use std::os::unix::fs::DirBuilderExt;
-    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    let made = fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder);
     made.map_err(|error| LexicalError::from_io(&error, folder))
 }

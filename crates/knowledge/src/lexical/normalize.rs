@@ -30,8 +30,9 @@ fn is_canonical_east_asian(letter: char) -> bool {
 }
 
 pub(super) fn normalize(text: &str) -> Cow<'_, str> {
-    let is_settled =
-        |letter: char| letter.is_ascii() || is_canonical_east_asian(letter) || "、。「」".contains(letter);
+    let is_settled = |letter: char| {
+        letter.is_ascii() || is_canonical_east_asian(letter) || "、。「」".contains(letter)
+    };
     if text.chars().all(is_settled) {
         return Cow::Borrowed(text);
     }
@@ -47,7 +48,11 @@ pub(super) fn normalize(text: &str) -> Cow<'_, str> {
             }
         }
     }
-    if folded.is_ascii() { Cow::Owned(folded) } else { Cow::Owned(folded.nfc().collect()) }
+    if folded.is_ascii() {
+        Cow::Owned(folded)
+    } else {
+        Cow::Owned(folded.nfc().collect())
+    }
 }
 
 /// Elsewhere an accent makes another letter: й is not и.

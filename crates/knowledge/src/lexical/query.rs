@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
 use tantivy::columnar::{Column, StrColumn};
-use tantivy::query::{Bm25StatisticsProvider, BooleanQuery, EnableScoring, Query, TermQuery, Weight};
+use tantivy::query::{
+    Bm25StatisticsProvider, BooleanQuery, EnableScoring, Query, TermQuery, Weight,
+};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, Index, ReloadPolicy, Searcher, SegmentReader, TERMINATED, Term};
 
-use super::index_directory::{COLLECTION, IndexFields, ID};
+use super::index_directory::{COLLECTION, ID, IndexFields};
 
 /// A pasted page is asked for by its rarest words.
 const MAX_WORDS: usize = 32;
@@ -32,18 +34,31 @@ struct SegmentColumns {
 
 impl IndexSnapshot {
     pub fn open(index: &Index) -> tantivy::Result<Self> {
-        let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
+        let reader = index
+            .reader_builder()
+            .reload_policy(ReloadPolicy::Manual)
+            .try_into()?;
         let searcher = reader.searcher();
-        let columns: Vec<SegmentColumns> =
-            searcher.segment_readers().iter().map(SegmentColumns::open).collect::<Result<_, _>>()?;
+        let columns: Vec<SegmentColumns> = searcher
+            .segment_readers()
+            .iter()
+            .map(SegmentColumns::open)
+            .collect::<Result<_, _>>()?;
         let mut collections = BTreeSet::new();
-        for column in columns.iter().filter_map(|columns| columns.collections.as_ref()) {
+        for column in columns
+            .iter()
+            .filter_map(|columns| columns.collections.as_ref())
+        {
             let mut names = column.dictionary().stream()?;
             while let Some((name, _)) = names.next() {
                 collections.insert(String::from_utf8_lossy(name).into_owned());
             }
         }
-        Ok(Self { searcher, columns, collections: collections.into_iter().collect() })
+        Ok(Self {
+            searcher,
+            columns,
+            collections: collections.into_iter().collect(),
+        })
     }
 
     pub fn collections(&self) -> Arc<[String]> {
@@ -81,12 +96,23 @@ impl IndexSnapshot {
             .keys()
             .map(|term| TermQuery::new(term.clone(), IndexRecordOption::WithFreqs))
             .collect();
-        let any = terms.iter().map(|term| Box::new(term.clone()) as Box<dyn Query>).collect();
+        let any = terms
+            .iter()
+            .map(|term| Box::new(term.clone()) as Box<dyn Query>)
+            .collect();
         let any = BooleanQuery::union(any).weight(scoring)?;
-        let each: Vec<_> = terms.iter().map(|term| term.weight(scoring)).collect::<Result<_, _>>()?;
-        let mut best = TopHits { limit, hits: BinaryHeap::new() };
+        let each: Vec<_> = terms
+            .iter()
+            .map(|term| term.weight(scoring))
+            .collect::<Result<_, _>>()?;
+        let mut best = TopHits {
+            limit,
+            hits: BinaryHeap::new(),
+        };
         for (segment, columns) in self.searcher.segment_readers().iter().zip(&self.columns) {
-            let Some(wanted) = columns.entry_filter(collections)? else { continue };
+            let Some(wanted) = columns.entry_filter(collections)? else {
+                continue;
+            };
             match columns.entries_if_few(segment, fields.collection, &wanted)? {
                 Some(few) => best.collect_among(&few, &each, segment, columns)?,
                 None => best.collect(any.as_ref(), segment, columns, &wanted)?,
@@ -106,12 +132,19 @@ enum EntryFilter {
 impl SegmentColumns {
     fn open(segment: &SegmentReader) -> tantivy::Result<Self> {
         let fields = segment.fast_fields();
-        Ok(Self { ids: fields.u64(ID)?, collections: fields.str(COLLECTION)? })
+        Ok(Self {
+            ids: fields.u64(ID)?,
+            collections: fields.str(COLLECTION)?,
+        })
     }
 
     fn entry_filter(&self, names: Option<&[String]>) -> std::io::Result<Option<EntryFilter>> {
-        let Some(names) = names else { return Ok(Some(EntryFilter::All)) };
-        let Some(column) = &self.collections else { return Ok(None) };
+        let Some(names) = names else {
+            return Ok(Some(EntryFilter::All));
+        };
+        let Some(column) = &self.collections else {
+            return Ok(None);
+        };
         let mut numbers = Vec::with_capacity(names.len());
         for name in names {
             numbers.extend(column.dictionary().term_ord(name.as_bytes())?);
@@ -131,16 +164,24 @@ impl SegmentColumns {
         field: Field,
         wanted: &EntryFilter,
     ) -> tantivy::Result<Option<Vec<DocId>>> {
-        let (EntryFilter::InCollections(numbers), Some(column)) = (wanted, &self.collections) else { return Ok(None) };
+        let (EntryFilter::InCollections(numbers), Some(column)) = (wanted, &self.collections)
+        else {
+            return Ok(None);
+        };
         let index = segment.inverted_index(field)?;
-        let (most, mut entries) = ((segment.max_doc() / SMALL_COLLECTION_DIVISOR) as usize, Vec::new());
+        let (most, mut entries) = (
+            (segment.max_doc() / SMALL_COLLECTION_DIVISOR) as usize,
+            Vec::new(),
+        );
         for number in numbers {
             let mut name = String::new();
             if !column.ord_to_str(*number, &mut name)? {
                 continue;
             }
             let term = Term::from_field_text(field, &name);
-            let Some(mut postings) = index.read_postings(&term, IndexRecordOption::Basic)? else { continue };
+            let Some(mut postings) = index.read_postings(&term, IndexRecordOption::Basic)? else {
+                continue;
+            };
             if entries.len() + postings.size_hint() as usize > most {
                 return Ok(None);
             }
@@ -156,9 +197,10 @@ impl SegmentColumns {
     fn is_wanted(&self, entry: DocId, wanted: &EntryFilter) -> bool {
         match (wanted, &self.collections) {
             (EntryFilter::All, _) => true,
-            (EntryFilter::InCollections(numbers), Some(column)) => {
-                column.ords().first(entry).is_some_and(|number| numbers.contains(&number))
-            }
+            (EntryFilter::InCollections(numbers), Some(column)) => column
+                .ords()
+                .first(entry)
+                .is_some_and(|number| numbers.contains(&number)),
             (EntryFilter::InCollections(_), None) => false,
         }
     }
@@ -172,7 +214,11 @@ struct Statistics<'a> {
 }
 
 impl<'a> Statistics<'a> {
-    fn from_searcher(searcher: &'a Searcher, field: Field, words: Vec<Vec<String>>) -> tantivy::Result<Self> {
+    fn from_searcher(
+        searcher: &'a Searcher,
+        field: Field,
+        words: Vec<Vec<String>>,
+    ) -> tantivy::Result<Self> {
         let mut known = Vec::with_capacity(words.len());
         for word in words {
             let mut terms = Vec::with_capacity(word.len());
@@ -196,7 +242,10 @@ impl<'a> Statistics<'a> {
                 frequencies.entry(term).or_insert(entries);
             }
         }
-        Ok(Self { searcher, frequencies })
+        Ok(Self {
+            searcher,
+            frequencies,
+        })
     }
 }
 
@@ -291,7 +340,11 @@ impl TopHits {
     }
 
     fn into_sorted(self) -> Vec<(u64, f32)> {
-        self.hits.into_sorted_vec().into_iter().map(|Reverse(hit)| (hit.id, hit.score)).collect()
+        self.hits
+            .into_sorted_vec()
+            .into_iter()
+            .map(|Reverse(hit)| (hit.id, hit.score))
+            .collect()
     }
 }
 
@@ -304,7 +357,9 @@ struct ScoredEntry {
 
 impl Ord for ScoredEntry {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.score.total_cmp(&other.score).then_with(|| other.id.cmp(&self.id))
+        self.score
+            .total_cmp(&other.score)
+            .then_with(|| other.id.cmp(&self.id))
     }
 }
 

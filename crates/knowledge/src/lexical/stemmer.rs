@@ -25,18 +25,19 @@ const LANGUAGES: [Language; 3] = [Language::English, Language::German, Language:
 
 /// Small words that tell a language, sorted; those that several languages share are left out.
 const ENGLISH: [u64; 20] = pack_words([
-    "are", "but", "can", "does", "for", "from", "had", "has", "have", "how", "is", "it", "not", "of", "that",
-    "the", "their", "this", "to", "with",
+    "are", "but", "can", "does", "for", "from", "had", "has", "have", "how", "is", "it", "not",
+    "of", "that", "the", "their", "this", "to", "with",
 ]);
 const GERMAN: [u64; 36] = pack_words([
-    "aber", "auch", "auf", "aus", "bei", "das", "dass", "dem", "den", "der", "die", "ein", "eine", "einem",
-    "einen", "einer", "fur", "hat", "ich", "im", "ist", "kann", "mit", "nach", "nicht", "oder", "sich",
-    "sie", "sind", "um", "und", "vom", "von", "werden", "wird", "zum",
+    "aber", "auch", "auf", "aus", "bei", "das", "dass", "dem", "den", "der", "die", "ein", "eine",
+    "einem", "einen", "einer", "fur", "hat", "ich", "im", "ist", "kann", "mit", "nach", "nicht",
+    "oder", "sich", "sie", "sind", "um", "und", "vom", "von", "werden", "wird", "zum",
 ]);
 const OTHER: [u64; 41] = pack_words([
-    "aos", "avec", "che", "com", "con", "dans", "de", "degli", "dei", "del", "della", "di", "een", "el",
-    "en", "est", "et", "gli", "het", "il", "la", "las", "le", "les", "los", "nao", "non", "os", "ou", "para",
-    "pas", "per", "por", "pour", "que", "qui", "sont", "sul", "sur", "une", "van",
+    "aos", "avec", "che", "com", "con", "dans", "de", "degli", "dei", "del", "della", "di", "een",
+    "el", "en", "est", "et", "gli", "het", "il", "la", "las", "le", "les", "los", "nao", "non",
+    "os", "ou", "para", "pas", "per", "por", "pour", "que", "qui", "sont", "sul", "sur", "une",
+    "van",
 ]);
 /// The longest of them.
 const MAX_SMALL_WORD_LEN: usize = 6;
@@ -65,11 +66,12 @@ const fn pack_word(word: &[u8]) -> u64 {
 
 /// Words that nearly every English text has. They are dropped from queries, never from what is searched.
 const STOP_WORDS: [&str; 68] = [
-    "a", "about", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could",
-    "did", "do", "does", "for", "from", "had", "has", "have", "how", "i", "if", "in", "into", "is", "it",
-    "its", "me", "my", "of", "on", "or", "our", "should", "so", "than", "that", "the", "their", "them",
-    "then", "there", "these", "they", "this", "those", "to", "was", "we", "were", "what", "when", "where",
-    "which", "who", "whom", "whose", "why", "will", "with", "would", "you", "your", "yours",
+    "a", "about", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can",
+    "could", "did", "do", "does", "for", "from", "had", "has", "have", "how", "i", "if", "in",
+    "into", "is", "it", "its", "me", "my", "of", "on", "or", "our", "should", "so", "than", "that",
+    "the", "their", "them", "then", "there", "these", "they", "this", "those", "to", "was", "we",
+    "were", "what", "when", "where", "which", "who", "whom", "whose", "why", "will", "with",
+    "would", "you", "your", "yours",
 ];
 
 pub(super) fn is_stop_word(word: &str) -> bool {
@@ -87,9 +89,13 @@ pub(super) fn detect_language(text: &str) -> Language {
         None => {}
     };
     if sample.is_ascii() {
-        sample.split(|letter: char| !letter.is_ascii_alphabetic()).for_each(&mut count);
+        sample
+            .split(|letter: char| !letter.is_ascii_alphabetic())
+            .for_each(&mut count);
     } else {
-        sample.split(|letter: char| !letter.is_alphabetic() && letter != '\u{308}').for_each(&mut count);
+        sample
+            .split(|letter: char| !letter.is_alphabetic() && letter != '\u{308}')
+            .for_each(&mut count);
     }
     match () {
         () if german > english && german >= other => Language::German,
@@ -100,7 +106,9 @@ pub(super) fn detect_language(text: &str) -> Language {
 
 fn detect_word_language(word: &str) -> Option<Language> {
     if !word.is_ascii() {
-        let is_german = word.nfc().any(|letter| matches!(letter, 'ä' | 'ö' | 'ü' | 'Ä' | 'Ö' | 'Ü' | 'ß'));
+        let is_german = word
+            .nfc()
+            .any(|letter| matches!(letter, 'ä' | 'ö' | 'ü' | 'Ä' | 'Ö' | 'Ü' | 'ß'));
         return is_german.then_some(Language::German);
     }
     if !(2..=MAX_SMALL_WORD_LEN).contains(&word.len()) {
@@ -208,11 +216,19 @@ fn strip_german_ending(word: &str) -> &str {
         _ => word,
     };
     let stripped = |ending: &&str| word.strip_suffix(*ending).filter(|rest| rest.len() >= 3);
-    let rest = ["ern", "em", "en", "er", "es", "e"].iter().find_map(stripped);
-    let rest =
-        rest.or_else(|| word.strip_suffix('n').filter(|rest| rest.len() >= 4 && rest.ends_with(['l', 'r'])));
+    let rest = ["ern", "em", "en", "er", "es", "e"]
+        .iter()
+        .find_map(stripped);
+    let rest = rest.or_else(|| {
+        word.strip_suffix('n')
+            .filter(|rest| rest.len() >= 4 && rest.ends_with(['l', 'r']))
+    });
     let rest = rest.unwrap_or(word);
-    if rest.ends_with("inn") { &rest[..rest.len() - 1] } else { rest }
+    if rest.ends_with("inn") {
+        &rest[..rest.len() - 1]
+    } else {
+        rest
+    }
 }
 
 /// Plurals in -s and the vowel that tells gender or number.
@@ -239,9 +255,18 @@ mod tests {
 
     #[test]
     fn languages_are_told_by_their_small_words() {
-        assert_eq!(detect_language("The agent is asked to plan."), Language::English);
-        assert_eq!(detect_language("Der Agent wird gebeten, die Aufgabe zu planen."), Language::German);
-        assert_eq!(detect_language("Les agents sont dans le jardin avec une table."), Language::Other);
+        assert_eq!(
+            detect_language("The agent is asked to plan."),
+            Language::English
+        );
+        assert_eq!(
+            detect_language("Der Agent wird gebeten, die Aufgabe zu planen."),
+            Language::German
+        );
+        assert_eq!(
+            detect_language("Les agents sont dans le jardin avec une table."),
+            Language::Other
+        );
         assert_eq!(detect_language("Häuserzeile"), Language::German);
         assert_eq!(detect_language("Neural networks"), Language::English);
     }
@@ -255,7 +280,12 @@ mod tests {
                 format!("{}{}{}{}ings", letter(0), letter(1), letter(2), letter(3))
             })
             .collect();
-        for word in words.iter().chain(&words).map(String::as_str).chain(["naïve", "x9", "은행", ""]) {
+        for word in words
+            .iter()
+            .chain(&words)
+            .map(String::as_str)
+            .chain(["naïve", "x9", "은행", ""])
+        {
             for language in LANGUAGES {
                 assert_eq!(known.stem(word, language), stem(word, language));
             }
@@ -273,8 +303,14 @@ mod tests {
             &["muller", "mueller"],
             &["auto", "autos"],
         ] {
-            let stems: Vec<_> = words.iter().map(|word| stem(word, Language::German)).collect();
-            assert!(stems.iter().all(|stem| *stem == stems[0]), "{words:?} became {stems:?}");
+            let stems: Vec<_> = words
+                .iter()
+                .map(|word| stem(word, Language::German))
+                .collect();
+            assert!(
+                stems.iter().all(|stem| *stem == stems[0]),
+                "{words:?} became {stems:?}"
+            );
         }
     }
 }

@@ -6,10 +6,10 @@ use tantivy::indexer::IndexWriterOptions;
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 use tantivy::{Index, IndexWriter, TantivyDocument, Term};
 
+use super::analyzer::TermBuffer;
 use super::index_directory::{self, IndexFields};
 use super::query::IndexSnapshot;
 use super::stemmer::detect_language;
-use super::analyzer::TermBuffer;
 use super::{LexicalEntry, LexicalError};
 
 /// So often do words of a heading and of a title count, against once in the text (as in BM25F: what is repeated
@@ -50,8 +50,16 @@ impl LexicalWriter {
         };
         // Behind the lock: nobody else moves it from here on.
         let applied = index_directory::applied_through(index, folder)?;
-        let highest = IndexSnapshot::open(index).map_err(|error| LexicalError::from_tantivy(error, folder))?.max_id();
-        Ok(Some(Self { writer, fields, folder: folder.to_path_buf(), applied_through: applied, max_id: highest }))
+        let highest = IndexSnapshot::open(index)
+            .map_err(|error| LexicalError::from_tantivy(error, folder))?
+            .max_id();
+        Ok(Some(Self {
+            writer,
+            fields,
+            folder: folder.to_path_buf(),
+            applied_through: applied,
+            max_id: highest,
+        }))
     }
 
     /// The number of the last commit; whatever came later has to be put or removed again.
@@ -70,11 +78,15 @@ impl LexicalWriter {
         document.add_u64(self.fields.id, entry.id);
         document.add_text(self.fields.text, join_sections(&entry));
         document.add_text(self.fields.collection, &entry.collection);
-        self.writer.add_document(document).map(drop).map_err(|error| LexicalError::from_tantivy(error, &self.folder))
+        self.writer
+            .add_document(document)
+            .map(drop)
+            .map_err(|error| LexicalError::from_tantivy(error, &self.folder))
     }
 
     pub fn remove(&mut self, id: u64) {
-        self.writer.delete_term(Term::from_field_u64(self.fields.id, id));
+        self.writer
+            .delete_term(Term::from_field_u64(self.fields.id, id));
     }
 
     /// Makes everything so far durable and visible to all, with the number up to which it was applied.
@@ -92,13 +104,19 @@ impl LexicalWriter {
     /// Waits until small parts were joined, which keeps searches fast; dropping the writer leaves that to the next.
     pub fn close(self) -> Result<(), LexicalError> {
         let Self { writer, folder, .. } = self;
-        writer.wait_merging_threads().map_err(|error| LexicalError::from_tantivy(error, &folder))
+        writer
+            .wait_merging_threads()
+            .map_err(|error| LexicalError::from_tantivy(error, &folder))
     }
 }
 
 fn join_sections(entry: &LexicalEntry) -> String {
-    let mut joined = String::with_capacity(entry.text.len() + entry.heading.len() + entry.title.len() + 2);
-    for (at, section) in [&entry.text, &entry.heading, &entry.title].into_iter().enumerate() {
+    let mut joined =
+        String::with_capacity(entry.text.len() + entry.heading.len() + entry.title.len() + 2);
+    for (at, section) in [&entry.text, &entry.heading, &entry.title]
+        .into_iter()
+        .enumerate()
+    {
         if at > 0 {
             joined.push(SEPARATOR);
         }
@@ -125,10 +143,17 @@ impl Tokenizer for SectionTokenizer {
         self.terms.clear();
         // A title alone does not tell its language.
         let language = detect_language(joined);
-        for (section, weight) in joined.split(SEPARATOR).zip([1, HEADING_WEIGHT, TITLE_WEIGHT]) {
+        for (section, weight) in joined
+            .split(SEPARATOR)
+            .zip([1, HEADING_WEIGHT, TITLE_WEIGHT])
+        {
             self.terms.push_text(section, weight, language);
         }
-        SectionStream { terms: &self.terms, token: &mut self.token, next: 0 }
+        SectionStream {
+            terms: &self.terms,
+            token: &mut self.token,
+            next: 0,
+        }
     }
 }
 
@@ -140,7 +165,9 @@ pub(super) struct SectionStream<'a> {
 
 impl TokenStream for SectionStream<'_> {
     fn advance(&mut self) -> bool {
-        let Some(term) = self.terms.get(self.next) else { return false };
+        let Some(term) = self.terms.get(self.next) else {
+            return false;
+        };
         self.token.text.clear();
         self.token.text.push_str(term);
         self.token.position = self.next;

@@ -82,13 +82,29 @@ async fn ask_model(
         WriteTask::Observe => OBSERVER_PROMPT,
         WriteTask::Reflect => REFLECTOR_PROMPT,
     };
-    let body: Vec<String> = lines.iter().map(|(mark, text)| format!("[{mark}] {}", one_line(text))).collect();
-    let fenced = format!("<context source=\"conversation\">\n{}\n</context>", escape_fences(&body.join("\n")));
+    let body: Vec<String> = lines
+        .iter()
+        .map(|(mark, text)| format!("[{mark}] {}", one_line(text)))
+        .collect();
+    let fenced = format!(
+        "<context source=\"conversation\">\n{}\n</context>",
+        escape_fences(&body.join("\n"))
+    );
     let Ok(agent) = AgentName::new(AGENT_NAME.to_owned()) else {
-        return (Err(MemoryWriteError::Failed("there is no such agent".to_owned())), None);
+        return (
+            Err(MemoryWriteError::Failed(
+                "there is no such agent".to_owned(),
+            )),
+            None,
+        );
     };
     let messages = vec![Message::User(fenced)];
-    let mut reply = model.stream(ModelRequest { agent, system: system.into(), tools: [].into(), messages });
+    let mut reply = model.stream(ModelRequest {
+        agent,
+        system: system.into(),
+        tools: [].into(),
+        messages,
+    });
     let (mut said, mut usage) = (String::new(), None);
     let listening = async {
         while let Some(fragment) = reply.next().await {
@@ -105,7 +121,8 @@ async fn ask_model(
         Err(MemoryWriteError::Failed("it broke off".to_owned()))
     };
     let heard = tokio::time::timeout(WRITE_TIMEOUT, listening).await;
-    let heard = heard.unwrap_or_else(|_| Err(MemoryWriteError::Failed("it took too long".to_owned())));
+    let heard =
+        heard.unwrap_or_else(|_| Err(MemoryWriteError::Failed("it took too long".to_owned())));
     (heard.map(|()| said), usage)
 }
 
@@ -117,18 +134,35 @@ fn parse_reply(said: &str, known: &BTreeSet<&str>) -> Option<Vec<WrittenMemory>>
             written.push(line);
         }
     }
-    let says_nothing =
-        || said.trim().trim_matches(|c: char| !c.is_alphabetic()).eq_ignore_ascii_case("nothing");
+    let says_nothing = || {
+        said.trim()
+            .trim_matches(|c: char| !c.is_alphabetic())
+            .eq_ignore_ascii_case("nothing")
+    };
     (!written.is_empty() || says_nothing()).then_some(written)
 }
 
 /// Models decorate: list marks, tables, bold letters. What cites nothing that was in the request is no observation.
 fn parse_line(line: &str, known: &BTreeSet<&str>) -> Option<WrittenMemory> {
-    let line =
-        line.trim().trim_start_matches(['-', '*', '•', '|', '`', ' ']).trim_end_matches(['|', '`', ' ']);
-    let mut fields = line.splitn(4, '|').map(|field| field.trim().trim_matches('*').trim());
-    let (first, second, cites, text) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
-    let named = |priority: &str, kind: &str| Some((MemoryPriority::from_name(priority)?, MemoryKind::from_name(kind)?));
+    let line = line
+        .trim()
+        .trim_start_matches(['-', '*', '•', '|', '`', ' '])
+        .trim_end_matches(['|', '`', ' ']);
+    let mut fields = line
+        .splitn(4, '|')
+        .map(|field| field.trim().trim_matches('*').trim());
+    let (first, second, cites, text) = (
+        fields.next()?,
+        fields.next()?,
+        fields.next()?,
+        fields.next()?,
+    );
+    let named = |priority: &str, kind: &str| {
+        Some((
+            MemoryPriority::from_name(priority)?,
+            MemoryKind::from_name(kind)?,
+        ))
+    };
     let (priority, kind) = named(first, second).or_else(|| named(second, first))?;
     let mut cited: Vec<String> = Vec::new();
     for mark in cites.split(|c: char| !c.is_ascii_alphanumeric()) {
@@ -139,7 +173,12 @@ fn parse_line(line: &str, known: &BTreeSet<&str>) -> Option<WrittenMemory> {
     let text = one_line(text);
     let text = token_estimate::truncate(&text, LINE_CAP).trim().to_owned();
     let is_usable = !cited.is_empty() && text.chars().filter(|c| c.is_alphanumeric()).count() >= 2;
-    is_usable.then_some(WrittenMemory { priority, kind, cites: cited, text })
+    is_usable.then_some(WrittenMemory {
+        priority,
+        kind,
+        cites: cited,
+        text,
+    })
 }
 
 #[cfg(test)]
@@ -149,12 +188,22 @@ mod tests {
     fn of(said: &str) -> Option<Vec<(String, Vec<String>)>> {
         let known = BTreeSet::from(["3", "4", "o7"]);
         let written = parse_reply(said, &known)?;
-        Some(written.into_iter().map(|line| (line.text, line.cites)).collect())
+        Some(
+            written
+                .into_iter()
+                .map(|line| (line.text, line.cites))
+                .collect(),
+        )
     }
 
     #[test]
     fn whatever_a_model_says_is_read_as_well_as_it_can_be() {
-        let tea = || Some(vec![("The user prefers tea.".to_owned(), vec!["3".to_owned()])]);
+        let tea = || {
+            Some(vec![(
+                "The user prefers tea.".to_owned(),
+                vec!["3".to_owned()],
+            )])
+        };
         for said in [
             "high | preference | 3 | The user prefers tea.",
             "- **high** | preference | [3] | The user prefers tea.",
@@ -177,6 +226,11 @@ mod tests {
         }
         let long = format!("high | fact | 3 | {}", "word ".repeat(5_000));
         assert!(token_estimate::estimate(&of(&long).unwrap()[0].0) <= LINE_CAP);
-        assert_eq!(of(&"high | fact | 4 | a line 가\n".repeat(500)).unwrap().len(), 1);
+        assert_eq!(
+            of(&"high | fact | 4 | a line 가\n".repeat(500))
+                .unwrap()
+                .len(),
+            1
+        );
     }
 }

@@ -4,16 +4,19 @@ use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
 use jiff::{SignedDuration, Timestamp};
-use lango_domain::event::{EventBody, Event};
-use lango_domain::memory::{MemoryWrite, NewMemory, MemoryNote, MemoryOrigin, ObservedSpan, ObservationProgress, ObserverBackoff, MemorySpeaker};
-use lango_domain::model::Model;
+use lango_domain::event::{Event, EventBody};
 use lango_domain::hooks::AfterTurn;
+use lango_domain::memory::{
+    MemoryNote, MemoryOrigin, MemorySpeaker, MemoryWrite, NewMemory, ObservationProgress,
+    ObservedSpan, ObserverBackoff,
+};
+use lango_domain::model::Model;
 use lango_domain::session::SessionKey;
 use lango_domain::session::StoreError;
 use lango_domain::{Label, token_estimate};
 
-use super::transcript::{Utterance, truncate_middle, transcript, event_tokens};
 use super::model_writer::{self, MemoryWriteError, WriteTask, WrittenMemory};
+use super::transcript::{Utterance, event_tokens, transcript, truncate_middle};
 use super::{ObservationalMemory, Observer, rules};
 
 /// So many pieces are observed behind one turn; a long session that was brought in is observed little by little.
@@ -69,7 +72,9 @@ impl ObservationalMemory {
         let mut left = 0;
         for _ in 0..MAX_SPANS {
             let progress = self.memories().progress(of).await?;
-            let Some(portion) = self.next_input(of, progress.observed_through).await? else { return Ok(0) };
+            let Some(portion) = self.next_input(of, progress.observed_through).await? else {
+                return Ok(0);
+            };
             left = portion.tokens;
             if portion.tokens < least || self.is_backing_off(&progress) {
                 break;
@@ -77,10 +82,22 @@ impl ObservationalMemory {
             match self.make_observations(of, &portion, &progress).await? {
                 None => break,
                 Some((origin, observations)) => {
-                    let ObservationInput { after: behind, last, tokens, .. } = portion;
-                    let piece = ObservedSpan { after: behind, last, tokens, origin, observations };
+                    let ObservationInput {
+                        after: behind,
+                        last,
+                        tokens,
+                        ..
+                    } = portion;
+                    let piece = ObservedSpan {
+                        after: behind,
+                        last,
+                        tokens,
+                        origin,
+                        observations,
+                    };
                     // Whoever was first has observed the same events: there is only the rest left to do.
-                    let (MemoryWrite::Written | MemoryWrite::Conflict) = self.memories().save_span(of, piece).await?;
+                    let (MemoryWrite::Written | MemoryWrite::Conflict) =
+                        self.memories().save_span(of, piece).await?;
                     left = 0;
                 }
             }
@@ -89,27 +106,45 @@ impl ObservationalMemory {
     }
 
     /// Whole turns behind what was observed, until they are enough for a portion.
-    async fn next_input(&self, of: &SessionKey, behind: u64) -> Result<Option<ObservationInput>, StoreError> {
+    async fn next_input(
+        &self,
+        of: &SessionKey,
+        behind: u64,
+    ) -> Result<Option<ObservationInput>, StoreError> {
         let enough = self.settings().buffer_tokens.get();
         let bytes = enough.saturating_mul(BYTES_PER_TOKEN);
         let mut events = self.memories().turns_after(of, behind, bytes).await?;
         let (mut tokens, mut end) = (0, events.len());
         for (at, event) in events.iter().enumerate() {
             tokens += event_tokens(event);
-            if tokens >= enough && matches!(event.body, EventBody::TurnDone | EventBody::TurnFailed { .. }) {
+            if tokens >= enough
+                && matches!(
+                    event.body,
+                    EventBody::TurnDone | EventBody::TurnFailed { .. }
+                )
+            {
                 end = at + 1;
                 break;
             }
         }
         events.truncate(end);
         let last = events.last().map(|event| event.seq);
-        Ok(last.map(|last| ObservationInput { after: behind, last, tokens, events }))
+        Ok(last.map(|last| ObservationInput {
+            after: behind,
+            last,
+            tokens,
+            events,
+        }))
     }
 
     /// Whether the model did not get through lately.
     pub(super) fn is_backing_off(&self, progress: &ObservationProgress) -> bool {
         let is_model = matches!(self.observer(), Observer::Model { .. });
-        is_model && progress.backoff.as_ref().is_some_and(|setback| setback.not_before > self.now())
+        is_model
+            && progress
+                .backoff
+                .as_ref()
+                .is_some_and(|setback| setback.not_before > self.now())
     }
 
     /// What there is to remember of a portion; nothing where the model did not get through.
@@ -119,10 +154,17 @@ impl ObservationalMemory {
         portion: &ObservationInput,
         progress: &ObservationProgress,
     ) -> Result<Option<(MemoryOrigin, Vec<NewMemory>)>, StoreError> {
-        let ids = portion.events.iter().map(|event| (event.turn.clone(), event.seq)).collect();
+        let ids = portion
+            .events
+            .iter()
+            .map(|event| (event.turn.clone(), event.seq))
+            .collect();
         let forgotten = self.memories().forgotten_events(&of.principal, ids).await?;
         let heard = transcript(&portion.events, &forgotten);
-        let unusable = progress.backoff.as_ref().map_or(0, |setback| setback.unusable);
+        let unusable = progress
+            .backoff
+            .as_ref()
+            .map_or(0, |setback| setback.unusable);
         let (origin, mut observations) = match self.observer() {
             Observer::Model { model, name } if unusable < MAX_UNUSABLE => {
                 match self.observe_with_model(&**model, of, &heard).await? {
@@ -133,7 +175,9 @@ impl ObservationalMemory {
                     }
                 }
             }
-            Observer::Rules | Observer::Model { .. } => (MemoryOrigin::Rules, rules::find_observations(&heard)),
+            Observer::Rules | Observer::Model { .. } => {
+                (MemoryOrigin::Rules, rules::find_observations(&heard))
+            }
         };
         observations.retain(|new| !self.is_secret(&new.note.text));
         Ok(Some((origin, observations)))
@@ -148,14 +192,19 @@ impl ObservationalMemory {
     ) -> Result<Result<Vec<NewMemory>, MemoryWriteError>, StoreError> {
         let mut observations = Vec::new();
         for lines in model_requests(self, model, heard) {
-            let (written, usage) = model_writer::write_memories(model, WriteTask::Observe, &lines).await;
+            let (written, usage) =
+                model_writer::write_memories(model, WriteTask::Observe, &lines).await;
             if let (Some(usage), Some(last)) = (usage, heard.last()) {
-                self.memories().record_usage(of, last.turn.clone(), usage).await?;
+                self.memories()
+                    .record_usage(of, last.turn.clone(), usage)
+                    .await?;
             }
             match written {
-                Ok(written) => {
-                    observations.extend(written.into_iter().filter_map(|line| observation(line, heard)))
-                }
+                Ok(written) => observations.extend(
+                    written
+                        .into_iter()
+                        .filter_map(|line| observation(line, heard)),
+                ),
                 Err(failure) => return Ok(Err(failure)),
             }
         }
@@ -169,8 +218,10 @@ impl ObservationalMemory {
         failure: &MemoryWriteError,
     ) -> Result<(), StoreError> {
         tracing::warn!(%failure, session = %of.session, "observing is tried again later");
-        let (failures, unusable) =
-            progress.backoff.as_ref().map_or((0, 0), |setback| (setback.failures, setback.unusable));
+        let (failures, unusable) = progress
+            .backoff
+            .as_ref()
+            .map_or((0, 0), |setback| (setback.failures, setback.unusable));
         let is_unusable = *failure == MemoryWriteError::Unusable;
         let setback = ObserverBackoff {
             failures: failures.saturating_add(1),
@@ -183,7 +234,12 @@ impl ObservationalMemory {
     /// When enough is said, observations stand for it up to where the newest words begin.
     async fn activate(&self, of: &SessionKey, unobserved: usize) -> Result<(), StoreError> {
         let progress = self.memories().progress(of).await?;
-        let raw = unobserved + progress.pending.iter().map(|(_, tokens)| tokens).sum::<usize>();
+        let raw = unobserved
+            + progress
+                .pending
+                .iter()
+                .map(|(_, tokens)| tokens)
+                .sum::<usize>();
         if raw < self.settings().message_token_threshold.get() {
             return Ok(());
         }
@@ -199,12 +255,23 @@ impl ObservationalMemory {
 }
 
 /// What was heard as lines with marks, in as many requests as it takes.
-fn model_requests(chronicle: &ObservationalMemory, model: &dyn Model, heard: &[Utterance]) -> Vec<Vec<(String, String)>> {
+fn model_requests(
+    chronicle: &ObservationalMemory,
+    model: &dyn Model,
+    heard: &[Utterance],
+) -> Vec<Vec<(String, String)>> {
     let room = model_writer::request_budget(model);
     let (mut requests, mut request, mut used) = (Vec::new(), Vec::new(), 0);
-    for utterance in heard.iter().filter(|utterance| !chronicle.is_secret(&utterance.text)) {
+    for utterance in heard
+        .iter()
+        .filter(|utterance| !chronicle.is_secret(&utterance.text))
+    {
         let at = utterance.at.strftime("%Y-%m-%d %H:%M");
-        let text = format!("{at} {}: {}", utterance.speaker, truncate_middle(&utterance.text, room / 2));
+        let text = format!(
+            "{at} {}: {}",
+            utterance.speaker,
+            truncate_middle(&utterance.text, room / 2)
+        );
         let tokens = token_estimate::estimate(&text) + 5;
         if used + tokens > room && !request.is_empty() {
             requests.push(std::mem::take(&mut request));
@@ -219,23 +286,48 @@ fn model_requests(chronicle: &ObservationalMemory, model: &dyn Model, heard: &[U
 
 /// A written line with the events that it cites; the user's own words only if it cites nothing else.
 fn observation(line: WrittenMemory, heard: &[Utterance]) -> Option<NewMemory> {
-    let cited: Vec<&Utterance> =
-        heard.iter().filter(|utterance| line.cites.contains(&utterance.seq.to_string())).collect();
+    let cited: Vec<&Utterance> = heard
+        .iter()
+        .filter(|utterance| line.cites.contains(&utterance.seq.to_string()))
+        .collect();
     let last = cited.last()?;
-    let is_own = cited.iter().all(|utterance| utterance.spoken_by == MemorySpeaker::User);
-    let words = if is_own { MemorySpeaker::User } else { MemorySpeaker::Others };
+    let is_own = cited
+        .iter()
+        .all(|utterance| utterance.spoken_by == MemorySpeaker::User);
+    let words = if is_own {
+        MemorySpeaker::User
+    } else {
+        MemorySpeaker::Others
+    };
     // The model read everything that was heard, and any of it may have chosen these words; not where they are the user's.
-    let is_quoted = is_own && cited.iter().any(|utterance| rules::is_quoted(&line.text, &utterance.text));
+    let is_quoted = is_own
+        && cited
+            .iter()
+            .any(|utterance| rules::is_quoted(&line.text, &utterance.text));
     let label = match is_quoted {
         true => Label::default(),
-        false => heard.iter().fold(Label::default(), |label, utterance| label.joined(&utterance.label)),
+        false => heard.iter().fold(Label::default(), |label, utterance| {
+            label.joined(&utterance.label)
+        }),
     };
-    let note = MemoryNote { text: line.text, kind: line.kind, priority: line.priority, speaker: words, label, at: last.at };
+    let note = MemoryNote {
+        text: line.text,
+        kind: line.kind,
+        priority: line.priority,
+        speaker: words,
+        label,
+        at: last.at,
+    };
     let sources = cited.iter().map(|utterance| utterance.seq).collect();
-    Some(NewMemory { note, turn: last.turn.clone(), sources })
+    Some(NewMemory {
+        note,
+        turn: last.turn.clone(),
+        sources,
+    })
 }
 
 fn backoff_until(now: Timestamp, failures: u32) -> Timestamp {
-    let delay = INITIAL_DELAY.saturating_mul(1_i32.checked_shl(failures.min(20)).unwrap_or(i32::MAX));
+    let delay =
+        INITIAL_DELAY.saturating_mul(1_i32.checked_shl(failures.min(20)).unwrap_or(i32::MAX));
     now.saturating_add(delay.min(MAX_DELAY)).unwrap_or(now)
 }

@@ -5,8 +5,8 @@ use std::sync::{Arc, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt};
 use lango_domain::event::{Principal, SessionId};
-use lango_domain::memory::{Memory, MemoryId, MemoryOrigin, MemoryPriority, MemoryRevision};
 use lango_domain::hooks::{ContextError, ContextRequest, ContextSource};
+use lango_domain::memory::{Memory, MemoryId, MemoryOrigin, MemoryPriority, MemoryRevision};
 use lango_domain::session::StoreError;
 use lango_domain::{LabeledText, token_estimate};
 
@@ -75,14 +75,19 @@ impl ObservationalMemory {
         let index = self.index(of);
         let mut index = index.lock().await;
         self.sync_index(of, &mut index).await?;
-        let question = RecallQuery::parse(&question[..question.floor_char_boundary(MAX_QUESTION_LEN)]);
+        let question =
+            RecallQuery::parse(&question[..question.floor_char_boundary(MAX_QUESTION_LEN)]);
         let mut found = index.find(&question, &care, most);
         found.retain(|recalled| !self.is_secret(&recalled.memory.note.text));
         Ok(found)
     }
 
     fn index(&self, of: &Principal) -> Arc<tokio::sync::Mutex<RecallIndex>> {
-        let mut indexes = self.inner.indexes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut indexes = self
+            .inner
+            .indexes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if indexes.len() >= MAX_INDEXES && !indexes.contains_key(of) {
             indexes.clear();
         }
@@ -98,15 +103,24 @@ impl ObservationalMemory {
         if revision.removed != index.revision.removed {
             *index = RecallIndex::default();
         }
-        let mut behind = index.revision.newest.max(revision.newest.saturating_sub(MAX_INDEXED));
+        let mut behind = index
+            .revision
+            .newest
+            .max(revision.newest.saturating_sub(MAX_INDEXED));
         loop {
-            let batch = self.memories().observations_after(of, behind, BATCH_SIZE).await?;
+            let batch = self
+                .memories()
+                .observations_after(of, behind, BATCH_SIZE)
+                .await?;
             let is_last = batch.len() < BATCH_SIZE;
             for memory in batch {
                 behind = behind.max(index.add(memory));
             }
             // Whoever gives up waiting finds it further along next time.
-            index.revision = MemoryRevision { newest: behind, removed: revision.removed };
+            index.revision = MemoryRevision {
+                newest: behind,
+                removed: revision.removed,
+            };
             if is_last {
                 return Ok(());
             }
@@ -127,30 +141,55 @@ impl RecallIndex {
     fn find(&self, question: &RecallQuery, care: &RecallMode, most: usize) -> Vec<RecalledMemory> {
         let covered: HashMap<u64, f32> = match question.is_general() {
             true => HashMap::new(),
-            false => self.text_index.search(&question.content, CANDIDATES).into_iter().collect(),
+            false => self
+                .text_index
+                .search(&question.content, CANDIDATES)
+                .into_iter()
+                .collect(),
         };
         let oldest = self.memories.first_key_value().map_or(0, |(id, _)| *id);
-        let span = self.memories.last_key_value().map_or(1, |(id, _)| id - oldest + 1) as f32;
+        let span = self
+            .memories
+            .last_key_value()
+            .map_or(1, |(id, _)| id - oldest + 1) as f32;
         let mut found: Vec<(f32, &Memory)> = Vec::new();
         for (id, known) in &self.memories {
             let covers = covered.get(id).copied().unwrap_or_default();
             if is_match(question, known, covers, care) {
                 let age = (id - oldest) as f32 / span;
-                found.push((relevance_bonus(question, known) + covers + 0.05 * age, &known.memory));
+                found.push((
+                    relevance_bonus(question, known) + covers + 0.05 * age,
+                    &known.memory,
+                ));
             }
         }
         found.sort_by(|(a, x), (b, y)| b.total_cmp(a).then(y.id.cmp(&x.id)));
         let mut told = HashSet::new();
         let mut is_new = |memory: &Memory| told.insert(normalize_words(&memory.note.text));
-        let best = found.into_iter().filter(|(_, memory)| is_new(memory)).take(most);
-        best.map(|(score, memory)| RecalledMemory { memory: memory.clone(), score }).collect()
+        let best = found
+            .into_iter()
+            .filter(|(_, memory)| is_new(memory))
+            .take(most);
+        best.map(|(score, memory)| RecalledMemory {
+            memory: memory.clone(),
+            score,
+        })
+        .collect()
     }
 }
 
 /// What speaks for a memory beside its words.
 fn relevance_bonus(question: &RecallQuery, known: &IndexedMemory) -> f32 {
-    let topic = if question.topics & known.topics != 0 { 0.3 } else { 0.0 };
-    let kind = if question.kinds.contains(&known.memory.note.kind) { 0.15 } else { 0.0 };
+    let topic = if question.topics & known.topics != 0 {
+        0.3
+    } else {
+        0.0
+    };
+    let kind = if question.kinds.contains(&known.memory.note.kind) {
+        0.15
+    } else {
+        0.0
+    };
     let priority = match known.memory.note.priority {
         MemoryPriority::High => 0.04,
         MemoryPriority::Medium => 0.02,
@@ -168,8 +207,10 @@ fn is_match(question: &RecallQuery, known: &IndexedMemory, covers: f32, care: &R
             covers >= MIN_COVERAGE || (asks_for_kind && (is_on_topic || question.is_general()))
         }
         RecallMode::Automatic { session } => {
-            let is_here = known.memory.session == *session && known.memory.origin != MemoryOrigin::Asked;
-            let is_meant = question.is_about_user && is_of_kind && (is_on_topic || question.is_general());
+            let is_here =
+                known.memory.session == *session && known.memory.origin != MemoryOrigin::Asked;
+            let is_meant =
+                question.is_about_user && is_of_kind && (is_on_topic || question.is_general());
             !is_here && (covers >= MIN_AUTOMATIC_COVERAGE || is_meant)
         }
     }
@@ -184,15 +225,22 @@ impl ContextSource for ObservationalMemory {
         self.settings().recall_tokens
     }
 
-    fn gather(&self, request: ContextRequest) -> BoxFuture<'static, Result<Option<LabeledText>, ContextError>> {
+    fn gather(
+        &self,
+        request: ContextRequest,
+    ) -> BoxFuture<'static, Result<Option<LabeledText>, ContextError>> {
         let chronicle = self.clone();
         async move {
             let cap = chronicle.settings().recall_tokens;
             if cap == 0 {
                 return Ok(None);
             }
-            let care = RecallMode::Automatic { session: request.session };
-            let found = chronicle.recall(&request.principal, &request.text, care, MAX_UNASKED).await;
+            let care = RecallMode::Automatic {
+                session: request.session,
+            };
+            let found = chronicle
+                .recall(&request.principal, &request.text, care, MAX_UNASKED)
+                .await;
             let found = found.map_err(|error| ContextError(error.to_string()))?;
             Ok(format_recalled(&found, cap))
         }

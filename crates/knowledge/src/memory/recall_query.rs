@@ -17,9 +17,18 @@ const KIND_WORDS: [(MemoryKind, &str); 5] = [
         "decide decided decision decisions agree agreed choose chose chosen settled entschieden beschlossen decidido \
         decide",
     ),
-    (MemoryKind::Promise, "promise promised promises owe commitments versprochen prometido promis"),
-    (MemoryKind::Date, "when date dates deadline deadlines birthday appointment appointments wann cuando quand"),
-    (MemoryKind::Name, "who name names called wer heisse heisst quien qui llamo mappelle"),
+    (
+        MemoryKind::Promise,
+        "promise promised promises owe commitments versprochen prometido promis",
+    ),
+    (
+        MemoryKind::Date,
+        "when date dates deadline deadlines birthday appointment appointments wann cuando quand",
+    ),
+    (
+        MemoryKind::Name,
+        "who name names called wer heisse heisst quien qui llamo mappelle",
+    ),
 ];
 
 const KIND_WORDS_UNSPACED: [(MemoryKind, &str); 5] = [
@@ -42,7 +51,8 @@ const STOP_WORDS: &str = "a about again all already am an and any anything are a
     meine meinen was ist das der die und du uber weisst mich mir wir que me mi sabes de sobre sais tu moi mon ma je";
 
 /// Words that make a question the asker's own.
-const FIRST_PERSON_WORDS: &str = "i im ive me my mine we us our ours ich mich mir mein meine wir mi je moi mon";
+const FIRST_PERSON_WORDS: &str =
+    "i im ive me my mine we us our ours ich mich mir mein meine wir mi je moi mon";
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecallQuery {
@@ -60,7 +70,12 @@ impl RecallQuery {
     pub fn parse(text: &str) -> Self {
         let words = normalize_words(text);
         let mut kinds: Vec<MemoryKind> = Vec::new();
-        let asks = |word: &str| KIND_WORDS.iter().find(|(_, asking)| contains_word(asking, word)).map(|(kind, _)| *kind);
+        let asks = |word: &str| {
+            KIND_WORDS
+                .iter()
+                .find(|(_, asking)| contains_word(asking, word))
+                .map(|(kind, _)| *kind)
+        };
         let mut rest = text.to_owned();
         for (kind, pieces) in KIND_WORDS_UNSPACED {
             for piece in pieces.split(' ').filter(|piece| text.contains(*piece)) {
@@ -75,14 +90,20 @@ impl RecallQuery {
         }
         kinds.sort_unstable();
         kinds.dedup();
-        let only_asks = |word: &str| asks(word).is_some() && !contains_word(CONTENT_KIND_WORDS, word);
+        let only_asks =
+            |word: &str| asks(word).is_some() && !contains_word(CONTENT_KIND_WORDS, word);
         let is_empty = |word: &String| contains_word(STOP_WORDS, word) || only_asks(word);
-        let content: Vec<String> = normalize_words(&rest).into_iter().filter(|word| !is_empty(word)).collect();
+        let content: Vec<String> = normalize_words(&rest)
+            .into_iter()
+            .filter(|word| !is_empty(word))
+            .collect();
         Self {
             kinds,
             topics: topics(&words, text),
             content: content.join(" "),
-            is_about_user: words.iter().any(|word| contains_word(FIRST_PERSON_WORDS, word)),
+            is_about_user: words
+                .iter()
+                .any(|word| contains_word(FIRST_PERSON_WORDS, word)),
         }
     }
 
@@ -104,14 +125,24 @@ mod tests {
     fn a_question_is_after_a_kind_a_topic_or_words() {
         let drink = RecallQuery::parse("what do I like to drink?");
         assert_eq!(
-            (drink.kinds.as_slice(), drink.content.as_str(), drink.is_about_user),
+            (
+                drink.kinds.as_slice(),
+                drink.content.as_str(),
+                drink.is_about_user
+            ),
             (&[MemoryKind::Preference][..], "drink", true)
         );
         assert!(drink.topics != 0 && !drink.is_general());
         assert!(RecallQuery::parse("What do you know about me?").is_general());
         assert!(RecallQuery::parse("what are my preferences").is_general());
-        assert_eq!(RecallQuery::parse("when is the release").kinds, [MemoryKind::Promise, MemoryKind::Date]);
-        assert_eq!(RecallQuery::parse("제가 뭘 좋아하나요").kinds, [MemoryKind::Preference]);
+        assert_eq!(
+            RecallQuery::parse("when is the release").kinds,
+            [MemoryKind::Promise, MemoryKind::Date]
+        );
+        assert_eq!(
+            RecallQuery::parse("제가 뭘 좋아하나요").kinds,
+            [MemoryKind::Preference]
+        );
         assert_eq!(RecallQuery::parse("run the tests").kinds, []);
         assert!(!RecallQuery::parse("run the tests").is_about_user);
         assert!(RecallQuery::parse("").is_general());

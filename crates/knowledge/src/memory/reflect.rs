@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lango_domain::Label;
 use lango_domain::memory::{
-    MemoryWrite, Memory, MemoryId, NewReflection, MemoryNote, MemoryOrigin, MemoryPriority, NewReflections, MemorySpeaker,
+    Memory, MemoryId, MemoryNote, MemoryOrigin, MemoryPriority, MemorySpeaker, MemoryWrite,
+    NewReflection, NewReflections,
 };
 use lango_domain::model::Model;
 use lango_domain::session::SessionKey;
@@ -48,7 +49,10 @@ impl ObservationalMemory {
         if self.is_backing_off(&progress) {
             return Ok(false);
         }
-        let unusable = progress.backoff.as_ref().map_or(0, |setback| setback.unusable);
+        let unusable = progress
+            .backoff
+            .as_ref()
+            .map_or(0, |setback| setback.unusable);
         let (origin, mut reflections) = match self.observer() {
             Observer::Model { model, name } if unusable < MAX_UNUSABLE => {
                 match self.reflect_with_model(&**model, of, &told).await? {
@@ -59,7 +63,9 @@ impl ObservationalMemory {
                     }
                 }
             }
-            Observer::Rules | Observer::Model { .. } => (MemoryOrigin::Rules, reflect_by_rules(&told)),
+            Observer::Rules | Observer::Model { .. } => {
+                (MemoryOrigin::Rules, reflect_by_rules(&told))
+            }
         };
         reflections.retain(|new| !self.is_secret(&new.note.text));
         let room = self.settings().observation_tokens() / REFLECTION_BUDGET_DIVISOR;
@@ -69,7 +75,12 @@ impl ObservationalMemory {
             MemoryId::Reflection(_) => None,
         });
         let condensed = condensed.collect();
-        let new = NewReflections { base_generation: progress.generation, origin, condensed, reflections };
+        let new = NewReflections {
+            base_generation: progress.generation,
+            origin,
+            condensed,
+            reflections,
+        };
         Ok(self.memories().save_reflections(of, new).await? == MemoryWrite::Written)
     }
 
@@ -90,16 +101,23 @@ impl ObservationalMemory {
             });
             let (part, behind) = rest.split_at(fitting.count().max(1));
             rest = behind;
-            let lines: Vec<(String, String)> =
-                part.iter().map(|memory| (memory.id.to_string(), digest::memory_text(memory))).collect();
-            let (written, usage) = model_writer::write_memories(model, WriteTask::Reflect, &lines).await;
+            let lines: Vec<(String, String)> = part
+                .iter()
+                .map(|memory| (memory.id.to_string(), digest::memory_text(memory)))
+                .collect();
+            let (written, usage) =
+                model_writer::write_memories(model, WriteTask::Reflect, &lines).await;
             if let Some(usage) = usage {
-                self.memories().record_usage(of, turn.clone(), usage).await?;
+                self.memories()
+                    .record_usage(of, turn.clone(), usage)
+                    .await?;
             }
             match written {
-                Ok(written) => {
-                    reflections.extend(written.into_iter().filter_map(|line| reflection(line, part)))
-                }
+                Ok(written) => reflections.extend(
+                    written
+                        .into_iter()
+                        .filter_map(|line| reflection(line, part)),
+                ),
                 Err(failure) => return Ok(Err(failure)),
             }
         }
@@ -108,15 +126,35 @@ impl ObservationalMemory {
 }
 
 fn reflection(line: WrittenMemory, part: &[Memory]) -> Option<NewReflection> {
-    let made_of: Vec<&Memory> =
-        part.iter().filter(|memory| line.cites.contains(&memory.id.to_string())).collect();
+    let made_of: Vec<&Memory> = part
+        .iter()
+        .filter(|memory| line.cites.contains(&memory.id.to_string()))
+        .collect();
     let at = made_of.iter().map(|memory| memory.note.at).max()?;
-    let is_own = made_of.iter().all(|memory| memory.note.speaker == MemorySpeaker::User);
-    let words = if is_own { MemorySpeaker::User } else { MemorySpeaker::Others };
+    let is_own = made_of
+        .iter()
+        .all(|memory| memory.note.speaker == MemorySpeaker::User);
+    let words = if is_own {
+        MemorySpeaker::User
+    } else {
+        MemorySpeaker::Others
+    };
     // The model read the whole part, and any of it may have chosen these words.
-    let label = part.iter().fold(Label::default(), |label, memory| label.joined(&memory.note.label));
-    let note = MemoryNote { text: line.text, kind: line.kind, priority: line.priority, speaker: words, label, at };
-    Some(NewReflection { note, condenses: observation_ids(&made_of) })
+    let label = part.iter().fold(Label::default(), |label, memory| {
+        label.joined(&memory.note.label)
+    });
+    let note = MemoryNote {
+        text: line.text,
+        kind: line.kind,
+        priority: line.priority,
+        speaker: words,
+        label,
+        at,
+    };
+    Some(NewReflection {
+        note,
+        condenses: observation_ids(&made_of),
+    })
 }
 
 /// Down to the observations: a reflection of reflections cites what those cite.
@@ -142,7 +180,10 @@ fn reflect_by_rules(told: &[Memory]) -> Vec<NewReflection> {
         .into_values()
         .filter_map(|group| {
             let newest = group.iter().max_by_key(|memory| memory.note.at)?;
-            Some(NewReflection { note: newest.note.clone(), condenses: observation_ids(&group) })
+            Some(NewReflection {
+                note: newest.note.clone(),
+                condenses: observation_ids(&group),
+            })
         })
         .collect();
     reflections.sort_by_key(|reflection| (reflection.note.at, reflection.condenses.clone()));
@@ -170,5 +211,8 @@ fn fit_to_budget(reflections: Vec<NewReflection>, room: usize) -> Vec<NewReflect
     let first = order.first().copied();
     let kept: BTreeSet<usize> = order.into_iter().take_while(fits).chain(first).collect();
     let numbered = reflections.into_iter().enumerate();
-    numbered.filter(|(at, _)| kept.contains(at)).map(|(_, reflection)| reflection).collect()
+    numbered
+        .filter(|(at, _)| kept.contains(at))
+        .map(|(_, reflection)| reflection)
+        .collect()
 }

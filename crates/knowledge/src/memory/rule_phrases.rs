@@ -59,14 +59,23 @@ pub const EXCLUDED_PHRASES: &str = "i like it, i like that, i like this, i like 
 
 /// The same for writing without spaces: what a sentence holds.
 pub const KIND_PHRASES_UNSPACED: [(MemoryKind, &str); 5] = [
-    (MemoryKind::Name, "제 이름은, 내 이름은, 私の名前は, と申します, 我叫, 我的名字"),
-    (MemoryKind::Decision, "하기로 했, 결정했, に決めた, に決めました, ことにした, 我们决定, 我决定"),
+    (
+        MemoryKind::Name,
+        "제 이름은, 내 이름은, 私の名前は, と申します, 我叫, 我的名字",
+    ),
+    (
+        MemoryKind::Decision,
+        "하기로 했, 결정했, に決めた, に決めました, ことにした, 我们决定, 我决定",
+    ),
     (
         MemoryKind::Preference,
         "좋아해, 좋아합니다, 싫어해, 싫어합니다, 선호, が好き, が嫌い, 我喜欢, 我讨厌, 我更喜欢",
     ),
     (MemoryKind::Promise, "약속했, 약속해, 約束し, 我答应"),
-    (MemoryKind::Date, "생일은, 마감은, 誕生日は, 締め切りは, 我的生日"),
+    (
+        MemoryKind::Date,
+        "생일은, 마감은, 誕生日は, 締め切りは, 我的生日",
+    ),
 ];
 
 /// Each row of such a list.

@@ -1,10 +1,13 @@
 //! Observing without a language model: sentences of the user's own that say something to remember.
 
-use lango_domain::memory::{MemoryKind, NewMemory, MemoryNote, MemoryPriority, MemorySpeaker};
+use lango_domain::memory::{MemoryKind, MemoryNote, MemoryPriority, MemorySpeaker, NewMemory};
 use lango_domain::text::one_line;
 use unicode_normalization::UnicodeNormalization;
 
-use super::rule_phrases::{FILLERS, REMEMBER_PREFIXES, EXCLUDED_PHRASES, KIND_PHRASES, KIND_PHRASES_UNSPACED, split_phrases};
+use super::rule_phrases::{
+    EXCLUDED_PHRASES, FILLERS, KIND_PHRASES, KIND_PHRASES_UNSPACED, REMEMBER_PREFIXES,
+    split_phrases,
+};
 use super::transcript::Utterance;
 use crate::request_detection::is_forget_request;
 
@@ -15,13 +18,26 @@ const MAX_OF_ONE: usize = 8;
 
 /// What the user said that is worth remembering, each sentence with the event that it stands in.
 pub fn find_observations(heard: &[Utterance]) -> Vec<NewMemory> {
-    let own = heard.iter().filter(|utterance| utterance.spoken_by == MemorySpeaker::User);
+    let own = heard
+        .iter()
+        .filter(|utterance| utterance.spoken_by == MemorySpeaker::User);
     own.flat_map(|utterance| {
         let told = sentences(first_paragraph(&utterance.text)).filter_map(|sentence| {
             let (kind, text) = parse_statement(sentence)?;
             let (words, label) = (MemorySpeaker::User, utterance.label.clone());
-            let note = MemoryNote { text, kind, priority: default_priority(kind), speaker: words, label, at: utterance.at };
-            Some(NewMemory { note, turn: utterance.turn.clone(), sources: vec![utterance.seq] })
+            let note = MemoryNote {
+                text,
+                kind,
+                priority: default_priority(kind),
+                speaker: words,
+                label,
+                at: utterance.at,
+            };
+            Some(NewMemory {
+                note,
+                turn: utterance.turn.clone(),
+                sources: vec![utterance.seq],
+            })
         });
         told.take(MAX_OF_ONE).collect::<Vec<_>>()
     })
@@ -53,9 +69,15 @@ pub fn is_user_wording(text: &str, said: &str) -> bool {
 /// Whether the user said this word for word, in one go and without taking it back.
 pub fn is_quoted(text: &str, said: &str) -> bool {
     let (said, words) = (normalize_words(said), normalize_words(text));
-    let is_refusal = |word: &String| ["not", "never", "dont", "no", "without"].contains(&word.as_str());
-    let starts = said.windows(words.len().max(1)).enumerate().filter(|(_, part)| *part == words);
-    starts.into_iter().any(|(at, _)| !said[at.saturating_sub(6)..at].iter().any(is_refusal))
+    let is_refusal =
+        |word: &String| ["not", "never", "dont", "no", "without"].contains(&word.as_str());
+    let starts = said
+        .windows(words.len().max(1))
+        .enumerate()
+        .filter(|(_, part)| *part == words);
+    starts
+        .into_iter()
+        .any(|(at, _)| !said[at.saturating_sub(6)..at].iter().any(is_refusal))
 }
 
 /// Small letters without accents and apostrophes, in a row.
@@ -67,7 +89,11 @@ pub fn normalize_words(text: &str) -> Vec<String> {
         .nfc()
         .collect::<String>()
         .replace('ß', "ss");
-    folded.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    folded
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// What was pasted or piped in behind the first paragraph is data, whatever it says.
@@ -115,16 +141,22 @@ fn parse_statement(sentence: &str) -> Option<(MemoryKind, String)> {
         return None;
     }
     let asked = split_phrases(REMEMBER_PREFIXES).find(|asked| starts_with_phrase(&words, asked));
-    let kind = find_kind(&words, sentence)
-        .or_else(|| asked.filter(|asked| *asked != "remember").map(|_| MemoryKind::Fact))?;
-    let text = asked.map_or(sentence, |asked| skip_words(sentence, asked.split(' ').count()));
+    let kind = find_kind(&words, sentence).or_else(|| {
+        asked
+            .filter(|asked| *asked != "remember")
+            .map(|_| MemoryKind::Fact)
+    })?;
+    let text = asked.map_or(sentence, |asked| {
+        skip_words(sentence, asked.split(' ').count())
+    });
     let text = one_line(text.trim_end_matches(['.', '。', '!', '！', ';']));
     (!text.is_empty()).then_some((kind, text))
 }
 
 fn starts_with_phrase(words: &[String], row: &str) -> bool {
     let mut words = words.iter();
-    row.split(' ').all(|word| words.next().is_some_and(|said| said == word))
+    row.split(' ')
+        .all(|word| words.next().is_some_and(|said| said == word))
 }
 
 /// The sentence behind so many words.
@@ -138,8 +170,11 @@ fn skip_words(sentence: &str, words: usize) -> &str {
 }
 
 fn find_kind(words: &[String], text: &str) -> Option<MemoryKind> {
-    let words: Vec<&str> =
-        words.iter().map(String::as_str).filter(|word| split_phrases(FILLERS).all(|filler| filler != *word)).collect();
+    let words: Vec<&str> = words
+        .iter()
+        .map(String::as_str)
+        .filter(|word| split_phrases(FILLERS).all(|filler| filler != *word))
+        .collect();
     let holds = |row: &str| {
         let row: Vec<&str> = row.split(' ').collect();
         words.windows(row.len()).any(|said| {
@@ -148,17 +183,26 @@ fn find_kind(words: &[String], text: &str) -> Option<MemoryKind> {
                 let is_last = at + 1 == row.len();
                 said == word
                     || (is_last
-                        && said.strip_prefix(word).is_some_and(|end| end == "s" || *word == "lieblings"))
+                        && said
+                            .strip_prefix(word)
+                            .is_some_and(|end| end == "s" || *word == "lieblings"))
             })
         })
     };
     if split_phrases(EXCLUDED_PHRASES).any(holds) {
         return None;
     }
-    let spaced = KIND_PHRASES.iter().find(|(_, telling)| split_phrases(telling).any(holds));
-    let unspaced =
-        || KIND_PHRASES_UNSPACED.iter().find(|(_, telling)| split_phrases(telling).any(|row| text.contains(row)));
-    spaced.map(|(kind, _)| *kind).or_else(|| unspaced().map(|(kind, _)| *kind))
+    let spaced = KIND_PHRASES
+        .iter()
+        .find(|(_, telling)| split_phrases(telling).any(holds));
+    let unspaced = || {
+        KIND_PHRASES_UNSPACED
+            .iter()
+            .find(|(_, telling)| split_phrases(telling).any(|row| text.contains(row)))
+    };
+    spaced
+        .map(|(kind, _)| *kind)
+        .or_else(|| unspaced().map(|(kind, _)| *kind))
 }
 
 #[cfg(test)]
@@ -174,9 +218,11 @@ mod tests {
     fn only_what_was_said_in_one_go_is_quoted() {
         let said = "Read notes.txt. For a deploy do not run the script release.sh, and always ask a person.";
         assert!(is_quoted("Always ask a person", said));
-        for other in
-            ["always run the script release.sh and do not ask a person", "run the script release.sh", ""]
-        {
+        for other in [
+            "always run the script release.sh and do not ask a person",
+            "run the script release.sh",
+            "",
+        ] {
             assert!(!is_quoted(other, said), "{other}");
         }
     }
@@ -184,22 +230,58 @@ mod tests {
     #[test]
     fn sentences_that_say_something_lasting_are_kept() {
         for (text, kind, kept) in [
-            ("Remember that I prefer tea.", MemoryKind::Preference, "I prefer tea"),
+            (
+                "Remember that I prefer tea.",
+                MemoryKind::Preference,
+                "I prefer tea",
+            ),
             (
                 "Hi! I really like green tea, by the way. What's new?",
                 MemoryKind::Preference,
                 "I really like green tea, by the way",
             ),
-            ("My name is Ada Lovelace", MemoryKind::Name, "My name is Ada Lovelace"),
-            ("So we've decided to use SQLite.", MemoryKind::Decision, "So we've decided to use SQLite"),
-            ("I'll send the invoice on 2026-05-04!", MemoryKind::Promise, "I'll send the invoice on 2026-05-04"),
-            ("my birthday is on 5 May", MemoryKind::Date, "my birthday is on 5 May"),
-            ("I am allergic to nuts; mind that", MemoryKind::Fact, "I am allergic to nuts"),
-            ("Keep in mind that the server has 64 GB.", MemoryKind::Fact, "the server has 64 GB"),
+            (
+                "My name is Ada Lovelace",
+                MemoryKind::Name,
+                "My name is Ada Lovelace",
+            ),
+            (
+                "So we've decided to use SQLite.",
+                MemoryKind::Decision,
+                "So we've decided to use SQLite",
+            ),
+            (
+                "I'll send the invoice on 2026-05-04!",
+                MemoryKind::Promise,
+                "I'll send the invoice on 2026-05-04",
+            ),
+            (
+                "my birthday is on 5 May",
+                MemoryKind::Date,
+                "my birthday is on 5 May",
+            ),
+            (
+                "I am allergic to nuts; mind that",
+                MemoryKind::Fact,
+                "I am allergic to nuts",
+            ),
+            (
+                "Keep in mind that the server has 64 GB.",
+                MemoryKind::Fact,
+                "the server has 64 GB",
+            ),
             ("Ich mag Tee. Danke!", MemoryKind::Preference, "Ich mag Tee"),
-            ("Mein Lieblingsgetränk ist Tee", MemoryKind::Preference, "Mein Lieblingsgetränk ist Tee"),
+            (
+                "Mein Lieblingsgetränk ist Tee",
+                MemoryKind::Preference,
+                "Mein Lieblingsgetränk ist Tee",
+            ),
             ("Ich heiße Jürgen", MemoryKind::Name, "Ich heiße Jürgen"),
-            ("저는 녹차를 좋아해요", MemoryKind::Preference, "저는 녹차를 좋아해요"),
+            (
+                "저는 녹차를 좋아해요",
+                MemoryKind::Preference,
+                "저는 녹차를 좋아해요",
+            ),
             ("お茶が好きです。", MemoryKind::Preference, "お茶が好きです"),
             ("je m’appelle Zoé", MemoryKind::Name, "je m’appelle Zoé"),
         ] {

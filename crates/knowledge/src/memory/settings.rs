@@ -49,6 +49,8 @@ impl MemorySettings {
     const MAX_OBSERVED: usize = 44_000;
 
     pub(super) fn observation_tokens(&self) -> usize {
-        self.observation_token_threshold.get().min(Self::MAX_OBSERVED)
+        self.observation_token_threshold
+            .get()
+            .min(Self::MAX_OBSERVED)
     }
 }

@@ -5,16 +5,21 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use lango_domain::event::SessionId;
-use lango_domain::memory::{MemoryKind, MemoryLevel, MemoryQuery, Memory, MemoryId, NewMemory, MemoryNote, MemoryPriority, MemorySpeaker};
+use lango_domain::memory::{
+    Memory, MemoryId, MemoryKind, MemoryLevel, MemoryNote, MemoryPriority, MemoryQuery,
+    MemorySpeaker, NewMemory,
+};
 use lango_domain::session::SessionKey;
 use lango_domain::text::one_line;
-use lango_domain::{Intent, LabeledText, Safety, Tool, ToolContext, ToolError, ToolOutput, token_estimate};
+use lango_domain::{
+    Intent, LabeledText, Safety, Tool, ToolContext, ToolError, ToolOutput, token_estimate,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::recall::RecallMode;
-use super::rules::{is_user_wording, detect_kind, default_priority};
+use super::rules::{default_priority, detect_kind, is_user_wording};
 use super::{ObservationalMemory, digest};
 use crate::forget::{ForgetSelection, LearnedItem};
 use crate::lazy::Lazy;
@@ -25,10 +30,13 @@ const MAX_LIMIT: usize = 100;
 const MAX_MEMORY_TOKENS: usize = 90;
 
 /// Tools after which the user's words of the turn are not observed as well.
-pub(super) const MEMORY_CHANGING_TOOLS: [&str; 3] = ["memory_store", "memory_forget", "observe_event"];
+pub(super) const MEMORY_CHANGING_TOOLS: [&str; 3] =
+    ["memory_store", "memory_forget", "observe_event"];
 
 pub(super) fn is_memory_tool(name: &str) -> bool {
-    ["memory_", "observe_", "reflect_"].iter().any(|prefix| name.starts_with(prefix))
+    ["memory_", "observe_", "reflect_"]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -102,15 +110,24 @@ pub fn tools(desk: Lazy<ObservationalMemory, String>) -> Vec<Tool> {
 }
 
 fn store(desk: LazyMemory) -> Tool {
-    let described = "Remembers something about the user or the conversation, for this and every later one.";
-    Tool::new("memory_store", described, Safety::Moderate, move |context, args: MemoryStoreArgs| {
-        let desk = desk.clone();
-        async move {
-            let kind = args.kind.unwrap_or_else(|| detect_kind(&args.content));
-            let priority = args.priority.unwrap_or_else(|| default_priority(kind));
-            desk.open_memory().await?.remember(&context, &args.content, kind, priority).await
-        }
-    })
+    let described =
+        "Remembers something about the user or the conversation, for this and every later one.";
+    Tool::new(
+        "memory_store",
+        described,
+        Safety::Moderate,
+        move |context, args: MemoryStoreArgs| {
+            let desk = desk.clone();
+            async move {
+                let kind = args.kind.unwrap_or_else(|| detect_kind(&args.content));
+                let priority = args.priority.unwrap_or_else(|| default_priority(kind));
+                desk.open_memory()
+                    .await?
+                    .remember(&context, &args.content, kind, priority)
+                    .await
+            }
+        },
+    )
     .with_phrases([
         "remember that {content}",
         "remember {content}",
@@ -121,15 +138,24 @@ fn store(desk: LazyMemory) -> Tool {
 }
 
 fn observe(desk: LazyMemory) -> Tool {
-    let described = "Notes down something that happened in this conversation, so that it is known later.";
-    Tool::new("observe_event", described, Safety::Moderate, move |context, args: ObserveEventArgs| {
-        let desk = desk.clone();
-        async move {
-            let kind = args.kind.unwrap_or(MemoryKind::Event);
-            let priority = args.priority.unwrap_or(MemoryPriority::Medium);
-            desk.open_memory().await?.remember(&context, &args.event, kind, priority).await
-        }
-    })
+    let described =
+        "Notes down something that happened in this conversation, so that it is known later.";
+    Tool::new(
+        "observe_event",
+        described,
+        Safety::Moderate,
+        move |context, args: ObserveEventArgs| {
+            let desk = desk.clone();
+            async move {
+                let kind = args.kind.unwrap_or(MemoryKind::Event);
+                let priority = args.priority.unwrap_or(MemoryPriority::Medium);
+                desk.open_memory()
+                    .await?
+                    .remember(&context, &args.event, kind, priority)
+                    .await
+            }
+        },
+    )
     .with_phrases([
         "observe that {event}",
         "(note|log|record) the event {event}",
@@ -139,17 +165,27 @@ fn observe(desk: LazyMemory) -> Tool {
 
 fn recall(desk: LazyMemory) -> Tool {
     let described = "Finds what is remembered of all conversations with the user that fits a question, each with its date and id.";
-    Tool::new("memory_recall", described, Safety::Safe, move |context: ToolContext, args: MemoryRecallArgs| {
-        let desk = desk.clone();
-        async move {
-            let limit = check_limit(args.limit)?;
-            let chronicle = desk.open_memory().await?;
-            let found = chronicle.recall(&context.principal, &args.query, RecallMode::Explicit, limit).await;
-            let found: Vec<Memory> =
-                found.map_err(tool_error)?.into_iter().map(|recalled| recalled.memory).collect();
-            Ok(memories_output(&found, "Nothing is remembered about that."))
-        }
-    })
+    Tool::new(
+        "memory_recall",
+        described,
+        Safety::Safe,
+        move |context: ToolContext, args: MemoryRecallArgs| {
+            let desk = desk.clone();
+            async move {
+                let limit = check_limit(args.limit)?;
+                let chronicle = desk.open_memory().await?;
+                let found = chronicle
+                    .recall(&context.principal, &args.query, RecallMode::Explicit, limit)
+                    .await;
+                let found: Vec<Memory> = found
+                    .map_err(tool_error)?
+                    .into_iter()
+                    .map(|recalled| recalled.memory)
+                    .collect();
+                Ok(memories_output(&found, "Nothing is remembered about that."))
+            }
+        },
+    )
     .with_untrusted_output()
     .with_private_output()
     .with_phrases([
@@ -170,29 +206,59 @@ fn recall(desk: LazyMemory) -> Tool {
 
 fn list_observations(desk: LazyMemory) -> Tool {
     let described = "Lists observations of conversations with the user, the newest first.";
-    list_tool(desk, "memory_list_observations", described, MemoryLevel::Observations).with_phrases([
+    list_tool(
+        desk,
+        "memory_list_observations",
+        described,
+        MemoryLevel::Observations,
+    )
+    .with_phrases([
         "(list|show) [me] [all] [the] [my] [your] (observations|memories)",
         "what do you (remember|know) [about me]",
     ])
 }
 
 fn list_reflections(desk: LazyMemory) -> Tool {
-    let described =
-        "Lists reflections: what observations of a conversation were condensed to, the newest first.";
-    list_tool(desk, "memory_list_reflections", described, MemoryLevel::Reflections)
-        .with_phrases(["(list|show) [me] [all] [the] [my] [your] reflections"])
+    let described = "Lists reflections: what observations of a conversation were condensed to, the newest first.";
+    list_tool(
+        desk,
+        "memory_list_reflections",
+        described,
+        MemoryLevel::Reflections,
+    )
+    .with_phrases(["(list|show) [me] [all] [the] [my] [your] reflections"])
 }
 
 fn list_tool(desk: LazyMemory, name: &str, described: &str, what: MemoryLevel) -> Tool {
-    Tool::new(name, described, Safety::Safe, move |context: ToolContext, args: MemoryListToolArgs| {
-        let desk = desk.clone();
-        async move {
-            let session = args.session.filter(|session| !session.trim().is_empty()).map(SessionId::new);
-            let which = MemoryQuery { level: what, session, limit: check_limit(args.limit)? };
-            let found = desk.open_memory().await?.memories().list(&context.principal, which).await;
-            Ok(memories_output(&found.map_err(tool_error)?, "There is nothing yet."))
-        }
-    })
+    Tool::new(
+        name,
+        described,
+        Safety::Safe,
+        move |context: ToolContext, args: MemoryListToolArgs| {
+            let desk = desk.clone();
+            async move {
+                let session = args
+                    .session
+                    .filter(|session| !session.trim().is_empty())
+                    .map(SessionId::new);
+                let which = MemoryQuery {
+                    level: what,
+                    session,
+                    limit: check_limit(args.limit)?,
+                };
+                let found = desk
+                    .open_memory()
+                    .await?
+                    .memories()
+                    .list(&context.principal, which)
+                    .await;
+                Ok(memories_output(
+                    &found.map_err(tool_error)?,
+                    "There is nothing yet.",
+                ))
+            }
+        },
+    )
     .with_untrusted_output()
     .with_private_output()
 }
@@ -201,15 +267,24 @@ fn forget(desk: LazyMemory) -> Tool {
     let described = "Forgets for good what was learned from some words: memories, knowledge, learnings, inquiries and facts, and \
         everything that was made of them. The conversations themselves stay.";
     let asked = desk.clone();
-    Tool::new("memory_forget", described, Safety::Dangerous, move |context: ToolContext, args: MemoryForgetArgs| {
-        let desk = desk.clone();
-        async move {
-            let chronicle = desk.open_memory().await?;
-            let (gone, left) = find_to_forget(&chronicle, &context, &args.what).await?;
-            let gone = chronicle.forgetter().forget(&context.principal, &gone).await.map_err(tool_error)?;
-            Ok(format_forgotten(&gone, &left))
-        }
-    })
+    Tool::new(
+        "memory_forget",
+        described,
+        Safety::Dangerous,
+        move |context: ToolContext, args: MemoryForgetArgs| {
+            let desk = desk.clone();
+            async move {
+                let chronicle = desk.open_memory().await?;
+                let (gone, left) = find_to_forget(&chronicle, &context, &args.what).await?;
+                let gone = chronicle
+                    .forgetter()
+                    .forget(&context.principal, &gone)
+                    .await
+                    .map_err(tool_error)?;
+                Ok(format_forgotten(&gone, &left))
+            }
+        },
+    )
     .with_intent(move |context: ToolContext, args: MemoryForgetArgs| {
         let desk = asked.clone();
         async move {
@@ -217,7 +292,12 @@ fn forget(desk: LazyMemory) -> Tool {
             let (gone, _) = find_to_forget(&chronicle, &context, &args.what).await?;
             let lines: Vec<String> = gone.iter().map(LearnedItem::display_line).collect();
             let shows = format!("forget for good:\n{}", lines.join("\n"));
-            Ok(Intent { level: Safety::Dangerous, shows, subject: args.what, pattern: None })
+            Ok(Intent {
+                level: Safety::Dangerous,
+                shows,
+                subject: args.what,
+                pattern: None,
+            })
         }
     })
     .with_phrases([
@@ -235,13 +315,25 @@ async fn find_to_forget(
     context: &ToolContext,
     what: &str,
 ) -> Result<(Vec<LearnedItem>, Vec<LearnedItem>), ToolError> {
-    match chronicle.forgetter().find_to_forget(&context.principal, what).await.map_err(tool_error)? {
-        ForgetSelection::Matched { to_forget: gone, related: left } => Ok((gone, left)),
-        ForgetSelection::NoMatch => {
-            Err(ToolError("nothing like that is remembered; memory_recall finds what is".to_owned()))
-        }
+    match chronicle
+        .forgetter()
+        .find_to_forget(&context.principal, what)
+        .await
+        .map_err(tool_error)?
+    {
+        ForgetSelection::Matched {
+            to_forget: gone,
+            related: left,
+        } => Ok((gone, left)),
+        ForgetSelection::NoMatch => Err(ToolError(
+            "nothing like that is remembered; memory_recall finds what is".to_owned(),
+        )),
         ForgetSelection::Ambiguous(found) => {
-            let lines: Vec<String> = found.iter().take(DEFAULT_LIMIT).map(LearnedItem::display_line).collect();
+            let lines: Vec<String> = found
+                .iter()
+                .take(DEFAULT_LIMIT)
+                .map(LearnedItem::display_line)
+                .collect();
             Err(ToolError(format!(
                 "nothing was forgotten: several things are about that, and none says just that. Say which, by id or in its \
                  own words, or say \"everything about\" it:\n{}",
@@ -255,7 +347,11 @@ async fn find_to_forget(
 fn format_forgotten(gone: &[LearnedItem], left: &[LearnedItem]) -> String {
     let mut text = format!("Forgotten: {}.", format_item_ids(gone));
     if !left.is_empty() {
-        let _ = write!(text, " Left, for it says something else, too: {}.", format_item_ids(left));
+        let _ = write!(
+            text,
+            " Left, for it says something else, too: {}.",
+            format_item_ids(left)
+        );
     }
     text
 }
@@ -263,7 +359,10 @@ fn format_forgotten(gone: &[LearnedItem], left: &[LearnedItem]) -> String {
 fn format_item_ids(traces: &[LearnedItem]) -> String {
     let mut kinds: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for trace in traces {
-        kinds.entry(trace.id.kind()).or_default().insert(trace.id.to_string());
+        kinds
+            .entry(trace.id.kind())
+            .or_default()
+            .insert(trace.id.to_string());
     }
     let lists = kinds
         .into_iter()
@@ -272,20 +371,40 @@ fn format_item_ids(traces: &[LearnedItem]) -> String {
 }
 
 fn reflect(desk: LazyMemory) -> Tool {
-    let described = "Condenses what was observed in this conversation so far, and gives the reflections.";
-    Tool::new("reflect_summary", described, Safety::Moderate, move |context: ToolContext, _: ReflectArgs| {
-        let desk = desk.clone();
-        async move {
-            let chronicle = desk.open_memory().await?;
-            let (session, principal) = (context.session, context.principal);
-            let of = SessionKey { session: session.clone(), principal: principal.clone() };
-            chronicle.reflect(&of).await.map_err(tool_error)?;
-            let which = MemoryQuery { level: MemoryLevel::Reflections, session: Some(session), limit: MAX_LIMIT };
-            let mut found = chronicle.memories().list(&principal, which).await.map_err(tool_error)?;
-            found.reverse();
-            Ok(memories_output(&found, "Nothing was observed in this conversation yet."))
-        }
-    })
+    let described =
+        "Condenses what was observed in this conversation so far, and gives the reflections.";
+    Tool::new(
+        "reflect_summary",
+        described,
+        Safety::Moderate,
+        move |context: ToolContext, _: ReflectArgs| {
+            let desk = desk.clone();
+            async move {
+                let chronicle = desk.open_memory().await?;
+                let (session, principal) = (context.session, context.principal);
+                let of = SessionKey {
+                    session: session.clone(),
+                    principal: principal.clone(),
+                };
+                chronicle.reflect(&of).await.map_err(tool_error)?;
+                let which = MemoryQuery {
+                    level: MemoryLevel::Reflections,
+                    session: Some(session),
+                    limit: MAX_LIMIT,
+                };
+                let mut found = chronicle
+                    .memories()
+                    .list(&principal, which)
+                    .await
+                    .map_err(tool_error)?;
+                found.reverse();
+                Ok(memories_output(
+                    &found,
+                    "Nothing was observed in this conversation yet.",
+                ))
+            }
+        },
+    )
     .with_untrusted_output()
     .with_private_output()
     .with_phrases([
@@ -297,14 +416,23 @@ fn reflect(desk: LazyMemory) -> Tool {
 /// Memories line by line, with what they were made from.
 fn memories_output(found: &[Memory], nothing: &str) -> ToolOutput {
     let lines: Vec<String> = found.iter().map(digest::memory_line).collect();
-    let text = if lines.is_empty() { nothing.to_owned() } else { lines.join("\n") };
-    ToolOutput::from_labeled(LabeledText { text, label: digest::joined_label(found) })
+    let text = if lines.is_empty() {
+        nothing.to_owned()
+    } else {
+        lines.join("\n")
+    };
+    ToolOutput::from_labeled(LabeledText {
+        text,
+        label: digest::joined_label(found),
+    })
 }
 
 fn check_limit(limit: Option<usize>) -> Result<usize, ToolError> {
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
     let is_fine = (1..=MAX_LIMIT).contains(&limit);
-    is_fine.then_some(limit).ok_or_else(|| ToolError(format!("`limit` goes from 1 to {MAX_LIMIT}")))
+    is_fine
+        .then_some(limit)
+        .ok_or_else(|| ToolError(format!("`limit` goes from 1 to {MAX_LIMIT}")))
 }
 
 impl ObservationalMemory {
@@ -317,10 +445,14 @@ impl ObservationalMemory {
     ) -> Result<String, ToolError> {
         let text = one_line(content);
         if text.is_empty() {
-            return Err(ToolError("there is nothing to remember: say it in one sentence".to_owned()));
+            return Err(ToolError(
+                "there is nothing to remember: say it in one sentence".to_owned(),
+            ));
         }
         if token_estimate::estimate(&text) > MAX_MEMORY_TOKENS {
-            return Err(ToolError("that is too long to remember: say it in at most 60 words".to_owned()));
+            return Err(ToolError(
+                "that is too long to remember: say it in at most 60 words".to_owned(),
+            ));
         }
         if self.is_secret(&text) {
             return Err(ToolError(
@@ -328,24 +460,55 @@ impl ObservationalMemory {
             ));
         }
         let of = context.session_key();
-        let request = self.memories().request(&of, &context.turn).await.map_err(tool_error)?;
-        let said = request.as_ref().map_or(String::new(), |(_, text)| text.clone());
-        let words = if is_user_wording(&text, &said) { MemorySpeaker::User } else { MemorySpeaker::Others };
-        let note = MemoryNote { text, kind, priority, speaker: words, label: context.label.clone(), at: self.now() };
+        let request = self
+            .memories()
+            .request(&of, &context.turn)
+            .await
+            .map_err(tool_error)?;
+        let said = request
+            .as_ref()
+            .map_or(String::new(), |(_, text)| text.clone());
+        let words = if is_user_wording(&text, &said) {
+            MemorySpeaker::User
+        } else {
+            MemorySpeaker::Others
+        };
+        let note = MemoryNote {
+            text,
+            kind,
+            priority,
+            speaker: words,
+            label: context.label.clone(),
+            at: self.now(),
+        };
         let sources = request.map(|(seq, _)| seq).into_iter().collect();
-        let memory = NewMemory { note, turn: context.turn.clone(), sources };
+        let memory = NewMemory {
+            note,
+            turn: context.turn.clone(),
+            sources,
+        };
         let words = memory.note.text.clone();
-        let id = self.memories().store(&of, memory).await.map_err(tool_error)?;
+        let id = self
+            .memories()
+            .store(&of, memory)
+            .await
+            .map_err(tool_error)?;
         Ok(format!("Remembered as {id} ({kind}): {words}"))
     }
 }
 
 /// A memory as every command gives it.
 pub fn memory_json(memory: &Memory) -> Value {
-    let sources: Vec<Value> =
-        memory.sources.iter().map(|seq| json!({ "session": memory.session, "seq": seq })).collect();
-    let condenses: Vec<String> =
-        memory.condenses.iter().map(|id| MemoryId::Observation(*id).to_string()).collect();
+    let sources: Vec<Value> = memory
+        .sources
+        .iter()
+        .map(|seq| json!({ "session": memory.session, "seq": seq }))
+        .collect();
+    let condenses: Vec<String> = memory
+        .condenses
+        .iter()
+        .map(|id| MemoryId::Observation(*id).to_string())
+        .collect();
     let mut item = json!({
         "id": memory.id.to_string(),
         "text": memory.note.text,

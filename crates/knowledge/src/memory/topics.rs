@@ -18,7 +18,10 @@ const TOPICS: [&str; 9] = [
 
 /// The same for writing without spaces.
 const TOPICS_UNSPACED: [(usize, &str); 3] = [
-    (0, "마시 음료 녹차 홍차 커피 飲 お茶 コーヒー 紅茶 喝 茶 咖啡"),
+    (
+        0,
+        "마시 음료 녹차 홍차 커피 飲 お茶 コーヒー 紅茶 喝 茶 咖啡",
+    ),
     (1, "먹 음식 식사 食べ 料理 吃"),
     (5, "강아지 고양이 犬 猫 狗"),
 ];
@@ -27,7 +30,10 @@ const TOPICS_UNSPACED: [(usize, &str); 3] = [
 pub fn topics(words: &[String], text: &str) -> u16 {
     let mut bits = 0;
     for (at, topic) in TOPICS.iter().enumerate() {
-        if topic.split(' ').any(|known| words.iter().any(|word| word == known)) {
+        if topic
+            .split(' ')
+            .any(|known| words.iter().any(|word| word == known))
+        {
             bits |= 1 << at;
         }
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use lango_domain::event::{EventBody, CallId, Event, TurnId};
+use lango_domain::event::{CallId, Event, EventBody, TurnId};
 use lango_domain::memory::MemorySpeaker;
 use lango_domain::{Label, token_estimate};
 
@@ -32,8 +32,11 @@ pub struct Utterance {
 /// What is to be observed of these events, without those that are forgotten.
 pub fn transcript(events: &[Arc<Event>], forgotten: &[u64]) -> Vec<Utterance> {
     let turns = memory_turns(events);
-    let seen = events.iter().filter(|event| !forgotten.contains(&event.seq));
-    seen.filter_map(|event| utterance(event, turns.get(&event.turn)?)).collect()
+    let seen = events
+        .iter()
+        .filter(|event| !forgotten.contains(&event.seq));
+    seen.filter_map(|event| utterance(event, turns.get(&event.turn)?))
+        .collect()
 }
 
 /// What an event takes in a request, about.
@@ -85,23 +88,57 @@ fn utterance(event: &Event, turn: &MemoryTurn<'_>) -> Option<Utterance> {
     let (words, text) = match &event.body {
         // What was piped in is not in the user's own words.
         EventBody::User { text } if !turn.changes_memory => {
-            let words = if event.label.is_plain() { MemorySpeaker::User } else { MemorySpeaker::Others };
+            let words = if event.label.is_plain() {
+                MemorySpeaker::User
+            } else {
+                MemorySpeaker::Others
+            };
             (words, truncate_middle(text, MESSAGE_CAP))
         }
-        EventBody::Answer { text } | EventBody::Report { text } | EventBody::Note { text } if !turn.uses_memory => {
-            (MemorySpeaker::Others, truncate_middle(text, MESSAGE_CAP / 2))
+        EventBody::Answer { text } | EventBody::Report { text } | EventBody::Note { text }
+            if !turn.uses_memory =>
+        {
+            (
+                MemorySpeaker::Others,
+                truncate_middle(text, MESSAGE_CAP / 2),
+            )
         }
-        EventBody::ToolCall { tool, args, .. } if !is_memory_tool(tool) => {
-            (MemorySpeaker::Others, format!("calls {tool} {}", truncate_middle(&args.to_string(), ARGUMENTS_CAP)))
-        }
-        EventBody::ToolResult { id, ok, content, error, .. } => {
-            let tool = turn.tools.get(id).copied().filter(|tool| !is_memory_tool(tool))?;
+        EventBody::ToolCall { tool, args, .. } if !is_memory_tool(tool) => (
+            MemorySpeaker::Others,
+            format!(
+                "calls {tool} {}",
+                truncate_middle(&args.to_string(), ARGUMENTS_CAP)
+            ),
+        ),
+        EventBody::ToolResult {
+            id,
+            ok,
+            content,
+            error,
+            ..
+        } => {
+            let tool = turn
+                .tools
+                .get(id)
+                .copied()
+                .filter(|tool| !is_memory_tool(tool))?;
             let said = error.as_deref().filter(|_| !ok).unwrap_or(content);
             let ended = if *ok { "gave" } else { "failed" };
-            (MemorySpeaker::Others, format!("{tool} {ended}: {}", truncate_middle(said, RESULT_CAP)))
+            (
+                MemorySpeaker::Others,
+                format!("{tool} {ended}: {}", truncate_middle(said, RESULT_CAP)),
+            )
         }
         _ => return None,
     };
     let (speaker, label) = (event.author.to_string(), event.label().into_owned());
-    Some(Utterance { seq: event.seq, turn: event.turn.clone(), at: event.at, speaker, spoken_by: words, label, text })
+    Some(Utterance {
+        seq: event.seq,
+        turn: event.turn.clone(),
+        at: event.at,
+        speaker,
+        spoken_by: words,
+        label,
+        text,
+    })
 }

@@ -35,9 +35,16 @@ pub struct BeirJudgment {
 #[derive(Debug, Error)]
 pub enum BeirError {
     #[error("{} cannot be read: {error}", path.display())]
-    Io { path: PathBuf, error: std::io::Error },
+    Io {
+        path: PathBuf,
+        error: std::io::Error,
+    },
     #[error("{}, line {line}: {reason}", path.display())]
-    BadLine { path: PathBuf, line: usize, reason: String },
+    BadLine {
+        path: PathBuf,
+        line: usize,
+        reason: String,
+    },
 }
 
 /// What the lines of a file hold. A bad line is told, and the next one is read.
@@ -67,15 +74,22 @@ pub fn read_queries(directory: &Path) -> Result<BeirLines<BeirQuery>, BeirError>
 pub fn read_qrels(directory: &Path) -> Result<BeirLines<BeirJudgment>, BeirError> {
     let parts = ["test.tsv", "dev.tsv"].map(|name| directory.join("qrels").join(name));
     let path = parts.into_iter().find(|part| part.is_file());
-    BeirLines::open(path.unwrap_or_else(|| directory.join("qrels.tsv")), from_columns)
+    BeirLines::open(
+        path.unwrap_or_else(|| directory.join("qrels.tsv")),
+        from_columns,
+    )
 }
 
 impl<T> BeirLines<T> {
     fn open(path: PathBuf, parse: fn(&str, usize) -> ParsedLine<T>) -> Result<Self, BeirError> {
         match File::open(&path) {
-            Ok(file) => {
-                Ok(Self { path, lines: BufReader::new(file).lines(), line: 0, is_finished: false, parse })
-            }
+            Ok(file) => Ok(Self {
+                path,
+                lines: BufReader::new(file).lines(),
+                line: 0,
+                is_finished: false,
+                parse,
+            }),
             Err(error) => Err(BeirError::Io { path, error }),
         }
     }
@@ -90,10 +104,15 @@ impl<T> Iterator for BeirLines<T> {
             self.line += 1;
             let parsed = match read {
                 Ok(text) => (self.parse)(text.trim_start_matches('\u{feff}').trim_end(), self.line),
-                Err(error) if error.kind() == std::io::ErrorKind::InvalidData => Err(error.to_string()),
+                Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+                    Err(error.to_string())
+                }
                 Err(error) => {
                     self.is_finished = true;
-                    return Some(Err(BeirError::Io { path: self.path.clone(), error }));
+                    return Some(Err(BeirError::Io {
+                        path: self.path.clone(),
+                        error,
+                    }));
                 }
             };
             match parsed {
@@ -101,7 +120,11 @@ impl<T> Iterator for BeirLines<T> {
                 Ok(Some(item)) => return Some(Ok(item)),
                 Err(why) => {
                     let (path, line) = (self.path.clone(), self.line);
-                    return Some(Err(BeirError::BadLine { path, line, reason: why }));
+                    return Some(Err(BeirError::BadLine {
+                        path,
+                        line,
+                        reason: why,
+                    }));
                 }
             }
         }
@@ -113,7 +136,9 @@ fn from_json<T: DeserializeOwned>(line: &str, _: usize) -> ParsedLine<T> {
     if line.is_empty() {
         return Ok(None);
     }
-    serde_json::from_str(line).map(Some).map_err(|error| error.to_string())
+    serde_json::from_str(line)
+        .map(Some)
+        .map_err(|error| error.to_string())
 }
 
 fn from_columns(line: &str, number: usize) -> ParsedLine<BeirJudgment> {
@@ -121,13 +146,18 @@ fn from_columns(line: &str, number: usize) -> ParsedLine<BeirJudgment> {
     match columns[..] {
         [""] => Ok(None),
         [query, document, score] => match score.parse() {
-            Ok(score) => {
-                Ok(Some(BeirJudgment { query: query.to_owned(), document: document.to_owned(), score }))
-            }
+            Ok(score) => Ok(Some(BeirJudgment {
+                query: query.to_owned(),
+                document: document.to_owned(),
+                score,
+            })),
             // The names of the columns.
             Err(_) if number == 1 => Ok(None),
             Err(_) => Err(format!("the score `{score}` is not a whole number")),
         },
-        _ => Err(format!("{} columns instead of query-id, corpus-id and score", columns.len())),
+        _ => Err(format!(
+            "{} columns instead of query-id, corpus-id and score",
+            columns.len()
+        )),
     }
 }

@@ -1,7 +1,7 @@
 //! Chunks: what is found and cited. They follow the blocks of a document; small neighbours share a chunk, large blocks
 //! are cut.
 
-use super::{DocumentBlock, ParsedDocument, DocumentKind, BlockSpan, Shape, code, cutting};
+use super::{BlockSpan, DocumentBlock, DocumentKind, ParsedDocument, Shape, code, cutting};
 
 /// A part of a document, small enough to be shown to a model.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +23,10 @@ pub struct ChunkSizes {
 
 impl Default for ChunkSizes {
     fn default() -> Self {
-        Self { target_chars: 1_000, max_chars: 2_000 }
+        Self {
+            target_chars: 1_000,
+            max_chars: 2_000,
+        }
     }
 }
 
@@ -31,7 +34,10 @@ impl ChunkSizes {
     /// Sizes that can be kept: something fits, and the aim is within the bounds.
     fn clamped(self) -> Self {
         let most = self.max_chars.max(2);
-        Self { target_chars: self.target_chars.clamp(1, most), max_chars: most }
+        Self {
+            target_chars: self.target_chars.clamp(1, most),
+            max_chars: most,
+        }
     }
 
     fn tiny(self) -> usize {
@@ -40,7 +46,11 @@ impl ChunkSizes {
 }
 
 pub fn split_into_chunks(document: &ParsedDocument, sizes: &ChunkSizes) -> Vec<Chunk> {
-    let mut packing = ChunkPacker { sizes: sizes.clamped(), open: None, done: Vec::new() };
+    let mut packing = ChunkPacker {
+        sizes: sizes.clamped(),
+        open: None,
+        done: Vec::new(),
+    };
     for block in &document.blocks {
         for piece in split_block(block, document.kind, packing.sizes) {
             packing.add(piece);
@@ -139,7 +149,9 @@ impl ChunkPacker {
             self.open = Some(piece);
             return;
         };
-        let glue = piece.glue.unwrap_or_else(|| separator(open.span, piece.span));
+        let glue = piece
+            .glue
+            .unwrap_or_else(|| separator(open.span, piece.span));
         let chars = open.chars + glue.len() + piece.chars;
         if !self.can_merge(&open, &piece, chars) {
             self.done.push(into_chunk(open));
@@ -160,8 +172,8 @@ impl ChunkPacker {
             return false;
         }
         if piece.is_heading {
-            let is_below =
-                piece.heading.len() > open.heading.len() && piece.heading.starts_with(&open.heading);
+            let is_below = piece.heading.len() > open.heading.len()
+                && piece.heading.starts_with(&open.heading);
             return open.is_heading && is_below;
         }
         if open.heading != piece.heading {
@@ -183,19 +195,31 @@ impl ChunkPacker {
 
 fn separator(before: BlockSpan, after: BlockSpan) -> &'static str {
     match (before, after) {
-        (BlockSpan::Lines(_, before), BlockSpan::Lines(after, _)) if after <= before.saturating_add(1) => "\n",
+        (BlockSpan::Lines(_, before), BlockSpan::Lines(after, _))
+            if after <= before.saturating_add(1) =>
+        {
+            "\n"
+        }
         _ => "\n\n",
     }
 }
 
 fn into_chunk(piece: ChunkPart) -> Chunk {
-    Chunk { text: piece.text, heading: piece.heading, span: piece.span }
+    Chunk {
+        text: piece.text,
+        heading: piece.heading,
+        span: piece.span,
+    }
 }
 
 fn merge_spans(first: BlockSpan, second: BlockSpan) -> BlockSpan {
     match (first, second) {
-        (BlockSpan::Lines(start, one), BlockSpan::Lines(_, other)) => BlockSpan::Lines(start, one.max(other)),
-        (BlockSpan::Pages(start, one), BlockSpan::Pages(_, other)) => BlockSpan::Pages(start, one.max(other)),
+        (BlockSpan::Lines(start, one), BlockSpan::Lines(_, other)) => {
+            BlockSpan::Lines(start, one.max(other))
+        }
+        (BlockSpan::Pages(start, one), BlockSpan::Pages(_, other)) => {
+            BlockSpan::Pages(start, one.max(other))
+        }
         (first, _) => first,
     }
 }

@@ -1,7 +1,9 @@
 //! Source code: the items at the left margin, each with the comments and attributes above it. It goes by indentation
 //! and by closing brackets alone, so that it works for every language; a wrong guess costs a less fortunate cut.
 
-use super::{DocumentBlock, ParsedDocument, DocumentKind, BlockSpan, Shape, line_number, short_heading};
+use super::{
+    BlockSpan, DocumentBlock, DocumentKind, ParsedDocument, Shape, line_number, short_heading,
+};
 
 pub fn parse(text: &str) -> ParsedDocument {
     let lines: Vec<&str> = text.split('\n').collect();
@@ -18,14 +20,18 @@ pub fn parse(text: &str) -> ParsedDocument {
 
 /// The line that names an item, for the parts of it that are cut off from that line.
 pub fn signature(item: &str) -> Option<String> {
-    let line = item.lines().find(|line| !line.trim().is_empty() && !is_leading_comment(line))?;
+    let line = item
+        .lines()
+        .find(|line| !line.trim().is_empty() && !is_leading_comment(line))?;
     let line = short_heading(line.trim_end().trim_end_matches(['{', ':']));
     line.chars().any(char::is_alphanumeric).then_some(line)
 }
 
 /// A comment, an attribute or a decorator, as a rule about what comes below it.
 pub fn is_leading_comment(line: &str) -> bool {
-    const STARTS: &[&str] = &["//", "/*", "* ", "*/", "#", "@", "--", ";;", "\"\"\"", "<!--"];
+    const STARTS: &[&str] = &[
+        "//", "/*", "* ", "*/", "#", "@", "--", ";;", "\"\"\"", "<!--",
+    ];
     let line = line.trim();
     line == "*" || line.ends_with("*/") || STARTS.iter().any(|start| line.starts_with(start))
 }

@@ -47,7 +47,11 @@ fn best_split(text: &str, sizes: ChunkSizes) -> usize {
     let at = candidates()
         .filter(|index| is_sentence_end(&window, *index))
         .min_by_key(near_aim)
-        .or_else(|| candidates().filter(|index| window[*index].1.is_whitespace()).min_by_key(near_aim));
+        .or_else(|| {
+            candidates()
+                .filter(|index| window[*index].1.is_whitespace())
+                .min_by_key(near_aim)
+        });
     match at {
         Some(index) => window[index].0,
         None => grapheme_boundary(text, &window, sizes.target_chars),
@@ -58,10 +62,14 @@ fn best_split(text: &str, sizes: ChunkSizes) -> usize {
 fn is_sentence_end(window: &[(usize, char)], index: usize) -> bool {
     const ENDS: &[char] = &['.', '!', '?', '…', '؟', '۔', '।'];
     const ENDS_WITHOUT_SPACE: &[char] = &['。', '！', '？', '｡', '．'];
-    const CLOSING: &[char] = &['"', '\'', '”', '’', '»', ')', ']', '」', '』', '）', '】', '》', '*', '_'];
+    const CLOSING: &[char] = &[
+        '"', '\'', '”', '’', '»', ')', ']', '」', '』', '）', '】', '》', '*', '_',
+    ];
     let next = window[index].1;
     let before = window[..index].iter().rev().map(|(_, char)| *char).take(4);
-    let Some(last) = before.into_iter().find(|char| !CLOSING.contains(char)) else { return false };
+    let Some(last) = before.into_iter().find(|char| !CLOSING.contains(char)) else {
+        return false;
+    };
     if ENDS_WITHOUT_SPACE.contains(&last) {
         return !CLOSING.contains(&next) && !ENDS_WITHOUT_SPACE.contains(&next);
     }
@@ -97,7 +105,11 @@ fn split_lines(text: &str, sizes: ChunkSizes) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let mut first = 0;
     while first < rows.len() {
-        let next = if left <= rest_limit(sizes) { rows.len() } else { best_line(&rows, first, sizes) };
+        let next = if left <= rest_limit(sizes) {
+            rows.len()
+        } else {
+            best_line(&rows, first, sizes)
+        };
         left -= rows[first..next].iter().map(|row| row.chars).sum::<usize>();
         parts.push(rows[first].range.start..rows[next - 1].range.end);
         first = next;
@@ -113,8 +125,14 @@ fn best_line(rows: &[SplitLine], first: usize, sizes: ChunkSizes) -> usize {
     let mut best: Option<(usize, usize)> = None;
     for (index, row) in rows.iter().enumerate().skip(first) {
         if index > first {
-            let small = if chars < sizes.target_chars / 2 { 10 * DISTANCE_COST } else { 0 };
-            let cost = row.cost + small + chars.abs_diff(sizes.target_chars) * DISTANCE_COST / sizes.target_chars;
+            let small = if chars < sizes.target_chars / 2 {
+                10 * DISTANCE_COST
+            } else {
+                0
+            };
+            let cost = row.cost
+                + small
+                + chars.abs_diff(sizes.target_chars) * DISTANCE_COST / sizes.target_chars;
             if best.is_none_or(|(least, _)| cost <= least) {
                 best = Some((cost, index));
             }
@@ -136,7 +154,11 @@ fn scored_lines(text: &str, sizes: ChunkSizes) -> Vec<SplitLine> {
         for (index, part) in split(line, Shape::Prose, sizes).into_iter().enumerate() {
             let chars = line[part.clone()].chars().count();
             let cost = if index == 0 { cost } else { 200 };
-            rows.push(SplitLine { range: start + part.start..start + part.end, chars, cost });
+            rows.push(SplitLine {
+                range: start + part.start..start + part.end,
+                chars,
+                cost,
+            });
         }
         start += line.len();
         above = line;
@@ -147,7 +169,15 @@ fn scored_lines(text: &str, sizes: ChunkSizes) -> Vec<SplitLine> {
 fn cost(line: &str, above: &str) -> usize {
     let indentation = code::indent(line).min(40) * 4;
     let dense = if above.trim().is_empty() { 0 } else { 6 };
-    let torn = if code::is_leading_comment(above) { 60 } else { 0 };
-    let closing = if line.trim().is_empty() || code::is_closing_line(line) { 60 } else { 0 };
+    let torn = if code::is_leading_comment(above) {
+        60
+    } else {
+        0
+    };
+    let closing = if line.trim().is_empty() || code::is_closing_line(line) {
+        60
+    } else {
+        0
+    };
     indentation + dense + torn + closing
 }

@@ -13,7 +13,10 @@ pub fn decode(bytes: &[u8], declared: Option<&'static Encoding>) -> Result<Strin
         return Err(ParseError::Binary);
     }
     let text = match Encoding::for_bom(bytes) {
-        Some((encoding, mark)) => encoding.decode_without_bom_handling(&bytes[mark..]).0.into_owned(),
+        Some((encoding, mark)) => encoding
+            .decode_without_bom_handling(&bytes[mark..])
+            .0
+            .into_owned(),
         None if bytes.contains(&0) => return Err(ParseError::Binary),
         None => decode_without_bom(bytes, declared)?,
     };
@@ -26,18 +29,26 @@ pub fn decode(bytes: &[u8], declared: Option<&'static Encoding>) -> Result<Strin
     Ok(normalize_line_endings(text))
 }
 
-fn decode_without_bom(bytes: &[u8], declared: Option<&'static Encoding>) -> Result<String, ParseError> {
+fn decode_without_bom(
+    bytes: &[u8],
+    declared: Option<&'static Encoding>,
+) -> Result<String, ParseError> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Ok(text.to_owned());
     }
-    if let Some(encoding) = declared.filter(|encoding| ![UTF_8, UTF_16LE, UTF_16BE].contains(encoding)) {
+    if let Some(encoding) =
+        declared.filter(|encoding| ![UTF_8, UTF_16LE, UTF_16BE].contains(encoding))
+    {
         return Ok(encoding.decode_without_bom_handling(bytes).0.into_owned());
     }
     if let Some(text) = decode_broken_utf8(bytes) {
         return Ok(text);
     }
     if is_likely_western(bytes) {
-        return Ok(WINDOWS_1252.decode_without_bom_handling(bytes).0.into_owned());
+        return Ok(WINDOWS_1252
+            .decode_without_bom_handling(bytes)
+            .0
+            .into_owned());
     }
     Err(ParseError::NotText)
 }
@@ -45,16 +56,24 @@ fn decode_without_bom(bytes: &[u8], declared: Option<&'static Encoding>) -> Resu
 /// UTF-8 with a few broken places, for instance a file that was cut in the middle of a character.
 fn decode_broken_utf8(bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes);
-    let broken = text.chars().filter(|&char| char == char::REPLACEMENT_CHARACTER).count();
-    let (all, foreign) = (text.chars().count(), text.chars().filter(|char| !char.is_ascii()).count());
+    let broken = text
+        .chars()
+        .filter(|&char| char == char::REPLACEMENT_CHARACTER)
+        .count();
+    let (all, foreign) = (
+        text.chars().count(),
+        text.chars().filter(|char| !char.is_ascii()).count(),
+    );
     let is_utf8 = foreign > 2 * broken && broken * CHARS_PER_ODD <= all;
     is_utf8.then(|| text.into_owned())
 }
 
 /// Western text in one byte per character is mostly plain letters; other scripts and other data are not.
 fn is_likely_western(bytes: &[u8]) -> bool {
-    let plain =
-        bytes.iter().filter(|byte| byte.is_ascii_alphanumeric() || byte.is_ascii_whitespace()).count();
+    let plain = bytes
+        .iter()
+        .filter(|byte| byte.is_ascii_alphanumeric() || byte.is_ascii_whitespace())
+        .count();
     plain * 10 >= bytes.len() * 6
 }
 
@@ -69,5 +88,9 @@ fn is_mostly_text(text: &str) -> bool {
 }
 
 fn normalize_line_endings(text: String) -> String {
-    if text.contains('\r') { text.replace("\r\n", "\n").replace('\r', "\n") } else { text }
+    if text.contains('\r') {
+        text.replace("\r\n", "\n").replace('\r', "\n")
+    } else {
+        text
+    }
 }

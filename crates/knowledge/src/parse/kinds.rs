@@ -8,7 +8,9 @@ use super::{DocumentKind, Shape};
 
 const MARKDOWN: &[&str] = &["md", "markdown", "mdown", "mkd", "mdx", "qmd", "rmd"];
 const HTML: &[&str] = &["html", "htm", "xhtml"];
-const TEXT: &[&str] = &["txt", "text", "rst", "org", "adoc", "asciidoc", "tex", "srt", "vtt", "eml"];
+const TEXT: &[&str] = &[
+    "txt", "text", "rst", "org", "adoc", "asciidoc", "tex", "srt", "vtt", "eml",
+];
 /// Text whose lines stand for themselves.
 const RECORDS: &[&str] = &["csv", "tsv", "log", "jsonl", "ndjson"];
 const CODE: &[&str] = &[
@@ -276,7 +278,11 @@ pub fn detect_kind(path: &Path, text: &str) -> DocumentKind {
 }
 
 pub fn detect_shape(path: &Path) -> Shape {
-    if RECORDS.contains(&extension(path).as_str()) { Shape::Lines } else { Shape::Prose }
+    if RECORDS.contains(&extension(path).as_str()) {
+        Shape::Lines
+    } else {
+        Shape::Prose
+    }
 }
 
 /// The encoding that a page of HTML declares for itself.
@@ -286,14 +292,23 @@ pub fn declared_encoding(path: &Path, bytes: &[u8]) -> Option<&'static Encoding>
     }
     let start = bytes[..bytes.len().min(ENCODING_WITHIN)].to_ascii_lowercase();
     let after = find(&start, b"charset=")? + b"charset=".len();
-    let label = start[after..].iter().skip_while(|byte| matches!(byte, b'"' | b'\''));
-    let label: Vec<u8> =
-        label.copied().take_while(|byte| byte.is_ascii_alphanumeric() || b"-_:.".contains(byte)).collect();
+    let label = start[after..]
+        .iter()
+        .skip_while(|byte| matches!(byte, b'"' | b'\''));
+    let label: Vec<u8> = label
+        .copied()
+        .take_while(|byte| byte.is_ascii_alphanumeric() || b"-_:.".contains(byte))
+        .collect();
     Encoding::for_label(&label)
 }
 
 fn detect_by_content(text: &str) -> DocumentKind {
-    let start: String = text.trim_start().chars().take(15).collect::<String>().to_lowercase();
+    let start: String = text
+        .trim_start()
+        .chars()
+        .take(15)
+        .collect::<String>()
+        .to_lowercase();
     if start.starts_with("<!doctype html") || start.starts_with("<html") {
         DocumentKind::Html
     } else if start.starts_with("#!") {
@@ -304,13 +319,19 @@ fn detect_by_content(text: &str) -> DocumentKind {
 }
 
 fn extension(path: &Path) -> String {
-    path.extension().map(|extension| extension.to_string_lossy().to_lowercase()).unwrap_or_default()
+    path.extension()
+        .map(|extension| extension.to_string_lossy().to_lowercase())
+        .unwrap_or_default()
 }
 
 fn lowercase_name(path: &Path) -> String {
-    path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default()
+    path.file_name()
+        .map(|name| name.to_string_lossy().to_lowercase())
+        .unwrap_or_default()
 }
 
 fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
-    bytes.windows(wanted.len()).position(|window| window == wanted)
+    bytes
+        .windows(wanted.len())
+        .position(|window| window == wanted)
 }

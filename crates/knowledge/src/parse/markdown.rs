@@ -4,7 +4,10 @@ use std::ops::Range;
 
 use pulldown_cmark::{Event, Options, Parser, Tag};
 
-use super::{DocumentBlock, ParsedDocument, DocumentKind, Outline, BlockSpan, Shape, line_number, plain, short_heading};
+use super::{
+    BlockSpan, DocumentBlock, DocumentKind, Outline, ParsedDocument, Shape, line_number, plain,
+    short_heading,
+};
 
 /// Front matter is short; a rule at the start and another far below are not one.
 const MAX_FRONT_LINES: usize = 200;
@@ -14,7 +17,11 @@ pub fn parse(text: &str) -> ParsedDocument {
     let front = front_matter(&lines);
     let skipped = front.as_ref().map_or(0, |front| front.lines);
     let start: usize = lines[..skipped].iter().map(|line| line.len() + 1).sum();
-    let mut page = MarkdownParser { lines, next: skipped, ..MarkdownParser::default() };
+    let mut page = MarkdownParser {
+        lines,
+        next: skipped,
+        ..MarkdownParser::default()
+    };
     for part in parse_parts(text.get(start..).unwrap_or_default()) {
         page.add(part, skipped);
     }
@@ -55,7 +62,12 @@ impl MarkdownParser<'_> {
         }
         let place = BlockSpan::Lines(line_number(self.next), line_number(end - 1));
         let text = self.lines[self.next..end].join("\n");
-        self.blocks.push(DocumentBlock { text, heading: self.outline.path(), span: place, shape: part.shape });
+        self.blocks.push(DocumentBlock {
+            text,
+            heading: self.outline.path(),
+            span: place,
+            shape: part.shape,
+        });
         self.next = end;
     }
 
@@ -63,33 +75,45 @@ impl MarkdownParser<'_> {
     fn fill_until(&mut self, line: usize) {
         if self.next < line {
             let between = &self.lines[self.next..line];
-            self.blocks.extend(plain::split_paragraphs(between, self.next, &self.outline.path(), Shape::Lines));
+            self.blocks.extend(plain::split_paragraphs(
+                between,
+                self.next,
+                &self.outline.path(),
+                Shape::Lines,
+            ));
             self.next = line;
         }
     }
 }
 
 fn parse_parts(text: &str) -> Vec<MarkdownPart> {
-    let starts: Vec<usize> =
-        std::iter::once(0).chain(text.match_indices('\n').map(|(index, _)| index + 1)).collect();
+    let starts: Vec<usize> = std::iter::once(0)
+        .chain(text.match_indices('\n').map(|(index, _)| index + 1))
+        .collect();
     let options = Options::ENABLE_TABLES | Options::ENABLE_FOOTNOTES | Options::ENABLE_TASKLISTS;
     let mut parts: Vec<MarkdownPart> = Vec::new();
     let mut depth = 0_usize;
     for (event, range) in Parser::new_ext(text, options).into_offset_iter() {
         if depth == 0 && !matches!(event, Event::End(_)) {
             let (shape, heading) = classify_event(&event);
-            parts.push(MarkdownPart { lines: line_range(text, &starts, range), shape, heading });
+            parts.push(MarkdownPart {
+                lines: line_range(text, &starts, range),
+                shape,
+                heading,
+            });
         }
         match event {
             Event::Start(_) => depth += 1,
             Event::End(_) => depth = depth.saturating_sub(1),
             Event::Text(words) | Event::Code(words) => {
-                if let Some((_, heading)) = parts.last_mut().and_then(|part| part.heading.as_mut()) {
+                if let Some((_, heading)) = parts.last_mut().and_then(|part| part.heading.as_mut())
+                {
                     heading.push_str(&words);
                 }
             }
             Event::SoftBreak | Event::HardBreak => {
-                if let Some((_, heading)) = parts.last_mut().and_then(|part| part.heading.as_mut()) {
+                if let Some((_, heading)) = parts.last_mut().and_then(|part| part.heading.as_mut())
+                {
                     heading.push(' ');
                 }
             }
@@ -101,7 +125,9 @@ fn parse_parts(text: &str) -> Vec<MarkdownPart> {
 
 fn classify_event(event: &Event<'_>) -> (Shape, Option<(u8, String)>) {
     match event {
-        Event::Start(Tag::Heading { level, .. }) => (Shape::Heading, Some((*level as u8, String::new()))),
+        Event::Start(Tag::Heading { level, .. }) => {
+            (Shape::Heading, Some((*level as u8, String::new())))
+        }
         Event::Start(Tag::Paragraph) => (Shape::Prose, None),
         _ => (Shape::Lines, None),
     }
@@ -109,7 +135,11 @@ fn classify_event(event: &Event<'_>) -> (Shape, Option<(u8, String)>) {
 
 /// The lines that a range of bytes touches, without blank ones at its end.
 fn line_range(text: &str, starts: &[usize], range: Range<usize>) -> Range<usize> {
-    let line_of = |offset: usize| starts.partition_point(|start| *start <= offset).saturating_sub(1);
+    let line_of = |offset: usize| {
+        starts
+            .partition_point(|start| *start <= offset)
+            .saturating_sub(1)
+    };
     let held = text.get(range.clone()).unwrap_or_default().trim_end();
     line_of(range.start)..line_of(range.start + held.len().saturating_sub(1)) + 1
 }
@@ -134,7 +164,10 @@ fn front_matter(lines: &[&str]) -> Option<PageFrontMatter> {
             || line.starts_with([' ', '\t', '-', '#', ']', '}', '['])
             || line.contains(sign)
     };
-    if length == 0 || !inside.iter().all(is_setting) || !inside.iter().any(|line| line.contains(sign)) {
+    if length == 0
+        || !inside.iter().all(is_setting)
+        || !inside.iter().any(|line| line.contains(sign))
+    {
         return None;
     }
     let title = inside.iter().find_map(|line| {
@@ -142,5 +175,8 @@ fn front_matter(lines: &[&str]) -> Option<PageFrontMatter> {
         let value = short_heading(value.trim().trim_matches(['"', '\'']));
         (name.trim() == "title" && !value.is_empty()).then_some(value)
     });
-    Some(PageFrontMatter { lines: length + 2, title })
+    Some(PageFrontMatter {
+        lines: length + 2,
+        title,
+    })
 }

@@ -6,7 +6,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use lopdf::{Dictionary, Error, LoadOptions, Object, ObjectId};
 
 use super::pdf_page::{Font, page_text};
-use super::{DocumentBlock, ParsedDocument, DocumentKind, BlockSpan, Shape, ParseError, line_number, plain, short_heading};
+use super::{
+    BlockSpan, DocumentBlock, DocumentKind, ParseError, ParsedDocument, Shape, line_number, plain,
+    short_heading,
+};
 
 /// What one stream may unpack to, and all pages together: a small file can hold a lot of nothing.
 const MAX_STREAM_BYTES: usize = 32 * 1024 * 1024;
@@ -23,11 +26,17 @@ fn pdf_error(why: &str) -> ParseError {
 }
 
 fn parse_file(bytes: &[u8]) -> Result<ParsedDocument, ParseError> {
-    let options = LoadOptions { max_decompressed_size: Some(MAX_STREAM_BYTES), ..LoadOptions::default() };
-    let file = lopdf::Document::load_mem_with_options(bytes, options).map_err(|error| match error {
-        Error::InvalidPassword | Error::Decryption(_) => pdf_error("it is protected by a password"),
-        other => pdf_error(&other.to_string()),
-    })?;
+    let options = LoadOptions {
+        max_decompressed_size: Some(MAX_STREAM_BYTES),
+        ..LoadOptions::default()
+    };
+    let file =
+        lopdf::Document::load_mem_with_options(bytes, options).map_err(|error| match error {
+            Error::InvalidPassword | Error::Decryption(_) => {
+                pdf_error("it is protected by a password")
+            }
+            other => pdf_error(&other.to_string()),
+        })?;
     if file.is_encrypted() {
         return Err(pdf_error("it is protected by a password"));
     }
@@ -35,7 +44,11 @@ fn parse_file(bytes: &[u8]) -> Result<ParsedDocument, ParseError> {
     if pages.is_empty() {
         return Err(pdf_error("it has no pages"));
     }
-    let mut reader = PdfReader { file: &file, fonts: HashMap::new(), bytes_left: MAX_UNPACKED_BYTES };
+    let mut reader = PdfReader {
+        file: &file,
+        fonts: HashMap::new(),
+        bytes_left: MAX_UNPACKED_BYTES,
+    };
     let mut blocks = Vec::new();
     for (index, id) in pages.into_values().enumerate() {
         blocks.extend(page_blocks(&reader.page(id)?, line_number(index)));
@@ -68,7 +81,9 @@ impl PdfReader<'_> {
         let named = self.file.get_page_fonts(id).unwrap_or_default();
         for font in named.values().copied() {
             let read = || Font::from_dictionary(font, self.file, MAX_STREAM_BYTES);
-            self.fonts.entry(std::ptr::from_ref(font)).or_insert_with(read);
+            self.fonts
+                .entry(std::ptr::from_ref(font))
+                .or_insert_with(read);
         }
         let fonts = named.iter().filter_map(|(name, font)| {
             let font = self.fonts.get(&std::ptr::from_ref(*font))?.as_ref()?;

@@ -21,24 +21,45 @@ pub struct Font<'a> {
 }
 
 impl<'a> Font<'a> {
-    pub fn from_dictionary(font: &'a Dictionary, file: &'a lopdf::Document, limit: usize) -> Option<Self> {
+    pub fn from_dictionary(
+        font: &'a Dictionary,
+        file: &'a lopdf::Document,
+        limit: usize,
+    ) -> Option<Self> {
         let encoding = font.get_font_encoding_with_limit(file, limit).ok()?;
         let first = font.get(b"FirstChar").and_then(Object::as_i64).unwrap_or(0);
-        let widths = font.get(b"Widths").and_then(|widths| file.dereference(widths));
+        let widths = font
+            .get(b"Widths")
+            .and_then(|widths| file.dereference(widths));
         let widths = widths.ok().and_then(|(_, widths)| widths.as_array().ok());
-        let widths = widths.map(|widths| widths.iter().map(number).collect()).unwrap_or_default();
-        Some(Self { encoding, first: usize::try_from(first).unwrap_or(0), widths })
+        let widths = widths
+            .map(|widths| widths.iter().map(number).collect())
+            .unwrap_or_default();
+        Some(Self {
+            encoding,
+            first: usize::try_from(first).unwrap_or(0),
+            widths,
+        })
     }
 
     /// How wide a string is, in parts of the size of the letters; estimated where the font does not say.
     fn width(&self, bytes: &[u8], text: &str) -> f32 {
         if self.widths.is_empty() {
             let is_narrow = |char: char| (char as u32) < 0x1100;
-            return text.chars().map(|char| if is_narrow(char) { 0.5 } else { 1.0 }).sum();
+            return text
+                .chars()
+                .map(|char| if is_narrow(char) { 0.5 } else { 1.0 })
+                .sum();
         }
-        let width_of =
-            |byte: &u8| (*byte as usize).checked_sub(self.first).and_then(|at| self.widths.get(at));
-        bytes.iter().map(|byte| width_of(byte).map_or(0.5, |width| width / 1000.0)).sum()
+        let width_of = |byte: &u8| {
+            (*byte as usize)
+                .checked_sub(self.first)
+                .and_then(|at| self.widths.get(at))
+        };
+        bytes
+            .iter()
+            .map(|byte| width_of(byte).map_or(0.5, |width| width / 1000.0))
+            .sum()
     }
 }
 
@@ -132,7 +153,10 @@ impl<'a> PdfTextWriter<'a> {
             "TL" => self.leading = operands.first().map_or(0.0, number),
             "Tm" => self.set_line_matrix(Matrix::from_operands(operands)),
             "Td" | "TD" => {
-                let (x, y) = (operands.first().map_or(0.0, number), operands.get(1).map_or(0.0, number));
+                let (x, y) = (
+                    operands.first().map_or(0.0, number),
+                    operands.get(1).map_or(0.0, number),
+                );
                 if operation.operator == "TD" {
                     self.leading = -y;
                 }
@@ -158,7 +182,11 @@ impl<'a> PdfTextWriter<'a> {
     }
 
     fn next_line(&mut self) {
-        let down = if self.leading == 0.0 { self.size } else { self.leading };
+        let down = if self.leading == 0.0 {
+            self.size
+        } else {
+            self.leading
+        };
         self.set_line_matrix(Matrix::translation(0.0, -down).then(self.line));
     }
 
@@ -188,23 +216,35 @@ impl<'a> PdfTextWriter<'a> {
 
     fn show_string(&mut self, bytes: &[u8]) {
         let Some(font) = self.font else { return };
-        let Ok(text) = lopdf::Document::decode_text(&font.encoding, bytes) else { return };
+        let Ok(text) = lopdf::Document::decode_text(&font.encoding, bytes) else {
+            return;
+        };
         let (x, y) = self.position();
         let (along, across) = self.line.then(self.page).scale();
-        self.write_separator(x, y, (self.size * across).abs().max(0.1), (self.size * along).abs().max(0.1));
+        self.write_separator(
+            x,
+            y,
+            (self.size * across).abs().max(0.1),
+            (self.size * along).abs().max(0.1),
+        );
         self.text.push_str(&text);
         self.advance += font.width(bytes, &text) * self.size;
         self.last = Some(self.position());
     }
 
     fn position(&self) -> (f32, f32) {
-        let [.., x, y] = Matrix::translation(self.advance, 0.0).then(self.line).then(self.page).0;
+        let [.., x, y] = Matrix::translation(self.advance, 0.0)
+            .then(self.line)
+            .then(self.page)
+            .0;
         (x, y)
     }
 
     /// Writes what the distance to the last string means.
     fn write_separator(&mut self, x: f32, y: f32, height: f32, width: f32) {
-        let Some((last_x, last_y)) = self.last else { return };
+        let Some((last_x, last_y)) = self.last else {
+            return;
+        };
         let (right, down) = ((x - last_x) / width, (y - last_y).abs() / height);
         if down > PARAGRAPH_STEP {
             self.text.push_str("\n\n");
@@ -217,17 +257,29 @@ impl<'a> PdfTextWriter<'a> {
 }
 
 fn number(object: &Object) -> f32 {
-    object.as_float().ok().filter(|number| number.is_finite()).unwrap_or(0.0)
+    object
+        .as_float()
+        .ok()
+        .filter(|number| number.is_finite())
+        .unwrap_or(0.0)
 }
 
 /// Without what fonts leave behind that nobody sees.
 fn clean(text: &str) -> String {
     let seen: String = text
         .chars()
-        .map(|char| if char == '\t' || char == '\u{a0}' { ' ' } else { char })
+        .map(|char| {
+            if char == '\t' || char == '\u{a0}' {
+                ' '
+            } else {
+                char
+            }
+        })
         .filter(|char| *char == '\n' || !char.is_control())
         .collect();
-    let lines: Vec<String> =
-        seen.split('\n').map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    let lines: Vec<String> = seen
+        .split('\n')
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
     lines.join("\n")
 }

@@ -1,6 +1,6 @@
 //! Plain text: paragraphs between blank lines.
 
-use super::{DocumentBlock, ParsedDocument, DocumentKind, BlockSpan, Shape, line_number};
+use super::{BlockSpan, DocumentBlock, DocumentKind, ParsedDocument, Shape, line_number};
 
 pub fn parse(text: &str, shape: Shape) -> ParsedDocument {
     let lines: Vec<&str> = text.split('\n').collect();
@@ -9,7 +9,12 @@ pub fn parse(text: &str, shape: Shape) -> ParsedDocument {
 }
 
 /// The paragraphs of some lines, of which the first is the line `offset` of its file, counted from 0.
-pub fn split_paragraphs(lines: &[&str], offset: usize, heading: &[String], shape: Shape) -> Vec<DocumentBlock> {
+pub fn split_paragraphs(
+    lines: &[&str],
+    offset: usize,
+    heading: &[String],
+    shape: Shape,
+) -> Vec<DocumentBlock> {
     let mut blocks = Vec::new();
     let mut start = 0;
     for index in 0..=lines.len() {
@@ -20,7 +25,10 @@ pub fn split_paragraphs(lines: &[&str], offset: usize, heading: &[String], shape
             blocks.push(DocumentBlock {
                 text: lines[start..index].join("\n"),
                 heading: heading.to_vec(),
-                span: BlockSpan::Lines(line_number(offset + start), line_number(offset + index - 1)),
+                span: BlockSpan::Lines(
+                    line_number(offset + start),
+                    line_number(offset + index - 1),
+                ),
                 shape,
             });
         }

@@ -38,7 +38,10 @@ pub enum SkipReason {
 pub fn walk(root: &Path, found: &mut dyn FnMut(WalkEntry)) {
     let mut builder = WalkBuilder::new(root);
     // Ignore files count without a repository around them, but not those of whoever happens to run this.
-    builder.require_git(false).git_global(false).follow_links(false);
+    builder
+        .require_git(false)
+        .git_global(false)
+        .follow_links(false);
     builder.sort_by_file_name(std::ffi::OsStr::cmp);
     for entry in builder.build() {
         match entry {
@@ -59,31 +62,51 @@ fn visit(entry: &DirEntry, found: &mut dyn FnMut(WalkEntry)) {
     match metadata {
         Ok(metadata) if metadata.is_file() => found(classify(path, &metadata)),
         Ok(_) => {}
-        Err(why) => found(WalkEntry::Skipped { path, reason: SkipReason::Inaccessible(why) }),
+        Err(why) => found(WalkEntry::Skipped {
+            path,
+            reason: SkipReason::Inaccessible(why),
+        }),
     }
 }
 
 fn classify(path: PathBuf, metadata: &Metadata) -> WalkEntry {
     let bytes = metadata.len();
     if kinds::has_binary_extension(&path) {
-        WalkEntry::Skipped { path, reason: SkipReason::Binary }
+        WalkEntry::Skipped {
+            path,
+            reason: SkipReason::Binary,
+        }
     } else if bytes > MAX_BYTES {
-        WalkEntry::Skipped { path, reason: SkipReason::TooLarge(bytes) }
+        WalkEntry::Skipped {
+            path,
+            reason: SkipReason::TooLarge(bytes),
+        }
     } else {
-        WalkEntry::File { path, bytes, modified: metadata.modified().ok() }
+        WalkEntry::File {
+            path,
+            bytes,
+            modified: metadata.modified().ok(),
+        }
     }
 }
 
 fn walk_error(root: &Path, error: &ignore::Error) -> WalkEntry {
     let path = error_path(error).unwrap_or(root).to_path_buf();
-    let why = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
-    WalkEntry::Skipped { path, reason: SkipReason::Inaccessible(why) }
+    let why = error
+        .io_error()
+        .map_or_else(|| error.to_string(), ToString::to_string);
+    WalkEntry::Skipped {
+        path,
+        reason: SkipReason::Inaccessible(why),
+    }
 }
 
 fn error_path(error: &ignore::Error) -> Option<&Path> {
     match error {
         ignore::Error::WithPath { path, .. } => Some(path),
-        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => error_path(err),
+        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => {
+            error_path(err)
+        }
         _ => None,
     }
 }

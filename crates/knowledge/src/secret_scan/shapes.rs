@@ -59,8 +59,9 @@ pub(super) fn has_private_key(text: &str) -> bool {
 
 /// The words of a text, each with its place.
 pub(super) fn split_words(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let is_between =
-        |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>' | '(' | ')' | ',' | ';');
+    let is_between = |c: char| {
+        c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>' | '(' | ')' | ',' | ';')
+    };
     let mut at = 0;
     text.split_inclusive(is_between).map(move |piece| {
         let start = at;
@@ -88,7 +89,8 @@ fn is_key_char(c: char) -> bool {
 fn has_key_prefix(word: &str) -> bool {
     KEY_PREFIXES.iter().any(|(beginning, rest)| {
         word.match_indices(beginning).any(|(at, _)| {
-            let is_start = !word[..at].ends_with(|c: char| c.is_alphanumeric() || c == '-' || c == '_');
+            let is_start =
+                !word[..at].ends_with(|c: char| c.is_alphanumeric() || c == '-' || c == '_');
             let tail = &word[at + beginning.len()..];
             let length = tail.chars().take_while(|c| is_key_char(*c)).count();
             is_start && length >= *rest && tail.chars().any(|c| c.is_ascii_digit())
@@ -98,9 +100,15 @@ fn has_key_prefix(word: &str) -> bool {
 
 /// Three parts of base 64 with points between them, the first an object.
 fn is_jwt(word: &str) -> bool {
-    let Some(at) = word.find("eyJ") else { return false };
+    let Some(at) = word.find("eyJ") else {
+        return false;
+    };
     let parts: Vec<&str> = word[at..].split('.').collect();
-    parts.len() >= 3 && parts.iter().take(3).all(|part| part.len() >= 8 && part.chars().all(is_key_char))
+    parts.len() >= 3
+        && parts
+            .iter()
+            .take(3)
+            .all(|part| part.len() >= 8 && part.chars().all(is_key_char))
 }
 
 /// Where the password stands in `scheme://name:password@host`. A backslash ends the host, as it does for browsers.
@@ -122,7 +130,9 @@ pub(super) fn url_host(word: &str) -> Option<Range<usize>> {
 
 fn url_authority(word: &str) -> Option<Range<usize>> {
     let start = word.find("://")? + "://".len();
-    let length = word[start..].find(['/', '\\', '?', '#']).unwrap_or(word.len() - start);
+    let length = word[start..]
+        .find(['/', '\\', '?', '#'])
+        .unwrap_or(word.len() - start);
     Some(start..start + length)
 }
 
@@ -134,19 +144,23 @@ fn is_hex_key(word: &str) -> bool {
 
 fn mentions_transactions(text: &str) -> bool {
     let text = text.to_lowercase();
-    ["transaction", "tx ", "hash", "digest", "block", "sha"].iter().any(|word| text.contains(word))
+    ["transaction", "tx ", "hash", "digest", "block", "sha"]
+        .iter()
+        .any(|word| text.contains(word))
 }
 
 /// A long run of large and small letters and digits that follow no language. Paths and addresses are made of words.
 fn has_random_run(word: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '=' | '_' | '-');
-    word.split(|c: char| !is_part(c)).filter(|run| run.len() >= MIN_RANDOM_RUN_LEN).any(|run| {
-        let has = |is: fn(&u8) -> bool| run.as_bytes().iter().any(is);
-        has(u8::is_ascii_lowercase)
-            && has(u8::is_ascii_uppercase)
-            && has(u8::is_ascii_digit)
-            && entropy(run) > MIN_ENTROPY
-    })
+    word.split(|c: char| !is_part(c))
+        .filter(|run| run.len() >= MIN_RANDOM_RUN_LEN)
+        .any(|run| {
+            let has = |is: fn(&u8) -> bool| run.as_bytes().iter().any(is);
+            has(u8::is_ascii_lowercase)
+                && has(u8::is_ascii_uppercase)
+                && has(u8::is_ascii_digit)
+                && entropy(run) > MIN_ENTROPY
+        })
 }
 
 fn entropy(run: &str) -> f64 {
@@ -166,10 +180,20 @@ pub(super) fn card_numbers(text: &str) -> Vec<Range<usize>> {
     let (mut rest, mut found) = (text, Vec::new());
     while let Some(at) = rest.find(is_digit) {
         let run = &rest[at..];
-        let end = run.find(|c: char| !(is_digit(c) || c == ' ' || c == '-')).unwrap_or(run.len());
-        let digits: Vec<u8> = run[..end].bytes().filter(u8::is_ascii_digit).map(|b| b - b'0').collect();
-        let stands_alone = !rest[..at].ends_with(|c: char| c.is_alphanumeric() || c == '-' || c == '.');
-        if stands_alone && CARD_DIGITS.contains(&digits.len()) && (3..=6).contains(&digits[0]) && is_luhn_valid(&digits)
+        let end = run
+            .find(|c: char| !(is_digit(c) || c == ' ' || c == '-'))
+            .unwrap_or(run.len());
+        let digits: Vec<u8> = run[..end]
+            .bytes()
+            .filter(u8::is_ascii_digit)
+            .map(|b| b - b'0')
+            .collect();
+        let stands_alone =
+            !rest[..at].ends_with(|c: char| c.is_alphanumeric() || c == '-' || c == '.');
+        if stands_alone
+            && CARD_DIGITS.contains(&digits.len())
+            && (3..=6).contains(&digits[0])
+            && is_luhn_valid(&digits)
         {
             let start = text.len() - run.len();
             found.push(start..start + run[..end].trim_end_matches([' ', '-']).len());
@@ -181,10 +205,14 @@ pub(super) fn card_numbers(text: &str) -> Vec<Range<usize>> {
 
 /// Luhn's sum.
 fn is_luhn_valid(digits: &[u8]) -> bool {
-    let weighed = digits.iter().rev().enumerate().map(|(at, digit)| match (at % 2, digit * 2) {
-        (0, _) => u32::from(*digit),
-        (_, doubled) if doubled > 9 => u32::from(doubled) - 9,
-        (_, doubled) => u32::from(doubled),
-    });
+    let weighed = digits
+        .iter()
+        .rev()
+        .enumerate()
+        .map(|(at, digit)| match (at % 2, digit * 2) {
+            (0, _) => u32::from(*digit),
+            (_, doubled) if doubled > 9 => u32::from(doubled) - 9,
+            (_, doubled) => u32::from(doubled),
+        });
     weighed.sum::<u32>() % 10 == 0
 }

@@ -31,10 +31,17 @@ const PASSWORD_NAMES: [&str; 22] = [
 ];
 /// Behind these only what is no word.
 const AMBIGUOUS_NAMES: [&str; 6] = ["secret", "token", "pin", "credential", "암호", "暗証番号"];
-const RECOVERY_PHRASE_NAMES: [&str; 5] = ["seed phrase", "recovery phrase", "mnemonic", "seed words", "secret phrase"];
+const RECOVERY_PHRASE_NAMES: [&str; 5] = [
+    "seed phrase",
+    "recovery phrase",
+    "mnemonic",
+    "seed words",
+    "secret phrase",
+];
 /// What stands between the name and the value.
-const LINK_WORDS: [&str; 14] =
-    [":", "=", "is", "was", "are", "ist", "war", "lautet", "es", "est", "は", "는", "은", "为"];
+const LINK_WORDS: [&str; 14] = [
+    ":", "=", "is", "was", "are", "ist", "war", "lautet", "es", "est", "は", "는", "은", "为",
+];
 /// What a sentence about passwords goes on with.
 const NON_VALUE_WORDS: [&str; 36] = [
     "required",
@@ -84,8 +91,14 @@ pub(super) fn find(text: &str) -> Option<SecretKind> {
     if text_after(&small, &RECOVERY_PHRASE_NAMES).any(is_recovery_phrase) {
         return Some(SecretKind::RecoveryPhrase);
     }
-    let told = text_after(&small, &PASSWORD_NAMES).filter_map(parse_value).any(|value| is_secret_value(&value));
-    let likely = || text_after(&small, &AMBIGUOUS_NAMES).filter_map(parse_value).any(|value| is_non_word(&value.word));
+    let told = text_after(&small, &PASSWORD_NAMES)
+        .filter_map(parse_value)
+        .any(|value| is_secret_value(&value));
+    let likely = || {
+        text_after(&small, &AMBIGUOUS_NAMES)
+            .filter_map(parse_value)
+            .any(|value| is_non_word(&value.word))
+    };
     (told || likely()).then_some(SecretKind::Password)
 }
 
@@ -93,18 +106,23 @@ pub(super) fn find(text: &str) -> Option<SecretKind> {
 pub(super) fn stated_values(text: &str) -> BTreeSet<String> {
     let small = text.to_lowercase();
     let names = [&PASSWORD_NAMES[..], &AMBIGUOUS_NAMES[..]].concat();
-    let told = text_after(&small, &names).filter_map(parse_value).map(|value| value.word);
+    let told = text_after(&small, &names)
+        .filter_map(parse_value)
+        .map(|value| value.word);
     told.filter(|word| is_non_word(word)).collect()
 }
 
 /// What follows each of these names where it stands as a word.
 fn text_after<'a>(text: &'a str, names: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
-    let places = names.iter().flat_map(|name| text.match_indices(*name).take(MAX_MATCHES));
+    let places = names
+        .iter()
+        .flat_map(|name| text.match_indices(*name).take(MAX_MATCHES));
     places.filter_map(|(at, name)| {
         let rest = &text[at + name.len()..];
         let is_whole = !rest.starts_with(|c: char| c.is_ascii_alphanumeric());
         let is_start = !name.is_ascii() || !text[..at].ends_with(|c: char| c.is_alphanumeric());
-        (is_whole && is_start).then(|| &rest[..rest.floor_char_boundary(MAX_VALUE_DISTANCE.min(rest.len()))])
+        (is_whole && is_start)
+            .then(|| &rest[..rest.floor_char_boundary(MAX_VALUE_DISTANCE.min(rest.len()))])
     })
 }
 
@@ -122,18 +140,25 @@ fn parse_value(rest: &str) -> Option<StatedValue> {
     let rest = rest.trim_start_matches(['"', '\'', '`', '*', ' ', '\t']);
     let link = LINK_WORDS.iter().find(|link| {
         let is_word = link.bytes().all(|b| b.is_ascii_alphabetic());
-        rest.strip_prefix(**link).is_some_and(|left| !is_word || left.starts_with(char::is_whitespace))
+        rest.strip_prefix(**link)
+            .is_some_and(|left| !is_word || left.starts_with(char::is_whitespace))
     })?;
     let said = rest[link.len()..].trim_start_matches([':', '=', ' ', '\t']);
     let is_quote = |c: char| matches!(c, '"' | '\'' | '`' | '「' | '“' | '«');
     let is_quoted = said.starts_with(is_quote);
     let said = said.trim_start_matches(is_quote);
-    let is_end = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '」' | '”' | '»' | ',' | ';');
+    let is_end =
+        |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '」' | '”' | '»' | ',' | ';');
     let end = said.find(is_end).unwrap_or(said.len());
     let word = said[..end].trim_end_matches(['.', '!', '?']).to_owned();
     let left = said[end..].trim_start_matches(is_end);
     let is_last = left.is_empty() || said[..end].ends_with(['.', '!', '?']);
-    (!word.is_empty()).then_some(StatedValue { word, is_assigned: matches!(*link, ":" | "="), is_quoted, is_last })
+    (!word.is_empty()).then_some(StatedValue {
+        word,
+        is_assigned: matches!(*link, ":" | "="),
+        is_quoted,
+        is_last,
+    })
 }
 
 /// A value, and not how a sentence about passwords goes on.
@@ -162,8 +187,14 @@ fn is_placeholder(word: &str) -> bool {
 
 /// Twelve words of small letters in a row.
 fn is_recovery_phrase(rest: &str) -> bool {
-    let words = rest.trim_start_matches([':', '=', ' ', '"', '\'']).split_whitespace();
+    let words = rest
+        .trim_start_matches([':', '=', ' ', '"', '\''])
+        .split_whitespace();
     let is_short_word =
         |word: &&str| (3..=8).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_lowercase());
-    words.skip_while(|word| matches!(*word, "is" | "are" | "ist")).take_while(is_short_word).count() >= 12
+    words
+        .skip_while(|word| matches!(*word, "is" | "are" | "ist"))
+        .take_while(is_short_word)
+        .count()
+        >= 12
 }

@@ -38,10 +38,18 @@ impl NewVectorBatch {
             put_text(&mut bytes, owner.principal.as_str());
             put_text(&mut bytes, &owner.collection);
             put_number(&mut bytes, u64::from(owner.session.is_some()));
-            put_text(&mut bytes, owner.session.as_ref().map_or("", |session| session.as_str()));
+            put_text(
+                &mut bytes,
+                owner
+                    .session
+                    .as_ref()
+                    .map_or("", |session| session.as_str()),
+            );
         }
         put_number(&mut bytes, self.removed.len() as u64);
-        self.removed.iter().for_each(|id| put_number(&mut bytes, *id));
+        self.removed
+            .iter()
+            .for_each(|id| put_number(&mut bytes, *id));
         put_number(&mut bytes, self.dimensions as u64);
         put_number(&mut bytes, stride as u64);
         put_number(&mut bytes, self.rows.len() as u64);
@@ -49,9 +57,18 @@ impl NewVectorBatch {
             put_number(&mut bytes, row.id);
             bytes.extend_from_slice(&row.owner.to_le_bytes());
             bytes.extend_from_slice(&row.vector.scale.to_le_bytes());
-            bytes.extend(row.vector.coarse.iter().chain(&row.vector.fine).map(|&part| part.cast_unsigned()));
+            bytes.extend(
+                row.vector
+                    .coarse
+                    .iter()
+                    .chain(&row.vector.fine)
+                    .map(|&part| part.cast_unsigned()),
+            );
         }
-        let (length, sum) = ((bytes.len() - HEADER_LEN) as u64, fingerprint(&bytes[HEADER_LEN..]));
+        let (length, sum) = (
+            (bytes.len() - HEADER_LEN) as u64,
+            fingerprint(&bytes[HEADER_LEN..]),
+        );
         bytes[..8].copy_from_slice(&length.to_le_bytes());
         bytes[8..HEADER_LEN].copy_from_slice(&sum.to_le_bytes());
         bytes
@@ -97,23 +114,46 @@ impl<'a> VectorBatch<'a> {
         }
         let mut content = ByteReader(content);
         let upto = content.read_u64()?;
-        let owners = (0..content.read_len()?).map(|_| content.read_owner()).collect::<Option<_>>()?;
-        let removed = (0..content.read_len()?).map(|_| content.read_u64()).collect::<Option<_>>()?;
+        let owners = (0..content.read_len()?)
+            .map(|_| content.read_owner())
+            .collect::<Option<_>>()?;
+        let removed = (0..content.read_len()?)
+            .map(|_| content.read_u64())
+            .collect::<Option<_>>()?;
         // These two are no lengths of what is left: a batch of removals has no rows.
         let (dimensions, stride) = (content.read_usize()?, content.read_usize()?);
         let count = content.read_len()?;
-        let rows = content.read_slice(count.checked_mul(stride.checked_mul(2)?.checked_add(16)?)?)?;
-        Some((Self { through: upto, owners, removed, dimensions, stride, rows }, HEADER_LEN + length))
+        let rows =
+            content.read_slice(count.checked_mul(stride.checked_mul(2)?.checked_add(16)?)?)?;
+        Some((
+            Self {
+                through: upto,
+                owners,
+                removed,
+                dimensions,
+                stride,
+                rows,
+            },
+            HEADER_LEN + length,
+        ))
     }
 
     pub fn rows(&self) -> impl Iterator<Item = VectorRow<'a>> {
         let stride = self.stride;
-        self.rows.chunks_exact(16 + 2 * stride).filter_map(move |row| {
-            let mut row = ByteReader(row);
-            let (id, owner) = (row.read_u64()?, u32::from_le_bytes(row.read_array()?));
-            let scale = f32::from_le_bytes(row.read_array()?);
-            Some(VectorRow { id, owner, scale, coarse: row.read_slice(stride)?, fine: row.read_slice(stride)? })
-        })
+        self.rows
+            .chunks_exact(16 + 2 * stride)
+            .filter_map(move |row| {
+                let mut row = ByteReader(row);
+                let (id, owner) = (row.read_u64()?, u32::from_le_bytes(row.read_array()?));
+                let scale = f32::from_le_bytes(row.read_array()?);
+                Some(VectorRow {
+                    id,
+                    owner,
+                    scale,
+                    coarse: row.read_slice(stride)?,
+                    fine: row.read_slice(stride)?,
+                })
+            })
     }
 
     pub fn stride(&self) -> usize {
@@ -160,6 +200,10 @@ impl<'a> ByteReader<'a> {
         let collection = self.read_str()?.to_owned();
         let has_session = self.read_u64()? == 1;
         let session = self.read_str()?;
-        Some(ChunkOwner { principal, collection, session: has_session.then(|| SessionId::new(session)) })
+        Some(ChunkOwner {
+            principal,
+            collection,
+            session: has_session.then(|| SessionId::new(session)),
+        })
     }
 }

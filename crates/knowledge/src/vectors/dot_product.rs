@@ -1,7 +1,10 @@
 //! The products of the scan, with the widest instructions that the machine has.
 #![cfg_attr(
     target_arch = "x86_64",
-    expect(unsafe_code, reason = "a function for newer processors may only be called after asking for them")
+    expect(
+        unsafe_code,
+        reason = "a function for newer processors may only be called after asking for them"
+    )
 )]
 
 /// The products of a query with rows that stand one after another. The query is widened beforehand, because it is
@@ -26,6 +29,8 @@ fn dot_products_avx2(query: &[i16], rows: &[i8], out: &mut [i32]) {
 fn dot_products_portable(query: &[i16], rows: &[i8], out: &mut [i32]) {
     for (row, product) in rows.chunks_exact(query.len()).zip(out) {
         let pairs = query.iter().zip(row);
-        *product = pairs.map(|(&query, &row)| i32::from(query) * i32::from(i16::from(row))).sum();
+        *product = pairs
+            .map(|(&query, &row)| i32::from(query) * i32::from(i16::from(row)))
+            .sum();
     }
 }

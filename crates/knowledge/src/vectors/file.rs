@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use lango_domain::documents::ChunkOwner;
 
-use super::batch::{VectorBatch, NewVectorBatch, NewVectorRow};
+use super::batch::{NewVectorBatch, NewVectorRow, VectorBatch};
 use super::{Filter, VectorError, VectorMatrix};
 use crate::fingerprint;
 
@@ -83,15 +83,21 @@ impl VectorFile {
         }
         let wanted: Vec<bool> = self.owners.iter().map(is_wanted).collect();
         let filter = |owner: u32| wanted.get(owner as usize).copied().unwrap_or(false);
-        let filter: Option<&Filter<'_>> =
-            if wanted.iter().all(|is_wanted| *is_wanted) { None } else { Some(&filter) };
+        let filter: Option<&Filter<'_>> = if wanted.iter().all(|is_wanted| *is_wanted) {
+            None
+        } else {
+            Some(&filter)
+        };
         self.vectors.search(query, limit, filter)
     }
 
     /// Whether `refresh` has nothing to do.
     pub fn is_current(&self) -> bool {
-        let Some(Ok(known)) = self.file.as_ref().map(File::metadata) else { return false };
-        fs::metadata(&self.path).is_ok_and(|found| is_same_file(&found, &known) && found.len() == self.length)
+        let Some(Ok(known)) = self.file.as_ref().map(File::metadata) else {
+            return false;
+        };
+        fs::metadata(&self.path)
+            .is_ok_and(|found| is_same_file(&found, &known) && found.len() == self.length)
     }
 
     /// Reads what was added since; a file that was replaced or deleted begins anew.
@@ -113,22 +119,34 @@ impl VectorFile {
             let opened = OpenOptions::new().read(true).write(true).open(&self.path)?;
             self.reset(Some(opened));
         }
-        if found.len() > self.length { self.read_batches(found.len()) } else { Ok(()) }
+        if found.len() > self.length {
+            self.read_batches(found.len())
+        } else {
+            Ok(())
+        }
     }
 
     fn reset(&mut self, file: Option<File>) {
         let path = std::mem::take(&mut self.path);
-        *self = Self { path, file, ..Self::new(Path::new(""), "") };
+        *self = Self {
+            path,
+            file,
+            ..Self::new(Path::new(""), "")
+        };
     }
 
     fn read_batches(&mut self, until: u64) -> io::Result<()> {
-        let Some(file) = &mut self.file else { return Ok(()) };
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
         file.seek(SeekFrom::Start(self.length))?;
         let mut bytes = Vec::with_capacity((until - self.length) as usize);
         file.take(until - self.length).read_to_end(&mut bytes)?;
         let mut rest = bytes.as_slice();
         if self.length == 0 {
-            let Some(behind) = rest.strip_prefix(&FORMAT) else { return Ok(()) };
+            let Some(behind) = rest.strip_prefix(&FORMAT) else {
+                return Ok(());
+            };
             (self.length, rest) = (FORMAT.len() as u64, behind);
         }
         while let Some((batch, length)) = VectorBatch::parse(rest) {
@@ -149,12 +167,15 @@ impl VectorFile {
                 self.vectors = VectorMatrix::new(batch.dimensions);
                 self.vectors.reserve(bytes_left / (16 + 2 * batch.stride()));
             }
-            if self.vectors.dimensions() != batch.dimensions || self.vectors.stride() != batch.stride() {
+            if self.vectors.dimensions() != batch.dimensions
+                || self.vectors.stride() != batch.stride()
+            {
                 return false;
             }
         }
         for owner in &batch.owners {
-            self.owner_ids.insert(owner.clone(), self.owners.len() as u32);
+            self.owner_ids
+                .insert(owner.clone(), self.owners.len() as u32);
             self.owners.push(owner.clone());
         }
         for id in &batch.removed {
@@ -168,9 +189,14 @@ impl VectorFile {
     /// Nothing when somebody else writes, here or in another process.
     pub fn try_lock(&self) -> Result<Option<WriterLock>, VectorFileError> {
         if let Some(folder) = self.path.parent() {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(folder)?;
         }
-        let lock = private_file_options().create(true).open(self.path.with_extension("lock"))?;
+        let lock = private_file_options()
+            .create(true)
+            .open(self.path.with_extension("lock"))?;
         match lock.try_lock() {
             Ok(()) => Ok(Some(WriterLock(lock))),
             Err(TryLockError::WouldBlock) => Ok(None),
@@ -201,13 +227,23 @@ impl VectorFile {
         Ok(self.read_appended()?)
     }
 
-    fn build_batch(&self, upto: u64, removed: Vec<u64>, measured: Vec<VectorRecord>) -> Result<NewVectorBatch, VectorError> {
+    fn build_batch(
+        &self,
+        upto: u64,
+        removed: Vec<u64>,
+        measured: Vec<VectorRecord>,
+    ) -> Result<NewVectorBatch, VectorError> {
         let dimensions = match self.vectors.dimensions() {
             0 => measured.first().map_or(0, |row| row.vector.len()),
             known => known,
         };
         let shape = VectorMatrix::new(dimensions);
-        let mut batch = NewVectorBatch { through: upto, removed, dimensions, ..NewVectorBatch::default() };
+        let mut batch = NewVectorBatch {
+            through: upto,
+            removed,
+            dimensions,
+            ..NewVectorBatch::default()
+        };
         let mut fresh: HashMap<ChunkOwner, u32> = HashMap::new();
         for VectorRecord { id, owner, vector } in measured {
             let owner = match self.owner_ids.get(&owner).or_else(|| fresh.get(&owner)) {
@@ -219,14 +255,20 @@ impl VectorFile {
                     number
                 }
             };
-            batch.rows.push(NewVectorRow { id, owner, vector: shape.quantize(&vector)? });
+            batch.rows.push(NewVectorRow {
+                id,
+                owner,
+                vector: shape.quantize(&vector)?,
+            });
         }
         Ok(batch)
     }
 
     /// Behind what was read; what a crash left there is not whole and goes.
     fn append_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let Some(file) = &mut self.file else { return Ok(()) };
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
         file.set_len(self.length)?;
         file.seek(SeekFrom::Start(self.length))?;
         file.write_all(bytes)?;
@@ -236,7 +278,10 @@ impl VectorFile {
                 self.length += length as u64;
                 Ok(())
             }
-            _ => Err(io::Error::new(ErrorKind::InvalidData, "what was written cannot be read back")),
+            _ => Err(io::Error::new(
+                ErrorKind::InvalidData,
+                "what was written cannot be read back",
+            )),
         }
     }
 
@@ -253,7 +298,10 @@ impl VectorFile {
             })
             .collect();
         if batches.is_empty() {
-            batches.push(NewVectorBatch { through: self.applied_through, ..NewVectorBatch::default() });
+            batches.push(NewVectorBatch {
+                through: self.applied_through,
+                ..NewVectorBatch::default()
+            });
         }
         batches[0].owners.clone_from(&self.owners);
         batches
@@ -262,7 +310,10 @@ impl VectorFile {
     /// Takes the place of the file at once; whoever reads the old one notices that it is another.
     fn replace_file(&mut self, batches: &[NewVectorBatch]) -> io::Result<()> {
         let new = self.path.with_extension("new");
-        let mut file = private_file_options().create(true).truncate(true).open(&new)?;
+        let mut file = private_file_options()
+            .create(true)
+            .truncate(true)
+            .open(&new)?;
         file.write_all(&FORMAT)?;
         for batch in batches {
             file.write_all(&batch.to_bytes())?;

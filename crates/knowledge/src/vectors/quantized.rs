@@ -17,14 +17,24 @@ pub(super) struct QuantizedVector {
 impl QuantizedVector {
     /// Nothing where a number is not finite.
     pub fn quantize(vector: &[f32], stride: usize) -> Option<Self> {
-        let length = vector.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
+        let length = vector
+            .iter()
+            .map(|&x| f64::from(x) * f64::from(x))
+            .sum::<f64>()
+            .sqrt();
         if !length.is_finite() {
             return None;
         }
-        let largest = vector.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
+        let largest = vector
+            .iter()
+            .fold(0.0_f32, |largest, x| largest.max(x.abs()));
         let (mut coarse, mut fine) = (vec![0; stride], vec![0; stride]);
         if largest == 0.0 {
-            return Some(Self { coarse, fine, scale: 0.0 });
+            return Some(Self {
+                coarse,
+                fine,
+                scale: 0.0,
+            });
         }
         for (at, &x) in vector.iter().enumerate() {
             // Divided first: the inverse of a very small number would not be finite.
@@ -34,7 +44,11 @@ impl QuantizedVector {
             fine[at] = round_to_i8((steps - f32::from(whole)) * FINE_STEPS);
         }
         let scale = (f64::from(largest) / f64::from(MAX_QUANTIZED) / length) as f32;
-        Some(Self { coarse, fine, scale })
+        Some(Self {
+            coarse,
+            fine,
+            scale,
+        })
     }
 }
 
@@ -63,6 +77,13 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Vec<f32>, VectorError> {
     if !rest.is_empty() {
         return Err(VectorError::Bytes(bytes.len()));
     }
-    let vector: Vec<f32> = numbers.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect();
-    if vector.iter().all(|x| x.is_finite()) { Ok(vector) } else { Err(VectorError::NotFinite) }
+    let vector: Vec<f32> = numbers
+        .iter()
+        .map(|&bytes| f32::from_le_bytes(bytes))
+        .collect();
+    if vector.iter().all(|x| x.is_finite()) {
+        Ok(vector)
+    } else {
+        Err(VectorError::NotFinite)
+    }
 }

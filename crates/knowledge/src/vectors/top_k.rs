@@ -14,7 +14,9 @@ impl Eq for ScoredRow {}
 
 impl Ord for ScoredRow {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.score.total_cmp(&other.score).then(other.row.cmp(&self.row))
+        self.score
+            .total_cmp(&other.score)
+            .then(other.row.cmp(&self.row))
     }
 }
 
@@ -34,8 +36,16 @@ pub(super) struct TopK {
 
 impl TopK {
     pub fn new(wanted: usize) -> Self {
-        let floor = if wanted == 0 { f32::INFINITY } else { f32::NEG_INFINITY };
-        Self { wanted, floor, heap: BinaryHeap::with_capacity(wanted + 1) }
+        let floor = if wanted == 0 {
+            f32::INFINITY
+        } else {
+            f32::NEG_INFINITY
+        };
+        Self {
+            wanted,
+            floor,
+            heap: BinaryHeap::with_capacity(wanted + 1),
+        }
     }
 
     pub fn can_insert(&self, score: f32) -> bool {
@@ -64,6 +74,9 @@ impl TopK {
     }
 
     pub fn drain_rows(&mut self) -> Vec<usize> {
-        self.heap.drain().map(|Reverse(scored)| scored.row).collect()
+        self.heap
+            .drain()
+            .map(|Reverse(scored)| scored.row)
+            .collect()
     }
 }

@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use url::Url;
 
-use crate::parse::{self, ParsedDocument, BlockSpan};
+use crate::parse::{self, BlockSpan, ParsedDocument};
 use lango_net::sanitize::strip_control_chars;
-use lango_net::{FetchError, GuardedClient, ContentKind, FetchedPage, check_url, parse_url};
+use lango_net::{ContentKind, FetchError, FetchedPage, GuardedClient, check_url, parse_url};
 
 const DEFAULT_CHARS: usize = 20_000;
 const MAX_CHARS: usize = 100_000;
@@ -27,18 +27,28 @@ pub fn tool(guarded: GuardedClient) -> Tool {
         lists, tables, code, and links with their addresses. Of a PDF it gives the text, page by page. Text and JSON come \
         as they are.";
     let telling = guarded.clone();
-    Tool::new("search_fetch", description, Safety::Moderate, move |_, args: SearchFetchArgs| {
-        let guarded = guarded.clone();
-        async move { fetch(&guarded, args).await }
-    })
+    Tool::new(
+        "search_fetch",
+        description,
+        Safety::Moderate,
+        move |_, args: SearchFetchArgs| {
+            let guarded = guarded.clone();
+            async move { fetch(&guarded, args).await }
+        },
+    )
     .with_intent(move |_, args: SearchFetchArgs| {
         let told = intent(&telling, &args.url);
         async move { told }
     })
     .with_untrusted_output()
     .with_outgoing(|args: SearchFetchArgs| {
-        let host = parse_url(&args.url).ok().and_then(|url| url.host_str().map(str::to_owned));
-        OutgoingData { to: Destination::Host(host.unwrap_or_default()), data: args.url }
+        let host = parse_url(&args.url)
+            .ok()
+            .and_then(|url| url.host_str().map(str::to_owned));
+        OutgoingData {
+            to: Destination::Host(host.unwrap_or_default()),
+            data: args.url,
+        }
     })
     .with_phrases([
         "(fetch|download) [the] (page|url|article|website|link|) [at] {url:word}",
@@ -51,16 +61,25 @@ pub fn tool(guarded: GuardedClient) -> Tool {
 
 /// The whole address is shown: what is in it leaves this machine.
 fn intent(guarded: &GuardedClient, url: &str) -> Result<Intent, ToolError> {
-    let url = parse_page_url(url).and_then(|url| check_url(&url, guarded.policy()).map(|()| url)).map_err(tool_failure)?;
+    let url = parse_page_url(url)
+        .and_then(|url| check_url(&url, guarded.policy()).map(|()| url))
+        .map_err(tool_failure)?;
     let pattern = format!("{}/*", url.origin().ascii_serialization());
     let (shows, subject) = (format!("fetches {url}"), url.to_string());
-    Ok(Intent { level: Safety::Moderate, shows, subject, pattern: Some(pattern) })
+    Ok(Intent {
+        level: Safety::Moderate,
+        shows,
+        subject,
+        pattern: Some(pattern),
+    })
 }
 
 async fn fetch(guarded: &GuardedClient, args: SearchFetchArgs) -> Result<String, ToolError> {
     let most = args.max_chars.unwrap_or(DEFAULT_CHARS);
     if !(1..=MAX_CHARS).contains(&most) {
-        return Err(ToolError(format!("max_chars is {most}, but goes from 1 to {MAX_CHARS}")));
+        return Err(ToolError(format!(
+            "max_chars is {most}, but goes from 1 to {MAX_CHARS}"
+        )));
     }
     let url = parse_page_url(&args.url).map_err(tool_failure)?;
     let page = guarded.get(url.as_str()).await.map_err(tool_failure)?;
@@ -68,7 +87,11 @@ async fn fetch(guarded: &GuardedClient, args: SearchFetchArgs) -> Result<String,
     // Markdown of a large page takes a moment, which others should not wait for.
     let text = tokio::task::spawn_blocking(move || page_text(&page)).await;
     let text = text.map_err(|_stopped| ToolError("the page could not be read".to_owned()))??;
-    let text = if text.is_empty() { "[the page has no text]".to_owned() } else { truncate_text(text, most) };
+    let text = if text.is_empty() {
+        "[the page has no text]".to_owned()
+    } else {
+        truncate_text(text, most)
+    };
     Ok(format!("source: {source}\n\n{text}"))
 }
 
@@ -86,12 +109,20 @@ fn page_text(page: &FetchedPage) -> Result<String, ToolError> {
 
 /// The text of a PDF, its title first and a mark before each page.
 fn pdf_text(document: &ParsedDocument) -> String {
-    let mut text = document.title.as_ref().map(|title| format!("# {title}\n")).unwrap_or_default();
+    let mut text = document
+        .title
+        .as_ref()
+        .map(|title| format!("# {title}\n"))
+        .unwrap_or_default();
     let mut last = None;
     for block in &document.blocks {
         if last != Some(block.span) {
             last = Some(block.span);
-            let page = if let BlockSpan::Pages(page, _) = block.span { page } else { 1 };
+            let page = if let BlockSpan::Pages(page, _) = block.span {
+                page
+            } else {
+                1
+            };
             text.push_str(&format!("\n[page {page}]\n"));
         }
         text.push_str(&format!("\n{}\n", block.text));
@@ -103,7 +134,9 @@ fn truncate_text(mut text: String, most: usize) -> String {
     if let Some((end, _)) = text.char_indices().nth(most) {
         let all = text.chars().count();
         text.truncate(end);
-        text.push_str(&format!("\n\n[cut after {most} of {all} characters; a larger max_chars shows more]"));
+        text.push_str(&format!(
+            "\n\n[cut after {most} of {all} characters; a larger max_chars shows more]"
+        ));
     }
     text
 }
@@ -112,8 +145,13 @@ fn truncate_text(mut text: String, most: usize) -> String {
 fn parse_page_url(text: &str) -> Result<Url, FetchError> {
     let text = text.trim().trim_start_matches('<').trim_end_matches('>');
     let host = text.split([':', '/', '?', '#']).next().unwrap_or_default();
-    let is_bare = host.contains('.') && !host.starts_with('.') && !host.contains(char::is_whitespace);
-    if is_bare { parse_url(&format!("https://{text}")) } else { parse_url(text) }
+    let is_bare =
+        host.contains('.') && !host.starts_with('.') && !host.contains(char::is_whitespace);
+    if is_bare {
+        parse_url(&format!("https://{text}"))
+    } else {
+        parse_url(text)
+    }
 }
 
 fn tool_failure(error: FetchError) -> ToolError {
@@ -128,7 +166,10 @@ mod tests {
     fn an_address_may_come_without_its_scheme() {
         for (text, expected) in [
             ("example.com", Some("https://example.com/")),
-            ("example.com:8080/a?b=http://c", Some("https://example.com:8080/a?b=http://c")),
+            (
+                "example.com:8080/a?b=http://c",
+                Some("https://example.com:8080/a?b=http://c"),
+            ),
             ("<http://example.com/a>", Some("http://example.com/a")),
             ("HTTP://EXAMPLE.com", Some("http://example.com/")),
             ("milk", None),
@@ -136,13 +177,19 @@ mod tests {
             ("see example.com", None),
             ("", None),
         ] {
-            assert_eq!(parse_page_url(text).ok().map(String::from).as_deref(), expected, "{text}");
+            assert_eq!(
+                parse_page_url(text).ok().map(String::from).as_deref(),
+                expected,
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn characters_are_counted_and_not_bytes() {
         assert_eq!(truncate_text("äöü".to_owned(), 3), "äöü");
-        assert!(truncate_text("äöüß".to_owned(), 3).starts_with("äöü\n\n[cut after 3 of 4 characters"));
+        assert!(
+            truncate_text("äöüß".to_owned(), 3).starts_with("äöü\n\n[cut after 3 of 4 characters")
+        );
     }
 }

@@ -26,11 +26,22 @@ pub fn tool(engines: Vec<SearchEngineClient>) -> Tool {
     let description = "Searches the web and gives back titles, addresses and short extracts. To read a result, use \
         search_fetch with its address.";
     let engines: Arc<[SearchEngineClient]> = engines.into();
-    let (asked, hosts) = (engines.clone(), engines.iter().map(SearchEngineClient::host).collect::<Vec<_>>());
-    Tool::new("search_web", description, Safety::Moderate, move |_, args: SearchWebArgs| {
-        let engines = asked.clone();
-        async move { search(&engines, &args).await }
-    })
+    let (asked, hosts) = (
+        engines.clone(),
+        engines
+            .iter()
+            .map(SearchEngineClient::host)
+            .collect::<Vec<_>>(),
+    );
+    Tool::new(
+        "search_web",
+        description,
+        Safety::Moderate,
+        move |_, args: SearchWebArgs| {
+            let engines = asked.clone();
+            async move { search(&engines, &args).await }
+        },
+    )
     .with_intent(move |_, args: SearchWebArgs| {
         let told = check_query(&args).map(|query| intent(&engines, query));
         async move { told }
@@ -51,16 +62,26 @@ pub fn tool(engines: Vec<SearchEngineClient>) -> Tool {
 
 /// Who learns of the query, and the query as it leaves this machine.
 fn intent(engines: &[SearchEngineClient], query: String) -> Intent {
-    let names: Vec<String> = engines.iter().map(SearchEngineClient::display_name).collect();
+    let names: Vec<String> = engines
+        .iter()
+        .map(SearchEngineClient::display_name)
+        .collect();
     let shows = format!("asks {} for: {query}", names.join(", or if that fails "));
-    Intent { level: Safety::Moderate, shows, subject: query, pattern: None }
+    Intent {
+        level: Safety::Moderate,
+        shows,
+        subject: query,
+        pattern: None,
+    }
 }
 
 async fn search(engines: &[SearchEngineClient], args: &SearchWebArgs) -> Result<String, ToolError> {
     let query = check_query(args)?;
     let limit = args.limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
-        return Err(ToolError(format!("limit is {limit}, but goes from 1 to {MAX_LIMIT}")));
+        return Err(ToolError(format!(
+            "limit is {limit}, but goes from 1 to {MAX_LIMIT}"
+        )));
     }
     let mut failures = Vec::new();
     for engine in engines {
@@ -69,7 +90,10 @@ async fn search(engines: &[SearchEngineClient], args: &SearchWebArgs) -> Result<
             Err(reason) => failures.push(format!("{}: {reason}", engine.display_name())),
         }
     }
-    Err(ToolError(format!("no engine answered\n{}", failures.join("\n"))))
+    Err(ToolError(format!(
+        "no engine answered\n{}",
+        failures.join("\n")
+    )))
 }
 
 fn check_query(args: &SearchWebArgs) -> Result<String, ToolError> {
@@ -77,9 +101,9 @@ fn check_query(args: &SearchWebArgs) -> Result<String, ToolError> {
     match query.chars().count() {
         0 => Err(ToolError("query is empty".to_owned())),
         1..=MAX_QUERY => Ok(query),
-        length => {
-            Err(ToolError(format!("query has {length} characters, but at most {MAX_QUERY} are allowed")))
-        }
+        length => Err(ToolError(format!(
+            "query has {length} characters, but at most {MAX_QUERY} are allowed"
+        ))),
     }
 }
 
@@ -88,8 +112,17 @@ fn format_results(query: &str, found: &[WebResult]) -> String {
         return format!("nothing found for: {query}");
     }
     let entry = |(at, one): (usize, &WebResult)| {
-        let snippet = if one.snippet.is_empty() { String::new() } else { format!("\n   {}", one.snippet) };
+        let snippet = if one.snippet.is_empty() {
+            String::new()
+        } else {
+            format!("\n   {}", one.snippet)
+        };
         format!("{}. {}\n   {}{snippet}", at + 1, one.title, one.url)
     };
-    found.iter().enumerate().map(entry).collect::<Vec<_>>().join("\n")
+    found
+        .iter()
+        .enumerate()
+        .map(entry)
+        .collect::<Vec<_>>()
+        .join("\n")
 }

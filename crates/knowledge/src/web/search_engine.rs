@@ -7,9 +7,9 @@ use reqwest::{Client, StatusCode};
 use url::Url;
 
 use super::search_results::{self, WebResult};
-use super::settings::{SearchEngineSettings, EngineKind};
+use super::settings::{EngineKind, SearchEngineSettings};
 use lango_domain::secret::Secret;
-use lango_net::{FetchError, body, client_builder, charset};
+use lango_net::{FetchError, body, charset, client_builder};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const DEFAULT_SECONDS: u64 = 10;
@@ -36,13 +36,19 @@ pub struct SearchEngineClient {
 }
 
 pub fn connect_all(engines: &[SearchEngineSettings]) -> Result<Vec<SearchEngineClient>, WebError> {
-    let client = client_builder(CONNECT_TIMEOUT).build().map_err(|error| FetchError::Setup(error.to_string()))?;
-    let connect =
-        |(at, engine)| connect(engine, client.clone()).map_err(|reason| WebError::Engine { at, reason });
+    let client = client_builder(CONNECT_TIMEOUT)
+        .build()
+        .map_err(|error| FetchError::Setup(error.to_string()))?;
+    let connect = |(at, engine)| {
+        connect(engine, client.clone()).map_err(|reason| WebError::Engine { at, reason })
+    };
     engines.iter().enumerate().map(connect).collect()
 }
 
-fn connect(engine: &SearchEngineSettings, client: Client) -> Result<SearchEngineClient, &'static str> {
+fn connect(
+    engine: &SearchEngineSettings,
+    client: Client,
+) -> Result<SearchEngineClient, &'static str> {
     let base = match (engine.base_url.as_deref(), engine.r#type) {
         (Some(base), _) => base,
         (None, EngineKind::Searxng) => return Err("searxng needs a baseUrl"),
@@ -62,12 +68,18 @@ fn connect(engine: &SearchEngineSettings, client: Client) -> Result<SearchEngine
     if !(1..=MAX_SECONDS).contains(&seconds) {
         return Err("timeoutSeconds goes from 1 to 120");
     }
-    Ok(SearchEngineClient { kind: engine.r#type, base, key, client, timeout: Duration::from_secs(seconds) })
+    Ok(SearchEngineClient {
+        kind: engine.r#type,
+        base,
+        key,
+        client,
+        timeout: Duration::from_secs(seconds),
+    })
 }
 
 fn key_header(secret: &Secret) -> Result<HeaderValue, &'static str> {
-    let mut value =
-        HeaderValue::from_str(secret.expose().trim()).map_err(|_| "apiKey has characters that no key has")?;
+    let mut value = HeaderValue::from_str(secret.expose().trim())
+        .map_err(|_| "apiKey has characters that no key has")?;
     value.set_sensitive(true);
     Ok(value)
 }
@@ -84,7 +96,8 @@ impl SearchEngineClient {
 
     /// What it finds, or why it finds nothing, in words without the key.
     pub async fn search(&self, query: &str, limit: usize) -> Result<Vec<WebResult>, String> {
-        let found = match tokio::time::timeout(self.timeout, self.fetch_results(query, limit)).await {
+        let found = match tokio::time::timeout(self.timeout, self.fetch_results(query, limit)).await
+        {
             Ok(found) => found,
             Err(_late) => Err(format!("no answer within {} s", self.timeout.as_secs())),
         };
@@ -103,13 +116,24 @@ impl SearchEngineClient {
         } else if let Some((key, _)) = &self.key {
             request = request.bearer_auth(key.expose());
         }
-        let accepted = if self.kind == EngineKind::Duckduckgo { "text/html" } else { "application/json" };
-        let request = request.header(ACCEPT, accepted).header(ACCEPT_ENCODING, body::ACCEPTED_ENCODINGS);
-        let response = request.send().await.map_err(|error| FetchError::from_reqwest(&error).to_string())?;
+        let accepted = if self.kind == EngineKind::Duckduckgo {
+            "text/html"
+        } else {
+            "application/json"
+        };
+        let request = request
+            .header(ACCEPT, accepted)
+            .header(ACCEPT_ENCODING, body::ACCEPTED_ENCODINGS);
+        let response = request
+            .send()
+            .await
+            .map_err(|error| FetchError::from_reqwest(&error).to_string())?;
         if response.status() != StatusCode::OK {
             return Err(self.status_error(response.status()));
         }
-        let bytes = body::read(response, MAX_BODY).await.map_err(|error| error.to_string())?;
+        let bytes = body::read(response, MAX_BODY)
+            .await
+            .map_err(|error| error.to_string())?;
         match self.kind {
             EngineKind::Searxng => search_results::parse_searxng(&bytes),
             EngineKind::Brave => search_results::parse_brave(&bytes),
@@ -133,7 +157,11 @@ impl SearchEngineClient {
         url.query_pairs_mut().append_pair("q", query);
         match self.kind {
             EngineKind::Searxng => _ = url.query_pairs_mut().append_pair("format", "json"),
-            EngineKind::Brave => _ = url.query_pairs_mut().append_pair("count", &limit.to_string()),
+            EngineKind::Brave => {
+                _ = url
+                    .query_pairs_mut()
+                    .append_pair("count", &limit.to_string())
+            }
             EngineKind::Duckduckgo => {}
         }
         url
@@ -143,7 +171,9 @@ impl SearchEngineClient {
         let hint = match (self.kind, status.as_u16()) {
             (_, 300..=399) => "; it redirects, so its baseUrl should be written as it redirects to",
             (EngineKind::Searxng, 403) => "; its JSON format may be switched off",
-            (EngineKind::Duckduckgo, 202 | 403) => "; it takes us for a robot and wants a puzzle solved",
+            (EngineKind::Duckduckgo, 202 | 403) => {
+                "; it takes us for a robot and wants a puzzle solved"
+            }
             (_, 401 | 403 | 422) => "; its key may be missing or wrong",
             (_, 429) => "; it was asked too often",
             _ => "",
@@ -152,6 +182,8 @@ impl SearchEngineClient {
     }
 
     fn redact_key(&self, text: &str) -> String {
-        self.key.as_ref().map_or_else(|| text.to_owned(), |(key, _)| key.redact(text))
+        self.key
+            .as_ref()
+            .map_or_else(|| text.to_owned(), |(key, _)| key.redact(text))
     }
 }

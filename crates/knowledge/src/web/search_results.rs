@@ -23,11 +23,21 @@ pub struct WebResult {
 impl WebResult {
     /// Nothing, where the address is none that could be fetched.
     fn new(title: &str, url: &str, snippet: &str) -> Option<Self> {
-        let url = Url::parse(url.trim()).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+        let url = Url::parse(url.trim())
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https"))?;
         let url = String::from(url);
         let (title, snippet) = (one_line(title, MAX_TITLE), one_line(snippet, MAX_SNIPPET));
-        let title = if title.is_empty() { one_line(&url, MAX_TITLE) } else { title };
-        (url.len() <= MAX_URL).then_some(Self { title, url, snippet })
+        let title = if title.is_empty() {
+            one_line(&url, MAX_TITLE)
+        } else {
+            title
+        };
+        (url.len() <= MAX_URL).then_some(Self {
+            title,
+            url,
+            snippet,
+        })
     }
 
     pub fn map_text(&mut self, change: impl Fn(&str) -> String) {
@@ -41,7 +51,11 @@ impl WebResult {
 fn parse_result(entry: &Value) -> Option<WebResult> {
     let text = |name: &str| entry.get(name).and_then(Value::as_str);
     let plain = |text: Option<&str>| html_to_text(text.unwrap_or_default());
-    WebResult::new(&plain(text("title")), text("url")?, &plain(text("content").or_else(|| text("description"))))
+    WebResult::new(
+        &plain(text("title")),
+        text("url")?,
+        &plain(text("content").or_else(|| text("description"))),
+    )
 }
 
 pub fn parse_searxng(bytes: &[u8]) -> Result<Vec<WebResult>, String> {
@@ -64,11 +78,17 @@ pub fn parse_brave(bytes: &[u8]) -> Result<Vec<WebResult>, String> {
         results: Vec<Value>,
     }
     let reply: Reply = parse_json(bytes)?;
-    Ok(reply.web.iter().flat_map(|web| &web.results).filter_map(parse_result).collect())
+    Ok(reply
+        .web
+        .iter()
+        .flat_map(|web| &web.results)
+        .filter_map(parse_result)
+        .collect())
 }
 
 fn parse_json<Reply: DeserializeOwned>(bytes: &[u8]) -> Result<Reply, String> {
-    serde_json::from_slice(bytes).map_err(|_| "its answer is not the JSON that was expected".to_owned())
+    serde_json::from_slice(bytes)
+        .map_err(|_| "its answer is not the JSON that was expected".to_owned())
 }
 
 /// Engines mark the words that were found, and write `&amp;`.
@@ -95,19 +115,25 @@ pub fn parse_duckduckgo(html: &str, base: &Url) -> Result<Vec<WebResult>, String
             continue;
         }
         if element.has_class("result__a") {
-            let target = element.attribute("href").and_then(|href| result_url(href, base));
+            let target = element
+                .attribute("href")
+                .and_then(|href| result_url(href, base));
             let one = target.and_then(|url| WebResult::new(&document.text(at), &url, ""));
             is_found = one.is_some();
             found.extend(one);
         } else if element.has_class("result__snippet") && is_found {
             let snippet = one_line(&document.text(at), MAX_SNIPPET);
-            found.last_mut().into_iter().for_each(|last| last.snippet.clone_from(&snippet));
+            found
+                .last_mut()
+                .into_iter()
+                .for_each(|last| last.snippet.clone_from(&snippet));
             is_found = false;
         }
     }
     if found.is_empty() && !is_empty {
         return Err(
-            "its page has no results on it that could be read; it may want a puzzle solved".to_owned()
+            "its page has no results on it that could be read; it may want a puzzle solved"
+                .to_owned(),
         );
     }
     Ok(found)
@@ -116,14 +142,17 @@ pub fn parse_duckduckgo(html: &str, base: &Url) -> Result<Vec<WebResult>, String
 /// Links go through the engine, which is told in `uddg` where they lead; advertisements lead to the engine itself.
 fn result_url(href: &str, base: &Url) -> Option<String> {
     let link = base.join(href).ok()?;
-    let is_own =
-        link.host_str().is_some_and(|host| host == "duckduckgo.com" || host.ends_with(".duckduckgo.com"))
-            || link.host() == base.host();
+    let is_own = link
+        .host_str()
+        .is_some_and(|host| host == "duckduckgo.com" || host.ends_with(".duckduckgo.com"))
+        || link.host() == base.host();
     if !is_own {
         return Some(link.into());
     }
-    let target =
-        link.query_pairs().find(|(name, _)| name == "uddg").map(|(_, target)| target.into_owned())?;
+    let target = link
+        .query_pairs()
+        .find(|(name, _)| name == "uddg")
+        .map(|(_, target)| target.into_owned())?;
     let leads_back = Url::parse(&target)
         .is_ok_and(|url| url.host_str() == Some("duckduckgo.com") && url.path() == "/y.js");
     (!leads_back).then_some(target)
@@ -134,7 +163,11 @@ mod tests {
     use super::*;
 
     fn result(title: &str, url: &str, snippet: &str) -> WebResult {
-        WebResult { title: title.to_owned(), url: url.to_owned(), snippet: snippet.to_owned() }
+        WebResult {
+            title: title.to_owned(),
+            url: url.to_owned(),
+            snippet: snippet.to_owned(),
+        }
     }
 
     #[test]
@@ -159,7 +192,10 @@ mod tests {
     fn brave_answers_in_json() {
         let reply = br#"{ "type": "search", "web": { "results": [
             { "title": "A", "url": "https://a.example/?q=1", "description": "some <strong>words</strong> &lt;b&gt;" } ] } }"#;
-        assert_eq!(parse_brave(reply).unwrap(), [result("A", "https://a.example/?q=1", "some words <b>")]);
+        assert_eq!(
+            parse_brave(reply).unwrap(),
+            [result("A", "https://a.example/?q=1", "some words <b>")]
+        );
         assert_eq!(parse_brave(br#"{ "type": "search" }"#).unwrap(), []);
         assert!(parse_brave(b"[]").is_err());
     }
@@ -181,7 +217,10 @@ mod tests {
             result("B", "https://b.example/", ""),
         ];
         assert_eq!(parse_duckduckgo(page, &base).unwrap(), expected);
-        assert_eq!(parse_duckduckgo("<div class='no-results'>none</div>", &base).unwrap(), []);
+        assert_eq!(
+            parse_duckduckgo("<div class='no-results'>none</div>", &base).unwrap(),
+            []
+        );
         assert!(parse_duckduckgo("<form class=anomaly-modal>", &base).is_err());
     }
 }

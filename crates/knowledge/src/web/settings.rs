@@ -56,7 +56,12 @@ impl EngineKind {
 impl SearchEngineSettings {
     /// An engine at its own address, without a key.
     pub fn new(kind: EngineKind) -> Self {
-        Self { r#type: kind, base_url: None, api_key: None, timeout_seconds: None }
+        Self {
+            r#type: kind,
+            base_url: None,
+            api_key: None,
+            timeout_seconds: None,
+        }
     }
 }
 
@@ -64,7 +69,10 @@ impl fmt::Debug for SearchEngineSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine")
             .field("type", &self.r#type)
-            .field("base_url", &self.base_url.as_deref().map(without_credentials))
+            .field(
+                "base_url",
+                &self.base_url.as_deref().map(without_credentials),
+            )
             .field("api_key", &self.api_key)
             .field("timeout_seconds", &self.timeout_seconds)
             .finish()
@@ -75,12 +83,16 @@ fn shown_without_credentials<S: serde::Serializer>(
     url: &Option<String>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    url.as_deref().map(without_credentials).serialize(serializer)
+    url.as_deref()
+        .map(without_credentials)
+        .serialize(serializer)
 }
 
 /// The part between `://` and the last `@` before the path is a name and a password.
 fn without_credentials(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.to_owned();
+    };
     let authority = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     match rest[..authority].rfind('@') {
         Some(at) => format!("{scheme}://***{}", &rest[at..]),
@@ -96,9 +108,15 @@ mod tests {
     fn keys_and_passwords_are_never_shown() {
         let text = r#"{ "engines": [{ "type": "brave", "apiKey": "brave-key-1", "baseUrl": "http://ann:p@ss@host/x@y" }] }"#;
         let settings: SearchSettings = serde_json::from_str(text).unwrap();
-        for shown in [format!("{settings:?}"), serde_json::to_string(&settings).unwrap()] {
+        for shown in [
+            format!("{settings:?}"),
+            serde_json::to_string(&settings).unwrap(),
+        ] {
             assert!(shown.contains("http://***@host/x@y"), "{shown}");
-            assert!(!shown.contains("brave-key-1") && !shown.contains("p@ss"), "{shown}");
+            assert!(
+                !shown.contains("brave-key-1") && !shown.contains("p@ss"),
+                "{shown}"
+            );
         }
         let wrong = serde_json::from_str::<Secret>(r#"["brave-key-1"]"#).unwrap_err();
         assert!(!wrong.to_string().contains("brave-key-1"));
@@ -106,8 +124,12 @@ mod tests {
 
     #[test]
     fn nothing_is_needed() {
-        assert_eq!(serde_json::from_str::<SearchSettings>("{}").unwrap(), SearchSettings::default());
-        let engine: SearchEngineSettings = serde_json::from_str(r#"{ "type": "duckduckgo" }"#).unwrap();
+        assert_eq!(
+            serde_json::from_str::<SearchSettings>("{}").unwrap(),
+            SearchSettings::default()
+        );
+        let engine: SearchEngineSettings =
+            serde_json::from_str(r#"{ "type": "duckduckgo" }"#).unwrap();
         assert_eq!(engine, SearchEngineSettings::new(EngineKind::Duckduckgo));
     }
 }

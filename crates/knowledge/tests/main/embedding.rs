@@ -9,7 +9,9 @@ use lango_domain::secret::Secret;
 use lango_knowledge::embedding::{EmbedderDeps, EmbeddingProvider, EmbeddingSettings, connect};
 
 pub fn embedder_deps() -> EmbedderDeps {
-    EmbedderDeps { jitter: Arc::new(|| 0.0) }
+    EmbedderDeps {
+        jitter: Arc::new(|| 0.0),
+    }
 }
 
 pub fn cosine(a: &[f32], b: &[f32]) -> f32 {
@@ -23,7 +25,10 @@ fn the_default_needs_nothing() {
     let embedder = connect(&settings, embedder_deps()).unwrap().unwrap();
     assert_eq!(embedder.identity(), "embedded/hashed/512/1");
     assert_eq!(embedder.dimensions(), Some(512));
-    let none = EmbeddingSettings { provider: EmbeddingProvider::None, ..EmbeddingSettings::default() };
+    let none = EmbeddingSettings {
+        provider: EmbeddingProvider::None,
+        ..EmbeddingSettings::default()
+    };
     assert!(connect(&none, embedder_deps()).unwrap().is_none());
 }
 
@@ -33,9 +38,13 @@ fn settings_never_show_the_key() {
     let settings: EmbeddingSettings = serde_json::from_str(text).unwrap();
     assert_eq!(settings.api_key, Some(Secret::new("sk-secret")));
     let shown = serde_json::to_string(&settings).unwrap();
-    assert!(!shown.contains("sk-secret") && shown.contains("http://***@host/v1"), "{shown}");
+    assert!(
+        !shown.contains("sk-secret") && shown.contains("http://***@host/v1"),
+        "{shown}"
+    );
     assert!(!format!("{:?}", settings.api_key).contains("sk-secret"));
-    let wrong = serde_json::from_str::<EmbeddingSettings>(r#"{"apiKey":["sk-secret"]}"#).unwrap_err();
+    let wrong =
+        serde_json::from_str::<EmbeddingSettings>(r#"{"apiKey":["sk-secret"]}"#).unwrap_err();
     assert!(!wrong.to_string().contains("sk-secret"));
 }
 
@@ -43,17 +52,29 @@ fn settings_never_show_the_key() {
 fn wrong_settings_are_named() {
     let cases = [
         (r#"{"provider":"static"}"#, "embedding.path"),
-        (r#"{"provider":"openai","baseUrl":"ftp://x"}"#, "embedding.baseUrl"),
+        (
+            r#"{"provider":"openai","baseUrl":"ftp://x"}"#,
+            "embedding.baseUrl",
+        ),
         (r#"{"provider":"gemini","model":"a b"}"#, "embedding.model"),
-        (r#"{"provider":"openai","apiKey":"sk-sec\nret"}"#, "embedding.apiKey"),
+        (
+            r#"{"provider":"openai","apiKey":"sk-sec\nret"}"#,
+            "embedding.apiKey",
+        ),
         (r#"{"dimensions":0}"#, "embedding.dimensions"),
         (r#"{"dimensions":10}"#, "embedding.dimensions"),
         (r#"{"dimensions":1000000}"#, "embedding.dimensions"),
     ];
     for (text, setting) in cases {
         let settings: EmbeddingSettings = serde_json::from_str(text).unwrap();
-        let error = connect(&settings, embedder_deps()).err().unwrap().to_string();
-        assert!(error.starts_with(setting) && !error.contains("sk-sec"), "{error}");
+        let error = connect(&settings, embedder_deps())
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(
+            error.starts_with(setting) && !error.contains("sk-sec"),
+            "{error}"
+        );
     }
 }
 
@@ -61,12 +82,24 @@ fn wrong_settings_are_named() {
 fn identities_differ_where_vectors_do() {
     let identity = |text: &str| {
         let settings: EmbeddingSettings = serde_json::from_str(text).unwrap();
-        connect(&settings, embedder_deps()).unwrap().unwrap().identity()
+        connect(&settings, embedder_deps())
+            .unwrap()
+            .unwrap()
+            .identity()
     };
     let plain = identity(r#"{"provider":"openai"}"#);
     assert_eq!(plain, "openai/text-embedding-3-small/native/1");
-    assert_eq!(plain, identity(r#"{"provider":"openai","queryPrefix":"query: "}"#));
-    assert_ne!(plain, identity(r#"{"provider":"openai","passagePrefix":"passage: "}"#));
+    assert_eq!(
+        plain,
+        identity(r#"{"provider":"openai","queryPrefix":"query: "}"#)
+    );
+    assert_ne!(
+        plain,
+        identity(r#"{"provider":"openai","passagePrefix":"passage: "}"#)
+    );
     assert_ne!(plain, identity(r#"{"provider":"openai","dimensions":256}"#));
-    assert_ne!(plain, identity(r#"{"provider":"ollama","model":"text-embedding-3-small"}"#));
+    assert_ne!(
+        plain,
+        identity(r#"{"provider":"ollama","model":"text-embedding-3-small"}"#)
+    );
 }

@@ -1,23 +1,35 @@
 use std::collections::HashMap;
 
 use lango_knowledge::fusion::{
-    FusedHit, ChunkPosition, FusionWeights, dedupe, fuse, merge_adjacent, boost_neighbors,
+    ChunkPosition, FusedHit, FusionWeights, boost_neighbors, dedupe, fuse, merge_adjacent,
 };
 use proptest::prelude::*;
 
-const EVEN: FusionWeights = FusionWeights { lexical: 1.0, vector: 1.0 };
+const EVEN: FusionWeights = FusionWeights {
+    lexical: 1.0,
+    vector: 1.0,
+};
 
 fn ids(hits: &[FusedHit]) -> Vec<u64> {
     hits.iter().map(|hit| hit.id).collect()
 }
 
 fn hit(id: u64, score: f32) -> FusedHit {
-    FusedHit { id, score, lexical: None, vector: None }
+    FusedHit {
+        id,
+        score,
+        lexical: None,
+        vector: None,
+    }
 }
 
 fn place(document: u64, number: u32) -> ChunkPosition {
     let start = number as usize * 100;
-    ChunkPosition { document, number, range: start..start + 120 }
+    ChunkPosition {
+        document,
+        number,
+        range: start..start + 120,
+    }
 }
 
 #[test]
@@ -32,27 +44,47 @@ fn found_both_ways_comes_first() {
 #[test]
 fn a_clear_lead_is_kept() {
     // By ranks these would be even: each is first here and second there.
-    let fused = fuse(&[(1, 20.0), (2, 2.0)], &[(2, 0.81), (1, 0.80), (3, 0.2)], EVEN);
+    let fused = fuse(
+        &[(1, 20.0), (2, 2.0)],
+        &[(2, 0.81), (1, 0.80), (3, 0.2)],
+        EVEN,
+    );
     assert_eq!(ids(&fused), [1, 2, 3]);
 }
 
 #[test]
 fn one_list_alone_keeps_its_order() {
-    assert_eq!(ids(&fuse(&[(5, 1.0), (4, 3.0)], &[], FusionWeights::default())), [4, 5]);
-    assert_eq!(ids(&fuse(&[], &[(5, -0.5), (4, -0.1)], FusionWeights::default())), [4, 5]);
+    assert_eq!(
+        ids(&fuse(&[(5, 1.0), (4, 3.0)], &[], FusionWeights::default())),
+        [4, 5]
+    );
+    assert_eq!(
+        ids(&fuse(
+            &[],
+            &[(5, -0.5), (4, -0.1)],
+            FusionWeights::default()
+        )),
+        [4, 5]
+    );
     assert!(fuse(&[], &[], FusionWeights::default()).is_empty());
 }
 
 #[test]
 fn ties_are_ordered_by_id() {
-    assert_eq!(ids(&fuse(&[(9, 1.0), (3, 1.0), (7, 1.0)], &[], EVEN)), [3, 7, 9]);
+    assert_eq!(
+        ids(&fuse(&[(9, 1.0), (3, 1.0), (7, 1.0)], &[], EVEN)),
+        [3, 7, 9]
+    );
 }
 
 #[test]
 fn what_is_no_number_is_no_hit() {
     let fused = fuse(&[(1, f32::NAN), (2, 1.0)], &[(3, f32::INFINITY)], EVEN);
     assert_eq!(ids(&fused), [2]);
-    let odd = FusionWeights { lexical: f32::NAN, vector: -1.0 };
+    let odd = FusionWeights {
+        lexical: f32::NAN,
+        vector: -1.0,
+    };
     assert_eq!(fuse(&[(1, 1.0)], &[(1, 1.0)], odd)[0].score, 1.0);
 }
 
@@ -67,13 +99,24 @@ fn near_duplicates_are_folded() {
     let hits: Vec<FusedHit> = (0..4).map(|id| hit(id, 1.0 - id as f32 / 10.0)).collect();
     let folded = dedupe(&hits, |id| texts[id as usize]);
     assert_eq!(folded.len(), 2);
-    assert_eq!((folded[0].hit.id, &folded[0].duplicates[..]), (0, &[2, 3][..]));
+    assert_eq!(
+        (folded[0].hit.id, &folded[0].duplicates[..]),
+        (0, &[2, 3][..])
+    );
     assert_eq!((folded[1].hit.id, folded[1].duplicates.len()), (1, 0));
 }
 
 #[test]
 fn short_and_unspaced_texts_are_compared_too() {
-    let texts = ["はい", "はい。", "いいえ", "…", "!", "東京都に住んでいます", "東京都に住んでいます。"];
+    let texts = [
+        "はい",
+        "はい。",
+        "いいえ",
+        "…",
+        "!",
+        "東京都に住んでいます",
+        "東京都に住んでいます。",
+    ];
     let hits: Vec<FusedHit> = (0..texts.len() as u64).map(|id| hit(id, 1.0)).collect();
     let folded = dedupe(&hits, |id| texts[id as usize]);
     let kept: Vec<u64> = folded.iter().map(|folded| folded.hit.id).collect();
@@ -82,23 +125,53 @@ fn short_and_unspaced_texts_are_compared_too() {
 
 #[test]
 fn neighbours_raise_each_other() {
-    let places = HashMap::from([(1, place(7, 0)), (2, place(7, 1)), (3, place(8, 2)), (4, place(7, 5))]);
-    let hits = [hit(3, 0.52), hit(1, 0.5), hit(2, 0.49), hit(4, 0.48), hit(99, 0.1)];
+    let places = HashMap::from([
+        (1, place(7, 0)),
+        (2, place(7, 1)),
+        (3, place(8, 2)),
+        (4, place(7, 5)),
+    ]);
+    let hits = [
+        hit(3, 0.52),
+        hit(1, 0.5),
+        hit(2, 0.49),
+        hit(4, 0.48),
+        hit(99, 0.1),
+    ];
     let raised = boost_neighbors(&hits, &places);
     assert_eq!(ids(&raised), [1, 2, 3, 4, 99]);
-    assert_eq!(raised[2].score, 0.52, "the neighbour in another document does not count");
+    assert_eq!(
+        raised[2].score, 0.52,
+        "the neighbour in another document does not count"
+    );
     assert!(raised[0].score < 0.6, "only a little");
 }
 
 #[test]
 fn adjacent_hits_become_one_passage() {
-    let places = HashMap::from([(1, place(7, 0)), (2, place(7, 1)), (3, place(7, 2)), (4, place(8, 3))]);
+    let places = HashMap::from([
+        (1, place(7, 0)),
+        (2, place(7, 1)),
+        (3, place(7, 2)),
+        (4, place(8, 3)),
+    ]);
     let hits = [hit(2, 0.9), hit(4, 0.8), hit(1, 0.7), hit(3, 0.1)];
     let passages = merge_adjacent(&hits, &places, 1_000);
     assert_eq!(passages.len(), 2);
-    assert_eq!((passages[0].document, passages[0].range.clone(), passages[0].score), (7, 0..320, 0.9));
+    assert_eq!(
+        (
+            passages[0].document,
+            passages[0].range.clone(),
+            passages[0].score
+        ),
+        (7, 0..320, 0.9)
+    );
     assert_eq!(ids(&passages[0].hits), [1, 2, 3]);
-    assert_eq!(merge_adjacent(&hits, &places, 250).len(), 3, "a passage does not grow without end");
+    assert_eq!(
+        merge_adjacent(&hits, &places, 250).len(),
+        3,
+        "a passage does not grow without end"
+    );
 }
 
 fn list() -> impl Strategy<Value = Vec<(u64, f32)>> {

@@ -1,9 +1,9 @@
 //! The knowledge graph over a real file, as whoever asks sees it.
 
-mod import_export;
-mod sync;
-mod queries;
 mod expansion;
+mod import_export;
+mod queries;
+mod sync;
 mod tools;
 
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use lango_domain::event::Principal;
 use lango_domain::graph::FactSource;
-use lango_knowledge::graph::{Graph, Moment, NewFact, GraphSnapshot, AsOf};
-use lango_store::{StoreLocation, SqliteStore};
+use lango_knowledge::graph::{AsOf, Graph, GraphSnapshot, Moment, NewFact};
+use lango_store::{SqliteStore, StoreLocation};
 use tempfile::TempDir;
 
 pub const NOW: &str = "2026-01-01T00:00:00Z";
@@ -27,7 +27,11 @@ impl GraphHarness {
     pub fn new() -> Self {
         let folder = TempDir::new().unwrap();
         let store = open(&folder);
-        Self { graph: graph(&store), folder, store }
+        Self {
+            graph: graph(&store),
+            folder,
+            store,
+        }
     }
 
     /// Facts of `S | P | O` lines, told by the user.
@@ -36,7 +40,10 @@ impl GraphHarness {
     }
 
     pub async fn add_facts_from(&self, source: FactSource, lines: &str) {
-        self.graph.assert(&me(), source, &facts(lines)).await.unwrap();
+        self.graph
+            .assert(&me(), source, &facts(lines))
+            .await
+            .unwrap();
     }
 
     pub async fn snapshot(&self) -> GraphSnapshot {
@@ -68,10 +75,12 @@ pub fn at(text: &str) -> AsOf {
 pub fn facts(lines: &str) -> Vec<NewFact> {
     let lines = lines.lines().map(str::trim).filter(|line| !line.is_empty());
     lines
-        .map(|line| match line.split('|').map(str::trim).collect::<Vec<_>>()[..] {
-            [subject, predicate, object] => NewFact::new(subject, predicate, object),
-            _ => panic!("{line}"),
-        })
+        .map(
+            |line| match line.split('|').map(str::trim).collect::<Vec<_>>()[..] {
+                [subject, predicate, object] => NewFact::new(subject, predicate, object),
+                _ => panic!("{line}"),
+            },
+        )
         .collect()
 }
 

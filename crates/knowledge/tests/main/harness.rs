@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use jiff::{Timestamp, ToSpan};
-use lango_domain::event::{Author, EventBody, Branch, CallId, NewEvent, Principal, SessionId, ToolCode, TurnId};
+use lango_domain::event::{
+    Author, Branch, CallId, EventBody, NewEvent, Principal, SessionId, ToolCode, TurnId,
+};
 use lango_domain::inquiries::InquiryStore;
 use lango_domain::knowledge::KnowledgeStore;
 use lango_domain::session::SessionKey;
@@ -12,7 +14,7 @@ use lango_domain::{AgentName, Label, Tool, ToolContext, ToolError, ToolOutput};
 use lango_knowledge::knowledge_base::{self, KnowledgeBase};
 use lango_knowledge::secret_scan::SecretScanner;
 use lango_knowledge::{Lazy, inquiries};
-use lango_store::{StoreLocation, SqliteStore};
+use lango_store::{SqliteStore, StoreLocation};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -27,9 +29,14 @@ pub struct KnowledgeHarness {
 impl KnowledgeHarness {
     pub fn new() -> Self {
         let folder = TempDir::new().unwrap();
-        let store = SqliteStore::open(StoreLocation::File(folder.path().join("store.sqlite"))).unwrap();
+        let store =
+            SqliteStore::open(StoreLocation::File(folder.path().join("store.sqlite"))).unwrap();
         let now = "2026-11-16T08:00:00Z".parse().unwrap();
-        Self { folder, store, now: Arc::new(Mutex::new(now)) }
+        Self {
+            folder,
+            store,
+            now: Arc::new(Mutex::new(now)),
+        }
     }
 
     pub fn knowledge_base(&self) -> KnowledgeBase {
@@ -59,8 +66,15 @@ impl KnowledgeHarness {
     }
 
     /// Calls a tool of the librarian's.
-    pub async fn call(&self, of: &SessionKey, name: &str, args: Value) -> Result<String, ToolError> {
-        self.call_output(of, name, args).await.map(|output| output.text)
+    pub async fn call(
+        &self,
+        of: &SessionKey,
+        name: &str,
+        args: Value,
+    ) -> Result<String, ToolError> {
+        self.call_output(of, name, args)
+            .await
+            .map(|output| output.text)
     }
 
     pub async fn call_output(
@@ -86,19 +100,41 @@ impl KnowledgeHarness {
         tools.extend(inquiries::tools(&self.inquiry_store(), &now));
         let tool: Tool = tools.into_iter().find(|tool| tool.name == name).unwrap();
         let (session, principal) = (of.session.clone(), of.principal.clone());
-        tool.call(ToolContext { session, principal, label, ..context() }, args).await
+        tool.call(
+            ToolContext {
+                session,
+                principal,
+                label,
+                ..context()
+            },
+            args,
+        )
+        .await
     }
 
     /// Appends a whole turn: the request, whatever happened, its end.
     pub async fn turn(&self, of: &SessionKey, turn: &str, said: &str, then: Vec<EventBody>) {
-        let bodies = std::iter::once(EventBody::User { text: said.to_owned() }).chain(then).collect();
-        self.turn_labelled(of, turn, bodies, &Label::default()).await;
+        let bodies = std::iter::once(EventBody::User {
+            text: said.to_owned(),
+        })
+        .chain(then)
+        .collect();
+        self.turn_labelled(of, turn, bodies, &Label::default())
+            .await;
     }
 
     /// A turn in which whatever was said to the user has this label.
-    pub async fn turn_labelled(&self, of: &SessionKey, turn: &str, mut bodies: Vec<EventBody>, label: &Label) {
+    pub async fn turn_labelled(
+        &self,
+        of: &SessionKey,
+        turn: &str,
+        mut bodies: Vec<EventBody>,
+        label: &Label,
+    ) {
         let agent = AgentName::new("lango-orchestrator").unwrap();
-        let is_whole = bodies.iter().any(|body| matches!(body, EventBody::TurnFailed { .. }));
+        let is_whole = bodies
+            .iter()
+            .any(|body| matches!(body, EventBody::TurnFailed { .. }));
         bodies.extend((!is_whole).then_some(EventBody::TurnDone));
         let draft = |body: EventBody| {
             let (author, label) = match body {
@@ -106,33 +142,74 @@ impl KnowledgeHarness {
                 _ => (Author::Agent(agent.clone()), label.clone()),
             };
             let branch = Branch::root(&agent);
-            NewEvent { turn: TurnId::new(turn), author, branch, at: self.time(), label, body }
+            NewEvent {
+                turn: TurnId::new(turn),
+                author,
+                branch,
+                at: self.time(),
+                label,
+                body,
+            }
         };
-        let key = SessionKeyRef { session: &of.session, principal: &of.principal };
-        self.store.append(key, bodies.into_iter().map(draft).collect()).await.unwrap();
+        let key = SessionKeyRef {
+            session: &of.session,
+            principal: &of.principal,
+        };
+        self.store
+            .append(key, bodies.into_iter().map(draft).collect())
+            .await
+            .unwrap();
     }
 }
 
 pub fn conversation(session: &str) -> SessionKey {
-    SessionKey { session: SessionId::new(session), principal: Principal::local() }
+    SessionKey {
+        session: SessionId::new(session),
+        principal: Principal::local(),
+    }
 }
 
 pub fn bob_conversation(session: &str) -> SessionKey {
-    SessionKey { session: SessionId::new(session), principal: Principal::new("bob") }
+    SessionKey {
+        session: SessionId::new(session),
+        principal: Principal::new("bob"),
+    }
 }
 
 pub fn answer(text: &str) -> Vec<EventBody> {
-    vec![EventBody::Answer { text: text.to_owned() }]
+    vec![EventBody::Answer {
+        text: text.to_owned(),
+    }]
 }
 
 /// A call with its result.
-pub fn call_and_result(id: &str, tool: &str, args: Value, result: Result<(), (&str, Option<String>)>) -> [EventBody; 2] {
+pub fn call_and_result(
+    id: &str,
+    tool: &str,
+    args: Value,
+    result: Result<(), (&str, Option<String>)>,
+) -> [EventBody; 2] {
     let id = CallId::new(id);
-    let call = EventBody::ToolCall { id: id.clone(), tool: tool.to_owned(), args };
+    let call = EventBody::ToolCall {
+        id: id.clone(),
+        tool: tool.to_owned(),
+        args,
+    };
     let (error, advice) = match result {
         Ok(()) => (None, None),
         Err((error, advice)) => (Some(error.to_owned()), advice),
     };
     let (ok, code) = (error.is_none(), error.as_ref().map(|_| ToolCode::Failed));
-    [call, EventBody::ToolResult { id, ok, content: String::new(), error, code, untrusted: false, advice }]
+    [
+        call,
+        EventBody::ToolResult {
+            id,
+            ok,
+            content: String::new(),
+            error,
+            code,
+            untrusted: false,
+            advice,
+        },
+    ]
 }

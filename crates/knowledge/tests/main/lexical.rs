@@ -2,12 +2,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lango_knowledge::lexical::{LexicalEntry, LexicalIndex, LexicalError, analyze, analyze_query};
+use lango_knowledge::lexical::{LexicalEntry, LexicalError, LexicalIndex, analyze, analyze_query};
 use proptest::prelude::*;
 
 fn entry(id: u64, text: &str) -> LexicalEntry {
     let (heading, title) = (String::new(), String::new());
-    LexicalEntry { id, collection: "docs".to_owned(), text: text.to_owned(), heading, title }
+    LexicalEntry {
+        id,
+        collection: "docs".to_owned(),
+        text: text.to_owned(),
+        heading,
+        title,
+    }
 }
 
 /// An index of these texts, numbered from 1.
@@ -22,7 +28,12 @@ fn filled_index(folder: &Path, texts: &[&str]) -> LexicalIndex {
 }
 
 fn search_ids(lexical: &LexicalIndex, query: &str) -> Vec<u64> {
-    lexical.search(query, None, 10).unwrap().into_iter().map(|(id, _)| id).collect()
+    lexical
+        .search(query, None, 10)
+        .unwrap()
+        .into_iter()
+        .map(|(id, _)| id)
+        .collect()
 }
 
 /// Each text is found first by each of its queries, and by nothing of the others.
@@ -32,7 +43,11 @@ fn check(texts: &[(&str, &[&str])]) {
     let lexical = filled_index(folder.path(), &only_texts);
     for (id, (text, queries)) in (1..).zip(texts) {
         for query in *queries {
-            assert_eq!(search_ids(&lexical, query).first(), Some(&id), "{query:?} for {text:?}");
+            assert_eq!(
+                search_ids(&lexical, query).first(),
+                Some(&id),
+                "{query:?} for {text:?}"
+            );
         }
     }
 }
@@ -42,11 +57,17 @@ fn terms_of_texts() {
     let cases: &[(&str, &[&str])] = &[
         ("The agents were running", &["the", "agent", "were", "run"]),
         ("Café naïve ＡＢＣ ﬁne", &["cafe", "naiv", "abc", "fine"]),
-        ("load_remote_agents", &["loadremoteag", "load", "remot", "agent"]),
+        (
+            "load_remote_agents",
+            &["loadremoteag", "load", "remot", "agent"],
+        ),
         ("HTTPServer", &["httpserver", "http", "server"]),
         ("std::fs::read", &["stdfsread", "std", "fs", "read"]),
         ("e-mails", &["email", "e", "mail"]),
-        ("LaTeX 3.14 the agent's", &["latex", "3.14", "3", "14", "the", "agent"]),
+        (
+            "LaTeX 3.14 the agent's",
+            &["latex", "3.14", "3", "14", "the", "agent"],
+        ),
         ("물", &["물"]),
         ("東京都", &["東京", "京都", "東", "京", "都"]),
         ("すしを", &["すし", "しを"]),
@@ -68,7 +89,11 @@ fn long_identifiers_are_kept_and_cut() {
     let long = "x".repeat(150);
     assert_eq!(analyze(&long), [long.as_str()]);
     assert_eq!(analyze(&"é".repeat(1_000)), ["e".repeat(200)]);
-    assert!(analyze(&"aB3".repeat(50_000)).iter().all(|term| term.chars().count() <= 200));
+    assert!(
+        analyze(&"aB3".repeat(50_000))
+            .iter()
+            .all(|term| term.chars().count() <= 200)
+    );
 }
 
 #[test]
@@ -82,9 +107,18 @@ fn frequent_words_are_dropped_only_beside_others() {
 #[test]
 fn english() {
     check(&[
-        ("Agents are configured by a file that names their tools.", &["configuring tools", "AGENT tool"]),
-        ("A résumé of the naïve approach to caching", &["resume", "cache approaches", "naive"]),
-        ("Don't forget O'Reilly's books", &["dont forget", "oreilly book"]),
+        (
+            "Agents are configured by a file that names their tools.",
+            &["configuring tools", "AGENT tool"],
+        ),
+        (
+            "A résumé of the naïve approach to caching",
+            &["resume", "cache approaches", "naive"],
+        ),
+        (
+            "Don't forget O'Reilly's books",
+            &["dont forget", "oreilly book"],
+        ),
     ]);
 }
 
@@ -93,7 +127,9 @@ fn german() {
     check(&[
         (
             "Die Häuser der Straße wurden von den Müllers gebaut, und das Dach ist neu.",
-            &["Haus", "Häusern", "hauses", "Strasse", "STRASSEN", "straße", "Mueller", "Müller"],
+            &[
+                "Haus", "Häusern", "hauses", "Strasse", "STRASSEN", "straße", "Mueller", "Müller",
+            ],
         ),
         (
             "Das Kind ist nicht mit den anderen Kindern auf dem Spielplatz.",
@@ -109,18 +145,30 @@ fn german() {
 #[test]
 fn other_languages_in_latin_letters() {
     check(&[
-        ("Les chats sont dans le jardin avec une fleur", &["chat", "fleurs", "jardins"]),
+        (
+            "Les chats sont dans le jardin avec une fleur",
+            &["chat", "fleurs", "jardins"],
+        ),
         ("Las ciudades del norte y los gatos", &["ciudad", "gato"]),
-        ("İstanbul'da çay içtik, Łódź и Søren", &["istanbul", "cay", "lodz", "soren"]),
+        (
+            "İstanbul'da çay içtik, Łódź и Søren",
+            &["istanbul", "cay", "lodz", "soren"],
+        ),
     ]);
 }
 
 #[test]
 fn korean() {
     check(&[
-        ("에이전트는 도구를 사용하여 작업을 수행합니다.", &["에이전트", "도구", "작업 수행"]),
+        (
+            "에이전트는 도구를 사용하여 작업을 수행합니다.",
+            &["에이전트", "도구", "작업 수행"],
+        ),
         ("물을 마시고 집으로 갔다", &["물", "집"]),
-        ("인공지능모델을 학습시키는 방법", &["모델", "학습 방법", "인공지능"]),
+        (
+            "인공지능모델을 학습시키는 방법",
+            &["모델", "학습 방법", "인공지능"],
+        ),
     ]);
 }
 
@@ -128,7 +176,10 @@ fn korean() {
 fn japanese() {
     check(&[
         ("東京都の天気は晴れです。", &["東京", "天気", "東京の天気"]),
-        ("データベースの接続に失敗しました", &["データベース", "ﾃﾞｰﾀﾍﾞｰｽ", "接続失敗"]),
+        (
+            "データベースの接続に失敗しました",
+            &["データベース", "ﾃﾞｰﾀﾍﾞｰｽ", "接続失敗"],
+        ),
         ("黒い猫が好きです", &["猫", "好き"]),
     ]);
 }
@@ -136,7 +187,10 @@ fn japanese() {
 #[test]
 fn chinese() {
     check(&[
-        ("智能体可以调用远程工具来完成任务。", &["远程工具", "智能体", "任务"]),
+        (
+            "智能体可以调用远程工具来完成任务。",
+            &["远程工具", "智能体", "任务"],
+        ),
         ("北京的天气很好，水很清", &["天气", "北京", "水"]),
         ("繁體中文也可以搜尋", &["搜尋", "繁體"]),
     ]);
@@ -145,7 +199,10 @@ fn chinese() {
 #[test]
 fn arabic_and_more() {
     check(&[
-        ("ذَهَبَ الوَلَدُ إِلَى المَدْرَسَةِ", &["ولد", "الولد", "مدرسة", "المدرسه", "الى"]),
+        (
+            "ذَهَبَ الوَلَدُ إِلَى المَدْرَسَةِ",
+            &["ولد", "الولد", "مدرسة", "المدرسه", "الى"],
+        ),
         ("كتـــاب رقم ١٢٣", &["كتاب", "123"]),
         ("שָׁלוֹם עולם", &["שלום"]),
         ("Быстрая лисица Ёж", &["быстрая", "ЛИСИЦА"]),
@@ -167,14 +224,26 @@ fn emoji() {
 #[test]
 fn identifiers() {
     check(&[
-        ("fn load_remote_agents(path: &Path)", &["load_remote_agents", "remote agents", "loadRemoteAgents"]),
+        (
+            "fn load_remote_agents(path: &Path)",
+            &["load_remote_agents", "remote agents", "loadRemoteAgents"],
+        ),
         (
             "class HTTPServerFactory extends Base",
             &["httpserverfactory", "server factory", "HTTP_server_factory"],
         ),
-        ("use std::collections::HashMap;", &["std::collections", "hashmap", "hash map", "collections"]),
-        ("charset utf-8 in e-mail headers", &["utf8", "email", "UTF-8"]),
-        ("set agent.max-turns to 5", &["agent.max-turns", "max turns"]),
+        (
+            "use std::collections::HashMap;",
+            &["std::collections", "hashmap", "hash map", "collections"],
+        ),
+        (
+            "charset utf-8 in e-mail headers",
+            &["utf8", "email", "UTF-8"],
+        ),
+        (
+            "set agent.max-turns to 5",
+            &["agent.max-turns", "max turns"],
+        ),
         ("error E0499 in version 1.95.0", &["e0499", "1.95.0"]),
     ]);
 }
@@ -182,17 +251,35 @@ fn identifiers() {
 #[test]
 fn odd_queries_find_nothing_or_something_but_never_fail() {
     let folder = tempfile::tempdir().unwrap();
-    let lexical = filled_index(folder.path(), &["to be or not to be", "field:value AND (a OR b)^2"]);
-    for query in
-        ["", " \t\n", "?!", "\"", "((((", "\\", "*", "a:", "[1 TO", "\u{0}\u{1f}", "~^-+", "\u{301}", "AND"]
-    {
+    let lexical = filled_index(
+        folder.path(),
+        &["to be or not to be", "field:value AND (a OR b)^2"],
+    );
+    for query in [
+        "",
+        " \t\n",
+        "?!",
+        "\"",
+        "((((",
+        "\\",
+        "*",
+        "a:",
+        "[1 TO",
+        "\u{0}\u{1f}",
+        "~^-+",
+        "\u{301}",
+        "AND",
+    ] {
         lexical.search(query, None, 10).unwrap();
     }
     assert_eq!(search_ids(&lexical, "to be"), [1], "only common words");
     assert_eq!(search_ids(&lexical, "field:value"), [2]);
     let long: String = (0..20_000).map(|number| format!("w{number} ")).collect();
     assert!(search_ids(&lexical, &long).is_empty());
-    assert_eq!(search_ids(&lexical, &format!("value {}", "🚀漢é ".repeat(10_000))), [2]);
+    assert_eq!(
+        search_ids(&lexical, &format!("value {}", "🚀漢é ".repeat(10_000))),
+        [2]
+    );
     assert!(lexical.search("value", None, 0).unwrap().is_empty());
 }
 
@@ -202,8 +289,18 @@ fn titles_and_headings_count_for_more() {
     let lexical = LexicalIndex::open(folder.path()).unwrap();
     let mut writer = lexical.try_writer().unwrap().unwrap();
     writer.put(entry(1, "backups are made at night")).unwrap();
-    writer.put(LexicalEntry { heading: "Backups".to_owned(), ..entry(2, "these are made at night") }).unwrap();
-    writer.put(LexicalEntry { title: "Backups".to_owned(), ..entry(3, "but others are made at noon") }).unwrap();
+    writer
+        .put(LexicalEntry {
+            heading: "Backups".to_owned(),
+            ..entry(2, "these are made at night")
+        })
+        .unwrap();
+    writer
+        .put(LexicalEntry {
+            title: "Backups".to_owned(),
+            ..entry(3, "but others are made at noon")
+        })
+        .unwrap();
     writer.commit(1).unwrap();
     let ids = search_ids(&lexical, "backup");
     assert_eq!(ids.len(), 3);
@@ -216,7 +313,12 @@ fn collections_are_kept_apart() {
     let lexical = LexicalIndex::open(folder.path()).unwrap();
     let mut writer = lexical.try_writer().unwrap().unwrap();
     for (id, collection) in (1..).zip(["docs", "notes", "notes", "mail"]) {
-        writer.put(LexicalEntry { collection: collection.to_owned(), ..entry(id, "the same words") }).unwrap();
+        writer
+            .put(LexicalEntry {
+                collection: collection.to_owned(),
+                ..entry(id, "the same words")
+            })
+            .unwrap();
     }
     writer.commit(1).unwrap();
     let search = |names: &[&str]| {
@@ -244,7 +346,10 @@ fn ties_are_ordered_by_id_at_the_edge_too() {
     }
     writer.commit(1).unwrap();
     let hits = lexical.search("alike", None, 3).unwrap();
-    assert_eq!(hits.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(
+        hits.iter().map(|(id, _)| *id).collect::<Vec<_>>(),
+        [1, 2, 3]
+    );
 }
 
 #[test]
@@ -256,7 +361,11 @@ fn put_replaces_and_remove_removes() {
     writer.put(entry(3, "quinces")).unwrap();
     writer.put(entry(3, "medlars")).unwrap();
     writer.remove(2);
-    assert_eq!(search_ids(&lexical, "apples pears"), [1, 2], "not before the commit");
+    assert_eq!(
+        search_ids(&lexical, "apples pears"),
+        [1, 2],
+        "not before the commit"
+    );
     writer.commit(2).unwrap();
     assert_eq!(search_ids(&lexical, "apples pears quinces"), [0; 0]);
     assert_eq!(search_ids(&lexical, "plum medlar"), [1, 3]);
@@ -266,7 +375,10 @@ fn put_replaces_and_remove_removes() {
 #[test]
 fn two_handles_share_a_folder() {
     let folder = tempfile::tempdir().unwrap();
-    let (one, other) = (LexicalIndex::open(folder.path()).unwrap(), LexicalIndex::open(folder.path()).unwrap());
+    let (one, other) = (
+        LexicalIndex::open(folder.path()).unwrap(),
+        LexicalIndex::open(folder.path()).unwrap(),
+    );
     assert!(one.needs_rebuild().unwrap() && other.needs_rebuild().unwrap());
     let mut writer = one.try_writer().unwrap().unwrap();
     assert!(other.try_writer().unwrap().is_none());
@@ -274,12 +386,22 @@ fn two_handles_share_a_folder() {
     writer.put(entry(1, "walnuts")).unwrap();
     writer.commit(17).unwrap();
     assert_eq!(search_ids(&other, "walnut"), [1]);
-    assert_eq!((other.applied_through().unwrap(), other.needs_rebuild().unwrap()), (17, false));
+    assert_eq!(
+        (
+            other.applied_through().unwrap(),
+            other.needs_rebuild().unwrap()
+        ),
+        (17, false)
+    );
     writer.put(entry(2, "walnuts, given up")).unwrap();
     drop(writer);
     let mut writer = other.try_writer().unwrap().unwrap();
     assert_eq!(writer.applied_through(), 17);
-    assert_eq!(search_ids(&one, "walnut"), [1], "what was not committed is gone");
+    assert_eq!(
+        search_ids(&one, "walnut"),
+        [1],
+        "what was not committed is gone"
+    );
     writer.remove(1);
     writer.commit(18).unwrap();
     writer.close().unwrap();
@@ -322,8 +444,11 @@ fn processes_share_a_folder() {
 }
 
 fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
-    let all = fs::read_dir(folder.join("v2")).unwrap().map(|entry| entry.unwrap().path());
-    all.filter(|file| file.to_string_lossy().ends_with(ending)).collect()
+    let all = fs::read_dir(folder.join("v2"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    all.filter(|file| file.to_string_lossy().ends_with(ending))
+        .collect()
 }
 
 /// How the names of files end, and what happens to each of them.
@@ -336,7 +461,9 @@ fn a_damaged_index_begins_anew() {
         ("meta.json", &|file| fs::write(file, "").unwrap()),
         ("meta.json", &|file| fs::remove_file(file).unwrap()),
         ("meta.json", &|file| {
-            let other = fs::read_to_string(file).unwrap().replace("collection", "something");
+            let other = fs::read_to_string(file)
+                .unwrap()
+                .replace("collection", "something");
             fs::write(file, other).unwrap();
         }),
         (".idx", &|file| fs::remove_file(file).unwrap()),
@@ -374,9 +501,19 @@ fn a_changed_byte_is_found_by_whoever_looks() {
     fs::remove_file(file).unwrap();
     fs::write(file, bytes).unwrap();
     drop(lexical);
-    assert!(!LexicalIndex::open(folder.path()).unwrap().has_valid_checksums().unwrap());
+    assert!(
+        !LexicalIndex::open(folder.path())
+            .unwrap()
+            .has_valid_checksums()
+            .unwrap()
+    );
     LexicalIndex::wipe(folder.path()).unwrap();
-    assert!(LexicalIndex::open(folder.path()).unwrap().needs_rebuild().unwrap());
+    assert!(
+        LexicalIndex::open(folder.path())
+            .unwrap()
+            .needs_rebuild()
+            .unwrap()
+    );
 }
 
 #[test]
@@ -384,7 +521,10 @@ fn nobody_wipes_what_another_writes() {
     let folder = tempfile::tempdir().unwrap();
     let lexical = filled_index(folder.path(), &["chestnuts"]);
     let writer = lexical.try_writer().unwrap().unwrap();
-    assert!(matches!(LexicalIndex::wipe(folder.path()), Err(LexicalError::Busy { .. })));
+    assert!(matches!(
+        LexicalIndex::wipe(folder.path()),
+        Err(LexicalError::Busy { .. })
+    ));
     drop(writer);
     LexicalIndex::wipe(folder.path()).unwrap();
 }
@@ -395,7 +535,12 @@ fn an_older_format_is_forgotten() {
     fs::create_dir_all(folder.path().join("v0")).unwrap();
     fs::write(folder.path().join("v0/meta.json"), "{}").unwrap();
     fs::write(folder.path().join("mine.txt"), "not the index's").unwrap();
-    assert!(LexicalIndex::open(folder.path()).unwrap().needs_rebuild().unwrap());
+    assert!(
+        LexicalIndex::open(folder.path())
+            .unwrap()
+            .needs_rebuild()
+            .unwrap()
+    );
     assert!(!folder.path().join("v0").exists() && folder.path().join("mine.txt").exists());
 }
 
@@ -404,7 +549,10 @@ fn a_folder_that_cannot_be_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
-    assert!(matches!(LexicalIndex::open(&file), Err(LexicalError::Disk { .. })));
+    assert!(matches!(
+        LexicalIndex::open(&file),
+        Err(LexicalError::Disk { .. })
+    ));
 }
 
 proptest! {

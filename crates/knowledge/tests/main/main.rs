@@ -1,9 +1,7 @@
 //! What it knows, as whoever asks sees it.
 
 #[cfg(test)]
-mod tool_calls;
-#[cfg(test)]
-mod harness;
+mod document_index;
 #[cfg(test)]
 mod embedding;
 #[cfg(test)]
@@ -13,9 +11,9 @@ mod fusion;
 #[cfg(test)]
 mod graph;
 #[cfg(test)]
-mod inquiries;
+mod harness;
 #[cfg(test)]
-mod vector_file;
+mod inquiries;
 #[cfg(test)]
 mod knowledge_base;
 #[cfg(test)]
@@ -23,11 +21,13 @@ mod labels;
 #[cfg(test)]
 mod lexical;
 #[cfg(test)]
-mod document_index;
-#[cfg(test)]
 mod memory;
 #[cfg(test)]
 mod parse;
+#[cfg(test)]
+mod tool_calls;
+#[cfg(test)]
+mod vector_file;
 #[cfg(test)]
 mod vectors;
 #[cfg(test)]

@@ -12,15 +12,17 @@ use std::sync::{Arc, Mutex};
 use futures::stream::{BoxStream, StreamExt, iter};
 use jiff::Timestamp;
 use lango_domain::AgentName;
-use lango_domain::event::{Author, EventBody, Branch, CallId, NewEvent, Principal, SessionId, TurnId, Usage};
-use lango_domain::memory::{MemoryLevel, MemoryQuery, MemoryStore, Memory};
+use lango_domain::event::{
+    Author, Branch, CallId, EventBody, NewEvent, Principal, SessionId, TurnId, Usage,
+};
+use lango_domain::memory::{Memory, MemoryLevel, MemoryQuery, MemoryStore};
 use lango_domain::model::{Fragment, Message, Model, ModelError, ModelRequest};
 use lango_domain::session::SessionKey;
 use lango_domain::session::{SessionKeyRef, SessionStore};
-use lango_knowledge::forget::{Forgetter, ForgetSelection, LearnedItem};
-use lango_knowledge::memory::{ObservationalMemory, Observer, MemoryParts, MemorySettings};
+use lango_knowledge::forget::{ForgetSelection, Forgetter, LearnedItem};
+use lango_knowledge::memory::{MemoryParts, MemorySettings, ObservationalMemory, Observer};
 use lango_knowledge::secret_scan::SecretScanner;
-use lango_store::{StoreLocation, SqliteStore};
+use lango_store::{SqliteStore, StoreLocation};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -37,13 +39,22 @@ impl MemoryHarness {
         let folder = TempDir::new().unwrap();
         let store = open(folder.path());
         let now = Arc::new(Mutex::new("2026-05-01T10:00:00Z".parse().unwrap()));
-        Self { folder, store, settings: MemorySettings::default(), observer: Observer::Rules, now }
+        Self {
+            folder,
+            store,
+            settings: MemorySettings::default(),
+            observer: Observer::Rules,
+            now,
+        }
     }
 
     /// With small thresholds, and a model.
     pub fn observed_by(model: impl Model + 'static) -> Self {
         let mut desk = Self::new();
-        desk.observer = Observer::Model { model: Arc::new(model), name: "x/m".to_owned() };
+        desk.observer = Observer::Model {
+            model: Arc::new(model),
+            name: "x/m".to_owned(),
+        };
         let number = |n: usize| std::num::NonZeroUsize::new(n).unwrap();
         desk.settings = MemorySettings {
             message_token_threshold: number(1_000),
@@ -83,7 +94,10 @@ impl MemoryHarness {
     /// What would go, in the order that it was made in.
     pub async fn find_to_forget(&self, what: &str) -> Vec<LearnedItem> {
         match self.forgetting().find_to_forget(&me(), what).await.unwrap() {
-            ForgetSelection::Matched { to_forget: mut gone, .. } => {
+            ForgetSelection::Matched {
+                to_forget: mut gone,
+                ..
+            } => {
                 gone.sort_by(|a, b| a.id.cmp(&b.id));
                 gone
             }
@@ -101,19 +115,34 @@ impl MemoryHarness {
 
     /// One whole turn.
     pub async fn say(&self, session: &str, turn: &str, words: &str) {
-        self.turn(session, turn, vec![user_message(words), answer("As you like.")]).await;
+        self.turn(
+            session,
+            turn,
+            vec![user_message(words), answer("As you like.")],
+        )
+        .await;
     }
 
     pub async fn turn(&self, session: &str, turn: &str, bodies: Vec<EventBody>) {
-        self.turn_for(&Principal::local(), session, turn, bodies).await;
+        self.turn_for(&Principal::local(), session, turn, bodies)
+            .await;
     }
 
-    pub async fn turn_for(&self, principal: &Principal, session: &str, turn: &str, bodies: Vec<EventBody>) {
+    pub async fn turn_for(
+        &self,
+        principal: &Principal,
+        session: &str,
+        turn: &str,
+        bodies: Vec<EventBody>,
+    ) {
         let at = *self.now.lock().unwrap();
         let root = AgentName::new("lango-orchestrator".to_owned()).unwrap();
         let draft = |body: EventBody| {
-            let author =
-                if matches!(body, EventBody::User { .. }) { Author::User } else { Author::Agent(root.clone()) };
+            let author = if matches!(body, EventBody::User { .. }) {
+                Author::User
+            } else {
+                Author::Agent(root.clone())
+            };
             NewEvent {
                 turn: TurnId::new(turn),
                 author,
@@ -123,9 +152,22 @@ impl MemoryHarness {
                 body,
             }
         };
-        let drafts = bodies.into_iter().chain([EventBody::TurnDone]).map(draft).collect();
+        let drafts = bodies
+            .into_iter()
+            .chain([EventBody::TurnDone])
+            .map(draft)
+            .collect();
         let session = SessionId::new(session);
-        self.store.append(SessionKeyRef { session: &session, principal }, drafts).await.unwrap();
+        self.store
+            .append(
+                SessionKeyRef {
+                    session: &session,
+                    principal,
+                },
+                drafts,
+            )
+            .await
+            .unwrap();
     }
 
     pub async fn observations(&self) -> Vec<Memory> {
@@ -138,7 +180,11 @@ impl MemoryHarness {
 
     /// In the order that they were made in.
     async fn list(&self, what: MemoryLevel) -> Vec<Memory> {
-        let which = MemoryQuery { level: what, session: None, limit: 10_000 };
+        let which = MemoryQuery {
+            level: what,
+            session: None,
+            limit: 10_000,
+        };
         let mut found = self.store.list(&Principal::local(), which).await.unwrap();
         found.reverse();
         found
@@ -155,7 +201,10 @@ fn open(folder: &Path) -> SqliteStore {
 }
 
 pub fn conversation(session: &str) -> SessionKey {
-    SessionKey { session: SessionId::new(session), principal: Principal::local() }
+    SessionKey {
+        session: SessionId::new(session),
+        principal: Principal::local(),
+    }
 }
 
 pub fn me() -> Principal {
@@ -163,18 +212,26 @@ pub fn me() -> Principal {
 }
 
 pub fn user_message(text: &str) -> EventBody {
-    EventBody::User { text: text.to_owned() }
+    EventBody::User {
+        text: text.to_owned(),
+    }
 }
 
 pub fn answer(text: &str) -> EventBody {
-    EventBody::Answer { text: text.to_owned() }
+    EventBody::Answer {
+        text: text.to_owned(),
+    }
 }
 
 /// A call and its result.
 pub fn call_and_result(tool: &str, result: &str) -> Vec<EventBody> {
     let id = CallId::new("c");
     vec![
-        EventBody::ToolCall { id: id.clone(), tool: tool.to_owned(), args: json!({}) },
+        EventBody::ToolCall {
+            id: id.clone(),
+            tool: tool.to_owned(),
+            args: json!({}),
+        },
         EventBody::ToolResult {
             id,
             ok: true,
@@ -188,7 +245,10 @@ pub fn call_and_result(tool: &str, result: &str) -> Vec<EventBody> {
 }
 
 pub fn texts(memories: &[Memory]) -> Vec<&str> {
-    memories.iter().map(|memory| memory.note.text.as_str()).collect()
+    memories
+        .iter()
+        .map(|memory| memory.note.text.as_str())
+        .collect()
 }
 
 type Replies = Arc<dyn Fn(usize, &[(String, String)]) -> Result<String, ModelError> + Send + Sync>;
@@ -206,7 +266,11 @@ impl WriterModel {
     pub fn new(
         reply: impl Fn(usize, &[(String, String)]) -> Result<String, ModelError> + Send + Sync + 'static,
     ) -> Self {
-        Self { reply: Arc::new(reply), asked: Arc::default(), window: 100_000 }
+        Self {
+            reply: Arc::new(reply),
+            asked: Arc::default(),
+            window: 100_000,
+        }
     }
 
     pub fn replying(words: &'static str) -> Self {
@@ -216,13 +280,25 @@ impl WriterModel {
     /// One observation for each message of the user's.
     pub fn thorough() -> Self {
         Self::new(|_, lines| {
-            let own = lines.iter().filter(|(mark, text)| mark.starts_with('o') || text.contains("user: "));
+            let own = lines
+                .iter()
+                .filter(|(mark, text)| mark.starts_with('o') || text.contains("user: "));
             let line = |(mark, text): &(String, String)| {
-                let words: String = text.rsplit(": ").next().unwrap_or_default().chars().take(60).collect();
+                let words: String = text
+                    .rsplit(": ")
+                    .next()
+                    .unwrap_or_default()
+                    .chars()
+                    .take(60)
+                    .collect();
                 format!("medium | fact | {mark} | {mark} says {words}")
             };
             let lines: Vec<String> = own.map(line).collect();
-            Ok(if lines.is_empty() { "NOTHING".to_owned() } else { lines.join("\n") })
+            Ok(if lines.is_empty() {
+                "NOTHING".to_owned()
+            } else {
+                lines.join("\n")
+            })
         })
     }
 
@@ -233,7 +309,9 @@ impl WriterModel {
 
 impl Model for WriterModel {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
-        let [Message::User(text)] = request.messages.as_slice() else { panic!("one message") };
+        let [Message::User(text)] = request.messages.as_slice() else {
+            panic!("one message")
+        };
         let mut asked = self.asked.lock().unwrap();
         let marked = |line: &str| {
             let (mark, text) = line.strip_prefix('[')?.split_once("] ")?;
@@ -242,11 +320,19 @@ impl Model for WriterModel {
         let lines: Vec<(String, String)> = text.lines().filter_map(marked).collect();
         let said = (self.reply)(asked.len(), &lines);
         asked.push(text.clone());
-        let usage = Usage { model: "m".to_owned(), input: 7, output: 3, ..Usage::default() };
+        let usage = Usage {
+            model: "m".to_owned(),
+            input: 7,
+            output: 3,
+            ..Usage::default()
+        };
         match said {
-            Ok(said) => {
-                iter([Ok(Fragment::Text(said)), Ok(Fragment::Usage(usage)), Ok(Fragment::Done)]).boxed()
-            }
+            Ok(said) => iter([
+                Ok(Fragment::Text(said)),
+                Ok(Fragment::Usage(usage)),
+                Ok(Fragment::Done),
+            ])
+            .boxed(),
             Err(error) => iter([Err(error)]).boxed(),
         }
     }

@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use lango_knowledge::parse::{
-    BeirError, Chunk, ChunkSizes, ParsedDocument, WalkEntry, DocumentKind, MAX_BYTES, BlockSpan, SkipReason, ParseError, read_corpus,
-    split_into_chunks, content_hash, read_qrels, read_queries, parse_document, walk,
+    BeirError, BlockSpan, Chunk, ChunkSizes, DocumentKind, MAX_BYTES, ParseError, ParsedDocument,
+    SkipReason, WalkEntry, content_hash, parse_document, read_corpus, read_qrels, read_queries,
+    split_into_chunks, walk,
 };
 use proptest::prelude::*;
 
@@ -33,9 +34,20 @@ fn check_whole(text: &str, chunks: &[Chunk], sizes: ChunkSizes) {
         .zip(text.split('\n'))
         .flat_map(|(line, words)| dense(words).chars().map(|_| line).collect::<Vec<_>>());
     for chunk in chunks {
-        let held: Vec<u32> = lines.by_ref().take(dense(&chunk.text).chars().count()).collect();
-        assert_eq!(chunk.span, BlockSpan::Lines(held[0], held[held.len() - 1]), "{chunk:?}");
-        assert!(chunk.text.chars().count() <= sizes.max_chars, "{} characters", chunk.text.chars().count());
+        let held: Vec<u32> = lines
+            .by_ref()
+            .take(dense(&chunk.text).chars().count())
+            .collect();
+        assert_eq!(
+            chunk.span,
+            BlockSpan::Lines(held[0], held[held.len() - 1]),
+            "{chunk:?}"
+        );
+        assert!(
+            chunk.text.chars().count() <= sizes.max_chars,
+            "{} characters",
+            chunk.text.chars().count()
+        );
     }
     assert_eq!(lines.next(), None);
 }
@@ -51,7 +63,13 @@ fn markdown_follows_its_headings() {
     let paths: Vec<_> = found.iter().map(heading).collect();
     assert_eq!(
         paths,
-        [vec![], vec!["Guide"], vec!["Guide", "Setup"], vec!["Setext"], vec!["Setext", "Deep"]]
+        [
+            vec![],
+            vec!["Guide"],
+            vec!["Guide", "Setup"],
+            vec!["Setext"],
+            vec!["Setext", "Deep"]
+        ]
     );
     assert_eq!(found[1].text, "# Guide\n\nFirst words.");
     assert_eq!(found[2].text, "## Setup\n\n- one\n  - nested\n- two");
@@ -87,15 +105,22 @@ fn link_targets_tables_and_code_stay() {
     let text = "See [a].\n\n[a]: https://example.org\n\n| x | y |\n|---|---|\n| 1 | 2 |\n\n```rust\nfn a() {\n\n}\n```\n\n<div>\nraw\n</div>\n\n> quote\nlazy\n\n[^1]: note\n";
     let found = chunked("a.md", text);
     assert_eq!(found.len(), 1);
-    assert!(found[0].text.contains("```rust\nfn a() {\n\n}\n```"), "{}", found[0].text);
+    assert!(
+        found[0].text.contains("```rust\nfn a() {\n\n}\n```"),
+        "{}",
+        found[0].text
+    );
 }
 
 #[test]
 fn a_list_that_is_too_long_is_cut_between_items() {
     let mut text = String::from("# List\n\n");
     for number in 0..60 {
-        write!(text, "- item {number} says a few words about itself\n  and goes on in a second line\n")
-            .unwrap();
+        write!(
+            text,
+            "- item {number} says a few words about itself\n  and goes on in a second line\n"
+        )
+        .unwrap();
     }
     let found = chunked("a.md", &text);
     assert!(found.len() > 2);
@@ -111,7 +136,11 @@ fn long_paragraphs_are_cut_at_sentences() {
     let found = chunked("a.txt", &sentence.repeat(100));
     assert!(found.len() >= 5, "{}", found.len());
     for chunk in &found {
-        assert!(chunk.text.starts_with("Der") && chunk.text.ends_with("Hund."), "{}", chunk.text);
+        assert!(
+            chunk.text.starts_with("Der") && chunk.text.ends_with("Hund."),
+            "{}",
+            chunk.text
+        );
         assert_eq!(chunk.span, BlockSpan::Lines(1, 1));
     }
 }
@@ -119,8 +148,14 @@ fn long_paragraphs_are_cut_at_sentences() {
 #[test]
 fn every_script_is_cut_where_it_may_be() {
     let cases = [
-        ("吾輩は猫である。名前はまだ無い。「どこで生れたか。」とんと見当がつかぬ！", "。！」"),
-        ("나는 고양이로소이다. 이름은 아직 없다. 어디서 태어났는지 모르겠다. ", "."),
+        (
+            "吾輩は猫である。名前はまだ無い。「どこで生れたか。」とんと見当がつかぬ！",
+            "。！」",
+        ),
+        (
+            "나는 고양이로소이다. 이름은 아직 없다. 어디서 태어났는지 모르겠다. ",
+            ".",
+        ),
         ("أنا قط. ليس لي اسم بعد. أين ولدت؟ لا أدري. ", ".؟"),
         ("我是猫。还没有名字！在哪里出生的？", "。！？"),
     ];
@@ -128,7 +163,11 @@ fn every_script_is_cut_where_it_may_be() {
         let found = chunked("a.txt", &text.repeat(240));
         assert!(found.len() > 2);
         for chunk in found {
-            assert!(ends.contains(chunk.text.chars().last().unwrap()), "{}", chunk.text);
+            assert!(
+                ends.contains(chunk.text.chars().last().unwrap()),
+                "{}",
+                chunk.text
+            );
         }
     }
 }
@@ -139,7 +178,11 @@ fn text_without_spaces_is_cut_between_characters() {
     chunked("a.js", &"x=1;".repeat(3_000));
     chunked("a.txt", &format!("e{}", "\u{301}".repeat(9_000)));
     for chunk in chunked("a.txt", &"👩‍👩‍👧‍👦".repeat(1_000)) {
-        assert!(chunk.text.starts_with('👩') && chunk.text.ends_with('👦'), "{}", chunk.text);
+        assert!(
+            chunk.text.starts_with('👩') && chunk.text.ends_with('👦'),
+            "{}",
+            chunk.text
+        );
     }
 }
 
@@ -153,7 +196,12 @@ fn a_huge_line_is_read_in_time() {
         ("a.html", "<ul><li>".repeat(10_000) + "end"),
     ] {
         let found = split_into_chunks(&document(name, &text), &ChunkSizes::default());
-        assert!(!found.is_empty() && found.iter().all(|chunk| chunk.text.chars().count() <= 2_000));
+        assert!(
+            !found.is_empty()
+                && found
+                    .iter()
+                    .all(|chunk| chunk.text.chars().count() <= 2_000)
+        );
     }
 }
 
@@ -166,7 +214,9 @@ fn small_paragraphs_share_a_chunk() {
 }
 
 fn rust_function(name: &str, lines: usize) -> String {
-    let body: String = (0..lines).map(|line| format!("    let value_{line} = compute({line});\n")).collect();
+    let body: String = (0..lines)
+        .map(|line| format!("    let value_{line} = compute({line});\n"))
+        .collect();
     format!(
         "/// Says why {name} is there.\n#[must_use]\npub fn {name}(\n    first: u32,\n) -> u32\n{{\n{body}}}\n"
     )
@@ -174,19 +224,29 @@ fn rust_function(name: &str, lines: usize) -> String {
 
 #[test]
 fn rust_items_keep_their_comments() {
-    let text: String = ["alpha", "beta", "gamma"].map(|name| rust_function(name, 22)).concat();
+    let text: String = ["alpha", "beta", "gamma"]
+        .map(|name| rust_function(name, 22))
+        .concat();
     let found = chunked("src/a.rs", &text);
     assert_eq!(found.len(), 3);
     for chunk in &found {
-        assert!(chunk.text.starts_with("/// Says why") && chunk.text.ends_with("\n}"), "{}", chunk.text);
+        assert!(
+            chunk.text.starts_with("/// Says why") && chunk.text.ends_with("\n}"),
+            "{}",
+            chunk.text
+        );
     }
-    let javadoc = chunked("a.java", "class A {\n  int a;\n}\n/**\n * Doc.\n */\nclass B {\n  int b;\n}\n");
+    let javadoc = chunked(
+        "a.java",
+        "class A {\n  int a;\n}\n/**\n * Doc.\n */\nclass B {\n  int b;\n}\n",
+    );
     assert_eq!(javadoc.len(), 1);
 }
 
 #[test]
 fn python_classes_are_cut_between_methods() {
-    let mut text = String::from("import os\nimport sys\n\n\nclass Store:\n    \"\"\"Keeps things.\"\"\"\n");
+    let mut text =
+        String::from("import os\nimport sys\n\n\nclass Store:\n    \"\"\"Keeps things.\"\"\"\n");
     for number in 0..20 {
         write!(text, "\n    @property\n    def method_{number}(self):\n").unwrap();
         for line in 0..6 {
@@ -196,10 +256,17 @@ fn python_classes_are_cut_between_methods() {
     text.push_str("\ndef free():\n    return 1\n");
     let found = chunked("a.py", &text);
     assert!(found.len() > 3);
-    let parts: Vec<_> = found.iter().filter(|chunk| heading(chunk) == ["class Store"]).collect();
+    let parts: Vec<_> = found
+        .iter()
+        .filter(|chunk| heading(chunk) == ["class Store"])
+        .collect();
     assert!(parts.len() > 2);
     for part in &parts[1..] {
-        assert!(part.text.starts_with("    @property\n    def method_"), "{}", part.text);
+        assert!(
+            part.text.starts_with("    @property\n    def method_"),
+            "{}",
+            part.text
+        );
     }
     assert!(found.last().unwrap().text.contains("def free"));
 }
@@ -212,13 +279,19 @@ const PAGE: &str = "<!DOCTYPE html>\n<html><head><title>Caf&eacute; &amp; Bar</t
 #[test]
 fn html_is_read_without_what_surrounds_it() {
     let read = document("a.html", PAGE);
-    assert_eq!((read.kind, read.title.as_deref()), (DocumentKind::Html, Some("Café & Bar")));
+    assert_eq!(
+        (read.kind, read.title.as_deref()),
+        (DocumentKind::Html, Some("Café & Bar"))
+    );
     let found = split_into_chunks(&read, &ChunkSizes::default());
     assert_eq!(found[0].text, "# Menu\n\nFish & chips cost 5€.");
     assert_eq!(found[0].span, BlockSpan::Lines(7, 9));
     let table = "| a | b |\n| --- | --- |\n| 1 | 2 |";
     let drinks = format!("## Drinks\n\n- Tea\n- Coffee\n  - black\n\n{table}\n\n```\nx\n  y\n```");
-    assert_eq!((found[1].text.as_str(), found[1].span), (drinks.as_str(), BlockSpan::Lines(10, 14)));
+    assert_eq!(
+        (found[1].text.as_str(), found[1].span),
+        (drinks.as_str(), BlockSpan::Lines(10, 14))
+    );
     assert_eq!(heading(&found[1]), ["Menu", "Drinks"]);
     assert_eq!(found.len(), 2);
     assert_eq!(document("page", PAGE).kind, DocumentKind::Html);
@@ -227,54 +300,100 @@ fn html_is_read_without_what_surrounds_it() {
 #[test]
 fn html_keeps_its_main_part_or_whatever_there_is() {
     let story = "A long story. ".repeat(20);
-    let text =
-        format!("<div>Cookies!</div><main><h1>S</h1><p>{story}</p><aside>Note</aside></main><div>Ads</div>");
-    let all: String = document("a.html", &text).blocks.iter().map(|block| block.text.clone()).collect();
+    let text = format!(
+        "<div>Cookies!</div><main><h1>S</h1><p>{story}</p><aside>Note</aside></main><div>Ads</div>"
+    );
+    let all: String = document("a.html", &text)
+        .blocks
+        .iter()
+        .map(|block| block.text.clone())
+        .collect();
     assert!(all.contains("A long story.") && all.contains("Note"));
     assert!(!all.contains("Cookies") && !all.contains("Ads"), "{all}");
-    assert_eq!(document("a.html", "<nav>only this").blocks[0].text, "only this");
+    assert_eq!(
+        document("a.html", "<nav>only this").blocks[0].text,
+        "only this"
+    );
     let unclosed = document("a.html", "<div><nav>menu</div><p>text that is long");
     assert_eq!(unclosed.blocks[0].text, "text that is long");
-    assert_eq!(parse_document(Path::new("a.html"), b"<p> </p><script>1</script>".to_vec()), Err(ParseError::Empty));
+    assert_eq!(
+        parse_document(Path::new("a.html"), b"<p> </p><script>1</script>".to_vec()),
+        Err(ParseError::Empty)
+    );
 }
 
 #[test]
 fn long_pages_are_cited_by_their_own_lines() {
-    let lines =
-        |from: u32| (from..from + 200).map(|line| format!("word on line {line}\n")).collect::<String>();
-    let rows = lines(3).lines().map(|line| format!("<tr><td>{line}</td></tr>\n")).collect::<String>();
+    let lines = |from: u32| {
+        (from..from + 200)
+            .map(|line| format!("word on line {line}\n"))
+            .collect::<String>()
+    };
+    let rows = lines(3)
+        .lines()
+        .map(|line| format!("<tr><td>{line}</td></tr>\n"))
+        .collect::<String>();
     for text in [
         format!("<h1>A</h1>\n<pre>\n{}</pre>", lines(3)),
         format!("<h1>A</h1>\n<table>\n{rows}</table>"),
         format!("<h1>A</h1>\n\n{}", lines(3).replace('\n', "<br>\n")),
-        format!("<h1>A</h1>\n<div>\n{}</div>", lines(3).replace("word", "</div><div>word")),
-        format!("<ul><li><h1>A</h1>\n<li>\n{}", lines(3).replace("word", "<li>word")),
+        format!(
+            "<h1>A</h1>\n<div>\n{}</div>",
+            lines(3).replace("word", "</div><div>word")
+        ),
+        format!(
+            "<ul><li><h1>A</h1>\n<li>\n{}",
+            lines(3).replace("word", "<li>word")
+        ),
     ] {
         let found = split_into_chunks(&document("a.html", &text), &ChunkSizes::default());
         assert!(found.len() > 1, "{text}");
         for chunk in found {
-            let numbers: Vec<u32> =
-                chunk.text.split(|c: char| !c.is_ascii_digit()).flat_map(str::parse).collect();
-            let (Some(first), Some(last)) = (numbers.first(), numbers.last()) else { continue };
-            let BlockSpan::Lines(from, to) = chunk.span else { panic!("{chunk:?}") };
-            let from = if chunk.text.contains("# A") { *first } else { from };
-            assert!(*first >= from && *first - from <= 1 && to >= *last && to - *last <= 1, "{chunk:?}");
+            let numbers: Vec<u32> = chunk
+                .text
+                .split(|c: char| !c.is_ascii_digit())
+                .flat_map(str::parse)
+                .collect();
+            let (Some(first), Some(last)) = (numbers.first(), numbers.last()) else {
+                continue;
+            };
+            let BlockSpan::Lines(from, to) = chunk.span else {
+                panic!("{chunk:?}")
+            };
+            let from = if chunk.text.contains("# A") {
+                *first
+            } else {
+                from
+            };
+            assert!(
+                *first >= from && *first - from <= 1 && to >= *last && to - *last <= 1,
+                "{chunk:?}"
+            );
             assert_eq!(chunk.heading, ["A"]);
         }
     }
 }
 
 pub fn pdf(pages: &[&str]) -> Vec<u8> {
-    let kids: String = (0..pages.len()).map(|page| format!("{} 0 R ", 4 + 2 * page)).collect();
+    let kids: String = (0..pages.len())
+        .map(|page| format!("{} 0 R ", 4 + 2 * page))
+        .collect();
     let mut objects = vec![
         "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
         format!("<< /Type /Pages /Kids [{kids}] /Count {} >>", pages.len()),
-        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>".to_owned(),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
+            .to_owned(),
     ];
     for (index, content) in pages.iter().enumerate() {
         let resources = "/Resources << /Font << /F1 3 0 R >> >> /MediaBox [0 0 612 792]";
-        objects.push(format!("<< /Type /Page /Parent 2 0 R {resources} /Contents {} 0 R >>", 5 + 2 * index));
-        objects.push(format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()));
+        objects.push(format!(
+            "<< /Type /Page /Parent 2 0 R {resources} /Contents {} 0 R >>",
+            5 + 2 * index
+        ));
+        objects.push(format!(
+            "<< /Length {} >>\nstream\n{content}\nendstream",
+            content.len()
+        ));
     }
     objects.push("<< /Title (A small file) >>".to_owned());
     let mut file = String::from("%PDF-1.4\n");
@@ -298,7 +417,10 @@ fn pdf_pages_are_cited_by_number() {
     let first = "BT /F1 12 Tf 72 720 Td (Hello) Tj ( world.) Tj 0 -14 Td [(Sec) 20 (ond) -300 (line)] TJ 0 -40 Td (New part.) Tj ET";
     let long = "BT /F1 12 Tf 72 720 Td (".to_owned() + &"Page two goes on. ".repeat(30) + ") Tj ET";
     let read = parse_document(Path::new("a.pdf"), pdf(&[first, &long, &long])).unwrap();
-    assert_eq!((read.kind, read.title.as_deref()), (DocumentKind::Pdf, Some("A small file")));
+    assert_eq!(
+        (read.kind, read.title.as_deref()),
+        (DocumentKind::Pdf, Some("A small file"))
+    );
     assert_eq!(read.blocks[0].text, "Hello world.\nSecond line");
     assert_eq!(read.blocks[1].text, "New part.");
     let found = split_into_chunks(&read, &ChunkSizes::default());
@@ -309,10 +431,18 @@ fn pdf_pages_are_cited_by_number() {
 #[test]
 fn broken_pdfs_say_so() {
     let whole = pdf(&["BT /F1 12 Tf (Hello) Tj ET"]);
-    let broken = |bytes: Vec<u8>| matches!(parse_document(Path::new("a.pdf"), bytes), Err(ParseError::BrokenPdf(_)));
+    let broken = |bytes: Vec<u8>| {
+        matches!(
+            parse_document(Path::new("a.pdf"), bytes),
+            Err(ParseError::BrokenPdf(_))
+        )
+    };
     assert!(broken(b"%PDF-1.4\nnothing more".to_vec()));
     assert!(broken(b"no pdf at all".to_vec()));
-    assert_eq!(parse_document(Path::new("a.pdf"), pdf(&["0 0 m"])), Err(ParseError::ScannedPdf));
+    assert_eq!(
+        parse_document(Path::new("a.pdf"), pdf(&["0 0 m"])),
+        Err(ParseError::ScannedPdf)
+    );
     // Cut anywhere, it is read or refused.
     for length in (0..whole.len()).step_by(7) {
         let _ = parse_document(Path::new("a.pdf"), whole[..length].to_vec());
@@ -322,15 +452,29 @@ fn broken_pdfs_say_so() {
 #[test]
 fn encodings_are_told_apart() {
     let utf16 = |text: &str| -> Vec<u8> {
-        [0xfeff].into_iter().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect()
+        [0xfeff]
+            .into_iter()
+            .chain(text.encode_utf16())
+            .flat_map(u16::to_le_bytes)
+            .collect()
     };
-    let text_of = |name: &str, bytes: Vec<u8>| parse_document(Path::new(name), bytes).unwrap().blocks[0].text.clone();
+    let text_of = |name: &str, bytes: Vec<u8>| {
+        parse_document(Path::new(name), bytes).unwrap().blocks[0]
+            .text
+            .clone()
+    };
     assert_eq!(text_of("a.txt", utf16("안녕 세계 😀")), "안녕 세계 😀");
-    let big: Vec<u8> =
-        [0xfeff].into_iter().chain("Grüße".encode_utf16()).flat_map(u16::to_be_bytes).collect();
+    let big: Vec<u8> = [0xfeff]
+        .into_iter()
+        .chain("Grüße".encode_utf16())
+        .flat_map(u16::to_be_bytes)
+        .collect();
     assert_eq!(text_of("a.txt", big), "Grüße");
     assert_eq!(text_of("a.txt", b"\xef\xbb\xbfmarked".to_vec()), "marked");
-    assert_eq!(text_of("a.txt", b"Sch\xf6ne Gr\xfc\xdfe \x96 bis bald".to_vec()), "Schöne Grüße – bis bald");
+    assert_eq!(
+        text_of("a.txt", b"Sch\xf6ne Gr\xfc\xdfe \x96 bis bald".to_vec()),
+        "Schöne Grüße – bis bald"
+    );
     let mut cut = "日本語の文章です。".repeat(10).into_bytes();
     cut.pop();
     assert!(text_of("a.txt", cut).starts_with("日本語の文章です。"));
@@ -341,19 +485,29 @@ fn encodings_are_told_apart() {
 
 #[test]
 fn what_is_no_text_is_refused() {
-    let refused = |name: &str, bytes: &[u8]| parse_document(Path::new(name), bytes.to_vec()).unwrap_err();
+    let refused =
+        |name: &str, bytes: &[u8]| parse_document(Path::new(name), bytes.to_vec()).unwrap_err();
     assert_eq!(refused("a.txt", b"\x7fELF\x02\x01"), ParseError::Binary);
     assert_eq!(refused("a.txt", b"abc\0def"), ParseError::Binary);
     assert_eq!(refused("a.md", b"\x89PNG\r\n"), ParseError::Binary);
-    let noise: Vec<u8> = (0..2_000_u32).map(|index| (index * index % 251 + 1) as u8).collect();
+    let noise: Vec<u8> = (0..2_000_u32)
+        .map(|index| (index * index % 251 + 1) as u8)
+        .collect();
     assert_eq!(refused("a.txt", &noise), ParseError::NotText);
     for empty in ["", " \n\t\r\n", "\u{feff}"] {
         for name in ["a.txt", "a.md", "a.rs", "a.html", "a"] {
-            assert_eq!(refused(name, empty.as_bytes()), ParseError::Empty, "{name} {empty:?}");
+            assert_eq!(
+                refused(name, empty.as_bytes()),
+                ParseError::Empty,
+                "{name} {empty:?}"
+            );
         }
     }
     let large = vec![b'a'; MAX_BYTES as usize + 1];
-    assert_eq!(refused("a.txt", &large), ParseError::TooLarge(MAX_BYTES + 1));
+    assert_eq!(
+        refused("a.txt", &large),
+        ParseError::TooLarge(MAX_BYTES + 1)
+    );
 }
 
 #[test]
@@ -370,7 +524,10 @@ fn kinds_are_told_by_name_and_content() {
     for (name, text, kind) in cases {
         assert_eq!(document(name, text).kind, kind, "{name}");
     }
-    assert_eq!(content_hash(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    assert_eq!(
+        content_hash(b"abc"),
+        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    );
 }
 
 #[test]
@@ -388,28 +545,44 @@ fn walking_tells_files_in_order() {
     ] {
         std::fs::write(root.join(name), text).unwrap();
     }
-    std::fs::File::create(root.join("huge.txt")).unwrap().set_len(MAX_BYTES + 1).unwrap();
+    std::fs::File::create(root.join("huge.txt"))
+        .unwrap()
+        .set_len(MAX_BYTES + 1)
+        .unwrap();
     #[cfg(unix)]
     std::os::unix::fs::symlink(root.join("z.md"), root.join("link.md")).unwrap();
     let told = |path: &Path| {
         let mut told = Vec::new();
         walk(path, &mut |found| {
             let (path, what) = match found {
-                WalkEntry::File { path, bytes, modified } => {
+                WalkEntry::File {
+                    path,
+                    bytes,
+                    modified,
+                } => {
                     assert!(modified.is_some());
                     (path, format!("{bytes}"))
                 }
                 WalkEntry::Skipped { path, reason: why } => (path, format!("{why:?}")),
             };
-            told.push(format!("{} {what}", path.strip_prefix(root).unwrap().display()));
+            told.push(format!(
+                "{} {what}",
+                path.strip_prefix(root).unwrap().display()
+            ));
         });
         told
     };
     let huge = format!("huge.txt {:?}", SkipReason::TooLarge(MAX_BYTES + 1));
-    assert_eq!(told(root), ["b/a.txt 1", "b/photo.JPG Binary", &huge, "z.md 1"]);
+    assert_eq!(
+        told(root),
+        ["b/a.txt 1", "b/photo.JPG Binary", &huge, "z.md 1"]
+    );
     assert_eq!(told(&root.join("z.md")), ["z.md 1"]);
     let missing = told(&root.join("none"));
-    assert!(missing.len() == 1 && missing[0].starts_with("none Closed"), "{missing:?}");
+    assert!(
+        missing.len() == 1 && missing[0].starts_with("none Closed"),
+        "{missing:?}"
+    );
 }
 
 #[test]
@@ -418,20 +591,39 @@ fn beir_collections_are_read_line_by_line() {
     let root = folder.path();
     let corpus = "{\"_id\":\"d1\",\"title\":\"T\",\"text\":\"words\",\"metadata\":{}}\n\nnot json\n{\"_id\":\"d2\",\"text\":\"more\"}\n";
     std::fs::write(root.join("corpus.jsonl"), corpus).unwrap();
-    std::fs::write(root.join("queries.jsonl"), "{\"_id\":\"q1\",\"text\":\"why?\"}\n").unwrap();
-    std::fs::write(root.join("qrels.tsv"), "query-id\tcorpus-id\tscore\r\nq1\td1\t2\r\nq1\td2\n").unwrap();
+    std::fs::write(
+        root.join("queries.jsonl"),
+        "{\"_id\":\"q1\",\"text\":\"why?\"}\n",
+    )
+    .unwrap();
+    std::fs::write(
+        root.join("qrels.tsv"),
+        "query-id\tcorpus-id\tscore\r\nq1\td1\t2\r\nq1\td2\n",
+    )
+    .unwrap();
     let read: Vec<_> = read_corpus(root).unwrap().collect();
     assert_eq!(read[0].as_ref().unwrap().title, "T");
     assert!(matches!(read[1], Err(BeirError::BadLine { line: 3, .. })));
-    assert_eq!((read[2].as_ref().unwrap().id.as_str(), read.len()), ("d2", 3));
-    assert_eq!(read_queries(root).unwrap().next().unwrap().unwrap().text, "why?");
+    assert_eq!(
+        (read[2].as_ref().unwrap().id.as_str(), read.len()),
+        ("d2", 3)
+    );
+    assert_eq!(
+        read_queries(root).unwrap().next().unwrap().unwrap().text,
+        "why?"
+    );
     let judged: Vec<_> = read_qrels(root).unwrap().collect();
     assert_eq!(judged[0].as_ref().unwrap().score, 2);
     assert!(matches!(judged[1], Err(BeirError::BadLine { line: 3, .. })));
-    assert!(matches!(read_corpus(&root.join("none")), Err(BeirError::Io { .. })));
+    assert!(matches!(
+        read_corpus(&root.join("none")),
+        Err(BeirError::Io { .. })
+    ));
 }
 
-const NAMES: [&str; 8] = ["a.txt", "a.md", "a.rs", "a.py", "a.html", "a.pdf", "a.csv", "a"];
+const NAMES: [&str; 8] = [
+    "a.txt", "a.md", "a.rs", "a.py", "a.html", "a.pdf", "a.csv", "a",
+];
 
 /// Lines as documents have them, so that their structures meet in every order.
 fn lines() -> impl Strategy<Value = String> {

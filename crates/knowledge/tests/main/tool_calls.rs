@@ -1,7 +1,7 @@
 //! Whoever calls a tool in these tests.
 
 use lango_domain::event::{CallId, Principal, SessionId, TurnId};
-use lango_domain::{AgentName, ToolOutputSink, ToolContext};
+use lango_domain::{AgentName, ToolContext, ToolOutputSink};
 
 /// A call of the librarian's for whoever sits at this machine.
 pub fn context() -> ToolContext {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use lango_domain::documents::ChunkOwner;
 use lango_domain::event::{Principal, SessionId};
-use lango_knowledge::vectors::{VectorFileError, VectorFile, VectorRecord, VectorError};
+use lango_knowledge::vectors::{VectorError, VectorFile, VectorFileError, VectorRecord};
 use tempfile::TempDir;
 
 fn owner(name: &str) -> ChunkOwner {
@@ -17,7 +17,11 @@ fn owner(name: &str) -> ChunkOwner {
 }
 
 fn vector_record(id: u64, whose: &str, vector: &[f32]) -> VectorRecord {
-    VectorRecord { id, owner: owner(whose), vector: vector.to_vec() }
+    VectorRecord {
+        id,
+        owner: owner(whose),
+        vector: vector.to_vec(),
+    }
 }
 
 fn open(folder: &Path) -> VectorFile {
@@ -32,30 +36,62 @@ fn append(kept: &mut VectorFile, upto: u64, removed: Vec<u64>, rows: Vec<VectorR
 }
 
 fn found(kept: &VectorFile, whose: &str) -> Vec<u64> {
-    let hits = kept.search(&[1.0, 0.5, 0.0], 10, |owner| owner.principal.as_str() == whose).unwrap();
+    let hits = kept
+        .search(&[1.0, 0.5, 0.0], 10, |owner| {
+            owner.principal.as_str() == whose
+        })
+        .unwrap();
     hits.into_iter().map(|(id, _)| id).collect()
 }
 
 fn file(folder: &Path) -> PathBuf {
-    let mut files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    files.find(|path| path.extension().is_some_and(|ending| ending == "vectors")).unwrap()
+    let mut files = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    files
+        .find(|path| path.extension().is_some_and(|ending| ending == "vectors"))
+        .unwrap()
 }
 
 #[test]
 fn what_one_process_writes_another_reads() {
     let folder = TempDir::new().unwrap();
     let (mut one, mut other) = (open(folder.path()), open(folder.path()));
-    append(&mut one, 3, vec![], vec![vector_record(1, "a", &[1.0, 0.0, 0.0]), vector_record(2, "b", &[1.0, 0.0, 0.0])]);
-    append(&mut one, 4, vec![], vec![vector_record(3, "a", &[0.0, 1.0, 0.0])]);
+    append(
+        &mut one,
+        3,
+        vec![],
+        vec![
+            vector_record(1, "a", &[1.0, 0.0, 0.0]),
+            vector_record(2, "b", &[1.0, 0.0, 0.0]),
+        ],
+    );
+    append(
+        &mut one,
+        4,
+        vec![],
+        vec![vector_record(3, "a", &[0.0, 1.0, 0.0])],
+    );
     other.refresh().unwrap();
     for kept in [&one, &other, &open(folder.path())] {
-        assert_eq!((kept.applied_through(), found(kept, "a"), found(kept, "b")), (4, vec![1, 3], vec![2]));
+        assert_eq!(
+            (kept.applied_through(), found(kept, "a"), found(kept, "b")),
+            (4, vec![1, 3], vec![2])
+        );
         assert!(found(kept, "c").is_empty());
     }
     // A piece can come back with other words, as after a backup was restored.
-    append(&mut other, 9, vec![1, 77], vec![vector_record(2, "a", &[0.0, 0.0, 1.0])]);
+    append(
+        &mut other,
+        9,
+        vec![1, 77],
+        vec![vector_record(2, "a", &[0.0, 0.0, 1.0])],
+    );
     one.refresh().unwrap();
-    assert_eq!((one.applied_through(), found(&one, "a"), found(&one, "b")), (9, vec![3, 2], vec![]));
+    assert_eq!(
+        (one.applied_through(), found(&one, "a"), found(&one, "b")),
+        (9, vec![3, 2], vec![])
+    );
 }
 
 #[test]
@@ -73,16 +109,41 @@ fn one_writes_at_a_time() {
 fn a_torn_file_is_read_up_to_the_tear() {
     let folder = TempDir::new().unwrap();
     let mut kept = open(folder.path());
-    append(&mut kept, 1, vec![], vec![vector_record(1, "a", &[1.0, 0.0, 0.0])]);
+    append(
+        &mut kept,
+        1,
+        vec![],
+        vec![vector_record(1, "a", &[1.0, 0.0, 0.0])],
+    );
     let first = fs::metadata(file(folder.path())).unwrap().len() as usize;
-    append(&mut kept, 2, vec![], vec![vector_record(2, "a", &[0.0, 1.0, 0.0])]);
+    append(
+        &mut kept,
+        2,
+        vec![],
+        vec![vector_record(2, "a", &[0.0, 1.0, 0.0])],
+    );
     let whole = fs::read(file(folder.path())).unwrap();
-    for length in [0, 5, 8, 20, first - 1, first, first + 1, first + 16, whole.len() - 1] {
+    for length in [
+        0,
+        5,
+        8,
+        20,
+        first - 1,
+        first,
+        first + 1,
+        first + 16,
+        whole.len() - 1,
+    ] {
         fs::write(file(folder.path()), &whole[..length]).unwrap();
         let mut torn = open(folder.path());
         let left = if length >= first { 1 } else { 0 };
         assert_eq!(torn.applied_through(), left, "{length} bytes");
-        append(&mut torn, 2, vec![], vec![vector_record(2, "a", &[0.0, 1.0, 0.0])]);
+        append(
+            &mut torn,
+            2,
+            vec![],
+            vec![vector_record(2, "a", &[0.0, 1.0, 0.0])],
+        );
         assert_eq!(open(folder.path()).applied_through(), 2, "{length} bytes");
         assert_eq!(found(&open(folder.path()), "a").contains(&1), left == 1);
     }
@@ -90,7 +151,11 @@ fn a_torn_file_is_read_up_to_the_tear() {
         let mut broken = whole.clone();
         broken[at] ^= 0x41;
         fs::write(file(folder.path()), broken).unwrap();
-        assert_eq!(open(folder.path()).applied_through(), u64::from(at >= first), "byte {at}");
+        assert_eq!(
+            open(folder.path()).applied_through(),
+            u64::from(at >= first),
+            "byte {at}"
+        );
     }
 }
 
@@ -99,14 +164,33 @@ fn a_file_that_is_deleted_or_replaced_begins_anew() {
     let folder = TempDir::new().unwrap();
     let words = folder.path().join("words");
     let mut kept = open(&words);
-    append(&mut kept, 5, vec![], vec![vector_record(1, "a", &[1.0, 0.0, 0.0])]);
+    append(
+        &mut kept,
+        5,
+        vec![],
+        vec![vector_record(1, "a", &[1.0, 0.0, 0.0])],
+    );
     let lock = kept.try_lock().unwrap().unwrap();
     fs::remove_dir_all(&words).unwrap();
-    kept.append(&lock, 6, vec![], vec![vector_record(2, "a", &[1.0, 0.0, 0.0])]).unwrap();
-    assert!(!words.exists(), "whoever deletes it need not wait for its writer");
+    kept.append(
+        &lock,
+        6,
+        vec![],
+        vec![vector_record(2, "a", &[1.0, 0.0, 0.0])],
+    )
+    .unwrap();
+    assert!(
+        !words.exists(),
+        "whoever deletes it need not wait for its writer"
+    );
     kept.refresh().unwrap();
     assert_eq!((kept.applied_through(), found(&kept, "a")), (0, vec![]));
-    append(&mut open(&words), 7, vec![], vec![vector_record(3, "a", &[1.0, 0.0, 0.0])]);
+    append(
+        &mut open(&words),
+        7,
+        vec![],
+        vec![vector_record(3, "a", &[1.0, 0.0, 0.0])],
+    );
     kept.refresh().unwrap();
     assert_eq!((kept.applied_through(), found(&kept, "a")), (7, vec![3]));
 }
@@ -115,14 +199,33 @@ fn a_file_that_is_deleted_or_replaced_begins_anew() {
 fn vectors_of_other_lengths_or_embedders_stay_out() {
     let folder = TempDir::new().unwrap();
     let mut kept = open(folder.path());
-    append(&mut kept, 1, vec![], vec![vector_record(1, "a", &[1.0, 0.0, 0.0])]);
+    append(
+        &mut kept,
+        1,
+        vec![],
+        vec![vector_record(1, "a", &[1.0, 0.0, 0.0])],
+    );
     let lock = kept.try_lock().unwrap().unwrap();
     let refused = kept.append(&lock, 2, vec![], vec![vector_record(2, "a", &[1.0, 0.0])]);
-    let expected = VectorError::Dimensions { expected: 3, found: 2 };
+    let expected = VectorError::Dimensions {
+        expected: 3,
+        found: 2,
+    };
     assert!(matches!(refused, Err(VectorFileError::Vector(error)) if error == expected));
-    let refused = kept.append(&lock, 2, vec![], vec![vector_record(2, "a", &[1.0, f32::NAN, 0.0])]);
-    assert!(matches!(refused, Err(VectorFileError::Vector(VectorError::NotFinite))));
-    assert_eq!((kept.applied_through(), found(&open(folder.path()), "a")), (1, vec![1]));
+    let refused = kept.append(
+        &lock,
+        2,
+        vec![],
+        vec![vector_record(2, "a", &[1.0, f32::NAN, 0.0])],
+    );
+    assert!(matches!(
+        refused,
+        Err(VectorFileError::Vector(VectorError::NotFinite))
+    ));
+    assert_eq!(
+        (kept.applied_through(), found(&open(folder.path()), "a")),
+        (1, vec![1])
+    );
     let mut other = VectorFile::new(folder.path(), "embedder/2");
     other.refresh().unwrap();
     assert_eq!(other.applied_through(), 0);
@@ -134,7 +237,9 @@ fn what_is_gone_takes_no_room_for_ever() {
     let (mut kept, mut other) = (open(folder.path()), open(folder.path()));
     let many = 6_000;
     for round in 0..4 {
-        let rows = (0..many).map(|id| vector_record(id, "a", &[1.0, id as f32, 0.0])).collect();
+        let rows = (0..many)
+            .map(|id| vector_record(id, "a", &[1.0, id as f32, 0.0]))
+            .collect();
         append(&mut kept, round + 1, vec![], rows);
         other.refresh().unwrap();
     }

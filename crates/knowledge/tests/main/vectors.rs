@@ -7,7 +7,10 @@ impl Noise {
     fn number(&mut self) -> f32 {
         let mut sum = 0.0;
         for _ in 0..4 {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            self.0 = self
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             sum += (self.0 >> 40) as f32 / (1_u32 << 24) as f32 - 0.5;
         }
         sum
@@ -19,7 +22,12 @@ impl Noise {
 }
 
 fn cosine(a: &[f32], b: &[f32]) -> f32 {
-    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum::<f64>();
+    let dot = |a: &[f32], b: &[f32]| {
+        a.iter()
+            .zip(b)
+            .map(|(x, y)| f64::from(*x) * f64::from(*y))
+            .sum::<f64>()
+    };
     (dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()) as f32
 }
 
@@ -29,8 +37,11 @@ fn brute_force(
     limit: usize,
     filter: impl Fn(u64) -> bool,
 ) -> Vec<(u64, f32)> {
-    let mut all: Vec<(u64, f32)> =
-        (0..).zip(rows).filter(|(id, _)| filter(*id)).map(|(id, row)| (id, cosine(row, query))).collect();
+    let mut all: Vec<(u64, f32)> = (0..)
+        .zip(rows)
+        .filter(|(id, _)| filter(*id))
+        .map(|(id, row)| (id, cosine(row, query)))
+        .collect();
     all.sort_by(|a, b| b.1.total_cmp(&a.1));
     all.truncate(limit);
     all
@@ -57,7 +68,10 @@ fn the_scan_finds_what_brute_force_finds() {
             let right = brute_force(&rows, &query, 10, |_| true);
             let hits = vectors.search(&query, 10, None).unwrap();
             wanted += right.len();
-            found += hits.iter().filter(|(id, _)| right.iter().any(|(other, _)| other == id)).count();
+            found += hits
+                .iter()
+                .filter(|(id, _)| right.iter().any(|(other, _)| other == id))
+                .count();
             for (id, score) in hits {
                 assert!((score - cosine(&rows[id as usize], &query)).abs() < 1e-4);
             }
@@ -73,7 +87,10 @@ fn a_filter_is_exact() {
     let vectors = matrix(&rows);
     let query = noise.vector(64);
     let rare = |id: u64| id % 501 == 1;
-    let right: Vec<u64> = brute_force(&rows, &query, 10, rare).into_iter().map(|(id, _)| id).collect();
+    let right: Vec<u64> = brute_force(&rows, &query, 10, rare)
+        .into_iter()
+        .map(|(id, _)| id)
+        .collect();
     let found: Vec<u64> = vectors
         .search(&query, 10, Some(&|group| rare(u64::from(group))))
         .unwrap()
@@ -82,7 +99,12 @@ fn a_filter_is_exact() {
         .collect();
     assert_eq!(found, right);
     assert_eq!(found.len(), 4);
-    assert!(vectors.search(&query, 10, Some(&|_| false)).unwrap().is_empty());
+    assert!(
+        vectors
+            .search(&query, 10, Some(&|_| false))
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[test]
@@ -90,8 +112,13 @@ fn rows_come_go_and_change() {
     let mut noise = Noise(5);
     let rows: Vec<_> = (0..50).map(|_| noise.vector(20)).collect();
     let mut vectors = matrix(&rows);
-    let first =
-        |vectors: &VectorMatrix, query: &[f32]| vectors.search(query, 1, None).unwrap().first().map(|hit| hit.0);
+    let first = |vectors: &VectorMatrix, query: &[f32]| {
+        vectors
+            .search(query, 1, None)
+            .unwrap()
+            .first()
+            .map(|hit| hit.0)
+    };
     for id in [0, 49, 7] {
         assert!(vectors.remove(id));
         assert!(!vectors.remove(id));
@@ -122,17 +149,26 @@ fn only_the_direction_counts() {
     assert_eq!(found[2].1, 0.0);
     assert!(vectors.search(&[0.0; 3], 10, None).unwrap().is_empty());
     assert!(vectors.search(&[1.0; 3], 0, None).unwrap().is_empty());
-    assert_eq!(vectors.search(&[1.0; 3], usize::MAX, None).unwrap().len(), 3);
+    assert_eq!(
+        vectors.search(&[1.0; 3], usize::MAX, None).unwrap().len(),
+        3
+    );
 }
 
 #[test]
 fn what_is_no_vector_of_this_matrix_is_refused() {
     let mut vectors = VectorMatrix::new(2);
-    let wrong = VectorError::Dimensions { expected: 2, found: 3 };
+    let wrong = VectorError::Dimensions {
+        expected: 2,
+        found: 3,
+    };
     assert_eq!(vectors.put(1, 0, &[0.0; 3]), Err(wrong.clone()));
     assert_eq!(vectors.search(&[0.0; 3], 1, None), Err(wrong));
     for number in [f32::NAN, f32::INFINITY] {
-        assert_eq!(vectors.put(1, 0, &[1.0, number]), Err(VectorError::NotFinite));
+        assert_eq!(
+            vectors.put(1, 0, &[1.0, number]),
+            Err(VectorError::NotFinite)
+        );
     }
     assert!(vectors.is_empty());
 }
@@ -143,5 +179,8 @@ fn stored_rows_are_read_as_they_were() {
     assert_eq!(from_bytes(&to_bytes(&row)).unwrap(), row);
     assert_eq!(to_bytes(&[1.0]), [0, 0, 0x80, 0x3f]);
     assert_eq!(from_bytes(&[1, 2, 3]), Err(VectorError::Bytes(3)));
-    assert_eq!(from_bytes(&to_bytes(&[f32::NAN])), Err(VectorError::NotFinite));
+    assert_eq!(
+        from_bytes(&to_bytes(&[f32::NAN])),
+        Err(VectorError::NotFinite)
+    );
 }

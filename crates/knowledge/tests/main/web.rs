@@ -10,12 +10,12 @@ use flate2::read::GzEncoder;
 use lango_domain::secret::Secret;
 use lango_domain::tool::Trust;
 use lango_domain::{Safety, Tool, ToolError};
-use lango_knowledge::web::{SearchEngineSettings, EngineKind, SearchSettings, WebError, tools};
-use lango_net::{FetchError, GuardedClient, ContentKind, FetchLimits, NetSettings, AddressPolicy};
+use lango_knowledge::web::{EngineKind, SearchEngineSettings, SearchSettings, WebError, tools};
+use lango_net::{AddressPolicy, ContentKind, FetchError, FetchLimits, GuardedClient, NetSettings};
 use serde_json::{Value, json};
 
-use crate::tool_calls::context;
 use crate::parse::pdf;
+use crate::tool_calls::context;
 
 const FIRST: &str = "BT /F1 12 Tf 72 720 Td (One.) Tj ET";
 const SECOND: &str = "BT /F1 12 Tf 72 720 Td (Two.) Tj ET";
@@ -56,13 +56,17 @@ impl PageServer {
 
 fn head(stream: &TcpStream) -> String {
     let lines = BufReader::new(stream).lines().map_while(Result::ok);
-    lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+    lines
+        .take_while(|line| !line.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn reply(status: u16, headers: &str, body: &[u8]) -> Vec<u8> {
     let length = body.len();
-    let head =
-        format!("HTTP/1.1 {status} X\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n");
+    let head = format!(
+        "HTTP/1.1 {status} X\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n"
+    );
     [head.as_bytes(), body].concat()
 }
 
@@ -83,7 +87,9 @@ async fn fetch_error(server: &PageServer, path: &str) -> FetchError {
 }
 
 fn tool(name: &str, engines: Vec<SearchEngineSettings>) -> Tool {
-    let net = NetSettings { allow_private: true };
+    let net = NetSettings {
+        allow_private: true,
+    };
     let tools = tools(&SearchSettings { engines }, &net).unwrap();
     tools.into_iter().find(|tool| tool.name == name).unwrap()
 }
@@ -93,7 +99,10 @@ async fn call_tool(tool: &Tool, args: Value) -> Result<String, ToolError> {
 }
 
 fn engine(kind: EngineKind, server: &PageServer, base: &str) -> SearchEngineSettings {
-    SearchEngineSettings { base_url: Some(server.at(base)), ..SearchEngineSettings::new(kind) }
+    SearchEngineSettings {
+        base_url: Some(server.at(base)),
+        ..SearchEngineSettings::new(kind)
+    }
 }
 
 #[tokio::test]
@@ -103,12 +112,18 @@ async fn a_page_is_fetched_without_cookies_and_keys() {
         _ => page("text/html; charset=utf-8", b"<title>T</title>hello"),
     });
     let fetched = anywhere().get(&server.at("/start")).await.unwrap();
-    assert_eq!((fetched.url.as_str(), fetched.kind), (server.at("/end").as_str(), ContentKind::Html));
+    assert_eq!(
+        (fetched.url.as_str(), fetched.kind),
+        (server.at("/end").as_str(), ContentKind::Html)
+    );
     let requests = server.requests();
     assert_eq!(requests.len(), 2);
     for request in requests {
         let request = request.to_ascii_lowercase();
-        assert!(request.contains(concat!("user-agent: lango/", env!("CARGO_PKG_VERSION"))), "{request}");
+        assert!(
+            request.contains(concat!("user-agent: lango/", env!("CARGO_PKG_VERSION"))),
+            "{request}"
+        );
         for header in ["cookie", "authorization", "referer", "proxy"] {
             assert!(!request.contains(header), "{request}");
         }
@@ -123,21 +138,54 @@ async fn a_redirect_to_another_host_is_told_and_not_followed() {
         "/in" => redirect("/page"),
         _ => page("text/plain", b"hello"),
     });
-    let guarded = GuardedClient::new(AddressPolicy::Anywhere, FetchLimits { can_leave_host: false, ..FetchLimits::default() });
+    let guarded = GuardedClient::new(
+        AddressPolicy::Anywhere,
+        FetchLimits {
+            can_leave_host: false,
+            ..FetchLimits::default()
+        },
+    );
     let failed = guarded.get(&server.at("/out")).await.unwrap_err();
-    assert!(matches!(&failed, FetchError::OtherHost(url) if url.contains("/steal?k=hunter2")), "{failed}");
+    assert!(
+        matches!(&failed, FetchError::OtherHost(url) if url.contains("/steal?k=hunter2")),
+        "{failed}"
+    );
     assert!(guarded.get(&server.at("/in")).await.is_ok());
-    assert!(!server.requests().iter().any(|request| request.contains("steal")));
+    assert!(
+        !server
+            .requests()
+            .iter()
+            .any(|request| request.contains("steal"))
+    );
 }
 
 #[tokio::test]
 async fn private_addresses_are_refused_unless_allowed() {
     let server = PageServer::new(|_, _| page("text/plain", b"secret"));
-    let guarded = GuardedClient::new(NetSettings::default().address_policy(), FetchLimits::default());
-    for host in ["127.0.0.1", "localhost", "0x7f000001", "[::ffff:127.0.0.1]", "127.1"] {
-        let failed = guarded.get(&format!("http://{host}:{}/", server.port)).await.unwrap_err();
-        assert!(matches!(failed, FetchError::PrivateAddress(_)), "{host}: {failed}");
-        assert!(failed.to_string().ends_with("this address is on a private network, which is not allowed"));
+    let guarded = GuardedClient::new(
+        NetSettings::default().address_policy(),
+        FetchLimits::default(),
+    );
+    for host in [
+        "127.0.0.1",
+        "localhost",
+        "0x7f000001",
+        "[::ffff:127.0.0.1]",
+        "127.1",
+    ] {
+        let failed = guarded
+            .get(&format!("http://{host}:{}/", server.port))
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(failed, FetchError::PrivateAddress(_)),
+            "{host}: {failed}"
+        );
+        assert!(
+            failed
+                .to_string()
+                .ends_with("this address is on a private network, which is not allowed")
+        );
     }
     assert!(server.requests().is_empty());
     assert!(anywhere().get(&server.at("/")).await.is_ok());
@@ -157,9 +205,15 @@ async fn redirects_end() {
     assert_eq!(fetch_error(&server, "/a").await, FetchError::RedirectLoop);
     assert_eq!(fetch_error(&server, "/s").await, FetchError::RedirectLoop);
     assert_eq!(fetch_error(&server, "/n").await, FetchError::BadRedirect);
-    assert_eq!(fetch_error(&server, "/x1").await, FetchError::TooManyRedirects(5));
+    assert_eq!(
+        fetch_error(&server, "/x1").await,
+        FetchError::TooManyRedirects(5)
+    );
     let before = server.requests().len();
-    assert_eq!(anywhere().get(&server.at("/y0")).await.unwrap().text(), "arrived");
+    assert_eq!(
+        anywhere().get(&server.at("/y0")).await.unwrap().text(),
+        "arrived"
+    );
     assert_eq!(server.requests().len() - before, 6);
 }
 
@@ -167,12 +221,24 @@ async fn redirects_end() {
 async fn large_pages_and_bombs_stop_at_the_limit() {
     let zeros = vec![b' '; 64 * 1024 * 1024];
     let mut bomb = Vec::new();
-    GzEncoder::new(zeros.as_slice(), Compression::best()).read_to_end(&mut bomb).unwrap();
+    GzEncoder::new(zeros.as_slice(), Compression::best())
+        .read_to_end(&mut bomb)
+        .unwrap();
     let mut small = Vec::new();
-    GzEncoder::new(b"small".as_slice(), Compression::best()).read_to_end(&mut small).unwrap();
+    GzEncoder::new(b"small".as_slice(), Compression::best())
+        .read_to_end(&mut small)
+        .unwrap();
     let server = PageServer::new(move |path, _| match path {
-        "/bomb" => reply(200, "Content-Type: text/plain\r\nContent-Encoding: gzip\r\n", &bomb),
-        "/small" => reply(200, "Content-Type: text/plain\r\nContent-Encoding: gzip\r\n", &small),
+        "/bomb" => reply(
+            200,
+            "Content-Type: text/plain\r\nContent-Encoding: gzip\r\n",
+            &bomb,
+        ),
+        "/small" => reply(
+            200,
+            "Content-Type: text/plain\r\nContent-Encoding: gzip\r\n",
+            &small,
+        ),
         "/long" => page("text/plain", &zeros[..5 * 1024 * 1024 + 1]),
         "/endless" => {
             let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n".as_slice();
@@ -182,10 +248,25 @@ async fn large_pages_and_bombs_stop_at_the_limit() {
     });
     let limit = FetchLimits::default().body;
     for path in ["/bomb", "/long", "/endless"] {
-        assert_eq!(fetch_error(&server, path).await, FetchError::TooLarge { limit }, "{path}");
+        assert_eq!(
+            fetch_error(&server, path).await,
+            FetchError::TooLarge { limit },
+            "{path}"
+        );
     }
-    assert_eq!(anywhere().get(&server.at("/small")).await.unwrap().text(), "small");
-    assert_eq!(anywhere().get(&server.at("/just")).await.unwrap().bytes.len(), limit);
+    assert_eq!(
+        anywhere().get(&server.at("/small")).await.unwrap().text(),
+        "small"
+    );
+    assert_eq!(
+        anywhere()
+            .get(&server.at("/just"))
+            .await
+            .unwrap()
+            .bytes
+            .len(),
+        limit
+    );
 }
 
 #[tokio::test]
@@ -193,9 +274,18 @@ async fn a_server_that_never_answers_is_left() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let total = Duration::from_millis(200);
-    let guarded = GuardedClient::new(AddressPolicy::Anywhere, FetchLimits { total, ..FetchLimits::default() });
+    let guarded = GuardedClient::new(
+        AddressPolicy::Anywhere,
+        FetchLimits {
+            total,
+            ..FetchLimits::default()
+        },
+    );
     let begun = Instant::now();
-    assert_eq!(guarded.get(&url).await.unwrap_err(), FetchError::TimedOut(total));
+    assert_eq!(
+        guarded.get(&url).await.unwrap_err(),
+        FetchError::TimedOut(total)
+    );
     assert!(begun.elapsed() < Duration::from_secs(5));
 }
 
@@ -207,31 +297,68 @@ async fn only_what_can_be_read_is_taken() {
         "/liar" => page("text/html", b"\x89PNG\r\n\0"),
         "/unsaid" => reply(200, "", b"<!doctype html><p>x"),
         "/pdf" => page("application/pdf", b"%PDF-1.7 x"),
-        "/damaged" => reply(200, "Content-Type: text/plain\r\nContent-Encoding: gzip\r\n", b"no gzip"),
-        "/zstd" => reply(200, "Content-Type: text/plain\r\nContent-Encoding: zstd\r\n", b"x"),
+        "/damaged" => reply(
+            200,
+            "Content-Type: text/plain\r\nContent-Encoding: gzip\r\n",
+            b"no gzip",
+        ),
+        "/zstd" => reply(
+            200,
+            "Content-Type: text/plain\r\nContent-Encoding: zstd\r\n",
+            b"x",
+        ),
         "/garbage" => b"\x16\x03\x01 this is no HTTP\r\n\r\n".to_vec(),
-        "/cut" => b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 100\r\n\r\nabc".to_vec(),
+        "/cut" => b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 100\r\n\r\nabc"
+            .to_vec(),
         _ => reply(404, "Content-Type: text/html\r\n", b"<p>not here"),
     });
-    assert_eq!(fetch_error(&server, "/image").await, FetchError::ContentType("image/png".to_owned()));
+    assert_eq!(
+        fetch_error(&server, "/image").await,
+        FetchError::ContentType("image/png".to_owned())
+    );
     assert_eq!(fetch_error(&server, "/binary").await, FetchError::NotText);
     assert_eq!(fetch_error(&server, "/liar").await, FetchError::NotText);
-    assert_eq!(fetch_error(&server, "/missing").await, FetchError::Status(404));
+    assert_eq!(
+        fetch_error(&server, "/missing").await,
+        FetchError::Status(404)
+    );
     assert_eq!(fetch_error(&server, "/damaged").await, FetchError::Corrupt);
-    assert_eq!(fetch_error(&server, "/zstd").await, FetchError::ContentEncoding("zstd".to_owned()));
-    assert!(matches!(fetch_error(&server, "/garbage").await, FetchError::Connection(_)));
-    assert!(matches!(fetch_error(&server, "/cut").await, FetchError::Connection(_)));
-    assert_eq!(anywhere().get(&server.at("/unsaid")).await.unwrap().kind, ContentKind::Html);
+    assert_eq!(
+        fetch_error(&server, "/zstd").await,
+        FetchError::ContentEncoding("zstd".to_owned())
+    );
+    assert!(matches!(
+        fetch_error(&server, "/garbage").await,
+        FetchError::Connection(_)
+    ));
+    assert!(matches!(
+        fetch_error(&server, "/cut").await,
+        FetchError::Connection(_)
+    ));
+    assert_eq!(
+        anywhere().get(&server.at("/unsaid")).await.unwrap().kind,
+        ContentKind::Html
+    );
     let pdf = anywhere().get(&server.at("/pdf")).await.unwrap();
-    assert_eq!((pdf.kind, pdf.bytes.as_slice()), (ContentKind::Pdf, b"%PDF-1.7 x".as_slice()));
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let failed = anywhere().get(&format!("http://{nobody}/")).await.unwrap_err();
+    assert_eq!(
+        (pdf.kind, pdf.bytes.as_slice()),
+        (ContentKind::Pdf, b"%PDF-1.7 x".as_slice())
+    );
+    let nobody = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let failed = anywhere()
+        .get(&format!("http://{nobody}/"))
+        .await
+        .unwrap_err();
     assert!(matches!(failed, FetchError::Connection(_)), "{failed}");
 }
 
 #[tokio::test]
 async fn fetched_pages_are_markdown_with_their_source() {
-    let server = PageServer::new(|path, _| match path {
+    let server = PageServer::new(|path, _| {
+        match path {
         "/moved" => redirect("/page"),
         "/page" => page(
             "text/html; charset=windows-1252",
@@ -245,31 +372,67 @@ async fn fetched_pages_are_markdown_with_their_source() {
         "/attached" => page("application/octet-stream", &pdf(&[FIRST, SECOND])),
         "/broken" => page("application/pdf", b"%PDF-1.7"),
         _ => page("text/html", b"<script>x</script>"),
+    }
     });
     let tool = tool("search_fetch", Vec::new());
     let fetched = async |path: &str| call_tool(&tool, json!({ "url": server.at(path) })).await;
     let source = |path: &str, text: &str| format!("source: {}\n\n{text}", server.at(path));
     let link = server.at("/x");
-    let expected = source("/page", &format!("# Café\n\n## Menu\n\nSee [more]({link})."));
+    let expected = source(
+        "/page",
+        &format!("# Café\n\n## Menu\n\nSee [more]({link})."),
+    );
     assert_eq!(fetched("/moved").await.unwrap(), expected);
-    assert_eq!(fetched("/japanese").await.unwrap(), source("/japanese", "日本"));
-    assert_eq!(fetched("/invalid").await.unwrap(), source("/invalid", "a\u{fffd}[2Jb"));
-    assert_eq!(fetched("/json").await.unwrap(), source("/json", "{ \"a\": 1 }"));
-    assert_eq!(fetched("/empty").await.unwrap(), source("/empty", "[the page has no text]"));
+    assert_eq!(
+        fetched("/japanese").await.unwrap(),
+        source("/japanese", "日本")
+    );
+    assert_eq!(
+        fetched("/invalid").await.unwrap(),
+        source("/invalid", "a\u{fffd}[2Jb")
+    );
+    assert_eq!(
+        fetched("/json").await.unwrap(),
+        source("/json", "{ \"a\": 1 }")
+    );
+    assert_eq!(
+        fetched("/empty").await.unwrap(),
+        source("/empty", "[the page has no text]")
+    );
     for path in ["/pdf", "/attached"] {
         let pages = "# A small file\n\n[page 1]\n\nOne.\n\n[page 2]\n\nTwo.";
         assert_eq!(fetched(path).await.unwrap(), source(path, pages));
     }
-    assert!(fetched("/broken").await.unwrap_err().0.contains("the PDF cannot be read"));
+    assert!(
+        fetched("/broken")
+            .await
+            .unwrap_err()
+            .0
+            .contains("the PDF cannot be read")
+    );
     let long = fetched("/long").await.unwrap();
-    assert!(long.matches('ä').count() == 20_000 && long.contains("[cut after 20000 of 30000 characters"));
-    let short = call_tool(&tool, json!({ "url": server.at("/long"), "max_chars": 5 })).await.unwrap();
+    assert!(
+        long.matches('ä').count() == 20_000
+            && long.contains("[cut after 20000 of 30000 characters")
+    );
+    let short = call_tool(&tool, json!({ "url": server.at("/long"), "max_chars": 5 }))
+        .await
+        .unwrap();
     assert_eq!(short.matches('ä').count(), 5);
     for (args, word) in [
-        (json!({ "url": "file:///etc/passwd" }), "only http and https"),
+        (
+            json!({ "url": "file:///etc/passwd" }),
+            "only http and https",
+        ),
         (json!({ "url": "milk" }), "not a URL"),
-        (json!({ "url": server.at("/long"), "max_chars": 0 }), "max_chars"),
-        (json!({ "url": server.at("/long"), "max_chars": 1_000_000 }), "max_chars"),
+        (
+            json!({ "url": server.at("/long"), "max_chars": 0 }),
+            "max_chars",
+        ),
+        (
+            json!({ "url": server.at("/long"), "max_chars": 1_000_000 }),
+            "max_chars",
+        ),
     ] {
         let failed = call_tool(&tool, args).await.unwrap_err();
         assert!(failed.0.contains(word), "{failed}");
@@ -279,26 +442,58 @@ async fn fetched_pages_are_markdown_with_their_source() {
 #[tokio::test]
 async fn what_leaves_the_machine_is_shown_before() {
     let tools = tools(&SearchSettings::default(), &NetSettings::default()).unwrap();
-    assert_eq!(tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["search_fetch"]);
+    assert_eq!(
+        tools
+            .iter()
+            .map(|tool| tool.name.as_str())
+            .collect::<Vec<_>>(),
+        ["search_fetch"]
+    );
     let fetch = &tools[0];
-    assert_eq!((fetch.safety, fetch.trust), (Safety::Moderate, Trust::Untrusted));
+    assert_eq!(
+        (fetch.safety, fetch.trust),
+        (Safety::Moderate, Trust::Untrusted)
+    );
     let url = "https://Example.com:8443/a?data=secret";
-    let intent = fetch.intent(context(), json!({ "url": url })).await.unwrap();
+    let intent = fetch
+        .intent(context(), json!({ "url": url }))
+        .await
+        .unwrap();
     assert_eq!(intent.level, Safety::Moderate);
-    assert_eq!(intent.shows, "fetches https://example.com:8443/a?data=secret");
+    assert_eq!(
+        intent.shows,
+        "fetches https://example.com:8443/a?data=secret"
+    );
     assert_eq!(intent.subject, "https://example.com:8443/a?data=secret");
-    assert_eq!(intent.pattern.as_deref(), Some("https://example.com:8443/*"));
-    let refused = fetch.intent(context(), json!({ "url": "http://169.254.169.254/latest" })).await;
+    assert_eq!(
+        intent.pattern.as_deref(),
+        Some("https://example.com:8443/*")
+    );
+    let refused = fetch
+        .intent(context(), json!({ "url": "http://169.254.169.254/latest" }))
+        .await;
     assert!(refused.unwrap_err().0.contains("private network"));
 
     let mut brave = SearchEngineSettings::new(EngineKind::Brave);
     brave.api_key = Some(Secret::new(KEY));
-    let search = tool("search_web", vec![brave, SearchEngineSettings::new(EngineKind::Duckduckgo)]);
-    assert_eq!((search.safety, search.trust), (Safety::Moderate, Trust::Untrusted));
-    let intent = search.intent(context(), json!({ "query": " rust\n async " })).await.unwrap();
+    let search = tool(
+        "search_web",
+        vec![brave, SearchEngineSettings::new(EngineKind::Duckduckgo)],
+    );
+    assert_eq!(
+        (search.safety, search.trust),
+        (Safety::Moderate, Trust::Untrusted)
+    );
+    let intent = search
+        .intent(context(), json!({ "query": " rust\n async " }))
+        .await
+        .unwrap();
     let engines = "Brave (api.search.brave.com), or if that fails DuckDuckGo (html.duckduckgo.com)";
     assert_eq!(intent.shows, format!("asks {engines} for: rust async"));
-    assert_eq!((intent.subject.as_str(), intent.pattern), ("rust async", None));
+    assert_eq!(
+        (intent.subject.as_str(), intent.pattern),
+        ("rust async", None)
+    );
 }
 
 #[tokio::test]
@@ -321,19 +516,38 @@ async fn the_next_engine_answers_when_one_fails() {
         engine(EngineKind::Searxng, &server, "/odd"),
         brave,
     ];
-    let failed = call_tool(&tool("search_web", engines.clone()), json!({ "query": "x y&z" })).await.unwrap_err();
+    let failed = call_tool(
+        &tool("search_web", engines.clone()),
+        json!({ "query": "x y&z" }),
+    )
+    .await
+    .unwrap_err();
     let expected = "no engine answered\n\
         SearXNG (127.0.0.1): status 500\n\
         SearXNG (127.0.0.1): its answer is not the JSON that was expected\n\
         Brave (127.0.0.1): status 429; it was asked too often";
     assert_eq!(failed.0, expected);
     let requests = server.requests();
-    assert!(requests[0].starts_with("GET /down/search?q=x+y%26z&format=json "), "{}", requests[0]);
-    assert!(requests[2].starts_with("GET /brave/res/v1/web/search?q=x+y%26z&count=8 "), "{}", requests[2]);
-    assert!(requests[2].to_ascii_lowercase().contains(&format!("x-subscription-token: {KEY}")));
+    assert!(
+        requests[0].starts_with("GET /down/search?q=x+y%26z&format=json "),
+        "{}",
+        requests[0]
+    );
+    assert!(
+        requests[2].starts_with("GET /brave/res/v1/web/search?q=x+y%26z&count=8 "),
+        "{}",
+        requests[2]
+    );
+    assert!(
+        requests[2]
+            .to_ascii_lowercase()
+            .contains(&format!("x-subscription-token: {KEY}"))
+    );
     assert!(!requests[0].contains(KEY) && !requests[1].contains(KEY));
     engines.push(engine(EngineKind::Duckduckgo, &server, "/duck"));
-    let found = call_tool(&tool("search_web", engines), json!({ "query": "x" })).await.unwrap();
+    let found = call_tool(&tool("search_web", engines), json!({ "query": "x" }))
+        .await
+        .unwrap();
     assert_eq!(found, "1. A\n   https://a.example/\n   words");
 }
 
@@ -344,24 +558,39 @@ async fn results_are_numbered_bounded_and_without_the_key() {
             json!({ "title": format!("T{at} {KEY}"), "url": format!("https://a.example/{at}?k={KEY}"),
             "description": "d\u{7}" })
         };
-        let results: Vec<Value> =
-            if path.contains("q=none") { Vec::new() } else { (0..30).map(result).collect() };
-        page("application/json", json!({ "web": { "results": results } }).to_string().as_bytes())
+        let results: Vec<Value> = if path.contains("q=none") {
+            Vec::new()
+        } else {
+            (0..30).map(result).collect()
+        };
+        page(
+            "application/json",
+            json!({ "web": { "results": results } })
+                .to_string()
+                .as_bytes(),
+        )
     });
     let mut brave = engine(EngineKind::Brave, &server, "");
     brave.api_key = Some(Secret::new(KEY));
     let tool = tool("search_web", vec![brave]);
-    let found = call_tool(&tool, json!({ "query": "x", "limit": 2 })).await.unwrap();
+    let found = call_tool(&tool, json!({ "query": "x", "limit": 2 }))
+        .await
+        .unwrap();
     assert_eq!(
         found,
         "1. T0 ***\n   https://a.example/0?k=***\n   d\n2. T1 ***\n   https://a.example/1?k=***\n   d"
     );
     let found = call_tool(&tool, json!({ "query": "x" })).await.unwrap();
     assert!(found.contains("\n8. ") && !found.contains("\n9. "));
-    assert_eq!(call_tool(&tool, json!({ "query": "none" })).await.unwrap(), "nothing found for: none");
-    for args in
-        [json!({ "query": " " }), json!({ "query": "x", "limit": 0 }), json!({ "query": "x".repeat(401) })]
-    {
+    assert_eq!(
+        call_tool(&tool, json!({ "query": "none" })).await.unwrap(),
+        "nothing found for: none"
+    );
+    for args in [
+        json!({ "query": " " }),
+        json!({ "query": "x", "limit": 0 }),
+        json!({ "query": "x".repeat(401) }),
+    ] {
         assert!(call_tool(&tool, args.clone()).await.is_err(), "{args}");
     }
 }
@@ -369,15 +598,35 @@ async fn results_are_numbered_bounded_and_without_the_key() {
 #[tokio::test]
 async fn an_engine_that_is_silent_or_redirects_has_failed() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let base_url = Some(format!("http://ann:password@{}", silent.local_addr().unwrap()));
-    let slow = SearchEngineSettings { base_url, timeout_seconds: Some(1), ..SearchEngineSettings::new(EngineKind::Searxng) };
+    let base_url = Some(format!(
+        "http://ann:password@{}",
+        silent.local_addr().unwrap()
+    ));
+    let slow = SearchEngineSettings {
+        base_url,
+        timeout_seconds: Some(1),
+        ..SearchEngineSettings::new(EngineKind::Searxng)
+    };
     let server = PageServer::new(|_, _| redirect("http://127.0.0.1:1/"));
     let mut brave = engine(EngineKind::Brave, &server, "");
     brave.api_key = Some(Secret::new(KEY));
-    let failed = call_tool(&tool("search_web", vec![slow, brave]), json!({ "query": "x" })).await.unwrap_err();
-    assert!(failed.0.contains("SearXNG (127.0.0.1): no answer within 1 s"), "{failed}");
+    let failed = call_tool(
+        &tool("search_web", vec![slow, brave]),
+        json!({ "query": "x" }),
+    )
+    .await
+    .unwrap_err();
+    assert!(
+        failed
+            .0
+            .contains("SearXNG (127.0.0.1): no answer within 1 s"),
+        "{failed}"
+    );
     assert!(failed.0.contains("status 302; it redirects"), "{failed}");
-    assert!(!failed.0.contains("password") && !failed.0.contains(KEY), "{failed}");
+    assert!(
+        !failed.0.contains("password") && !failed.0.contains(KEY),
+        "{failed}"
+    );
 }
 
 #[test]
@@ -386,12 +635,30 @@ fn what_is_configured_wrongly_is_said() {
         let engines = vec![SearchEngineSettings::new(EngineKind::Duckduckgo), engine];
         tools(&SearchSettings { engines }, &NetSettings::default()).unwrap_err()
     };
-    let at = |base: &str| SearchEngineSettings { base_url: Some(base.to_owned()), ..SearchEngineSettings::new(EngineKind::Searxng) };
+    let at = |base: &str| SearchEngineSettings {
+        base_url: Some(base.to_owned()),
+        ..SearchEngineSettings::new(EngineKind::Searxng)
+    };
     let reason = |reason| WebError::Engine { at: 1, reason };
-    assert_eq!(wrong(SearchEngineSettings::new(EngineKind::Searxng)), reason("searxng needs a baseUrl"));
-    assert_eq!(wrong(SearchEngineSettings::new(EngineKind::Brave)), reason("brave needs an apiKey"));
+    assert_eq!(
+        wrong(SearchEngineSettings::new(EngineKind::Searxng)),
+        reason("searxng needs a baseUrl")
+    );
+    assert_eq!(
+        wrong(SearchEngineSettings::new(EngineKind::Brave)),
+        reason("brave needs an apiKey")
+    );
     assert_eq!(wrong(at("search.example")), reason("baseUrl is not a URL"));
-    assert_eq!(wrong(at("ftp://search.example")), reason("baseUrl must begin with https:// or http://"));
-    let endless = SearchEngineSettings { timeout_seconds: Some(0), ..SearchEngineSettings::new(EngineKind::Duckduckgo) };
-    assert_eq!(wrong(endless).to_string(), "search.engines[1]: timeoutSeconds goes from 1 to 120");
+    assert_eq!(
+        wrong(at("ftp://search.example")),
+        reason("baseUrl must begin with https:// or http://")
+    );
+    let endless = SearchEngineSettings {
+        timeout_seconds: Some(0),
+        ..SearchEngineSettings::new(EngineKind::Duckduckgo)
+    };
+    assert_eq!(
+        wrong(endless).to_string(),
+        "search.engines[1]: timeoutSeconds goes from 1 to 120"
+    );
 }

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, HashMap};
 
 use lango_domain::event::{CallId, Usage};
-use lango_domain::model::{ToolCall, Fragment, ModelError, ModelRequest, Thought};
+use lango_domain::model::{Fragment, ModelError, ModelRequest, Thought, ToolCall};
 use lango_domain::reply_limits::{Excess, MAX_OPEN_BLOCKS, ReplyMeter};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::tool_call_assembly::parse_arguments;
-use crate::dialect::{TRUNCATION_MARKER, Decoder, DecodeProgress, ModelEndpoint, read_json};
+use crate::dialect::{DecodeProgress, Decoder, ModelEndpoint, TRUNCATION_MARKER, read_json};
 use crate::provider_error;
+use crate::tool_call_assembly::parse_arguments;
 use crate::tool_names::original_names;
 use lango_net::sse::SseEvent;
 
@@ -20,7 +20,10 @@ pub(crate) fn decoder(request: &ModelRequest, target: &ModelEndpoint) -> Anthrop
         original_names: original_names(&request.tools),
         blocks: BTreeMap::new(),
         meter: ReplyMeter::default(),
-        usage: Usage { model: format!("{}/{}", target.provider, target.model), ..Usage::default() },
+        usage: Usage {
+            model: format!("{}/{}", target.provider, target.model),
+            ..Usage::default()
+        },
         stop_reason: None,
         is_finished: false,
     }
@@ -119,13 +122,20 @@ enum Delta {
 }
 
 impl Decoder for AnthropicDecoder {
-    fn decode_event(&mut self, event: &SseEvent, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
+    fn decode_event(
+        &mut self,
+        event: &SseEvent,
+        out: &mut Vec<Fragment>,
+    ) -> Result<(), ModelError> {
         if event.data.trim().is_empty() {
             return Ok(());
         }
         match read_json::<WireEvent>(&event.data)? {
             WireEvent::MessageStart { message } => self.update_usage(&message.usage),
-            WireEvent::ContentBlockStart { index, content_block } => {
+            WireEvent::ContentBlockStart {
+                index,
+                content_block,
+            } => {
                 self.start_block(index, Block::from_content_block(content_block, out))?;
             }
             WireEvent::ContentBlockDelta { index, delta } => self.apply_delta(index, delta, out)?,
@@ -135,7 +145,9 @@ impl Decoder for AnthropicDecoder {
                 self.stop_reason = delta.stop_reason.or(self.stop_reason.take());
             }
             WireEvent::MessageStop => self.is_finished = true,
-            WireEvent::Error => return Err(provider_error::parse_detail(&event.data).to_model_error()),
+            WireEvent::Error => {
+                return Err(provider_error::parse_detail(&event.data).to_model_error());
+            }
             WireEvent::Unknown => {}
         }
         Ok(())
@@ -172,22 +184,36 @@ impl Decoder for AnthropicDecoder {
 
 impl Block {
     fn from_content_block(block: Value, out: &mut Vec<Fragment>) -> Self {
-        let text = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |key: &str| {
+            block
+                .get(key)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
         match block.get("type").and_then(Value::as_str) {
             Some("text") => {
-                out.extend(Some(text("text")).filter(|text| !text.is_empty()).map(Fragment::Text));
+                out.extend(
+                    Some(text("text"))
+                        .filter(|text| !text.is_empty())
+                        .map(Fragment::Text),
+                );
                 Self::Text
             }
             Some("tool_use") => {
-                let input =
-                    block.get("input").filter(|input| input.as_object().is_some_and(|map| !map.is_empty()));
+                let input = block
+                    .get("input")
+                    .filter(|input| input.as_object().is_some_and(|map| !map.is_empty()));
                 Self::Call {
                     id: text("id"),
                     name: text("name"),
                     input: input.map(Value::to_string).unwrap_or_default(),
                 }
             }
-            Some("thinking") => Self::Thinking { text: text("thinking"), signature: text("signature") },
+            Some("thinking") => Self::Thinking {
+                text: text("thinking"),
+                signature: text("signature"),
+            },
             Some("redacted_thinking") => Self::RedactedThinking(block),
             _ => Self::Other,
         }
@@ -199,18 +225,30 @@ impl AnthropicDecoder {
         match &block {
             Block::Call { id, name, input } => {
                 self.meter.add_call()?;
-                self.meter.add_call_bytes(id.len() + name.len() + input.len())?;
+                self.meter
+                    .add_call_bytes(id.len() + name.len() + input.len())?;
             }
-            Block::Thinking { text, signature } => self.meter.add_thought(text.len() + signature.len())?,
+            Block::Thinking { text, signature } => {
+                self.meter.add_thought(text.len() + signature.len())?
+            }
             Block::RedactedThinking(block) => self.meter.add_thought(block.to_string().len())?,
             Block::Text | Block::Other => {}
         }
         self.blocks.insert(index, block);
         let is_too_many = self.blocks.len() > MAX_OPEN_BLOCKS;
-        if is_too_many { Err(ModelError::TooLarge(Excess::OpenBlocks)) } else { Ok(()) }
+        if is_too_many {
+            Err(ModelError::TooLarge(Excess::OpenBlocks))
+        } else {
+            Ok(())
+        }
     }
 
-    fn apply_delta(&mut self, index: u64, delta: Delta, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
+    fn apply_delta(
+        &mut self,
+        index: u64,
+        delta: Delta,
+        out: &mut Vec<Fragment>,
+    ) -> Result<(), ModelError> {
         match (self.blocks.get_mut(&index), delta) {
             (Some(Block::Call { input, .. }), Delta::InputJson { partial_json }) => {
                 self.meter.add_call_bytes(partial_json.len())?;
@@ -235,7 +273,11 @@ impl AnthropicDecoder {
             Some(Block::Call { id, name, input }) => {
                 let name = self.original_names.get(&name).cloned().unwrap_or(name);
                 let arguments = parse_arguments(&input, &mut self.meter)?;
-                out.push(Fragment::Call(ToolCall { id: CallId::new(id), name, arguments }));
+                out.push(Fragment::Call(ToolCall {
+                    id: CallId::new(id),
+                    name,
+                    arguments,
+                }));
             }
             Some(Block::Thinking { text, signature }) => {
                 let seal = json!({ "type": "thinking", "thinking": text, "signature": signature });
@@ -249,7 +291,12 @@ impl AnthropicDecoder {
             }
             Some(Block::RedactedThinking(block)) => {
                 let (provider, text) = (self.provider.clone(), String::new());
-                out.push(Fragment::Thought(Thought { provider, text, seal: Some(block), call: None }));
+                out.push(Fragment::Thought(Thought {
+                    provider,
+                    text,
+                    seal: Some(block),
+                    call: None,
+                }));
             }
             Some(Block::Text | Block::Other) | None => {}
         }
@@ -259,8 +306,10 @@ impl AnthropicDecoder {
     /// What was read from the cache and written to it is part of what was read.
     fn update_usage(&mut self, usage: &WireUsage) {
         if let Some(input) = usage.input_tokens {
-            let (cached, written) =
-                (usage.cache_read_input_tokens.unwrap_or(0), usage.cache_creation_input_tokens.unwrap_or(0));
+            let (cached, written) = (
+                usage.cache_read_input_tokens.unwrap_or(0),
+                usage.cache_creation_input_tokens.unwrap_or(0),
+            );
             (self.usage.cached, self.usage.cache_written) = (cached, written);
             self.usage.input = input.saturating_add(cached).saturating_add(written);
         }

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use lango_domain::event::{CallId, Usage};
-use lango_domain::model::{ToolCall, Fragment, ModelError, ModelRequest, Thought};
+use lango_domain::model::{Fragment, ModelError, ModelRequest, Thought, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::dialect::{TRUNCATION_MARKER, Decoder, DecodeProgress, ModelEndpoint, read_json};
+use crate::dialect::{DecodeProgress, Decoder, ModelEndpoint, TRUNCATION_MARKER, read_json};
 use crate::provider_error;
 use crate::tool_names::original_names;
 use lango_net::sse::SseEvent;
@@ -88,12 +88,24 @@ struct Feedback {
 }
 
 impl Decoder for GeminiDecoder {
-    fn decode_event(&mut self, event: &SseEvent, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
-        if event.data.trim().is_empty() { Ok(()) } else { self.decode_chunk(&event.data, out) }
+    fn decode_event(
+        &mut self,
+        event: &SseEvent,
+        out: &mut Vec<Fragment>,
+    ) -> Result<(), ModelError> {
+        if event.data.trim().is_empty() {
+            Ok(())
+        } else {
+            self.decode_chunk(&event.data, out)
+        }
     }
 
     fn progress(&self) -> DecodeProgress {
-        if self.finish_reason.is_some() { DecodeProgress::Stopped } else { DecodeProgress::Running }
+        if self.finish_reason.is_some() {
+            DecodeProgress::Stopped
+        } else {
+            DecodeProgress::Running
+        }
     }
 
     fn end(&mut self, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
@@ -102,9 +114,13 @@ impl Decoder for GeminiDecoder {
             None => return Err(ModelError::BrokeOff),
             Some("MAX_TOKENS") => out.push(Fragment::Text(TRUNCATION_MARKER.to_owned())),
             Some("MALFORMED_FUNCTION_CALL") => {
-                return Err(ModelError::Malformed("the model's call could not be read".to_owned()));
+                return Err(ModelError::Malformed(
+                    "the model's call could not be read".to_owned(),
+                ));
             }
-            Some(reason @ ("SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII")) => {
+            Some(
+                reason @ ("SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"),
+            ) => {
                 return Err(ModelError::Refused(reason.to_lowercase()));
             }
             Some(_) => {}
@@ -125,7 +141,10 @@ impl GeminiDecoder {
         if chunk.error.is_some() {
             return Err(provider_error::parse_detail(data).to_model_error());
         }
-        if let Some(reason) = chunk.prompt_feedback.and_then(|feedback| feedback.block_reason) {
+        if let Some(reason) = chunk
+            .prompt_feedback
+            .and_then(|feedback| feedback.block_reason)
+        {
             return Err(ModelError::Refused(reason.to_lowercase()));
         }
         if let Some(usage) = chunk.usage_metadata {
@@ -158,16 +177,28 @@ impl GeminiDecoder {
                     call: Some(id.clone()),
                 }));
             }
-            let name = self.original_names.get(&call.name).cloned().unwrap_or(call.name);
+            let name = self
+                .original_names
+                .get(&call.name)
+                .cloned()
+                .unwrap_or(call.name);
             out.push(Fragment::Call(ToolCall {
                 id,
                 name,
                 arguments: call.args.unwrap_or_else(|| Value::Object(Map::new())),
             }));
         } else if let Some(text) = part.text.filter(|text| !text.is_empty()) {
-            let thought =
-                || Thought { provider: self.provider.clone(), text: text.clone(), seal: None, call: None };
-            out.push(if part.thought { Fragment::Thought(thought()) } else { Fragment::Text(text) });
+            let thought = || Thought {
+                provider: self.provider.clone(),
+                text: text.clone(),
+                seal: None,
+                call: None,
+            };
+            out.push(if part.thought {
+                Fragment::Thought(thought())
+            } else {
+                Fragment::Text(text)
+            });
         }
     }
 
@@ -175,7 +206,9 @@ impl GeminiDecoder {
         Usage {
             model: format!("{}/{}", self.provider, self.model),
             input: usage.prompt_token_count,
-            output: usage.candidates_token_count.saturating_add(usage.thoughts_token_count),
+            output: usage
+                .candidates_token_count
+                .saturating_add(usage.thoughts_token_count),
             cached: usage.cached_content_token_count,
             reasoning: usage.thoughts_token_count,
             ..Usage::default()

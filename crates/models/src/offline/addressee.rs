@@ -18,9 +18,13 @@ pub fn parse_addressee<'a, 'n>(
         None => (request, false),
     };
     let rest = strip_any_word(rest, &["please"]).unwrap_or(rest);
-    let (rest, is_called) = rest.strip_prefix('@').map_or((rest, false), |rest| (rest, true));
+    let (rest, is_called) = rest
+        .strip_prefix('@')
+        .map_or((rest, false), |rest| (rest, true));
     // The longest, so that "night-clerk" is not taken for "night".
-    let found = names.filter_map(|name| Some((name, strip_word(rest, name)?))).max_by_key(|(name, _)| name.len());
+    let found = names
+        .filter_map(|name| Some((name, strip_word(rest, name)?)))
+        .max_by_key(|(name, _)| name.len());
     let (name, behind) = found?;
     let task = behind.strip_prefix([':', ',']).map(str::trim_start);
     if task.is_none() && !is_told && !is_called {
@@ -35,12 +39,15 @@ pub fn parse_addressee<'a, 'n>(
 
 fn strip_any_word<'a>(text: &'a str, words: &[&str]) -> Option<&'a str> {
     let rest = words.iter().find_map(|word| strip_word(text, word))?;
-    rest.starts_with(char::is_whitespace).then(|| rest.trim_start())
+    rest.starts_with(char::is_whitespace)
+        .then(|| rest.trim_start())
 }
 
 /// What follows a word that a text begins with; the word must end there.
 fn strip_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
-    let rest = text.get(word.len()..).filter(|_| text[..word.len()].eq_ignore_ascii_case(word))?;
+    let rest = text
+        .get(word.len()..)
+        .filter(|_| text[..word.len()].eq_ignore_ascii_case(word))?;
     let goes_on = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     (!rest.starts_with(goes_on)).then_some(rest)
 }
@@ -60,9 +67,17 @@ mod tests {
             ("ask the operator to sing", "operator", "sing"),
             ("Tell night-clerk: good night", "night-clerk", "good night"),
             ("ask night who is there", "night", "who is there"),
-            ("tell operator: ask night: hello", "operator", "ask night: hello"),
+            (
+                "tell operator: ask night: hello",
+                "operator",
+                "ask night: hello",
+            ),
         ] {
-            assert_eq!(parse_addressee(request, TEAM.into_iter()), Some((name, task)), "{request}");
+            assert_eq!(
+                parse_addressee(request, TEAM.into_iter()),
+                Some((name, task)),
+                "{request}"
+            );
         }
     }
 
@@ -81,7 +96,11 @@ mod tests {
             "@",
             "é: operator",
         ] {
-            assert_eq!(parse_addressee(request, TEAM.into_iter()), None, "{request}");
+            assert_eq!(
+                parse_addressee(request, TEAM.into_iter()),
+                None,
+                "{request}"
+            );
         }
     }
 }

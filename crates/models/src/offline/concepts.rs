@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::words::{RequestWord, normalize, is_unspaced, stem, split_words};
+use super::words::{RequestWord, is_unspaced, normalize, split_words, stem};
 
 /// At most so many words are looked at for misspellings.
 const MAX_GUESSES: usize = 12;
@@ -27,16 +27,27 @@ pub struct ConceptMatch {
     pub last: usize,
 }
 
-pub static CONCEPTS: LazyLock<Concepts> = LazyLock::new(|| Concepts::parse(include_str!("concepts.txt")));
+pub static CONCEPTS: LazyLock<Concepts> =
+    LazyLock::new(|| Concepts::parse(include_str!("concepts.txt")));
 
 impl Concepts {
     fn parse(text: &str) -> Self {
-        let mut concepts = Self { names: Vec::new(), entries: HashMap::new(), by_initial: HashMap::new() };
-        let lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
+        let mut concepts = Self {
+            names: Vec::new(),
+            entries: HashMap::new(),
+            by_initial: HashMap::new(),
+        };
+        let lines = text
+            .lines()
+            .filter(|line| !line.starts_with('#') && !line.trim().is_empty());
         for (number, line) in lines.enumerate() {
             let (name, entries) = line.split_once(':').unwrap_or_default();
             concepts.names.push(name.to_owned());
-            for entry in entries.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+            for entry in entries
+                .split(',')
+                .map(str::trim)
+                .filter(|entry| !entry.is_empty())
+            {
                 concepts.add(entry, number as u8);
             }
         }
@@ -47,16 +58,25 @@ impl Concepts {
         // Marks are looked for only where one can stand: there are thousands of entries.
         let is_plain = entry.chars().all(|c| c.is_alphabetic() || c == ' ');
         let stems: Vec<String> = if is_plain {
-            entry.split(' ').map(|word| stem(&normalize(word))).collect()
+            entry
+                .split(' ')
+                .map(|word| stem(&normalize(word)))
+                .collect()
         } else {
-            split_words(entry).into_iter().map(|word| word.stem).collect()
+            split_words(entry)
+                .into_iter()
+                .map(|word| word.stem)
+                .collect()
         };
         let key = stems.join(" ");
         if stems.len() == 1
             && key.len() >= MIN_MISSPELLED_LEN
             && let Some(initial) = key.chars().next()
         {
-            self.by_initial.entry(initial).or_default().push((key.clone(), concept));
+            self.by_initial
+                .entry(initial)
+                .or_default()
+                .push((key.clone(), concept));
         }
         let known = self.entries.entry(key).or_default();
         if !known.contains(&concept) {
@@ -65,7 +85,9 @@ impl Concepts {
     }
 
     pub fn name(&self, concept: u8) -> &str {
-        self.names.get(usize::from(concept)).map_or("", String::as_str)
+        self.names
+            .get(usize::from(concept))
+            .map_or("", String::as_str)
     }
 
     /// Every concept in a request.
@@ -79,11 +101,26 @@ impl Concepts {
             let before = found.len();
             self.find_in_word(at, word, &mut found);
             if let Some(next) = words.get(at + 1) {
-                self.push_matches(&format!("{} {}", word.stem, next.stem), at, at + 1, &mut found);
+                self.push_matches(
+                    &format!("{} {}", word.stem, next.stem),
+                    at,
+                    at + 1,
+                    &mut found,
+                );
             }
-            if found.len() == before && guesses < MAX_GUESSES && word.stem.len() >= MIN_MISSPELLED_LEN {
+            if found.len() == before
+                && guesses < MAX_GUESSES
+                && word.stem.len() >= MIN_MISSPELLED_LEN
+            {
                 guesses += 1;
-                found.extend(self.find_misspelled(&word.stem).map(|concept| ConceptMatch { concept, first: at, last: at }));
+                found.extend(
+                    self.find_misspelled(&word.stem)
+                        .map(|concept| ConceptMatch {
+                            concept,
+                            first: at,
+                            last: at,
+                        }),
+                );
             }
         }
         found
@@ -92,10 +129,15 @@ impl Concepts {
     fn find_in_word(&self, at: usize, word: &RequestWord, found: &mut Vec<ConceptMatch>) {
         self.push_matches(&word.stem, at, at, found);
         if word.normalized.chars().any(is_unspaced) {
-            let starts: Vec<usize> = word.normalized.char_indices().map(|(start, _)| start).collect();
+            let starts: Vec<usize> = word
+                .normalized
+                .char_indices()
+                .map(|(start, _)| start)
+                .collect();
             for &start in &starts {
-                let ends =
-                    word.normalized[start..].char_indices().map(|(length, c)| start + length + c.len_utf8());
+                let ends = word.normalized[start..]
+                    .char_indices()
+                    .map(|(length, c)| start + length + c.len_utf8());
                 for end in ends.take(MAX_UNSPACED_LEN) {
                     if end - start < word.normalized.len() {
                         self.push_matches(&word.normalized[start..end], at, at, found);
@@ -107,7 +149,11 @@ impl Concepts {
 
     fn push_matches(&self, key: &str, first: usize, last: usize, found: &mut Vec<ConceptMatch>) {
         for &concept in self.entries.get(key).into_iter().flatten() {
-            let one = ConceptMatch { concept, first, last };
+            let one = ConceptMatch {
+                concept,
+                first,
+                last,
+            };
             if !found.contains(&one) {
                 found.push(one);
             }

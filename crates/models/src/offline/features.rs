@@ -1,7 +1,7 @@
 //! What of a request the learned table weighs: words, pairs, pieces of words, concepts and marks, each as a number.
 
 use super::concepts::{CONCEPTS, ConceptMatch};
-use super::words::{RequestWord, is_unspaced, truncate, split_words};
+use super::words::{RequestWord, is_unspaced, split_words, truncate};
 
 /// How much each kind of feature counts as a whole, however many there are.
 const WORD_WEIGHT: f32 = 1.2;
@@ -40,7 +40,11 @@ impl RequestFeatures {
         add(&mut features, PAIR_WEIGHT, pairs(&words));
         add(&mut features, NGRAM_WEIGHT, char_ngrams(&words));
         add(&mut features, CONCEPT_WEIGHT, concepts(&found, &words));
-        add(&mut features, CONCEPT_PAIR_WEIGHT, concept_pairs(&found, &words));
+        add(
+            &mut features,
+            CONCEPT_PAIR_WEIGHT,
+            concept_pairs(&found, &words),
+        );
         add(&mut features, SHAPE_WEIGHT, shape(&text, &words));
         Self { words, features }
     }
@@ -53,11 +57,19 @@ fn add(features: &mut Vec<Feature>, weight: f32, mut noticed: Vec<UnweightedFeat
     noticed.sort_by_key(|(key, _)| *key);
     noticed.dedup_by_key(|(key, _)| *key);
     let value = weight / (noticed.len().max(1) as f32).sqrt();
-    features.extend(noticed.into_iter().map(|(key, from)| Feature { key, value, word_range: from }));
+    features.extend(noticed.into_iter().map(|(key, from)| Feature {
+        key,
+        value,
+        word_range: from,
+    }));
 }
 
 fn single_words(words: &[RequestWord]) -> Vec<UnweightedFeature> {
-    words.iter().enumerate().map(|(at, word)| (feature_key(b'w', &[&word.stem]), Some((at, at)))).collect()
+    words
+        .iter()
+        .enumerate()
+        .map(|(at, word)| (feature_key(b'w', &[&word.stem]), Some((at, at))))
+        .collect()
 }
 
 /// Neighbours, words with one between them, and how the request begins and ends.
@@ -66,7 +78,10 @@ fn pairs(words: &[RequestWord]) -> Vec<UnweightedFeature> {
     for (at, word) in words.iter().enumerate() {
         for (kind, reach) in [(b'p', 1), (b's', 2)] {
             if let Some(other) = words.get(at + reach) {
-                noticed.push((feature_key(kind, &[&word.stem, &other.stem]), Some((at, at + reach))));
+                noticed.push((
+                    feature_key(kind, &[&word.stem, &other.stem]),
+                    Some((at, at + reach)),
+                ));
             }
         }
     }
@@ -74,7 +89,10 @@ fn pairs(words: &[RequestWord]) -> Vec<UnweightedFeature> {
         noticed.push((feature_key(b'f', &[&first.stem]), Some((0, 0))));
     }
     if let Some(last) = words.last() {
-        noticed.push((feature_key(b'l', &[&last.stem]), Some((words.len() - 1, words.len() - 1))));
+        noticed.push((
+            feature_key(b'l', &[&last.stem]),
+            Some((words.len() - 1, words.len() - 1)),
+        ));
     }
     noticed
 }
@@ -82,9 +100,16 @@ fn pairs(words: &[RequestWord]) -> Vec<UnweightedFeature> {
 /// Pieces of words: what survives misspelling, inflection and scripts without spaces.
 fn char_ngrams(words: &[RequestWord]) -> Vec<UnweightedFeature> {
     let mut noticed = Vec::new();
-    for (at, word) in words.iter().enumerate().filter(|(_, word)| !word.has_token_kind()) {
+    for (at, word) in words
+        .iter()
+        .enumerate()
+        .filter(|(_, word)| !word.has_token_kind())
+    {
         let unspaced = word.normalized.chars().any(is_unspaced);
-        let bounded: Vec<char> = std::iter::once('_').chain(word.normalized.chars()).chain(['_']).collect();
+        let bounded: Vec<char> = std::iter::once('_')
+            .chain(word.normalized.chars())
+            .chain(['_'])
+            .collect();
         let lengths = if unspaced { 1..=3 } else { 3..=5 };
         for length in lengths {
             for piece in bounded.windows(length).filter(|piece| *piece != ['_']) {
@@ -96,16 +121,31 @@ fn char_ngrams(words: &[RequestWord]) -> Vec<UnweightedFeature> {
 }
 
 /// Concepts and marks: both stand for many things of one kind.
-fn concepts_and_kinds(found: &[ConceptMatch], words: &[RequestWord]) -> Vec<(String, usize, usize)> {
-    let concepts =
-        found.iter().map(|found| (CONCEPTS.name(found.concept).to_owned(), found.first, found.last));
-    let marks = words.iter().enumerate().filter(|(_, word)| word.has_token_kind());
-    concepts.chain(marks.map(|(at, word)| (word.stem.clone(), at, at))).collect()
+fn concepts_and_kinds(
+    found: &[ConceptMatch],
+    words: &[RequestWord],
+) -> Vec<(String, usize, usize)> {
+    let concepts = found.iter().map(|found| {
+        (
+            CONCEPTS.name(found.concept).to_owned(),
+            found.first,
+            found.last,
+        )
+    });
+    let marks = words
+        .iter()
+        .enumerate()
+        .filter(|(_, word)| word.has_token_kind());
+    concepts
+        .chain(marks.map(|(at, word)| (word.stem.clone(), at, at)))
+        .collect()
 }
 
 fn concepts(found: &[ConceptMatch], words: &[RequestWord]) -> Vec<UnweightedFeature> {
     let noticed = concepts_and_kinds(found, words).into_iter();
-    noticed.map(|(kind, first, last)| (feature_key(b'k', &[&kind]), Some((first, last)))).collect()
+    noticed
+        .map(|(kind, first, last)| (feature_key(b'k', &[&kind]), Some((first, last))))
+        .collect()
 }
 
 fn concept_pairs(found: &[ConceptMatch], words: &[RequestWord]) -> Vec<UnweightedFeature> {
@@ -116,7 +156,10 @@ fn concept_pairs(found: &[ConceptMatch], words: &[RequestWord]) -> Vec<Unweighte
     let mut noticed = Vec::new();
     for (at, (one, first, _)) in kinds.iter().enumerate() {
         for (other, second, _) in &kinds[at + 1..] {
-            noticed.push((feature_key(b'q', &[one, other]), Some((*first.min(second), *first.max(second)))));
+            noticed.push((
+                feature_key(b'q', &[one, other]),
+                Some((*first.min(second), *first.max(second))),
+            ));
         }
     }
     noticed
@@ -127,7 +170,10 @@ fn shape(text: &str, words: &[RequestWord]) -> Vec<UnweightedFeature> {
     let mut shape = Vec::new();
     let trimmed = text.trim_end();
     for (name, holds) in [
-        ("question", trimmed.ends_with('?') || trimmed.ends_with('？')),
+        (
+            "question",
+            trimmed.ends_with('?') || trimmed.ends_with('？'),
+        ),
         ("exclamation", trimmed.ends_with('!')),
         ("colon", text.contains(": ")),
         ("quote", text.contains('"') || text.contains('“')),

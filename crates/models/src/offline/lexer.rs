@@ -15,8 +15,15 @@ pub struct Token<'a> {
     pub ends_clause: bool,
 }
 
-const QUOTES: [(char, char); 7] =
-    [('`', '`'), ('\'', '\''), ('"', '"'), ('“', '”'), ('«', '»'), ('„', '“'), ('「', '」')];
+const QUOTES: [(char, char); 7] = [
+    ('`', '`'),
+    ('\'', '\''),
+    ('"', '"'),
+    ('“', '”'),
+    ('«', '»'),
+    ('„', '“'),
+    ('「', '」'),
+];
 const PUNCTUATION: [char; 8] = ['.', ',', ';', ':', '!', '?', '。', '、'];
 
 /// The tokens of a text.
@@ -26,15 +33,25 @@ pub fn tokens(text: &str) -> Vec<Token<'_>> {
     while let Some(skipped) = text[at..].find(|c: char| !c.is_whitespace()) {
         let start = at + skipped;
         let quoted = quoted_end(text, start);
-        let word_end =
-            |from: usize| text[from..].find(char::is_whitespace).map_or(text.len(), |length| from + length);
+        let word_end = |from: usize| {
+            text[from..]
+                .find(char::is_whitespace)
+                .map_or(text.len(), |length| from + length)
+        };
         let end = word_end(quoted.unwrap_or(start));
         let raw = &text[start..end];
         let is_quoted =
             quoted.is_some_and(|close| text[close..end].chars().all(|c| PUNCTUATION.contains(&c)));
         let plain = normalize(raw.trim_matches(|c: char| !c.is_alphanumeric()));
         let ends_clause = raw.ends_with([',', ';']);
-        tokens.push(Token { text, start, end, normalized: plain, is_quoted, ends_clause });
+        tokens.push(Token {
+            text,
+            start,
+            end,
+            normalized: plain,
+            is_quoted,
+            ends_clause,
+        });
         at = end;
     }
     tokens
@@ -52,7 +69,9 @@ fn quoted_end(text: &str, start: usize) -> Option<usize> {
 impl Token<'_> {
     /// The text of neighbouring tokens as it was typed, without quotes around it and punctuation behind it.
     pub fn join(tokens: &[Token<'_>]) -> String {
-        let (Some(first), Some(last)) = (tokens.first(), tokens.last()) else { return String::new() };
+        let (Some(first), Some(last)) = (tokens.first(), tokens.last()) else {
+            return String::new();
+        };
         let raw = &first.text[first.start..last.end];
         if tokens.len() == 1 && first.is_quoted {
             let inside = raw.trim_end_matches(PUNCTUATION);
@@ -63,7 +82,9 @@ impl Token<'_> {
         }
         let trimmed = raw.trim_end_matches([',', ';', '!', '?', '。', '、']);
         // A full stop ends a sentence, not a value; but `.` and `..` are values.
-        let without_stop = trimmed.strip_suffix('.').filter(|rest| rest.ends_with(char::is_alphanumeric));
+        let without_stop = trimmed
+            .strip_suffix('.')
+            .filter(|rest| rest.ends_with(char::is_alphanumeric));
         without_stop.unwrap_or(trimmed).to_owned()
     }
 }

@@ -6,10 +6,10 @@ use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
 
-use super::task::OfflineTask;
 use super::orchestrator::{self, reasons_text, transfer};
 use super::reply::OfflineReply;
-use super::router::{RoutingDecision, OfflineRouter};
+use super::router::{OfflineRouter, RoutingDecision};
+use super::task::OfflineTask;
 
 /// The orchestrator's model behind the offline router.
 pub struct OfflineFirst {
@@ -21,7 +21,13 @@ pub struct OfflineFirst {
 impl Model for OfflineFirst {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
         match self.shortcut(&request) {
-            Some(reply) => stream::iter(reply.into_fragments(request.messages.len()).into_iter().map(Ok)).boxed(),
+            Some(reply) => stream::iter(
+                reply
+                    .into_fragments(request.messages.len())
+                    .into_iter()
+                    .map(Ok),
+            )
+            .boxed(),
             None => self.model.stream(request),
         }
     }
@@ -44,11 +50,13 @@ impl OfflineFirst {
         }
         let routing = router.route(assignment.request);
         match &routing.decision {
-            RoutingDecision::Agent(agent) if routing.confidence >= self.confidence => Some(transfer(
-                agent,
-                routing.task.as_deref(),
-                &format!("the model was not asked: {}", reasons_text(&routing)),
-            )),
+            RoutingDecision::Agent(agent) if routing.confidence >= self.confidence => {
+                Some(transfer(
+                    agent,
+                    routing.task.as_deref(),
+                    &format!("the model was not asked: {}", reasons_text(&routing)),
+                ))
+            }
             _ => None,
         }
     }

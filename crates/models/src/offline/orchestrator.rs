@@ -1,22 +1,29 @@
 //! The offline model as orchestrator: one transfer to whoever fits, or an answer of its own.
 
-use lango_domain::model::{ToolCall, ToolCallResult};
 use lango_domain::markers::TRANSFER_TOOL;
+use lango_domain::model::{ToolCall, ToolCallResult};
 use serde_json::{Value, json};
 
-use super::specialist::NOT_DONE;
 use super::addressee::parse_addressee;
-use super::task::{OfflineTask, unwrap_report};
 use super::reply::OfflineReply;
-use super::router::{RoutingDecision, OfflineRouter, Routing};
-use super::{FIRST_REPLY_NOTE, CONNECT_HINT, small_talk};
+use super::router::{OfflineRouter, Routing, RoutingDecision};
+use super::specialist::NOT_DONE;
+use super::task::{OfflineTask, unwrap_report};
+use super::{CONNECT_HINT, FIRST_REPLY_NOTE, small_talk};
 
 /// An agent that gave a request back is followed by the next one only if it has this share of what speaks for the rest.
 const MIN_RETRY_SHARE: f32 = 0.4;
 /// Parts of a request go to different agents only when each is that sure.
 const MIN_PART_CONFIDENCE: f32 = 0.6;
 /// What stands between parts of a request for different agents.
-const PART_SEPARATORS: [&str; 6] = [" and then ", "; then ", ", then ", ". Then ", " und dann ", "; "];
+const PART_SEPARATORS: [&str; 6] = [
+    " and then ",
+    "; then ",
+    ", then ",
+    ". Then ",
+    " und dann ",
+    "; ",
+];
 /// As many as there are delegation rounds.
 const MAX_PARTS: usize = 5;
 /// A longer request is no list of steps.
@@ -38,13 +45,21 @@ pub fn reply(assignment: &OfflineTask<'_>, router: &OfflineRouter) -> OfflineRep
 fn first_reply(request: &str, router: &OfflineRouter) -> OfflineReply {
     let routing = router.route(request);
     match &routing.decision {
-        RoutingDecision::Agent(agent) => transfer(agent, routing.task.as_deref(), &reasons_text(&routing)),
-        RoutingDecision::Direct => OfflineReply::Text(small_talk::answer(request, &team_names(router))),
-        RoutingDecision::NoAgent { absent: Some(agent) } => OfflineReply::Text(format!(
+        RoutingDecision::Agent(agent) => {
+            transfer(agent, routing.task.as_deref(), &reasons_text(&routing))
+        }
+        RoutingDecision::Direct => {
+            OfflineReply::Text(small_talk::answer(request, &team_names(router)))
+        }
+        RoutingDecision::NoAgent {
+            absent: Some(agent),
+        } => OfflineReply::Text(format!(
             "This is work for the {agent}, and the team has none: none of its tools is set up. The team is {}.",
             team_names(router)
         )),
-        RoutingDecision::NoAgent { absent: None } => OfflineReply::Text(undecided_message(&routing, router)),
+        RoutingDecision::NoAgent { absent: None } => {
+            OfflineReply::Text(undecided_message(&routing, router))
+        }
     }
 }
 
@@ -64,7 +79,10 @@ pub fn split_request(request: &str, router: &OfflineRouter) -> Vec<RequestPart> 
     }
     let mut texts = vec![request];
     for between in PART_SEPARATORS {
-        texts = texts.into_iter().flat_map(|text| text.split(between)).collect();
+        texts = texts
+            .into_iter()
+            .flat_map(|text| text.split(between))
+            .collect();
     }
     if !(2..=MAX_PARTS).contains(&texts.len()) {
         return Vec::new();
@@ -74,8 +92,16 @@ pub fn split_request(request: &str, router: &OfflineRouter) -> Vec<RequestPart> 
         let routing = router.route(text);
         match &routing.decision {
             RoutingDecision::Agent(agent) if routing.confidence >= MIN_PART_CONFIDENCE => {
-                let (agent, task, because) = (agent.clone(), text.trim().to_owned(), reasons_text(&routing));
-                parts.push(RequestPart { agent, task, reason: because });
+                let (agent, task, because) = (
+                    agent.clone(),
+                    text.trim().to_owned(),
+                    reasons_text(&routing),
+                );
+                parts.push(RequestPart {
+                    agent,
+                    task,
+                    reason: because,
+                });
             }
             _ => return Vec::new(),
         }
@@ -101,14 +127,16 @@ fn transfer_part(part: &RequestPart) -> OfflineReply {
 /// The next part, as long as the parts before it worked; then everything that was reported.
 fn next_part(assignment: &OfflineTask<'_>, parts: &[RequestPart]) -> OfflineReply {
     let done = &assignment.completed_calls;
-    let worked = |result: &ToolCallResult| result.ok && !unwrap_report(&result.content).starts_with(NOT_DONE);
+    let worked = |result: &ToolCallResult| {
+        result.ok && !unwrap_report(&result.content).starts_with(NOT_DONE)
+    };
     let all_worked = done.iter().all(|(_, result)| worked(result));
     match parts.get(done.len()) {
         Some(part) if all_worked => transfer_part(part),
         _ => {
-            let reports = done
-                .iter()
-                .map(|(call, result)| format!("{}: {}", addressee(call), unwrap_report(&result.content)));
+            let reports = done.iter().map(|(call, result)| {
+                format!("{}: {}", addressee(call), unwrap_report(&result.content))
+            });
             let text = reports.collect::<Vec<_>>().join("\n\n");
             let mut text = text.replace(FIRST_REPLY_NOTE, "").trim_end().to_owned();
             for part in parts.iter().skip(done.len()) {
@@ -120,15 +148,32 @@ fn next_part(assignment: &OfflineTask<'_>, parts: &[RequestPart]) -> OfflineRepl
 }
 
 /// Another agent, if one is likely among those that were not tried; else what was said.
-fn after_failure(assignment: &OfflineTask<'_>, router: &OfflineRouter, result: &ToolCallResult) -> OfflineReply {
-    let tried: Vec<&str> = assignment.completed_calls.iter().map(|(call, _)| addressee(call)).collect();
+fn after_failure(
+    assignment: &OfflineTask<'_>,
+    router: &OfflineRouter,
+    result: &ToolCallResult,
+) -> OfflineReply {
+    let tried: Vec<&str> = assignment
+        .completed_calls
+        .iter()
+        .map(|(call, _)| addressee(call))
+        .collect();
     let routing = router.route(assignment.request);
-    let left: Vec<_> =
-        routing.ranking.iter().filter(|ranked| !tried.contains(&ranked.agent.as_str())).collect();
+    let left: Vec<_> = routing
+        .ranking
+        .iter()
+        .filter(|ranked| !tried.contains(&ranked.agent.as_str()))
+        .collect();
     let total: f32 = left.iter().map(|ranked| ranked.score).sum();
     match left.first() {
-        Some(next) if next.score >= MIN_RETRY_SHARE * total => transfer(&next.agent, None, &reasons_text(&routing)),
-        _ => OfflineReply::Text(not_done_message(&tried, unwrap_report(&result.content), routing.task.is_some())),
+        Some(next) if next.score >= MIN_RETRY_SHARE * total => {
+            transfer(&next.agent, None, &reasons_text(&routing))
+        }
+        _ => OfflineReply::Text(not_done_message(
+            &tried,
+            unwrap_report(&result.content),
+            routing.task.is_some(),
+        )),
     }
 }
 
@@ -138,12 +183,19 @@ fn not_done_message(tried: &[&str], why: &str, was_called: bool) -> String {
     if was_called {
         return format!("{NOT_DONE}the {who} says: {why}");
     }
-    let nobody = if tried.len() > 1 { "nobody in the team did this. The" } else { "the" };
+    let nobody = if tried.len() > 1 {
+        "nobody in the team did this. The"
+    } else {
+        "the"
+    };
     format!("{NOT_DONE}{nobody} {who} says: {why}\n\n{CONNECT_HINT}")
 }
 
 fn addressee(call: &ToolCall) -> &str {
-    call.arguments.get("agent_name").and_then(|name| name.as_str()).unwrap_or_default()
+    call.arguments
+        .get("agent_name")
+        .and_then(|name| name.as_str())
+        .unwrap_or_default()
 }
 
 /// To do what the user asks, unless a task says it better.
@@ -152,30 +204,56 @@ pub fn transfer(agent: &str, task: Option<&str>, because: &str) -> OfflineReply 
     if let Some(task) = task {
         arguments["task"] = Value::from(task);
     }
-    OfflineReply::Call { name: TRANSFER_TOOL.to_owned(), arguments, reason: Some(because.to_owned()) }
+    OfflineReply::Call {
+        name: TRANSFER_TOOL.to_owned(),
+        arguments,
+        reason: Some(because.to_owned()),
+    }
 }
 
 /// The likeliest agents, with the words that speak for them.
 pub fn reasons_text(routing: &Routing) -> String {
-    let likely = routing.ranking.iter().take(2).filter(|ranked| ranked.score >= 0.01);
-    let reasons =
-        likely.map(|ranked| format!("{} {:.2} ({})", ranked.agent, ranked.score, ranked.matched.join(", ")));
+    let likely = routing
+        .ranking
+        .iter()
+        .take(2)
+        .filter(|ranked| ranked.score >= 0.01);
+    let reasons = likely.map(|ranked| {
+        format!(
+            "{} {:.2} ({})",
+            ranked.agent,
+            ranked.score,
+            ranked.matched.join(", ")
+        )
+    });
     reasons.collect::<Vec<_>>().join("; ")
 }
 
 fn undecided_message(routing: &Routing, router: &OfflineRouter) -> String {
-    let likely: Vec<&str> = routing.ranking.iter().take(2).map(|ranked| ranked.agent.as_str()).collect();
+    let likely: Vec<&str> = routing
+        .ranking
+        .iter()
+        .take(2)
+        .map(|ranked| ranked.agent.as_str())
+        .collect();
     match likely.as_slice() {
         [one, other] => format!(
             "I cannot tell whose work this is: the {one}'s or the {other}'s? Say it with a verb and what it is about, as in \
              \"read notes.txt\". The team is {}.",
             team_names(router)
         ),
-        _ => format!("I cannot tell whose work this is. The team is {}.", team_names(router)),
+        _ => format!(
+            "I cannot tell whose work this is. The team is {}.",
+            team_names(router)
+        ),
     }
 }
 
 fn team_names(router: &OfflineRouter) -> String {
     let agents: Vec<&str> = router.agents().collect();
-    if agents.is_empty() { "the orchestrator alone".to_owned() } else { agents.join(", ") }
+    if agents.is_empty() {
+        "the orchestrator alone".to_owned()
+    } else {
+        agents.join(", ")
+    }
 }

@@ -57,14 +57,19 @@ impl PhrasePattern {
         let mut rest = phrase.trim();
         while !rest.is_empty() {
             let (part, left) = match rest.chars().next() {
-                Some('[') => split_enclosed(rest, ']', |inside| PatternPart::Literal(vec![normalize_words(inside), Vec::new()])),
-                Some('(') => {
-                    split_enclosed(rest, ')', |inside| PatternPart::Literal(inside.split('|').map(normalize_words).collect()))
-                }
+                Some('[') => split_enclosed(rest, ']', |inside| {
+                    PatternPart::Literal(vec![normalize_words(inside), Vec::new()])
+                }),
+                Some('(') => split_enclosed(rest, ')', |inside| {
+                    PatternPart::Literal(inside.split('|').map(normalize_words).collect())
+                }),
                 Some('{') => split_enclosed(rest, '}', parse_slot),
                 _ => {
                     let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
-                    (PatternPart::Literal(vec![normalize_words(&rest[..end])]), &rest[end..])
+                    (
+                        PatternPart::Literal(vec![normalize_words(&rest[..end])]),
+                        &rest[end..],
+                    )
                 }
             };
             parts.push(part);
@@ -79,7 +84,11 @@ impl PhrasePattern {
     }
 }
 
-fn split_enclosed(text: &str, close: char, make: impl FnOnce(&str) -> PatternPart) -> (PatternPart, &str) {
+fn split_enclosed(
+    text: &str,
+    close: char,
+    make: impl FnOnce(&str) -> PatternPart,
+) -> (PatternPart, &str) {
     let inside = &text[1..];
     let end = inside.find(close).unwrap_or(inside.len());
     let after = inside.get(end + close.len_utf8()..).unwrap_or_default();
@@ -87,19 +96,31 @@ fn split_enclosed(text: &str, close: char, make: impl FnOnce(&str) -> PatternPar
 }
 
 fn normalize_words(text: &str) -> Vec<String> {
-    text.split_whitespace().map(super::words::normalize).collect()
+    text.split_whitespace()
+        .map(super::words::normalize)
+        .collect()
 }
 
 fn parse_slot(inside: &str) -> PatternPart {
     if let Some((argument, filling)) = inside.split_once('=') {
-        let filling = if filling == "summary" { FillSource::Summary } else { FillSource::Result };
-        return PatternPart::FromPrevious { argument: argument.to_owned(), source: filling };
+        let filling = if filling == "summary" {
+            FillSource::Summary
+        } else {
+            FillSource::Result
+        };
+        return PatternPart::FromPrevious {
+            argument: argument.to_owned(),
+            source: filling,
+        };
     }
     let (argument, one_word) = match inside.split_once(':') {
         Some((argument, _)) => (argument, true),
         None => (inside, false),
     };
-    PatternPart::Slot { argument: argument.to_owned(), is_one_word: one_word }
+    PatternPart::Slot {
+        argument: argument.to_owned(),
+        is_one_word: one_word,
+    }
 }
 
 fn match_parts(parts: &[PatternPart], tokens: &[Token<'_>]) -> Option<PhraseMatch> {
@@ -109,17 +130,32 @@ fn match_parts(parts: &[PatternPart], tokens: &[Token<'_>]) -> Option<PhraseMatc
     match part {
         PatternPart::Literal(rows) => rows.iter().find_map(|row| {
             let (said, left) = tokens.split_at_checked(row.len())?;
-            let same = row.iter().zip(said).all(|(word, token)| is_same_word(word, token));
-            let mut taken = if same { match_parts(rest, left)? } else { return None };
+            let same = row
+                .iter()
+                .zip(said)
+                .all(|(word, token)| is_same_word(word, token));
+            let mut taken = if same {
+                match_parts(rest, left)?
+            } else {
+                return None;
+            };
             taken.literal += row.len();
             Some(taken)
         }),
-        PatternPart::FromPrevious { argument, source: filling } => {
+        PatternPart::FromPrevious {
+            argument,
+            source: filling,
+        } => {
             let mut taken = match_parts(rest, tokens)?;
-            taken.arguments.push((argument.clone(), ArgumentValue::FromPrevious(*filling)));
+            taken
+                .arguments
+                .push((argument.clone(), ArgumentValue::FromPrevious(*filling)));
             Some(taken)
         }
-        PatternPart::Slot { argument, is_one_word: one_word } => {
+        PatternPart::Slot {
+            argument,
+            is_one_word: one_word,
+        } => {
             let most = if *one_word { 1 } else { tokens.len() };
             (1..=most.min(tokens.len())).find_map(|length| {
                 let mut taken = match_parts(rest, &tokens[length..])?;
@@ -145,7 +181,8 @@ fn is_same_word(word: &str, token: &Token<'_>) -> bool {
 fn is_inflected(word: &str, said: &str) -> bool {
     let base = word.strip_suffix('e').unwrap_or(word);
     ["s", "es", "ed", "ing"].iter().any(|ending| {
-        said.strip_suffix(ending).is_some_and(|rest| rest == word || (rest == base && base.len() > 2))
+        said.strip_suffix(ending)
+            .is_some_and(|rest| rest == word || (rest == base && base.len() > 2))
     })
 }
 
@@ -156,7 +193,10 @@ fn is_typo(word: &str, said: &str) -> bool {
         letters
     };
     let same_start = word.chars().next() == said.chars().next();
-    let (long, swapped) = (word.len() >= MIN_MISSPELLED_LEN, letters(word) == letters(said));
+    let (long, swapped) = (
+        word.len() >= MIN_MISSPELLED_LEN,
+        letters(word) == letters(said),
+    );
     let missing = word.len() > MIN_MISSPELLED_LEN && word.len() != said.len();
     same_start && long && (swapped || missing) && strsim::osa_distance(word, said) == 1
 }

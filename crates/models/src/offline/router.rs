@@ -2,8 +2,8 @@
 
 use super::addressee::parse_addressee;
 use super::features::RequestFeatures;
+use super::routing_table::{self, Phrase, RoutingEntry};
 use super::weights::{DIRECT, LABELS, ROUTING_WEIGHTS, RoutingWeights};
-use super::routing_table::{self, RoutingEntry, Phrase};
 use super::words::RequestWord;
 
 /// Below this share nobody is sure enough to act.
@@ -69,8 +69,11 @@ pub struct RankedCandidate {
 impl Routing {
     /// Nobody else is even thought of.
     fn by_name(agent: &str, task: &str) -> Self {
-        let named =
-            RankedCandidate { agent: agent.to_owned(), score: 1.0, matched: vec!["called by name".to_owned()] };
+        let named = RankedCandidate {
+            agent: agent.to_owned(),
+            score: 1.0,
+            matched: vec!["called by name".to_owned()],
+        };
         Self {
             decision: RoutingDecision::Agent(agent.to_owned()),
             ranking: vec![named],
@@ -83,7 +86,9 @@ impl Routing {
 impl OfflineRouter {
     /// Reads the table out of an orchestrator's prompt.
     pub fn from_prompt(prompt: &str) -> Self {
-        Self { entries: routing_table::parse(prompt) }
+        Self {
+            entries: routing_table::parse(prompt),
+        }
     }
 
     pub fn agents(&self) -> impl Iterator<Item = &str> {
@@ -109,33 +114,72 @@ impl OfflineRouter {
             };
         }
         let candidates = self.candidates(&reading, learned);
-        let settled: Vec<f32> = candidates.iter().map(RoutingCandidate::boosted_score).collect();
+        let settled: Vec<f32> = candidates
+            .iter()
+            .map(RoutingCandidate::boosted_score)
+            .collect();
         let plain: Vec<f32> = candidates.iter().map(|candidate| candidate.score).collect();
         let (settled, plain) = (softmax(&settled), softmax(&plain));
         let (decision, at) = decide(&candidates, &settled);
-        let of_team = candidates.into_iter().zip(&settled).filter(|(candidate, _)| candidate.is_in_team);
+        let of_team = candidates
+            .into_iter()
+            .zip(&settled)
+            .filter(|(candidate, _)| candidate.is_in_team);
         let mut ranking: Vec<RankedCandidate> = of_team
-            .map(|(RoutingCandidate { name, mut matched, .. }, share)| {
-                if let Some(label) = LABELS.iter().position(|label| *label == name) {
-                    matched.extend(reasons(&reading, learned, label, &matched));
-                }
-                matched.truncate(MAX_REASONS);
-                RankedCandidate { agent: name.to_owned(), score: *share, matched }
-            })
+            .map(
+                |(
+                    RoutingCandidate {
+                        name, mut matched, ..
+                    },
+                    share,
+                )| {
+                    if let Some(label) = LABELS.iter().position(|label| *label == name) {
+                        matched.extend(reasons(&reading, learned, label, &matched));
+                    }
+                    matched.truncate(MAX_REASONS);
+                    RankedCandidate {
+                        agent: name.to_owned(),
+                        score: *share,
+                        matched,
+                    }
+                },
+            )
             .collect();
         ranking.sort_by(|a, b| b.score.total_cmp(&a.score));
-        Routing { decision, ranking, confidence: at.map_or(0.0, |at| plain[at]), task: None }
+        Routing {
+            decision,
+            ranking,
+            confidence: at.map_or(0.0, |at| plain[at]),
+            task: None,
+        }
     }
 
     /// The team, and what was learned about but is not in it: who is absent must not be replaced by anyone.
-    fn candidates(&self, reading: &RequestFeatures, learned: &RoutingWeights) -> Vec<RoutingCandidate<'_>> {
+    fn candidates(
+        &self,
+        reading: &RequestFeatures,
+        learned: &RoutingWeights,
+    ) -> Vec<RoutingCandidate<'_>> {
         let scores = learned.scores(&reading.features);
-        let has_new = self.entries.iter().any(|entry| !LABELS.contains(&entry.agent.as_str()));
-        let own = self.entries.iter().map(|entry| RoutingCandidate::from_entry(entry, reading, &scores));
+        let has_new = self
+            .entries
+            .iter()
+            .any(|entry| !LABELS.contains(&entry.agent.as_str()));
+        let own = self
+            .entries
+            .iter()
+            .map(|entry| RoutingCandidate::from_entry(entry, reading, &scores));
         let is_absent = |label: &str| self.entries.iter().all(|entry| entry.agent != label);
-        let absent = LABELS.iter().zip(scores).filter(|(label, _)| is_absent(label));
+        let absent = LABELS
+            .iter()
+            .zip(scores)
+            .filter(|(label, _)| is_absent(label));
         let absent = absent.map(|(label, score)| {
-            let beside_new = if has_new && *label != DIRECT { ABSENT_PENALTY } else { 0.0 };
+            let beside_new = if has_new && *label != DIRECT {
+                ABSENT_PENALTY
+            } else {
+                0.0
+            };
             RoutingCandidate {
                 name: label,
                 is_in_team: false,
@@ -160,9 +204,16 @@ struct RoutingCandidate<'a> {
 
 impl<'a> RoutingCandidate<'a> {
     /// How much speaks for an agent, and which words of its entry do.
-    fn from_entry(entry: &'a RoutingEntry, reading: &RequestFeatures, learned: &[f32; LABELS.len()]) -> Self {
+    fn from_entry(
+        entry: &'a RoutingEntry,
+        reading: &RequestFeatures,
+        learned: &[f32; LABELS.len()],
+    ) -> Self {
         let held = |phrases: &'a [Phrase]| {
-            phrases.iter().filter(|phrase| phrase.is_in(&reading.words)).map(|phrase| phrase.text.clone())
+            phrases
+                .iter()
+                .filter(|phrase| phrase.is_in(&reading.words))
+                .map(|phrase| phrase.text.clone())
         };
         let mut matched: Vec<String> = held(&entry.always).collect();
         let is_settled = !matched.is_empty();
@@ -172,13 +223,25 @@ impl<'a> RoutingCandidate<'a> {
             None => score_by_entry(entry, reading, keywords.len()),
         };
         matched.extend(
-            keywords.into_iter().filter(|keyword| !entry.always.iter().any(|known| known.text == *keyword)),
+            keywords
+                .into_iter()
+                .filter(|keyword| !entry.always.iter().any(|known| known.text == *keyword)),
         );
-        Self { name: &entry.agent, is_in_team: true, score, has_always_match: is_settled, matched }
+        Self {
+            name: &entry.agent,
+            is_in_team: true,
+            score,
+            has_always_match: is_settled,
+            matched,
+        }
     }
 
     fn boosted_score(&self) -> f32 {
-        if self.has_always_match { self.score + ALWAYS_BONUS } else { self.score }
+        if self.has_always_match {
+            self.score + ALWAYS_BONUS
+        } else {
+            self.score
+        }
     }
 }
 
@@ -186,7 +249,9 @@ impl<'a> RoutingCandidate<'a> {
 fn decide(candidates: &[RoutingCandidate<'_>], shares: &[f32]) -> (RoutingDecision, Option<usize>) {
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     order.sort_by(|a, b| shares[*b].total_cmp(&shares[*a]));
-    let Some(&best) = order.first() else { return (RoutingDecision::NoAgent { absent: None }, None) };
+    let Some(&best) = order.first() else {
+        return (RoutingDecision::NoAgent { absent: None }, None);
+    };
     let behind = order.get(1).map_or(0.0, |second| shares[*second]);
     let is_close = shares[best] < CLEAR_LEAD && shares[best] - behind < MIN_MARGIN;
     if shares[best] < MIN_CONFIDENCE || is_close {
@@ -194,7 +259,9 @@ fn decide(candidates: &[RoutingCandidate<'_>], shares: &[f32]) -> (RoutingDecisi
     }
     let candidate = &candidates[best];
     let decision = match LABELS.iter().find(|label| **label == candidate.name) {
-        Some(label) if !candidate.is_in_team && *label != DIRECT => RoutingDecision::NoAgent { absent: Some(label) },
+        Some(label) if !candidate.is_in_team && *label != DIRECT => RoutingDecision::NoAgent {
+            absent: Some(label),
+        },
         _ if !candidate.is_in_team => RoutingDecision::Direct,
         _ => RoutingDecision::Agent(candidate.name.to_owned()),
     };
@@ -202,21 +269,43 @@ fn decide(candidates: &[RoutingCandidate<'_>], shares: &[f32]) -> (RoutingDecisi
 }
 
 fn score_by_entry(entry: &RoutingEntry, reading: &RequestFeatures, keywords: usize) -> f32 {
-    let said: Vec<&str> =
-        reading.words.iter().filter(|word| is_significant(word)).map(|word| word.stem.as_str()).collect();
-    let shared = said.iter().filter(|stem| entry.stems.iter().any(|known| known == *stem)).count();
-    let alike = entry.examples.iter().filter(|example| is_similar(example, &said)).count();
-    let cannot = entry.cannot.iter().filter(|phrase| phrase.is_in(&reading.words)).count();
+    let said: Vec<&str> = reading
+        .words
+        .iter()
+        .filter(|word| is_significant(word))
+        .map(|word| word.stem.as_str())
+        .collect();
+    let shared = said
+        .iter()
+        .filter(|stem| entry.stems.iter().any(|known| known == *stem))
+        .count();
+    let alike = entry
+        .examples
+        .iter()
+        .filter(|example| is_similar(example, &said))
+        .count();
+    let cannot = entry
+        .cannot
+        .iter()
+        .filter(|phrase| phrase.is_in(&reading.words))
+        .count();
     let by_keywords = match keywords + alike {
         0 => 0.0,
         more => NEW_KEYWORD_BONUS + NEW_EXTRA_KEYWORD_BONUS * (more - 1) as f32,
     };
-    NEW_AGENT_BIAS + by_keywords + (NEW_WORD_BONUS * shared as f32).min(NEW_MAX_WORD_BONUS) + CANNOT_PENALTY * cannot as f32
+    NEW_AGENT_BIAS
+        + by_keywords
+        + (NEW_WORD_BONUS * shared as f32).min(NEW_MAX_WORD_BONUS)
+        + CANNOT_PENALTY * cannot as f32
 }
 
 /// Whether a request holds at least half of an example's words, and two of them.
 fn is_similar(example: &Phrase, said: &[&str]) -> bool {
-    let shared = example.stems.iter().filter(|stem| said.contains(&stem.as_str())).count();
+    let shared = example
+        .stems
+        .iter()
+        .filter(|stem| said.contains(&stem.as_str()))
+        .count();
     shared >= 2 && shared * 2 >= example.stems.len()
 }
 
@@ -226,29 +315,45 @@ fn is_significant(word: &RequestWord) -> bool {
         that these those have has had not but all any some out into about please just get got does did its our their them \
         they she him her his there here then than too very more most also need want";
     let is_long = word.normalized.len() >= MIN_WORD_LEN;
-    is_long && !STOP_WORDS.split_whitespace().any(|common| common == word.normalized)
+    is_long
+        && !STOP_WORDS
+            .split_whitespace()
+            .any(|common| common == word.normalized)
 }
 
 /// The words that speak most for a label, neighbours together.
-fn reasons(reading: &RequestFeatures, learned: &RoutingWeights, label: usize, known: &[String]) -> Vec<String> {
+fn reasons(
+    reading: &RequestFeatures,
+    learned: &RoutingWeights,
+    label: usize,
+    known: &[String],
+) -> Vec<String> {
     let mut weights = vec![0.0_f32; reading.words.len()];
     for feature in &reading.features {
-        let Some((first, last)) = feature.word_range else { continue };
+        let Some((first, last)) = feature.word_range else {
+            continue;
+        };
         let scores = learned.feature_scores(feature);
         let average = scores.iter().sum::<f32>() / scores.len() as f32;
         let share = (scores[label] - average) / (last - first + 1) as f32;
-        weights[first..=last].iter_mut().for_each(|weight| *weight += share);
+        weights[first..=last]
+            .iter_mut()
+            .for_each(|weight| *weight += share);
     }
     let mut named: Vec<(f32, String)> = weights
         .iter()
         .zip(&reading.words)
-        .filter(|(weight, word)| **weight >= MIN_REASON_WEIGHT && (is_significant(word) || word.has_token_kind()))
+        .filter(|(weight, word)| {
+            **weight >= MIN_REASON_WEIGHT && (is_significant(word) || word.has_token_kind())
+        })
         .map(|(weight, word)| (*weight, word.normalized.clone()))
         .collect();
     named.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut reasons: Vec<String> = Vec::new();
     for (_, word) in named {
-        let is_said = known.iter().any(|phrase| phrase.split_whitespace().any(|part| part == word));
+        let is_said = known
+            .iter()
+            .any(|phrase| phrase.split_whitespace().any(|part| part == word));
         if !reasons.contains(&word) && !is_said {
             reasons.push(word);
         }

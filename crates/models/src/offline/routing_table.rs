@@ -29,20 +29,36 @@ impl Phrase {
     fn new(text: &str) -> Self {
         let text = text.trim().trim_matches('"').to_owned();
         let all = split_words(&text);
-        let telling = all.iter().filter(|word| !ARTICLES.contains(&word.normalized.as_str()));
+        let telling = all
+            .iter()
+            .filter(|word| !ARTICLES.contains(&word.normalized.as_str()));
         let stems: Vec<String> = telling.map(|word| word.stem.clone()).collect();
-        Self { stems: if stems.is_empty() { self::stems(&text) } else { stems }, text }
+        Self {
+            stems: if stems.is_empty() {
+                self::stems(&text)
+            } else {
+                stems
+            },
+            text,
+        }
     }
 
     /// Whether its words stand in a request in order, each at most two words behind the one before it: "read the file"
     /// holds "read file".
     pub fn is_in(&self, request: &[RequestWord]) -> bool {
         const MAX_GAP: usize = 3;
-        let Some((first, rest)) = self.stems.split_first() else { return false };
-        let starts = request.iter().enumerate().filter(|(_, word)| word.stem == *first).map(|(at, _)| at);
+        let Some((first, rest)) = self.stems.split_first() else {
+            return false;
+        };
+        let starts = request
+            .iter()
+            .enumerate()
+            .filter(|(_, word)| word.stem == *first)
+            .map(|(at, _)| at);
         starts.into_iter().any(|start| {
             let next = |at: usize, stem: &String| {
-                (at + 1..=at + MAX_GAP).find(|next| request.get(*next).is_some_and(|word| word.stem == *stem))
+                (at + 1..=at + MAX_GAP)
+                    .find(|next| request.get(*next).is_some_and(|word| word.stem == *stem))
             };
             rest.iter().try_fold(start, next).is_some()
         })
@@ -51,7 +67,9 @@ impl Phrase {
 
 /// Every entry of the table; none where a prompt has no table.
 pub fn parse(prompt: &str) -> Vec<RoutingEntry> {
-    let Some((_, table)) = prompt.split_once("## Routing Table\n") else { return Vec::new() };
+    let Some((_, table)) = prompt.split_once("## Routing Table\n") else {
+        return Vec::new();
+    };
     let table = table.split("\n## ").next().unwrap_or_default();
     table.split("### ").filter_map(parse_entry).collect()
 }
@@ -62,7 +80,10 @@ fn parse_entry(text: &str) -> Option<RoutingEntry> {
     if agent.is_empty() {
         return None;
     }
-    let mut entry = RoutingEntry { agent, ..RoutingEntry::default() };
+    let mut entry = RoutingEntry {
+        agent,
+        ..RoutingEntry::default()
+    };
     let name = entry.agent.replace(['-', '_'], " ");
     entry.stems = stems(&name);
     for line in lines {
@@ -81,5 +102,8 @@ fn parse_entry(text: &str) -> Option<RoutingEntry> {
 }
 
 fn stems(text: &str) -> Vec<String> {
-    split_words(text).into_iter().map(|word| word.stem).collect()
+    split_words(text)
+        .into_iter()
+        .map(|word| word.stem)
+        .collect()
 }

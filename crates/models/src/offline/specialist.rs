@@ -2,16 +2,16 @@
 
 use std::fmt::Write as _;
 
-use lango_domain::model::{ToolCall, ToolCallResult, ModelRequest, ToolDeclaration};
 use lango_domain::markers::REJECT_MARKER;
+use lango_domain::model::{ModelRequest, ToolCall, ToolCallResult, ToolDeclaration};
 use serde_json::Value;
 
-use super::task::OfflineTask;
 use super::features::RequestFeatures;
-use super::weights::{DIRECT, LABELS, ROUTING_WEIGHTS};
 use super::reply::OfflineReply;
 use super::router::softmax;
-use super::{CONNECT_HINT, small_talk, phrase_plan};
+use super::task::OfflineTask;
+use super::weights::{DIRECT, LABELS, ROUTING_WEIGHTS};
+use super::{CONNECT_HINT, phrase_plan, small_talk};
 
 /// A task is handed back when it is this clearly somebody else's.
 const MIN_OTHER_SHARE: f32 = 0.9;
@@ -23,45 +23,72 @@ const MAX_EXAMPLES: usize = 8;
 const MAX_REPORT_CHARS: usize = 20_000;
 
 pub fn reply(assignment: &OfflineTask<'_>, request: &ModelRequest, is_alone: bool) -> OfflineReply {
-    let planned = assignment.request_texts().find_map(|words| phrase_plan::plan(words, &request.tools));
-    let Some(planned) = planned else { return no_matching_phrase(assignment, request, is_alone) };
+    let planned = assignment
+        .request_texts()
+        .find_map(|words| phrase_plan::plan(words, &request.tools));
+    let Some(planned) = planned else {
+        return no_matching_phrase(assignment, request, is_alone);
+    };
     let done = &assignment.completed_calls;
     let has_failed = done.last().is_some_and(|(_, result)| !result.ok);
     match planned.get(done.len()) {
         Some(step) if !has_failed => {
-            let before = done.last().map_or("", |(_, result)| result.content.as_str());
-            OfflineReply::Call { name: step.tool.clone(), arguments: step.arguments(before), reason: None }
+            let before = done
+                .last()
+                .map_or("", |(_, result)| result.content.as_str());
+            OfflineReply::Call {
+                name: step.tool.clone(),
+                arguments: step.arguments(before),
+                reason: None,
+            }
         }
         _ => OfflineReply::Text(report(done, &planned)),
     }
 }
 
 /// Nothing that the phrases understand: hand it back, or say what they do understand.
-fn no_matching_phrase(assignment: &OfflineTask<'_>, request: &ModelRequest, is_alone: bool) -> OfflineReply {
+fn no_matching_phrase(
+    assignment: &OfflineTask<'_>,
+    request: &ModelRequest,
+    is_alone: bool,
+) -> OfflineReply {
     let agent = request.agent.as_str();
     let words = assignment.task.unwrap_or(assignment.request);
     let (best, best_share, own_share) = rate_fit(words, agent);
     if is_alone && best == DIRECT {
         return OfflineReply::Text(small_talk::answer(words, agent));
     }
-    let is_anothers =
-        best != agent && best != DIRECT && best_share >= MIN_OTHER_SHARE && own_share <= MAX_OWN_SHARE;
+    let is_anothers = best != agent
+        && best != DIRECT
+        && best_share >= MIN_OTHER_SHARE
+        && own_share <= MAX_OWN_SHARE;
     if is_anothers && !is_alone && LABELS.contains(&agent) {
-        return OfflineReply::Text(format!("{REJECT_MARKER} this looks like work for the {best}"));
+        return OfflineReply::Text(format!(
+            "{REJECT_MARKER} this looks like work for the {best}"
+        ));
     }
     OfflineReply::Text(explanation(agent, &request.tools))
 }
 
 fn rate_fit(words: &str, agent: &str) -> (&'static str, f32, f32) {
     let shares = softmax(&ROUTING_WEIGHTS.scores(&RequestFeatures::from_text(words).features));
-    let best = (0..LABELS.len()).max_by(|a, b| shares[*a].total_cmp(&shares[*b])).unwrap_or_default();
-    let own = LABELS.iter().position(|label| *label == agent).map_or(0.0, |label| shares[label]);
+    let best = (0..LABELS.len())
+        .max_by(|a, b| shares[*a].total_cmp(&shares[*b]))
+        .unwrap_or_default();
+    let own = LABELS
+        .iter()
+        .position(|label| *label == agent)
+        .map_or(0.0, |label| shares[label]);
     (LABELS[best], shares[best], own)
 }
 
 fn explanation(agent: &str, tools: &[ToolDeclaration]) -> String {
-    let examples: Vec<&str> =
-        tools.iter().filter_map(|tool| tool.phrases.first()).map(String::as_str).take(MAX_EXAMPLES).collect();
+    let examples: Vec<&str> = tools
+        .iter()
+        .filter_map(|tool| tool.phrases.first())
+        .map(String::as_str)
+        .take(MAX_EXAMPLES)
+        .collect();
     let mut text = format!(
         "{NOT_DONE}this looks like work for the {agent}, but without a language model I only follow set phrases"
     );
@@ -69,7 +96,9 @@ fn explanation(agent: &str, tools: &[ToolDeclaration]) -> String {
         text.push_str(", and there are none for this work.");
     } else {
         text.push_str(". These would work:");
-        examples.iter().for_each(|example| _ = write!(text, "\n  {}", display_phrase(example)));
+        examples
+            .iter()
+            .for_each(|example| _ = write!(text, "\n  {}", display_phrase(example)));
     }
     format!("{text}\n{CONNECT_HINT}")
 }
@@ -85,7 +114,9 @@ fn display_phrase(phrase: &str) -> String {
             b'(' => ')',
             _ => '}',
         };
-        let end = rest[at..].find(close).map_or(rest.len(), |length| at + length);
+        let end = rest[at..]
+            .find(close)
+            .map_or(rest.len(), |length| at + length);
         let inside = &rest[at + 1..end];
         match close {
             ')' => shown.push_str(inside.split('|').next().unwrap_or_default()),
@@ -104,9 +135,19 @@ fn display_phrase(phrase: &str) -> String {
 fn report(done: &[(&ToolCall, ToolCallResult)], planned: &[phrase_plan::PlannedCall]) -> String {
     let mut pieces = Vec::new();
     for (at, (call, result)) in done.iter().enumerate() {
-        let is_used = planned.get(at + 1).is_some_and(phrase_plan::PlannedCall::needs_previous_result) && at + 1 < done.len();
+        let is_used = planned
+            .get(at + 1)
+            .is_some_and(phrase_plan::PlannedCall::needs_previous_result)
+            && at + 1 < done.len();
         if !result.ok {
-            pieces.insert(0, format!("{NOT_DONE}{} did not work: {}", call.name, result.content.trim()));
+            pieces.insert(
+                0,
+                format!(
+                    "{NOT_DONE}{} did not work: {}",
+                    call.name,
+                    result.content.trim()
+                ),
+            );
         } else if !is_used {
             pieces.push(format_result(&result.content));
         }
@@ -117,7 +158,11 @@ fn report(done: &[(&ToolCall, ToolCallResult)], planned: &[phrase_plan::PlannedC
         more => pieces.push(format!("The {more} steps behind it were not done.")),
     }
     let cut: String = pieces.join("\n\n").chars().take(MAX_REPORT_CHARS).collect();
-    if cut.trim().is_empty() { "Done; there was nothing to show.".to_owned() } else { cut }
+    if cut.trim().is_empty() {
+        "Done; there was nothing to show.".to_owned()
+    } else {
+        cut
+    }
 }
 
 /// JSON as lines; everything else as it is.
@@ -125,12 +170,23 @@ fn format_result(content: &str) -> String {
     match serde_json::from_str::<Value>(content) {
         Ok(Value::Object(fields)) if result_items(&fields).is_some() => {
             let items = result_items(&fields).into_iter().flatten();
-            let (facts, others): (Vec<_>, Vec<_>) =
-                items.map(|item| format_fact(item).ok_or(item)).partition(Result::is_ok);
-            let others = others.into_iter().filter_map(Result::err).map(format_passage);
+            let (facts, others): (Vec<_>, Vec<_>) = items
+                .map(|item| format_fact(item).ok_or(item))
+                .partition(Result::is_ok);
+            let others = others
+                .into_iter()
+                .filter_map(Result::err)
+                .map(format_passage);
             let facts = facts.into_iter().flatten().collect::<Vec<_>>().join("\n");
-            let pieces: Vec<String> = others.chain([facts]).filter(|piece| !piece.is_empty()).collect();
-            if pieces.is_empty() { "There is nothing.".to_owned() } else { pieces.join("\n\n") }
+            let pieces: Vec<String> = others
+                .chain([facts])
+                .filter(|piece| !piece.is_empty())
+                .collect();
+            if pieces.is_empty() {
+                "There is nothing.".to_owned()
+            } else {
+                pieces.join("\n\n")
+            }
         }
         Ok(Value::Object(fields)) => {
             let lines = fields.iter().filter(|(_, value)| !value.is_null());
@@ -140,16 +196,20 @@ fn format_result(content: &str) -> String {
                 .join("\n")
         }
         Ok(Value::Array(items)) if items.is_empty() => "There is nothing.".to_owned(),
-        Ok(Value::Array(items)) => {
-            items.iter().map(|item| format!("- {}", format_value(item))).collect::<Vec<_>>().join("\n")
-        }
+        Ok(Value::Array(items)) => items
+            .iter()
+            .map(|item| format!("- {}", format_value(item)))
+            .collect::<Vec<_>>()
+            .join("\n"),
         _ => content.trim_end().to_owned(),
     }
 }
 
 /// What a result lists: passages or facts.
 fn result_items(fields: &serde_json::Map<String, Value>) -> Option<&Vec<Value>> {
-    ["items", "edges"].into_iter().find_map(|key| fields.get(key)?.as_array())
+    ["items", "edges"]
+        .into_iter()
+        .find_map(|key| fields.get(key)?.as_array())
 }
 
 /// A fact as a sentence with its source, where it is one.
@@ -162,8 +222,13 @@ fn format_fact(item: &Value) -> Option<String> {
         (None, Some(to)) => format!(", until {to}"),
         (Some(from), Some(to)) => format!(", from {from} until {to}"),
     };
-    let source = text("source").map(|source| format!(" ({source})")).unwrap_or_default();
-    Some(format!("- {subject} {} {object}{when}{source}", predicate.replace('_', " ")))
+    let source = text("source")
+        .map(|source| format!(" ({source})"))
+        .unwrap_or_default();
+    Some(format!(
+        "- {subject} {} {object}{when}{source}",
+        predicate.replace('_', " ")
+    ))
 }
 
 /// A passage with where it is from; anything else as it is.
@@ -175,20 +240,36 @@ fn format_passage(item: &Value) -> String {
     let range = |key: &str| {
         let range = item.get(key)?.as_array()?;
         let (first, last) = (range.first()?.as_u64()?, range.get(1)?.as_u64()?);
-        Some(if first == last { format!(", {key} {first}") } else { format!(", {key} {first}-{last}") })
+        Some(if first == last {
+            format!(", {key} {first}")
+        } else {
+            format!(", {key} {first}-{last}")
+        })
     };
-    let place = range("lines").or_else(|| range("pages")).unwrap_or_default();
-    let heading = if text("heading").is_empty() { String::new() } else { format!(" ({})", text("heading")) };
-    format!("{}\n— {}{place}{heading}", text("text").trim(), text("source"))
+    let place = range("lines")
+        .or_else(|| range("pages"))
+        .unwrap_or_default();
+    let heading = if text("heading").is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", text("heading"))
+    };
+    format!(
+        "{}\n— {}{place}{heading}",
+        text("text").trim(),
+        text("source")
+    )
 }
 
 fn format_value(value: &Value) -> String {
     match value {
         Value::String(text) if text.contains('\n') => format!("\n{}", text.trim_end()),
         Value::String(text) => text.clone(),
-        Value::Object(fields) => {
-            fields.iter().map(|(key, value)| format!("{key} {}", format_value(value))).collect::<Vec<_>>().join(", ")
-        }
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, value)| format!("{key} {}", format_value(value)))
+            .collect::<Vec<_>>()
+            .join(", "),
         other => other.to_string(),
     }
 }

@@ -1,8 +1,11 @@
 //! What is asked for, read out of the messages as any model reads them.
 
 use lango_domain::fence::{self, FENCES, OUTPUT};
-use lango_domain::model::{ToolCall, ToolCallResult, Message};
-use lango_domain::markers::{EMPTY_REPLY_REMINDER, INQUIRY_PREFIX, DEFAULT_TASK, HISTORY_TRUNCATED_MARKER, STEPS_TRUNCATED_MARKER};
+use lango_domain::markers::{
+    DEFAULT_TASK, EMPTY_REPLY_REMINDER, HISTORY_TRUNCATED_MARKER, INQUIRY_PREFIX,
+    STEPS_TRUNCATED_MARKER,
+};
+use lango_domain::model::{Message, ToolCall, ToolCallResult};
 
 /// The request at hand and what was done about it so far.
 pub struct OfflineTask<'a> {
@@ -20,10 +23,14 @@ pub struct OfflineTask<'a> {
 
 impl<'a> OfflineTask<'a> {
     pub fn from_messages(messages: &'a [Message]) -> Self {
-        let asked =
-            messages.iter().rposition(|message| matches!(message, Message::User(text) if !is_fenced(text)));
+        let asked = messages
+            .iter()
+            .rposition(|message| matches!(message, Message::User(text) if !is_fenced(text)));
         let (before, after) = messages.split_at(asked.unwrap_or(0));
-        let request = after.first().and_then(user_text).map_or("", |text| first_paragraph(strip_context(text)));
+        let request = after
+            .first()
+            .and_then(user_text)
+            .map_or("", |text| first_paragraph(strip_context(text)));
         let mut tasks = after.iter().filter_map(user_text).filter_map(task_text);
         let has_spoken = |message: &Message| match message {
             Message::Assistant { .. } => true,
@@ -31,7 +38,9 @@ impl<'a> OfflineTask<'a> {
             Message::Results(_) => false,
         };
         let is_first = !before.iter().any(has_spoken);
-        let begun = after.iter().rposition(|message| user_text(message).is_some_and(|text| task_text(text).is_some()));
+        let begun = after
+            .iter()
+            .rposition(|message| user_text(message).is_some_and(|text| task_text(text).is_some()));
         let own = &after[begun.unwrap_or(0)..];
         Self {
             request,
@@ -57,8 +66,12 @@ fn user_text(message: &Message) -> Option<&str> {
 
 /// Words of others, or a mark of the engine's.
 fn is_fenced(text: &str) -> bool {
-    let is_fence = |tag: &&str| text.starts_with(&format!("<{tag} ")) && text.ends_with(&format!("</{tag}>"));
-    FENCES.iter().any(is_fence) || text == HISTORY_TRUNCATED_MARKER || text == EMPTY_REPLY_REMINDER || text.starts_with(STEPS_TRUNCATED_MARKER)
+    let is_fence =
+        |tag: &&str| text.starts_with(&format!("<{tag} ")) && text.ends_with(&format!("</{tag}>"));
+    FENCES.iter().any(is_fence)
+        || text == HISTORY_TRUNCATED_MARKER
+        || text == EMPTY_REPLY_REMINDER
+        || text.starts_with(STEPS_TRUNCATED_MARKER)
 }
 
 /// What is asked; what was pasted or piped in behind it is data, whatever it says.
@@ -74,7 +87,10 @@ fn strip_context(text: &str) -> &str {
 /// Of what was looked up for a request, the one line that begins so.
 fn inquiry_line(text: &str) -> Option<&str> {
     let (_, looked_up) = text.split_once("\n\n<context ")?;
-    looked_up.lines().find_map(|line| line.strip_prefix(INQUIRY_PREFIX)).map(str::trim)
+    looked_up
+        .lines()
+        .find_map(|line| line.strip_prefix(INQUIRY_PREFIX))
+        .map(str::trim)
 }
 
 fn task_text(text: &str) -> Option<&str> {
@@ -95,18 +111,34 @@ fn completed_calls(messages: &[Message]) -> Vec<(&ToolCall, ToolCallResult)> {
         Message::Assistant { calls, .. } => Some(calls),
         _ => None,
     });
-    let of = |call: &&ToolCall| results.iter().find(|result| result.id == call.id).map(|result| unfence_result(result));
-    calls.flatten().filter_map(|call| Some((call, of(&call)?))).collect()
+    let of = |call: &&ToolCall| {
+        results
+            .iter()
+            .find(|result| result.id == call.id)
+            .map(|result| unfence_result(result))
+    };
+    calls
+        .flatten()
+        .filter_map(|call| Some((call, of(&call)?)))
+        .collect()
 }
 
 /// A result as it was before it was fenced.
 fn unfence_result(result: &ToolCallResult) -> ToolCallResult {
-    let content = fence::unwrap_fence(OUTPUT, &result.content).unwrap_or_else(|| result.content.clone());
-    ToolCallResult { content, ..result.clone() }
+    let content =
+        fence::unwrap_fence(OUTPUT, &result.content).unwrap_or_else(|| result.content.clone());
+    ToolCallResult {
+        content,
+        ..result.clone()
+    }
 }
 
 /// What stands inside a fence of somebody's words; the text itself where there is none.
 pub fn unwrap_report(text: &str) -> &str {
-    let inside = text.find("<report ").and_then(|at| text[at..].split_once(">\n"));
-    inside.and_then(|(_, rest)| rest.rsplit_once("\n</report>")).map_or(text, |(inside, _)| inside)
+    let inside = text
+        .find("<report ")
+        .and_then(|at| text[at..].split_once(">\n"));
+    inside
+        .and_then(|(_, rest)| rest.rsplit_once("\n</report>"))
+        .map_or(text, |(inside, _)| inside)
 }

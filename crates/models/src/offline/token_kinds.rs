@@ -59,7 +59,10 @@ pub fn token_kind(token: &str) -> Option<&'static str> {
     });
     let token = token.trim_end_matches(['.', ':']);
     let lower = token.to_ascii_lowercase();
-    CHECKS.into_iter().find(|(_, is)| is(&lower)).map(|(mark, _)| mark)
+    CHECKS
+        .into_iter()
+        .find(|(_, is)| is(&lower))
+        .map(|(mark, _)| mark)
 }
 
 /// The mark of a plain word, if it is one.
@@ -69,7 +72,14 @@ pub fn word_kind(word: &str) -> Option<String> {
         return None;
     }
     if digits == word.len() {
-        return Some(if word.len() == 4 { "<year>" } else { "<number>" }.to_owned());
+        return Some(
+            if word.len() == 4 {
+                "<year>"
+            } else {
+                "<number>"
+            }
+            .to_owned(),
+        );
     }
     let after = word.trim_start_matches(|c: char| c.is_ascii_digit());
     if word.starts_with(|c: char| c.is_ascii_digit()) && after.chars().all(is_unspaced) {
@@ -85,7 +95,9 @@ fn is_url(token: &str) -> bool {
         return true;
     }
     let host = token.split(['/', ':', '?']).next().unwrap_or_default();
-    let Some((name, top)) = host.rsplit_once('.') else { return false };
+    let Some((name, top)) = host.rsplit_once('.') else {
+        return false;
+    };
     let is_label = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.');
     !name.is_empty()
         && name.chars().all(is_label)
@@ -95,14 +107,25 @@ fn is_url(token: &str) -> bool {
 }
 
 fn is_email(token: &str) -> bool {
-    token.split_once('@').is_some_and(|(name, host)| !name.is_empty() && host.contains('.'))
+    token
+        .split_once('@')
+        .is_some_and(|(name, host)| !name.is_empty() && host.contains('.'))
 }
 
 fn is_chain_address(token: &str) -> bool {
-    let hex = token.strip_prefix("0x").map(|hex| hex.trim_end_matches('…').trim_end_matches("..."));
-    let is_hex =
-        |hex: &str| hex.len() >= 4 && hex.chars().all(|c| c.is_ascii_hexdigit() || matches!(c, '.' | '…'));
-    hex.is_some_and(is_hex) || token.strip_suffix(".eth").is_some_and(|name| !name.is_empty())
+    let hex = token
+        .strip_prefix("0x")
+        .map(|hex| hex.trim_end_matches('…').trim_end_matches("..."));
+    let is_hex = |hex: &str| {
+        hex.len() >= 4
+            && hex
+                .chars()
+                .all(|c| c.is_ascii_hexdigit() || matches!(c, '.' | '…'))
+    };
+    hex.is_some_and(is_hex)
+        || token
+            .strip_suffix(".eth")
+            .is_some_and(|name| !name.is_empty())
 }
 
 fn is_digest(token: &str) -> bool {
@@ -111,20 +134,33 @@ fn is_digest(token: &str) -> bool {
 
 /// 8:30, 20h, 7am, 8.30pm, 9時半.
 fn is_clock(token: &str) -> bool {
-    let hour = token.trim_end_matches("am").trim_end_matches("pm").trim_end_matches("uhr");
+    let hour = token
+        .trim_end_matches("am")
+        .trim_end_matches("pm")
+        .trim_end_matches("uhr");
     let has_suffix = hour.len() < token.len();
     let (hours, minutes) = hour.split_once([':', '.', 'h']).unwrap_or((hour, ""));
     let is_hour = is_number_below(hours, 25);
     is_hour
         && match minutes {
             "" => has_suffix || (hour.ends_with('h') && hours.len() + 1 == hour.len()),
-            minutes => minutes.len() == 2 && is_number_below(minutes, 60) && (has_suffix || !hour.contains('.')),
+            minutes => {
+                minutes.len() == 2
+                    && is_number_below(minutes, 60)
+                    && (has_suffix || !hour.contains('.'))
+            }
         }
 }
 
 fn is_date(token: &str) -> bool {
-    let parts: Vec<&str> = token.split(['-', '/', '.']).filter(|part| !part.is_empty()).collect();
-    let separators = token.chars().filter(|c| matches!(c, '-' | '/' | '.')).count();
+    let parts: Vec<&str> = token
+        .split(['-', '/', '.'])
+        .filter(|part| !part.is_empty())
+        .collect();
+    let separators = token
+        .chars()
+        .filter(|c| matches!(c, '-' | '/' | '.'))
+        .count();
     (2..=3).contains(&parts.len())
         && separators >= 2
         && parts.iter().all(|part| is_number_below(part, 10_000))
@@ -132,11 +168,18 @@ fn is_date(token: &str) -> bool {
 }
 
 fn is_amount(token: &str) -> bool {
-    const SIGNS: [&str; 12] = ["$", "€", "£", "¥", "₩", "usdc", "usd", "eur", "eth", "円", "원", "bucks"];
+    const SIGNS: [&str; 12] = [
+        "$", "€", "£", "¥", "₩", "usdc", "usd", "eur", "eth", "円", "원", "bucks",
+    ];
     SIGNS.iter().any(|sign| {
-        let number = token.strip_prefix(sign).or_else(|| token.strip_suffix(sign));
+        let number = token
+            .strip_prefix(sign)
+            .or_else(|| token.strip_suffix(sign));
         number.is_some_and(|number| {
-            !number.is_empty() && number.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | ',' | 'k'))
+            !number.is_empty()
+                && number
+                    .chars()
+                    .all(|c| c.is_ascii_digit() || matches!(c, '.' | ',' | 'k'))
         })
     })
 }
@@ -169,8 +212,12 @@ fn is_arithmetic(token: &str) -> bool {
     let is_sign = |c: char| matches!(c, '+' | '*' | '/' | '^' | '=' | '×' | '÷' | '%' | '-');
     token.starts_with(|c: char| c.is_ascii_digit() || c == '(')
         && token.chars().any(is_sign)
-        && token.chars().any(|c| matches!(c, '+' | '*' | '^' | '=' | '×' | '÷' | '%'))
-        && token.chars().all(|c| c.is_ascii_digit() || is_sign(c) || matches!(c, '.' | ',' | '(' | ')' | 'x'))
+        && token
+            .chars()
+            .any(|c| matches!(c, '+' | '*' | '^' | '=' | '×' | '÷' | '%'))
+        && token
+            .chars()
+            .all(|c| c.is_ascii_digit() || is_sign(c) || matches!(c, '.' | ',' | '(' | ')' | 'x'))
 }
 
 fn is_flag(token: &str) -> bool {
@@ -180,9 +227,12 @@ fn is_flag(token: &str) -> bool {
 
 fn is_path(token: &str) -> bool {
     let has_letters = token.chars().any(char::is_alphanumeric);
-    let begins = ["/", "~/", "./", "../", "c:\\", "d:\\"].iter().any(|start| token.starts_with(start));
+    let begins = ["/", "~/", "./", "../", "c:\\", "d:\\"]
+        .iter()
+        .any(|start| token.starts_with(start));
     token == "~"
-        || has_letters && (begins || token.ends_with('/') || (token.contains('/') && has_file_name(token)))
+        || has_letters
+            && (begins || token.ends_with('/') || (token.contains('/') && has_file_name(token)))
 }
 
 fn has_file_name(token: &str) -> bool {
@@ -209,22 +259,31 @@ fn is_file(token: &str) -> bool {
         return true;
     }
     token.rsplit_once('.').is_some_and(|(name, ending)| {
-        (!name.is_empty() || token.starts_with("*.")) && contains_word(FILE_EXTENSIONS, &ascii_prefix(ending))
+        (!name.is_empty() || token.starts_with("*."))
+            && contains_word(FILE_EXTENSIONS, &ascii_prefix(ending))
     })
 }
 
 /// In scripts without spaces a particle grows on the ending: `notes.txtを`.
 fn ascii_prefix(ending: &str) -> String {
-    let rest_is_unspaced = ending.chars().skip_while(char::is_ascii_alphanumeric).all(is_unspaced);
+    let rest_is_unspaced = ending
+        .chars()
+        .skip_while(char::is_ascii_alphanumeric)
+        .all(is_unspaced);
     if rest_is_unspaced {
-        ending.chars().take_while(char::is_ascii_alphanumeric).collect()
+        ending
+            .chars()
+            .take_while(char::is_ascii_alphanumeric)
+            .collect()
     } else {
         ending.to_owned()
     }
 }
 
 fn is_issue(token: &str) -> bool {
-    token.strip_prefix('#').is_some_and(|number| is_number_below(number, 1_000_000))
+    token
+        .strip_prefix('#')
+        .is_some_and(|number| is_number_below(number, 1_000_000))
 }
 
 fn is_number_below(text: &str, limit: u32) -> bool {
@@ -248,7 +307,10 @@ mod tests {
             ("example.org", Some("url")),
             ("(www.example.org),", Some("url")),
             ("bob@example.org", Some("email")),
-            ("0x52908400098527886E0F7030069857D2E4169EE7", Some("address")),
+            (
+                "0x52908400098527886E0F7030069857D2E4169EE7",
+                Some("address"),
+            ),
             ("vitalik.eth", Some("address")),
             ("d41d8cd98f00b204e9800998ecf8427e", Some("digest")),
             ("8:30", Some("clock")),

@@ -9,8 +9,16 @@ use super::features::Feature;
 pub const DIRECT: &str = "direct";
 
 /// The built-in agents, and what needs none.
-pub const LABELS: [&str; 8] =
-    ["operator", "navigator", "vault", "librarian", "automator", "planner", "chronicler", DIRECT];
+pub const LABELS: [&str; 8] = [
+    "operator",
+    "navigator",
+    "vault",
+    "librarian",
+    "automator",
+    "planner",
+    "chronicler",
+    DIRECT,
+];
 
 /// A number for each label.
 pub type Scores = [f32; LABELS.len()];
@@ -23,7 +31,8 @@ pub struct RoutingWeights {
     rows: &'static [[u8; LABELS.len()]],
 }
 
-pub static ROUTING_WEIGHTS: LazyLock<RoutingWeights> = LazyLock::new(|| RoutingWeights::from_bytes(include_bytes!("routing.bin")));
+pub static ROUTING_WEIGHTS: LazyLock<RoutingWeights> =
+    LazyLock::new(|| RoutingWeights::from_bytes(include_bytes!("routing.bin")));
 
 const NUMBER_BYTES: usize = 4;
 const HEADER_BYTES: usize = (LABELS.len() + 1) * NUMBER_BYTES;
@@ -32,7 +41,12 @@ impl RoutingWeights {
     /// Bias and scale as little-endian floats, then the keys in order, then a row of signed bytes for each.
     pub fn from_bytes(bytes: &'static [u8]) -> Self {
         let (head, rest) = bytes.split_at_checked(HEADER_BYTES).unwrap_or_default();
-        let number = |at: usize| head.as_chunks().0.get(at).map_or(0.0, |bytes| f32::from_le_bytes(*bytes));
+        let number = |at: usize| {
+            head.as_chunks()
+                .0
+                .get(at)
+                .map_or(0.0, |bytes| f32::from_le_bytes(*bytes))
+        };
         let (keys, rows) = rest.split_at(rest.len() / (NUMBER_BYTES + LABELS.len()) * NUMBER_BYTES);
         Self {
             bias: std::array::from_fn(number),
@@ -44,11 +58,20 @@ impl RoutingWeights {
 
     /// The file for weights as they were learned, by key.
     pub fn to_bytes(bias: &Scores, weights: &BTreeMap<u32, Scores>) -> Vec<u8> {
-        let largest = weights.values().flatten().fold(1e-6_f32, |largest, weight| largest.max(weight.abs()));
+        let largest = weights
+            .values()
+            .flatten()
+            .fold(1e-6_f32, |largest, weight| largest.max(weight.abs()));
         let scale = largest / 127.0;
-        let head = bias.iter().chain([&scale]).flat_map(|number| number.to_le_bytes());
+        let head = bias
+            .iter()
+            .chain([&scale])
+            .flat_map(|number| number.to_le_bytes());
         let keys = weights.keys().flat_map(|key| key.to_le_bytes());
-        let rows = weights.values().flatten().map(|weight| ((weight / scale).round() as i8) as u8);
+        let rows = weights
+            .values()
+            .flatten()
+            .map(|weight| ((weight / scale).round() as i8) as u8);
         head.chain(keys).chain(rows).collect()
     }
 
@@ -64,7 +87,9 @@ impl RoutingWeights {
 
     /// What one feature says about each label.
     pub fn feature_scores(&self, feature: &Feature) -> Scores {
-        let found = self.keys.binary_search_by_key(&feature.key, |key| u32::from_le_bytes(*key));
+        let found = self
+            .keys
+            .binary_search_by_key(&feature.key, |key| u32::from_le_bytes(*key));
         let row = found.ok().and_then(|at| self.rows.get(at));
         row.map_or([0.0; LABELS.len()], |row| {
             row.map(|weight| f32::from(weight as i8) * self.scale * feature.value)

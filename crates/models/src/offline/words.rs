@@ -33,7 +33,11 @@ pub fn split_words(text: &str) -> Vec<RequestWord> {
     for piece in token_ranges(text) {
         let token = &text[piece.clone()];
         if let Some(mark) = token_kinds::token_kind(token) {
-            words.push(RequestWord { stem: format!("<{mark}>"), normalized: normalize(token), range: piece });
+            words.push(RequestWord {
+                stem: format!("<{mark}>"),
+                normalized: normalize(token),
+                range: piece,
+            });
             continue;
         }
         words.extend(split_plain_words(text, piece));
@@ -63,7 +67,9 @@ fn token_ranges(text: &str) -> Vec<Range<usize>> {
             break;
         }
         let end = code_span_end(text, start).unwrap_or_else(|| {
-            text[start..].find(char::is_whitespace).map_or(text.len(), |length| start + length)
+            text[start..]
+                .find(char::is_whitespace)
+                .map_or(text.len(), |length| start + length)
         });
         pieces.push(start..end);
         rest = end;
@@ -106,10 +112,16 @@ fn split_plain_words(text: &str, piece: Range<usize>) -> Vec<RequestWord> {
 /// Lower case, compatibility forms resolved, without accents and apostrophes.
 pub fn normalize(text: &str) -> String {
     if text.is_ascii() {
-        return text.chars().filter(|c| *c != '\'').map(|c| c.to_ascii_lowercase()).collect();
+        return text
+            .chars()
+            .filter(|c| *c != '\'')
+            .map(|c| c.to_ascii_lowercase())
+            .collect();
     }
-    let lower =
-        text.nfkd().filter(|c| !is_combining(*c) && !matches!(c, '\'' | '’')).flat_map(char::to_lowercase);
+    let lower = text
+        .nfkd()
+        .filter(|c| !is_combining(*c) && !matches!(c, '\'' | '’'))
+        .flat_map(char::to_lowercase);
     lower.nfc().collect::<String>().replace('ß', "ss")
 }
 
@@ -120,8 +132,14 @@ fn is_combining(c: char) -> bool {
 
 /// Without the endings that do not change what a word points to.
 pub fn stem(word: &str) -> String {
-    const ENDINGS: [(&str, &str, usize); 6] =
-        [("ies", "y", 2), ("ing", "", 4), ("ed", "", 4), ("es", "", 4), ("s", "", 3), ("ly", "", 4)];
+    const ENDINGS: [(&str, &str, usize); 6] = [
+        ("ies", "y", 2),
+        ("ing", "", 4),
+        ("ed", "", 4),
+        ("es", "", 4),
+        ("s", "", 3),
+        ("ly", "", 4),
+    ];
     if !word.is_ascii() {
         return word.to_owned();
     }
@@ -137,7 +155,11 @@ pub fn stem(word: &str) -> String {
 }
 
 fn trim_final_e(word: &str) -> String {
-    if word.len() > 2 { word.trim_end_matches('e').to_owned() } else { word.to_owned() }
+    if word.len() > 2 {
+        word.trim_end_matches('e').to_owned()
+    } else {
+        word.to_owned()
+    }
 }
 
 /// Scripts that are written without spaces, or whose endings grow on the word.
@@ -150,7 +172,10 @@ mod tests {
     use super::*;
 
     fn stems(text: &str) -> Vec<String> {
-        split_words(text).into_iter().map(|word| word.stem).collect()
+        split_words(text)
+            .into_iter()
+            .map(|word| word.stem)
+            .collect()
     }
 
     #[test]
@@ -164,13 +189,20 @@ mod tests {
     #[test]
     fn what_is_no_word_becomes_a_mark() {
         let text = "read ~/notes/a.txt, run `ls -l` at 8:30 and open https://example.org/x?y=1!";
-        assert_eq!(stems(text), ["read", "<path>", "run", "<code>", "at", "<clock>", "and", "open", "<url>"]);
+        assert_eq!(
+            stems(text),
+            [
+                "read", "<path>", "run", "<code>", "at", "<clock>", "and", "open", "<url>"
+            ]
+        );
     }
 
     #[test]
     fn a_long_text_is_judged_by_both_ends() {
         let text = format!("summarise {} thanks", "ä".repeat(100_000));
         let judged = truncate(&text);
-        assert!(judged.starts_with("summarise") && judged.ends_with("thanks") && judged.len() < 2_100);
+        assert!(
+            judged.starts_with("summarise") && judged.ends_with("thanks") && judged.len() < 2_100
+        );
     }
 }

@@ -8,9 +8,9 @@ use lango_domain::reply_limits::ReplyMeter;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::tool_call_assembly::{ToolCallAssembler, ToolCallDelta};
-use crate::dialect::{TRUNCATION_MARKER, Decoder, DecodeProgress, ModelEndpoint, read_json};
+use crate::dialect::{DecodeProgress, Decoder, ModelEndpoint, TRUNCATION_MARKER, read_json};
 use crate::provider_error;
+use crate::tool_call_assembly::{ToolCallAssembler, ToolCallDelta};
 use crate::tool_names::original_names;
 use lango_net::sse::SseEvent;
 
@@ -98,7 +98,11 @@ enum Arguments {
 }
 
 impl Decoder for OpenAiDecoder {
-    fn decode_event(&mut self, event: &SseEvent, out: &mut Vec<Fragment>) -> Result<(), ModelError> {
+    fn decode_event(
+        &mut self,
+        event: &SseEvent,
+        out: &mut Vec<Fragment>,
+    ) -> Result<(), ModelError> {
         match event.data.trim() {
             "" => Ok(()),
             "[DONE]" => {
@@ -119,14 +123,27 @@ impl Decoder for OpenAiDecoder {
         }
         if let Some(refusal) = self.refusal.take() {
             return Err(ModelError::Refused(
-                lango_domain::text::one_line(&refusal).chars().take(300).collect(),
+                lango_domain::text::one_line(&refusal)
+                    .chars()
+                    .take(300)
+                    .collect(),
             ));
         }
         if !self.thinking.is_empty() {
             let (provider, text) = (self.provider.clone(), std::mem::take(&mut self.thinking));
-            out.push(Fragment::Thought(Thought { provider, text, seal: None, call: None }));
+            out.push(Fragment::Thought(Thought {
+                provider,
+                text,
+                seal: None,
+                call: None,
+            }));
         }
-        out.extend(self.calls.finish(&self.original_names)?.into_iter().map(Fragment::Call));
+        out.extend(
+            self.calls
+                .finish(&self.original_names)?
+                .into_iter()
+                .map(Fragment::Call),
+        );
         out.push(Fragment::Done);
         Ok(())
     }
@@ -164,7 +181,12 @@ impl OpenAiDecoder {
             self.meter.add_thought(thinking.len())?;
             self.thinking.push_str(&thinking);
         }
-        out.extend(delta.content.filter(|text| !text.is_empty()).map(Fragment::Text));
+        out.extend(
+            delta
+                .content
+                .filter(|text| !text.is_empty())
+                .map(Fragment::Text),
+        );
         for piece in delta.tool_calls.into_iter().flatten() {
             let function = piece.function.unwrap_or_default();
             let arguments = match function.arguments {
@@ -188,7 +210,9 @@ impl OpenAiDecoder {
         }
         match reason {
             "content_filter" => self.refusal = Some("its filter stopped the reply".to_owned()),
-            "length" if self.calls.is_empty() => out.push(Fragment::Text(TRUNCATION_MARKER.to_owned())),
+            "length" if self.calls.is_empty() => {
+                out.push(Fragment::Text(TRUNCATION_MARKER.to_owned()))
+            }
             _ => {}
         }
     }
@@ -197,7 +221,9 @@ impl OpenAiDecoder {
     fn parse_usage(&self, usage: &Value) -> Usage {
         let number = |pointer: &str| {
             let value = usage.pointer(pointer)?;
-            value.as_u64().or_else(|| value.as_f64().map(|number| number.max(0.0) as u64))
+            value
+                .as_u64()
+                .or_else(|| value.as_f64().map(|number| number.max(0.0) as u64))
         };
         Usage {
             model: format!("{}/{}", self.provider, self.model),

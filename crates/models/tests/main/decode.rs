@@ -1,5 +1,5 @@
 use lango_domain::event::{CallId, Usage};
-use lango_domain::model::{ToolCall, Fragment, ModelError, Thought};
+use lango_domain::model::{Fragment, ModelError, Thought, ToolCall};
 use lango_models::Dialect;
 use proptest::prelude::*;
 use serde_json::json;
@@ -87,7 +87,13 @@ const RECORDED: [&str; 3] = [OPENAI, ANTHROPIC, GEMINI];
 fn text(fragments: &[Fragment]) -> String {
     fragments
         .iter()
-        .filter_map(|fragment| if let Fragment::Text(text) = fragment { Some(text.as_str()) } else { None })
+        .filter_map(|fragment| {
+            if let Fragment::Text(text) = fragment {
+                Some(text.as_str())
+            } else {
+                None
+            }
+        })
         .collect()
 }
 
@@ -98,7 +104,13 @@ fn a_recorded_reply_is_understood_in_every_dialect() {
         assert_eq!(text(&fragments), "Grüß dich", "{name}");
         let calls: Vec<&ToolCall> = fragments
             .iter()
-            .filter_map(|f| if let Fragment::Call(call) = f { Some(call) } else { None })
+            .filter_map(|f| {
+                if let Fragment::Call(call) = f {
+                    Some(call)
+                } else {
+                    None
+                }
+            })
             .collect();
         assert_eq!(
             (calls[0].name.as_str(), &calls[0].arguments),
@@ -114,13 +126,26 @@ fn a_recorded_reply_is_understood_in_every_dialect() {
             cache_written: if name == "anthropic" { 5 } else { 0 },
             cost_usd: None,
         };
-        assert!(fragments.contains(&Fragment::Usage(usage)), "{name}: {fragments:?}");
+        assert!(
+            fragments.contains(&Fragment::Usage(usage)),
+            "{name}: {fragments:?}"
+        );
         let seal = match name {
-            "anthropic" => Some(json!({ "type": "thinking", "thinking": "hm", "signature": "c2ln" })),
+            "anthropic" => {
+                Some(json!({ "type": "thinking", "thinking": "hm", "signature": "c2ln" }))
+            }
             _ => None,
         };
-        let thought = Thought { provider: name.into(), text: "hm".into(), seal, call: None };
-        assert!(fragments.contains(&Fragment::Thought(thought)), "{name}: {fragments:?}");
+        let thought = Thought {
+            provider: name.into(),
+            text: "hm".into(),
+            seal,
+            call: None,
+        };
+        assert!(
+            fragments.contains(&Fragment::Thought(thought)),
+            "{name}: {fragments:?}"
+        );
         assert_eq!(fragments.last(), Some(&Fragment::Done), "{name}");
     }
 }
@@ -134,7 +159,10 @@ fn geminis_seal_belongs_to_its_call() {
         seal: Some(json!("c2ln")),
         call: Some(CallId::new("gemini-1")),
     };
-    assert!(fragments.contains(&Fragment::Thought(sealed)), "{fragments:?}");
+    assert!(
+        fragments.contains(&Fragment::Thought(sealed)),
+        "{fragments:?}"
+    );
 }
 
 /// A stream that stops half-way is an error, never an answer.
@@ -170,8 +198,14 @@ fn refusals_inside_a_stream_are_typed() {
         decode(Dialect::Gemini, "g", &[blocked.as_bytes()]),
         Err(ModelError::Refused("safety".into()))
     );
-    let declined = ANTHROPIC.replace("\"stop_reason\":\"tool_use\"", "\"stop_reason\":\"refusal\"");
-    assert!(matches!(decode(Dialect::Anthropic, "a", &[declined.as_bytes()]), Err(ModelError::Refused(_))));
+    let declined = ANTHROPIC.replace(
+        "\"stop_reason\":\"tool_use\"",
+        "\"stop_reason\":\"refusal\"",
+    );
+    assert!(matches!(
+        decode(Dialect::Anthropic, "a", &[declined.as_bytes()]),
+        Err(ModelError::Refused(_))
+    ));
 }
 
 #[test]
@@ -199,9 +233,13 @@ fn a_reply_that_was_cut_off_says_so() {
 
 #[test]
 fn shortened_names_are_mapped_back() {
-    let wire = lango_models::Dialect::OpenAi.encode(&crate::setup::request(), &crate::setup::endpoint("x"));
+    let wire = lango_models::Dialect::OpenAi
+        .encode(&crate::setup::request(), &crate::setup::endpoint("x"));
     let sent: serde_json::Value = serde_json::from_slice(&wire.body).unwrap();
-    let short = sent["tools"][1]["function"]["name"].as_str().unwrap().to_owned();
+    let short = sent["tools"][1]["function"]["name"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert!(short.len() <= 64);
     let stream = format!(
         "data: {}\n\ndata: [DONE]\n\n",
@@ -247,14 +285,31 @@ fn odd_but_legal_streams_are_understood() {
         r#"{"choices":[{"delta":{"content":"Hi","tool_calls":null},"finish_reason":"stop"}],"usage":{"prompt_tokens":18446744073709551615,"completion_tokens":1e40}}"#,
     ] {
         let stream = format!("data: {{\"choices\":null}}\n\ndata: {chunk}\n\n");
-        assert_eq!(text(&decode(Dialect::OpenAi, "x", &[stream.as_bytes()]).unwrap()), "Hi", "{chunk}");
+        assert_eq!(
+            text(&decode(Dialect::OpenAi, "x", &[stream.as_bytes()]).unwrap()),
+            "Hi",
+            "{chunk}"
+        );
     }
     let huge = format!(
         "{{\"candidates\":[{{\"content\":{{\"parts\":null}}}}]}}\n\ndata: {{\"candidates\":[{{\"content\":{{\"parts\":[{{\"text\":\"Hi\"}}]}},\"finishReason\":\"STOP\"}}],\"usageMetadata\":{{\"candidatesTokenCount\":{0},\"thoughtsTokenCount\":{0}}}}}",
         u64::MAX
     );
-    assert_eq!(text(&decode(Dialect::Gemini, "x", &[format!("data: {huge}\n\n").as_bytes()]).unwrap()), "Hi");
-    let more = ANTHROPIC.replace("\"input_tokens\":15", &format!("\"input_tokens\":{}", u64::MAX));
+    assert_eq!(
+        text(
+            &decode(
+                Dialect::Gemini,
+                "x",
+                &[format!("data: {huge}\n\n").as_bytes()]
+            )
+            .unwrap()
+        ),
+        "Hi"
+    );
+    let more = ANTHROPIC.replace(
+        "\"input_tokens\":15",
+        &format!("\"input_tokens\":{}", u64::MAX),
+    );
     assert!(decode(Dialect::Anthropic, "x", &[more.as_bytes()]).is_ok());
 }
 
@@ -265,6 +320,10 @@ fn a_refusal_is_told_whole_and_an_empty_reason_is_none() {
         decode(Dialect::OpenAi, "x", &[pieces.as_bytes()]),
         Err(ModelError::Refused("I'm sorry.".into()))
     );
-    let empty = "data: {\"choices\":[{\"delta\":{\"content\":\"Half\"},\"finish_reason\":\"\"}]}\n\n";
-    assert_eq!(decode(Dialect::OpenAi, "x", &[empty.as_bytes()]), Err(ModelError::BrokeOff));
+    let empty =
+        "data: {\"choices\":[{\"delta\":{\"content\":\"Half\"},\"finish_reason\":\"\"}]}\n\n";
+    assert_eq!(
+        decode(Dialect::OpenAi, "x", &[empty.as_bytes()]),
+        Err(ModelError::BrokeOff)
+    );
 }

@@ -4,7 +4,7 @@ use lango_domain::model::Message;
 use lango_testkit::golden;
 use serde_json::Value;
 
-use crate::setup::{DIALECTS, request, endpoint};
+use crate::setup::{DIALECTS, endpoint, request};
 
 fn body(at: usize, messages: usize) -> Value {
     let mut request = request();
@@ -18,10 +18,17 @@ fn each_dialect_sends_what_is_blessed() {
     for (dialect, name) in DIALECTS {
         let wire = dialect.encode(&request(), &endpoint(name));
         let body: Value = serde_json::from_slice(&wire.body).unwrap();
-        let headers: Vec<String> =
-            wire.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{name}-request.txt"));
-        golden::check(&file, &format!("POST {}\n{}\n{body:#}\n", wire.url, headers.concat()));
+        let headers: Vec<String> = wire
+            .headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}\n"))
+            .collect();
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{name}-request.txt"));
+        golden::check(
+            &file,
+            &format!("POST {}\n{}\n{body:#}\n", wire.url, headers.concat()),
+        );
     }
 }
 
@@ -47,7 +54,13 @@ fn parallel_results_stand_together() {
     assert_eq!(last["content"].as_array().unwrap().len(), 2);
     assert_eq!(last["content"][1]["is_error"], true);
     let gemini = body(2, 4);
-    assert_eq!(gemini["contents"].as_array().unwrap().last().unwrap()["parts"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        gemini["contents"].as_array().unwrap().last().unwrap()["parts"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
 }
 
 /// B40: what was sent before is sent again, byte for byte, apart from the mark up to which a provider should cache.
@@ -62,16 +75,27 @@ fn consecutive_requests_share_the_longest_possible_beginning() {
         };
         for messages in [2, 4, 5] {
             let (shorter, longer) = (encode(messages), encode(messages + 1));
-            let common = shorter.bytes().zip(longer.bytes()).take_while(|(a, b)| a == b).count();
+            let common = shorter
+                .bytes()
+                .zip(longer.bytes())
+                .take_while(|(a, b)| a == b)
+                .count();
             let end = shorter.len() - shorter.trim_end_matches([']', '}', '"']).len();
-            assert!(common + end >= shorter.len(), "{name} after {messages}: {common} of {}", shorter.len());
+            assert!(
+                common + end >= shorter.len(),
+                "{name} after {messages}: {common} of {}",
+                shorter.len()
+            );
         }
     }
 }
 
 #[test]
 fn the_stable_part_is_marked_for_the_cache() {
-    assert_eq!(body(1, 2)["system"][0]["cache_control"]["type"], "ephemeral");
+    assert_eq!(
+        body(1, 2)["system"][0]["cache_control"]["type"],
+        "ephemeral"
+    );
 }
 
 #[test]
@@ -86,9 +110,14 @@ fn roles_alternate_where_they_must() {
             .filter(|role| *role != "tool")
             .collect();
         assert!(
-            roles.windows(2).all(|pair| pair[0] != pair[1] || at == 0 && pair[0] == "assistant"),
+            roles
+                .windows(2)
+                .all(|pair| pair[0] != pair[1] || at == 0 && pair[0] == "assistant"),
             "{roles:?}"
         );
     }
-    assert!(matches!(request().messages[1], Message::User(_)), "the request has neighbours of one role");
+    assert!(
+        matches!(request().messages[1], Message::User(_)),
+        "the request has neighbours of one role"
+    );
 }

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use lango_domain::model::{Fragment, Model, ModelError};
-use lango_domain::reply_limits::{Excess, MAX_TEXT_BYTES, MAX_BODY_BYTES, MAX_WIRE_BYTES};
-use lango_models::{Dialect, HttpModel, RetryPolicy, FallbackModel, ModelEndpoint, Timeouts, http_client};
+use lango_domain::reply_limits::{Excess, MAX_BODY_BYTES, MAX_TEXT_BYTES, MAX_WIRE_BYTES};
+use lango_models::{
+    Dialect, FallbackModel, HttpModel, ModelEndpoint, RetryPolicy, Timeouts, http_client,
+};
 use lango_testkit::endless::{self, EndlessReply};
 use lango_testkit::model_server::{ModelServer, ServerReply};
 
-use crate::setup::{request, endpoint};
+use crate::setup::{endpoint, request};
 
 /// What sockets and buffers between the server and the reader hold.
 const IN_FLIGHT_BYTES: usize = 16 * 1024 * 1024;
@@ -20,8 +22,15 @@ fn model(dialect: Dialect, provider: &str, server: &ModelServer) -> HttpModel {
     HttpModel {
         client: http_client(minute).unwrap(),
         dialect,
-        endpoint: ModelEndpoint { base_url: server.base_url(), ..endpoint(provider) },
-        timeouts: Timeouts { connect: minute, first_byte: minute, idle: minute },
+        endpoint: ModelEndpoint {
+            base_url: server.base_url(),
+            ..endpoint(provider)
+        },
+        timeouts: Timeouts {
+            connect: minute,
+            first_byte: minute,
+            idle: minute,
+        },
         window: 100_000,
         price: None,
     }
@@ -37,7 +46,10 @@ async fn read_to_error(model: &dyn Model) -> (usize, ModelError) {
             Ok(Fragment::Done) => panic!("what has no end is not whole"),
             Ok(_) => {}
             Err(error) => {
-                assert!(fragments.next().await.is_none(), "nothing comes behind an error");
+                assert!(
+                    fragments.next().await.is_none(),
+                    "nothing comes behind an error"
+                );
                 return (text, error);
             }
         }
@@ -51,12 +63,26 @@ async fn assert_bounded(dialect: Dialect, provider: &str, endless: EndlessReply)
     let (text, error) = read_to_error(&model(dialect, provider, &server)).await;
     match endless.excess {
         Some(excess) => assert_eq!(error, ModelError::TooLarge(excess), "{provider}: {name}"),
-        None => assert_eq!(error, ModelError::Busy { retry_after: None }, "{provider}: {name}"),
+        None => assert_eq!(
+            error,
+            ModelError::Busy { retry_after: None },
+            "{provider}: {name}"
+        ),
     }
-    assert!(text <= MAX_TEXT_BYTES, "{provider}: {name}: {text} bytes of text");
-    let most = if endless.excess == Some(Excess::Wire) { MAX_WIRE_BYTES } else { MAX_BODY_BYTES };
+    assert!(
+        text <= MAX_TEXT_BYTES,
+        "{provider}: {name}: {text} bytes of text"
+    );
+    let most = if endless.excess == Some(Excess::Wire) {
+        MAX_WIRE_BYTES
+    } else {
+        MAX_BODY_BYTES
+    };
     let sent = server.endless_bytes();
-    assert!(sent <= (most + IN_FLIGHT_BYTES) as u64, "{provider}: {name}: {sent} bytes were read");
+    assert!(
+        sent <= (most + IN_FLIGHT_BYTES) as u64,
+        "{provider}: {name}: {sent} bytes were read"
+    );
 }
 
 /// B105
@@ -86,13 +112,30 @@ async fn no_reply_of_gemini_is_endless() {
 /// B105: a reply that is too long is not asked for again, of the same model or of another one.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endless_reply_is_asked_for_once() {
-    let endless = endless::replies("openai").into_iter().find(|endless| endless.name == "calls").unwrap();
+    let endless = endless::replies("openai")
+        .into_iter()
+        .find(|endless| endless.name == "calls")
+        .unwrap();
     let server = || ModelServer::start(vec![ServerReply::Endless(endless)]).unwrap();
     let (first, second) = (server(), server());
-    let policy = RetryPolicy { retries: 3, delay: Duration::ZERO, jitter: Arc::new(|| 0.0) };
-    let of = |server| (Arc::new(model(Dialect::OpenAi, "openai", server)) as Arc<dyn Model>, policy.clone());
-    let both = FallbackModel { models: vec![of(&first), of(&second)] };
-    assert_eq!(read_to_error(&both).await, (0, ModelError::TooLarge(Excess::Calls)));
+    let policy = RetryPolicy {
+        retries: 3,
+        delay: Duration::ZERO,
+        jitter: Arc::new(|| 0.0),
+    };
+    let of = |server| {
+        (
+            Arc::new(model(Dialect::OpenAi, "openai", server)) as Arc<dyn Model>,
+            policy.clone(),
+        )
+    };
+    let both = FallbackModel {
+        models: vec![of(&first), of(&second)],
+    };
+    assert_eq!(
+        read_to_error(&both).await,
+        (0, ModelError::TooLarge(Excess::Calls))
+    );
     assert_eq!((first.requests().len(), second.requests().len()), (1, 0));
 }
 

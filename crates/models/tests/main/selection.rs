@@ -1,6 +1,9 @@
 use std::collections::BTreeMap;
 
-use lango_models::{ModelSettings, SelectionError, SelectionInput, ProviderSettings, Providers, Secret, select_model};
+use lango_models::{
+    ModelSettings, ProviderSettings, Providers, Secret, SelectionError, SelectionInput,
+    select_model,
+};
 
 struct World {
     agent: ModelSettings,
@@ -58,16 +61,28 @@ fn what_is_said_stands() {
     world.variables.insert("ANTHROPIC_API_KEY", "k");
     world.providers.insert(
         "mine".into(),
-        ProviderSettings { base_url: Some("http://127.0.0.1:1/v1".into()), ..ProviderSettings::default() },
+        ProviderSettings {
+            base_url: Some("http://127.0.0.1:1/v1".into()),
+            ..ProviderSettings::default()
+        },
     );
     world.agent.provider = Some("mine".into());
-    assert_eq!(world.select(), Err(SelectionError::UnknownKind("mine".into())));
+    assert_eq!(
+        world.select(),
+        Err(SelectionError::UnknownKind("mine".into()))
+    );
     world.providers.get_mut("mine").unwrap().r#type = Some(lango_models::ProviderKind::Openai);
-    assert_eq!(world.select(), Err(SelectionError::MissingModel("mine".into())));
+    assert_eq!(
+        world.select(),
+        Err(SelectionError::MissingModel("mine".into()))
+    );
     world.agent.model = Some("m".into());
     assert_eq!(world.select(), pair("mine", "m"));
     world.providers.get_mut("mine").unwrap().base_url = Some("ftp://x".into());
-    assert_eq!(world.select(), Err(SelectionError::InvalidBaseUrl("mine".into())));
+    assert_eq!(
+        world.select(),
+        Err(SelectionError::InvalidBaseUrl("mine".into()))
+    );
     (world.agent.provider, world.agent.model) = (Some("offline".into()), None);
     assert_eq!(world.select(), pair("offline", "phrases"));
 }
@@ -75,8 +90,14 @@ fn what_is_said_stands() {
 #[test]
 fn agents_and_the_fallback_may_have_their_own() {
     let mut world = world();
-    world.agent.models.insert("planner".into(), "anthropic/claude-opus-4-5".into());
-    world.agent.models.insert("librarian".into(), "meta/llama".into());
+    world
+        .agent
+        .models
+        .insert("planner".into(), "anthropic/claude-opus-4-5".into());
+    world
+        .agent
+        .models
+        .insert("librarian".into(), "meta/llama".into());
     world.agent.fallback = Some("openai/gpt-5".into());
     world.variables.insert("OPENAI_API_KEY", "k");
     let prices = BTreeMap::new();
@@ -90,7 +111,10 @@ fn agents_and_the_fallback_may_have_their_own() {
     };
     let default = select_model(&plan).unwrap();
     let planner = plan.for_agent("planner", &default).unwrap().unwrap();
-    assert_eq!((planner.provider.as_str(), planner.model.as_str()), ("anthropic", "claude-opus-4-5"));
+    assert_eq!(
+        (planner.provider.as_str(), planner.model.as_str()),
+        ("anthropic", "claude-opus-4-5")
+    );
     let librarian = plan.for_agent("librarian", &default).unwrap().unwrap();
     assert_eq!(
         (librarian.provider.as_str(), librarian.model.as_str()),

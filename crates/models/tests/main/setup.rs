@@ -4,14 +4,17 @@ use std::sync::Arc;
 use lango_domain::AgentName;
 use lango_domain::event::CallId;
 use lango_domain::model::{
-    ToolCall, ToolCallResult, Fragment, Message, ModelError, ModelRequest, Thought, ToolDeclaration,
+    Fragment, Message, ModelError, ModelRequest, Thought, ToolCall, ToolCallResult, ToolDeclaration,
 };
 use lango_domain::reply_limits::MAX_EVENT_BYTES;
-use lango_models::{Dialect, SseParser, ModelEndpoint};
+use lango_models::{Dialect, ModelEndpoint, SseParser};
 use serde_json::json;
 
-pub const DIALECTS: [(Dialect, &str); 3] =
-    [(Dialect::OpenAi, "openai"), (Dialect::Anthropic, "anthropic"), (Dialect::Gemini, "gemini")];
+pub const DIALECTS: [(Dialect, &str); 3] = [
+    (Dialect::OpenAi, "openai"),
+    (Dialect::Anthropic, "anthropic"),
+    (Dialect::Gemini, "gemini"),
+];
 
 pub fn endpoint(provider: &str) -> ModelEndpoint {
     ModelEndpoint {
@@ -30,7 +33,11 @@ pub fn long_name() -> String {
 
 /// A conversation with everything in it: thoughts of several makers, parallel calls, failures, neighbouring messages.
 pub fn request() -> ModelRequest {
-    let call = |id: &str, name: &str, arguments| ToolCall { id: CallId::new(id), name: name.into(), arguments };
+    let call = |id: &str, name: &str, arguments| ToolCall {
+        id: CallId::new(id),
+        name: name.into(),
+        arguments,
+    };
     let result = |id: &str, name: &str, ok, content: &str| ToolCallResult {
         id: CallId::new(id),
         name: name.into(),
@@ -82,16 +89,25 @@ pub fn request() -> ModelRequest {
                 result("c1", "fs_read", true, "tea"),
                 result("c2", &long_name(), false, "wrong arguments"),
             ]),
-            Message::Assistant { thoughts: vec![], text: "It says tea.".into(), calls: vec![] },
+            Message::Assistant {
+                thoughts: vec![],
+                text: "It says tea.".into(),
+                calls: vec![],
+            },
             Message::User("thanks".into()),
         ],
     }
 }
 
 /// Everything that a stream decodes to, or the error that ends it.
-pub fn decode(dialect: Dialect, provider: &str, chunks: &[&[u8]]) -> Result<Vec<Fragment>, ModelError> {
+pub fn decode(
+    dialect: Dialect,
+    provider: &str,
+    chunks: &[&[u8]],
+) -> Result<Vec<Fragment>, ModelError> {
     let mut decoder = dialect.decoder(&request(), &endpoint(provider));
-    let (mut parser, mut events, mut fragments) = (SseParser::new(MAX_EVENT_BYTES), Vec::new(), Vec::new());
+    let (mut parser, mut events, mut fragments) =
+        (SseParser::new(MAX_EVENT_BYTES), Vec::new(), Vec::new());
     for chunk in chunks {
         parser.feed(chunk, &mut events).map_err(invalid_stream)?;
     }

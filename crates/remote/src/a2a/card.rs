@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use super::json_fields::{JsonFields, FieldError, Metadata, JsonObjectWriter};
+use super::json_fields::{FieldError, JsonFields, JsonObjectWriter, Metadata};
 use super::security::{SecurityRequirement, SecurityScheme};
 use super::version::{ProtocolVersion, WireFormat};
 
@@ -51,7 +51,11 @@ impl AgentInterface {
     /// The version, where it is one that is spoken here. 0.2 differs from 0.3 in nothing that we send.
     pub fn supported_version(&self) -> Option<ProtocolVersion> {
         let is_0_2 = self.version == "0.2" || self.version.starts_with("0.2.");
-        if is_0_2 { Some(ProtocolVersion::V0_3) } else { ProtocolVersion::parse(&self.version) }
+        if is_0_2 {
+            Some(ProtocolVersion::V0_3)
+        } else {
+            ProtocolVersion::parse(&self.version)
+        }
     }
 }
 
@@ -130,8 +134,12 @@ impl AgentCard {
         let fields = JsonFields::from_value(value, WireFormat::V1)?;
         let mut problems = Vec::new();
         let interfaces = interfaces(&fields, &mut problems)?;
-        let capabilities = fields.nested("capabilities", AgentCapabilities::from_json)?.unwrap_or_default();
-        let extended = fields.flag("supportsAuthenticatedExtendedCard")?.unwrap_or(false);
+        let capabilities = fields
+            .nested("capabilities", AgentCapabilities::from_json)?
+            .unwrap_or_default();
+        let extended = fields
+            .flag("supportsAuthenticatedExtendedCard")?
+            .unwrap_or(false);
         let card = Self {
             name: fields.required("name")?,
             description: text_or_problem(&fields, "description", &mut problems)?,
@@ -151,7 +159,12 @@ impl AgentCard {
             security: requirements(&fields)?,
             signatures: fields.list("signatures", |value, _| Ok(value.clone()))?,
         };
-        for missing in ["capabilities", "skills", "defaultInputModes", "defaultOutputModes"] {
+        for missing in [
+            "capabilities",
+            "skills",
+            "defaultInputModes",
+            "defaultOutputModes",
+        ] {
             if !fields.has(missing) {
                 problems.push(format!("`{missing}` is missing"));
             }
@@ -166,31 +179,58 @@ impl AgentCard {
         }
         let mut seen = std::collections::BTreeSet::new();
         for again in self.skills.iter().filter(|skill| !seen.insert(&skill.id)) {
-            problems.push(format!("two skills have the id `{}`", lango_net::sanitize::one_line(&again.id, 60)));
+            problems.push(format!(
+                "two skills have the id `{}`",
+                lango_net::sanitize::one_line(&again.id, 60)
+            ));
         }
-        let wanted = self.security.iter().flat_map(|requirement| requirement.0.keys());
+        let wanted = self
+            .security
+            .iter()
+            .flat_map(|requirement| requirement.0.keys());
         for unknown in wanted.filter(|name| !self.security_schemes.contains_key(*name)) {
             let name = lango_net::sanitize::one_line(unknown, 60);
-            problems.push(format!("it asks for the security scheme `{name}` that it does not describe"));
+            problems.push(format!(
+                "it asks for the security scheme `{name}` that it does not describe"
+            ));
         }
     }
 
     /// One card for all versions that its interfaces speak: their fields do not collide. The address of 0.3 is the first
     /// interface of that version.
     pub fn to_json(&self) -> Value {
-        let newer: Vec<Value> = self.interfaces.iter().map(AgentInterface::to_json).collect();
-        let older: Vec<&AgentInterface> =
-            self.interfaces.iter().filter(|interface| interface.supported_version() == Some(ProtocolVersion::V0_3)).collect();
+        let newer: Vec<Value> = self
+            .interfaces
+            .iter()
+            .map(AgentInterface::to_json)
+            .collect();
+        let older: Vec<&AgentInterface> = self
+            .interfaces
+            .iter()
+            .filter(|interface| interface.supported_version() == Some(ProtocolVersion::V0_3))
+            .collect();
         let skills: Vec<Value> = self.skills.iter().map(AgentSkill::to_json).collect();
         let is_newer = older.is_empty();
-        let written = |scheme: &SecurityScheme| if is_newer { scheme.write_v1() } else { scheme.to_json() };
-        let schemes: Map<String, Value> =
-            self.security_schemes.iter().map(|(name, scheme)| (name.clone(), written(scheme))).collect();
+        let written = |scheme: &SecurityScheme| {
+            if is_newer {
+                scheme.write_v1()
+            } else {
+                scheme.to_json()
+            }
+        };
+        let schemes: Map<String, Value> = self
+            .security_schemes
+            .iter()
+            .map(|(name, scheme)| (name.clone(), written(scheme)))
+            .collect();
         let mut writing = JsonObjectWriter::default()
             .with("name", self.name.as_str())
             .with("description", self.description.as_str())
             .with("version", self.version.as_str())
-            .with_some("provider", self.provider.as_ref().map(AgentProvider::to_json))
+            .with_some(
+                "provider",
+                self.provider.as_ref().map(AgentProvider::to_json),
+            )
             .with_some("documentationUrl", self.documentation_url.as_deref())
             .with_some("iconUrl", self.icon_url.as_deref())
             .with("supportedInterfaces", newer)
@@ -199,29 +239,47 @@ impl AgentCard {
             .with("defaultInputModes", self.input_modes.clone())
             .with("defaultOutputModes", self.output_modes.clone());
         if let [first, others @ ..] = older.as_slice() {
-            let others =
-                others.iter().map(|other| json!({ "url": other.url, "transport": other.binding.as_str() }));
+            let others = others
+                .iter()
+                .map(|other| json!({ "url": other.url, "transport": other.binding.as_str() }));
             writing = writing
                 .with("protocolVersion", first.version.as_str())
                 .with("url", first.url.as_str())
                 .with("preferredTransport", first.binding.as_str())
                 .with_list("additionalInterfaces", others.collect())
-                .with("supportsAuthenticatedExtendedCard", self.capabilities.extended_card);
+                .with(
+                    "supportsAuthenticatedExtendedCard",
+                    self.capabilities.extended_card,
+                );
         }
         if !schemes.is_empty() {
-            let newer: Vec<Value> = self.security.iter().map(SecurityRequirement::write_v1).collect();
-            let older = self.security.iter().filter(|_| !is_newer).map(SecurityRequirement::write_v03).collect();
+            let newer: Vec<Value> = self
+                .security
+                .iter()
+                .map(SecurityRequirement::write_v1)
+                .collect();
+            let older = self
+                .security
+                .iter()
+                .filter(|_| !is_newer)
+                .map(SecurityRequirement::write_v03)
+                .collect();
             writing = writing
                 .with("securitySchemes", schemes)
                 .with_list("securityRequirements", newer)
                 .with_list("security", older);
         }
-        writing.with_list("signatures", self.signatures.clone()).build()
+        writing
+            .with_list("signatures", self.signatures.clone())
+            .build()
     }
 }
 
 /// Those of 1.0 in their order, then those that only the older fields name.
-fn interfaces(fields: &JsonFields<'_>, problems: &mut Vec<String>) -> Result<Vec<AgentInterface>, FieldError> {
+fn interfaces(
+    fields: &JsonFields<'_>,
+    problems: &mut Vec<String>,
+) -> Result<Vec<AgentInterface>, FieldError> {
     let mut found = fields.list("supportedInterfaces", AgentInterface::from_json)?;
     let version = fields.non_empty("protocolVersion")?;
     let mut older = Vec::new();
@@ -234,24 +292,41 @@ fn interfaces(fields: &JsonFields<'_>, problems: &mut Vec<String>) -> Result<Vec
     }
     older.extend(fields.list("additionalInterfaces", |value, wire| {
         let fields = JsonFields::from_value(value, wire)?;
-        Ok((fields.required("url")?, Binding::parse(fields.text("transport")?.unwrap_or("JSONRPC"))))
+        Ok((
+            fields.required("url")?,
+            Binding::parse(fields.text("transport")?.unwrap_or("JSONRPC")),
+        ))
     })?);
     let version = version.unwrap_or_else(|| ProtocolVersion::V0_3.to_string());
     for (url, binding) in older {
         let is_known = found.iter().any(|known| {
-            known.url == url && known.binding == binding && known.supported_version() == Some(ProtocolVersion::V0_3)
+            known.url == url
+                && known.binding == binding
+                && known.supported_version() == Some(ProtocolVersion::V0_3)
         });
         if !is_known {
-            found.push(AgentInterface { url, binding, version: version.clone(), tenant: None });
+            found.push(AgentInterface {
+                url,
+                binding,
+                version: version.clone(),
+                tenant: None,
+            });
         }
     }
     if found.is_empty() {
-        return Err(FieldError::at("supportedInterfaces", "is missing, and so is `url`: it has no address"));
+        return Err(FieldError::at(
+            "supportedInterfaces",
+            "is missing, and so is `url`: it has no address",
+        ));
     }
     Ok(found)
 }
 
-fn text_or_problem(fields: &JsonFields<'_>, name: &str, problems: &mut Vec<String>) -> Result<String, FieldError> {
+fn text_or_problem(
+    fields: &JsonFields<'_>,
+    name: &str,
+    problems: &mut Vec<String>,
+) -> Result<String, FieldError> {
     let found = fields.non_empty(name)?;
     if found.is_none() {
         problems.push(format!("`{name}` is missing"));
@@ -265,19 +340,30 @@ fn schemes(fields: &JsonFields<'_>) -> Result<BTreeMap<String, SecurityScheme>, 
         let scheme = scheme.map_err(|error| error.within(name).within("securitySchemes"))?;
         Ok((name.clone(), scheme))
     };
-    fields.metadata("securitySchemes")?.iter().map(read).collect()
+    fields
+        .metadata("securitySchemes")?
+        .iter()
+        .map(read)
+        .collect()
 }
 
 fn requirements(fields: &JsonFields<'_>) -> Result<Vec<SecurityRequirement>, FieldError> {
     let newer = fields.list("securityRequirements", SecurityRequirement::from_json)?;
-    if newer.is_empty() { fields.list("security", SecurityRequirement::from_json) } else { Ok(newer) }
+    if newer.is_empty() {
+        fields.list("security", SecurityRequirement::from_json)
+    } else {
+        Ok(newer)
+    }
 }
 
 impl AgentProvider {
     fn from_json(value: &Value, wire: WireFormat) -> Result<Self, FieldError> {
         let fields = JsonFields::from_value(value, wire)?;
         let text = |name| Ok(fields.non_empty(name)?.unwrap_or_default());
-        Ok(Self { organization: text("organization")?, url: text("url")? })
+        Ok(Self {
+            organization: text("organization")?,
+            url: text("url")?,
+        })
     }
 
     fn to_json(&self) -> Value {
@@ -291,7 +377,9 @@ impl AgentInterface {
         Ok(Self {
             url: fields.required("url")?,
             binding: Binding::parse(fields.text("protocolBinding")?.unwrap_or("JSONRPC")),
-            version: fields.non_empty("protocolVersion")?.unwrap_or_else(|| ProtocolVersion::V1_0.to_string()),
+            version: fields
+                .non_empty("protocolVersion")?
+                .unwrap_or_else(|| ProtocolVersion::V1_0.to_string()),
             tenant: fields.non_empty("tenant")?,
         })
     }
@@ -319,7 +407,11 @@ impl AgentCapabilities {
     }
 
     fn to_json(&self) -> Value {
-        let extensions = self.extensions.iter().map(AgentExtension::to_json).collect();
+        let extensions = self
+            .extensions
+            .iter()
+            .map(AgentExtension::to_json)
+            .collect();
         JsonObjectWriter::default()
             .with("streaming", self.streaming)
             .with("pushNotifications", self.push_notifications)

@@ -52,17 +52,83 @@ const BAD_REQUEST: &str = "type.googleapis.com/google.rpc.BadRequest";
 
 /// Every kind with a number of its own: code, HTTP status, gRPC status, reason.
 const KINDS: [(ErrorKind, i64, u16, &str, &str); 18] = [
-    (ErrorKind::Parse, -32700, 400, "INVALID_ARGUMENT", "PARSE_ERROR"),
-    (ErrorKind::InvalidRequest, -32600, 400, "INVALID_ARGUMENT", "INVALID_REQUEST"),
-    (ErrorKind::MethodNotFound, -32601, 404, "UNIMPLEMENTED", "METHOD_NOT_FOUND"),
-    (ErrorKind::InvalidParams, -32602, 400, "INVALID_ARGUMENT", "INVALID_PARAMS"),
-    (ErrorKind::Internal, -32603, 500, "INTERNAL", "INTERNAL_ERROR"),
-    (ErrorKind::TaskNotFound, -32001, 404, "NOT_FOUND", "TASK_NOT_FOUND"),
-    (ErrorKind::TaskNotCancelable, -32002, 400, "FAILED_PRECONDITION", "TASK_NOT_CANCELABLE"),
-    (ErrorKind::PushNotSupported, -32003, 400, "FAILED_PRECONDITION", "PUSH_NOTIFICATION_NOT_SUPPORTED"),
-    (ErrorKind::UnsupportedOperation, -32004, 400, "FAILED_PRECONDITION", "UNSUPPORTED_OPERATION"),
-    (ErrorKind::ContentTypeNotSupported, -32005, 400, "INVALID_ARGUMENT", "CONTENT_TYPE_NOT_SUPPORTED"),
-    (ErrorKind::InvalidAgentResponse, -32006, 500, "INTERNAL", "INVALID_AGENT_RESPONSE"),
+    (
+        ErrorKind::Parse,
+        -32700,
+        400,
+        "INVALID_ARGUMENT",
+        "PARSE_ERROR",
+    ),
+    (
+        ErrorKind::InvalidRequest,
+        -32600,
+        400,
+        "INVALID_ARGUMENT",
+        "INVALID_REQUEST",
+    ),
+    (
+        ErrorKind::MethodNotFound,
+        -32601,
+        404,
+        "UNIMPLEMENTED",
+        "METHOD_NOT_FOUND",
+    ),
+    (
+        ErrorKind::InvalidParams,
+        -32602,
+        400,
+        "INVALID_ARGUMENT",
+        "INVALID_PARAMS",
+    ),
+    (
+        ErrorKind::Internal,
+        -32603,
+        500,
+        "INTERNAL",
+        "INTERNAL_ERROR",
+    ),
+    (
+        ErrorKind::TaskNotFound,
+        -32001,
+        404,
+        "NOT_FOUND",
+        "TASK_NOT_FOUND",
+    ),
+    (
+        ErrorKind::TaskNotCancelable,
+        -32002,
+        400,
+        "FAILED_PRECONDITION",
+        "TASK_NOT_CANCELABLE",
+    ),
+    (
+        ErrorKind::PushNotSupported,
+        -32003,
+        400,
+        "FAILED_PRECONDITION",
+        "PUSH_NOTIFICATION_NOT_SUPPORTED",
+    ),
+    (
+        ErrorKind::UnsupportedOperation,
+        -32004,
+        400,
+        "FAILED_PRECONDITION",
+        "UNSUPPORTED_OPERATION",
+    ),
+    (
+        ErrorKind::ContentTypeNotSupported,
+        -32005,
+        400,
+        "INVALID_ARGUMENT",
+        "CONTENT_TYPE_NOT_SUPPORTED",
+    ),
+    (
+        ErrorKind::InvalidAgentResponse,
+        -32006,
+        500,
+        "INTERNAL",
+        "INVALID_AGENT_RESPONSE",
+    ),
     (
         ErrorKind::ExtendedCardNotConfigured,
         -32007,
@@ -70,12 +136,48 @@ const KINDS: [(ErrorKind, i64, u16, &str, &str); 18] = [
         "FAILED_PRECONDITION",
         "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
     ),
-    (ErrorKind::ExtensionRequired, -32008, 400, "FAILED_PRECONDITION", "EXTENSION_SUPPORT_REQUIRED"),
-    (ErrorKind::VersionNotSupported, -32009, 400, "FAILED_PRECONDITION", "VERSION_NOT_SUPPORTED"),
-    (ErrorKind::Unauthenticated, -32040, 401, "UNAUTHENTICATED", "UNAUTHENTICATED"),
-    (ErrorKind::Forbidden, -32041, 403, "PERMISSION_DENIED", "PERMISSION_DENIED"),
-    (ErrorKind::Busy, -32042, 429, "RESOURCE_EXHAUSTED", "RESOURCE_EXHAUSTED"),
-    (ErrorKind::Unavailable, -32043, 503, "UNAVAILABLE", "UNAVAILABLE"),
+    (
+        ErrorKind::ExtensionRequired,
+        -32008,
+        400,
+        "FAILED_PRECONDITION",
+        "EXTENSION_SUPPORT_REQUIRED",
+    ),
+    (
+        ErrorKind::VersionNotSupported,
+        -32009,
+        400,
+        "FAILED_PRECONDITION",
+        "VERSION_NOT_SUPPORTED",
+    ),
+    (
+        ErrorKind::Unauthenticated,
+        -32040,
+        401,
+        "UNAUTHENTICATED",
+        "UNAUTHENTICATED",
+    ),
+    (
+        ErrorKind::Forbidden,
+        -32041,
+        403,
+        "PERMISSION_DENIED",
+        "PERMISSION_DENIED",
+    ),
+    (
+        ErrorKind::Busy,
+        -32042,
+        429,
+        "RESOURCE_EXHAUSTED",
+        "RESOURCE_EXHAUSTED",
+    ),
+    (
+        ErrorKind::Unavailable,
+        -32043,
+        503,
+        "UNAVAILABLE",
+        "UNAVAILABLE",
+    ),
 ];
 
 impl ErrorKind {
@@ -106,7 +208,10 @@ impl ErrorKind {
 
     /// By what an HTTP+JSON server says: the reason tells more than the status.
     fn from_http(status: u16, reason: Option<&str>) -> Self {
-        let by_reason = KINDS.iter().find(|row| Some(row.4) == reason).map(|row| row.0);
+        let by_reason = KINDS
+            .iter()
+            .find(|row| Some(row.4) == reason)
+            .map(|row| row.0);
         by_reason.unwrap_or(match status {
             401 => Self::Unauthenticated,
             403 => Self::Forbidden,
@@ -128,7 +233,11 @@ impl ErrorKind {
 
 impl ProtocolError {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), metadata: Metadata::new() }
+        Self {
+            kind,
+            message: message.into(),
+            metadata: Metadata::new(),
+        }
     }
 
     pub fn with_metadata(mut self, what: &str, value: impl Into<Value>) -> Self {
@@ -163,9 +272,16 @@ impl ProtocolError {
     }
 
     fn details(&self) -> Value {
-        let texts = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let metadata: Metadata =
-            self.metadata.iter().map(|(name, value)| (name.clone(), Value::from(texts(value)))).collect();
+        let texts = |value: &Value| {
+            value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned)
+        };
+        let metadata: Metadata = self
+            .metadata
+            .iter()
+            .map(|(name, value)| (name.clone(), Value::from(texts(value))))
+            .collect();
         let mut details = vec![json!({
             "@type": ERROR_INFO, "reason": self.kind.reason(), "domain": DOMAIN, "metadata": metadata,
         })];
@@ -179,16 +295,28 @@ impl ProtocolError {
     /// What a peer says in the `error` of a JSON-RPC answer; what it says is shown on one bounded line.
     pub fn from_rpc_json(error: &Value) -> Self {
         let code = error.get("code").and_then(Value::as_i64);
-        Self::new(code.map_or(ErrorKind::Internal, ErrorKind::from_code), peer_message(error.get("message")))
+        Self::new(
+            code.map_or(ErrorKind::Internal, ErrorKind::from_code),
+            peer_message(error.get("message")),
+        )
     }
 
     /// What a peer says in the body of an HTTP answer that is no success.
     pub fn from_rest_json(status: u16, body: &Value) -> Self {
         let error = body.get("error").unwrap_or(body);
-        let details = error.get("details").or_else(|| error.get("data")).and_then(Value::as_array);
-        let reason =
-            details.and_then(|details| details.iter().find_map(|detail| detail.get("reason")?.as_str()));
-        let words = error.get("message").or_else(|| error.get("detail")).or_else(|| error.get("title"));
+        let details = error
+            .get("details")
+            .or_else(|| error.get("data"))
+            .and_then(Value::as_array);
+        let reason = details.and_then(|details| {
+            details
+                .iter()
+                .find_map(|detail| detail.get("reason")?.as_str())
+        });
+        let words = error
+            .get("message")
+            .or_else(|| error.get("detail"))
+            .or_else(|| error.get("title"));
         Self::new(ErrorKind::from_http(status, reason), peer_message(words))
     }
 }
@@ -205,6 +333,10 @@ impl From<FieldError> for ProtocolError {
     fn from(error: FieldError) -> Self {
         let place = error.field_path();
         let invalid = Self::new(ErrorKind::InvalidParams, error.to_string());
-        if place.is_empty() { invalid } else { invalid.with_metadata("field", place) }
+        if place.is_empty() {
+            invalid
+        } else {
+            invalid.with_metadata("field", place)
+        }
     }
 }

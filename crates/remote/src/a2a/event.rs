@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::json_fields::{JsonFields, FieldError, Metadata, JsonObjectWriter, missing};
 use super::ids::{ContextId, TaskId, WireId};
+use super::json_fields::{FieldError, JsonFields, JsonObjectWriter, Metadata, missing};
 use super::message::Message;
 use super::task::{Artifact, Task, TaskStatus};
 use super::version::WireFormat;
@@ -72,15 +72,25 @@ impl StreamEvent {
         let given: Vec<&str> = KINDS.into_iter().filter(|kind| fields.has(kind)).collect();
         let event = match given.as_slice() {
             ["task"] => fields.nested("task", Task::from_json)?.map(Self::Task),
-            ["message"] => fields.nested("message", Message::from_json)?.map(Self::Message),
-            ["statusUpdate"] => fields.nested("statusUpdate", StatusUpdate::from_json)?.map(Self::Status),
-            ["artifactUpdate"] => fields.nested("artifactUpdate", ArtifactUpdate::from_json)?.map(Self::Artifact),
+            ["message"] => fields
+                .nested("message", Message::from_json)?
+                .map(Self::Message),
+            ["statusUpdate"] => fields
+                .nested("statusUpdate", StatusUpdate::from_json)?
+                .map(Self::Status),
+            ["artifactUpdate"] => fields
+                .nested("artifactUpdate", ArtifactUpdate::from_json)?
+                .map(Self::Artifact),
             // Some servers name their old protocol buffers' field.
-            [] if wire == WireFormat::V03Rest => fields.nested("msg", Message::from_json)?.map(Self::Message),
+            [] if wire == WireFormat::V03Rest => {
+                fields.nested("msg", Message::from_json)?.map(Self::Message)
+            }
             _ => None,
         };
         event.ok_or_else(|| {
-            FieldError::new("must have exactly one of task, message, statusUpdate and artifactUpdate")
+            FieldError::new(
+                "must have exactly one of task, message, statusUpdate and artifactUpdate",
+            )
         })
     }
 
@@ -91,10 +101,15 @@ impl StreamEvent {
             Some("message") => Message::from_json(value, wire).map(Self::Message),
             Some("status-update") => StatusUpdate::from_json(value, wire).map(Self::Status),
             Some("artifact-update") => ArtifactUpdate::from_json(value, wire).map(Self::Artifact),
-            Some(_) => Err(FieldError::at("kind", "must be task, message, status-update or artifact-update")),
+            Some(_) => Err(FieldError::at(
+                "kind",
+                "must be task, message, status-update or artifact-update",
+            )),
             // Before 0.2.5 nothing said what it was.
             None if fields.has("messageId") => Message::from_json(value, wire).map(Self::Message),
-            None if fields.has("artifact") => ArtifactUpdate::from_json(value, wire).map(Self::Artifact),
+            None if fields.has("artifact") => {
+                ArtifactUpdate::from_json(value, wire).map(Self::Artifact)
+            }
             None if fields.has("id") => Task::from_json(value, wire).map(Self::Task),
             None => StatusUpdate::from_json(value, wire).map(Self::Status),
         }
@@ -123,7 +138,11 @@ impl StreamEvent {
 
 /// 0.3 as JSON-RPC carries it sends things bare, because they say what they are.
 fn wrap(name: &str, value: Value, wire: WireFormat) -> Value {
-    if wire == WireFormat::V03Rpc { value } else { json!({ name: value }) }
+    if wire == WireFormat::V03Rpc {
+        value
+    } else {
+        json!({ name: value })
+    }
 }
 
 impl StatusUpdate {
@@ -132,7 +151,9 @@ impl StatusUpdate {
         Ok(Self {
             task: TaskId::required(&fields, "taskId")?,
             context: ContextId::optional(&fields, "contextId")?,
-            status: fields.nested("status", TaskStatus::from_json)?.ok_or_else(|| missing("status"))?,
+            status: fields
+                .nested("status", TaskStatus::from_json)?
+                .ok_or_else(|| missing("status"))?,
             metadata: fields.metadata("metadata")?,
         })
     }
@@ -161,7 +182,9 @@ impl ArtifactUpdate {
         Ok(Self {
             task: TaskId::required(&fields, "taskId")?,
             context: ContextId::optional(&fields, "contextId")?,
-            artifact: fields.nested("artifact", Artifact::from_json)?.ok_or_else(|| missing("artifact"))?,
+            artifact: fields
+                .nested("artifact", Artifact::from_json)?
+                .ok_or_else(|| missing("artifact"))?,
             append: fields.flag("append")?.unwrap_or(false),
             last_chunk: fields.flag("lastChunk")?.unwrap_or(false),
             metadata: fields.metadata("metadata")?,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::json_fields::{JsonFields, FieldError, missing};
+use super::json_fields::{FieldError, JsonFields, missing};
 use super::version::WireFormat;
 
 const MAX_ID_BYTES: usize = 512;
@@ -90,12 +90,16 @@ pub(crate) trait WireId: Sized {
 }
 
 fn parse_id(value: &Value) -> Result<String, FieldError> {
-    let text = value.as_str().ok_or_else(|| FieldError::new("must be a text"))?;
+    let text = value
+        .as_str()
+        .ok_or_else(|| FieldError::new("must be a text"))?;
     if text.trim().is_empty() {
         return Err(FieldError::new("is empty"));
     }
     if text.len() > MAX_ID_BYTES {
-        return Err(FieldError::new(format!("is longer than {MAX_ID_BYTES} bytes")));
+        return Err(FieldError::new(format!(
+            "is longer than {MAX_ID_BYTES} bytes"
+        )));
     }
     if text.chars().any(lango_domain::text::is_terminal_control) {
         return Err(FieldError::new("has control characters"));
@@ -111,7 +115,10 @@ mod tests {
     #[test]
     fn ids_are_bounded_and_printable() {
         for good in ["a", "9f0c", "작업-1", "x y"] {
-            assert!(TaskId::from_json(&json!(good), WireFormat::V1).is_ok(), "{good}");
+            assert!(
+                TaskId::from_json(&json!(good), WireFormat::V1).is_ok(),
+                "{good}"
+            );
         }
         for bad in [
             json!(""),

@@ -22,7 +22,10 @@ pub struct FieldError {
 
 impl FieldError {
     pub fn new(problem: impl Into<String>) -> Self {
-        Self { path: Vec::new(), problem: problem.into() }
+        Self {
+            path: Vec::new(),
+            problem: problem.into(),
+        }
     }
 
     pub(crate) fn at(field: &str, problem: impl Into<String>) -> Self {
@@ -79,7 +82,11 @@ impl<'a> JsonFields<'a> {
     pub fn get(&self, name: &str) -> Option<&'a Value> {
         let found = self.map.get(name).or_else(|| {
             let is_camel = name.bytes().any(|byte| byte.is_ascii_uppercase());
-            if is_camel { self.map.get(&to_snake_case(name)) } else { None }
+            if is_camel {
+                self.map.get(&to_snake_case(name))
+            } else {
+                None
+            }
         });
         found.filter(|value| !value.is_null())
     }
@@ -98,7 +105,10 @@ impl<'a> JsonFields<'a> {
 
     /// A text, where an empty one counts as absent.
     pub fn non_empty(&self, name: &str) -> Result<Option<String>, FieldError> {
-        Ok(self.text(name)?.filter(|text| !text.is_empty()).map(str::to_owned))
+        Ok(self
+            .text(name)?
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned))
     }
 
     pub fn required(&self, name: &str) -> Result<String, FieldError> {
@@ -141,7 +151,10 @@ impl<'a> JsonFields<'a> {
         name: &str,
         read: impl FnOnce(&'a Value, WireFormat) -> Result<T, FieldError>,
     ) -> Result<Option<T>, FieldError> {
-        self.get(name).map(|value| read(value, self.wire)).transpose().map_err(|error| error.within(name))
+        self.get(name)
+            .map(|value| read(value, self.wire))
+            .transpose()
+            .map_err(|error| error.within(name))
     }
 
     pub fn list<T>(
@@ -155,10 +168,14 @@ impl<'a> JsonFields<'a> {
             Some(_) => return Err(FieldError::at(name, "must be a list")),
         };
         if items.len() > MAX_ITEMS {
-            return Err(FieldError::at(name, format!("has more than {MAX_ITEMS} items")));
+            return Err(FieldError::at(
+                name,
+                format!("has more than {MAX_ITEMS} items"),
+            ));
         }
         let one = |(at, item)| {
-            read(item, self.wire).map_err(|error: FieldError| error.within(&format!("[{at}]")).within(name))
+            read(item, self.wire)
+                .map_err(|error: FieldError| error.within(&format!("[{at}]")).within(name))
         };
         items.iter().enumerate().map(one).collect()
     }
@@ -173,7 +190,10 @@ pub(crate) fn missing(name: &str) -> FieldError {
 }
 
 pub(crate) fn parse_text(value: &Value) -> Result<String, FieldError> {
-    value.as_str().map(str::to_owned).ok_or_else(|| FieldError::new("must be a text"))
+    value
+        .as_str()
+        .map(str::to_owned)
+        .ok_or_else(|| FieldError::new("must be a text"))
 }
 
 /// Writes objects that leave out what is empty.
@@ -194,15 +214,29 @@ impl JsonObjectWriter {
     }
 
     pub fn with_list(self, name: &str, items: Vec<Value>) -> Self {
-        if items.is_empty() { self } else { self.with(name, items) }
+        if items.is_empty() {
+            self
+        } else {
+            self.with(name, items)
+        }
     }
 
     pub fn with_texts(self, name: &str, items: &[String]) -> Self {
-        self.with_list(name, items.iter().map(|item| Value::from(item.as_str())).collect())
+        self.with_list(
+            name,
+            items
+                .iter()
+                .map(|item| Value::from(item.as_str()))
+                .collect(),
+        )
     }
 
     pub fn with_metadata(self, metadata: &Metadata) -> Self {
-        if metadata.is_empty() { self } else { self.with("metadata", metadata.clone()) }
+        if metadata.is_empty() {
+            self
+        } else {
+            self.with("metadata", metadata.clone())
+        }
     }
 
     pub fn build(self) -> Value {
@@ -230,9 +264,17 @@ mod tests {
     fn mistakes_say_where_they_are() {
         let value = json!({ "a": [{ "b": "ok" }, { "b": 3 }] });
         let fields = JsonFields::from_value(&value, WireFormat::V1).unwrap();
-        let read = fields.list("a", |item, wire| JsonFields::from_value(item, wire)?.required("b"));
+        let read = fields.list("a", |item, wire| {
+            JsonFields::from_value(item, wire)?.required("b")
+        });
         assert_eq!(read.unwrap_err().to_string(), "`a[1].b` must be a text");
-        assert_eq!(JsonFields::from_value(&json!([]), WireFormat::V1).err().unwrap().to_string(), "must be an object");
+        assert_eq!(
+            JsonFields::from_value(&json!([]), WireFormat::V1)
+                .err()
+                .unwrap()
+                .to_string(),
+            "must be an object"
+        );
     }
 
     #[test]
@@ -241,7 +283,10 @@ mod tests {
         let fields = JsonFields::from_value(&value, WireFormat::V1).unwrap();
         assert_eq!(fields.required("messageId").unwrap(), "m");
         assert!(!fields.has("contextId"));
-        assert_eq!((fields.count("n").unwrap(), fields.count("s").unwrap()), (Some(7), Some(7)));
+        assert_eq!(
+            (fields.count("n").unwrap(), fields.count("s").unwrap()),
+            (Some(7), Some(7))
+        );
     }
 
     #[test]
@@ -256,7 +301,13 @@ mod tests {
             json!("x"),
         ] {
             let value = json!({ "n": bad });
-            assert!(JsonFields::from_value(&value, WireFormat::V1).unwrap().count("n").is_err(), "{value}");
+            assert!(
+                JsonFields::from_value(&value, WireFormat::V1)
+                    .unwrap()
+                    .count("n")
+                    .is_err(),
+                "{value}"
+            );
         }
     }
 }

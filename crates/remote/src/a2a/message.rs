@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::json_fields::{JsonFields, FieldError, Metadata, JsonObjectWriter, missing};
 use super::ids::{ContextId, MessageId, TaskId, WireId};
+use super::json_fields::{FieldError, JsonFields, JsonObjectWriter, Metadata, missing};
 use super::version::WireFormat;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,11 @@ impl Message {
 
     pub fn from_json(value: &Value, wire: WireFormat) -> Result<Self, FieldError> {
         let fields = JsonFields::from_value(value, wire)?;
-        let parts = if wire == WireFormat::V03Rest && fields.has("content") { "content" } else { "parts" };
+        let parts = if wire == WireFormat::V03Rest && fields.has("content") {
+            "content"
+        } else {
+            "parts"
+        };
         Ok(Self {
             id: MessageId::required(&fields, "messageId")?,
             role: Role::parse(fields.text("role")?.ok_or_else(|| missing("role"))?)?,
@@ -84,14 +88,24 @@ impl Message {
             .with_some("contextId", self.context.as_ref())
             .with_some("taskId", self.task.as_ref())
             .with("role", self.role.as_str(wire))
-            .with(if wire == WireFormat::V03Rest { "content" } else { "parts" }, parts)
+            .with(
+                if wire == WireFormat::V03Rest {
+                    "content"
+                } else {
+                    "parts"
+                },
+                parts,
+            )
             .with_metadata(&self.metadata)
             .with_texts("extensions", &self.extensions);
         match wire {
             // Its protocol buffers do not know this field, and their readers refuse what they do not know.
             WireFormat::V03Rest => written.build(),
             _ => written
-                .with_list("referenceTaskIds", self.references.iter().map(Value::from).collect())
+                .with_list(
+                    "referenceTaskIds",
+                    self.references.iter().map(Value::from).collect(),
+                )
                 .build(),
         }
     }
@@ -126,7 +140,12 @@ impl Part {
     }
 
     pub fn new(content: PartContent) -> Self {
-        Self { content, filename: None, media_type: None, metadata: Metadata::new() }
+        Self {
+            content,
+            filename: None,
+            media_type: None,
+            metadata: Metadata::new(),
+        }
     }
 
     pub fn as_text(&self) -> Option<&str> {
@@ -182,7 +201,9 @@ impl Part {
             PartContent::Raw(bytes) => ("file", place(file[0], bytes)),
             PartContent::Url(url) => ("file", place(file[1], url)),
             // Data was an object then; anything else is put into one.
-            PartContent::Data(data @ Value::Object(_)) if is_rest => ("data", json!({ "data": data })),
+            PartContent::Data(data @ Value::Object(_)) if is_rest => {
+                ("data", json!({ "data": data }))
+            }
             PartContent::Data(data) if is_rest => ("data", json!({ "data": { "value": data } })),
             PartContent::Data(data @ Value::Object(_)) => ("data", data.clone()),
             PartContent::Data(data) => ("data", json!({ "value": data })),
@@ -190,19 +211,30 @@ impl Part {
         if is_rest {
             return JsonObjectWriter::default().with(name, value).build();
         }
-        JsonObjectWriter::default().with(kind, name).with(name, value).with_metadata(&self.metadata).build()
+        JsonObjectWriter::default()
+            .with(kind, name)
+            .with(name, value)
+            .with_metadata(&self.metadata)
+            .build()
     }
 }
 
 fn part_from_v1(fields: &JsonFields<'_>) -> Result<Part, FieldError> {
     const CONTENTS: [&str; 4] = ["text", "raw", "url", "data"];
-    let given: Vec<&str> = CONTENTS.into_iter().filter(|name| fields.has(name)).collect();
+    let given: Vec<&str> = CONTENTS
+        .into_iter()
+        .filter(|name| fields.has(name))
+        .collect();
     let content = match given.as_slice() {
         ["text"] => PartContent::Text(fields.text("text")?.unwrap_or_default().to_owned()),
         ["raw"] => PartContent::Raw(base64_field(fields, "raw")?),
         ["url"] => PartContent::Url(fields.required("url")?),
         ["data"] => PartContent::Data(fields.get("data").cloned().unwrap_or_default()),
-        _ => return Err(FieldError::new("must have exactly one of text, raw, url and data")),
+        _ => {
+            return Err(FieldError::new(
+                "must have exactly one of text, raw, url and data",
+            ));
+        }
     };
     Ok(Part {
         content,
@@ -216,20 +248,35 @@ fn part_from_v03(fields: &JsonFields<'_>) -> Result<Part, FieldError> {
     let metadata = fields.metadata("metadata")?;
     // 0.2 called it `type` in its first months.
     let kind = fields.text("kind")?.or(fields.text("type")?);
-    let kind = kind.or_else(|| ["text", "file", "data"].into_iter().find(|name| fields.has(name)));
+    let kind = kind.or_else(|| {
+        ["text", "file", "data"]
+            .into_iter()
+            .find(|name| fields.has(name))
+    });
     match kind {
         Some("text") => {
             let text = fields.text("text")?.ok_or_else(|| missing("text"))?;
-            Ok(Part { metadata, ..Part::text(text) })
+            Ok(Part {
+                metadata,
+                ..Part::text(text)
+            })
         }
         Some("data") => {
             let data = fields.metadata("data")?;
-            let inner = data.get("data").filter(|_| fields.wire == WireFormat::V03Rest).cloned();
+            let inner = data
+                .get("data")
+                .filter(|_| fields.wire == WireFormat::V03Rest)
+                .cloned();
             let data = inner.unwrap_or_else(|| Value::Object(data));
-            Ok(Part { metadata, ..Part::new(PartContent::Data(data)) })
+            Ok(Part {
+                metadata,
+                ..Part::new(PartContent::Data(data))
+            })
         }
         Some("file") => {
-            let part = fields.nested("file", part_from_v03_file)?.ok_or_else(|| missing("file"))?;
+            let part = fields
+                .nested("file", part_from_v03_file)?
+                .ok_or_else(|| missing("file"))?;
             Ok(Part { metadata, ..part })
         }
         _ => Err(FieldError::at("kind", "must be text, file or data")),
@@ -239,19 +286,27 @@ fn part_from_v03(fields: &JsonFields<'_>) -> Result<Part, FieldError> {
 fn part_from_v03_file(value: &Value, wire: WireFormat) -> Result<Part, FieldError> {
     let fields = JsonFields::from_value(value, wire)?;
     let first = |names: [&'static str; 2]| names.into_iter().find(|name| fields.has(name));
-    let content = match (first(["bytes", "fileWithBytes"]), first(["uri", "fileWithUri"])) {
+    let content = match (
+        first(["bytes", "fileWithBytes"]),
+        first(["uri", "fileWithUri"]),
+    ) {
         (Some(bytes), None) => PartContent::Raw(base64_field(&fields, bytes)?),
         (None, Some(url)) => PartContent::Url(fields.required(url)?),
         _ => return Err(FieldError::new("must have either bytes or an address")),
     };
     let (filename, media_type) = (fields.non_empty("name")?, fields.non_empty("mimeType")?);
-    Ok(Part { filename, media_type, ..Part::new(content) })
+    Ok(Part {
+        filename,
+        media_type,
+        ..Part::new(content)
+    })
 }
 
 /// Bytes as they travel; both alphabets are understood.
 fn base64_field(fields: &JsonFields<'_>, name: &str) -> Result<String, FieldError> {
     let text = fields.text(name)?.unwrap_or_default();
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_' | b'=');
+    let fits =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_' | b'=');
     if text.bytes().all(fits) {
         Ok(text.to_owned())
     } else {

@@ -5,8 +5,8 @@ use std::fmt;
 use lango_domain::secret::Secret;
 use serde_json::{Value, json};
 
-use super::json_fields::{JsonFields, FieldError, JsonObjectWriter};
 use super::ids::{PushConfigId, TaskId, WireId};
+use super::json_fields::{FieldError, JsonFields, JsonObjectWriter};
 use super::version::WireFormat;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +31,9 @@ pub struct Authentication {
 
 impl fmt::Debug for Authentication {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Authentication").field("scheme", &self.scheme).finish_non_exhaustive()
+        f.debug_struct("Authentication")
+            .field("scheme", &self.scheme)
+            .finish_non_exhaustive()
     }
 }
 
@@ -40,7 +42,9 @@ impl PushConfig {
     pub fn from_json(value: &Value, wire: WireFormat) -> Result<Self, FieldError> {
         let fields = JsonFields::from_value(value, wire)?;
         let inner = fields.nested("pushNotificationConfig", Self::from_bare_json)?;
-        let Some(mut config) = inner else { return Self::from_bare_json(value, wire) };
+        let Some(mut config) = inner else {
+            return Self::from_bare_json(value, wire);
+        };
         config.task = TaskId::optional(&fields, "taskId")?;
         if let Some((task, id)) = fields.text("name")?.and_then(split_name) {
             config.task = Some(TaskId::new(task));
@@ -69,8 +73,9 @@ impl PushConfig {
                 .build(),
             WireFormat::V03Rest => {
                 let (task, id) = (self.task.as_ref(), self.id.as_ref());
-                let name =
-                    task.zip(id).map(|(task, id)| format!("tasks/{task}/pushNotificationConfigs/{id}"));
+                let name = task
+                    .zip(id)
+                    .map(|(task, id)| format!("tasks/{task}/pushNotificationConfigs/{id}"));
                 JsonObjectWriter::default()
                     .with_some("name", name)
                     .with("pushNotificationConfig", self.to_bare_json(wire))
@@ -81,11 +86,17 @@ impl PushConfig {
 
     pub(crate) fn to_bare_json(&self, wire: WireFormat) -> Value {
         JsonObjectWriter::default()
-            .with_some("taskId", self.task.as_ref().filter(|_| wire == WireFormat::V1))
+            .with_some(
+                "taskId",
+                self.task.as_ref().filter(|_| wire == WireFormat::V1),
+            )
             .with_some("id", self.id.as_ref())
             .with("url", self.url.as_str())
             .with_some("token", self.token.as_ref().map(Secret::expose))
-            .with_some("authentication", self.authentication.as_ref().map(|how| how.to_json(wire)))
+            .with_some(
+                "authentication",
+                self.authentication.as_ref().map(|how| how.to_json(wire)),
+            )
             .build()
     }
 }
@@ -104,13 +115,23 @@ impl Authentication {
         let fields = JsonFields::from_value(value, wire)?;
         let scheme = match fields.non_empty("scheme")? {
             Some(scheme) => scheme,
-            None => fields.texts("schemes")?.into_iter().next().unwrap_or_else(|| "Bearer".to_owned()),
+            None => fields
+                .texts("schemes")?
+                .into_iter()
+                .next()
+                .unwrap_or_else(|| "Bearer".to_owned()),
         };
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         if scheme.len() > 40 || !scheme.chars().all(fits) {
-            return Err(FieldError::at("scheme", "must be the name of a scheme, such as Bearer"));
+            return Err(FieldError::at(
+                "scheme",
+                "must be the name of a scheme, such as Bearer",
+            ));
         }
-        Ok(Self { scheme, credentials: fields.non_empty("credentials")?.map(Secret::new) })
+        Ok(Self {
+            scheme,
+            credentials: fields.non_empty("credentials")?.map(Secret::new),
+        })
     }
 
     fn to_json(&self, wire: WireFormat) -> Value {
@@ -118,11 +139,14 @@ impl Authentication {
             WireFormat::V1 => JsonObjectWriter::default().with("scheme", self.scheme.as_str()),
             _ => JsonObjectWriter::default().with("schemes", vec![self.scheme.as_str()]),
         };
-        writing.with_some("credentials", self.credentials.as_ref().map(Secret::expose)).build()
+        writing
+            .with_some("credentials", self.credentials.as_ref().map(Secret::expose))
+            .build()
     }
 }
 
 /// `tasks/{task}/pushNotificationConfigs/{id}`.
 fn split_name(name: &str) -> Option<(&str, &str)> {
-    name.strip_prefix("tasks/")?.split_once("/pushNotificationConfigs/")
+    name.strip_prefix("tasks/")?
+        .split_once("/pushNotificationConfigs/")
 }

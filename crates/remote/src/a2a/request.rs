@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::event::SendReply;
-use super::json_fields::{JsonFields, FieldError, Metadata, JsonObjectWriter, missing};
 use super::ids::{ContextId, PushConfigId, TaskId, WireId};
+use super::json_fields::{FieldError, JsonFields, JsonObjectWriter, Metadata, missing};
 use super::message::Message;
 use super::push::PushConfig;
 use super::task::{Task, TaskState};
@@ -44,7 +44,11 @@ impl A2aMethod {
 
     /// A method by its JSON-RPC name; the spelling tells the version.
     pub fn from_rpc_name(name: &str) -> Option<(Self, ProtocolVersion)> {
-        let fits = |version| Self::ALL.into_iter().find(|method| method.name(version) == Some(name));
+        let fits = |version| {
+            Self::ALL
+                .into_iter()
+                .find(|method| method.name(version) == Some(name))
+        };
         let newer = fits(ProtocolVersion::V1_0).map(|method| (method, ProtocolVersion::V1_0));
         newer.or_else(|| fits(ProtocolVersion::V0_3).map(|method| (method, ProtocolVersion::V0_3)))
     }
@@ -58,19 +62,26 @@ impl A2aMethod {
             Self::ListTasks => (None, "ListTasks"),
             Self::CancelTask => (Some("tasks/cancel"), "CancelTask"),
             Self::SubscribeToTask => (Some("tasks/resubscribe"), "SubscribeToTask"),
-            Self::CreatePushConfig => {
-                (Some("tasks/pushNotificationConfig/set"), "CreateTaskPushNotificationConfig")
-            }
-            Self::GetPushConfig => {
-                (Some("tasks/pushNotificationConfig/get"), "GetTaskPushNotificationConfig")
-            }
-            Self::ListPushConfigs => {
-                (Some("tasks/pushNotificationConfig/list"), "ListTaskPushNotificationConfigs")
-            }
-            Self::DeletePushConfig => {
-                (Some("tasks/pushNotificationConfig/delete"), "DeleteTaskPushNotificationConfig")
-            }
-            Self::ExtendedCard => (Some("agent/getAuthenticatedExtendedCard"), "GetExtendedAgentCard"),
+            Self::CreatePushConfig => (
+                Some("tasks/pushNotificationConfig/set"),
+                "CreateTaskPushNotificationConfig",
+            ),
+            Self::GetPushConfig => (
+                Some("tasks/pushNotificationConfig/get"),
+                "GetTaskPushNotificationConfig",
+            ),
+            Self::ListPushConfigs => (
+                Some("tasks/pushNotificationConfig/list"),
+                "ListTaskPushNotificationConfigs",
+            ),
+            Self::DeletePushConfig => (
+                Some("tasks/pushNotificationConfig/delete"),
+                "DeleteTaskPushNotificationConfig",
+            ),
+            Self::ExtendedCard => (
+                Some("agent/getAuthenticatedExtendedCard"),
+                "GetExtendedAgentCard",
+            ),
         };
         match version {
             ProtocolVersion::V0_3 => older,
@@ -175,18 +186,27 @@ impl TaskPage {
 }
 
 impl A2aCall {
-    pub fn from_params(method: A2aMethod, params: &Value, wire: WireFormat) -> Result<Self, FieldError> {
+    pub fn from_params(
+        method: A2aMethod,
+        params: &Value,
+        wire: WireFormat,
+    ) -> Result<Self, FieldError> {
         let empty = Value::Object(Metadata::new());
         let params = if params.is_null() { &empty } else { params };
         let fields = JsonFields::from_value(params, wire)?;
         let tenant = fields.non_empty("tenant")?;
-        Ok(Self { tenant, request: A2aRequest::from_params(method, params, &fields)? })
+        Ok(Self {
+            tenant,
+            request: A2aRequest::from_params(method, params, &fields)?,
+        })
     }
 
     /// The parameters, as JSON-RPC carries them.
     pub fn params(&self, wire: WireFormat) -> Value {
         let mut params = self.request.params(wire);
-        if let (Some(tenant), Value::Object(map), WireFormat::V1) = (&self.tenant, &mut params, wire) {
+        if let (Some(tenant), Value::Object(map), WireFormat::V1) =
+            (&self.tenant, &mut params, wire)
+        {
             map.insert("tenant".to_owned(), Value::from(tenant.as_str()));
         }
         params
@@ -210,7 +230,11 @@ impl A2aRequest {
         }
     }
 
-    fn from_params(method: A2aMethod, params: &Value, fields: &JsonFields<'_>) -> Result<Self, FieldError> {
+    fn from_params(
+        method: A2aMethod,
+        params: &Value,
+        fields: &JsonFields<'_>,
+    ) -> Result<Self, FieldError> {
         let wire = fields.wire;
         let task = || TaskId::required(fields, "id");
         // About push configs, 0.3 calls the task `id` and the config `pushNotificationConfigId`.
@@ -219,9 +243,16 @@ impl A2aRequest {
             ProtocolVersion::V0_3 => ("id", "pushNotificationConfigId"),
         };
         Ok(match method {
-            A2aMethod::SendMessage => Self::SendMessage(Box::new(SendMessage::from_fields(fields)?)),
-            A2aMethod::StreamMessage => Self::StreamMessage(Box::new(SendMessage::from_fields(fields)?)),
-            A2aMethod::GetTask => Self::GetTask { task: task()?, history: fields.count("historyLength")? },
+            A2aMethod::SendMessage => {
+                Self::SendMessage(Box::new(SendMessage::from_fields(fields)?))
+            }
+            A2aMethod::StreamMessage => {
+                Self::StreamMessage(Box::new(SendMessage::from_fields(fields)?))
+            }
+            A2aMethod::GetTask => Self::GetTask {
+                task: task()?,
+                history: fields.count("historyLength")?,
+            },
             A2aMethod::ListTasks => Self::ListTasks(ListTasks::from_fields(fields)?),
             A2aMethod::CancelTask => Self::CancelTask { task: task()? },
             A2aMethod::SubscribeToTask => Self::SubscribeToTask { task: task()? },
@@ -235,9 +266,14 @@ impl A2aRequest {
                 if config.is_none() && wire == WireFormat::V1 {
                     return Err(missing(which));
                 }
-                Self::GetPushConfig { task: TaskId::required(fields, of)?, config }
+                Self::GetPushConfig {
+                    task: TaskId::required(fields, of)?,
+                    config,
+                }
             }
-            A2aMethod::ListPushConfigs => Self::ListPushConfigs { task: TaskId::required(fields, of)? },
+            A2aMethod::ListPushConfigs => Self::ListPushConfigs {
+                task: TaskId::required(fields, of)?,
+            },
             A2aMethod::DeletePushConfig => Self::DeletePushConfig {
                 task: TaskId::required(fields, of)?,
                 config: PushConfigId::required(fields, which)?,
@@ -253,21 +289,24 @@ impl A2aRequest {
         };
         match self {
             Self::SendMessage(send) | Self::StreamMessage(send) => send.to_json(wire),
-            Self::GetTask { task, history } => {
-                JsonObjectWriter::default().with("id", task).with_some("historyLength", *history).build()
-            }
+            Self::GetTask { task, history } => JsonObjectWriter::default()
+                .with("id", task)
+                .with_some("historyLength", *history)
+                .build(),
             Self::ListTasks(list) => list.to_json(wire),
             Self::CancelTask { task } | Self::SubscribeToTask { task } => {
                 JsonObjectWriter::default().with("id", task).build()
             }
             Self::CreatePushConfig(config) => config.to_json(wire),
-            Self::GetPushConfig { task, config } => {
-                JsonObjectWriter::default().with(of, task).with_some(which, config.as_ref()).build()
-            }
+            Self::GetPushConfig { task, config } => JsonObjectWriter::default()
+                .with(of, task)
+                .with_some(which, config.as_ref())
+                .build(),
             Self::ListPushConfigs { task } => JsonObjectWriter::default().with(of, task).build(),
-            Self::DeletePushConfig { task, config } => {
-                JsonObjectWriter::default().with(of, task).with(which, config).build()
-            }
+            Self::DeletePushConfig { task, config } => JsonObjectWriter::default()
+                .with(of, task)
+                .with(which, config)
+                .build(),
             Self::ExtendedCard => JsonObjectWriter::default().build(),
         }
     }
@@ -286,7 +325,9 @@ impl SendMessage {
     }
 
     fn from_fields(fields: &JsonFields<'_>) -> Result<Self, FieldError> {
-        let message = fields.nested("message", Message::from_json)?.ok_or_else(|| missing("message"))?;
+        let message = fields
+            .nested("message", Message::from_json)?
+            .ok_or_else(|| missing("message"))?;
         if message.parts.is_empty() {
             return Err(FieldError::at("parts", "must have at least one part").within("message"));
         }
@@ -294,17 +335,30 @@ impl SendMessage {
             Self::new(message.clone()).with_configuration(&JsonFields::from_value(value, wire)?)
         })?;
         let metadata = fields.metadata("metadata")?;
-        Ok(Self { metadata, ..read.unwrap_or_else(|| Self::new(message)) })
+        Ok(Self {
+            metadata,
+            ..read.unwrap_or_else(|| Self::new(message))
+        })
     }
 
     fn with_configuration(mut self, fields: &JsonFields<'_>) -> Result<Self, FieldError> {
         let (push, waits) = match fields.wire {
-            WireFormat::V1 => ("taskPushNotificationConfig", !fields.flag("returnImmediately")?.unwrap_or(false)),
-            WireFormat::V03Rpc => ("pushNotificationConfig", fields.flag("blocking")?.unwrap_or(true)),
+            WireFormat::V1 => (
+                "taskPushNotificationConfig",
+                !fields.flag("returnImmediately")?.unwrap_or(false),
+            ),
+            WireFormat::V03Rpc => (
+                "pushNotificationConfig",
+                fields.flag("blocking")?.unwrap_or(true),
+            ),
             // Its protocol buffers cannot tell "no" from silence.
             WireFormat::V03Rest => ("pushNotification", fields.flag("blocking")?.unwrap_or(true)),
         };
-        self.return_mode = if waits { ReturnMode::WhenDone } else { ReturnMode::Immediately };
+        self.return_mode = if waits {
+            ReturnMode::WhenDone
+        } else {
+            ReturnMode::Immediately
+        };
         self.push = fields.nested(push, PushConfig::from_bare_json)?;
         self.accepted_output_modes = fields.texts("acceptedOutputModes")?;
         self.history = fields.count("historyLength")?;
@@ -314,14 +368,26 @@ impl SendMessage {
     fn to_json(&self, wire: WireFormat) -> Value {
         let waits = self.return_mode == ReturnMode::WhenDone;
         let (push, writing) = match wire {
-            WireFormat::V1 => ("taskPushNotificationConfig", JsonObjectWriter::default().with("returnImmediately", !waits)),
-            WireFormat::V03Rpc => ("pushNotificationConfig", JsonObjectWriter::default().with("blocking", waits)),
-            WireFormat::V03Rest => ("pushNotification", JsonObjectWriter::default().with("blocking", waits)),
+            WireFormat::V1 => (
+                "taskPushNotificationConfig",
+                JsonObjectWriter::default().with("returnImmediately", !waits),
+            ),
+            WireFormat::V03Rpc => (
+                "pushNotificationConfig",
+                JsonObjectWriter::default().with("blocking", waits),
+            ),
+            WireFormat::V03Rest => (
+                "pushNotification",
+                JsonObjectWriter::default().with("blocking", waits),
+            ),
         };
         let configuration = writing
             .with_texts("acceptedOutputModes", &self.accepted_output_modes)
             .with_some("historyLength", self.history)
-            .with_some(push, self.push.as_ref().map(|config| config.to_bare_json(wire)))
+            .with_some(
+                push,
+                self.push.as_ref().map(|config| config.to_bare_json(wire)),
+            )
             .build();
         JsonObjectWriter::default()
             .with("message", self.message.to_json(wire))
@@ -334,11 +400,15 @@ impl SendMessage {
 impl ListTasks {
     fn from_fields(fields: &JsonFields<'_>) -> Result<Self, FieldError> {
         let state = fields.non_empty("status")?.map(|text| {
-            TaskState::parse(&text).ok_or_else(|| FieldError::at("status", "must be a task's state"))
+            TaskState::parse(&text)
+                .ok_or_else(|| FieldError::at("status", "must be a task's state"))
         });
         let after = fields.non_empty("statusTimestampAfter")?.map(|text| {
             text.parse().map_err(|_| {
-                FieldError::at("statusTimestampAfter", "must be a time, as in 2026-01-31T12:00:00Z")
+                FieldError::at(
+                    "statusTimestampAfter",
+                    "must be a time, as in 2026-01-31T12:00:00Z",
+                )
             })
         });
         let page_size = fields.count("pageSize")?;
@@ -351,7 +421,9 @@ impl ListTasks {
         };
         Ok(Self {
             context: ContextId::optional(fields, "contextId")?,
-            state: state.transpose()?.filter(|state| *state != TaskState::Unknown),
+            state: state
+                .transpose()?
+                .filter(|state| *state != TaskState::Unknown),
             page_size,
             page_token: fields.non_empty("pageToken")?,
             history: fields.count("historyLength")?,
@@ -367,7 +439,10 @@ impl ListTasks {
             .with_some("pageSize", self.page_size)
             .with_some("pageToken", self.page_token.as_deref())
             .with_some("historyLength", self.history)
-            .with_some("statusTimestampAfter", self.changed_after.map(|at| format!("{at:.3}")))
+            .with_some(
+                "statusTimestampAfter",
+                self.changed_after.map(|at| format!("{at:.3}")),
+            )
             .with_some("includeArtifacts", self.with_artifacts.then_some(true))
             .build()
     }

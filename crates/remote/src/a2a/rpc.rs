@@ -69,7 +69,9 @@ pub fn parse_request(body: &[u8], header: Option<&str>) -> Result<RpcRequest, Bo
     let known = id.clone().unwrap_or(RpcId::Null);
     let early = |error| refuse(known.clone(), ProtocolVersion::V0_3, error);
     if !value.is_object() || value.get("jsonrpc") != Some(&json!("2.0")) {
-        return Err(early(invalid("Request payload validation error: it is no JSON-RPC 2.0 request")));
+        return Err(early(invalid(
+            "Request payload validation error: it is no JSON-RPC 2.0 request",
+        )));
     }
     let no_id = || invalid("`id` must be a text or a whole number");
     if id.is_none() && value.get("id").is_some() {
@@ -79,21 +81,30 @@ pub fn parse_request(body: &[u8], header: Option<&str>) -> Result<RpcRequest, Bo
     let name = name.ok_or_else(|| early(invalid("`method` must be a text")))?;
     let (method, version) = A2aMethod::from_rpc_name(name).ok_or_else(|| {
         let name = lango_net::sanitize::one_line(name, 60);
-        early(ProtocolError::new(ErrorKind::MethodNotFound, format!("Method not found: {name}")))
+        early(ProtocolError::new(
+            ErrorKind::MethodNotFound,
+            format!("Method not found: {name}"),
+        ))
     })?;
     let refused = |error| refuse(known.clone(), version, error);
     let asked = ProtocolVersion::from_header(header).map_err(refused)?;
     if version == ProtocolVersion::V1_0 && asked != version {
-        let message =
-            format!("A2A version '{asked}' is not supported for {name}; send {}: 1.0", ProtocolVersion::HEADER);
-        return Err(refused(ProtocolError::new(ErrorKind::VersionNotSupported, message)));
+        let message = format!(
+            "A2A version '{asked}' is not supported for {name}; send {}: 1.0",
+            ProtocolVersion::HEADER
+        );
+        return Err(refused(ProtocolError::new(
+            ErrorKind::VersionNotSupported,
+            message,
+        )));
     }
     let params = value.get("params").unwrap_or(&Value::Null);
     if !(params.is_object() || params.is_null()) {
         let error = ProtocolError::new(ErrorKind::InvalidParams, "`params` must be an object");
         return Err(refused(error));
     }
-    let call = A2aCall::from_params(method, params, WireFormat::rpc(version)).map_err(|error| refused(error.into()))?;
+    let call = A2aCall::from_params(method, params, WireFormat::rpc(version))
+        .map_err(|error| refused(error.into()))?;
     // Nobody could tell what the answer is for; said last, because other mistakes tell more.
     let id = id.ok_or_else(|| refused(no_id()))?;
     Ok(RpcRequest { id, version, call })
@@ -102,7 +113,9 @@ pub fn parse_request(body: &[u8], header: Option<&str>) -> Result<RpcRequest, Bo
 /// A request to a peer; nothing where the version does not know the method.
 pub fn encode_request(id: i64, call: &A2aCall, version: ProtocolVersion) -> Option<Value> {
     let method = call.request.method().name(version)?;
-    Some(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": call.params(WireFormat::rpc(version)) }))
+    Some(
+        json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": call.params(WireFormat::rpc(version)) }),
+    )
 }
 
 pub fn success_response(id: &RpcId, result: Value) -> Value {
@@ -116,7 +129,9 @@ pub fn error_response(id: &RpcId, error: &ProtocolError, version: ProtocolVersio
 /// The result in a peer's answer, or the error that it answers with.
 pub fn parse_response(answer: Value) -> Result<Value, ProtocolError> {
     let odd = |why: &str| ProtocolError::new(ErrorKind::InvalidAgentResponse, why);
-    let Value::Object(mut answer) = answer else { return Err(odd("the answer is no JSON-RPC answer")) };
+    let Value::Object(mut answer) = answer else {
+        return Err(odd("the answer is no JSON-RPC answer"));
+    };
     match (answer.remove("result"), answer.remove("error")) {
         (_, Some(error)) if !error.is_null() => Err(ProtocolError::from_rpc_json(&error)),
         (Some(result), _) => Ok(result),

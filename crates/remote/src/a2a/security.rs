@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::json_fields::{JsonFields, FieldError, JsonObjectWriter, missing};
+use super::json_fields::{FieldError, JsonFields, JsonObjectWriter, missing};
 use super::version::WireFormat;
 
 /// One way to show who one is.
@@ -39,7 +39,9 @@ pub enum ApiKeyLocation {
 
 impl ApiKeyLocation {
     fn parse(text: &str) -> Option<Self> {
-        [Self::Header, Self::Query, Self::Cookie].into_iter().find(|place| place.as_str() == text)
+        [Self::Header, Self::Query, Self::Cookie]
+            .into_iter()
+            .find(|place| place.as_str() == text)
     }
 
     pub fn as_str(self) -> &'static str {
@@ -63,9 +65,9 @@ impl SecurityScheme {
             ("mutualTLS", "mtlsSecurityScheme"),
         ];
         for (kind, name) in V1_FIELDS {
-            if let Some(scheme) =
-                fields.nested(name, |value, wire| Self::from_kind(kind, JsonFields::from_value(value, wire)?))?
-            {
+            if let Some(scheme) = fields.nested(name, |value, wire| {
+                Self::from_kind(kind, JsonFields::from_value(value, wire)?)
+            })? {
                 return Ok(scheme);
             }
         }
@@ -76,16 +78,26 @@ impl SecurityScheme {
     fn from_kind(kind: &str, fields: JsonFields<'_>) -> Result<Self, FieldError> {
         Ok(match kind {
             "apiKey" => {
-                let place = fields.text("in")?.or(fields.text("location")?).unwrap_or("header");
+                let place = fields
+                    .text("in")?
+                    .or(fields.text("location")?)
+                    .unwrap_or("header");
                 let place = ApiKeyLocation::parse(place);
                 Self::ApiKey {
-                    location: place.ok_or_else(|| FieldError::at("in", "must be header, query or cookie"))?,
+                    location: place
+                        .ok_or_else(|| FieldError::at("in", "must be header, query or cookie"))?,
                     name: fields.required("name")?,
                 }
             }
-            "http" => Self::Http { scheme: fields.required("scheme")? },
-            "oauth2" => Self::OAuth2 { flows: fields.get("flows").cloned().unwrap_or_default() },
-            "openIdConnect" => Self::OpenIdConnect { url: fields.required("openIdConnectUrl")? },
+            "http" => Self::Http {
+                scheme: fields.required("scheme")?,
+            },
+            "oauth2" => Self::OAuth2 {
+                flows: fields.get("flows").cloned().unwrap_or_default(),
+            },
+            "openIdConnect" => Self::OpenIdConnect {
+                url: fields.required("openIdConnectUrl")?,
+            },
             "mutualTLS" => Self::MutualTls,
             other => Self::Other(lango_net::sanitize::one_line(other, 40)),
         })
@@ -103,7 +115,10 @@ impl SecurityScheme {
     /// Both shapes in one object; their names do not collide.
     pub(crate) fn to_json(&self) -> Value {
         match self {
-            Self::ApiKey { location: place, name } => json!({
+            Self::ApiKey {
+                location: place,
+                name,
+            } => json!({
                 "type": "apiKey", "in": place.as_str(), "name": name,
                 "apiKeySecurityScheme": { "location": place.as_str(), "name": name },
             }),
@@ -136,15 +151,32 @@ impl SecurityRequirement {
             _ => value.as_object().cloned().unwrap_or_default(),
         };
         let scopes = |value: &Value| {
-            let list = value.get("list").unwrap_or(value).as_array().cloned().unwrap_or_default();
-            list.iter().filter_map(|scope| scope.as_str().map(str::to_owned)).collect()
+            let list = value
+                .get("list")
+                .unwrap_or(value)
+                .as_array()
+                .cloned()
+                .unwrap_or_default();
+            list.iter()
+                .filter_map(|scope| scope.as_str().map(str::to_owned))
+                .collect()
         };
-        Ok(Self(schemes.iter().map(|(name, value)| (name.clone(), scopes(value))).collect()))
+        Ok(Self(
+            schemes
+                .iter()
+                .map(|(name, value)| (name.clone(), scopes(value)))
+                .collect(),
+        ))
     }
 
     pub(crate) fn write_v1(&self) -> Value {
-        let schemes = self.0.iter().map(|(name, scopes)| (name.clone(), json!({ "list": scopes })));
-        JsonObjectWriter::default().with("schemes", Value::Object(schemes.collect())).build()
+        let schemes = self
+            .0
+            .iter()
+            .map(|(name, scopes)| (name.clone(), json!({ "list": scopes })));
+        JsonObjectWriter::default()
+            .with("schemes", Value::Object(schemes.collect()))
+            .build()
     }
 
     pub(crate) fn write_v03(&self) -> Value {

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::json_fields::{JsonFields, FieldError, Metadata, JsonObjectWriter, missing};
 use super::ids::{ArtifactId, ContextId, TaskId, WireId};
+use super::json_fields::{FieldError, JsonFields, JsonObjectWriter, Metadata, missing};
 use super::message::{Message, Part};
 use super::version::WireFormat;
 
@@ -24,7 +24,9 @@ impl Task {
         Ok(Self {
             id: TaskId::required(&fields, "id")?,
             context: ContextId::optional(&fields, "contextId")?,
-            status: fields.nested("status", TaskStatus::from_json)?.ok_or_else(|| missing("status"))?,
+            status: fields
+                .nested("status", TaskStatus::from_json)?
+                .ok_or_else(|| missing("status"))?,
             artifacts: fields.list("artifacts", Artifact::from_json)?,
             history: fields.list("history", Message::from_json)?,
             metadata: fields.metadata("metadata")?,
@@ -40,8 +42,20 @@ impl Task {
             .with("id", &self.id)
             .with_some("contextId", self.context.as_ref())
             .with("status", self.status.to_json(wire))
-            .with_list("artifacts", self.artifacts.iter().map(|artifact| artifact.to_json(wire)).collect())
-            .with_list("history", self.history.iter().map(|message| message.to_json(wire)).collect())
+            .with_list(
+                "artifacts",
+                self.artifacts
+                    .iter()
+                    .map(|artifact| artifact.to_json(wire))
+                    .collect(),
+            )
+            .with_list(
+                "history",
+                self.history
+                    .iter()
+                    .map(|message| message.to_json(wire))
+                    .collect(),
+            )
             .with_metadata(&self.metadata)
             .build()
     }
@@ -59,7 +73,8 @@ impl TaskStatus {
         let fields = JsonFields::from_value(value, wire)?;
         let state = fields.text("state")?.ok_or_else(|| missing("state"))?;
         Ok(Self {
-            state: TaskState::parse(state).ok_or_else(|| FieldError::at("state", "must be a task's state"))?,
+            state: TaskState::parse(state)
+                .ok_or_else(|| FieldError::at("state", "must be a task's state"))?,
             message: fields.nested("message", Message::from_json)?,
             // A clock of a peer that cannot be read is nothing to fail over.
             timestamp: fields.text("timestamp")?.and_then(|text| text.parse().ok()),
@@ -69,7 +84,10 @@ impl TaskStatus {
     pub fn to_json(&self, wire: WireFormat) -> Value {
         JsonObjectWriter::default()
             .with("state", self.state.as_str(wire))
-            .with_some("message", self.message.as_ref().map(|message| message.to_json(wire)))
+            .with_some(
+                "message",
+                self.message.as_ref().map(|message| message.to_json(wire)),
+            )
             .with_some("timestamp", self.timestamp.map(|at| format!("{at:.3}")))
             .build()
     }
@@ -104,7 +122,10 @@ impl TaskState {
 
     /// Nothing changes any more.
     pub fn is_terminal(self) -> bool {
-        matches!(self, Self::Completed | Self::Failed | Self::Canceled | Self::Rejected)
+        matches!(
+            self,
+            Self::Completed | Self::Failed | Self::Canceled | Self::Rejected
+        )
     }
 
     /// The task waits for whoever asked.
@@ -117,7 +138,9 @@ impl TaskState {
         if text == "TASK_STATE_CANCELLED" || text == "cancelled" {
             return Some(Self::Canceled);
         }
-        let fits = |state: &Self| text == state.as_str(WireFormat::V1) || text == state.as_str(WireFormat::V03Rpc);
+        let fits = |state: &Self| {
+            text == state.as_str(WireFormat::V1) || text == state.as_str(WireFormat::V03Rpc)
+        };
         Self::ALL.into_iter().find(fits)
     }
 
@@ -134,7 +157,11 @@ impl TaskState {
             Self::Rejected => ("rejected", "TASK_STATE_REJECTED"),
             Self::Unknown => ("unknown", "TASK_STATE_UNSPECIFIED"),
         };
-        if wire == WireFormat::V03Rpc { older } else { newer }
+        if wire == WireFormat::V03Rpc {
+            older
+        } else {
+            newer
+        }
     }
 }
 

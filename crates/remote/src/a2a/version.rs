@@ -18,7 +18,9 @@ impl ProtocolVersion {
     /// What a request says about its version; silence means 0.3.
     pub fn from_header(header: Option<&str>) -> Result<Self, ProtocolError> {
         let said = header.map(str::trim).filter(|said| !said.is_empty());
-        let Some(said) = said else { return Ok(Self::V0_3) };
+        let Some(said) = said else {
+            return Ok(Self::V0_3);
+        };
         Self::parse(said).ok_or_else(|| {
             let said = lango_net::sanitize::one_line(said, 20);
             let message = format!("A2A version '{said}' is not supported; 1.0 and 0.3 are");
@@ -31,7 +33,8 @@ impl ProtocolVersion {
         let mut numbers = text.trim().split('.');
         let major_minor = (numbers.next()?, numbers.next().unwrap_or("0"));
         let patch = numbers.next();
-        let is_number = |text: &str| text.len() <= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_number =
+            |text: &str| text.len() <= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
         if patch.is_some_and(|patch| !is_number(patch)) || numbers.next().is_some() {
             return None;
         }

@@ -1,6 +1,6 @@
 //! What agents say about themselves, in every version.
 
-use lango_remote::a2a::{AgentCard, Binding, ApiKeyLocation, SecurityScheme, ProtocolVersion};
+use lango_remote::a2a::{AgentCard, ApiKeyLocation, Binding, ProtocolVersion, SecurityScheme};
 use serde_json::{Value, json};
 
 fn card_v1() -> Value {
@@ -48,14 +48,25 @@ fn a_card_of_the_newer_version_is_read() {
     let card = read.card;
     assert_eq!(card.name, "Reisebüro");
     assert_eq!(card.interfaces[0].binding, Binding::JsonRpc);
-    assert_eq!(card.interfaces[0].supported_version(), Some(ProtocolVersion::V1_0));
+    assert_eq!(
+        card.interfaces[0].supported_version(),
+        Some(ProtocolVersion::V1_0)
+    );
     assert_eq!(card.interfaces[0].tenant.as_deref(), Some("x"));
     assert!(card.capabilities.streaming && card.capabilities.extended_card);
     assert!(card.capabilities.extensions[0].required);
-    assert_eq!(card.security_schemes["b"], SecurityScheme::Http { scheme: "bearer".to_owned() });
+    assert_eq!(
+        card.security_schemes["b"],
+        SecurityScheme::Http {
+            scheme: "bearer".to_owned()
+        }
+    );
     assert_eq!(
         card.security_schemes["k"],
-        SecurityScheme::ApiKey { location: ApiKeyLocation::Header, name: "X-Key".to_owned() }
+        SecurityScheme::ApiKey {
+            location: ApiKeyLocation::Header,
+            name: "X-Key".to_owned()
+        }
     );
     assert_eq!(card.security[0].0["b"], ["read"]);
     assert_eq!(card.security.len(), 2);
@@ -65,10 +76,25 @@ fn a_card_of_the_newer_version_is_read() {
 fn a_card_of_the_older_version_is_read() {
     let read = AgentCard::from_json(&card_v03()).unwrap();
     assert_eq!(read.problems, Vec::<String>::new());
-    let addresses: Vec<(&str, &str)> =
-        read.card.interfaces.iter().map(|one| (one.url.as_str(), one.binding.as_str())).collect();
-    assert_eq!(addresses, [("https://o.example/", "HTTP+JSON"), ("https://o.example/rpc", "JSONRPC")]);
-    assert!(read.card.interfaces.iter().all(|one| one.supported_version() == Some(ProtocolVersion::V0_3)));
+    let addresses: Vec<(&str, &str)> = read
+        .card
+        .interfaces
+        .iter()
+        .map(|one| (one.url.as_str(), one.binding.as_str()))
+        .collect();
+    assert_eq!(
+        addresses,
+        [
+            ("https://o.example/", "HTTP+JSON"),
+            ("https://o.example/rpc", "JSONRPC")
+        ]
+    );
+    assert!(
+        read.card
+            .interfaces
+            .iter()
+            .all(|one| one.supported_version() == Some(ProtocolVersion::V0_3))
+    );
     assert!(read.card.capabilities.extended_card);
     assert_eq!(read.card.security[0].0.keys().collect::<Vec<_>>(), ["b"]);
 }
@@ -82,15 +108,30 @@ fn one_card_speaks_for_both_versions() {
         }
     }
     let card = AgentCard::from_json(&merged).unwrap().card;
-    let versions: Vec<_> = card.interfaces.iter().filter_map(|one| one.supported_version()).collect();
-    assert_eq!(versions, [ProtocolVersion::V1_0, ProtocolVersion::V1_0, ProtocolVersion::V0_3, ProtocolVersion::V0_3]);
+    let versions: Vec<_> = card
+        .interfaces
+        .iter()
+        .filter_map(|one| one.supported_version())
+        .collect();
+    assert_eq!(
+        versions,
+        [
+            ProtocolVersion::V1_0,
+            ProtocolVersion::V1_0,
+            ProtocolVersion::V0_3,
+            ProtocolVersion::V0_3
+        ]
+    );
     let written = card.to_json();
     assert_eq!(written["url"], "https://o.example/");
     assert_eq!(written["preferredTransport"], "HTTP+JSON");
     assert_eq!(written["protocolVersion"], "0.3.0");
     assert_eq!(written["supportedInterfaces"].as_array().unwrap().len(), 4);
     assert_eq!(written["securitySchemes"]["b"]["type"], "http");
-    assert_eq!(written["securitySchemes"]["b"]["httpAuthSecurityScheme"]["scheme"], "bearer");
+    assert_eq!(
+        written["securitySchemes"]["b"]["httpAuthSecurityScheme"]["scheme"],
+        "bearer"
+    );
     assert_eq!(written["security"][0], json!({ "b": ["read"] }));
     assert_eq!(AgentCard::from_json(&written).unwrap().card, card);
 }
@@ -99,13 +140,32 @@ fn one_card_speaks_for_both_versions() {
 fn an_early_card_is_read_as_far_as_it_goes() {
     let early = json!({ "name": "early", "url": "http://e.example", "capabilities": {}, "skills": [{ "name": "x" }] });
     let read = AgentCard::from_json(&early).unwrap();
-    assert_eq!(read.card.interfaces[0].supported_version(), Some(ProtocolVersion::V0_3));
-    assert!(read.problems.iter().any(|problem| problem.contains("protocolVersion")), "{:?}", read.problems);
-    assert!(read.problems.iter().any(|problem| problem.contains("description")));
+    assert_eq!(
+        read.card.interfaces[0].supported_version(),
+        Some(ProtocolVersion::V0_3)
+    );
+    assert!(
+        read.problems
+            .iter()
+            .any(|problem| problem.contains("protocolVersion")),
+        "{:?}",
+        read.problems
+    );
+    assert!(
+        read.problems
+            .iter()
+            .any(|problem| problem.contains("description"))
+    );
     let of_0_2 = json!({ "name": "n", "url": "http://e.example", "protocolVersion": "0.2.5" });
-    assert_eq!(AgentCard::from_json(&of_0_2).unwrap().card.interfaces[0].supported_version(), Some(ProtocolVersion::V0_3));
+    assert_eq!(
+        AgentCard::from_json(&of_0_2).unwrap().card.interfaces[0].supported_version(),
+        Some(ProtocolVersion::V0_3)
+    );
     let of_2 = json!({ "name": "n", "url": "http://e.example", "protocolVersion": "2.0" });
-    assert_eq!(AgentCard::from_json(&of_2).unwrap().card.interfaces[0].supported_version(), None);
+    assert_eq!(
+        AgentCard::from_json(&of_2).unwrap().card.interfaces[0].supported_version(),
+        None
+    );
 }
 
 #[test]
@@ -113,9 +173,15 @@ fn what_is_no_card_is_refused_with_its_place() {
     for (bad, why) in [
         (json!([]), "must be an object"),
         (json!({ "url": "x" }), "`name` is missing"),
-        (json!({ "name": "x" }), "`supportedInterfaces` is missing, and so is `url`: it has no address"),
+        (
+            json!({ "name": "x" }),
+            "`supportedInterfaces` is missing, and so is `url`: it has no address",
+        ),
         (json!({ "name": 3, "url": "x" }), "`name` must be a text"),
-        (json!({ "name": "x", "url": "u", "skills": {} }), "`skills` must be a list"),
+        (
+            json!({ "name": "x", "url": "u", "skills": {} }),
+            "`skills` must be a list",
+        ),
         (
             json!({ "name": "x", "url": "u", "skills": [{ "tags": [1] }] }),
             "`skills[0].tags[0]` must be a text",
@@ -129,7 +195,11 @@ fn what_is_no_card_is_refused_with_its_place() {
             "`supportedInterfaces[0].url` is missing",
         ),
     ] {
-        assert_eq!(AgentCard::from_json(&bad).unwrap_err().to_string(), why, "{bad}");
+        assert_eq!(
+            AgentCard::from_json(&bad).unwrap_err().to_string(),
+            why,
+            "{bad}"
+        );
     }
 }
 
@@ -139,6 +209,9 @@ fn oddities_are_told() {
     card["skills"] = json!([{ "id": "s", "name": "a" }, { "id": "s", "name": "b" }]);
     card["security"] = json!([{ "nobody": [] }]);
     let problems = AgentCard::from_json(&card).unwrap().problems.join("; ");
-    assert!(problems.contains("two skills have the id `s`"), "{problems}");
+    assert!(
+        problems.contains("two skills have the id `s`"),
+        "{problems}"
+    );
     assert!(problems.contains("security scheme `nobody`"), "{problems}");
 }

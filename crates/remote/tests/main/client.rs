@@ -6,13 +6,13 @@ use std::time::Duration;
 use futures::StreamExt;
 use lango_domain::secret::Secret;
 use lango_remote::a2a::{
-    Artifact, ArtifactId, ArtifactUpdate, ContextId, Message, MessageId, Metadata, SendReply, Role, StatusUpdate,
-    StreamEvent, Task, TaskId, TaskState, TaskStatus, WireFormat,
+    Artifact, ArtifactId, ArtifactUpdate, ContextId, Message, MessageId, Metadata, Role, SendReply,
+    StatusUpdate, StreamEvent, Task, TaskId, TaskState, TaskStatus, WireFormat,
 };
 use serde_json::{Value, json};
 
-use crate::server::{Play, ServerRequest, Server, rpc};
-use crate::setup::{run_task, connect_agent, connect_server, remote, seconds, task};
+use crate::server::{Play, Server, ServerRequest, rpc};
+use crate::setup::{connect_agent, connect_server, remote, run_task, seconds, task};
 
 /// Every way to be spoken to: binding, version, and how JSON looks there.
 const BINDINGS: [(&str, &str, WireFormat); 4] = [
@@ -24,7 +24,11 @@ const BINDINGS: [(&str, &str, WireFormat); 4] = [
 
 fn status(state: TaskState, said: Option<&str>) -> TaskStatus {
     let message = said.map(|said| Message::text(MessageId::new("m"), Role::Agent, said));
-    TaskStatus { state, message, timestamp: None }
+    TaskStatus {
+        state,
+        message,
+        timestamp: None,
+    }
 }
 
 fn make_task(state: TaskState, said: Option<&str>) -> Task {
@@ -39,7 +43,10 @@ fn make_task(state: TaskState, said: Option<&str>) -> Task {
 }
 
 fn finished_task(text: &str) -> Task {
-    Task { artifacts: vec![Artifact::text(ArtifactId::new("a"), text)], ..make_task(TaskState::Completed, None) }
+    Task {
+        artifacts: vec![Artifact::text(ArtifactId::new("a"), text)],
+        ..make_task(TaskState::Completed, None)
+    }
 }
 
 fn status_event(state: TaskState, said: Option<&str>) -> StreamEvent {
@@ -63,11 +70,18 @@ fn artifact_event(text: &str, append: bool) -> StreamEvent {
 }
 
 fn wrap_envelope(binding: &str, value: Value) -> Value {
-    if binding == "JSONRPC" { rpc(value) } else { value }
+    if binding == "JSONRPC" {
+        rpc(value)
+    } else {
+        value
+    }
 }
 
 fn events(binding: &str, wire: WireFormat, events: &[StreamEvent]) -> Vec<Value> {
-    events.iter().map(|event| wrap_envelope(binding, event.to_json(wire))).collect()
+    events
+        .iter()
+        .map(|event| wrap_envelope(binding, event.to_json(wire)))
+        .collect()
 }
 
 /// What a request asks for, whatever its way.
@@ -87,7 +101,11 @@ fn operation(seen: &ServerRequest) -> &'static str {
 
 /// The message of a request, whatever its way.
 fn message(seen: &ServerRequest) -> &Value {
-    if seen.rpc_method().is_empty() { &seen.body["message"] } else { &seen.body["params"]["message"] }
+    if seen.rpc_method().is_empty() {
+        &seen.body["message"]
+    } else {
+        &seen.body["params"]["message"]
+    }
 }
 
 fn operations(server: &Server) -> Vec<&'static str> {
@@ -109,9 +127,16 @@ async fn a_stream_is_shown_as_it_comes_in_every_way() {
             Play::Events(events(binding, wire, &all))
         });
         let (team, agent) = connect_server(&server).await;
-        assert_eq!(team.agents()[0].description, "Knows the weather. Skills: Forecast.");
+        assert_eq!(
+            team.agents()[0].description,
+            "Knows the weather. Skills: Forecast."
+        );
         let came = run_task(&agent, "오늘 비 와?", None).await;
-        assert_eq!((came.text.as_str(), came.error), ("It rains 🌧", None), "{binding} {version}");
+        assert_eq!(
+            (came.text.as_str(), came.error),
+            ("It rains 🌧", None),
+            "{binding} {version}"
+        );
         assert_eq!(came.pieces, 2);
         assert!(came.thread.unwrap().as_str().contains("c-1"));
         let request = &server.task_requests()[0];
@@ -132,25 +157,34 @@ async fn a_stream_is_shown_as_it_comes_in_every_way() {
 async fn a_long_task_is_asked_about_until_it_is_done_in_every_way() {
     for (binding, version, wire) in BINDINGS {
         let looks = AtomicUsize::new(0);
-        let server = Server::remote_agent(binding, version, false, move |seen| match operation(seen) {
-            "send" => {
-                let reply = SendReply::Task(make_task(TaskState::Submitted, None));
-                Play::json(&wrap_envelope(binding, reply.to_json(wire)))
-            }
-            _ => {
-                let found = match looks.fetch_add(1, Ordering::Relaxed) {
-                    0 => make_task(TaskState::Working, None),
-                    _ => finished_task("Sun."),
-                };
-                Play::json(&wrap_envelope(binding, found.to_json(wire)))
-            }
-        });
+        let server =
+            Server::remote_agent(binding, version, false, move |seen| match operation(seen) {
+                "send" => {
+                    let reply = SendReply::Task(make_task(TaskState::Submitted, None));
+                    Play::json(&wrap_envelope(binding, reply.to_json(wire)))
+                }
+                _ => {
+                    let found = match looks.fetch_add(1, Ordering::Relaxed) {
+                        0 => make_task(TaskState::Working, None),
+                        _ => finished_task("Sun."),
+                    };
+                    Play::json(&wrap_envelope(binding, found.to_json(wire)))
+                }
+            });
         let (_team, agent) = connect_server(&server).await;
         let came = run_task(&agent, "weather?", None).await;
-        assert_eq!((came.text.as_str(), came.error), ("Sun.", None), "{binding} {version}");
+        assert_eq!(
+            (came.text.as_str(), came.error),
+            ("Sun.", None),
+            "{binding} {version}"
+        );
         assert_eq!(operations(&server), ["send", "get", "get"]);
         let body = server.task_requests()[0].body.to_string();
-        let waits = if version == "1.0" { "\"returnImmediately\":true" } else { "\"blocking\":false" };
+        let waits = if version == "1.0" {
+            "\"returnImmediately\":true"
+        } else {
+            "\"blocking\":false"
+        };
         assert!(body.contains(waits), "{body}");
     }
 }
@@ -170,7 +204,11 @@ async fn a_question_goes_to_the_user_and_the_reply_to_the_same_task_in_every_way
         });
         let (_team, agent) = connect_server(&server).await;
         let came = run_task(&agent, "weather?", None).await;
-        assert_eq!((came.text.as_str(), came.error), ("Which city?", None), "{binding} {version}");
+        assert_eq!(
+            (came.text.as_str(), came.error),
+            ("Which city?", None),
+            "{binding} {version}"
+        );
         let came = run_task(&agent, "Köln", came.thread).await;
         assert_eq!(came.text, "Rain in Köln.");
         let second = &server.task_requests()[1];
@@ -181,8 +219,15 @@ async fn a_question_goes_to_the_user_and_the_reply_to_the_same_task_in_every_way
         // The task is over: what comes next is a new one in the same conversation.
         run_task(&agent, "and tomorrow?", came.thread).await;
         let third = &server.task_requests()[2];
-        assert_eq!((message(third).get("taskId"), &message(third)["contextId"]), (None, &json!("c-1")));
-        assert_eq!(operations(&server), ["stream"; 3], "a task that waits is not cancelled");
+        assert_eq!(
+            (message(third).get("taskId"), &message(third)["contextId"]),
+            (None, &json!("c-1"))
+        );
+        assert_eq!(
+            operations(&server),
+            ["stream"; 3],
+            "a task that waits is not cancelled"
+        );
     }
 }
 
@@ -190,17 +235,32 @@ async fn a_question_goes_to_the_user_and_the_reply_to_the_same_task_in_every_way
 async fn a_stream_that_breaks_is_followed_by_asking() {
     for (binding, version, wire) in BINDINGS {
         for breaks in [true, false] {
-            let server = Server::remote_agent(binding, version, true, move |seen| match operation(seen) {
-                "stream" => {
-                    let all = [StreamEvent::Task(make_task(TaskState::Working, None)), artifact_event("It ", false)];
-                    let all = events(binding, wire, &all);
-                    if breaks { Play::EventsThenBreak(all) } else { Play::Events(all) }
-                }
-                _ => Play::json(&wrap_envelope(binding, finished_task("It rains.").to_json(wire))),
-            });
+            let server =
+                Server::remote_agent(binding, version, true, move |seen| match operation(seen) {
+                    "stream" => {
+                        let all = [
+                            StreamEvent::Task(make_task(TaskState::Working, None)),
+                            artifact_event("It ", false),
+                        ];
+                        let all = events(binding, wire, &all);
+                        if breaks {
+                            Play::EventsThenBreak(all)
+                        } else {
+                            Play::Events(all)
+                        }
+                    }
+                    _ => Play::json(&wrap_envelope(
+                        binding,
+                        finished_task("It rains.").to_json(wire),
+                    )),
+                });
             let (_team, agent) = connect_server(&server).await;
             let came = run_task(&agent, "weather?", None).await;
-            assert_eq!((came.text.as_str(), came.error), ("It rains.", None), "{binding} {version} {breaks}");
+            assert_eq!(
+                (came.text.as_str(), came.error),
+                ("It rains.", None),
+                "{binding} {version} {breaks}"
+            );
             assert_eq!(operations(&server), ["stream", "get"]);
         }
     }
@@ -209,7 +269,11 @@ async fn a_stream_that_breaks_is_followed_by_asking() {
 #[tokio::test]
 async fn a_peer_that_cannot_stream_is_asked_without() {
     let refusals: [fn() -> Play; 3] = [
-        || Play::json(&json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32004, "message": "no" } })),
+        || {
+            Play::json(
+                &json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32004, "message": "no" } }),
+            )
+        },
         || Play::status(405, &json!({})),
         || {
             Play::Events(vec![
@@ -218,10 +282,11 @@ async fn a_peer_that_cannot_stream_is_asked_without() {
         },
     ];
     for refusal in refusals {
-        let server = Server::remote_agent("JSONRPC", "1.0", true, move |seen| match operation(seen) {
-            "stream" => refusal(),
-            _ => Play::rpc(SendReply::Task(finished_task("Fog.")).to_json(WireFormat::V1)),
-        });
+        let server =
+            Server::remote_agent("JSONRPC", "1.0", true, move |seen| match operation(seen) {
+                "stream" => refusal(),
+                _ => Play::rpc(SendReply::Task(finished_task("Fog.")).to_json(WireFormat::V1)),
+            });
         let (_team, agent) = connect_server(&server).await;
         assert_eq!(run_task(&agent, "x", None).await.text, "Fog.");
         assert_eq!(operations(&server), ["stream", "send"]);
@@ -237,11 +302,13 @@ async fn a_peer_that_cannot_stream_is_asked_without() {
 
 #[tokio::test]
 async fn a_colleague_that_forgot_begins_anew() {
-    let server = Server::remote_agent("JSONRPC", "1.0", false, |seen| match message(seen).get("contextId") {
-        Some(_) => {
-            Play::json(&json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32001, "message": "gone" } }))
+    let server = Server::remote_agent("JSONRPC", "1.0", false, |seen| {
+        match message(seen).get("contextId") {
+            Some(_) => Play::json(
+                &json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32001, "message": "gone" } }),
+            ),
+            None => Play::rpc(SendReply::Task(finished_task("Snow.")).to_json(WireFormat::V1)),
         }
-        None => Play::rpc(SendReply::Task(finished_task("Snow.")).to_json(WireFormat::V1)),
     });
     let (_team, agent) = connect_server(&server).await;
     let before = run_task(&agent, "x", None).await.thread;
@@ -253,21 +320,29 @@ async fn a_colleague_that_forgot_begins_anew() {
 
 #[tokio::test]
 async fn a_task_that_ended_meanwhile_leaves_the_conversation_as_it_is() {
-    let server = Server::remote_agent("JSONRPC", "1.0", false, |seen| match message(seen).get("taskId") {
-        Some(_) => {
-            Play::json(&json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32004, "message": "over" } }))
+    let server = Server::remote_agent("JSONRPC", "1.0", false, |seen| {
+        match message(seen).get("taskId") {
+            Some(_) => Play::json(
+                &json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32004, "message": "over" } }),
+            ),
+            None if message(seen).get("contextId").is_some() => {
+                Play::rpc(SendReply::Task(finished_task("Snow.")).to_json(WireFormat::V1))
+            }
+            None => Play::rpc(
+                SendReply::Task(make_task(TaskState::InputRequired, Some("Where?")))
+                    .to_json(WireFormat::V1),
+            ),
         }
-        None if message(seen).get("contextId").is_some() => {
-            Play::rpc(SendReply::Task(finished_task("Snow.")).to_json(WireFormat::V1))
-        }
-        None => Play::rpc(SendReply::Task(make_task(TaskState::InputRequired, Some("Where?"))).to_json(WireFormat::V1)),
     });
     let (_team, agent) = connect_server(&server).await;
     let asking = run_task(&agent, "x", None).await;
     let came = run_task(&agent, "Oslo", asking.thread).await;
     assert_eq!((came.text.as_str(), came.error), ("Snow.", None));
     let last = &server.task_requests()[2];
-    assert_eq!((message(last).get("taskId"), &message(last)["contextId"]), (None, &json!("c-1")));
+    assert_eq!(
+        (message(last).get("taskId"), &message(last)["contextId"]),
+        (None, &json!("c-1"))
+    );
 }
 
 #[tokio::test]
@@ -275,9 +350,24 @@ async fn the_end_of_a_task_is_told_as_it_is() {
     for (state, said, text, error) in [
         (TaskState::Completed, Some("All fine."), "All fine.", None),
         (TaskState::Completed, None, "", None),
-        (TaskState::Failed, Some("no data"), "", Some("the task failed there: no data")),
-        (TaskState::Canceled, None, "", Some("the task was cancelled there")),
-        (TaskState::Rejected, Some("not my field"), "[REJECT] not my field", None),
+        (
+            TaskState::Failed,
+            Some("no data"),
+            "",
+            Some("the task failed there: no data"),
+        ),
+        (
+            TaskState::Canceled,
+            None,
+            "",
+            Some("the task was cancelled there"),
+        ),
+        (
+            TaskState::Rejected,
+            Some("not my field"),
+            "[REJECT] not my field",
+            None,
+        ),
         (
             TaskState::AuthRequired,
             Some("sign in at x"),
@@ -290,20 +380,31 @@ async fn the_end_of_a_task_is_told_as_it_is() {
         });
         let (_team, agent) = connect_server(&server).await;
         let came = run_task(&agent, "x", None).await;
-        assert_eq!((came.text.as_str(), came.error.as_deref()), (text, error), "{state:?}");
+        assert_eq!(
+            (came.text.as_str(), came.error.as_deref()),
+            (text, error),
+            "{state:?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn cancelling_passes_through() {
     for (binding, version, wire) in BINDINGS {
-        let server = Server::remote_agent(binding, version, true, move |seen| match operation(seen) {
-            "stream" => {
-                let all = [StreamEvent::Task(make_task(TaskState::Working, None)), artifact_event("It ", false)];
-                Play::EventsThenSilence(events(binding, wire, &all))
-            }
-            _ => Play::json(&wrap_envelope(binding, make_task(TaskState::Canceled, None).to_json(wire))),
-        });
+        let server =
+            Server::remote_agent(binding, version, true, move |seen| match operation(seen) {
+                "stream" => {
+                    let all = [
+                        StreamEvent::Task(make_task(TaskState::Working, None)),
+                        artifact_event("It ", false),
+                    ];
+                    Play::EventsThenSilence(events(binding, wire, &all))
+                }
+                _ => Play::json(&wrap_envelope(
+                    binding,
+                    make_task(TaskState::Canceled, None).to_json(wire),
+                )),
+            });
         let (team, agent) = connect_server(&server).await;
         let mut stream = agent.stream(task("x", None));
         stream.next().await.unwrap().unwrap();
@@ -319,7 +420,9 @@ async fn cancelling_passes_through() {
 #[tokio::test]
 async fn a_task_that_works_for_ever_ends_at_its_limit() {
     let server = Server::remote_agent("JSONRPC", "1.0", false, |seen| match operation(seen) {
-        "send" => Play::rpc(SendReply::Task(make_task(TaskState::Working, None)).to_json(WireFormat::V1)),
+        "send" => {
+            Play::rpc(SendReply::Task(make_task(TaskState::Working, None)).to_json(WireFormat::V1))
+        }
         _ => Play::rpc(make_task(TaskState::Working, None).to_json(WireFormat::V1)),
     });
     let mut settings = remote("weather", &server.origin());
@@ -335,15 +438,25 @@ async fn a_task_that_works_for_ever_ends_at_its_limit() {
 async fn credentials_are_sent_to_the_configured_origin_and_never_shown() {
     let server = Server::remote_agent("JSONRPC", "1.0", false, |seen| {
         let token = seen.header("authorization").unwrap_or_default();
-        let message = format!("I know you: {token} and {}", seen.header("x-team").unwrap_or_default());
-        Play::json(&json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32603, "message": message } }))
+        let message = format!(
+            "I know you: {token} and {}",
+            seen.header("x-team").unwrap_or_default()
+        );
+        Play::json(
+            &json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32603, "message": message } }),
+        )
     });
     let mut settings = remote("weather", &server.origin());
     settings.token = Some(Secret::new("s3cret-token"));
-    settings.headers.insert("X-Team".to_owned(), Secret::new("blue-whales"));
+    settings
+        .headers
+        .insert("X-Team".to_owned(), Secret::new("blue-whales"));
     let (_team, agent) = connect_agent(settings).await;
     let came = run_task(&agent, "x", None).await;
-    assert_eq!(came.error.as_deref(), Some("it answered: I know you: Bearer *** and *** (-32603)"));
+    assert_eq!(
+        came.error.as_deref(),
+        Some("it answered: I know you: Bearer *** and *** (-32603)")
+    );
     let sent = server.task_requests()[0].header("authorization");
     assert_eq!(sent.as_deref(), Some("Bearer s3cret-token"));
 }
@@ -351,15 +464,19 @@ async fn credentials_are_sent_to_the_configured_origin_and_never_shown() {
 #[tokio::test]
 async fn a_token_that_expires_is_told_and_the_next_turn_tries_again() {
     let calls = AtomicUsize::new(0);
-    let server =
-        Server::remote_agent("JSONRPC", "1.0", false, move |_| match calls.fetch_add(1, Ordering::Relaxed) {
+    let server = Server::remote_agent("JSONRPC", "1.0", false, move |_| {
+        match calls.fetch_add(1, Ordering::Relaxed) {
             1 => Play::status(401, &json!({ "error": "expired" })),
             _ => Play::rpc(SendReply::Task(finished_task("Sun.")).to_json(WireFormat::V1)),
-        });
+        }
+    });
     let (_team, agent) = connect_server(&server).await;
     assert_eq!(run_task(&agent, "x", None).await.text, "Sun.");
     let came = run_task(&agent, "x", None).await;
-    assert_eq!(came.error.as_deref(), Some("it refuses the credentials (status 401)"));
+    assert_eq!(
+        came.error.as_deref(),
+        Some("it refuses the credentials (status 401)")
+    );
     assert_eq!(run_task(&agent, "x", None).await.text, "Sun.");
 }
 
@@ -372,8 +489,15 @@ async fn three_failures_in_a_row_leave_it_alone_for_a_while() {
         assert_eq!(came.error.as_deref(), Some("it answered with status 500"));
     }
     let error = run_task(&agent, "x", None).await.error.unwrap();
-    assert!(error.starts_with("it failed 3 times in a row and is left alone for another"), "{error}");
-    assert_eq!(server.task_requests().len(), 3, "nobody asks while it is left alone");
+    assert!(
+        error.starts_with("it failed 3 times in a row and is left alone for another"),
+        "{error}"
+    );
+    assert_eq!(
+        server.task_requests().len(),
+        3,
+        "nobody asks while it is left alone"
+    );
 }
 
 #[tokio::test]
@@ -383,7 +507,10 @@ async fn failures_that_the_colleague_tells_leave_it_in_the_team() {
     });
     let (_team, agent) = connect_server(&server).await;
     for _ in 0..5 {
-        assert_eq!(run_task(&agent, "x", None).await.error.as_deref(), Some("the task failed there: no"));
+        assert_eq!(
+            run_task(&agent, "x", None).await.error.as_deref(),
+            Some("the task failed there: no")
+        );
     }
     assert_eq!(server.task_requests().len(), 5);
 }
@@ -391,11 +518,13 @@ async fn failures_that_the_colleague_tells_leave_it_in_the_team() {
 #[tokio::test]
 async fn colleagues_that_join_do_so_in_the_background() {
     let looks = AtomicUsize::new(0);
-    let server = Server::start(move |_, origin| match looks.fetch_add(1, Ordering::Relaxed) {
-        // Both places of the first look.
-        0 | 1 => Play::status(404, &json!({})),
-        _ => Play::json(&crate::server::card(origin, "JSONRPC", "1.0", false)),
-    });
+    let server = Server::start(
+        move |_, origin| match looks.fetch_add(1, Ordering::Relaxed) {
+            // Both places of the first look.
+            0 | 1 => Play::status(404, &json!({})),
+            _ => Play::json(&crate::server::card(origin, "JSONRPC", "1.0", false)),
+        },
+    );
     let team = crate::setup::team(vec![remote("weather", &server.origin())]).await;
     assert!(team.agents().is_empty());
     let before = team.generation();

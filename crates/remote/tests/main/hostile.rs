@@ -1,6 +1,9 @@
 //! What peers send that nobody should.
 
-use lango_remote::a2a::{AgentCard, A2aCall, A2aMethod, SendReply, StreamEvent, Task, ProtocolVersion, WireFormat, rest, rpc};
+use lango_remote::a2a::{
+    A2aCall, A2aMethod, AgentCard, ProtocolVersion, SendReply, StreamEvent, Task, WireFormat, rest,
+    rpc,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -73,7 +76,8 @@ fn an_event_is_exactly_one_thing() {
     assert!(StreamEvent::from_json(&two, WireFormat::V1).is_err());
     assert!(StreamEvent::from_json(&json!({}), WireFormat::V1).is_err());
     assert!(StreamEvent::from_json(&json!({ "kind": "party" }), WireFormat::V03Rpc).is_err());
-    let both = json!({ "messageId": "m", "role": "ROLE_AGENT", "parts": [{ "text": "a", "url": "b" }] });
+    let both =
+        json!({ "messageId": "m", "role": "ROLE_AGENT", "parts": [{ "text": "a", "url": "b" }] });
     assert!(SendReply::from_json(&json!({ "message": both }), WireFormat::V1).is_err());
 }
 
@@ -86,7 +90,15 @@ fn states_and_roles_are_those_of_the_protocol() {
     let lists = json!({ "status": "TASK_STATE_PARTY" });
     assert!(A2aCall::from_params(A2aMethod::ListTasks, &lists, WireFormat::V1).is_err());
     for bad in [json!(0), json!(101), json!(-5), json!(1e99)] {
-        assert!(A2aCall::from_params(A2aMethod::ListTasks, &json!({ "pageSize": bad }), WireFormat::V1).is_err(), "{bad}");
+        assert!(
+            A2aCall::from_params(
+                A2aMethod::ListTasks,
+                &json!({ "pageSize": bad }),
+                WireFormat::V1
+            )
+            .is_err(),
+            "{bad}"
+        );
     }
 }
 
@@ -123,25 +135,48 @@ fn deep_nesting_ends_at_the_reader() {
     let body = format!(
         "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"message/send\",\"params\":{{\"metadata\":{deep}}}}}"
     );
-    assert_eq!(rpc::parse_request(body.as_bytes(), None).unwrap_err().to_response()["error"]["code"], -32700);
+    assert_eq!(
+        rpc::parse_request(body.as_bytes(), None)
+            .unwrap_err()
+            .to_response()["error"]["code"],
+        -32700
+    );
 }
 
 #[test]
 fn endless_lists_and_ids_are_refused() {
     let part = json!({ "text": "x" });
     let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": vec![part; 10_001] });
-    assert!(A2aCall::from_params(A2aMethod::SendMessage, &json!({ "message": message }), WireFormat::V1).is_err());
+    assert!(
+        A2aCall::from_params(
+            A2aMethod::SendMessage,
+            &json!({ "message": message }),
+            WireFormat::V1
+        )
+        .is_err()
+    );
     let task = json!({ "id": "x".repeat(1_000_000) });
     let refused = A2aCall::from_params(A2aMethod::GetTask, &task, WireFormat::V1).unwrap_err();
     assert!(refused.to_string().len() < 100);
-    assert!(A2aCall::from_params(A2aMethod::GetTask, &json!({ "id": "a\u{1b}]0;x\u{7}" }), WireFormat::V1).is_err());
+    assert!(
+        A2aCall::from_params(
+            A2aMethod::GetTask,
+            &json!({ "id": "a\u{1b}]0;x\u{7}" }),
+            WireFormat::V1
+        )
+        .is_err()
+    );
 }
 
 #[test]
 fn a_message_without_parts_or_with_bad_bytes_is_refused() {
     let send = |parts: Value| {
         let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": parts });
-        A2aCall::from_params(A2aMethod::SendMessage, &json!({ "message": message }), WireFormat::V1)
+        A2aCall::from_params(
+            A2aMethod::SendMessage,
+            &json!({ "message": message }),
+            WireFormat::V1,
+        )
     };
     assert!(send(json!([])).is_err());
     assert!(send(json!([{ "raw": "not base64!" }])).is_err());
@@ -153,7 +188,8 @@ fn answers_of_peers_are_results_or_errors() {
     assert_eq!(rpc::parse_response(json!({ "result": 1 })), Ok(json!(1)));
     assert!(rpc::parse_response(json!({ "result": 1, "error": null })).is_ok());
     let long = "\u{1b}[31m".to_owned() + &"x".repeat(10_000);
-    let error = rpc::parse_response(json!({ "error": { "code": "?", "message": long } })).unwrap_err();
+    let error =
+        rpc::parse_response(json!({ "error": { "code": "?", "message": long } })).unwrap_err();
     assert!(error.message.len() < 300 && !error.message.contains('\u{1b}'));
     for odd in [json!([]), json!({}), json!("x"), json!({ "error": 3 })] {
         assert!(rpc::parse_response(odd).is_err());
@@ -167,8 +203,16 @@ fn any_json() -> impl Strategy<Value = Value> {
         any::<i64>().prop_map(Value::from),
         any::<f64>().prop_map(Value::from),
         "\\PC{0,8}".prop_map(Value::from),
-        prop::sample::select(vec!["task", "text", "working", "user", "ROLE_USER", "status-update", "2.0"])
-            .prop_map(Value::from),
+        prop::sample::select(vec![
+            "task",
+            "text",
+            "working",
+            "user",
+            "ROLE_USER",
+            "status-update",
+            "2.0"
+        ])
+        .prop_map(Value::from),
     ];
     let names = prop::sample::select(vec![
         "kind",

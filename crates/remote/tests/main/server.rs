@@ -37,11 +37,19 @@ impl Play {
 
     pub fn status(status: u16, body: &Value) -> Self {
         let headers = vec![("content-type", "application/json".to_owned())];
-        Self::Answer { status, headers, body: body.to_string().into_bytes() }
+        Self::Answer {
+            status,
+            headers,
+            body: body.to_string().into_bytes(),
+        }
     }
 
     pub fn redirect(to: String) -> Self {
-        Self::Answer { status: 302, headers: vec![("location", to)], body: Vec::new() }
+        Self::Answer {
+            status: 302,
+            headers: vec![("location", to)],
+            body: Vec::new(),
+        }
     }
 
     pub fn rpc(result: Value) -> Self {
@@ -69,7 +77,9 @@ impl ServerRequest {
     pub fn header(&self, name: &str) -> Option<String> {
         self.head.lines().find_map(|line| {
             let (found, value) = line.split_once(':')?;
-            found.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
+            found
+                .eq_ignore_ascii_case(name)
+                .then(|| value.trim().to_owned())
         })
     }
 
@@ -101,7 +111,10 @@ impl Server {
                 thread::spawn(move || serve(stream, &*decide, &kept, port));
             }
         });
-        Self { port, received: seen }
+        Self {
+            port,
+            received: seen,
+        }
     }
 
     /// A colleague of one binding and version, that plays the rest as it is decided.
@@ -127,7 +140,10 @@ impl Server {
 
     /// Requests that are not for the card.
     pub fn task_requests(&self) -> Vec<ServerRequest> {
-        self.received().into_iter().filter(|seen| !seen.path.contains("/.well-known/")).collect()
+        self.received()
+            .into_iter()
+            .filter(|seen| !seen.path.contains("/.well-known/"))
+            .collect()
     }
 }
 
@@ -150,17 +166,32 @@ pub fn card(origin: &str, binding: &str, version: &str, streaming: bool) -> Valu
     card
 }
 
-fn serve(mut stream: TcpStream, decide: &Decide, kept: &Mutex<Vec<ServerRequest>>, port: u16) -> Option<()> {
+fn serve(
+    mut stream: TcpStream,
+    decide: &Decide,
+    kept: &Mutex<Vec<ServerRequest>>,
+    port: u16,
+) -> Option<()> {
     let seen = read_request(&mut stream)?;
     kept.lock().unwrap().push(seen.clone());
     let play = decide(&seen, &format!("http://127.0.0.1:{port}"));
     let events = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-    let written =
-        |events: &[Value]| -> String { events.iter().map(|event| format!("data: {event}\n\n")).collect() };
+    let written = |events: &[Value]| -> String {
+        events
+            .iter()
+            .map(|event| format!("data: {event}\n\n"))
+            .collect()
+    };
     match play {
-        Play::Answer { status, headers, body } => {
-            let headers: String =
-                headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        Play::Answer {
+            status,
+            headers,
+            body,
+        } => {
+            let headers: String = headers
+                .iter()
+                .map(|(name, value)| format!("{name}: {value}\r\n"))
+                .collect();
             let length = body.len();
             let head = format!(
                 "HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n"
@@ -168,14 +199,20 @@ fn serve(mut stream: TcpStream, decide: &Decide, kept: &Mutex<Vec<ServerRequest>
             stream.write_all(head.as_bytes()).ok()?;
             stream.write_all(&body).ok()?;
         }
-        Play::Events(list) => stream.write_all(format!("{events}{}", written(&list)).as_bytes()).ok()?,
+        Play::Events(list) => stream
+            .write_all(format!("{events}{}", written(&list)).as_bytes())
+            .ok()?,
         Play::EventsThenSilence(list) => {
-            stream.write_all(format!("{events}{}", written(&list)).as_bytes()).ok()?;
+            stream
+                .write_all(format!("{events}{}", written(&list)).as_bytes())
+                .ok()?;
             thread::sleep(Duration::from_secs(120));
         }
         Play::EventsThenBreak(list) => {
             let head = events.replace("connection: close", "content-length: 1000000");
-            stream.write_all(format!("{head}{}data: {{\"cut", written(&list)).as_bytes()).ok()?;
+            stream
+                .write_all(format!("{head}{}data: {{\"cut", written(&list)).as_bytes())
+                .ok()?;
         }
         Play::Endless(event) => {
             stream.write_all(events.as_bytes()).ok()?;
@@ -183,7 +220,9 @@ fn serve(mut stream: TcpStream, decide: &Decide, kept: &Mutex<Vec<ServerRequest>
             while stream.write_all(block.as_bytes()).is_ok() {}
         }
         Play::Drip(pause) => {
-            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n").ok()?;
+            stream
+                .write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n")
+                .ok()?;
             while stream.write_all(b" ").is_ok() {
                 thread::sleep(pause);
             }
@@ -206,10 +245,16 @@ fn read_request(stream: &mut TcpStream) -> Option<ServerRequest> {
     loop {
         let read = stream.read(&mut buffer).ok().filter(|read| *read > 0)?;
         bytes.extend_from_slice(&buffer[..read]);
-        let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { continue };
+        let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else {
+            continue;
+        };
         let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
         let length = head.lines().find_map(|line| {
-            line.to_lowercase().strip_prefix("content-length:")?.trim().parse::<usize>().ok()
+            line.to_lowercase()
+                .strip_prefix("content-length:")?
+                .trim()
+                .parse::<usize>()
+                .ok()
         });
         while bytes.len() < end + 4 + length.unwrap_or(0) {
             let read = stream.read(&mut buffer).ok().filter(|read| *read > 0)?;

@@ -4,20 +4,27 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use futures::StreamExt;
-use lango_domain::event::{Principal, SessionId, RemoteThread};
+use lango_domain::event::{Principal, RemoteThread, SessionId};
 use lango_domain::remote_agent::{RemoteAgent, RemotePiece, RemoteTask};
 use lango_net::AddressPolicy;
-use lango_remote::{RemoteAgentSettings, RemoteTeam, RemoteSettings};
+use lango_remote::{RemoteAgentSettings, RemoteSettings, RemoteTeam};
 
 use crate::server::Server;
 
 pub fn remote(name: &str, url: &str) -> RemoteAgentSettings {
     let (name, agent_card_url) = (name.to_owned(), url.to_owned());
-    RemoteAgentSettings { name, agent_card_url, ..RemoteAgentSettings::default() }
+    RemoteAgentSettings {
+        name,
+        agent_card_url,
+        ..RemoteAgentSettings::default()
+    }
 }
 
 pub fn settings(remote_agents: Vec<RemoteAgentSettings>) -> RemoteSettings {
-    RemoteSettings { enabled: true, remote_agents }
+    RemoteSettings {
+        enabled: true,
+        remote_agents,
+    }
 }
 
 pub async fn team(remote_agents: Vec<RemoteAgentSettings>) -> RemoteTeam {
@@ -34,7 +41,9 @@ pub async fn connect_server(server: &Server) -> (RemoteTeam, Arc<dyn RemoteAgent
 pub async fn connect_agent(settings: RemoteAgentSettings) -> (RemoteTeam, Arc<dyn RemoteAgent>) {
     let team = team(vec![settings]).await;
     let member = team.agents().into_iter().next();
-    let agent = member.unwrap_or_else(|| panic!("nobody joined: {:?}", team.warnings())).agent;
+    let agent = member
+        .unwrap_or_else(|| panic!("nobody joined: {:?}", team.warnings()))
+        .agent;
     (team, agent)
 }
 
@@ -61,7 +70,11 @@ pub struct TaskOutcome {
     pub error: Option<String>,
 }
 
-pub async fn run_task(agent: &Arc<dyn RemoteAgent>, request: &str, thread: Option<RemoteThread>) -> TaskOutcome {
+pub async fn run_task(
+    agent: &Arc<dyn RemoteAgent>,
+    request: &str,
+    thread: Option<RemoteThread>,
+) -> TaskOutcome {
     let mut came = TaskOutcome::default();
     let mut stream = agent.stream(task(request, thread));
     while let Some(piece) = stream.next().await {

@@ -1,12 +1,13 @@
 //! The same words on every wire.
 
 use lango_domain::secret::Secret;
-use lango_remote::a2a::rest::{self, HttpRequest, HttpMethod};
+use lango_remote::a2a::rest::{self, HttpMethod, HttpRequest};
 use lango_remote::a2a::{
-    Artifact, ArtifactId, ArtifactUpdate, Authentication, A2aCall, PartContent, ContextId, ErrorKind, ListTasks,
-    Message, MessageId, Metadata, A2aMethod, Part, ProtocolError, PushConfig, PushConfigId, SendReply, A2aRequest,
-    Role, SendMessage, StatusUpdate, StreamEvent, Task, TaskId, TaskPage, TaskState, TaskStatus, ProtocolVersion,
-    ReturnMode, WireFormat, rpc, push_configs_to_json,
+    A2aCall, A2aMethod, A2aRequest, Artifact, ArtifactId, ArtifactUpdate, Authentication,
+    ContextId, ErrorKind, ListTasks, Message, MessageId, Metadata, Part, PartContent,
+    ProtocolError, ProtocolVersion, PushConfig, PushConfigId, ReturnMode, Role, SendMessage,
+    SendReply, StatusUpdate, StreamEvent, Task, TaskId, TaskPage, TaskState, TaskStatus,
+    WireFormat, push_configs_to_json, rpc,
 };
 use serde_json::{Value, json};
 
@@ -17,7 +18,9 @@ fn message() -> Message {
     message.context = Some(ContextId::new("c1"));
     message.task = Some(TaskId::new("t1"));
     message.extensions = vec!["https://e.example/x".to_owned()];
-    message.metadata.insert("trace".to_owned(), json!({ "a": [1, null] }));
+    message
+        .metadata
+        .insert("trace".to_owned(), json!({ "a": [1, null] }));
     message
 }
 
@@ -43,11 +46,18 @@ fn events() -> Vec<StreamEvent> {
     let update = |state| StatusUpdate {
         task: TaskId::new("t1"),
         context: Some(ContextId::new("c1")),
-        status: TaskStatus { state, message: None, timestamp: None },
+        status: TaskStatus {
+            state,
+            message: None,
+            timestamp: None,
+        },
         metadata: Metadata::new(),
     };
-    let mut events: Vec<StreamEvent> =
-        TaskState::ALL.into_iter().map(update).map(StreamEvent::Status).collect();
+    let mut events: Vec<StreamEvent> = TaskState::ALL
+        .into_iter()
+        .map(update)
+        .map(StreamEvent::Status)
+        .collect();
     events.extend(TaskState::ALL.into_iter().map(task).map(StreamEvent::Task));
     events.push(StreamEvent::Message(message()));
     events.push(StreamEvent::Artifact(ArtifactUpdate {
@@ -66,10 +76,17 @@ fn every_event_reads_back_as_it_was_written_on_every_wire() {
     for wire in WIRES {
         for event in events() {
             let written = event.to_json(wire);
-            assert_eq!(StreamEvent::from_json(&written, wire).unwrap(), event, "{wire:?} {written}");
+            assert_eq!(
+                StreamEvent::from_json(&written, wire).unwrap(),
+                event,
+                "{wire:?} {written}"
+            );
         }
         let reply = SendReply::Task(task(TaskState::Completed));
-        assert_eq!(SendReply::from_json(&reply.to_json(wire), wire).unwrap(), reply);
+        assert_eq!(
+            SendReply::from_json(&reply.to_json(wire), wire).unwrap(),
+            reply
+        );
     }
 }
 
@@ -84,23 +101,59 @@ fn parts_have_the_shape_of_their_version() {
     let data = Part::new(PartContent::Data(json!({ "a": 1 })));
     for (part, wire, expected) in [
         (Part::text("x"), WireFormat::V1, json!({ "text": "x" })),
-        (Part::text("x"), WireFormat::V03Rpc, json!({ "kind": "text", "text": "x" })),
+        (
+            Part::text("x"),
+            WireFormat::V03Rpc,
+            json!({ "kind": "text", "text": "x" }),
+        ),
         (Part::text("x"), WireFormat::V03Rest, json!({ "text": "x" })),
-        (file.clone(), WireFormat::V1, json!({ "raw": "aGk=", "filename": "a.png", "mediaType": "image/png" })),
+        (
+            file.clone(),
+            WireFormat::V1,
+            json!({ "raw": "aGk=", "filename": "a.png", "mediaType": "image/png" }),
+        ),
         (
             file.clone(),
             WireFormat::V03Rpc,
             json!({ "kind": "file", "file": { "bytes": "aGk=", "name": "a.png", "mimeType": "image/png" } }),
         ),
-        (file, WireFormat::V03Rest, json!({ "file": { "fileWithBytes": "aGk=", "mimeType": "image/png" } })),
-        (link.clone(), WireFormat::V1, json!({ "url": "https://f.example/a" })),
-        (link.clone(), WireFormat::V03Rpc, json!({ "kind": "file", "file": { "uri": "https://f.example/a" } })),
-        (link, WireFormat::V03Rest, json!({ "file": { "fileWithUri": "https://f.example/a" } })),
+        (
+            file,
+            WireFormat::V03Rest,
+            json!({ "file": { "fileWithBytes": "aGk=", "mimeType": "image/png" } }),
+        ),
+        (
+            link.clone(),
+            WireFormat::V1,
+            json!({ "url": "https://f.example/a" }),
+        ),
+        (
+            link.clone(),
+            WireFormat::V03Rpc,
+            json!({ "kind": "file", "file": { "uri": "https://f.example/a" } }),
+        ),
+        (
+            link,
+            WireFormat::V03Rest,
+            json!({ "file": { "fileWithUri": "https://f.example/a" } }),
+        ),
         (data.clone(), WireFormat::V1, json!({ "data": { "a": 1 } })),
-        (data.clone(), WireFormat::V03Rpc, json!({ "kind": "data", "data": { "a": 1 } })),
-        (data, WireFormat::V03Rest, json!({ "data": { "data": { "a": 1 } } })),
+        (
+            data.clone(),
+            WireFormat::V03Rpc,
+            json!({ "kind": "data", "data": { "a": 1 } }),
+        ),
+        (
+            data,
+            WireFormat::V03Rest,
+            json!({ "data": { "data": { "a": 1 } } }),
+        ),
         // Data was an object in 0.3.
-        (Part::new(PartContent::Data(json!([1]))), WireFormat::V1, json!({ "data": [1] })),
+        (
+            Part::new(PartContent::Data(json!([1]))),
+            WireFormat::V1,
+            json!({ "data": [1] }),
+        ),
         (
             Part::new(PartContent::Data(json!([1]))),
             WireFormat::V03Rpc,
@@ -112,7 +165,10 @@ fn parts_have_the_shape_of_their_version() {
         assert_eq!(read.to_json(wire), expected, "{wire:?}");
     }
     // 0.2 called it `type` in its first months.
-    assert_eq!(Part::from_json(&json!({ "type": "text", "text": "x" }), WireFormat::V03Rpc).unwrap(), Part::text("x"));
+    assert_eq!(
+        Part::from_json(&json!({ "type": "text", "text": "x" }), WireFormat::V03Rpc).unwrap(),
+        Part::text("x")
+    );
 }
 
 #[test]
@@ -133,10 +189,22 @@ fn messages_and_tasks_have_the_shape_of_their_version() {
         json!({ "messageId": "m", "role": "ROLE_AGENT", "content": [{ "text": "hi" }] })
     );
     let canceled = task(TaskState::Canceled);
-    assert_eq!(canceled.to_json(WireFormat::V1)["status"]["state"], "TASK_STATE_CANCELED");
-    assert_eq!(canceled.to_json(WireFormat::V03Rpc)["status"]["state"], "canceled");
-    assert_eq!(canceled.to_json(WireFormat::V03Rest)["status"]["state"], "TASK_STATE_CANCELLED");
-    assert_eq!(canceled.to_json(WireFormat::V1)["status"]["timestamp"], "2026-01-31T12:00:00.123Z");
+    assert_eq!(
+        canceled.to_json(WireFormat::V1)["status"]["state"],
+        "TASK_STATE_CANCELED"
+    );
+    assert_eq!(
+        canceled.to_json(WireFormat::V03Rpc)["status"]["state"],
+        "canceled"
+    );
+    assert_eq!(
+        canceled.to_json(WireFormat::V03Rest)["status"]["state"],
+        "TASK_STATE_CANCELLED"
+    );
+    assert_eq!(
+        canceled.to_json(WireFormat::V1)["status"]["timestamp"],
+        "2026-01-31T12:00:00.123Z"
+    );
     assert_eq!(canceled.to_json(WireFormat::V03Rpc)["kind"], "task");
 }
 
@@ -148,7 +216,11 @@ fn streams_of_the_older_version_say_when_they_end() {
             let over = update.status.state.is_terminal() || update.status.state.is_interrupted();
             assert_eq!(written["final"], over);
             assert_eq!(written["kind"], "status-update");
-            assert!(event.to_json(WireFormat::V1)["statusUpdate"].get("final").is_none());
+            assert!(
+                event.to_json(WireFormat::V1)["statusUpdate"]
+                    .get("final")
+                    .is_none()
+            );
         }
     }
 }
@@ -169,17 +241,26 @@ fn requests() -> Vec<A2aRequest> {
         return_mode: ReturnMode::Immediately,
         accepted_output_modes: vec!["text/plain".to_owned()],
         history: Some(3),
-        push: Some(PushConfig { task: None, ..push.clone() }),
+        push: Some(PushConfig {
+            task: None,
+            ..push.clone()
+        }),
         ..SendMessage::new(message())
     };
     vec![
         A2aRequest::SendMessage(Box::new(SendMessage::new(message()))),
         A2aRequest::StreamMessage(Box::new(send)),
-        A2aRequest::GetTask { task: task.clone(), history: Some(0) },
+        A2aRequest::GetTask {
+            task: task.clone(),
+            history: Some(0),
+        },
         A2aRequest::CancelTask { task: task.clone() },
         A2aRequest::SubscribeToTask { task: task.clone() },
         A2aRequest::CreatePushConfig(push),
-        A2aRequest::GetPushConfig { task: task.clone(), config: Some(config.clone()) },
+        A2aRequest::GetPushConfig {
+            task: task.clone(),
+            config: Some(config.clone()),
+        },
         A2aRequest::ListPushConfigs { task: task.clone() },
         A2aRequest::DeletePushConfig { task, config },
         A2aRequest::ExtendedCard,
@@ -203,14 +284,20 @@ fn every_request_travels_over_json_rpc_in_both_versions() {
             let call = A2aCall { tenant, request };
             let method = call.request.method();
             let Some(written) = rpc::encode_request(7, &call, version) else {
-                assert_eq!((method, version), (A2aMethod::ListTasks, ProtocolVersion::V0_3));
+                assert_eq!(
+                    (method, version),
+                    (A2aMethod::ListTasks, ProtocolVersion::V0_3)
+                );
                 continue;
             };
             let body = serde_json::to_vec(&written).unwrap();
             let read = rpc::parse_request(&body, Some(version.as_str())).unwrap();
             assert_eq!(read.call, call, "{written}");
             assert_eq!((read.version, read.id), (version, rpc::RpcId::Number(7)));
-            assert_eq!(A2aMethod::from_rpc_name(method.name(version).unwrap()), Some((method, version)));
+            assert_eq!(
+                A2aMethod::from_rpc_name(method.name(version).unwrap()),
+                Some((method, version))
+            );
         }
     }
 }
@@ -221,9 +308,17 @@ fn every_request_travels_over_http_in_both_versions() {
         for request in requests() {
             for tenant in [None, Some("acme".to_owned())] {
                 let tenant = tenant.filter(|_| version == ProtocolVersion::V1_0);
-                let call = A2aCall { tenant, request: request.clone() };
+                let call = A2aCall {
+                    tenant,
+                    request: request.clone(),
+                };
                 let sent = rest::encode_request(&call, version).unwrap();
-                assert_eq!(sent.path.starts_with("/v1/"), version == ProtocolVersion::V0_3, "{}", sent.path);
+                assert_eq!(
+                    sent.path.starts_with("/v1/"),
+                    version == ProtocolVersion::V0_3,
+                    "{}",
+                    sent.path
+                );
                 let read = rest::parse_request(&sent, Some("1.0")).unwrap().unwrap();
                 assert_eq!(read, (call, version), "{sent:?}");
             }
@@ -233,23 +328,49 @@ fn every_request_travels_over_http_in_both_versions() {
 
 #[test]
 fn addresses_are_those_of_the_protocol() {
-    let sent = |verb, path: &str| HttpRequest { method: verb, path: path.to_owned(), query: Vec::new(), body: None };
+    let sent = |verb, path: &str| HttpRequest {
+        method: verb,
+        path: path.to_owned(),
+        query: Vec::new(),
+        body: None,
+    };
     let read = |verb, path: &str| {
-        rest::parse_request(&sent(verb, path), Some("1.0")).map(|read| read.map(|(call, _)| call.request.method()))
+        rest::parse_request(&sent(verb, path), Some("1.0"))
+            .map(|read| read.map(|(call, _)| call.request.method()))
     };
     for (verb, path, method) in [
         (HttpMethod::Get, "/tasks/t1", A2aMethod::GetTask),
         (HttpMethod::Get, "/tasks/t1/", A2aMethod::GetTask),
         (HttpMethod::Get, "/v1/tasks/a%3Ab", A2aMethod::GetTask),
         (HttpMethod::Post, "/tasks/t1:cancel", A2aMethod::CancelTask),
-        (HttpMethod::Post, "/tasks/t1:subscribe", A2aMethod::SubscribeToTask),
-        (HttpMethod::Get, "/tasks/t1:subscribe", A2aMethod::SubscribeToTask),
-        (HttpMethod::Get, "/v1/tasks/t1:subscribe", A2aMethod::SubscribeToTask),
+        (
+            HttpMethod::Post,
+            "/tasks/t1:subscribe",
+            A2aMethod::SubscribeToTask,
+        ),
+        (
+            HttpMethod::Get,
+            "/tasks/t1:subscribe",
+            A2aMethod::SubscribeToTask,
+        ),
+        (
+            HttpMethod::Get,
+            "/v1/tasks/t1:subscribe",
+            A2aMethod::SubscribeToTask,
+        ),
         (HttpMethod::Get, "/tasks", A2aMethod::ListTasks),
         (HttpMethod::Get, "/acme/tasks", A2aMethod::ListTasks),
-        (HttpMethod::Get, "/extendedAgentCard", A2aMethod::ExtendedCard),
+        (
+            HttpMethod::Get,
+            "/extendedAgentCard",
+            A2aMethod::ExtendedCard,
+        ),
         (HttpMethod::Get, "/v1/card", A2aMethod::ExtendedCard),
-        (HttpMethod::Delete, "/tasks/t/pushNotificationConfigs/c", A2aMethod::DeletePushConfig),
+        (
+            HttpMethod::Delete,
+            "/tasks/t/pushNotificationConfigs/c",
+            A2aMethod::DeletePushConfig,
+        ),
     ] {
         assert_eq!(read(verb, path), Some(Ok(method)), "{path}");
     }
@@ -275,20 +396,46 @@ fn a_request_of_the_newer_version_must_say_so() {
         let refused = rpc::parse_request(&body, header).unwrap_err();
         assert_eq!(refused.error.kind, ErrorKind::VersionNotSupported);
         let answer = refused.to_response();
-        assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!("x"), &json!(-32009)));
+        assert_eq!(
+            (&answer["id"], &answer["error"]["code"]),
+            (&json!("x"), &json!(-32009))
+        );
     }
     assert!(rpc::parse_request(&body, Some("1.0")).is_ok());
-    let older = json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": { "id": "t" } });
-    let older = serde_json::to_vec(&older).unwrap();
-    assert!(rpc::parse_request(&older, None).is_ok() && rpc::parse_request(&older, Some("0.3.0")).is_ok());
-    assert_eq!(rpc::parse_request(&older, Some("9.9")).unwrap_err().error.kind, ErrorKind::VersionNotSupported);
     let older =
-        HttpRequest { method: HttpMethod::Get, path: "/v1/tasks/t".to_owned(), query: Vec::new(), body: None };
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": { "id": "t" } });
+    let older = serde_json::to_vec(&older).unwrap();
+    assert!(
+        rpc::parse_request(&older, None).is_ok()
+            && rpc::parse_request(&older, Some("0.3.0")).is_ok()
+    );
+    assert_eq!(
+        rpc::parse_request(&older, Some("9.9"))
+            .unwrap_err()
+            .error
+            .kind,
+        ErrorKind::VersionNotSupported
+    );
+    let older = HttpRequest {
+        method: HttpMethod::Get,
+        path: "/v1/tasks/t".to_owned(),
+        query: Vec::new(),
+        body: None,
+    };
     assert!(rest::parse_request(&older, None).unwrap().is_ok());
-    let refused = rest::parse_request(&older, Some("9.9")).unwrap().unwrap_err();
+    let refused = rest::parse_request(&older, Some("9.9"))
+        .unwrap()
+        .unwrap_err();
     assert_eq!(refused.kind, ErrorKind::VersionNotSupported);
-    let sent = |query| HttpRequest { method: HttpMethod::Get, path: "/tasks/t".to_owned(), query, body: None };
-    let refused = rest::parse_request(&sent(Vec::new()), None).unwrap().unwrap_err();
+    let sent = |query| HttpRequest {
+        method: HttpMethod::Get,
+        path: "/tasks/t".to_owned(),
+        query,
+        body: None,
+    };
+    let refused = rest::parse_request(&sent(Vec::new()), None)
+        .unwrap()
+        .unwrap_err();
     assert_eq!(refused.kind, ErrorKind::VersionNotSupported);
     let in_query = vec![("A2A-Version".to_owned(), "1.0".to_owned())];
     assert!(rest::parse_request(&sent(in_query), None).unwrap().is_ok());
@@ -296,7 +443,8 @@ fn a_request_of_the_newer_version_must_say_so() {
 
 #[test]
 fn errors_have_their_numbers_and_statuses() {
-    let error = ProtocolError::new(ErrorKind::TaskNotFound, "no such task").with_metadata("taskId", "t1");
+    let error =
+        ProtocolError::new(ErrorKind::TaskNotFound, "no such task").with_metadata("taskId", "t1");
     let info = json!({
         "@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "TASK_NOT_FOUND",
         "domain": "a2a-protocol.org", "metadata": { "taskId": "t1" },
@@ -328,8 +476,14 @@ fn errors_have_their_numbers_and_statuses() {
         assert_eq!((kind.code(), kind.http_status()), (code, status));
         assert_eq!(ErrorKind::from_code(code), kind);
         let error = ProtocolError::new(kind, "x");
-        assert_eq!(ProtocolError::from_rpc_json(&error.to_rpc_json(ProtocolVersion::V0_3)).kind, kind);
-        assert_eq!(ProtocolError::from_rest_json(status, &error.to_rest_json(ProtocolVersion::V1_0)).kind, kind);
+        assert_eq!(
+            ProtocolError::from_rpc_json(&error.to_rpc_json(ProtocolVersion::V0_3)).kind,
+            kind
+        );
+        assert_eq!(
+            ProtocolError::from_rest_json(status, &error.to_rest_json(ProtocolVersion::V1_0)).kind,
+            kind
+        );
     }
 }
 
@@ -341,7 +495,10 @@ fn mistakes_in_parameters_are_answered_with_their_place() {
     let error = &refused.to_response()["error"];
     assert_eq!(error["code"], -32602);
     assert_eq!(error["message"], "`message.parts[0].text` must be a text");
-    assert_eq!(error["data"][1]["fieldViolations"][0]["field"], "message.parts[0].text");
+    assert_eq!(
+        error["data"][1]["fieldViolations"][0]["field"],
+        "message.parts[0].text"
+    );
 }
 
 #[test]
@@ -353,9 +510,15 @@ fn lists_have_the_shape_of_their_version() {
         ..TaskPage::default()
     };
     let written = page.to_json(WireFormat::V1);
-    assert_eq!((&written["nextPageToken"], &written["totalSize"]), (&json!(""), &json!(1)));
+    assert_eq!(
+        (&written["nextPageToken"], &written["totalSize"]),
+        (&json!(""), &json!(1))
+    );
     assert_eq!(push_configs_to_json(&[], WireFormat::V03Rpc), json!([]));
-    assert_eq!(push_configs_to_json(&[], WireFormat::V1)["configs"], json!([]));
+    assert_eq!(
+        push_configs_to_json(&[], WireFormat::V1)["configs"],
+        json!([])
+    );
 }
 
 #[test]
@@ -364,9 +527,15 @@ fn secrets_of_push_configs_are_not_shown() {
         panic!("another request")
     };
     let shown = format!("{push:?}");
-    assert!(!shown.contains("s3cret") && !shown.contains("credentials\""), "{shown}");
+    assert!(
+        !shown.contains("s3cret") && !shown.contains("credentials\""),
+        "{shown}"
+    );
     let written: Value = push.to_json(WireFormat::V1);
-    assert_eq!(written["authentication"], json!({ "scheme": "Bearer", "credentials": "credentials" }));
+    assert_eq!(
+        written["authentication"],
+        json!({ "scheme": "Bearer", "credentials": "credentials" })
+    );
     assert_eq!(
         push.to_json(WireFormat::V03Rpc)["pushNotificationConfig"]["authentication"]["schemes"],
         json!(["Bearer"])

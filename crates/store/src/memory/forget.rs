@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use lango_domain::session::SessionKey;
 use lango_domain::event::{SessionId, TurnId};
 use lango_domain::memory::MemoryId;
+use lango_domain::session::SessionKey;
 use rusqlite::{Connection, params};
-
 
 /// Within a change of the caller's: the memories, and every reflection that was made of one of them. What such a
 /// reflection told of other observations is told by those again.
@@ -16,7 +15,8 @@ pub(crate) fn delete_rows(change: &Connection, of: &str, ids: &[MemoryId]) -> ru
         match id {
             MemoryId::Reflection(id) => _ = reflections.insert(*id as i64),
             MemoryId::Observation(id) => {
-                let sql = "SELECT reflection FROM reflection_sources JOIN reflections ON id = reflection
+                let sql =
+                    "SELECT reflection FROM reflection_sources JOIN reflections ON id = reflection
                     WHERE observation = ?1 AND principal = ?2";
                 let mut query = change.prepare_cached(sql)?;
                 for reflection in query.query_map(params![*id as i64, of], |row| row.get(0))? {
@@ -28,16 +28,23 @@ pub(crate) fn delete_rows(change: &Connection, of: &str, ids: &[MemoryId]) -> ru
     let mut told_again: BTreeSet<i64> = BTreeSet::new();
     for id in &reflections {
         let sql = "SELECT observation FROM reflection_sources WHERE reflection = ?1";
-        for observation in change.prepare_cached(sql)?.query_map([id], |row| row.get(0))? {
+        for observation in change
+            .prepare_cached(sql)?
+            .query_map([id], |row| row.get(0))?
+        {
             told_again.insert(observation?);
         }
         let sql = "DELETE FROM reflections WHERE principal = ?1 AND id = ?2";
         change.prepare_cached(sql)?.execute(params![of, id])?;
     }
     for id in ids {
-        let MemoryId::Observation(id) = id else { continue };
+        let MemoryId::Observation(id) = id else {
+            continue;
+        };
         let sql = "DELETE FROM observations WHERE principal = ?1 AND id = ?2";
-        change.prepare_cached(sql)?.execute(params![of, *id as i64])?;
+        change
+            .prepare_cached(sql)?
+            .execute(params![of, *id as i64])?;
     }
     let sql = "UPDATE observations SET is_condensed = 0 WHERE principal = ?1 AND id = ?2
         AND NOT EXISTS (SELECT 1 FROM reflection_sources WHERE observation = ?2)";
@@ -49,19 +56,33 @@ pub(crate) fn delete_rows(change: &Connection, of: &str, ids: &[MemoryId]) -> ru
 }
 
 /// Nothing is learned from this event any more, wherever a copy of its turn is.
-pub(crate) fn mark_forgotten(change: &Connection, of: &str, session: &SessionId, seq: u64) -> rusqlite::Result<()> {
+pub(crate) fn mark_forgotten(
+    change: &Connection,
+    of: &str,
+    session: &SessionId,
+    seq: u64,
+) -> rusqlite::Result<()> {
     let sql = "INSERT OR IGNORE INTO forgotten_events (principal, turn, seq)
         SELECT ?1, e.turn, e.seq FROM events e JOIN sessions s ON s.id = e.session
         WHERE s.principal = ?1 AND s.name = ?2 AND e.seq = ?3";
-    change.prepare_cached(sql)?.execute(params![of, session.as_str(), seq as i64]).map(drop)
+    change
+        .prepare_cached(sql)?
+        .execute(params![of, session.as_str(), seq as i64])
+        .map(drop)
 }
 
-pub fn forgotten_events(connection: &Connection, of: &str, events: &[(TurnId, u64)]) -> rusqlite::Result<Vec<u64>> {
-    let sql = "SELECT count(*) FROM forgotten_events WHERE principal = ?1 AND turn = ?2 AND seq = ?3";
+pub fn forgotten_events(
+    connection: &Connection,
+    of: &str,
+    events: &[(TurnId, u64)],
+) -> rusqlite::Result<Vec<u64>> {
+    let sql =
+        "SELECT count(*) FROM forgotten_events WHERE principal = ?1 AND turn = ?2 AND seq = ?3";
     let mut query = connection.prepare_cached(sql)?;
     let mut found = Vec::new();
     for (turn, seq) in events {
-        let marks: i64 = query.query_row(params![of, turn.as_str(), *seq as i64], |row| row.get(0))?;
+        let marks: i64 =
+            query.query_row(params![of, turn.as_str(), *seq as i64], |row| row.get(0))?;
         if marks > 0 {
             found.push(*seq);
         }
@@ -70,13 +91,21 @@ pub fn forgotten_events(connection: &Connection, of: &str, events: &[(TurnId, u6
 }
 
 /// Whether one of a session's events is marked.
-pub fn has_forgotten_events(connection: &Connection, of: &SessionKey, seqs: &[u64]) -> rusqlite::Result<bool> {
-    let sql = "SELECT count(*) FROM forgotten_events f JOIN events e ON e.turn = f.turn AND e.seq = f.seq
+pub fn has_forgotten_events(
+    connection: &Connection,
+    of: &SessionKey,
+    seqs: &[u64],
+) -> rusqlite::Result<bool> {
+    let sql =
+        "SELECT count(*) FROM forgotten_events f JOIN events e ON e.turn = f.turn AND e.seq = f.seq
         JOIN sessions s ON s.id = e.session
         WHERE f.principal = ?1 AND s.principal = ?1 AND s.name = ?2 AND e.seq = ?3";
     let mut query = connection.prepare_cached(sql)?;
     for seq in seqs {
-        let marks: i64 = query.query_row(params![of.principal.as_str(), of.session.as_str(), *seq as i64], |row| row.get(0))?;
+        let marks: i64 = query.query_row(
+            params![of.principal.as_str(), of.session.as_str(), *seq as i64],
+            |row| row.get(0),
+        )?;
         if marks > 0 {
             return Ok(true);
         }

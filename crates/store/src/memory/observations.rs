@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use lango_domain::event::{Event, EventBody, SessionId, TurnId, Usage};
+use lango_domain::memory::{
+    MemoryWrite, NewMemory, ObservationProgress, ObservedSpan, ObserverBackoff,
+};
 use lango_domain::session::SessionKey;
-use lango_domain::event::{EventBody, Event, SessionId, TurnId, Usage};
-use lango_domain::memory::{MemoryWrite, NewMemory, ObservedSpan, ObservationProgress, ObserverBackoff};
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
 use super::{forget, rows};
@@ -13,21 +15,36 @@ use crate::damage::RowReader;
 use crate::event_rows;
 
 pub fn progress(connection: &Connection, of: &SessionKey) -> rusqlite::Result<ObservationProgress> {
-    let Some(place) = event_rows::find_session(connection, of.principal.as_str(), of.session.as_str())? else {
+    let Some(place) =
+        event_rows::find_session(connection, of.principal.as_str(), of.session.as_str())?
+    else {
         return Ok(ObservationProgress::default());
     };
-    let sql =
-        "SELECT active, generation, failures, unusable, not_before FROM memory_progress WHERE session = ?1";
+    let sql = "SELECT active, generation, failures, unusable, not_before FROM memory_progress WHERE session = ?1";
     let state = |row: &Row<'_>| {
         let not_before: Option<String> = row.get(4)?;
-        let setback = not_before.and_then(|at| at.parse().ok()).map(|not_before: Timestamp| {
-            Ok::<_, rusqlite::Error>(ObserverBackoff { failures: row.get(2)?, unusable: row.get(3)?, not_before })
-        });
-        Ok((row.get::<_, i64>(0)? as u64, row.get(1)?, setback.transpose()?))
+        let setback = not_before
+            .and_then(|at| at.parse().ok())
+            .map(|not_before: Timestamp| {
+                Ok::<_, rusqlite::Error>(ObserverBackoff {
+                    failures: row.get(2)?,
+                    unusable: row.get(3)?,
+                    not_before,
+                })
+            });
+        Ok((
+            row.get::<_, i64>(0)? as u64,
+            row.get(1)?,
+            setback.transpose()?,
+        ))
     };
-    let state = connection.prepare_cached(sql)?.query_row([place.id], state).optional()?;
+    let state = connection
+        .prepare_cached(sql)?
+        .query_row([place.id], state)
+        .optional()?;
     let (active, generation, setback) = state.unwrap_or_default();
-    let sql = "SELECT last, tokens FROM observed_pieces WHERE session = ?1 AND last > ?2 ORDER BY last";
+    let sql =
+        "SELECT last, tokens FROM observed_pieces WHERE session = ?1 AND last > ?2 ORDER BY last";
     let piece = |row: &Row<'_>| Ok((row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as usize));
     let waiting: Vec<(u64, usize)> = connection
         .prepare_cached(sql)?
@@ -35,11 +52,19 @@ pub fn progress(connection: &Connection, of: &SessionKey) -> rusqlite::Result<Ob
         .collect::<Result<_, _>>()?;
     let sql = "SELECT coalesce(sum(tokens), 0) FROM observations
         WHERE principal = ?1 AND session = ?2 AND through <= ?3 AND is_condensed = 0";
-    let tokens: i64 = connection
-        .prepare_cached(sql)?
-        .query_row(params![of.principal.as_str(), of.session.as_str(), active as i64], |row| row.get(0))?;
+    let tokens: i64 = connection.prepare_cached(sql)?.query_row(
+        params![of.principal.as_str(), of.session.as_str(), active as i64],
+        |row| row.get(0),
+    )?;
     let observed = waiting.last().map_or(active, |(last, _)| *last);
-    Ok(ObservationProgress { observed_through: observed, active_through: active, pending: waiting, generation, tokens: tokens as usize, backoff: setback })
+    Ok(ObservationProgress {
+        observed_through: observed,
+        active_through: active,
+        pending: waiting,
+        generation,
+        tokens: tokens as usize,
+        backoff: setback,
+    })
 }
 
 pub fn turns_after(
@@ -48,18 +73,31 @@ pub fn turns_after(
     seq: u64,
     bytes: usize,
 ) -> rusqlite::Result<Vec<Arc<Event>>> {
-    let Some(place) = event_rows::find_session(connection, of.principal.as_str(), of.session.as_str())? else { return Ok(Vec::new()) };
+    let Some(place) =
+        event_rows::find_session(connection, of.principal.as_str(), of.session.as_str())?
+    else {
+        return Ok(Vec::new());
+    };
     let session = SessionId::new(&*of.session.as_str());
-    let sql = format!("SELECT {} FROM events WHERE session = ?1 AND seq > ?2 ORDER BY seq", event_rows::COLUMNS);
+    let sql = format!(
+        "SELECT {} FROM events WHERE session = ?1 AND seq > ?2 ORDER BY seq",
+        event_rows::COLUMNS
+    );
     let mut query = connection.prepare_cached(&sql)?;
     let mut found = query.query(params![place.id, seq as i64])?;
     let (mut events, mut read, mut whole) = (Vec::new(), 0, 0);
     while let Some(row) = found.next()? {
         read += row.get_ref(5)?.as_str().map_or(0, str::len);
-        let event =
-            connection.check_row(row, event_rows::event_name(session.as_str()), event_rows::event(row, &session))?;
+        let event = connection.check_row(
+            row,
+            event_rows::event_name(session.as_str()),
+            event_rows::event(row, &session),
+        )?;
         let Some(event) = event else { continue };
-        let is_end = matches!(event.body, EventBody::TurnDone | EventBody::TurnFailed { .. });
+        let is_end = matches!(
+            event.body,
+            EventBody::TurnDone | EventBody::TurnFailed { .. }
+        );
         events.push(event);
         if is_end {
             whole = events.len();
@@ -78,37 +116,67 @@ pub fn request(
     of: &SessionKey,
     turn: &TurnId,
 ) -> rusqlite::Result<Option<(u64, String)>> {
-    let Some(place) = event_rows::find_session(connection, of.principal.as_str(), of.session.as_str())? else { return Ok(None) };
+    let Some(place) =
+        event_rows::find_session(connection, of.principal.as_str(), of.session.as_str())?
+    else {
+        return Ok(None);
+    };
     let session = SessionId::new(&*of.session.as_str());
     let sql = format!(
         "SELECT {} FROM events WHERE session = ?1 AND kind = 'user' AND turn = ?2 ORDER BY seq DESC LIMIT 1",
         event_rows::COLUMNS
     );
     let event = |row: &Row<'_>| event_rows::event(row, &session);
-    let found =
-        connection.prepare_cached(&sql)?.query_row(params![place.id, turn.as_str()], event).optional()?;
+    let found = connection
+        .prepare_cached(&sql)?
+        .query_row(params![place.id, turn.as_str()], event)
+        .optional()?;
     Ok(found.and_then(|event| match &event.body {
         EventBody::User { text } => Some((event.seq, text.clone())),
         _ => None,
     }))
 }
 
-pub fn events(connection: &RowReader<'_>, of: &SessionKey, seqs: &[u64]) -> rusqlite::Result<Vec<Arc<Event>>> {
-    let Some(place) = event_rows::find_session(connection, of.principal.as_str(), of.session.as_str())? else { return Ok(Vec::new()) };
+pub fn events(
+    connection: &RowReader<'_>,
+    of: &SessionKey,
+    seqs: &[u64],
+) -> rusqlite::Result<Vec<Arc<Event>>> {
+    let Some(place) =
+        event_rows::find_session(connection, of.principal.as_str(), of.session.as_str())?
+    else {
+        return Ok(Vec::new());
+    };
     let session = SessionId::new(&*of.session.as_str());
-    let sql = format!("SELECT {} FROM events WHERE session = ?1 AND seq = ?2", event_rows::COLUMNS);
+    let sql = format!(
+        "SELECT {} FROM events WHERE session = ?1 AND seq = ?2",
+        event_rows::COLUMNS
+    );
     let mut events = Vec::new();
     for seq in seqs {
-        let (values, name) = (params![place.id, *seq as i64], event_rows::event_name(session.as_str()));
-        events.extend(connection.query_rows(&sql, values, name, |row| event_rows::event(row, &session))?);
+        let (values, name) = (
+            params![place.id, *seq as i64],
+            event_rows::event_name(session.as_str()),
+        );
+        events.extend(
+            connection.query_rows(&sql, values, name, |row| event_rows::event(row, &session))?,
+        );
     }
     Ok(events)
 }
 
 /// Invariant: pieces follow each other without gaps, so that every event is observed exactly once.
-pub fn save_span(connection: &mut Connection, of: &SessionKey, piece: &ObservedSpan) -> rusqlite::Result<MemoryWrite> {
+pub fn save_span(
+    connection: &mut Connection,
+    of: &SessionKey,
+    piece: &ObservedSpan,
+) -> rusqlite::Result<MemoryWrite> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let Some(place) = event_rows::find_session(&change, of.principal.as_str(), of.session.as_str())? else { return Ok(MemoryWrite::Conflict) };
+    let Some(place) =
+        event_rows::find_session(&change, of.principal.as_str(), of.session.as_str())?
+    else {
+        return Ok(MemoryWrite::Conflict);
+    };
     let observed: i64 = change.query_row(
         "SELECT coalesce(max(last), 0) FROM observed_pieces WHERE session = ?1",
         [place.id],
@@ -118,8 +186,15 @@ pub fn save_span(connection: &mut Connection, of: &SessionKey, piece: &ObservedS
         return Ok(MemoryWrite::Conflict);
     }
     let sql = "INSERT INTO observed_pieces (session, last, tokens, origin) VALUES (?1, ?2, ?3, ?4)";
-    change
-        .execute(sql, params![place.id, piece.last as i64, piece.tokens as i64, piece.origin.to_string()])?;
+    change.execute(
+        sql,
+        params![
+            place.id,
+            piece.last as i64,
+            piece.tokens as i64,
+            piece.origin.to_string()
+        ],
+    )?;
     for observation in &piece.observations {
         if is_new_observation(&change, of, observation)? {
             rows::insert(&change, of, observation, &piece.origin, Some(piece.last))?;
@@ -132,34 +207,62 @@ pub fn save_span(connection: &mut Connection, of: &SessionKey, piece: &ObservedS
 }
 
 /// What was forgotten meanwhile, or is known in the same words, is not kept.
-fn is_new_observation(connection: &Connection, of: &SessionKey, new: &NewMemory) -> rusqlite::Result<bool> {
+fn is_new_observation(
+    connection: &Connection,
+    of: &SessionKey,
+    new: &NewMemory,
+) -> rusqlite::Result<bool> {
     if forget::has_forgotten_events(connection, of, &new.sources)? {
         return Ok(false);
     }
-    let sql =
-        "SELECT count(*) FROM observations WHERE principal = ?1 AND session = ?2 AND lower(text) = lower(?3)";
-    let same: i64 = connection
-        .prepare_cached(sql)?
-        .query_row(params![of.principal.as_str(), of.session.as_str(), new.note.text], |row| row.get(0))?;
+    let sql = "SELECT count(*) FROM observations WHERE principal = ?1 AND session = ?2 AND lower(text) = lower(?3)";
+    let same: i64 = connection.prepare_cached(sql)?.query_row(
+        params![of.principal.as_str(), of.session.as_str(), new.note.text],
+        |row| row.get(0),
+    )?;
     Ok(same == 0)
 }
 
 /// It only ever goes forward, and only to where a piece ends.
-pub fn activate(connection: &mut Connection, of: &SessionKey, through: u64) -> rusqlite::Result<()> {
-    let Some(place) = event_rows::find_session(connection, of.principal.as_str(), of.session.as_str())? else { return Ok(()) };
-    let sql = "INSERT INTO memory_progress (session, active) SELECT session, last FROM observed_pieces
+pub fn activate(
+    connection: &mut Connection,
+    of: &SessionKey,
+    through: u64,
+) -> rusqlite::Result<()> {
+    let Some(place) =
+        event_rows::find_session(connection, of.principal.as_str(), of.session.as_str())?
+    else {
+        return Ok(());
+    };
+    let sql =
+        "INSERT INTO memory_progress (session, active) SELECT session, last FROM observed_pieces
         WHERE session = ?1 AND last = ?2
         ON CONFLICT (session) DO UPDATE SET active = max(active, excluded.active)";
-    connection.execute(sql, params![place.id, through as i64]).map(drop)
+    connection
+        .execute(sql, params![place.id, through as i64])
+        .map(drop)
 }
 
-pub fn save_backoff(connection: &mut Connection, of: &SessionKey, setback: &ObserverBackoff) -> rusqlite::Result<()> {
-    let Some(place) = event_rows::find_session(connection, of.principal.as_str(), of.session.as_str())? else { return Ok(()) };
+pub fn save_backoff(
+    connection: &mut Connection,
+    of: &SessionKey,
+    setback: &ObserverBackoff,
+) -> rusqlite::Result<()> {
+    let Some(place) =
+        event_rows::find_session(connection, of.principal.as_str(), of.session.as_str())?
+    else {
+        return Ok(());
+    };
     let sql = "INSERT INTO memory_progress (session, failures, unusable, not_before) VALUES (?1, ?2, ?3, ?4)
         ON CONFLICT (session) DO UPDATE SET
         failures = excluded.failures, unusable = excluded.unusable, not_before = excluded.not_before";
     let at = setback.not_before.to_string();
-    connection.execute(sql, params![place.id, setback.failures, setback.unusable, at]).map(drop)
+    connection
+        .execute(
+            sql,
+            params![place.id, setback.failures, setback.unusable, at],
+        )
+        .map(drop)
 }
 
 /// Beside the sessions' own usage: no event of a turn tells of it.
@@ -172,5 +275,7 @@ pub fn record_usage(
     let body = serde_json::to_string(usage)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
     let sql = "INSERT INTO usage (principal, turn, agent, branch, body) VALUES (?1, ?2, 'chronicler', 'observer', ?3)";
-    connection.execute(sql, params![principal, turn.as_str(), body]).map(drop)
+    connection
+        .execute(sql, params![principal, turn.as_str(), body])
+        .map(drop)
 }

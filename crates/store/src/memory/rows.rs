@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use lango_domain::session::SessionKey;
 use lango_domain::event::SessionId;
 use lango_domain::memory::{
-    MemoryStats, MemoryKind, MemoryLevel, MemoryQuery, Memory, MemoryId, NewMemory, MemoryNote, MemoryOrigin, MemoryPriority, MemoryRevision, MemorySpeaker,
+    Memory, MemoryId, MemoryKind, MemoryLevel, MemoryNote, MemoryOrigin, MemoryPriority,
+    MemoryQuery, MemoryRevision, MemorySpeaker, MemoryStats, NewMemory,
 };
+use lango_domain::session::SessionKey;
 use lango_domain::{Label, token_estimate};
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
@@ -20,11 +21,18 @@ const TOKEN_OVERHEAD: usize = 14;
 /// The first columns of observations and reflections.
 const NOTE_COLUMNS: &str = "id, session, text, kind, priority, words, at, origin, label";
 
-pub fn store(connection: &mut Connection, of: &SessionKey, memory: &NewMemory) -> rusqlite::Result<MemoryId> {
-    let sql =
-        "SELECT id FROM observations WHERE principal = ?1 AND through IS NULL AND lower(text) = lower(?2)";
+pub fn store(
+    connection: &mut Connection,
+    of: &SessionKey,
+    memory: &NewMemory,
+) -> rusqlite::Result<MemoryId> {
+    let sql = "SELECT id FROM observations WHERE principal = ?1 AND through IS NULL AND lower(text) = lower(?2)";
     let same = connection
-        .query_row(sql, params![of.principal.as_str(), memory.note.text], |row| row.get::<_, i64>(0))
+        .query_row(
+            sql,
+            params![of.principal.as_str(), memory.note.text],
+            |row| row.get::<_, i64>(0),
+        )
         .optional()?;
     let id = match same {
         Some(id) => id as u64,
@@ -43,7 +51,14 @@ pub fn insert(
     let sql = "INSERT INTO observations
         (principal, session, through, at, kind, priority, words, origin, text, tokens, sources, label)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
-    let MemoryNote { text, kind, priority, speaker: words, label, at } = &memory.note;
+    let MemoryNote {
+        text,
+        kind,
+        priority,
+        speaker: words,
+        label,
+        at,
+    } = &memory.note;
     connection.prepare_cached(sql)?.execute(params![
         of.principal.as_str(),
         of.session.as_str(),
@@ -73,7 +88,11 @@ pub fn observations(
 ) -> rusqlite::Result<Vec<Memory>> {
     let sql = format!("SELECT {NOTE_COLUMNS}, sources FROM observations WHERE {condition}");
     let observation = |row: &Row<'_>| {
-        let sources = row.get_ref(9)?.as_str().ok().and_then(|text| serde_json::from_str(text).ok());
+        let sources = row
+            .get_ref(9)?
+            .as_str()
+            .ok()
+            .and_then(|text| serde_json::from_str(text).ok());
         Ok(Memory {
             id: MemoryId::Observation(row.get::<_, i64>(0)? as u64),
             session: SessionId::new(row.get::<_, String>(1)?),
@@ -109,8 +128,11 @@ pub fn reflections(
     let name = |row: &Row<'_>| format!("reflection r{}", display_column(row, 0));
     let mut found = connection.query_rows(&sql, values, name, reflection)?;
     for memory in &mut found {
-        let MemoryId::Reflection(id) = memory.id else { continue };
-        let of = "id IN (SELECT observation FROM reflection_sources WHERE reflection = ?1) ORDER BY id";
+        let MemoryId::Reflection(id) = memory.id else {
+            continue;
+        };
+        let of =
+            "id IN (SELECT observation FROM reflection_sources WHERE reflection = ?1) ORDER BY id";
         let mut sources = BTreeSet::new();
         for observation in observations(connection, of, [id as i64])? {
             sources.extend(observation.sources);
@@ -126,7 +148,11 @@ pub fn reflections(
 /// What rows have that another Lango wrote is read as well as it can be.
 fn note(row: &Row<'_>) -> rusqlite::Result<MemoryNote> {
     let word = |at: usize| row.get_ref(at)?.as_str().map_err(rusqlite::Error::from);
-    let words = if word(5)? == MemorySpeaker::User.as_str() { MemorySpeaker::User } else { MemorySpeaker::Others };
+    let words = if word(5)? == MemorySpeaker::User.as_str() {
+        MemorySpeaker::User
+    } else {
+        MemorySpeaker::Others
+    };
     let label = event_rows::label_column(row, 8)?.unwrap_or_else(|| match words {
         MemorySpeaker::User => Label::default(),
         MemorySpeaker::Others => Label::untrusted("an earlier conversation"),
@@ -141,12 +167,21 @@ fn note(row: &Row<'_>) -> rusqlite::Result<MemoryNote> {
     })
 }
 
-pub fn observations_after(connection: &RowReader<'_>, of: &str, id: u64, most: usize) -> rusqlite::Result<Vec<Memory>> {
+pub fn observations_after(
+    connection: &RowReader<'_>,
+    of: &str,
+    id: u64,
+    most: usize,
+) -> rusqlite::Result<Vec<Memory>> {
     let condition = "principal = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
     observations(connection, condition, params![of, id as i64, most as i64])
 }
 
-pub fn list(connection: &RowReader<'_>, of: &str, which: &MemoryQuery) -> rusqlite::Result<Vec<Memory>> {
+pub fn list(
+    connection: &RowReader<'_>,
+    of: &str,
+    which: &MemoryQuery,
+) -> rusqlite::Result<Vec<Memory>> {
     let session = which.session.as_ref().map(SessionId::as_str);
     let condition = "principal = ?1 AND (?2 IS NULL OR session = ?2) ORDER BY id DESC LIMIT ?3";
     let values = params![of, session, which.limit as i64];
@@ -156,7 +191,11 @@ pub fn list(connection: &RowReader<'_>, of: &str, which: &MemoryQuery) -> rusqli
     }
 }
 
-pub fn memory(connection: &RowReader<'_>, of: &str, id: MemoryId) -> rusqlite::Result<Option<Memory>> {
+pub fn memory(
+    connection: &RowReader<'_>,
+    of: &str,
+    id: MemoryId,
+) -> rusqlite::Result<Option<Memory>> {
     let condition = "principal = ?1 AND id = ?2";
     let found = match id {
         MemoryId::Observation(id) => observations(connection, condition, params![of, id as i64])?,
@@ -169,14 +208,20 @@ pub fn revision(connection: &Connection, of: &str) -> rusqlite::Result<MemoryRev
     let sql = "SELECT coalesce((SELECT max(id) FROM observations WHERE principal = ?1), 0),
         coalesce((SELECT count FROM observations_gone WHERE principal = ?1), 0)";
     let revision = |row: &Row<'_>| {
-        Ok(MemoryRevision { newest: row.get::<_, i64>(0)? as u64, removed: row.get::<_, i64>(1)? as u64 })
+        Ok(MemoryRevision {
+            newest: row.get::<_, i64>(0)? as u64,
+            removed: row.get::<_, i64>(1)? as u64,
+        })
     };
     connection.prepare_cached(sql)?.query_row([of], revision)
 }
 
 pub fn stats(connection: &Connection, of: &str) -> rusqlite::Result<MemoryStats> {
     let count = |sql: &str| {
-        connection.prepare_cached(sql)?.query_row([of], |row| row.get::<_, i64>(0)).map(|count| count as u64)
+        connection
+            .prepare_cached(sql)?
+            .query_row([of], |row| row.get::<_, i64>(0))
+            .map(|count| count as u64)
     };
     let progress = "FROM memory_progress JOIN sessions ON id = session WHERE principal = ?1";
     Ok(MemoryStats {
@@ -187,6 +232,8 @@ pub fn stats(connection: &Connection, of: &str) -> rusqlite::Result<MemoryStats>
             "SELECT count(DISTINCT session) FROM observed_pieces JOIN sessions ON id = session WHERE principal = ?1",
         )?,
         condensed_sessions: count(&format!("SELECT count(*) {progress} AND active > 0"))?,
-        put_off: count(&format!("SELECT count(*) {progress} AND not_before IS NOT NULL"))?,
+        put_off: count(&format!(
+            "SELECT count(*) {progress} AND not_before IS NOT NULL"
+        ))?,
     })
 }

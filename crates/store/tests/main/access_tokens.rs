@@ -1,7 +1,7 @@
 use jiff::{Timestamp, ToSpan};
 use lango_domain::event::Principal;
 use lango_domain::secret::Secret;
-use lango_store::{AccessToken, TokenHash, TokenScope, SqliteStoreError, token_value};
+use lango_store::{AccessToken, SqliteStoreError, TokenHash, TokenScope, token_value};
 
 use crate::setup::open;
 
@@ -25,23 +25,44 @@ async fn a_token_is_found_by_its_value_until_it_is_revoked() {
     let hash = || TokenHash::from_token(value.expose()).unwrap();
     assert_eq!(store.find_token(hash()).await.unwrap(), Some(token("a")));
     let other = token_value(&[2; 32]);
-    assert_eq!(store.find_token(TokenHash::from_token(other.expose()).unwrap()).await.unwrap(), None);
+    assert_eq!(
+        store
+            .find_token(TokenHash::from_token(other.expose()).unwrap())
+            .await
+            .unwrap(),
+        None
+    );
     let again = store.add_token(token("a"), &other).await;
     assert!(matches!(again, Err(SqliteStoreError::TokenExists(_))));
     let now = Timestamp::UNIX_EPOCH + 5.minutes();
     store.record_token_use("a", now).await.unwrap();
     let kept = open(folder.path()).tokens().await.unwrap();
-    assert_eq!(kept, [AccessToken { used: Some(now), ..token("a") }]);
+    assert_eq!(
+        kept,
+        [AccessToken {
+            used: Some(now),
+            ..token("a")
+        }]
+    );
     store.revoke_token("a").await.unwrap();
     assert_eq!(store.find_token(hash()).await.unwrap(), None);
-    assert!(matches!(store.revoke_token("a").await, Err(SqliteStoreError::TokenNotFound(_))));
+    assert!(matches!(
+        store.revoke_token("a").await,
+        Err(SqliteStoreError::TokenNotFound(_))
+    ));
 }
 
 #[test]
 fn what_has_not_the_form_of_a_token_is_never_looked_up() {
     let good = token_value(&[0xab; 32]);
     assert!(TokenHash::from_token(good.expose()).is_some());
-    for wrong in ["", "lango_", "lango_xyz", &good.expose()[1..], &format!("{} ", good.expose())] {
+    for wrong in [
+        "",
+        "lango_",
+        "lango_xyz",
+        &good.expose()[1..],
+        &format!("{} ", good.expose()),
+    ] {
         assert!(TokenHash::from_token(wrong).is_none(), "{wrong}");
     }
 }
@@ -49,14 +70,25 @@ fn what_has_not_the_form_of_a_token_is_never_looked_up() {
 #[tokio::test]
 async fn a_value_that_could_be_guessed_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    assert!(open(folder.path()).add_token(token("a"), &Secret::new("password")).await.is_err());
+    assert!(
+        open(folder.path())
+            .add_token(token("a"), &Secret::new("password"))
+            .await
+            .is_err()
+    );
 }
 
 #[test]
 fn scopes_allow_what_they_say_and_admin_allows_everything() {
     let some = token("a");
     assert!(some.allows(TokenScope::Chat) && !some.allows(TokenScope::Approve));
-    let admin = AccessToken { scopes: [TokenScope::Admin].into(), ..token("a") };
+    let admin = AccessToken {
+        scopes: [TokenScope::Admin].into(),
+        ..token("a")
+    };
     assert!(TokenScope::ALL.into_iter().all(|scope| admin.allows(scope)));
-    assert!(!some.is_expired(Timestamp::UNIX_EPOCH) && some.is_expired(Timestamp::UNIX_EPOCH + 1.hour()));
+    assert!(
+        !some.is_expired(Timestamp::UNIX_EPOCH)
+            && some.is_expired(Timestamp::UNIX_EPOCH + 1.hour())
+    );
 }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use lango_engine::InMemorySessionStore;
-use lango_store::{StoreLocation, SqliteStore};
+use lango_store::{SqliteStore, StoreLocation};
 use lango_testkit::conformance::check;
 
 use crate::setup::open;

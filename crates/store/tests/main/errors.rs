@@ -3,16 +3,22 @@ use std::os::unix::fs::PermissionsExt;
 
 use lango_domain::event::Principal;
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
-use lango_store::{StoreLocation, SqliteStore, SqliteStoreError};
+use lango_store::{SqliteStore, SqliteStoreError, StoreLocation};
 
-use crate::setup::{id, open, append_turn};
+use crate::setup::{append_turn, id, open};
 
 #[tokio::test]
 async fn only_the_user_can_read_it() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     append_turn(&store, "s", "t", "tea").await;
-    let mode = |name: &str| fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o777;
+    let mode = |name: &str| {
+        fs::metadata(folder.path().join(name))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777
+    };
     assert_eq!(mode("data"), 0o700);
     for name in ["data/lango.sqlite", "data/lango.sqlite-wal"] {
         assert_eq!(mode(name), 0o600, "{name}");
@@ -23,12 +29,24 @@ async fn only_the_user_can_read_it() {
 fn a_newer_or_foreign_or_damaged_file_is_left_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.sqlite");
-    let refused = || SqliteStore::open(StoreLocation::File(file.clone())).err().unwrap();
+    let refused = || {
+        SqliteStore::open(StoreLocation::File(file.clone()))
+            .err()
+            .unwrap()
+    };
     drop(SqliteStore::open(StoreLocation::File(file.clone())).unwrap());
-    let sqlite = |sql: &str| rusqlite::Connection::open(&file).unwrap().execute_batch(sql).unwrap();
+    let sqlite = |sql: &str| {
+        rusqlite::Connection::open(&file)
+            .unwrap()
+            .execute_batch(sql)
+            .unwrap()
+    };
     sqlite("PRAGMA user_version = 99");
     let newer = refused();
-    assert!(matches!(newer, SqliteStoreError::NewerSchema { found: 99, .. }), "{newer}");
+    assert!(
+        matches!(newer, SqliteStoreError::NewerSchema { found: 99, .. }),
+        "{newer}"
+    );
     assert!(newer.hint().contains("newer Lango"));
     fs::remove_file(&file).unwrap();
     sqlite("CREATE TABLE somebody_elses (x)");
@@ -44,9 +62,17 @@ fn a_newer_or_foreign_or_damaged_file_is_left_as_it_is() {
 fn a_place_that_cannot_be_written_is_named() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), "x").unwrap();
-    for place in [folder.path().join("file/lango.sqlite"), folder.path().to_path_buf()] {
-        let refused = SqliteStore::open(StoreLocation::File(place.clone())).err().unwrap();
-        assert!(matches!(refused, SqliteStoreError::ReadOnly { .. }), "{refused}");
+    for place in [
+        folder.path().join("file/lango.sqlite"),
+        folder.path().to_path_buf(),
+    ] {
+        let refused = SqliteStore::open(StoreLocation::File(place.clone()))
+            .err()
+            .unwrap();
+        assert!(
+            matches!(refused, SqliteStoreError::ReadOnly { .. }),
+            "{refused}"
+        );
         assert!(refused.to_string().contains(&place.display().to_string()));
     }
 }
@@ -59,12 +85,37 @@ async fn a_full_disk_loses_nothing() {
     let store = SqliteStore::open(StoreLocation::File(file.clone())).unwrap();
     append_turn(&store, "s", "t1", "before").await;
     store.limit_pages_for_tests(Some(12)).await.unwrap();
-    let key = SessionKeyRef { session: &id("s"), principal: &Principal::local() };
+    let key = SessionKeyRef {
+        session: &id("s"),
+        principal: &Principal::local(),
+    };
     let huge = lango_testkit::conformance::user_request(&"x".repeat(500_000));
-    let refused = store.append(key, vec![lango_testkit::conformance::new_event("t2", huge)]).await.unwrap_err();
-    assert!(refused.to_string().contains("the disk is full"), "{refused}");
-    assert_eq!(store.load(key, HistoryWindow::Everything).await.unwrap().len(), 3);
+    let refused = store
+        .append(key, vec![lango_testkit::conformance::new_event("t2", huge)])
+        .await
+        .unwrap_err();
+    assert!(
+        refused.to_string().contains("the disk is full"),
+        "{refused}"
+    );
+    assert_eq!(
+        store
+            .load(key, HistoryWindow::Everything)
+            .await
+            .unwrap()
+            .len(),
+        3
+    );
     store.limit_pages_for_tests(None).await.unwrap();
     append_turn(&store, "s", "t2", "after").await;
-    assert_eq!(store.load(key, HistoryWindow::Everything).await.unwrap().last().unwrap().seq, 6);
+    assert_eq!(
+        store
+            .load(key, HistoryWindow::Everything)
+            .await
+            .unwrap()
+            .last()
+            .unwrap()
+            .seq,
+        6
+    );
 }

@@ -1,20 +1,26 @@
 use jiff::Timestamp;
 use lango_domain::event::{Principal, TurnId};
-use lango_domain::inquiries::{Finder, InquiryStore, ExpiryRule, ScanPosition, NewInquiry, InquiryPriority, ScanResult};
+use lango_domain::inquiries::{
+    ExpiryRule, Finder, InquiryPriority, InquiryStore, NewInquiry, ScanPosition, ScanResult,
+};
 use lango_domain::knowledge::{
-    KnowledgeCategory, EntrySaved, KnowledgeStore, NewKnowledgeEntry, NewLearning, Provenance, OutcomeBatch, FailureCategory,
+    EntrySaved, FailureCategory, KnowledgeCategory, KnowledgeStore, NewKnowledgeEntry, NewLearning,
+    OutcomeBatch, Provenance,
 };
 use lango_domain::session::SessionKey;
-use lango_store::{StoreLocation, SqliteStore};
+use lango_store::{SqliteStore, StoreLocation};
 
-use crate::setup::{id, open, append_turn};
+use crate::setup::{append_turn, id, open};
 
 fn me() -> Principal {
     Principal::local()
 }
 
 fn session_key(session: &str) -> SessionKey {
-    SessionKey { session: id(session), principal: me() }
+    SessionKey {
+        session: id(session),
+        principal: me(),
+    }
 }
 
 fn source() -> Provenance {
@@ -40,7 +46,13 @@ fn entry(key: &str, content: &str) -> NewKnowledgeEntry {
 
 fn learning() -> NewLearning {
     let (trigger, fix) = ("it rains".to_owned(), "take an umbrella".to_owned());
-    NewLearning { trigger, fix, category: FailureCategory::General, source: source(), at: Timestamp::UNIX_EPOCH }
+    NewLearning {
+        trigger,
+        fix,
+        category: FailureCategory::General,
+        source: source(),
+        at: Timestamp::UNIX_EPOCH,
+    }
 }
 
 fn scan_result(topics: &[&str], behind: ScanPosition, through: u64) -> ScanResult {
@@ -54,13 +66,19 @@ fn scan_result(topics: &[&str], behind: ScanPosition, through: u64) -> ScanResul
     };
     ScanResult {
         after: behind,
-        through: ScanPosition { answers: through, gaps: through },
+        through: ScanPosition {
+            answers: through,
+            gaps: through,
+        },
         by: Finder::Rule,
         at: Timestamp::UNIX_EPOCH,
         resolutions: Vec::new(),
         new_inquiries: topics.iter().map(inquiry).collect(),
         max_pending: 2,
-        expiry: ExpiryRule { offers: 3, before: Timestamp::UNIX_EPOCH },
+        expiry: ExpiryRule {
+            offers: 3,
+            before: Timestamp::UNIX_EPOCH,
+        },
     }
 }
 
@@ -69,21 +87,46 @@ async fn a_backup_brings_back_what_was_known() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     append_turn(&store, "s", "t", "hello").await;
-    store.save_entry(&me(), entry("tea", "oolong")).await.unwrap();
+    store
+        .save_entry(&me(), entry("tea", "oolong"))
+        .await
+        .unwrap();
     store.save_learning(&me(), learning()).await.unwrap();
-    store.save_scan(&session_key("s"), scan_result(&["sister"], ScanPosition::default(), 3)).await.unwrap();
+    store
+        .save_scan(
+            &session_key("s"),
+            scan_result(&["sister"], ScanPosition::default(), 3),
+        )
+        .await
+        .unwrap();
     let copy = folder.path().join("copy.sqlite");
     store.back_up(&copy).await.unwrap();
-    assert_eq!(store.save_entry(&me(), entry("tea", "sencha")).await.unwrap(), EntrySaved::Changed(2));
+    assert_eq!(
+        store
+            .save_entry(&me(), entry("tea", "sencha"))
+            .await
+            .unwrap(),
+        EntrySaved::Changed(2)
+    );
     let place = store.location().clone();
     drop(store);
-    SqliteStore::restore(place.clone(), &copy, &folder.path().join("before.sqlite")).await.unwrap();
+    SqliteStore::restore(place.clone(), &copy, &folder.path().join("before.sqlite"))
+        .await
+        .unwrap();
     let store = SqliteStore::open(place).unwrap();
     assert_eq!(store.history(&me(), "tea").await.unwrap().len(), 1);
     assert_eq!(store.learnings(&me()).await.unwrap().len(), 1);
     let pending = store.pending(&me()).await.unwrap();
     assert_eq!((pending.len(), &pending[0].session), (1, &id("s")));
-    assert_eq!(store.progress(&session_key("s")).await.unwrap().position.gaps, 3);
+    assert_eq!(
+        store
+            .progress(&session_key("s"))
+            .await
+            .unwrap()
+            .position
+            .gaps,
+        3
+    );
 }
 
 #[tokio::test]
@@ -91,15 +134,62 @@ async fn a_look_that_was_overtaken_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     append_turn(&store, "s", "t", "hello").await;
-    store.save_scan(&session_key("s"), scan_result(&["sister"], ScanPosition::default(), 3)).await.unwrap();
-    store.save_scan(&session_key("s"), scan_result(&["brother"], ScanPosition::default(), 3)).await.unwrap();
+    store
+        .save_scan(
+            &session_key("s"),
+            scan_result(&["sister"], ScanPosition::default(), 3),
+        )
+        .await
+        .unwrap();
+    store
+        .save_scan(
+            &session_key("s"),
+            scan_result(&["brother"], ScanPosition::default(), 3),
+        )
+        .await
+        .unwrap();
     assert_eq!(store.pending(&me()).await.unwrap().len(), 1);
-    let behind = ScanPosition { answers: 3, gaps: 3 };
-    store.save_scan(&session_key("s"), scan_result(&["sister", "boss", "cat"], behind, 6)).await.unwrap();
-    let topics: Vec<String> = store.pending(&me()).await.unwrap().into_iter().map(|one| one.topic).collect();
-    assert_eq!(topics, ["sister", "boss"], "no topic twice, and no more than are allowed");
-    store.save_scan(&session_key("nowhere"), scan_result(&["dog"], ScanPosition::default(), 3)).await.unwrap();
-    store.record_outcomes(&session_key("nowhere"), OutcomeBatch { after: 0, through: 9, outcomes: Vec::new() }).await.unwrap();
+    let behind = ScanPosition {
+        answers: 3,
+        gaps: 3,
+    };
+    store
+        .save_scan(
+            &session_key("s"),
+            scan_result(&["sister", "boss", "cat"], behind, 6),
+        )
+        .await
+        .unwrap();
+    let topics: Vec<String> = store
+        .pending(&me())
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|one| one.topic)
+        .collect();
+    assert_eq!(
+        topics,
+        ["sister", "boss"],
+        "no topic twice, and no more than are allowed"
+    );
+    store
+        .save_scan(
+            &session_key("nowhere"),
+            scan_result(&["dog"], ScanPosition::default(), 3),
+        )
+        .await
+        .unwrap();
+    store
+        .record_outcomes(
+            &session_key("nowhere"),
+            OutcomeBatch {
+                after: 0,
+                through: 9,
+                outcomes: Vec::new(),
+            },
+        )
+        .await
+        .unwrap();
     assert_eq!(store.counted_through(&session_key("nowhere")).await, Ok(0));
 }
 
@@ -109,12 +199,30 @@ async fn what_is_forgotten_is_in_no_file() {
     let store = open(folder.path());
     let words = "unforgettable-words-about-tea";
     store.save_entry(&me(), entry("tea", words)).await.unwrap();
-    store.save_entry(&me(), entry("tea", "sencha")).await.unwrap();
+    store
+        .save_entry(&me(), entry("tea", "sencha"))
+        .await
+        .unwrap();
     assert_eq!(store.forget(&me(), "tea").await, Ok(2));
-    let StoreLocation::File(file) = store.location().clone() else { panic!("a file") };
-    for entry in std::fs::read_dir(file.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path()) {
-        let bytes = if entry.is_file() { std::fs::read(&entry).unwrap() } else { Vec::new() };
-        assert!(!bytes.windows(words.len()).any(|window| window == words.as_bytes()), "{}", entry.display());
+    let StoreLocation::File(file) = store.location().clone() else {
+        panic!("a file")
+    };
+    for entry in std::fs::read_dir(file.parent().unwrap())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+    {
+        let bytes = if entry.is_file() {
+            std::fs::read(&entry).unwrap()
+        } else {
+            Vec::new()
+        };
+        assert!(
+            !bytes
+                .windows(words.len())
+                .any(|window| window == words.as_bytes()),
+            "{}",
+            entry.display()
+        );
     }
     assert_eq!(store.forget(&me(), "tea").await, Ok(0));
 }

@@ -1,19 +1,19 @@
 //! The SQLite store: what every store must do, and what only a file can suffer.
 
 #[cfg(test)]
+mod access_tokens;
+#[cfg(test)]
 mod conformance;
 #[cfg(test)]
 mod damage;
 #[cfg(test)]
-mod knowledge;
-#[cfg(test)]
-mod processes;
-#[cfg(test)]
-mod access_tokens;
-#[cfg(test)]
 mod errors;
 #[cfg(test)]
+mod knowledge;
+#[cfg(test)]
 mod maintenance;
+#[cfg(test)]
+mod processes;
 
 #[cfg(test)]
 mod setup {
@@ -21,8 +21,8 @@ mod setup {
 
     use lango_domain::event::{Principal, SessionId};
     use lango_domain::session::{SessionKeyRef, SessionStore};
-    use lango_store::{StoreLocation, SqliteStore};
-    use lango_testkit::conformance::{answer, user_request, new_event};
+    use lango_store::{SqliteStore, StoreLocation};
+    use lango_testkit::conformance::{answer, new_event, user_request};
 
     pub fn open(folder: &Path) -> SqliteStore {
         SqliteStore::open(StoreLocation::File(folder.join("data/lango.sqlite"))).unwrap()
@@ -39,7 +39,10 @@ mod setup {
             new_event(turn, answer("as you like")),
             new_event(turn, lango_domain::event::EventBody::TurnDone),
         ];
-        let key = SessionKeyRef { session: &id(session), principal: &Principal::local() };
+        let key = SessionKeyRef {
+            session: &id(session),
+            principal: &Principal::local(),
+        };
         store.append(key, drafts).await.unwrap();
     }
 }

@@ -4,26 +4,40 @@ use jiff::Timestamp;
 use lango_domain::event::{EventBody, Principal};
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
 use lango_store::{SqliteStore, SqliteStoreError};
-use lango_testkit::conformance::{user_request, new_event};
+use lango_testkit::conformance::{new_event, user_request};
 
-use crate::setup::{id, open, append_turn};
+use crate::setup::{append_turn, id, open};
 
 fn me() -> Principal {
     Principal::local()
 }
 
 async fn count_events(store: &SqliteStore, session: &str) -> usize {
-    let key = SessionKeyRef { session: &id(session), principal: &me() };
-    store.load(key, HistoryWindow::Everything).await.unwrap().len()
+    let key = SessionKeyRef {
+        session: &id(session),
+        principal: &me(),
+    };
+    store
+        .load(key, HistoryWindow::Everything)
+        .await
+        .unwrap()
+        .len()
 }
 
 /// Every file below a folder that holds these bytes.
 fn files_containing(folder: &std::path::Path, words: &str) -> Vec<std::path::PathBuf> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+    for entry in fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+    {
         if entry.is_dir() {
             found.extend(files_containing(&entry, words));
-        } else if fs::read(&entry).unwrap().windows(words.len()).any(|window| window == words.as_bytes()) {
+        } else if fs::read(&entry)
+            .unwrap()
+            .windows(words.len())
+            .any(|window| window == words.as_bytes())
+        {
             found.push(entry);
         }
     }
@@ -36,13 +50,35 @@ async fn sessions_have_titles_and_states() {
     let store = open(folder.path());
     append_turn(&store, "a", "t1", "first request\nwith a second line").await;
     append_turn(&store, "a", "t2", "second request").await;
-    let key = SessionKeyRef { session: &id("b"), principal: &me() };
-    store.append(key, vec![new_event("t", user_request("cut off"))]).await.unwrap();
+    let key = SessionKeyRef {
+        session: &id("b"),
+        principal: &me(),
+    };
+    store
+        .append(key, vec![new_event("t", user_request("cut off"))])
+        .await
+        .unwrap();
     let listed = store.sessions(&me()).await.unwrap();
     let a = listed.iter().find(|session| session.id == id("a")).unwrap();
-    assert_eq!((a.title.as_str(), a.events, a.is_settled), ("first request with a second line", 6, true));
-    assert!(!listed.iter().find(|session| session.id == id("b")).unwrap().is_settled);
-    assert!(store.sessions(&Principal::new("bob")).await.unwrap().is_empty(), "B74");
+    assert_eq!(
+        (a.title.as_str(), a.events, a.is_settled),
+        ("first request with a second line", 6, true)
+    );
+    assert!(
+        !listed
+            .iter()
+            .find(|session| session.id == id("b"))
+            .unwrap()
+            .is_settled
+    );
+    assert!(
+        store
+            .sessions(&Principal::new("bob"))
+            .await
+            .unwrap()
+            .is_empty(),
+        "B74"
+    );
 }
 
 #[tokio::test]
@@ -53,12 +89,21 @@ async fn search_finds_words_in_any_script_and_nobody_elses() {
     append_turn(&store, "b", "t", "녹차를 마시고 싶어요").await;
     let found = async |text: &str| {
         let hits = store.search(&me(), text, 10).await.unwrap();
-        hits.into_iter().map(|hit| hit.session.to_string()).collect::<Vec<_>>()
+        hits.into_iter()
+            .map(|hit| hit.session.to_string())
+            .collect::<Vec<_>>()
     };
     assert_eq!(found("tee grüner").await, ["a"]);
     assert_eq!(found("녹차").await, ["b"]);
     assert!(found("coffee").await.is_empty());
-    assert!(store.search(&Principal::new("bob"), "tee", 10).await.unwrap().is_empty(), "B74");
+    assert!(
+        store
+            .search(&Principal::new("bob"), "tee", 10)
+            .await
+            .unwrap()
+            .is_empty(),
+        "B74"
+    );
 }
 
 #[tokio::test]
@@ -67,26 +112,67 @@ async fn what_is_deleted_is_in_no_file() {
     let (store, other) = (open(folder.path()), open(folder.path()));
     append_turn(&store, "kept", "t", "harmless").await;
     for turn in 0..200 {
-        append_turn(&store, "secret", &format!("t{turn}"), &format!("the passphrase is xyzzy-{turn}")).await;
+        append_turn(
+            &store,
+            "secret",
+            &format!("t{turn}"),
+            &format!("the passphrase is xyzzy-{turn}"),
+        )
+        .await;
     }
-    assert_eq!(count_events(&other, "secret").await, 600, "somebody else has the file open");
+    assert_eq!(
+        count_events(&other, "secret").await,
+        600,
+        "somebody else has the file open"
+    );
     assert!(!files_containing(folder.path(), "xyzzy").is_empty());
     store.delete(&me(), &id("secret")).await.unwrap();
-    assert_eq!(files_containing(folder.path(), "xyzzy"), Vec::<std::path::PathBuf>::new());
-    assert_eq!((count_events(&other, "secret").await, count_events(&other, "kept").await), (0, 3));
-    assert!(matches!(store.delete(&me(), &id("secret")).await, Err(SqliteStoreError::SessionNotFound(_))));
+    assert_eq!(
+        files_containing(folder.path(), "xyzzy"),
+        Vec::<std::path::PathBuf>::new()
+    );
+    assert_eq!(
+        (
+            count_events(&other, "secret").await,
+            count_events(&other, "kept").await
+        ),
+        (0, 3)
+    );
+    assert!(matches!(
+        store.delete(&me(), &id("secret")).await,
+        Err(SqliteStoreError::SessionNotFound(_))
+    ));
 }
 
 #[tokio::test]
 async fn usage_outlives_its_session() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
-    let usage = lango_domain::event::Usage { model: "m".into(), input: 7, ..Default::default() };
-    let key = SessionKeyRef { session: &id("s"), principal: &me() };
-    store.append(key, vec![new_event("t", user_request("x")), new_event("t", EventBody::Usage(usage.clone()))]).await.unwrap();
+    let usage = lango_domain::event::Usage {
+        model: "m".into(),
+        input: 7,
+        ..Default::default()
+    };
+    let key = SessionKeyRef {
+        session: &id("s"),
+        principal: &me(),
+    };
+    store
+        .append(
+            key,
+            vec![
+                new_event("t", user_request("x")),
+                new_event("t", EventBody::Usage(usage.clone())),
+            ],
+        )
+        .await
+        .unwrap();
     store.delete(&me(), &id("s")).await.unwrap();
     let rows = store.usage(&me(), None).await.unwrap();
-    assert_eq!((rows.len(), &rows[0].usage, &rows[0].session), (1, &usage, &None));
+    assert_eq!(
+        (rows.len(), &rows[0].usage, &rows[0].session),
+        (1, &usage, &None)
+    );
 }
 
 #[tokio::test]
@@ -96,9 +182,21 @@ async fn a_fork_ends_with_a_whole_turn() {
     append_turn(&store, "a", "t1", "one").await;
     append_turn(&store, "a", "t2", "two").await;
     assert_eq!(store.fork(&me(), &id("a"), 5, &id("b")).await.unwrap(), 3);
-    assert_eq!((count_events(&store, "b").await, count_events(&store, "a").await), (3, 6));
-    assert!(matches!(store.fork(&me(), &id("a"), 6, &id("b")).await, Err(SqliteStoreError::SessionExists(_))));
-    assert!(store.fork(&me(), &id("a"), 1, &id("c")).await.is_err(), "nothing whole");
+    assert_eq!(
+        (
+            count_events(&store, "b").await,
+            count_events(&store, "a").await
+        ),
+        (3, 6)
+    );
+    assert!(matches!(
+        store.fork(&me(), &id("a"), 6, &id("b")).await,
+        Err(SqliteStoreError::SessionExists(_))
+    ));
+    assert!(
+        store.fork(&me(), &id("a"), 1, &id("c")).await.is_err(),
+        "nothing whole"
+    );
 }
 
 #[tokio::test]
@@ -108,20 +206,47 @@ async fn a_backup_restores_everything_and_keeps_what_was_there() {
     append_turn(&store, "a", "t", "before the backup").await;
     let backup = folder.path().join("backup.sqlite");
     store.back_up(&backup).await.unwrap();
-    assert!(store.back_up(&backup).await.is_err(), "a backup is not overwritten");
+    assert!(
+        store.back_up(&backup).await.is_err(),
+        "a backup is not overwritten"
+    );
     append_turn(&store, "b", "t", "after the backup").await;
     let kept = folder.path().join("kept.sqlite");
-    let running = store.lock(SessionKeyRef { session: &id("a"), principal: &me() }).await.unwrap();
+    let running = store
+        .lock(SessionKeyRef {
+            session: &id("a"),
+            principal: &me(),
+        })
+        .await
+        .unwrap();
     assert!(matches!(
         SqliteStore::restore(other.location().clone(), &backup, &kept).await,
         Err(SqliteStoreError::TurnsRunning)
     ));
-    assert!(matches!(other.delete(&me(), &id("a")).await, Err(SqliteStoreError::TurnRunning(_))), "not while it runs");
-    assert!(other.prune(&me(), Timestamp::MAX).await.unwrap() == [id("b")], "what is in use stays");
+    assert!(
+        matches!(
+            other.delete(&me(), &id("a")).await,
+            Err(SqliteStoreError::TurnRunning(_))
+        ),
+        "not while it runs"
+    );
+    assert!(
+        other.prune(&me(), Timestamp::MAX).await.unwrap() == [id("b")],
+        "what is in use stays"
+    );
     drop(running);
     append_turn(&store, "b", "t", "after the backup").await;
-    SqliteStore::restore(store.location().clone(), &backup, &kept).await.unwrap();
-    assert_eq!((count_events(&other, "a").await, count_events(&other, "b").await), (3, 0), "others see it at once");
+    SqliteStore::restore(store.location().clone(), &backup, &kept)
+        .await
+        .unwrap();
+    assert_eq!(
+        (
+            count_events(&other, "a").await,
+            count_events(&other, "b").await
+        ),
+        (3, 0),
+        "others see it at once"
+    );
     assert!(!files_containing(folder.path(), "after the backup").is_empty() && kept.exists());
     for bad in ["", "no", "SQLite format 3\0"] {
         fs::write(folder.path().join("bad.sqlite"), bad).unwrap();
@@ -131,7 +256,10 @@ async fn a_backup_restores_everything_and_keeps_what_was_there() {
             &folder.path().join("k2.sqlite"),
         )
         .await;
-        assert!(matches!(refused, Err(SqliteStoreError::InvalidBackup { .. })), "{bad}");
+        assert!(
+            matches!(refused, Err(SqliteStoreError::InvalidBackup { .. })),
+            "{bad}"
+        );
     }
     assert!(count_events(&store, "a").await == 3 && !folder.path().join("k2.sqlite").exists());
 }
@@ -141,8 +269,17 @@ async fn old_sessions_are_pruned() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     append_turn(&store, "old", "t", "x").await;
-    assert!(store.prune(&me(), Timestamp::UNIX_EPOCH).await.unwrap().is_empty());
-    let gone = store.prune(&me(), Timestamp::from_second(10).unwrap()).await.unwrap();
+    assert!(
+        store
+            .prune(&me(), Timestamp::UNIX_EPOCH)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    let gone = store
+        .prune(&me(), Timestamp::from_second(10).unwrap())
+        .await
+        .unwrap();
     assert_eq!(gone, [id("old")]);
     assert!(store.health().await.unwrap().problems.is_empty());
 }

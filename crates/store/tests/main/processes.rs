@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use lango_domain::event::{EventBody, Principal};
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
-use lango_testkit::conformance::{user_request, new_event};
+use lango_testkit::conformance::{new_event, user_request};
 
 use crate::setup::{id, open};
 
@@ -19,12 +19,21 @@ async fn run_turns(folder: &std::path::Path, number: &str) {
     let (shared, own) = (id("shared"), id(number));
     for turn in 0..TURNS {
         for session in [&shared, &own] {
-            let key = SessionKeyRef { session, principal: &Principal::local() };
+            let key = SessionKeyRef {
+                session,
+                principal: &Principal::local(),
+            };
             let _lock = store.lock(key).await.unwrap();
             let name = format!("{number}-{turn}");
             // Two appends: a turn of somebody else's between them would be seen.
-            store.append(key, vec![new_event(&name, user_request("x"))]).await.unwrap();
-            store.append(key, vec![new_event(&name, EventBody::TurnDone)]).await.unwrap();
+            store
+                .append(key, vec![new_event(&name, user_request("x"))])
+                .await
+                .unwrap();
+            store
+                .append(key, vec![new_event(&name, EventBody::TurnDone)])
+                .await
+                .unwrap();
         }
     }
 }
@@ -38,7 +47,11 @@ async fn eight_processes_share_one_file() {
     let folder = tempfile::tempdir().unwrap();
     let start = |number: usize| {
         Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "processes::eight_processes_share_one_file", "--nocapture"])
+            .args([
+                "--exact",
+                "processes::eight_processes_share_one_file",
+                "--nocapture",
+            ])
             .env(FOLDER, folder.path())
             .env(NUMBER, number.to_string())
             .stdout(Stdio::null())
@@ -48,15 +61,24 @@ async fn eight_processes_share_one_file() {
     };
     for child in (0..PROCESSES).map(start).collect::<Vec<_>>() {
         let output = child.wait_with_output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
     let store = open(folder.path());
-    let key = SessionKeyRef { session: &id("shared"), principal: &Principal::local() };
+    let key = SessionKeyRef {
+        session: &id("shared"),
+        principal: &Principal::local(),
+    };
     let events = store.load(key, HistoryWindow::Everything).await.unwrap();
     assert_eq!(events.len(), PROCESSES * TURNS * 2);
     for (at, pair) in events.chunks(2).enumerate() {
         assert_eq!(pair[0].seq as usize, at * 2 + 1);
-        assert!(matches!(pair[0].body, EventBody::User { .. }) && pair[1].body == EventBody::TurnDone);
+        assert!(
+            matches!(pair[0].body, EventBody::User { .. }) && pair[1].body == EventBody::TurnDone
+        );
         assert_eq!(pair[0].turn, pair[1].turn, "a turn stays together");
     }
 }

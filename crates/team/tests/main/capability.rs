@@ -1,4 +1,4 @@
-use lango_team::{CapabilityMap, AgentRegistry, capability_description, tool_capability};
+use lango_team::{AgentRegistry, CapabilityMap, capability_description, tool_capability};
 
 use crate::setup::{agent, tree};
 
@@ -25,7 +25,10 @@ fn each_prefix_has_its_phrase() {
         ("save_learning", "learning persistence"),
         ("create_skill", "skill creation"),
         ("list_skills", "skill listing"),
-        ("librarian_pending_inquiries", "knowledge inquiries and gap detection"),
+        (
+            "librarian_pending_inquiries",
+            "knowledge inquiries and gap detection",
+        ),
         ("memory_store", "memory storage and recall"),
         ("observe_event", "event observation"),
         ("reflect_now", "reflection and summarization"),
@@ -56,13 +59,19 @@ fn the_longest_prefix_wins() {
 #[test]
 fn phrases_are_distinct_and_in_tool_order() {
     let describe = |tools: &[&str]| capability_description(&map(), tools.iter().copied());
-    assert_eq!(describe(&["exec_shell", "fs_read"]), "command execution, file operations");
+    assert_eq!(
+        describe(&["exec_shell", "fs_read"]),
+        "command execution, file operations"
+    );
     assert_eq!(
         describe(&["crypto_sign", "secrets_get", "payment_send"]),
         "cryptography, secret management, blockchain payments (USDC on Base)"
     );
     assert_eq!(describe(&["exec_shell", "exec_run"]), "command execution");
-    assert_eq!(describe(&["fs_read", "exec_shell", "fs_write"]), "file operations, command execution");
+    assert_eq!(
+        describe(&["fs_read", "exec_shell", "fs_write"]),
+        "file operations, command execution"
+    );
     assert_eq!(describe(&["custom_action"]), "general actions");
     assert_eq!(describe(&[]), "");
 }
@@ -70,15 +79,31 @@ fn phrases_are_distinct_and_in_tool_order() {
 /// S22
 #[test]
 fn descriptions_carry_capabilities_and_no_tool_names() {
-    let tree = tree(&["exec_shell", "fs_read", "crypto_sign", "secrets_get", "payment_send"]);
-    assert!(agent(&tree, "operator").description.contains("command execution, file operations"));
+    let tree = tree(&[
+        "exec_shell",
+        "fs_read",
+        "crypto_sign",
+        "secrets_get",
+        "payment_send",
+    ]);
+    assert!(
+        agent(&tree, "operator")
+            .description
+            .contains("command execution, file operations")
+    );
     assert!(
         agent(&tree, "vault")
             .description
             .contains("cryptography, secret management, blockchain payments (USDC on Base)")
     );
     for specialist in &tree.specialists {
-        for tool in ["exec_shell", "fs_read", "crypto_sign", "secrets_get", "payment_send"] {
+        for tool in [
+            "exec_shell",
+            "fs_read",
+            "crypto_sign",
+            "secrets_get",
+            "payment_send",
+        ] {
             assert!(!specialist.description.contains(tool));
         }
     }

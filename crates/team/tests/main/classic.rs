@@ -10,14 +10,35 @@ fn the_classic_team_is_expressible_as_data() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/classic-team/agents");
     let roster = AgentRegistry::from_folder(&folder).unwrap();
     assert!(roster.errors.is_empty(), "{:?}", roster.errors);
-    let mut config =
-        config(&["exec_shell", "crypto_sign", "graph_traverse", "graph_query", "memory_store", "odd_tool"]);
+    let mut config = config(&[
+        "exec_shell",
+        "crypto_sign",
+        "graph_traverse",
+        "graph_query",
+        "memory_store",
+        "odd_tool",
+    ]);
     config.specs = roster.specs;
     let tree = build_agent_tree(config).unwrap();
     assert_eq!(tree.root.name.as_str(), "lango-orchestrator");
-    assert_eq!(specialist_names(&tree), ["executor", "researcher", "planner", "memory-manager"]);
-    assert_eq!(tool_names(&agent(&tree, "executor").tools), ["exec_shell", "crypto_sign", "odd_tool"]);
-    assert_eq!(tool_names(&agent(&tree, "researcher").tools), ["graph_traverse", "graph_query"]);
-    assert_eq!(tool_names(&agent(&tree, "memory-manager").tools), ["memory_store"]);
-    assert!(tree.unmatched.is_empty(), "the executor claims what nobody else does");
+    assert_eq!(
+        specialist_names(&tree),
+        ["executor", "researcher", "planner", "memory-manager"]
+    );
+    assert_eq!(
+        tool_names(&agent(&tree, "executor").tools),
+        ["exec_shell", "crypto_sign", "odd_tool"]
+    );
+    assert_eq!(
+        tool_names(&agent(&tree, "researcher").tools),
+        ["graph_traverse", "graph_query"]
+    );
+    assert_eq!(
+        tool_names(&agent(&tree, "memory-manager").tools),
+        ["memory_store"]
+    );
+    assert!(
+        tree.unmatched.is_empty(),
+        "the executor claims what nobody else does"
+    );
 }

@@ -1,5 +1,7 @@
 use lango_domain::SpecOrigin;
-use lango_team::{ClaimError, ToolClaims, RoleToolSet, AgentRegistry, Routes, partition_tools, tools_for_spec};
+use lango_team::{
+    AgentRegistry, ClaimError, RoleToolSet, Routes, ToolClaims, partition_tools, tools_for_spec,
+};
 use lango_testkit::{ONE_TOOL_PER_PREFIX, stub_tools};
 use proptest::prelude::*;
 
@@ -39,9 +41,18 @@ fn each_prefix_belongs_to_its_role() {
         "workflow_run",
         "custom_action",
     ]);
-    assert_eq!(tool_names(&set.operator), ["exec_shell", "fs_read", "skill_deploy"]);
-    assert_eq!(tool_names(&set.navigator), ["browser_navigate", "browser_screenshot"]);
-    assert_eq!(tool_names(&set.vault), ["crypto_sign", "secrets_get", "payment_send"]);
+    assert_eq!(
+        tool_names(&set.operator),
+        ["exec_shell", "fs_read", "skill_deploy"]
+    );
+    assert_eq!(
+        tool_names(&set.navigator),
+        ["browser_navigate", "browser_screenshot"]
+    );
+    assert_eq!(
+        tool_names(&set.vault),
+        ["crypto_sign", "secrets_get", "payment_send"]
+    );
     assert_eq!(
         tool_names(&set.librarian),
         [
@@ -55,8 +66,14 @@ fn each_prefix_belongs_to_its_role() {
             "librarian_pending_inquiries"
         ]
     );
-    assert_eq!(tool_names(&set.chronicler), ["memory_store", "observe_event", "reflect_summary"]);
-    assert_eq!(tool_names(&set.automator), ["cron_add", "bg_submit", "workflow_run"]);
+    assert_eq!(
+        tool_names(&set.chronicler),
+        ["memory_store", "observe_event", "reflect_summary"]
+    );
+    assert_eq!(
+        tool_names(&set.automator),
+        ["cron_add", "bg_submit", "workflow_run"]
+    );
     assert_eq!(tool_names(&set.unmatched), ["custom_action"]);
     assert!(set.planner.is_empty() && set.custom.is_empty());
 }
@@ -64,7 +81,10 @@ fn each_prefix_belongs_to_its_role() {
 /// S10
 #[test]
 fn exec_has_no_underscore() {
-    assert_eq!(tool_names(&partition(&["exec", "execute_all", "exec_bg"]).operator).len(), 3);
+    assert_eq!(
+        tool_names(&partition(&["exec", "execute_all", "exec_bg"]).operator).len(),
+        3
+    );
 }
 
 /// S10 asks the roles one after the other. No built-in prefix begins with another role's, so that order can never
@@ -74,7 +94,11 @@ fn no_built_in_prefix_shadows_another() {
     let specs = AgentRegistry::built_in().specs;
     for a in &specs {
         for b in specs.iter().filter(|b| b.name != a.name) {
-            for (p, q) in a.prefixes.iter().flat_map(|p| b.prefixes.iter().map(move |q| (p, q))) {
+            for (p, q) in a
+                .prefixes
+                .iter()
+                .flat_map(|p| b.prefixes.iter().map(move |q| (p, q)))
+            {
                 assert!(
                     !p.text.starts_with(&q.text),
                     "{}: {} shadows {}: {}",
@@ -91,7 +115,12 @@ fn no_built_in_prefix_shadows_another() {
 /// S10
 #[test]
 fn librarian_prefixes_come_before_the_operators() {
-    let set = partition(&["search_rag", "graph_node", "save_knowledge_data", "create_skill_new"]);
+    let set = partition(&[
+        "search_rag",
+        "graph_node",
+        "save_knowledge_data",
+        "create_skill_new",
+    ]);
     assert_eq!(set.librarian.len(), 4);
     assert!(set.operator.is_empty() && set.unmatched.is_empty());
 }
@@ -99,7 +128,11 @@ fn librarian_prefixes_come_before_the_operators() {
 /// S11
 #[test]
 fn the_planner_is_always_empty() {
-    assert!(partition(&["planner", "planner_x", "plan_y"]).planner.is_empty());
+    assert!(
+        partition(&["planner", "planner_x", "plan_y"])
+            .planner
+            .is_empty()
+    );
 }
 
 /// S11
@@ -108,9 +141,18 @@ fn a_spec_takes_its_own_tools() {
     let mut set = partition(&["cron_add", "exec_shell"]);
     let specs = AgentRegistry::built_in().specs;
     let of = |name: &str| specs.iter().find(|spec| spec.name == *name).unwrap();
-    assert_eq!(tool_names(&tools_for_spec(&mut set, of("automator"))), ["cron_add"]);
-    assert!(tools_for_spec(&mut set, of("automator")).is_empty(), "taken once, gone");
-    assert_eq!(tool_names(&tools_for_spec(&mut set, of("operator"))), ["exec_shell"]);
+    assert_eq!(
+        tool_names(&tools_for_spec(&mut set, of("automator"))),
+        ["cron_add"]
+    );
+    assert!(
+        tools_for_spec(&mut set, of("automator")).is_empty(),
+        "taken once, gone"
+    );
+    assert_eq!(
+        tool_names(&tools_for_spec(&mut set, of("operator"))),
+        ["exec_shell"]
+    );
 }
 
 /// B13
@@ -122,8 +164,15 @@ fn every_tool_of_the_contract_has_its_owner() {
     let mut seen = 0;
     for row in spec.lines().filter(|line| line.starts_with("| S8")) {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-        let quoted = cells[3].split('`').skip(1).step_by(2).flat_map(str::split_whitespace);
-        for tool in quoted.filter(|word| word.contains('_')).map(|word| word.trim_end_matches('*')) {
+        let quoted = cells[3]
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .flat_map(str::split_whitespace);
+        for tool in quoted
+            .filter(|word| word.contains('_'))
+            .map(|word| word.trim_end_matches('*'))
+        {
             let owner = claims.owner(tool).map(|name| name.as_str());
             assert_eq!(owner, Some(cells[2]), "{tool}");
             seen += 1;
@@ -137,7 +186,11 @@ fn every_tool_of_the_contract_has_its_owner() {
 fn routes_give_an_unmatched_tool_a_home() {
     let specs = AgentRegistry::built_in().specs;
     let claims = ToolClaims::new(&specs, &routes(&[("operator", &["github_"])])).unwrap();
-    let set = partition_tools(&specs, &claims, stub_tools(&["github_issue", "gitlab_issue"]));
+    let set = partition_tools(
+        &specs,
+        &claims,
+        stub_tools(&["github_issue", "gitlab_issue"]),
+    );
     assert_eq!(tool_names(&set.operator), ["github_issue"]);
     assert_eq!(tool_names(&set.unmatched), ["gitlab_issue"]);
 }
@@ -148,7 +201,11 @@ fn agents_of_the_user_claim_before_the_built_in_roles() {
     let mut specs = AgentRegistry::built_in().specs;
     specs.push(user_spec("reviewer", &["fs_diff", "review_"]));
     let claims = ToolClaims::new(&specs, &Routes::new()).unwrap();
-    let set = partition_tools(&specs, &claims, stub_tools(&["fs_diff", "fs_read", "review_code"]));
+    let set = partition_tools(
+        &specs,
+        &claims,
+        stub_tools(&["fs_diff", "fs_read", "review_code"]),
+    );
     assert_eq!(tool_names(&set.operator), ["fs_read"]);
     assert_eq!(set.custom.len(), 1);
     assert_eq!(set.custom[0].0.as_str(), "reviewer");
@@ -161,14 +218,23 @@ fn the_same_prefix_twice_is_an_error_that_names_both() {
     let mut specs = AgentRegistry::built_in().specs;
     specs.push(user_spec("alpha", &["x_"]));
     specs.push(user_spec("beta", &["x_"]));
-    let error = ToolClaims::new(&specs, &Routes::new()).unwrap_err().to_string();
+    let error = ToolClaims::new(&specs, &Routes::new())
+        .unwrap_err()
+        .to_string();
     assert!(
-        error.contains("`x_`") && error.contains("alpha (alpha.md)") && error.contains("beta (beta.md)"),
+        error.contains("`x_`")
+            && error.contains("alpha (alpha.md)")
+            && error.contains("beta (beta.md)"),
         "{error}"
     );
     specs.pop();
-    let error = ToolClaims::new(&specs, &routes(&[("vault", &["x_"])])).unwrap_err().to_string();
-    assert!(error.contains("alpha (alpha.md)") && error.contains("agent.routes.vault"), "{error}");
+    let error = ToolClaims::new(&specs, &routes(&[("vault", &["x_"])]))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("alpha (alpha.md)") && error.contains("agent.routes.vault"),
+        "{error}"
+    );
     assert!(
         ToolClaims::new(&specs, &routes(&[("alpha", &["x_"])])).is_ok(),
         "twice for one agent is no contradiction"
@@ -182,8 +248,18 @@ fn a_route_needs_an_agent_that_takes_tools() {
     let claims = |pairs: &[(&str, &[&str])]| ToolClaims::new(&specs, &routes(pairs)).unwrap_err();
     let unknown = claims(&[("operater", &["x_"])]).to_string();
     assert!(unknown.contains("did you mean `operator`?"), "{unknown}");
-    assert_eq!(claims(&[("planner", &["x_"])]), ClaimError::TakesNoTools { agent: "planner".into() });
-    assert_eq!(claims(&[("vault", &[" "])]), ClaimError::EmptyPrefix { agent: "vault".into() });
+    assert_eq!(
+        claims(&[("planner", &["x_"])]),
+        ClaimError::TakesNoTools {
+            agent: "planner".into()
+        }
+    );
+    assert_eq!(
+        claims(&[("vault", &[" "])]),
+        ClaimError::EmptyPrefix {
+            agent: "vault".into()
+        }
+    );
 }
 
 /// B14
@@ -198,7 +274,12 @@ fn a_longer_prefix_of_the_users_wins_over_a_shorter_one() {
 
 #[test]
 fn every_built_in_definition_is_built_in() {
-    assert!(AgentRegistry::built_in().specs.iter().all(|spec| spec.origin == SpecOrigin::BuiltIn));
+    assert!(
+        AgentRegistry::built_in()
+            .specs
+            .iter()
+            .all(|spec| spec.origin == SpecOrigin::BuiltIn)
+    );
 }
 
 proptest! {

@@ -5,11 +5,20 @@ use lango_domain::{Prompt, Section};
 use lango_team::PromptSources;
 
 fn ids(prompt: &Prompt) -> Vec<&str> {
-    prompt.sections().iter().map(|section| section.id()).collect()
+    prompt
+        .sections()
+        .iter()
+        .map(|section| section.id())
+        .collect()
 }
 
 fn text<'a>(prompt: &'a Prompt, id: &str) -> &'a str {
-    prompt.sections().iter().find(|section| section.id() == id).unwrap().text()
+    prompt
+        .sections()
+        .iter()
+        .find(|section| section.id() == id)
+        .unwrap()
+        .text()
 }
 
 fn write(folder: &Path, name: &str, text: &str) {
@@ -22,14 +31,26 @@ fn write(folder: &Path, name: &str, text: &str) {
 #[test]
 fn each_kind_of_agent_has_its_sections_in_order() {
     let sources = PromptSources::default();
-    assert_eq!(ids(&sources.single()), ["identity", "safety", "conversation", "tool_usage"]);
-    assert_eq!(ids(&sources.orchestrator("table")), ["identity", "safety", "conversation", "instruction"]);
+    assert_eq!(
+        ids(&sources.single()),
+        ["identity", "safety", "conversation", "tool_usage"]
+    );
+    assert_eq!(
+        ids(&sources.orchestrator("table")),
+        ["identity", "safety", "conversation", "instruction"]
+    );
     assert_eq!(
         ids(&sources.specialist("x", "do", true)),
         ["safety", "conversation", "tool_usage", "instruction"]
     );
-    assert_eq!(ids(&sources.specialist("x", "do", false)), ["safety", "conversation", "instruction"]);
-    assert_ne!(text(&sources.single(), "identity"), text(&sources.orchestrator("t"), "identity"));
+    assert_eq!(
+        ids(&sources.specialist("x", "do", false)),
+        ["safety", "conversation", "instruction"]
+    );
+    assert_ne!(
+        text(&sources.single(), "identity"),
+        text(&sources.orchestrator("t"), "identity")
+    );
 }
 
 /// S30
@@ -48,7 +69,10 @@ fn files_replace_the_defaults() {
     }
     let sources = PromptSources::from_folder(folder.path()).unwrap();
     let single = sources.single();
-    assert_eq!(ids(&single), ["identity", "safety", "conversation", "tool_usage"]);
+    assert_eq!(
+        ids(&single),
+        ["identity", "safety", "conversation", "tool_usage"]
+    );
     assert_eq!(sources.ignored, [folder.path().join("HOUSE_STYLE.md")]);
     assert_eq!(text(&single, "identity"), "I am mine.");
     assert_eq!(text(&single, "safety"), "Be safe.");
@@ -65,7 +89,10 @@ fn the_users_identity_and_tool_usage_never_reach_the_orchestrator() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "AGENTS.md", "Use Exec and the Browser.");
     write(folder.path(), "TOOL_USAGE.md", "Crypto first.");
-    let prompt = PromptSources::from_folder(folder.path()).unwrap().orchestrator("table").render();
+    let prompt = PromptSources::from_folder(folder.path())
+        .unwrap()
+        .orchestrator("table")
+        .render();
     assert!(!prompt.contains("Exec") && !prompt.contains("Crypto"));
 }
 
@@ -73,7 +100,11 @@ fn the_users_identity_and_tool_usage_never_reach_the_orchestrator() {
 #[test]
 fn an_agents_own_folder_replaces_its_sections_only() {
     let folder = tempfile::tempdir().unwrap();
-    write(folder.path(), "agents/vault/IDENTITY.md", "You are a dragon.");
+    write(
+        folder.path(),
+        "agents/vault/IDENTITY.md",
+        "You are a dragon.",
+    );
     write(folder.path(), "agents/vault/SAFETY.md", "Guard the gold.");
     let sources = PromptSources::from_folder(folder.path()).unwrap();
     let vault = sources.specialist("vault", "default", true);
@@ -94,6 +125,8 @@ fn an_agents_own_folder_replaces_its_sections_only() {
 fn a_prompt_that_is_not_text_is_an_error_that_names_the_file() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("SAFETY.md"), [0xff, 0xfe]).unwrap();
-    let error = PromptSources::from_folder(folder.path()).unwrap_err().to_string();
+    let error = PromptSources::from_folder(folder.path())
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("SAFETY.md"), "{error}");
 }

@@ -17,10 +17,18 @@ fn spec(name: &str) -> AgentSpec {
 #[test]
 fn every_instruction_has_its_sections_and_the_reject_format() {
     for spec in specs() {
-        for section in
-            ["## What You Do", "## Input Format", "## Output Format", "## Constraints", "\n[REJECT] "]
-        {
-            assert!(spec.instruction.contains(section), "{}: {section}", spec.name);
+        for section in [
+            "## What You Do",
+            "## Input Format",
+            "## Output Format",
+            "## Constraints",
+            "\n[REJECT] ",
+        ] {
+            assert!(
+                spec.instruction.contains(section),
+                "{}: {section}",
+                spec.name
+            );
         }
     }
 }
@@ -43,9 +51,15 @@ fn every_agent_says_how_it_reports() {
 fn the_librarian_looks_after_inquiries() {
     let librarian = spec("librarian");
     for word in ["inquiry", "question", "gap"] {
-        assert!(librarian.keywords.iter().any(|keyword| keyword == word), "{word}");
+        assert!(
+            librarian.keywords.iter().any(|keyword| keyword == word),
+            "{word}"
+        );
     }
-    let (_, proactive) = librarian.instruction.split_once("## Proactive Behavior").unwrap();
+    let (_, proactive) = librarian
+        .instruction
+        .split_once("## Proactive Behavior")
+        .unwrap();
     assert!(proactive.contains("weave it naturally into the answer"));
 }
 
@@ -54,7 +68,10 @@ fn the_librarian_looks_after_inquiries() {
 fn the_automator_has_its_words() {
     let automator = spec("automator");
     for word in ["schedule", "cron", "background", "workflow", "automate"] {
-        assert!(automator.keywords.iter().any(|keyword| keyword == word), "{word}");
+        assert!(
+            automator.keywords.iter().any(|keyword| keyword == word),
+            "{word}"
+        );
     }
 }
 
@@ -87,7 +104,8 @@ fn no_definition_names_another_agent_or_a_confusable_word() {
 ",
     );
     assert!(
-        complaints.contains("`browser` may be taken") && complaints.contains("names another agent, vault")
+        complaints.contains("`browser` may be taken")
+            && complaints.contains("names another agent, vault")
     );
 }
 
@@ -113,7 +131,13 @@ fn what_is_not_a_regular_file_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("/dev/zero", folder.path().join("zero.md")).unwrap();
     let roster = AgentRegistry::from_folder(folder.path()).unwrap();
-    assert!(roster.errors[0].to_string().contains("it is not a regular file"), "{:?}", roster.errors);
+    assert!(
+        roster.errors[0]
+            .to_string()
+            .contains("it is not a regular file"),
+        "{:?}",
+        roster.errors
+    );
 }
 
 #[test]
@@ -122,7 +146,12 @@ fn no_keyword_belongs_to_two_agents() {
     for spec in &all {
         for other in all.iter().filter(|other| other.name != spec.name) {
             for keyword in &spec.keywords {
-                assert!(!other.keywords.contains(keyword), "{keyword}: {} and {}", spec.name, other.name);
+                assert!(
+                    !other.keywords.contains(keyword),
+                    "{keyword}: {} and {}",
+                    spec.name,
+                    other.name
+                );
             }
         }
     }
@@ -132,8 +161,14 @@ fn no_keyword_belongs_to_two_agents() {
 fn a_bad_file_is_reported_and_the_others_load() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
-    write("good.md", b"---\ndescription: Good.\nprefixes: [good_]\n---\nBe good.\n");
-    write("bad.md", b"---\ndescription: Bad.\nprefixs: [bad_]\n---\nBe bad.\n");
+    write(
+        "good.md",
+        b"---\ndescription: Good.\nprefixes: [good_]\n---\nBe good.\n",
+    );
+    write(
+        "bad.md",
+        b"---\ndescription: Bad.\nprefixs: [bad_]\n---\nBe bad.\n",
+    );
     write("latin.md", b"---\ndescription: caf\xe9\n---\nx\n");
     write("huge.md", &vec![b'x'; 300 * 1024]);
     write("notes.txt", b"not an agent");
@@ -145,8 +180,14 @@ fn a_bad_file_is_reported_and_the_others_load() {
         mistakes[0].contains("bad.md:3: unknown key `prefixs`; did you mean `prefixes`?"),
         "{mistakes:?}"
     );
-    assert!(mistakes[1].contains("huge.md:1: cannot be read: it has more than 262144 bytes"), "{mistakes:?}");
-    assert!(mistakes[2].contains("latin.md:2: is not valid UTF-8"), "{mistakes:?}");
+    assert!(
+        mistakes[1].contains("huge.md:1: cannot be read: it has more than 262144 bytes"),
+        "{mistakes:?}"
+    );
+    assert!(
+        mistakes[2].contains("latin.md:2: is not valid UTF-8"),
+        "{mistakes:?}"
+    );
 }
 
 /// B14
@@ -155,9 +196,16 @@ fn a_definition_of_the_same_name_takes_the_built_in_ones_place() {
     let folder = tempfile::tempdir().unwrap();
     let text = "---\ndescription: Mine.\nprefixes: [exec]\n---\nMy way.\n";
     fs::write(folder.path().join("operator.md"), text).unwrap();
-    let roster = AgentRegistry::built_in().merge(AgentRegistry::from_folder(folder.path()).unwrap());
+    let roster =
+        AgentRegistry::built_in().merge(AgentRegistry::from_folder(folder.path()).unwrap());
     assert_eq!(roster.specs.len(), 7);
-    assert_eq!((roster.specs[0].name.as_str(), roster.specs[0].description.as_str()), ("operator", "Mine."));
+    assert_eq!(
+        (
+            roster.specs[0].name.as_str(),
+            roster.specs[0].description.as_str()
+        ),
+        ("operator", "Mine.")
+    );
 }
 
 #[test]

@@ -17,7 +17,10 @@ pub struct FileAttributes {
 
 impl FileAttributes {
     pub fn from_stat(stat: &Stat) -> Self {
-        Self { mode: Some(stat.st_mode), owner: Some((stat.st_uid, stat.st_gid)) }
+        Self {
+            mode: Some(stat.st_mode),
+            owner: Some((stat.st_uid, stat.st_gid)),
+        }
     }
 
     /// The rights of a file with other content: never those of whoever owns it (set-user-id).
@@ -27,10 +30,18 @@ impl FileAttributes {
 }
 
 /// Writes `bytes` as `name` into a folder. Whoever reads meanwhile sees the old content or the new.
-pub fn write_atomically(folder: impl AsFd, name: &OsStr, bytes: &[u8], like: FileAttributes) -> io::Result<()> {
+pub fn write_atomically(
+    folder: impl AsFd,
+    name: &OsStr,
+    bytes: &[u8],
+    like: FileAttributes,
+) -> io::Result<()> {
     let folder = folder.as_fd();
-    let mut draft =
-        TempFile { folder, name: format!(".lango-{}.tmp", Uuid::now_v7().simple()), is_persisted: false };
+    let mut draft = TempFile {
+        folder,
+        name: format!(".lango-{}.tmp", Uuid::now_v7().simple()),
+        is_persisted: false,
+    };
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let rights = like.permissions().unwrap_or(Mode::from_raw_mode(0o666));
     let opened = rustix::fs::openat(folder, draft.name.as_str(), flags, rights);
@@ -39,7 +50,8 @@ pub fn write_atomically(folder: impl AsFd, name: &OsStr, bytes: &[u8], like: Fil
         let ours = rustix::fs::fstat(&file)?;
         if (ours.st_uid, ours.st_gid) != (user, group) {
             // Only some may give files away; the content counts more than the owner.
-            let _ = rustix::fs::fchown(&file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
+            let _ =
+                rustix::fs::fchown(&file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
         }
     }
     if let Some(rights) = like.permissions() {
@@ -78,7 +90,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("taken/inside")).unwrap();
         let opened = File::open(folder.path()).unwrap();
-        write_atomically(&opened, OsStr::new("taken"), b"x", FileAttributes::default()).unwrap_err();
+        write_atomically(
+            &opened,
+            OsStr::new("taken"),
+            b"x",
+            FileAttributes::default(),
+        )
+        .unwrap_err();
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
@@ -86,9 +104,18 @@ mod tests {
     fn rights_are_kept_but_not_set_user_id() {
         let folder = tempfile::tempdir().unwrap();
         let opened = File::open(folder.path()).unwrap();
-        let like = FileAttributes { mode: Some(0o104_751), owner: None };
+        let like = FileAttributes {
+            mode: Some(0o104_751),
+            owner: None,
+        };
         write_atomically(&opened, OsStr::new("a"), b"x", like).unwrap();
-        let mode = folder.path().join("a").metadata().unwrap().permissions().mode();
+        let mode = folder
+            .path()
+            .join("a")
+            .metadata()
+            .unwrap()
+            .permissions()
+            .mode();
         assert_eq!(mode & 0o7777, 0o751);
     }
 }

@@ -44,16 +44,26 @@ pub struct FileChange {
 
 impl PriorContent {
     pub fn read(path: &str, existing: Option<OpenedFile>) -> Result<Self, ToolError> {
-        let Some(mut opened) = existing else { return Ok(Self::Nothing) };
+        let Some(mut opened) = existing else {
+            return Ok(Self::Nothing);
+        };
         let stat = opened.stat;
         if opened.bytes() > MAX_BYTES {
             return Ok(Self::TooLarge(stat));
         }
         let mut bytes = Vec::with_capacity(opened.bytes() as usize);
-        let read = opened.file.by_ref().take(MAX_BYTES + 1).read_to_end(&mut bytes);
+        let read = opened
+            .file
+            .by_ref()
+            .take(MAX_BYTES + 1)
+            .read_to_end(&mut bytes);
         read.map_err(|error| ToolError(format!("`{path}`: {error}")))?;
         // It may have grown while it was read.
-        Ok(if bytes.len() as u64 > MAX_BYTES { Self::TooLarge(stat) } else { Self::Content { bytes, stat } })
+        Ok(if bytes.len() as u64 > MAX_BYTES {
+            Self::TooLarge(stat)
+        } else {
+            Self::Content { bytes, stat }
+        })
     }
 
     fn stat(&self) -> Option<&Stat> {
@@ -113,7 +123,10 @@ impl FileChange {
             PriorContent::Content { bytes, .. } if bytes.contains(&0) => {
                 let text = String::from_utf8_lossy(&self.after);
                 let bytes = count(bytes.len() as u64, "byte");
-                format!("{path}, a binary file of {bytes}, becomes\n{}", head_and_tail(&text, MAX_SHOWN_LINES))
+                format!(
+                    "{path}, a binary file of {bytes}, becomes\n{}",
+                    head_and_tail(&text, MAX_SHOWN_LINES)
+                )
             }
             PriorContent::Content { bytes, .. } => self.diff(bytes, MAX_DIFF_LINES),
             PriorContent::TooLarge(stat) => {
@@ -126,7 +139,10 @@ impl FileChange {
     }
 
     pub fn diff(&self, before: &[u8], most: usize) -> String {
-        let (old, new) = (String::from_utf8_lossy(before), String::from_utf8_lossy(&self.after));
+        let (old, new) = (
+            String::from_utf8_lossy(before),
+            String::from_utf8_lossy(&self.after),
+        );
         unified_diff(&self.relative, &old, &new, most)
     }
 
@@ -135,13 +151,22 @@ impl FileChange {
         let workspace = &files.workspace;
         let journal = &files.undo_storage.journal;
         let folder = workspace.create_parents(&self.relative, |made| {
-            journal.record_mkdir(context, &workspace.root().join(made)).map(drop)
+            journal
+                .record_mkdir(context, &workspace.root().join(made))
+                .map(drop)
         })?;
         let path = display_path(&self.relative);
-        let name = self.relative.file_name().ok_or_else(|| ToolError(format!("`{path}` names no file")))?;
+        let name = self
+            .relative
+            .file_name()
+            .ok_or_else(|| ToolError(format!("`{path}` names no file")))?;
         self.check_unchanged(&folder, name)?;
         let kept = journal.record_write(context, &workspace.root().join(&self.relative), self)?;
-        let like = self.before.stat().map(FileAttributes::from_stat).unwrap_or_default();
+        let like = self
+            .before
+            .stat()
+            .map(FileAttributes::from_stat)
+            .unwrap_or_default();
         atomic::write_atomically(&folder, name, &self.after, like).map_err(|error| {
             kept.remove();
             ToolError(format!("`{path}` could not be written: {error}"))
@@ -187,16 +212,27 @@ mod tests {
         let path = place.path().join("a.txt");
         std::fs::write(&path, "old").unwrap();
         let workspace = Workspace::open(place.path(), Vec::new()).unwrap();
-        let files = FileTools { workspace, undo_storage: UndoStorage::in_folder(None) };
+        let files = FileTools {
+            workspace,
+            undo_storage: UndoStorage::in_folder(None),
+        };
         for name in ["a.txt", "new.txt"] {
             let target = FileChange::write_target(&files.workspace, name).unwrap();
             let before = PriorContent::read(name, target.existing).unwrap();
             let (asked, relative) = (target.requested, target.relative);
-            let change = FileChange { requested: asked, relative, before, after: b"mine".to_vec() };
+            let change = FileChange {
+                requested: asked,
+                relative,
+                before,
+                after: b"mine".to_vec(),
+            };
             std::fs::write(place.path().join(name), "theirs").unwrap();
             let failure = change.apply(&files, &context()).unwrap_err();
             assert!(failure.0.contains("somebody else"), "{failure}");
-            assert_eq!(std::fs::read_to_string(place.path().join(name)).unwrap(), "theirs");
+            assert_eq!(
+                std::fs::read_to_string(place.path().join(name)).unwrap(),
+                "theirs"
+            );
         }
     }
 }

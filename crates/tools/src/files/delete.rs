@@ -5,10 +5,10 @@ use rustix::fs::FileType;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::sensitive_paths::{SensitivePath, PlannedChange};
-use super::text::{count, display_path};
 use super::relocate::{FolderEntry, TreeSize, measure};
-use super::trash::{TrashError, TrashEntry};
+use super::sensitive_paths::{PlannedChange, SensitivePath};
+use super::text::{count, display_path};
+use super::trash::{TrashEntry, TrashError};
 use super::workspace::WorkspaceEntry;
 use super::{FileTools, confined_open, run_blocking};
 
@@ -25,10 +25,15 @@ pub fn tool(files: FileTools) -> Tool {
     let telling = files.clone();
     let description = "Moves a file, a link or a folder of the workspace to the trash, from where the user can \
         restore it. A folder with something in it needs recursive=true.";
-    Tool::new("fs_delete", description, Safety::Moderate, move |context, args: FsDeleteArgs| {
-        let files = files.clone();
-        async move { run_blocking(move || delete(&files, &context, &args)).await }
-    })
+    Tool::new(
+        "fs_delete",
+        description,
+        Safety::Moderate,
+        move |context, args: FsDeleteArgs| {
+            let files = files.clone();
+            async move { run_blocking(move || delete(&files, &context, &args)).await }
+        },
+    )
     .with_intent(move |_, args: FsDeleteArgs| {
         let files = telling.clone();
         async move { run_blocking(move || intent(&files, &args)).await }
@@ -41,25 +46,43 @@ pub fn tool(files: FileTools) -> Tool {
     ])
 }
 
-fn delete(files: &FileTools, context: &ToolContext, args: &FsDeleteArgs) -> Result<String, ToolError> {
+fn delete(
+    files: &FileTools,
+    context: &ToolContext,
+    args: &FsDeleteArgs,
+) -> Result<String, ToolError> {
     let _alone = files.workspace.write_lock();
-    let DeletePlan { entry: named, size: tally, .. } = plan(files, args)?;
+    let DeletePlan {
+        entry: named,
+        size: tally,
+        ..
+    } = plan(files, args)?;
     let (trash, journal) = (&files.undo_storage.trash, &files.undo_storage.journal);
     let path = display_path(&named.relative);
     let failed = |error: TrashError| ToolError(format!("`{path}` was not deleted: {error}"));
     let id = trash.reserve_id().map_err(failed)?;
     let original = files.workspace.root().join(&named.relative);
-    let kept = journal.record_delete(context, &original, &id).inspect_err(|_| trash.discard_id(&id))?;
+    let kept = journal
+        .record_delete(context, &original, &id)
+        .inspect_err(|_| trash.discard_id(&id))?;
     let trashed = TrashEntry::new(id, &files.workspace, &named, tally).with_context(context);
     trash.move_in(&named, &trashed).map_err(|error| {
         kept.remove();
         failed(error)
     })?;
-    Ok(format!("moved {} to the trash as {}", describe_entry(&named, tally), trashed.id))
+    Ok(format!(
+        "moved {} to the trash as {}",
+        describe_entry(&named, tally),
+        trashed.id
+    ))
 }
 
 fn intent(files: &FileTools, args: &FsDeleteArgs) -> Result<Intent, ToolError> {
-    let DeletePlan { entry: named, size: tally, inside } = plan(files, args)?;
+    let DeletePlan {
+        entry: named,
+        size: tally,
+        inside,
+    } = plan(files, args)?;
     Ok(files.workspace.change_intent(PlannedChange {
         requested: &files.workspace.relative(&args.path)?,
         real: &named.relative,
@@ -85,14 +108,20 @@ struct DeletePlan {
 fn plan(files: &FileTools, args: &FsDeleteArgs) -> Result<DeletePlan, ToolError> {
     let workspace = &files.workspace;
     if !files.undo_storage.trash.exists() {
-        let why =
-            "nothing can be deleted here: Lango has no folder for its trash, so it could not be restored";
+        let why = "nothing can be deleted here: Lango has no folder for its trash, so it could not be restored";
         return Err(ToolError(why.to_owned()));
     }
     let named = workspace.find_entry(&args.path)?;
     let real = workspace.root().join(&named.relative);
-    if workspace.hidden_inside().iter().any(|hidden| hidden.starts_with(&real)) {
-        return Err(ToolError(format!("`{}` holds folders of Lango itself; it stays", args.path)));
+    if workspace
+        .hidden_inside()
+        .iter()
+        .any(|hidden| hidden.starts_with(&real))
+    {
+        return Err(ToolError(format!(
+            "`{}` holds folders of Lango itself; it stays",
+            args.path
+        )));
     }
     let spot = FolderEntry::new(&named.folder, &named.name);
     let mut inside = None;
@@ -108,14 +137,24 @@ fn plan(files: &FileTools, args: &FsDeleteArgs) -> Result<DeletePlan, ToolError>
             "`{path}` is a folder that holds {holds}; delete it with recursive=true"
         )));
     }
-    Ok(DeletePlan { entry: named, size: tally, inside })
+    Ok(DeletePlan {
+        entry: named,
+        size: tally,
+        inside,
+    })
 }
 
 fn describe_entry(named: &WorkspaceEntry, tally: TreeSize) -> String {
     let path = display_path(&named.relative);
     match confined_open::file_type(&named.stat) {
-        FileType::Directory if tally.files + tally.folders == 1 => format!("{path}/ (an empty folder)"),
-        FileType::Directory => format!("{path}/ ({}, {})", describe_contents(tally), count(tally.bytes, "byte")),
+        FileType::Directory if tally.files + tally.folders == 1 => {
+            format!("{path}/ (an empty folder)")
+        }
+        FileType::Directory => format!(
+            "{path}/ ({}, {})",
+            describe_contents(tally),
+            count(tally.bytes, "byte")
+        ),
         FileType::Symlink => format!("{path} (a link; what it leads to stays)"),
         _ => format!("{path} ({})", count(tally.bytes, "byte")),
     }
@@ -125,6 +164,10 @@ fn describe_entry(named: &WorkspaceEntry, tally: TreeSize) -> String {
 fn describe_contents(tally: TreeSize) -> String {
     match tally.folders.saturating_sub(1) {
         0 => count(tally.files, "file"),
-        folders => format!("{} and {}", count(tally.files, "file"), count(folders, "folder")),
+        folders => format!(
+            "{} and {}",
+            count(tally.files, "file"),
+            count(folders, "folder")
+        ),
     }
 }

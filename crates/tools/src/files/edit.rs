@@ -4,7 +4,7 @@ use lango_domain::{Safety, Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::change::{PriorContent, FileChange, MAX_BYTES};
+use super::change::{FileChange, MAX_BYTES, PriorContent};
 use super::replace::{ReplaceTarget, Replacement, replace};
 use super::text::display_path;
 use super::{FileTools, Workspace, run_blocking};
@@ -59,49 +59,80 @@ fn edit(files: &FileTools, context: &ToolContext, args: &FsEditArgs) -> Result<S
         PriorContent::Content { bytes, .. } => bytes.as_slice(),
         _ => &[],
     };
-    let (path, first, last) = (display_path(&change.relative), replaced.first, replaced.last);
-    Ok(format!("edited {path}: lines {first}-{last}\n{}", change.diff(before, MAX_DIFF_LINES)))
+    let (path, first, last) = (
+        display_path(&change.relative),
+        replaced.first,
+        replaced.last,
+    );
+    Ok(format!(
+        "edited {path}: lines {first}-{last}\n{}",
+        change.diff(before, MAX_DIFF_LINES)
+    ))
 }
 
 fn plan(workspace: &Workspace, args: &FsEditArgs) -> Result<(FileChange, Replacement), ToolError> {
     let place = replace_target(args)?;
     let target = FileChange::write_target(workspace, &args.path)?;
     if target.existing.is_none() {
-        let missing =
-            workspace.explain(&args.path, &workspace.relative(&args.path)?, rustix::io::Errno::NOENT);
+        let missing = workspace.explain(
+            &args.path,
+            &workspace.relative(&args.path)?,
+            rustix::io::Errno::NOENT,
+        );
         return Err(ToolError(format!("{missing}; fs_write makes new files")));
     }
     let before = PriorContent::read(&args.path, target.existing)?;
     let PriorContent::Content { bytes, .. } = &before else {
         let most = MAX_BYTES / 1024 / 1024;
-        return Err(ToolError(format!("`{}` is larger than {most} MiB; too large to edit", args.path)));
+        return Err(ToolError(format!(
+            "`{}` is larger than {most} MiB; too large to edit",
+            args.path
+        )));
     };
     let Ok(text) = std::str::from_utf8(bytes) else {
-        return Err(ToolError(format!("`{}` is not valid UTF-8 text, so it cannot be edited", args.path)));
+        return Err(ToolError(format!(
+            "`{}` is not valid UTF-8 text, so it cannot be edited",
+            args.path
+        )));
     };
     let replaced = replace(text, &place, &args.new_text)
         .map_err(|why| ToolError(format!("`{}`: {why}", args.path)))?;
     let after = replaced.text.clone().into_bytes();
-    Ok((FileChange { requested: target.requested, relative: target.relative, before, after }, replaced))
+    Ok((
+        FileChange {
+            requested: target.requested,
+            relative: target.relative,
+            before,
+            after,
+        },
+        replaced,
+    ))
 }
 
 /// What is to be replaced, if the arguments agree about it.
 fn replace_target(args: &FsEditArgs) -> Result<ReplaceTarget<'_>, ToolError> {
     let old_text = args.old_text.as_deref();
     match (old_text, args.start_line) {
-        (Some(old), None) if !old.is_empty() && args.end_line.is_none() => {
-            Ok(if args.all { ReplaceTarget::Everywhere(old) } else { ReplaceTarget::Once(old) })
-        }
+        (Some(old), None) if !old.is_empty() && args.end_line.is_none() => Ok(if args.all {
+            ReplaceTarget::Everywhere(old)
+        } else {
+            ReplaceTarget::Once(old)
+        }),
         (None | Some(""), Some(first)) => {
             let last = args.end_line.unwrap_or(first);
             if first == 0 || last < first {
-                let why =
-                    format!("lines {first} to {last} are no range: they count from 1, the first comes first");
+                let why = format!(
+                    "lines {first} to {last} are no range: they count from 1, the first comes first"
+                );
                 return Err(ToolError(why));
             }
             Ok(ReplaceTarget::Lines { first, last })
         }
-        (Some(_), Some(_)) => Err(ToolError("give either old_text or start_line, not both".to_owned())),
-        _ => Err(ToolError("say what to replace: old_text, or start_line and end_line".to_owned())),
+        (Some(_), Some(_)) => Err(ToolError(
+            "give either old_text or start_line, not both".to_owned(),
+        )),
+        _ => Err(ToolError(
+            "say what to replace: old_text, or start_line and end_line".to_owned(),
+        )),
     }
 }

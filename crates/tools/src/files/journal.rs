@@ -10,7 +10,7 @@ use lango_domain::{ToolContext, ToolError};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::change::{PriorContent, FileChange};
+use super::change::{FileChange, PriorContent};
 use super::private_directory;
 use super::trash::Trash;
 
@@ -67,7 +67,11 @@ pub(super) enum JournalEntry {
 #[serde(tag = "was", rename_all = "camelCase")]
 pub(super) enum PriorState {
     Nothing,
-    Copy { file: String, mode: u32, hash: String },
+    Copy {
+        file: String,
+        mode: u32,
+        hash: String,
+    },
     TooLarge,
 }
 
@@ -88,13 +92,20 @@ impl PendingEntry {
 impl Journal {
     /// Kept below `data`; without such a folder nothing is kept.
     pub(super) fn in_folder(data: Option<&Path>, trash: Trash) -> Self {
-        Self { folder: data.map(|data| data.join(FOLDER)), trash, write_lock: Arc::default() }
+        Self {
+            folder: data.map(|data| data.join(FOLDER)),
+            trash,
+            write_lock: Arc::default(),
+        }
     }
 
     /// Notes a command, which cannot be taken back.
     pub fn record_command(&self, context: &ToolContext, folder: &Path, line: &str) {
         // Nothing depends on this note; a command is not refused for want of it.
-        let note = |_| JournalEntry::Command { line: line.to_owned(), folder: folder.to_owned() };
+        let note = |_| JournalEntry::Command {
+            line: line.to_owned(),
+            folder: folder.to_owned(),
+        };
         let _ = self.append(context, &[], note);
     }
 
@@ -112,15 +123,29 @@ impl Journal {
         self.record(context, old, |file| {
             let before = match &change.before {
                 PriorContent::Nothing => PriorState::Nothing,
-                PriorContent::Content { stat, .. } => PriorState::Copy { file, mode: stat.st_mode, hash: hash(old) },
+                PriorContent::Content { stat, .. } => PriorState::Copy {
+                    file,
+                    mode: stat.st_mode,
+                    hash: hash(old),
+                },
                 PriorContent::TooLarge(_) => PriorState::TooLarge,
             };
-            JournalEntry::Written { path: path.to_owned(), before, after: after.clone() }
+            JournalEntry::Written {
+                path: path.to_owned(),
+                before,
+                after: after.clone(),
+            }
         })
     }
 
-    pub(super) fn record_mkdir(&self, context: &ToolContext, path: &Path) -> Result<PendingEntry, ToolError> {
-        self.record(context, &[], |_| JournalEntry::MadeFolder { path: path.to_owned() })
+    pub(super) fn record_mkdir(
+        &self,
+        context: &ToolContext,
+        path: &Path,
+    ) -> Result<PendingEntry, ToolError> {
+        self.record(context, &[], |_| JournalEntry::MadeFolder {
+            path: path.to_owned(),
+        })
     }
 
     pub(super) fn record_delete(
@@ -129,16 +154,26 @@ impl Journal {
         path: &Path,
         id: &str,
     ) -> Result<PendingEntry, ToolError> {
-        self.record(context, &[], |_| JournalEntry::Deleted { path: path.to_owned(), trash: id.to_owned() })
+        self.record(context, &[], |_| JournalEntry::Deleted {
+            path: path.to_owned(),
+            trash: id.to_owned(),
+        })
     }
 
     /// Folders of turns that were not undone, newest first.
     pub(super) fn undoable_turns(&self) -> Vec<(PathBuf, JournalTurn)> {
-        let Some(folder) = &self.folder else { return Vec::new() };
+        let Some(folder) = &self.folder else {
+            return Vec::new();
+        };
         let mut folders = turn_folders(folder);
         folders.reverse();
-        let open = folders.into_iter().filter(|folder| !folder.join(UNDONE_MARKER).exists());
-        open.filter_map(|folder| private_directory::read_json(&folder.join(TURN_FILE)).map(|turn| (folder, turn))).collect()
+        let open = folders
+            .into_iter()
+            .filter(|folder| !folder.join(UNDONE_MARKER).exists());
+        open.filter_map(|folder| {
+            private_directory::read_json(&folder.join(TURN_FILE)).map(|turn| (folder, turn))
+        })
+        .collect()
     }
 
     /// The changes of a turn that were not taken back yet, in order, each with the file it is noted in.
@@ -153,7 +188,11 @@ impl Journal {
     pub(super) fn forget(folder: &Path, noted: &Path) -> io::Result<()> {
         let _ = std::fs::remove_file(noted.with_extension("old"));
         std::fs::remove_file(noted)?;
-        if entry_paths(folder).is_empty() { Self::mark_undone(folder) } else { Ok(()) }
+        if entry_paths(folder).is_empty() {
+            Self::mark_undone(folder)
+        } else {
+            Ok(())
+        }
     }
 
     pub(super) fn mark_undone(folder: &Path) -> io::Result<()> {
@@ -167,7 +206,9 @@ impl Journal {
         entry: impl Fn(String) -> JournalEntry,
     ) -> Result<PendingEntry, ToolError> {
         self.append(context, old, entry).map_err(|error| {
-            ToolError(format!("nothing was changed, because the old state could not be kept: {error}"))
+            ToolError(format!(
+                "nothing was changed, because the old state could not be kept: {error}"
+            ))
         })
     }
 
@@ -178,15 +219,33 @@ impl Journal {
         old: &[u8],
         entry: impl Fn(String) -> JournalEntry,
     ) -> io::Result<PendingEntry> {
-        let Some(folder) = &self.folder else { return Ok(PendingEntry(None)) };
-        let _alone = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(folder) = &self.folder else {
+            return Ok(PendingEntry(None));
+        };
+        let _alone = self
+            .write_lock
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let folder = turn_folder(folder, context)?;
-        let last = entry_paths(&folder).iter().filter_map(|path| entry_number(path)).max().unwrap_or(0);
+        let last = entry_paths(&folder)
+            .iter()
+            .filter_map(|path| entry_number(path))
+            .max()
+            .unwrap_or(0);
         let path = folder.join(format!("{:05}.json", last + 1));
         let copy = path.with_extension("old");
-        let name = copy.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = copy
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
         let entry = entry(name);
-        if matches!(&entry, JournalEntry::Written { before: PriorState::Copy { .. }, .. }) {
+        if matches!(
+            &entry,
+            JournalEntry::Written {
+                before: PriorState::Copy { .. },
+                ..
+            }
+        ) {
             private_directory::write(&copy, old)?;
         }
         private_directory::write_json(&path, &entry)?;
@@ -222,16 +281,28 @@ fn turn_folder(journal: &Path, context: &ToolContext) -> io::Result<PathBuf> {
     let principal = context.principal.to_string();
     let name = &hash(format!("{session}\0{turn}").as_bytes())[..16];
     let known = turn_folders(journal);
-    let is_this =
-        |folder: &&PathBuf| folder.to_string_lossy().ends_with(name) && !folder.join(UNDONE_MARKER).exists();
+    let is_this = |folder: &&PathBuf| {
+        folder.to_string_lossy().ends_with(name) && !folder.join(UNDONE_MARKER).exists()
+    };
     if let Some(folder) = known.iter().rfind(is_this) {
         return Ok(folder.clone());
     }
     let at = Timestamp::now();
     let folder = journal.join(format!("{:016}-{name}", at.as_microsecond()));
     private_directory::make_folder(&folder)?;
-    private_directory::write_json(&folder.join(TURN_FILE), &JournalTurn { principal, session, turn, at })?;
-    for old in known.iter().take((known.len() + 1).saturating_sub(MAX_TURNS)) {
+    private_directory::write_json(
+        &folder.join(TURN_FILE),
+        &JournalTurn {
+            principal,
+            session,
+            turn,
+            at,
+        },
+    )?;
+    for old in known
+        .iter()
+        .take((known.len() + 1).saturating_sub(MAX_TURNS))
+    {
         let _ = private_directory::remove_folder(old);
     }
     Ok(folder)
@@ -240,14 +311,20 @@ fn turn_folder(journal: &Path, context: &ToolContext) -> io::Result<PathBuf> {
 /// Oldest first: names begin with the time.
 fn turn_folders(journal: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(journal).into_iter().flatten().flatten();
-    let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    let mut folders: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.is_dir())
+        .collect();
     folders.sort();
     folders
 }
 
 fn entry_paths(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).filter(|path| entry_number(path).is_some()).collect()
+    entries
+        .map(|entry| entry.path())
+        .filter(|path| entry_number(path).is_some())
+        .collect()
 }
 
 /// The number of an entry; none for other files.

@@ -8,7 +8,7 @@ use rustix::fs::FileType;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::text::{count, modified, display_path, size};
+use super::text::{count, display_path, modified, size};
 use super::workspace::Workspace;
 use super::{FileTools, confined_open, run_blocking};
 
@@ -53,19 +53,25 @@ fn list(workspace: &Workspace, args: &FsListArgs) -> Result<String, ToolError> {
     let path = args.path.as_deref().unwrap_or(".");
     let depth = args.depth.unwrap_or(1);
     if !(1..=MAX_DEPTH).contains(&depth) {
-        return Err(ToolError(format!("depth is {depth}, but goes from 1 to {MAX_DEPTH}")));
+        return Err(ToolError(format!(
+            "depth is {depth}, but goes from 1 to {MAX_DEPTH}"
+        )));
     }
     let (folder, relative) = workspace.open_dir(path)?;
-    let mut listing = DirectoryListing { workspace, lines: Vec::new(), omitted: 0 };
+    let mut listing = DirectoryListing {
+        workspace,
+        lines: Vec::new(),
+        omitted: 0,
+    };
     listing.add(&folder, &relative, Path::new(""), depth)?;
     if listing.lines.is_empty() {
         return Ok(format!("`{path}` is empty"));
     }
     if listing.omitted > 0 {
         let more = listing.omitted;
-        listing
-            .lines
-            .push(format!("[{more} more; list a folder further down, or use fs_search with a glob]"));
+        listing.lines.push(format!(
+            "[{more} more; list a folder further down, or use fs_search with a glob]"
+        ));
     }
     Ok(listing.lines.join("\n"))
 }
@@ -78,9 +84,15 @@ struct DirectoryListing<'a> {
 
 impl DirectoryListing<'_> {
     /// Adds what is in a folder that really lies at `real` and is shown as `prefix`.
-    fn add(&mut self, folder: &OwnedFd, real: &Path, prefix: &Path, depth: u64) -> Result<(), ToolError> {
-        let mut names =
-            confined_open::read_dir(folder).map_err(|error| self.workspace.explain(&display_path(real), real, error))?;
+    fn add(
+        &mut self,
+        folder: &OwnedFd,
+        real: &Path,
+        prefix: &Path,
+        depth: u64,
+    ) -> Result<(), ToolError> {
+        let mut names = confined_open::read_dir(folder)
+            .map_err(|error| self.workspace.explain(&display_path(real), real, error))?;
         names.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         for (at, (name, kind)) in names.iter().enumerate() {
             if self.lines.len() >= MAX_ENTRIES {
@@ -88,14 +100,24 @@ impl DirectoryListing<'_> {
                 return Ok(());
             }
             let (real, path) = (real.join(name), prefix.join(name));
-            if self.workspace.check_not_hidden("", &real).is_err() || self.workspace.is_denied(&real) {
+            if self.workspace.check_not_hidden("", &real).is_err()
+                || self.workspace.is_denied(&real)
+            {
                 continue;
             }
-            let Some(line) = entry_line(folder, Path::new(name), &path) else { continue };
+            let Some(line) = entry_line(folder, Path::new(name), &path) else {
+                continue;
+            };
             self.lines.push(line);
             // Git's own store is large and nobody's to read.
             let is_deeper = depth > 1 && name != ".git" && *kind != FileType::RegularFile;
-            if is_deeper && let Ok(inner) = confined_open::open_no_follow(folder, Path::new(name), confined_open::DIRECTORY_LISTING) {
+            if is_deeper
+                && let Ok(inner) = confined_open::open_no_follow(
+                    folder,
+                    Path::new(name),
+                    confined_open::DIRECTORY_LISTING,
+                )
+            {
                 let _ = self.add(&inner, &real, &path, depth - 1);
             }
         }

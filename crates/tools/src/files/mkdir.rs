@@ -24,11 +24,17 @@ enum MkdirPlan {
 
 pub fn tool(files: FileTools) -> Tool {
     let telling = files.clone();
-    let description = "Makes a folder in the workspace, and the folders around it that are missing.";
-    Tool::new("fs_mkdir", description, Safety::Moderate, move |context, args: FsMkdirArgs| {
-        let files = files.clone();
-        async move { run_blocking(move || make(&files, &context, &args.path)).await }
-    })
+    let description =
+        "Makes a folder in the workspace, and the folders around it that are missing.";
+    Tool::new(
+        "fs_mkdir",
+        description,
+        Safety::Moderate,
+        move |context, args: FsMkdirArgs| {
+            let files = files.clone();
+            async move { run_blocking(move || make(&files, &context, &args.path)).await }
+        },
+    )
     .with_intent(move |_, args: FsMkdirArgs| {
         let files = telling.clone();
         async move { run_blocking(move || intent(&files.workspace, &args.path)).await }
@@ -44,12 +50,19 @@ fn make(files: &FileTools, context: &ToolContext, path: &str) -> Result<String, 
     let workspace = &files.workspace;
     let _alone = workspace.write_lock();
     match plan(workspace, path)? {
-        MkdirPlan::Exists(relative) => Ok(format!("the folder {} exists already", display_path(&relative))),
+        MkdirPlan::Exists(relative) => Ok(format!(
+            "the folder {} exists already",
+            display_path(&relative)
+        )),
         MkdirPlan::New(relative) => {
             // Made as the folder around something in it.
             let inside = relative.join("inside");
             workspace.create_parents(&inside, |made| {
-                files.undo_storage.journal.record_mkdir(context, &workspace.root().join(made)).map(drop)
+                files
+                    .undo_storage
+                    .journal
+                    .record_mkdir(context, &workspace.root().join(made))
+                    .map(drop)
             })?;
             Ok(format!("made the folder {}", display_path(&relative)))
         }
@@ -72,5 +85,12 @@ fn intent(workspace: &Workspace, path: &str) -> Result<Intent, ToolError> {
     };
     let subject = display_path(&real);
     let shows = format!("{words} {subject}");
-    Ok(workspace.change_intent(PlannedChange { requested: &asked, real: &real, level, shows, subject, inside: None }))
+    Ok(workspace.change_intent(PlannedChange {
+        requested: &asked,
+        real: &real,
+        level,
+        shows,
+        subject,
+        inside: None,
+    }))
 }

@@ -11,7 +11,8 @@ use std::sync::{Mutex, PoisonError};
 use globset::GlobMatcher;
 use grep_regex::RegexMatcher;
 use grep_searcher::{
-    BinaryDetection, MmapChoice, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch,
+    BinaryDetection, MmapChoice, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish,
+    SinkMatch,
 };
 use ignore::{DirEntry, ParallelVisitor, ParallelVisitorBuilder, WalkBuilder, WalkState};
 
@@ -56,8 +57,18 @@ pub struct MatchedLine {
 }
 
 /// Everything that is found, unsorted; ends early when there is more than the limit.
-pub fn search_files(workspace: &Workspace, query: &FileQuery, is_over: &AtomicBool) -> SearchResults {
-    let shared = SearchState { workspace, query, is_cancelled: is_over, matches: AtomicUsize::new(0), found: Mutex::default() };
+pub fn search_files(
+    workspace: &Workspace,
+    query: &FileQuery,
+    is_over: &AtomicBool,
+) -> SearchResults {
+    let shared = SearchState {
+        workspace,
+        query,
+        is_cancelled: is_over,
+        matches: AtomicUsize::new(0),
+        found: Mutex::default(),
+    };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let hidden = workspace.hidden_inside();
     let closing = workspace.clone();
@@ -68,13 +79,19 @@ pub fn search_files(workspace: &Workspace, query: &FileQuery, is_over: &AtomicBo
         .require_git(false)
         .parents(query.start.ancestors().skip(1).all(has_plain_ignore_files))
         .filter_entry(move |entry| {
-            let relative = entry.path().strip_prefix(closing.root()).unwrap_or(entry.path());
+            let relative = entry
+                .path()
+                .strip_prefix(closing.root())
+                .unwrap_or(entry.path());
             can_enter(entry, &hidden) && !closing.is_denied(relative)
         });
     if has_plain_ignore_files(&query.start) {
         builder.build_parallel().visit(&mut &shared);
     }
-    let mut found = shared.found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut found = shared
+        .found
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
     found.matches = shared.matches.into_inner();
     found
 }
@@ -92,7 +109,12 @@ fn can_enter(entry: &DirEntry, hidden: &[PathBuf]) -> bool {
 }
 
 fn has_plain_ignore_files(folder: &Path) -> bool {
-    IGNORE_FILES.iter().all(|name| folder.join(name).metadata().map_or(true, |known| known.is_file()))
+    IGNORE_FILES.iter().all(|name| {
+        folder
+            .join(name)
+            .metadata()
+            .map_or(true, |known| known.is_file())
+    })
 }
 
 struct SearchState<'a> {
@@ -105,7 +127,8 @@ struct SearchState<'a> {
 
 impl SearchState<'_> {
     fn is_done(&self) -> bool {
-        self.matches.load(Ordering::Relaxed) > self.query.limit || self.is_cancelled.load(Ordering::Relaxed)
+        self.matches.load(Ordering::Relaxed) > self.query.limit
+            || self.is_cancelled.load(Ordering::Relaxed)
     }
 }
 
@@ -120,7 +143,13 @@ impl<'s> ParallelVisitorBuilder<'s> for &'s SearchState<'s> {
             .line_terminator(grep_matcher::LineTerminator::crlf())
             .build();
         let pattern = self.query.pattern.clone();
-        Box::new(SearchVisitor { state: self, searcher, pattern, found: SearchResults::default(), lines: Vec::new() })
+        Box::new(SearchVisitor {
+            state: self,
+            searcher,
+            pattern,
+            found: SearchResults::default(),
+            lines: Vec::new(),
+        })
     }
 }
 
@@ -157,7 +186,9 @@ impl SearchVisitor<'_> {
             None => true,
             Some(glob) if query.is_path_glob => {
                 glob.is_match(relative)
-                    || relative.strip_prefix(&query.prefix).is_ok_and(|inner| glob.is_match(inner))
+                    || relative
+                        .strip_prefix(&query.prefix)
+                        .is_ok_and(|inner| glob.is_match(inner))
             }
             Some(glob) => glob.is_match(entry.file_name()),
         }
@@ -173,11 +204,20 @@ impl SearchVisitor<'_> {
             }
             return;
         };
-        let Ok(opened) = confined_open::open_no_follow(root, relative, confined_open::READ) else { return };
+        let Ok(opened) = confined_open::open_no_follow(root, relative, confined_open::READ) else {
+            return;
+        };
         self.lines.clear();
         let most = self.state.query.limit + 1;
-        let mut catcher = LineSink { lines: &mut self.lines, max_matches: most, matches: 0, is_binary: false };
-        let done = self.searcher.search_file(pattern, &File::from(opened), &mut catcher);
+        let mut catcher = LineSink {
+            lines: &mut self.lines,
+            max_matches: most,
+            matches: 0,
+            is_binary: false,
+        };
+        let done = self
+            .searcher
+            .search_file(pattern, &File::from(opened), &mut catcher);
         if done.is_ok() && !catcher.is_binary && catcher.matches > 0 {
             let matches = catcher.matches;
             self.push_file(relative, matches);
@@ -186,14 +226,21 @@ impl SearchVisitor<'_> {
 
     fn push_file(&mut self, relative: &Path, matches: usize) {
         let lines = std::mem::take(&mut self.lines);
-        self.found.files.push(FileMatches { path: relative.to_owned(), lines });
+        self.found.files.push(FileMatches {
+            path: relative.to_owned(),
+            lines,
+        });
         self.state.matches.fetch_add(matches, Ordering::Relaxed);
     }
 }
 
 impl Drop for SearchVisitor<'_> {
     fn drop(&mut self) {
-        let mut all = self.state.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self
+            .state
+            .found
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         all.files.append(&mut self.found.files);
         all.searched += self.found.searched;
     }
@@ -201,7 +248,10 @@ impl Drop for SearchVisitor<'_> {
 
 /// What follows the root in a path that was found below it.
 fn relative_path<'a>(root: &Path, path: &'a Path) -> Option<&'a Path> {
-    let rest = path.as_os_str().as_bytes().strip_prefix(root.as_os_str().as_bytes())?;
+    let rest = path
+        .as_os_str()
+        .as_bytes()
+        .strip_prefix(root.as_os_str().as_bytes())?;
     let rest = rest.strip_prefix(b"/").unwrap_or(rest);
     Some(Path::new(OsStr::from_bytes(rest)))
 }
@@ -217,8 +267,14 @@ struct LineSink<'a> {
 impl LineSink<'_> {
     fn push_line(&mut self, number: Option<u64>, bytes: &[u8], is_match: bool) {
         let line = &bytes[..bytes.len().min(MAX_LINE_BYTES)];
-        let text = String::from_utf8_lossy(line).trim_end_matches(['\r', '\n']).to_owned();
-        self.lines.push(MatchedLine { number: number.unwrap_or_default(), text, is_match });
+        let text = String::from_utf8_lossy(line)
+            .trim_end_matches(['\r', '\n'])
+            .to_owned();
+        self.lines.push(MatchedLine {
+            number: number.unwrap_or_default(),
+            text,
+            is_match,
+        });
     }
 }
 

@@ -16,7 +16,12 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
 /// A file that is there whole, or not at all.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let draft = path.with_extension("draft");
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&draft)?;
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
     let placed = written.and_then(|()| std::fs::rename(&draft, path));
     if placed.is_err() {

@@ -70,11 +70,14 @@ fn read(workspace: &Workspace, args: &FsReadArgs) -> Result<String, ToolError> {
     }
     let mut file = &opened.file;
     file.rewind().map_err(failed)?;
-    let passage = FileExcerpt::read(BufReader::with_capacity(64 * 1024, file), &range).map_err(failed)?;
+    let passage =
+        FileExcerpt::read(BufReader::with_capacity(64 * 1024, file), &range).map_err(failed)?;
     if passage.last == 0 {
         let lines = count(passage.total, "line");
         let (path, start) = (&args.path, range.start);
-        return Err(ToolError(format!("`{path}` has {lines}, so there is no line {start}")));
+        return Err(ToolError(format!(
+            "`{path}` has {lines}, so there is no line {start}"
+        )));
     }
     Ok(passage.to_text(&range))
 }
@@ -100,11 +103,18 @@ pub(super) fn guess_type(head: &[u8]) -> &'static str {
         (b"\xff\xfe", "UTF-16 text"),
         (b"\xfe\xff", "UTF-16 text"),
     ];
-    KINDS.iter().find(|(magic, _)| head.starts_with(magic)).map_or("binary file", |(_, kind)| kind)
+    KINDS
+        .iter()
+        .find(|(magic, _)| head.starts_with(magic))
+        .map_or("binary file", |(_, kind)| kind)
 }
 
 fn describe_binary(path: &str, opened: &OpenedFile, head: &[u8]) -> String {
-    format!("`{path}` holds no plain text: {}, {}", guess_type(head), count(opened.bytes(), "byte"))
+    format!(
+        "`{path}` holds no plain text: {}, {}",
+        guess_type(head),
+        count(opened.bytes(), "byte")
+    )
 }
 
 /// Which lines are wanted.
@@ -123,7 +133,11 @@ impl LineRange {
             return Err(ToolError("lines must be at least 1".to_owned()));
         }
         let is_whole = args.start_line.is_none() && args.lines.is_none();
-        Ok(Self { start: args.start_line.unwrap_or(1), limit: args.lines.unwrap_or(u64::MAX), is_whole })
+        Ok(Self {
+            start: args.start_line.unwrap_or(1),
+            limit: args.lines.unwrap_or(u64::MAX),
+            is_whole,
+        })
     }
 }
 
@@ -188,18 +202,27 @@ impl FileExcerpt {
         let mut notes = Vec::new();
         if !range.is_whole || self.is_full {
             let total = if self.is_endless { "more than " } else { "" };
-            notes.push(format!("lines {}-{} of {total}{}", range.start, self.last, self.total));
+            notes.push(format!(
+                "lines {}-{} of {total}{}",
+                range.start, self.last, self.total
+            ));
         }
         if self.is_full {
             notes.push(format!("read on with start_line={}", self.last + 1));
         }
         if self.has_cut_lines {
-            notes.push(format!("lines longer than {MAX_LINE_CHARS} characters are cut"));
+            notes.push(format!(
+                "lines longer than {MAX_LINE_CHARS} characters are cut"
+            ));
         }
         if self.is_lossy {
             notes.push("not valid UTF-8: what is no text is shown as �".to_owned());
         }
-        if notes.is_empty() { self.text } else { format!("{}\n{}", notes.join("; "), self.text) }
+        if notes.is_empty() {
+            self.text
+        } else {
+            format!("{}\n{}", notes.join("; "), self.text)
+        }
     }
 }
 
@@ -212,7 +235,10 @@ fn next_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option
         if buffer.is_empty() {
             return Ok((length > 0).then_some(length));
         }
-        let end = buffer.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
+        let end = buffer
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .map(|at| at + 1);
         let taken = end.unwrap_or(buffer.len());
         let room = MAX_LINE_BYTES.saturating_sub(line.len());
         line.extend_from_slice(&buffer[..taken.min(room)]);
@@ -228,9 +254,10 @@ fn next_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option
 fn decode_lossy(line: &[u8], is_cut: bool) -> (String, bool) {
     match std::str::from_utf8(line) {
         Ok(text) => (text.to_owned(), false),
-        Err(error) if is_cut && error.error_len().is_none() => {
-            (String::from_utf8_lossy(&line[..error.valid_up_to()]).into_owned(), false)
-        }
+        Err(error) if is_cut && error.error_len().is_none() => (
+            String::from_utf8_lossy(&line[..error.valid_up_to()]).into_owned(),
+            false,
+        ),
         Err(_) => (String::from_utf8_lossy(line).into_owned(), true),
     }
 }
@@ -240,14 +267,28 @@ mod tests {
     use super::*;
 
     fn passage(text: &[u8], start: u64, most: u64) -> FileExcerpt {
-        FileExcerpt::read(text, &LineRange { start, limit: most, is_whole: false }).unwrap()
+        FileExcerpt::read(
+            text,
+            &LineRange {
+                start,
+                limit: most,
+                is_whole: false,
+            },
+        )
+        .unwrap()
     }
 
     #[test]
     fn lines_are_counted_with_and_without_a_last_line_end() {
-        assert_eq!((passage(b"a\nb\n", 1, 9).total, passage(b"a\nb", 1, 9).total), (2, 2));
+        assert_eq!(
+            (passage(b"a\nb\n", 1, 9).total, passage(b"a\nb", 1, 9).total),
+            (2, 2)
+        );
         let middle = passage(b"a\nb\nc\nd\n", 2, 2);
-        assert_eq!((middle.text.as_str(), middle.last, middle.total), ("b\nc\n", 3, 4));
+        assert_eq!(
+            (middle.text.as_str(), middle.last, middle.total),
+            ("b\nc\n", 3, 4)
+        );
     }
 
     #[test]

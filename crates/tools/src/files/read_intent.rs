@@ -18,8 +18,8 @@ impl Workspace {
         let subject = match self.resolve(&relative, OFlags::PATH | OFlags::CLOEXEC) {
             Ok(opened) => {
                 let real = display_path(&self.real_path(path, &opened)?);
-                let is_folder =
-                    rustix::fs::fstat(&opened).is_ok_and(|stat| confined_open::file_type(&stat) == FileType::Directory);
+                let is_folder = rustix::fs::fstat(&opened)
+                    .is_ok_and(|stat| confined_open::file_type(&stat) == FileType::Directory);
                 if is_folder { format!("{real}/") } else { real }
             }
             // A link that leads nowhere can still be looked at itself.
@@ -28,7 +28,12 @@ impl Workspace {
                 Err(_) => return Err(self.explain(path, &relative, error)),
             },
         };
-        Ok(Intent { level: Safety::Safe, shows: format!("look at {subject}"), subject, pattern: None })
+        Ok(Intent {
+            level: Safety::Safe,
+            shows: format!("look at {subject}"),
+            subject,
+            pattern: None,
+        })
     }
 
     /// The real path of a file or folder inside, and how rules know it.
@@ -37,7 +42,8 @@ impl Workspace {
         let opened = self.resolve(&relative, OFlags::PATH | OFlags::CLOEXEC);
         let opened = opened.map_err(|error| self.explain(path, &relative, error))?;
         let real = self.real_path(path, &opened)?;
-        let stat = rustix::fs::fstat(&opened).map_err(|error| self.explain(path, &relative, error))?;
+        let stat =
+            rustix::fs::fstat(&opened).map_err(|error| self.explain(path, &relative, error))?;
         let subject = match confined_open::file_type(&stat) {
             FileType::Directory => format!("{}/", display_path(&real)),
             FileType::RegularFile => display_path(&real),

@@ -32,7 +32,10 @@ pub struct TreeSize {
 
 impl<'a> FolderEntry<'a> {
     pub fn new(folder: &'a impl AsFd, name: &'a OsStr) -> Self {
-        Self { folder: folder.as_fd(), name }
+        Self {
+            folder: folder.as_fd(),
+            name,
+        }
     }
 
     fn open(&self, flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -60,7 +63,10 @@ pub fn move_entry(from: FolderEntry<'_>, to: FolderEntry<'_>) -> io::Result<()> 
 /// The original goes only when the copy is whole and lasts.
 fn move_by_copy(from: FolderEntry<'_>, to: FolderEntry<'_>) -> io::Result<()> {
     let draft = format!(".lango-{}.tmp", uuid::Uuid::now_v7().simple());
-    let draft = FolderEntry { folder: to.folder, name: OsStr::new(&draft) };
+    let draft = FolderEntry {
+        folder: to.folder,
+        name: OsStr::new(&draft),
+    };
     let copied = copy(from, draft).and_then(|()| Ok(rename(draft, to)?));
     if let Err(error) = copied {
         let _ = remove(draft);
@@ -72,23 +78,46 @@ fn move_by_copy(from: FolderEntry<'_>, to: FolderEntry<'_>) -> io::Result<()> {
 
 /// Counts without following links, and shows each path on the way; `path` is that of the spot. What is nested beyond all use
 /// is refused here, before anything is moved.
-pub fn measure(spot: FolderEntry<'_>, path: &Path, see: &mut dyn FnMut(&Path)) -> io::Result<TreeSize> {
+pub fn measure(
+    spot: FolderEntry<'_>,
+    path: &Path,
+    see: &mut dyn FnMut(&Path),
+) -> io::Result<TreeSize> {
     measure_at(spot, path, see, 0)
 }
 
-fn measure_at(spot: FolderEntry<'_>, path: &Path, see: &mut dyn FnMut(&Path), depth: usize) -> io::Result<TreeSize> {
+fn measure_at(
+    spot: FolderEntry<'_>,
+    path: &Path,
+    see: &mut dyn FnMut(&Path),
+    depth: usize,
+) -> io::Result<TreeSize> {
     see(path);
     if depth > MAX_DEPTH {
-        return Err(io::Error::other(format!("folders are nested more than {MAX_DEPTH} deep")));
+        return Err(io::Error::other(format!(
+            "folders are nested more than {MAX_DEPTH} deep"
+        )));
     }
     let stat = spot.lstat()?;
     if confined_open::file_type(&stat) != FileType::Directory {
-        return Ok(TreeSize { files: 1, folders: 0, bytes: size(&stat) });
+        return Ok(TreeSize {
+            files: 1,
+            folders: 0,
+            bytes: size(&stat),
+        });
     }
-    let mut total = TreeSize { folders: 1, ..TreeSize::default() };
+    let mut total = TreeSize {
+        folders: 1,
+        ..TreeSize::default()
+    };
     let folder = spot.open(DIRECTORY_LISTING)?;
     for (name, _) in confined_open::read_dir(&folder)? {
-        let inner = measure_at(FolderEntry::new(&folder, &name), &path.join(&name), see, depth + 1)?;
+        let inner = measure_at(
+            FolderEntry::new(&folder, &name),
+            &path.join(&name),
+            see,
+            depth + 1,
+        )?;
         total.files += inner.files;
         total.folders += inner.folders;
         total.bytes += inner.bytes;
@@ -103,13 +132,27 @@ pub fn remove(spot: FolderEntry<'_>) -> io::Result<()> {
         for (name, _) in confined_open::read_dir(&folder)? {
             remove(FolderEntry::new(&folder, &name))?;
         }
-        return Ok(rustix::fs::unlinkat(spot.folder, spot.name, AtFlags::REMOVEDIR)?);
+        return Ok(rustix::fs::unlinkat(
+            spot.folder,
+            spot.name,
+            AtFlags::REMOVEDIR,
+        )?);
     }
-    Ok(rustix::fs::unlinkat(spot.folder, spot.name, AtFlags::empty())?)
+    Ok(rustix::fs::unlinkat(
+        spot.folder,
+        spot.name,
+        AtFlags::empty(),
+    )?)
 }
 
 fn rename(from: FolderEntry<'_>, to: FolderEntry<'_>) -> Result<(), Errno> {
-    match rustix::fs::renameat_with(from.folder, from.name, to.folder, to.name, RenameFlags::NOREPLACE) {
+    match rustix::fs::renameat_with(
+        from.folder,
+        from.name,
+        to.folder,
+        to.name,
+        RenameFlags::NOREPLACE,
+    ) {
         // A file system that cannot refuse by itself.
         Err(Errno::INVAL | Errno::NOSYS) => match to.lstat() {
             Err(Errno::NOENT) => rustix::fs::renameat(from.folder, from.name, to.folder, to.name),
@@ -132,20 +175,38 @@ fn copy(from: FolderEntry<'_>, to: FolderEntry<'_>) -> io::Result<()> {
         FileType::Directory => copy_folder(from, to, &stat)?,
         _ => {
             let name = from.name.to_string_lossy();
-            return Err(io::Error::other(format!("`{name}` is a pipe, a socket or a device")));
+            return Err(io::Error::other(format!(
+                "`{name}` is a pipe, a socket or a device"
+            )));
         }
     }
     let times = Timestamps {
-        last_access: Timespec { tv_sec: stat.st_atime, tv_nsec: stat.st_atime_nsec as _ },
-        last_modification: Timespec { tv_sec: stat.st_mtime, tv_nsec: stat.st_mtime_nsec as _ },
+        last_access: Timespec {
+            tv_sec: stat.st_atime,
+            tv_nsec: stat.st_atime_nsec as _,
+        },
+        last_modification: Timespec {
+            tv_sec: stat.st_mtime,
+            tv_nsec: stat.st_mtime_nsec as _,
+        },
     };
-    Ok(rustix::fs::utimensat(to.folder, to.name, &times, AtFlags::SYMLINK_NOFOLLOW)?)
+    Ok(rustix::fs::utimensat(
+        to.folder,
+        to.name,
+        &times,
+        AtFlags::SYMLINK_NOFOLLOW,
+    )?)
 }
 
 fn copy_file(from: FolderEntry<'_>, to: FolderEntry<'_>, stat: &Stat) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut source = File::from(from.open(READ)?);
-    let mut target = File::from(rustix::fs::openat(to.folder, to.name, flags, Mode::from_raw_mode(0o600))?);
+    let mut target = File::from(rustix::fs::openat(
+        to.folder,
+        to.name,
+        flags,
+        Mode::from_raw_mode(0o600),
+    )?);
     io::copy(&mut source, &mut target)?;
     rustix::fs::fchmod(&target, Mode::from_raw_mode(stat.st_mode & 0o7777))?;
     target.sync_all()
@@ -155,7 +216,10 @@ fn copy_folder(from: FolderEntry<'_>, to: FolderEntry<'_>, stat: &Stat) -> io::R
     rustix::fs::mkdirat(to.folder, to.name, Mode::from_raw_mode(0o700))?;
     let (source, target) = (from.open(DIRECTORY_LISTING)?, to.open(DIRECTORY_LISTING)?);
     for (name, _) in confined_open::read_dir(&source)? {
-        copy(FolderEntry::new(&source, &name), FolderEntry::new(&target, &name))?;
+        copy(
+            FolderEntry::new(&source, &name),
+            FolderEntry::new(&target, &name),
+        )?;
     }
     rustix::fs::fchmod(&target, Mode::from_raw_mode(stat.st_mode & 0o7777))?;
     Ok(rustix::fs::fsync(&target)?)
@@ -176,9 +240,15 @@ mod tests {
         let run = std::fs::Permissions::from_mode(0o750);
         std::fs::set_permissions(from.join("sub/a.txt"), run).unwrap();
         let opened = File::open(place.path()).unwrap();
-        let (old, new) = (FolderEntry::new(&opened, OsStr::new("from")), FolderEntry::new(&opened, OsStr::new("to")));
+        let (old, new) = (
+            FolderEntry::new(&opened, OsStr::new("from")),
+            FolderEntry::new(&opened, OsStr::new("to")),
+        );
         let mut seen = Vec::new();
-        let tallied = measure(old, Path::new("from"), &mut |path| seen.push(path.to_owned())).unwrap();
+        let tallied = measure(old, Path::new("from"), &mut |path| {
+            seen.push(path.to_owned())
+        })
+        .unwrap();
         seen.sort();
         assert_eq!(
             seen,
@@ -193,7 +263,10 @@ mod tests {
         let known = copy.metadata().unwrap();
         assert_eq!(std::fs::read_to_string(&copy).unwrap(), "hello");
         assert_eq!((old_mode, old_time), (known.mode(), known.mtime_nsec()));
-        assert_eq!(std::fs::read_link(place.path().join("to/sub/link")).unwrap(), Path::new("a.txt"));
+        assert_eq!(
+            std::fs::read_link(place.path().join("to/sub/link")).unwrap(),
+            Path::new("a.txt")
+        );
         assert_eq!(tallied, measure(new, Path::new("to"), &mut |_| {}).unwrap());
         assert!(!from.exists());
     }
@@ -203,12 +276,21 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         std::fs::create_dir(place.path().join("from")).unwrap();
         std::fs::write(place.path().join("from/a.txt"), "hello").unwrap();
-        let _socket = std::os::unix::net::UnixListener::bind(place.path().join("from/socket")).unwrap();
+        let _socket =
+            std::os::unix::net::UnixListener::bind(place.path().join("from/socket")).unwrap();
         let opened = File::open(place.path()).unwrap();
-        let (old, new) = (FolderEntry::new(&opened, OsStr::new("from")), FolderEntry::new(&opened, OsStr::new("to")));
+        let (old, new) = (
+            FolderEntry::new(&opened, OsStr::new("from")),
+            FolderEntry::new(&opened, OsStr::new("to")),
+        );
         move_by_copy(old, new).unwrap_err();
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
-        assert_eq!(std::fs::read_dir(place.path().join("from")).unwrap().count(), 2);
+        assert_eq!(
+            std::fs::read_dir(place.path().join("from"))
+                .unwrap()
+                .count(),
+            2
+        );
     }
 
     #[test]
@@ -217,8 +299,14 @@ mod tests {
         std::fs::write(place.path().join("a"), "a").unwrap();
         std::fs::write(place.path().join("b"), "b").unwrap();
         let opened = File::open(place.path()).unwrap();
-        let moved = move_entry(FolderEntry::new(&opened, OsStr::new("a")), FolderEntry::new(&opened, OsStr::new("b")));
+        let moved = move_entry(
+            FolderEntry::new(&opened, OsStr::new("a")),
+            FolderEntry::new(&opened, OsStr::new("b")),
+        );
         assert_eq!(moved.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-        assert_eq!(std::fs::read_to_string(place.path().join("b")).unwrap(), "b");
+        assert_eq!(
+            std::fs::read_to_string(place.path().join("b")).unwrap(),
+            "b"
+        );
     }
 }

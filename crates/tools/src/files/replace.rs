@@ -39,7 +39,10 @@ pub fn replace(text: &str, place: &ReplaceTarget<'_>, new: &str) -> Result<Repla
             let (old, new) = find_old_text(text, old, new)?;
             let spans = match place {
                 ReplaceTarget::Once(_) => vec![find_once(text, &old)?],
-                _ => text.match_indices(old.as_str()).map(|(at, old)| (at, at + old.len())).collect(),
+                _ => text
+                    .match_indices(old.as_str())
+                    .map(|(at, old)| (at, at + old.len()))
+                    .collect(),
             };
             (spans, new)
         }
@@ -58,11 +61,18 @@ pub fn replace(text: &str, place: &ReplaceTarget<'_>, new: &str) -> Result<Repla
 /// Old and new text with the line ends of the file, if the old text is there at all.
 fn find_old_text(text: &str, old: &str, new: &str) -> Result<(String, String), String> {
     let candidates = [old.to_owned(), with_crlf(old), with_lf(old)];
-    let Some(old_here) = candidates.into_iter().find(|old| text.contains(old.as_str())) else {
+    let Some(old_here) = candidates
+        .into_iter()
+        .find(|old| text.contains(old.as_str()))
+    else {
         return Err(similarity::hint(text, old));
     };
     let has_plain_ends = old_here.contains('\n') && !old_here.contains("\r\n");
-    let new = if uses_crlf(text.as_bytes()) && !has_plain_ends { with_crlf(new) } else { new.to_owned() };
+    let new = if uses_crlf(text.as_bytes()) && !has_plain_ends {
+        with_crlf(new)
+    } else {
+        new.to_owned()
+    };
     Ok((old_here, new))
 }
 
@@ -80,9 +90,16 @@ fn find_once(text: &str, old: &str) -> Result<(usize, usize), String> {
     if let [at] = places[..] {
         return Ok((at, at + old.len()));
     }
-    let more = if places.len() > MAX_LISTED_LINES { " and more" } else { "" };
-    let lines: Vec<String> =
-        places.iter().take(MAX_LISTED_LINES).map(|at| line_at(text, *at).to_string()).collect();
+    let more = if places.len() > MAX_LISTED_LINES {
+        " and more"
+    } else {
+        ""
+    };
+    let lines: Vec<String> = places
+        .iter()
+        .take(MAX_LISTED_LINES)
+        .map(|at| line_at(text, *at).to_string())
+        .collect();
     let lines = lines.join(", ");
     Err(format!(
         "old_text occurs more than once, at lines {lines}{more}; give more of the text around it, or all=true"
@@ -105,7 +122,9 @@ fn line_span(text: &str, first: u64, last: u64) -> Result<(usize, usize), String
         }
     }
     let lines = super::text::count(number, "line");
-    Err(format!("it has {lines}, so lines {first}-{last} are not there"))
+    Err(format!(
+        "it has {lines}, so lines {first}-{last} are not there"
+    ))
 }
 
 /// New lines with the ends that lines of this text have; what follows must begin a line.
@@ -134,13 +153,21 @@ fn assemble(text: &str, spans: &[(usize, usize)], new: &str) -> Replacement {
     result.push_str(&text[from..]);
     let last = if last > first { last - 1 } else { last };
     let (first, last) = (line_at(&result, first), line_at(&result, last));
-    Replacement { text: preserve_final_newline(text, result), first, last }
+    Replacement {
+        text: preserve_final_newline(text, result),
+        first,
+        last,
+    }
 }
 
 /// Whether a text ends with a line end is not what an edit is about: it stays.
 fn preserve_final_newline(old: &str, mut new: String) -> String {
     if old.ends_with('\n') && !new.is_empty() && !new.ends_with('\n') {
-        new.push_str(if uses_crlf(old.as_bytes()) { "\r\n" } else { "\n" });
+        new.push_str(if uses_crlf(old.as_bytes()) {
+            "\r\n"
+        } else {
+            "\n"
+        });
     } else if !old.is_empty() && !old.ends_with('\n') && new.ends_with('\n') {
         new.pop();
         if new.ends_with('\r') {
@@ -151,7 +178,11 @@ fn preserve_final_newline(old: &str, mut new: String) -> String {
 }
 
 fn line_at(text: &str, at: usize) -> usize {
-    text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1
+    text.as_bytes()[..at]
+        .iter()
+        .filter(|byte| **byte == b'\n')
+        .count()
+        + 1
 }
 
 #[cfg(test)]
@@ -165,8 +196,18 @@ mod tests {
     #[test]
     fn one_text_takes_the_place_of_another() {
         let replaced = replace("a\nb\nc\n", &ReplaceTarget::Once("b"), "x\ny").unwrap();
-        assert_eq!(replaced, Replacement { text: "a\nx\ny\nc\n".to_owned(), first: 2, last: 3 });
-        assert_eq!(replaced_text("a a a", &ReplaceTarget::Everywhere("a"), "b"), "b b b");
+        assert_eq!(
+            replaced,
+            Replacement {
+                text: "a\nx\ny\nc\n".to_owned(),
+                first: 2,
+                last: 3
+            }
+        );
+        assert_eq!(
+            replaced_text("a a a", &ReplaceTarget::Everywhere("a"), "b"),
+            "b b b"
+        );
     }
 
     #[test]
@@ -184,20 +225,47 @@ mod tests {
         assert_eq!(replaced_text("a\nb\nc\nd\n", &middle, ""), "a\nd\n");
         assert_eq!(replaced_text("a\nb\nc", &middle, "x\n"), "a\nx");
         assert_eq!(replaced_text("a\nb\nc\n", &middle, "x"), "a\nx\n");
-        assert!(replace("a\n", &middle, "x").unwrap_err().contains("1 line,"));
+        assert!(
+            replace("a\n", &middle, "x")
+                .unwrap_err()
+                .contains("1 line,")
+        );
     }
 
     #[test]
     fn line_ends_of_windows_are_kept() {
-        assert_eq!(replaced_text("a\r\nb\r\nc\r\n", &ReplaceTarget::Once("a\nb"), "x\ny"), "x\r\ny\r\nc\r\n");
-        assert_eq!(replaced_text("a\r\nb\r\n", &ReplaceTarget::Lines { first: 1, last: 1 }, "x\ny"), "x\r\ny\r\nb\r\n");
-        assert_eq!(replaced_text("a\r\nb\r\n", &ReplaceTarget::Once("b\r\n"), "c"), "a\r\nc\r\n");
+        assert_eq!(
+            replaced_text("a\r\nb\r\nc\r\n", &ReplaceTarget::Once("a\nb"), "x\ny"),
+            "x\r\ny\r\nc\r\n"
+        );
+        assert_eq!(
+            replaced_text(
+                "a\r\nb\r\n",
+                &ReplaceTarget::Lines { first: 1, last: 1 },
+                "x\ny"
+            ),
+            "x\r\ny\r\nb\r\n"
+        );
+        assert_eq!(
+            replaced_text("a\r\nb\r\n", &ReplaceTarget::Once("b\r\n"), "c"),
+            "a\r\nc\r\n"
+        );
     }
 
     #[test]
     fn the_last_line_end_stays_as_it_was() {
-        assert_eq!(replaced_text("a\nb\n", &ReplaceTarget::Once("b\n"), "c"), "a\nc\n");
-        assert_eq!(replaced_text("a\nb", &ReplaceTarget::Once("b"), "c\n"), "a\nc");
-        assert!(replace("a\nb", &ReplaceTarget::Once("b"), "b\n").unwrap_err().contains("changes nothing"));
+        assert_eq!(
+            replaced_text("a\nb\n", &ReplaceTarget::Once("b\n"), "c"),
+            "a\nc\n"
+        );
+        assert_eq!(
+            replaced_text("a\nb", &ReplaceTarget::Once("b"), "c\n"),
+            "a\nc"
+        );
+        assert!(
+            replace("a\nb", &ReplaceTarget::Once("b"), "b\n")
+                .unwrap_err()
+                .contains("changes nothing")
+        );
     }
 }

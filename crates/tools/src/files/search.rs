@@ -9,8 +9,8 @@ use lango_domain::{Safety, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::text::{count, truncate, display_path};
-use super::parallel_search::{SearchResults, MatchedLine, FileQuery, search_files};
+use super::parallel_search::{FileQuery, MatchedLine, SearchResults, search_files};
+use super::text::{count, display_path, truncate};
 use super::workspace::Workspace;
 use super::{FileTools, run_blocking};
 
@@ -77,7 +77,11 @@ impl Drop for CancelOnDrop {
     }
 }
 
-fn search(workspace: &Workspace, args: &FsSearchArgs, is_over: &AtomicBool) -> Result<String, ToolError> {
+fn search(
+    workspace: &Workspace,
+    args: &FsSearchArgs,
+    is_over: &AtomicBool,
+) -> Result<String, ToolError> {
     let query = build_query(workspace, args)?;
     let found = search_files(workspace, &query, is_over);
     Ok(format_results(&query, found))
@@ -85,18 +89,30 @@ fn search(workspace: &Workspace, args: &FsSearchArgs, is_over: &AtomicBool) -> R
 
 /// The search that a call asks for, if it makes sense.
 fn build_query(workspace: &Workspace, args: &FsSearchArgs) -> Result<FileQuery, ToolError> {
-    let pattern = args.pattern.as_deref().filter(|pattern| !pattern.is_empty());
+    let pattern = args
+        .pattern
+        .as_deref()
+        .filter(|pattern| !pattern.is_empty());
     let glob = args.glob.as_deref().filter(|glob| !glob.is_empty());
     if pattern.is_none() && glob.is_none() {
-        return Err(ToolError("give a pattern that lines match, or a glob that file names fit".to_owned()));
+        return Err(ToolError(
+            "give a pattern that lines match, or a glob that file names fit".to_owned(),
+        ));
     }
     let limit = check_range("limit", args.limit.unwrap_or(DEFAULT_LIMIT), 1, MAX_LIMIT)?;
     let context = check_range("context", args.context.unwrap_or(0), 0, MAX_CONTEXT)?;
     let start = resolve_start(workspace, args.path.as_deref().unwrap_or("."))?;
-    let prefix = start.strip_prefix(workspace.root()).unwrap_or(&start).to_owned();
+    let prefix = start
+        .strip_prefix(workspace.root())
+        .unwrap_or(&start)
+        .to_owned();
     Ok(FileQuery {
-        pattern: pattern.map(|pattern| build_matcher(pattern, args.case_sensitive)).transpose()?,
-        glob: glob.map(|glob| build_glob_matcher(glob, args.case_sensitive)).transpose()?,
+        pattern: pattern
+            .map(|pattern| build_matcher(pattern, args.case_sensitive))
+            .transpose()?,
+        glob: glob
+            .map(|glob| build_glob_matcher(glob, args.case_sensitive))
+            .transpose()?,
         is_path_glob: glob.is_some_and(|glob| trim_glob(glob).contains('/')),
         start,
         prefix,
@@ -110,7 +126,9 @@ fn check_range(name: &str, value: u64, least: u64, most: u64) -> Result<usize, T
     if (least..=most).contains(&value) {
         return Ok(value as usize);
     }
-    Err(ToolError(format!("{name} is {value}, but goes from {least} to {most}")))
+    Err(ToolError(format!(
+        "{name} is {value}, but goes from {least} to {most}"
+    )))
 }
 
 /// The real path of the folder or file to search in.
@@ -124,12 +142,17 @@ fn resolve_start(workspace: &Workspace, path: &str) -> Result<std::path::PathBuf
 fn build_matcher(pattern: &str, case_sensitive: Option<bool>) -> Result<RegexMatcher, ToolError> {
     let mut builder = RegexMatcherBuilder::new();
     // `$` stands before the line ends of Windows too.
-    builder.multi_line(true).line_terminator(Some(b'\n')).crlf(true);
+    builder
+        .multi_line(true)
+        .line_terminator(Some(b'\n'))
+        .crlf(true);
     match case_sensitive {
         Some(is_sensitive) => builder.case_insensitive(!is_sensitive),
         None => builder.case_smart(true),
     };
-    builder.build(pattern).map_err(|error| ToolError(format!("the pattern cannot be used: {error}")))
+    builder
+        .build(pattern)
+        .map_err(|error| ToolError(format!("the pattern cannot be used: {error}")))
 }
 
 fn trim_glob(glob: &str) -> &str {
@@ -139,7 +162,11 @@ fn trim_glob(glob: &str) -> &str {
 fn build_glob_matcher(glob: &str, case_sensitive: Option<bool>) -> Result<GlobMatcher, ToolError> {
     let plain = trim_glob(glob);
     let everything_in = format!("{plain}**");
-    let plain = if plain.ends_with('/') { &everything_in } else { plain };
+    let plain = if plain.ends_with('/') {
+        &everything_in
+    } else {
+        plain
+    };
     let glob = GlobBuilder::new(plain)
         .literal_separator(true)
         .case_insensitive(case_sensitive == Some(false))
@@ -170,13 +197,21 @@ fn format_results(query: &FileQuery, mut found: SearchResults) -> String {
     }
     if found.matches > query.limit {
         let limit = query.limit;
-        text.push(format!("[there are more than {limit}; search more narrowly, or raise the limit]"));
+        text.push(format!(
+            "[there are more than {limit}; search more narrowly, or raise the limit]"
+        ));
     }
     text.join("\n")
 }
 
 /// Adds what was found in a file, at most so many matches; says how many it were.
-fn add_lines(text: &mut Vec<String>, path: &str, lines: &[MatchedLine], most: usize, with_gaps: bool) -> usize {
+fn add_lines(
+    text: &mut Vec<String>,
+    path: &str,
+    lines: &[MatchedLine],
+    most: usize,
+    with_gaps: bool,
+) -> usize {
     let mut matches = 0;
     let mut last: Option<u64> = None;
     for line in lines {
@@ -188,7 +223,11 @@ fn add_lines(text: &mut Vec<String>, path: &str, lines: &[MatchedLine], most: us
         }
         last = Some(line.number);
         let sign = if line.is_match { ':' } else { '-' };
-        text.push(format!("{path}{sign}{}{sign} {}", line.number, truncate(&line.text, MAX_TEXT_CHARS)));
+        text.push(format!(
+            "{path}{sign}{}{sign} {}",
+            line.number,
+            truncate(&line.text, MAX_TEXT_CHARS)
+        ));
         matches += usize::from(line.is_match);
     }
     matches

@@ -1,9 +1,9 @@
 //! Paths whose change makes other programs run something. Every change of a path is told here (`intent_of_change`), so that
 //! none of them passes for an ordinary change of a file.
 
-mod links;
-mod git_repository;
 mod git_config;
+mod git_repository;
+mod links;
 mod patterns;
 
 use std::os::fd::AsFd;
@@ -15,7 +15,7 @@ use lango_domain::{Intent, Safety};
 use rustix::fs::{AtFlags, FileType};
 use unicode_normalization::UnicodeNormalization;
 
-use super::text::{sibling_pattern, display_path};
+use super::text::{display_path, sibling_pattern};
 use super::{Workspace, confined_open};
 use links::PathReference;
 use patterns::SENSITIVE_PATTERNS;
@@ -37,7 +37,8 @@ const REPOSITORY_PARTS: [&str; 11] = [
     "reftable",
     "worktrees",
 ];
-const REPOSITORY_REASON: &str = "git takes its folder for a repository, and runs what settings and hooks there name";
+const REPOSITORY_REASON: &str =
+    "git takes its folder for a repository, and runs what settings and hooks there name";
 const CONFIG_REASON: &str = "Lango reads agents, prompts or settings from there";
 
 /// A change, before anybody looked at what its path means to others.
@@ -70,7 +71,11 @@ impl SensitivePath {
             Some(PathReference::Link(link)) => format!("which {} links to", display_path(link)),
             Some(PathReference::Part(file)) => format!("which {} leads to", display_path(file)),
             Some(PathReference::Setting { file, key }) => {
-                format!("which {} names ({})", display_path(file), display_path(Path::new(key)))
+                format!(
+                    "which {} names ({})",
+                    display_path(file),
+                    display_path(Path::new(key))
+                )
             }
         };
         format!("{path}, {way}, is more than a file: {}", self.reason)
@@ -81,68 +86,126 @@ impl Workspace {
     /// What a change would do, for whoever decides. Where others run or obey what is changed it is dangerous, says why, and
     /// no permission for what lies around it covers it.
     pub(super) fn change_intent(&self, told: PlannedChange<'_>) -> Intent {
-        let PlannedChange { requested: asked, real, level, shows, subject, inside } = told;
+        let PlannedChange {
+            requested: asked,
+            real,
+            level,
+            shows,
+            subject,
+            inside,
+        } = told;
         if level == Safety::Safe {
-            return Intent { level, shows, subject, pattern: sibling_pattern(real) };
+            return Intent {
+                level,
+                shows,
+                subject,
+                pattern: sibling_pattern(real),
+            };
         }
-        let found = self.find_sensitive(real).or_else(|| self.sensitive_by_name(asked)).or(inside);
+        let found = self
+            .find_sensitive(real)
+            .or_else(|| self.sensitive_by_name(asked))
+            .or(inside);
         let Some(found) = found else {
-            return Intent { level, shows, subject, pattern: sibling_pattern(real) };
+            return Intent {
+                level,
+                shows,
+                subject,
+                pattern: sibling_pattern(real),
+            };
         };
         let shows = format!("CAREFUL: {}\n{shows}", found.describe());
-        Intent { level: Safety::Dangerous, shows, subject, pattern: None }
+        Intent {
+            level: Safety::Dangerous,
+            shows,
+            subject,
+            pattern: None,
+        }
     }
 
     /// Whether others run or obey what lies at a real path, by its name, its surroundings, or ways that lead there.
     fn find_sensitive(&self, real: &Path) -> Option<SensitivePath> {
         let by_surroundings = || {
             let is_part = self.is_in_repository(real) || self.is_repository_marker(real);
-            is_part.then(|| SensitivePath { path: real.to_owned(), reason: REPOSITORY_REASON, reference: None })
+            is_part.then(|| SensitivePath {
+                path: real.to_owned(),
+                reason: REPOSITORY_REASON,
+                reference: None,
+            })
         };
-        self.sensitive_by_name(real).or_else(by_surroundings).or_else(|| self.sensitive_by_reference(real))
+        self.sensitive_by_name(real)
+            .or_else(by_surroundings)
+            .or_else(|| self.sensitive_by_reference(real))
     }
 
     /// The same by its name alone.
     fn sensitive_by_name(&self, relative: &Path) -> Option<SensitivePath> {
-        let found = |reason| SensitivePath { path: relative.to_owned(), reason, reference: None };
+        let found = |reason| SensitivePath {
+            path: relative.to_owned(),
+            reason,
+            reference: None,
+        };
         let absolute = self.root().join(relative);
-        if self.instruction_paths().iter().any(|path| absolute.starts_with(path) || path.starts_with(&absolute)) {
+        if self
+            .instruction_paths()
+            .iter()
+            .any(|path| absolute.starts_with(path) || path.starts_with(&absolute))
+        {
             return Some(found(CONFIG_REASON));
         }
-        let names = |path: &Path| path.components().filter_map(component_name).collect::<Vec<String>>();
+        let names = |path: &Path| {
+            path.components()
+                .filter_map(component_name)
+                .collect::<Vec<String>>()
+        };
         let root = names(self.root());
         let mut all = root[root.len().saturating_sub(ROOT_COMPONENTS)..].to_vec();
         all.extend(names(relative));
         let is_listed = |path: &str| {
             let parts: Vec<&str> = path.split('/').collect();
             let is_here = |names: &[String]| {
-                names.iter().zip(&parts).all(|(name, part)| matches(part, name, Wildcard::Anything))
+                names
+                    .iter()
+                    .zip(&parts)
+                    .all(|(name, part)| matches(part, name, Wildcard::Anything))
             };
             all.windows(parts.len()).any(is_here)
         };
-        let entry = SENSITIVE_PATTERNS.iter().find(|entry| entry.paths.iter().any(|path| is_listed(path)))?;
+        let entry = SENSITIVE_PATTERNS
+            .iter()
+            .find(|entry| entry.paths.iter().any(|path| is_listed(path)))?;
         Some(found(entry.reason))
     }
 
     /// Whether others run or obey a path in a folder that goes as a whole.
     pub(super) fn sensitive_inside(&self, relative: &Path) -> Option<SensitivePath> {
-        let mark = || SensitivePath { path: relative.to_owned(), reason: REPOSITORY_REASON, reference: None };
-        self.sensitive_by_name(relative).or_else(|| self.is_repository_marker(relative).then(mark))
+        let mark = || SensitivePath {
+            path: relative.to_owned(),
+            reason: REPOSITORY_REASON,
+            reference: None,
+        };
+        self.sensitive_by_name(relative)
+            .or_else(|| self.is_repository_marker(relative).then(mark))
     }
 
     /// A file with which a folder becomes a repository. Folders are called like that for other reasons.
     fn is_repository_marker(&self, relative: &Path) -> bool {
-        let is_named = relative
-            .file_name()
-            .is_some_and(|name| normalize_name(&name.to_string_lossy()) == REPOSITORY_MARKER.to_lowercase());
+        let is_named = relative.file_name().is_some_and(|name| {
+            normalize_name(&name.to_string_lossy()) == REPOSITORY_MARKER.to_lowercase()
+        });
         is_named && self.file_type(relative) != Some(FileType::Directory)
     }
 
     fn is_in_repository(&self, real: &Path) -> bool {
         real.ancestors().skip(1).any(|folder| {
-            let part = real.strip_prefix(folder).ok().and_then(|rest| rest.components().find_map(component_name));
+            let part = real
+                .strip_prefix(folder)
+                .ok()
+                .and_then(|rest| rest.components().find_map(component_name));
             part.is_some_and(|part| REPOSITORY_PARTS.contains(&part.as_str()))
-                && self.file_type(&folder.join(REPOSITORY_MARKER)).is_some_and(|kind| kind != FileType::Directory)
+                && self
+                    .file_type(&folder.join(REPOSITORY_MARKER))
+                    .is_some_and(|kind| kind != FileType::Directory)
         })
     }
 
@@ -163,9 +226,17 @@ fn component_name(component: Component<'_>) -> Option<String> {
 /// A name as the most forgiving file system takes it: in small letters, in one form of each character, without those that
 /// nobody sees, without dots and spaces at its end, and without the name of a stream in it.
 fn normalize_name(name: &str) -> String {
-    let seen = name.chars().filter(|c| !is_hidden(*c)).nfkc().flat_map(char::to_lowercase);
+    let seen = name
+        .chars()
+        .filter(|c| !is_hidden(*c))
+        .nfkc()
+        .flat_map(char::to_lowercase);
     let seen: String = seen.collect();
-    let plain = seen.split(':').next().unwrap_or(&seen).trim_end_matches(['.', ' ']);
+    let plain = seen
+        .split(':')
+        .next()
+        .unwrap_or(&seen)
+        .trim_end_matches(['.', ' ']);
     match plain {
         // Its short name on Windows.
         "git~1" => ".git".to_owned(),
@@ -180,7 +251,9 @@ mod tests {
 
     fn reason(root: &Path, path: &str) -> Option<&'static str> {
         let workspace = Workspace::open(root, Vec::new()).unwrap();
-        workspace.find_sensitive(Path::new(path)).map(|finding| finding.reason)
+        workspace
+            .find_sensitive(Path::new(path))
+            .map(|finding| finding.reason)
     }
 
     /// B100
@@ -264,7 +337,10 @@ mod tests {
         for entry in SENSITIVE_PATTERNS {
             assert!(!entry.reason.is_empty());
             for path in entry.paths {
-                assert!(path.split('/').all(|part| normalize_name(part) == part), "{path}");
+                assert!(
+                    path.split('/').all(|part| normalize_name(part) == part),
+                    "{path}"
+                );
                 assert!(seen.insert(path), "{path} stands there twice");
             }
         }
@@ -274,7 +350,11 @@ mod tests {
     #[test]
     fn a_workspace_may_itself_be_such_a_folder() {
         let outer = tempfile::tempdir().unwrap();
-        for (root, path) in [(".git", "config"), (".git/hooks", "x"), (".github", "workflows/ci.yml")] {
+        for (root, path) in [
+            (".git", "config"),
+            (".git/hooks", "x"),
+            (".github", "workflows/ci.yml"),
+        ] {
             let root = outer.path().join(root);
             std::fs::create_dir_all(&root).unwrap();
             assert!(reason(&root, path).is_some(), "{path}");

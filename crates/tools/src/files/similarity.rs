@@ -18,7 +18,9 @@ pub fn hint(text: &str, old: &str) -> String {
     let wanted: Vec<&str> = old.lines().collect();
     if let Some(at) = find_ignoring_whitespace(&lines, &wanted) {
         let found = format_lines(&lines, at, at + trim_blank_lines(&wanted).len());
-        return format!("old_text is not there exactly, but with other white space it is:\n{found}");
+        return format!(
+            "old_text is not there exactly, but with other white space it is:\n{found}"
+        );
     }
     if with_lf(text).contains(with_lf(old).as_str()) {
         return "old_text is there only with other line ends, mixed ones; give fewer lines at once"
@@ -26,7 +28,11 @@ pub fn hint(text: &str, old: &str) -> String {
     }
     match nearest_line(&lines, &wanted) {
         Some(at) => {
-            let shown = format_lines(&lines, at.saturating_sub(CONTEXT_LINES), at + wanted.len().min(10) + CONTEXT_LINES);
+            let shown = format_lines(
+                &lines,
+                at.saturating_sub(CONTEXT_LINES),
+                at + wanted.len().min(10) + CONTEXT_LINES,
+            );
             format!("old_text is not there; the most similar lines are:\n{shown}")
         }
         None => "old_text is not there, nor anything like it; read the file first".to_owned(),
@@ -35,12 +41,16 @@ pub fn hint(text: &str, old: &str) -> String {
 
 /// The first line of the place that has the same words in the same lines.
 fn find_ignoring_whitespace(lines: &[&str], wanted: &[&str]) -> Option<usize> {
-    let wanted: Vec<Vec<&str>> = trim_blank_lines(wanted).iter().map(|line| split_words(line)).collect();
+    let wanted: Vec<Vec<&str>> = trim_blank_lines(wanted)
+        .iter()
+        .map(|line| split_words(line))
+        .collect();
     if wanted.is_empty() {
         return None;
     }
     let all: Vec<Vec<&str>> = lines.iter().map(|line| split_words(line)).collect();
-    all.windows(wanted.len()).position(|window| window == wanted)
+    all.windows(wanted.len())
+        .position(|window| window == wanted)
 }
 
 fn split_words(line: &str) -> Vec<&str> {
@@ -50,15 +60,25 @@ fn split_words(line: &str) -> Vec<&str> {
 /// Without empty lines around it.
 fn trim_blank_lines<'a, 'b>(lines: &'b [&'a str]) -> &'b [&'a str] {
     let is_empty = |line: &&str| line.trim().is_empty();
-    let start = lines.iter().position(|line| !is_empty(line)).unwrap_or(lines.len());
-    let end = lines.iter().rposition(|line| !is_empty(line)).map_or(start, |end| end + 1);
+    let start = lines
+        .iter()
+        .position(|line| !is_empty(line))
+        .unwrap_or(lines.len());
+    let end = lines
+        .iter()
+        .rposition(|line| !is_empty(line))
+        .map_or(start, |end| end + 1);
     &lines[start..end]
 }
 
 fn nearest_line(lines: &[&str], wanted: &[&str]) -> Option<usize> {
     let first = bigrams(trim_blank_lines(wanted).first()?);
-    let likeness = lines.iter().map(|line| dice_similarity(&first, &bigrams(line)));
-    let (at, best) = likeness.enumerate().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
+    let likeness = lines
+        .iter()
+        .map(|line| dice_similarity(&first, &bigrams(line)));
+    let (at, best) = likeness
+        .enumerate()
+        .max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
     (best >= MIN_SIMILARITY).then_some(at)
 }
 
@@ -75,14 +95,22 @@ fn bigrams(line: &str) -> HashMap<(char, char), u32> {
 /// From 0 to 1: how many pairs two lines share.
 fn dice_similarity(a: &HashMap<(char, char), u32>, b: &HashMap<(char, char), u32>) -> f32 {
     let total: u32 = a.values().sum::<u32>() + b.values().sum::<u32>();
-    let shared: u32 = a.iter().map(|(pair, count)| *count.min(b.get(pair).unwrap_or(&0))).sum();
-    if total == 0 { 0.0 } else { 2.0 * shared as f32 / total as f32 }
+    let shared: u32 = a
+        .iter()
+        .map(|(pair, count)| *count.min(b.get(pair).unwrap_or(&0)))
+        .sum();
+    if total == 0 {
+        0.0
+    } else {
+        2.0 * shared as f32 / total as f32
+    }
 }
 
 fn format_lines(lines: &[&str], from: usize, to: usize) -> String {
     let shown = lines.iter().enumerate().take(to).skip(from);
-    let shown: Vec<String> =
-        shown.map(|(at, line)| format!("{}: {}", at + 1, truncate(line, MAX_SHOWN_CHARS))).collect();
+    let shown: Vec<String> = shown
+        .map(|(at, line)| format!("{}: {}", at + 1, truncate(line, MAX_SHOWN_CHARS)))
+        .collect();
     shown.join("\n")
 }
 
@@ -95,13 +123,19 @@ mod tests {
     #[test]
     fn other_white_space_is_recognised() {
         let why = hint(TEXT, "let total =  count(files);\nprint(total);\n");
-        assert!(why.contains("other white space") && why.contains("2:     let total"), "{why}");
+        assert!(
+            why.contains("other white space") && why.contains("2:     let total"),
+            "{why}"
+        );
     }
 
     #[test]
     fn the_most_similar_lines_are_shown() {
         let why = hint(TEXT, "let totals = count(file);");
-        assert!(why.contains("most similar") && why.contains("2:     let total"), "{why}");
+        assert!(
+            why.contains("most similar") && why.contains("2:     let total"),
+            "{why}"
+        );
         assert!(hint(TEXT, "zebra").contains("nor anything like it"));
     }
 }

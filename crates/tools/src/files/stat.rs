@@ -9,8 +9,8 @@ use rustix::fs::FileType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::text::{modified, display_path, size};
-use super::workspace::{WorkspaceEntry, Workspace};
+use super::text::{display_path, modified, size};
+use super::workspace::{Workspace, WorkspaceEntry};
 use super::{FileTools, confined_open, run_blocking};
 
 /// Lines of larger files are not counted.
@@ -64,8 +64,8 @@ pub fn tool(files: FileTools) -> Tool {
 fn stat(workspace: &Workspace, path: &str) -> Result<String, ToolError> {
     let told = if workspace.relative(path)?.as_os_str().is_empty() {
         let (folder, _) = workspace.open_dir(path)?;
-        let stat =
-            rustix::fs::fstat(&folder).map_err(|error| workspace.explain(path, Path::new(""), error))?;
+        let stat = rustix::fs::fstat(&folder)
+            .map_err(|error| workspace.explain(path, Path::new(""), error))?;
         file_stat(Path::new(""), &stat)
     } else {
         let named = workspace.find_entry(path)?;
@@ -102,12 +102,16 @@ fn file_stat(path: &Path, stat: &rustix::fs::Stat) -> FileStat {
 }
 
 fn link_target(named: &WorkspaceEntry) -> Option<String> {
-    confined_open::link_target(&named.folder, &named.name).ok().map(|target| display_path(&target))
+    confined_open::link_target(&named.folder, &named.name)
+        .ok()
+        .map(|target| display_path(&target))
 }
 
 /// The number of lines; none for what is no text or may not be read.
 fn line_count(named: &WorkspaceEntry) -> Option<u64> {
-    let opened = confined_open::open_no_follow(&named.folder, Path::new(&named.name), confined_open::READ).ok()?;
+    let opened =
+        confined_open::open_no_follow(&named.folder, Path::new(&named.name), confined_open::READ)
+            .ok()?;
     count_lines(&File::from(opened)).ok().flatten()
 }
 

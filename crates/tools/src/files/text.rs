@@ -16,7 +16,13 @@ pub fn display_path(path: &Path) -> String {
         return text.into_owned();
     }
     text.chars()
-        .map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() })
+        .map(|c| {
+            if c.is_control() {
+                c.escape_default().to_string()
+            } else {
+                c.to_string()
+            }
+        })
         .collect()
 }
 
@@ -30,12 +36,18 @@ pub fn truncate(text: &str, most: usize) -> String {
 
 /// `1 file`, `2 files`.
 pub fn count(number: u64, thing: &str) -> String {
-    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
+    if number == 1 {
+        format!("1 {thing}")
+    } else {
+        format!("{number} {thing}s")
+    }
 }
 
 /// When it was last changed, to the second.
 pub fn modified(stat: &Stat) -> String {
-    Timestamp::from_second(stat.st_mtime).unwrap_or_default().to_string()
+    Timestamp::from_second(stat.st_mtime)
+        .unwrap_or_default()
+        .to_string()
 }
 
 pub fn size(stat: &Stat) -> u64 {
@@ -59,8 +71,12 @@ pub fn with_crlf(text: &str) -> String {
 
 /// The folder around a path, as a pattern for everything in it; none where its name would not be seen as it is.
 pub fn sibling_pattern(path: &Path) -> Option<String> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty())?;
-    let is_plain = !parent.to_string_lossy().contains(|c: char| c == '*' || is_hidden(c));
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())?;
+    let is_plain = !parent
+        .to_string_lossy()
+        .contains(|c: char| c == '*' || is_hidden(c));
     is_plain.then(|| format!("{}/*", display_path(parent)))
 }
 
@@ -85,9 +101,16 @@ mod tests {
 
     #[test]
     fn a_pattern_names_the_folder_around() {
-        assert_eq!(sibling_pattern(Path::new("src/a.rs")).as_deref(), Some("src/*"));
+        assert_eq!(
+            sibling_pattern(Path::new("src/a.rs")).as_deref(),
+            Some("src/*")
+        );
         assert_eq!(sibling_pattern(Path::new("a.rs")), None);
         assert_eq!(sibling_pattern(Path::new("s\u{200b}rc/a.rs")), None);
-        assert_eq!(sibling_pattern(Path::new("s*/a.rs")), None, "a star would stand for other folders");
+        assert_eq!(
+            sibling_pattern(Path::new("s*/a.rs")),
+            None,
+            "a star would stand for other folders"
+        );
     }
 }

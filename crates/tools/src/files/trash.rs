@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::relocate::{FolderEntry, TreeSize, move_entry};
-use super::workspace::{WorkspaceEntry, Workspace};
+use super::workspace::{Workspace, WorkspaceEntry};
 use super::{confined_open, private_directory};
 
 const INFO_FILE: &str = "info.json";
@@ -68,15 +68,24 @@ pub enum TrashError {
 impl Trash {
     /// The trash below `data`; without such a folder there is none.
     pub fn in_folder(data: Option<&Path>) -> Self {
-        Self { folder: data.map(|data| data.join("trash")) }
+        Self {
+            folder: data.map(|data| data.join("trash")),
+        }
     }
 
     /// What is in it, newest first.
     pub fn list(&self) -> Vec<TrashEntry> {
-        let Some(entries) = self.folder.as_ref().and_then(|folder| std::fs::read_dir(folder).ok()) else {
+        let Some(entries) = self
+            .folder
+            .as_ref()
+            .and_then(|folder| std::fs::read_dir(folder).ok())
+        else {
             return Vec::new();
         };
-        let mut all: Vec<TrashEntry> = entries.flatten().filter_map(|entry| read_entry(&entry.path())).collect();
+        let mut all: Vec<TrashEntry> = entries
+            .flatten()
+            .filter_map(|entry| read_entry(&entry.path()))
+            .collect();
         all.sort_by(|a, b| b.at.cmp(&a.at).then_with(|| b.id.cmp(&a.id)));
         all
     }
@@ -84,21 +93,36 @@ impl Trash {
     /// Brings something back to where it was, found by its id or by the end of its path. Never over something else.
     pub fn restore(&self, which: &str) -> Result<PathBuf, TrashError> {
         let trashed = self.find(which)?;
-        let folder = self.folder.as_ref().ok_or(TrashError::NoTrash)?.join(&trashed.id);
-        let unreachable = |why: String| TrashError::Unreachable { path: trashed.path.clone(), why };
+        let folder = self
+            .folder
+            .as_ref()
+            .ok_or(TrashError::NoTrash)?
+            .join(&trashed.id);
+        let unreachable = |why: String| TrashError::Unreachable {
+            path: trashed.path.clone(),
+            why,
+        };
         std::fs::create_dir_all(&trashed.root)?;
         let workspace = Workspace::open(&trashed.root, self.folder.iter().cloned().collect())?;
-        let relative =
-            trashed.path.strip_prefix(workspace.root()).map_err(|error| unreachable(error.to_string()))?;
-        let name = relative.file_name().ok_or_else(|| unreachable("it has no name".to_owned()))?;
-        let place = workspace.create_parents(relative, |_| Ok(())).map_err(|failure| unreachable(failure.0))?;
+        let relative = trashed
+            .path
+            .strip_prefix(workspace.root())
+            .map_err(|error| unreachable(error.to_string()))?;
+        let name = relative
+            .file_name()
+            .ok_or_else(|| unreachable("it has no name".to_owned()))?;
+        let place = workspace
+            .create_parents(relative, |_| Ok(()))
+            .map_err(|failure| unreachable(failure.0))?;
         let entry = File::open(&folder)?;
-        move_entry(FolderEntry::new(&entry, OsStr::new(CONTENT_NAME)), FolderEntry::new(&place, name)).map_err(
-            |error| match error.kind() {
-                io::ErrorKind::AlreadyExists => TrashError::Occupied(trashed.path.clone()),
-                _ => TrashError::Io(error),
-            },
-        )?;
+        move_entry(
+            FolderEntry::new(&entry, OsStr::new(CONTENT_NAME)),
+            FolderEntry::new(&place, name),
+        )
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => TrashError::Occupied(trashed.path.clone()),
+            _ => TrashError::Io(error),
+        })?;
         std::fs::remove_dir_all(&folder)?;
         Ok(trashed.path)
     }
@@ -106,8 +130,12 @@ impl Trash {
     /// Removes for good what was deleted before that time, or everything; says how many things went.
     pub fn empty(&self, older_than: Option<Timestamp>) -> usize {
         let Some(folder) = &self.folder else { return 0 };
-        let old = self.list().into_iter().filter(|trashed| older_than.is_none_or(|limit| trashed.at < limit));
-        old.filter(|trashed| private_directory::remove_folder(&folder.join(&trashed.id)).is_ok()).count()
+        let old = self
+            .list()
+            .into_iter()
+            .filter(|trashed| older_than.is_none_or(|limit| trashed.at < limit));
+        old.filter(|trashed| private_directory::remove_folder(&folder.join(&trashed.id)).is_ok())
+            .count()
     }
 
     /// Whether anything can be put here.
@@ -131,13 +159,24 @@ impl Trash {
 
     /// Moves something here. What is known about it is written first: whatever breaks off, the content is in one place
     /// at least.
-    pub(super) fn move_in(&self, named: &WorkspaceEntry, trashed: &TrashEntry) -> Result<(), TrashError> {
-        let folder = self.folder.as_ref().ok_or(TrashError::NoTrash)?.join(&trashed.id);
+    pub(super) fn move_in(
+        &self,
+        named: &WorkspaceEntry,
+        trashed: &TrashEntry,
+    ) -> Result<(), TrashError> {
+        let folder = self
+            .folder
+            .as_ref()
+            .ok_or(TrashError::NoTrash)?
+            .join(&trashed.id);
         let info = private_directory::write_json(&folder.join(INFO_FILE), trashed);
         let moved = info.and_then(|()| {
             let entry = File::open(&folder)?;
             private_directory::sync(folder.parent().unwrap_or(&folder));
-            move_entry(FolderEntry::new(&named.folder, &named.name), FolderEntry::new(&entry, OsStr::new(CONTENT_NAME)))
+            move_entry(
+                FolderEntry::new(&named.folder, &named.name),
+                FolderEntry::new(&entry, OsStr::new(CONTENT_NAME)),
+            )
         });
         // With content the entry stays: a part of the original may be gone already.
         if moved.is_err() && folder.join(CONTENT_NAME).symlink_metadata().is_err() {
@@ -162,18 +201,32 @@ impl Trash {
             return Ok(found.swap_remove(at));
         }
         found.retain(|trashed| !which.is_empty() && trashed.path.ends_with(which));
-        let mut paths: Vec<String> = found.iter().map(|trashed| trashed.path.display().to_string()).collect();
+        let mut paths: Vec<String> = found
+            .iter()
+            .map(|trashed| trashed.path.display().to_string())
+            .collect();
         paths.sort();
         paths.dedup();
         if paths.len() > 1 {
-            return Err(TrashError::Ambiguous { wanted: which.to_owned(), paths });
+            return Err(TrashError::Ambiguous {
+                wanted: which.to_owned(),
+                paths,
+            });
         }
-        found.into_iter().next().ok_or_else(|| TrashError::NotFound(which.to_owned()))
+        found
+            .into_iter()
+            .next()
+            .ok_or_else(|| TrashError::NotFound(which.to_owned()))
     }
 }
 
 impl TrashEntry {
-    pub(super) fn new(id: String, workspace: &Workspace, named: &WorkspaceEntry, tally: TreeSize) -> Self {
+    pub(super) fn new(
+        id: String,
+        workspace: &Workspace,
+        named: &WorkspaceEntry,
+        tally: TreeSize,
+    ) -> Self {
         Self {
             id,
             path: workspace.root().join(&named.relative),
@@ -188,14 +241,22 @@ impl TrashEntry {
     }
 
     pub(super) fn with_context(self, context: &ToolContext) -> Self {
-        Self { session: context.session.to_string(), turn: context.turn.to_string(), ..self }
+        Self {
+            session: context.session.to_string(),
+            turn: context.turn.to_string(),
+            ..self
+        }
     }
 }
 
 /// Short, and in the order of time.
 fn generate_id() -> String {
     let random = Uuid::now_v7().simple().to_string();
-    format!("{:011x}-{}", Timestamp::now().as_millisecond(), &random[26..])
+    format!(
+        "{:011x}-{}",
+        Timestamp::now().as_millisecond(),
+        &random[26..]
+    )
 }
 
 /// An entry that is whole.

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::atomic::{self, FileAttributes};
 use super::confined_open::{self, READ};
-use super::journal::{JournalEntry, Journal, PriorState, JournalTurn, to_hex};
+use super::journal::{Journal, JournalEntry, JournalTurn, PriorState, to_hex};
 use super::text::display_path;
 use super::trash::TrashError;
 use super::workspace::Workspace;
@@ -55,8 +55,15 @@ impl Journal {
     pub fn undo_last(&self, root: &Path) -> Result<UndoReport, UndoError> {
         let (folder, turn, entries) = self.newest_turn(root)?;
         let workspace = self.workspace(root)?;
-        let mut undone = UndoReport { turn: turn.turn, ..UndoReport::default() };
-        let taker = Undoer { journal: self, workspace: &workspace, folder: &folder };
+        let mut undone = UndoReport {
+            turn: turn.turn,
+            ..UndoReport::default()
+        };
+        let taker = Undoer {
+            journal: self,
+            workspace: &workspace,
+            folder: &folder,
+        };
         for (noted, entry) in entries.iter().rev() {
             if !entry_path(entry).starts_with(workspace.root()) {
                 continue;
@@ -66,7 +73,9 @@ impl Journal {
                 Self::forget(&folder, noted)?;
                 continue;
             }
-            let Some((path, shown)) = relative_path(entry, workspace.root()) else { continue };
+            let Some((path, shown)) = relative_path(entry, workspace.root()) else {
+                continue;
+            };
             match taker.undo(entry, &path) {
                 UndoOutcome::Restored | UndoOutcome::AlreadyRestored => {
                     if !undone.restored.contains(&shown) {
@@ -90,26 +99,40 @@ impl Journal {
     pub fn preview_last(&self, root: &Path) -> Result<UndoReport, UndoError> {
         let (_, turn, entries) = self.newest_turn(root)?;
         let root = root.canonicalize()?;
-        let mut undone = UndoReport { turn: turn.turn, ..UndoReport::default() };
+        let mut undone = UndoReport {
+            turn: turn.turn,
+            ..UndoReport::default()
+        };
         for (_, entry) in &entries {
             match (entry, relative_path(entry, &root)) {
                 (JournalEntry::Command { line, .. }, _) => undone.commands.push(line.clone()),
-                (_, Some((_, path))) if !undone.restored.contains(&path) => undone.restored.push(path),
+                (_, Some((_, path))) if !undone.restored.contains(&path) => {
+                    undone.restored.push(path)
+                }
                 _ => {}
             }
         }
         Ok(undone)
     }
 
-    fn newest_turn(&self, root: &Path) -> Result<(PathBuf, JournalTurn, JournalEntries), UndoError> {
+    fn newest_turn(
+        &self,
+        root: &Path,
+    ) -> Result<(PathBuf, JournalTurn, JournalEntries), UndoError> {
         if self.folder.is_none() {
             return Err(UndoError::NoJournal);
         }
         let root = root.canonicalize()?;
-        let with_entries =
-            self.undoable_turns().into_iter().map(|(folder, turn)| (Self::entries(&folder), folder, turn));
+        let with_entries = self
+            .undoable_turns()
+            .into_iter()
+            .map(|(folder, turn)| (Self::entries(&folder), folder, turn));
         let mut changing = with_entries
-            .filter(|(entries, ..)| entries.iter().any(|(_, entry)| entry_path(entry).starts_with(&root)))
+            .filter(|(entries, ..)| {
+                entries
+                    .iter()
+                    .any(|(_, entry)| entry_path(entry).starts_with(&root))
+            })
             .map(|(entries, folder, turn)| (folder, turn, entries));
         changing.next().ok_or(UndoError::NothingToUndo)
     }
@@ -138,7 +161,12 @@ impl Undoer<'_> {
         outcome.unwrap_or_else(UndoOutcome::Skipped)
     }
 
-    fn undo_write(&self, path: &Path, before: &PriorState, after: &str) -> Result<UndoOutcome, String> {
+    fn undo_write(
+        &self,
+        path: &Path,
+        before: &PriorState,
+        after: &str,
+    ) -> Result<UndoOutcome, String> {
         let now = self.current_hash(path)?;
         let is_as_before = match (before, &now) {
             (PriorState::Nothing, None) => true,
@@ -150,35 +178,53 @@ impl Undoer<'_> {
         }
         match now {
             None => return Ok(UndoOutcome::Skipped("it is gone since".to_owned())),
-            Some(now) if now != after => return Ok(UndoOutcome::Skipped("it was changed since".to_owned())),
+            Some(now) if now != after => {
+                return Ok(UndoOutcome::Skipped("it was changed since".to_owned()));
+            }
             Some(_) => {}
         }
         let (folder, name) = self.open_parent(path)?;
         match before {
-            PriorState::TooLarge => return Ok(UndoOutcome::Skipped("it was too large to be kept".to_owned())),
+            PriorState::TooLarge => {
+                return Ok(UndoOutcome::Skipped(
+                    "it was too large to be kept".to_owned(),
+                ));
+            }
             PriorState::Nothing => {
-                rustix::fs::unlinkat(&folder, name, AtFlags::empty()).map_err(|error| error.to_string())?;
+                rustix::fs::unlinkat(&folder, name, AtFlags::empty())
+                    .map_err(|error| error.to_string())?;
             }
             PriorState::Copy { file, mode, .. } => {
                 let old = std::fs::read(self.folder.join(file))
                     .map_err(|error| format!("what was kept of it cannot be read: {error}"))?;
-                let like = FileAttributes { mode: Some(*mode), owner: None };
-                atomic::write_atomically(&folder, name, &old, like).map_err(|error| error.to_string())?;
+                let like = FileAttributes {
+                    mode: Some(*mode),
+                    owner: None,
+                };
+                atomic::write_atomically(&folder, name, &old, like)
+                    .map_err(|error| error.to_string())?;
             }
         }
         Ok(UndoOutcome::Restored)
     }
 
     fn undo_mkdir(&self, path: &Path) -> Result<UndoOutcome, String> {
-        self.workspace.check_not_hidden(&display_path(path), path).map_err(|failure| failure.0)?;
-        let Ok(folder) = confined_open::open_no_follow(self.workspace.root_fd(), parent(path), confined_open::DIRECTORY_PATH)
-        else {
+        self.workspace
+            .check_not_hidden(&display_path(path), path)
+            .map_err(|failure| failure.0)?;
+        let Ok(folder) = confined_open::open_no_follow(
+            self.workspace.root_fd(),
+            parent(path),
+            confined_open::DIRECTORY_PATH,
+        ) else {
             return Ok(UndoOutcome::AlreadyRestored);
         };
         match rustix::fs::unlinkat(&folder, file_name(path)?, AtFlags::REMOVEDIR) {
             Ok(()) => Ok(UndoOutcome::Restored),
             Err(Errno::NOENT) => Ok(UndoOutcome::AlreadyRestored),
-            Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(UndoOutcome::Skipped("the folder is not empty".to_owned())),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => {
+                Ok(UndoOutcome::Skipped("the folder is not empty".to_owned()))
+            }
             Err(error) => Err(error.to_string()),
         }
     }
@@ -186,17 +232,23 @@ impl Undoer<'_> {
     fn undo_delete(&self, path: &Path, id: &str) -> Result<UndoOutcome, String> {
         match self.journal.trash.restore(id) {
             Ok(_) => Ok(UndoOutcome::Restored),
-            Err(TrashError::NotFound(_)) if self.workspace.root().join(path).symlink_metadata().is_ok() => {
+            Err(TrashError::NotFound(_))
+                if self.workspace.root().join(path).symlink_metadata().is_ok() =>
+            {
                 Ok(UndoOutcome::AlreadyRestored)
             }
-            Err(TrashError::NotFound(_)) => Ok(UndoOutcome::Skipped("it is no longer in the trash".to_owned())),
+            Err(TrashError::NotFound(_)) => Ok(UndoOutcome::Skipped(
+                "it is no longer in the trash".to_owned(),
+            )),
             Err(error) => Err(error.to_string()),
         }
     }
 
     /// The hash of a file as it is now; none when there is none.
     fn current_hash(&self, path: &Path) -> Result<Option<String>, String> {
-        self.workspace.check_not_hidden(&display_path(path), path).map_err(|failure| failure.0)?;
+        self.workspace
+            .check_not_hidden(&display_path(path), path)
+            .map_err(|failure| failure.0)?;
         let opened = match confined_open::open_no_follow(self.workspace.root_fd(), path, READ) {
             Ok(opened) => File::from(opened),
             Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
@@ -206,11 +258,16 @@ impl Undoer<'_> {
         if !opened.metadata().is_ok_and(|known| known.is_file()) {
             return Err("it is no file any more".to_owned());
         }
-        hash_file(opened).map(Some).map_err(|error| error.to_string())
+        hash_file(opened)
+            .map(Some)
+            .map_err(|error| error.to_string())
     }
 
     fn open_parent<'a>(&self, path: &'a Path) -> Result<(std::os::fd::OwnedFd, &'a OsStr), String> {
-        let folder = self.workspace.create_parents(path, |_| Ok(())).map_err(|failure| failure.0)?;
+        let folder = self
+            .workspace
+            .create_parents(path, |_| Ok(()))
+            .map_err(|failure| failure.0)?;
         Ok((folder, file_name(path)?))
     }
 }
@@ -238,7 +295,9 @@ fn relative_path(entry: &JournalEntry, root: &Path) -> Option<(PathBuf, String)>
 
 fn entry_path(entry: &JournalEntry) -> &Path {
     match entry {
-        JournalEntry::Written { path, .. } | JournalEntry::MadeFolder { path } | JournalEntry::Deleted { path, .. } => path,
+        JournalEntry::Written { path, .. }
+        | JournalEntry::MadeFolder { path }
+        | JournalEntry::Deleted { path, .. } => path,
         JournalEntry::Command { folder, .. } => folder,
     }
 }

@@ -59,7 +59,14 @@ pub(super) struct WriteTarget {
 impl Workspace {
     /// The workspace at `root`. No tool touches the `hidden` folders, even where they lie inside.
     pub fn open(root: &Path, hidden: Vec<PathBuf>) -> io::Result<Self> {
-        Self::open_with_limits(root, WorkspaceLimits { hidden, deny_read: Box::new(|_| false), instruction_paths: Vec::new() })
+        Self::open_with_limits(
+            root,
+            WorkspaceLimits {
+                hidden,
+                deny_read: Box::new(|_| false),
+                instruction_paths: Vec::new(),
+            },
+        )
     }
 
     /// The same with all that is special there.
@@ -67,10 +74,20 @@ impl Workspace {
         let given = std::path::absolute(root)?;
         let root = root.canonicalize()?;
         let folder = rustix::fs::open(&root, DIRECTORY_PATH, Mode::empty())?;
-        for path in limits.hidden.iter_mut().chain(&mut limits.instruction_paths) {
+        for path in limits
+            .hidden
+            .iter_mut()
+            .chain(&mut limits.instruction_paths)
+        {
             *path = canonicalize_existing(path);
         }
-        Ok(Self(Arc::new(WorkspaceInner { root, given_root: given, folder, limits, write_lock: Mutex::new(()) })))
+        Ok(Self(Arc::new(WorkspaceInner {
+            root,
+            given_root: given,
+            folder,
+            limits,
+            write_lock: Mutex::new(()),
+        })))
     }
 
     /// Its real path.
@@ -81,17 +98,30 @@ impl Workspace {
     /// The real absolute path of a folder inside.
     pub fn resolve_folder(&self, path: &str) -> Result<PathBuf, ToolError> {
         let (_, relative) = self.open_dir(path)?;
-        Ok(if relative.as_os_str().is_empty() { self.root().to_owned() } else { self.root().join(relative) })
+        Ok(if relative.as_os_str().is_empty() {
+            self.root().to_owned()
+        } else {
+            self.root().join(relative)
+        })
     }
 
     /// Whoever holds this reads and writes without others of this process writing in between.
     pub(super) fn write_lock(&self) -> MutexGuard<'_, ()> {
-        self.0.write_lock.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0
+            .write_lock
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Folders that are not touched, as far as they lie inside.
     pub(super) fn hidden_inside(&self) -> Vec<PathBuf> {
-        self.0.limits.hidden.iter().filter(|path| path.starts_with(self.root())).cloned().collect()
+        self.0
+            .limits
+            .hidden
+            .iter()
+            .filter(|path| path.starts_with(self.root()))
+            .cloned()
+            .collect()
     }
 
     /// Whether lists and searches leave a path out.
@@ -111,22 +141,28 @@ impl Workspace {
     /// A folder to list, and where it really lies.
     pub(super) fn open_dir(&self, path: &str) -> Result<(OwnedFd, PathBuf), ToolError> {
         let relative = self.relative(path)?;
-        let opened = self.resolve(&relative, DIRECTORY_LISTING).map_err(|error| match error {
-            Errno::NOTDIR => ToolError(format!("`{path}` is no folder")),
-            error => self.explain(path, &relative, error),
-        })?;
+        let opened = self
+            .resolve(&relative, DIRECTORY_LISTING)
+            .map_err(|error| match error {
+                Errno::NOTDIR => ToolError(format!("`{path}` is no folder")),
+                error => self.explain(path, &relative, error),
+            })?;
         let real = self.real_path(path, &opened)?;
         Ok((opened, real))
     }
 
     /// The real place of a folder; none when nothing is there.
-    pub(super) fn resolve_existing(&self, path: &str, relative: &Path) -> Result<Option<PathBuf>, ToolError> {
+    pub(super) fn resolve_existing(
+        &self,
+        path: &str,
+        relative: &Path,
+    ) -> Result<Option<PathBuf>, ToolError> {
         match self.resolve(relative, DIRECTORY_PATH) {
             Ok(folder) => self.real_path(path, &folder).map(Some),
             Err(Errno::NOENT) => Ok(None),
-            Err(Errno::NOTDIR) if self.resolve(relative, READ).is_ok() => {
-                Err(ToolError(format!("`{path}` is a file, so no folder can be there")))
-            }
+            Err(Errno::NOTDIR) if self.resolve(relative, READ).is_ok() => Err(ToolError(format!(
+                "`{path}` is a file, so no folder can be there"
+            ))),
             Err(error) => Err(self.explain(path, relative, error)),
         }
     }
@@ -134,7 +170,9 @@ impl Workspace {
     /// A regular file, open for reading.
     pub(super) fn open_regular(&self, path: &str) -> Result<OpenedFile, ToolError> {
         let relative = self.relative(path)?;
-        let opened = self.resolve(&relative, READ).map_err(|error| self.explain(path, &relative, error))?;
+        let opened = self
+            .resolve(&relative, READ)
+            .map_err(|error| self.explain(path, &relative, error))?;
         self.check_regular(path, opened)
     }
 
@@ -142,7 +180,10 @@ impl Workspace {
     pub(super) fn find_entry(&self, path: &str) -> Result<WorkspaceEntry, ToolError> {
         let relative = self.relative(path)?;
         let Some(name) = relative.file_name() else {
-            return Err(ToolError(format!("`{path}` is the workspace itself ({})", self.root().display())));
+            return Err(ToolError(format!(
+                "`{path}` is the workspace itself ({})",
+                self.root().display()
+            )));
         };
         let parent = relative.parent().unwrap_or(Path::new(""));
         let explain = |error| self.explain(path, &relative, error);
@@ -150,7 +191,12 @@ impl Workspace {
         let stat = confined_open::lstat(&folder, name).map_err(explain)?;
         let real = self.real_path(path, &folder)?.join(name);
         self.check_not_hidden(path, &real)?;
-        Ok(WorkspaceEntry { name: name.to_owned(), folder, relative: real, stat })
+        Ok(WorkspaceEntry {
+            name: name.to_owned(),
+            folder,
+            relative: real,
+            stat,
+        })
     }
 
     /// Where a file of that path would be written: where links lead that stay inside, or where nothing is yet.
@@ -159,11 +205,19 @@ impl Workspace {
         match self.resolve(&relative, READ) {
             Ok(opened) => {
                 let existing = self.check_regular(path, opened)?;
-                Ok(WriteTarget { requested: relative, relative: existing.relative.clone(), existing: Some(existing) })
+                Ok(WriteTarget {
+                    requested: relative,
+                    relative: existing.relative.clone(),
+                    existing: Some(existing),
+                })
             }
             Err(Errno::NOENT) => {
                 let real = self.resolve_new(path, &relative)?;
-                Ok(WriteTarget { requested: relative, relative: real, existing: None })
+                Ok(WriteTarget {
+                    requested: relative,
+                    relative: real,
+                    existing: None,
+                })
             }
             Err(error) => Err(self.explain(path, &relative, error)),
         }
@@ -183,7 +237,9 @@ impl Workspace {
             {
                 let link = display_path(&ancestor.join(next));
                 let nowhere = display_path(&target);
-                return Err(ToolError(format!("`{link}` is a link to `{nowhere}`, which does not exist")));
+                return Err(ToolError(format!(
+                    "`{link}` is a link to `{nowhere}`, which does not exist"
+                )));
             }
             let real = self.real_path(path, &folder)?.join(rest);
             self.check_not_hidden(path, &real)?;
@@ -199,7 +255,11 @@ impl Workspace {
         mut announce: impl FnMut(&Path) -> Result<(), ToolError>,
     ) -> Result<OwnedFd, ToolError> {
         let explain = |error| self.explain(&display_path(relative), relative, error);
-        let mut folder = self.0.folder.try_clone().map_err(|error| ToolError(error.to_string()))?;
+        let mut folder = self
+            .0
+            .folder
+            .try_clone()
+            .map_err(|error| ToolError(error.to_string()))?;
         let mut path = PathBuf::new();
         for part in relative.parent().unwrap_or(Path::new("")).components() {
             path.push(part);
@@ -209,7 +269,9 @@ impl Workspace {
                     self.check_not_hidden(&display_path(relative), &path)?;
                     announce(&path)?;
                     match rustix::fs::mkdirat(&folder, name, Mode::from_raw_mode(0o777)) {
-                        Ok(()) | Err(Errno::EXIST) => confined_open::open_no_follow(&folder, name, DIRECTORY_PATH),
+                        Ok(()) | Err(Errno::EXIST) => {
+                            confined_open::open_no_follow(&folder, name, DIRECTORY_PATH)
+                        }
                         Err(error) => Err(error),
                     }
                 }
@@ -224,18 +286,29 @@ impl Workspace {
     /// A path as a model gives it, relative to the root and without detours.
     pub(super) fn relative(&self, path: &str) -> Result<PathBuf, ToolError> {
         let root = self.root().display();
-        let refuse = |why: &str| Err(ToolError(format!("`{}` {why}", display_path(Path::new(path)))));
+        let refuse = |why: &str| {
+            Err(ToolError(format!(
+                "`{}` {why}",
+                display_path(Path::new(path))
+            )))
+        };
         if path.is_empty() {
-            return Err(ToolError(format!("the path is empty; give one relative to the workspace {root}")));
+            return Err(ToolError(format!(
+                "the path is empty; give one relative to the workspace {root}"
+            )));
         }
         if path.contains('\0') {
             return refuse("holds a NUL character; no path does");
         }
         if path == "~" || path.starts_with("~/") {
-            return refuse(&format!("means a home folder; give a path relative to the workspace {root}"));
+            return refuse(&format!(
+                "means a home folder; give a path relative to the workspace {root}"
+            ));
         }
         let given = Path::new(path);
-        let inside = [&self.0.root, &self.0.given_root].into_iter().find_map(|root| given.strip_prefix(root).ok());
+        let inside = [&self.0.root, &self.0.given_root]
+            .into_iter()
+            .find_map(|root| given.strip_prefix(root).ok());
         let outside = || refuse(&format!("is outside the workspace {root}"));
         let inside = match inside {
             Some(inside) => inside,
@@ -259,13 +332,21 @@ impl Workspace {
         let root = self.root().display();
         ToolError(match error {
             Errno::NOENT => return self.not_found(&shown_path, relative),
-            Errno::XDEV => format!("`{shown_path}` leads out of the workspace {root} through a link"),
+            Errno::XDEV => {
+                format!("`{shown_path}` leads out of the workspace {root} through a link")
+            }
             Errno::NOTDIR => format!("`{shown_path}` goes through a file as if it were a folder"),
-            Errno::LOOP => format!("`{shown_path}` goes through a link that cannot be followed here"),
+            Errno::LOOP => {
+                format!("`{shown_path}` goes through a link that cannot be followed here")
+            }
             Errno::ACCESS | Errno::PERM => format!("no permission for `{shown_path}`"),
             Errno::NXIO | Errno::NODEV => not_a_regular_file(&shown_path),
-            Errno::NAMETOOLONG => format!("`{}` is too long", super::text::truncate(&shown_path, 80)),
-            Errno::NOSYS => "this kernel cannot keep file access inside the workspace (openat2)".to_owned(),
+            Errno::NAMETOOLONG => {
+                format!("`{}` is too long", super::text::truncate(&shown_path, 80))
+            }
+            Errno::NOSYS => {
+                "this kernel cannot keep file access inside the workspace (openat2)".to_owned()
+            }
             error => format!("`{shown_path}`: {}", io::Error::from(error)),
         })
     }
@@ -273,8 +354,16 @@ impl Workspace {
     /// Refuses what belongs to Lango.
     pub(super) fn check_not_hidden(&self, path: &str, relative: &Path) -> Result<(), ToolError> {
         let real = self.root().join(relative);
-        if self.0.limits.hidden.iter().any(|hidden| real.starts_with(hidden)) {
-            return Err(ToolError(format!("`{path}` belongs to Lango itself; tools do not touch it")));
+        if self
+            .0
+            .limits
+            .hidden
+            .iter()
+            .any(|hidden| real.starts_with(hidden))
+        {
+            return Err(ToolError(format!(
+                "`{path}` belongs to Lango itself; tools do not touch it"
+            )));
         }
         Ok(())
     }
@@ -308,25 +397,39 @@ impl Workspace {
         Err(Errno::XDEV)
     }
 
-    pub(super) fn check_regular(&self, path: &str, opened: OwnedFd) -> Result<OpenedFile, ToolError> {
-        let stat = rustix::fs::fstat(&opened).map_err(|error| self.explain(path, Path::new(path), error))?;
+    pub(super) fn check_regular(
+        &self,
+        path: &str,
+        opened: OwnedFd,
+    ) -> Result<OpenedFile, ToolError> {
+        let stat = rustix::fs::fstat(&opened)
+            .map_err(|error| self.explain(path, Path::new(path), error))?;
         let relative = self.real_path(path, &opened)?;
         match confined_open::file_type(&stat) {
-            FileType::RegularFile => Ok(OpenedFile { file: File::from(opened), relative, stat }),
-            FileType::Directory => {
-                Err(ToolError(format!("`{path}` is a folder; fs_list shows what is in it")))
-            }
+            FileType::RegularFile => Ok(OpenedFile {
+                file: File::from(opened),
+                relative,
+                stat,
+            }),
+            FileType::Directory => Err(ToolError(format!(
+                "`{path}` is a folder; fs_list shows what is in it"
+            ))),
             _ => Err(ToolError(not_a_regular_file(path))),
         }
     }
 
     /// Where it really lies, relative to the root; refused when that is not ours to touch.
     pub(super) fn real_path(&self, path: &str, opened: impl AsFd) -> Result<PathBuf, ToolError> {
-        let real = confined_open::real_path(opened)
-            .map_err(|error| ToolError(format!("`{path}`: where it really lies is not known: {error}")))?;
+        let real = confined_open::real_path(opened).map_err(|error| {
+            ToolError(format!(
+                "`{path}`: where it really lies is not known: {error}"
+            ))
+        })?;
         let Ok(relative) = real.strip_prefix(self.root()) else {
             let root = self.root().display();
-            return Err(ToolError(format!("`{path}` is no longer inside the workspace {root}")));
+            return Err(ToolError(format!(
+                "`{path}` is no longer inside the workspace {root}"
+            )));
         };
         self.check_not_hidden(path, relative)?;
         Ok(relative.to_owned())
@@ -343,9 +446,14 @@ impl Workspace {
             }
             wrong = ancestor;
         }
-        let place =
-            if wrong == relative { String::new() } else { format!(" (no folder `{}`)", display_path(wrong)) };
-        let similar = similar.map(|words| format!("; {words}")).unwrap_or_default();
+        let place = if wrong == relative {
+            String::new()
+        } else {
+            format!(" (no folder `{}`)", display_path(wrong))
+        };
+        let similar = similar
+            .map(|words| format!("; {words}"))
+            .unwrap_or_default();
         ToolError(format!(
             "no file or folder `{path}` in the workspace {}{place}{similar}",
             self.root().display()
@@ -364,7 +472,10 @@ impl Workspace {
             .collect();
         let name = display_path(Path::new(wrong.file_name()?));
         let near = nearest(&name, names.iter().map(String::as_str));
-        let near: Vec<String> = near.iter().map(|name| format!("`{}`", display_path(&parent.join(name)))).collect();
+        let near: Vec<String> = near
+            .iter()
+            .map(|name| format!("`{}`", display_path(&parent.join(name))))
+            .collect();
         (!near.is_empty()).then(|| format!("did you mean {}?", near.join(" or ")))
     }
 }

@@ -4,7 +4,7 @@ use lango_domain::{Safety, Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::change::{PriorContent, FileChange, MAX_BYTES};
+use super::change::{FileChange, MAX_BYTES, PriorContent};
 use super::text::{count, display_path, uses_crlf, with_crlf};
 use super::{FileTools, Workspace, run_blocking};
 
@@ -44,7 +44,11 @@ pub fn tool(files: FileTools) -> Tool {
     ])
 }
 
-fn write(files: &FileTools, context: &ToolContext, args: &FsWriteArgs) -> Result<String, ToolError> {
+fn write(
+    files: &FileTools,
+    context: &ToolContext,
+    args: &FsWriteArgs,
+) -> Result<String, ToolError> {
     let _alone = files.workspace.write_lock();
     let change = plan(&files.workspace, args)?;
     let path = display_path(&change.relative);
@@ -53,7 +57,10 @@ fn write(files: &FileTools, context: &ToolContext, args: &FsWriteArgs) -> Result
     }
     change.apply(files, context)?;
     let bytes = count(change.after.len() as u64, "byte");
-    let lines = count(String::from_utf8_lossy(&change.after).lines().count() as u64, "line");
+    let lines = count(
+        String::from_utf8_lossy(&change.after).lines().count() as u64,
+        "line",
+    );
     Ok(match change.before {
         PriorContent::Nothing => format!("created {path}: {lines}, {bytes}"),
         _ if args.append => format!("added to {path}: now {lines}, {bytes}"),
@@ -78,9 +85,21 @@ fn plan(workspace: &Workspace, args: &FsWriteArgs) -> Result<FileChange, ToolErr
     };
     let sample = &old[..old.len().min(LINE_END_SAMPLE)];
     let has_only_lf = !args.content.contains("\r\n");
-    let content =
-        if has_only_lf && uses_crlf(sample) { with_crlf(&args.content) } else { args.content.clone() };
-    let mut after = if args.append { old.to_vec() } else { Vec::new() };
+    let content = if has_only_lf && uses_crlf(sample) {
+        with_crlf(&args.content)
+    } else {
+        args.content.clone()
+    };
+    let mut after = if args.append {
+        old.to_vec()
+    } else {
+        Vec::new()
+    };
     after.extend_from_slice(content.as_bytes());
-    Ok(FileChange { requested: target.requested, relative: target.relative, before, after })
+    Ok(FileChange {
+        requested: target.requested,
+        relative: target.relative,
+        before,
+        after,
+    })
 }

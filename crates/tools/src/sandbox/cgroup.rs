@@ -19,9 +19,14 @@ impl Cgroup {
     /// Makes what can be made.
     pub fn create(limits: &SandboxLimits) -> Self {
         let mut group = Self::default();
-        for line in fs::read_to_string("/proc/self/cgroup").unwrap_or_default().lines() {
+        for line in fs::read_to_string("/proc/self/cgroup")
+            .unwrap_or_default()
+            .lines()
+        {
             let mut parts = line.splitn(3, ':');
-            let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
+            let (Some(_), Some(controllers), Some(path)) =
+                (parts.next(), parts.next(), parts.next())
+            else {
                 continue;
             };
             let path = path.trim_start_matches('/');
@@ -33,7 +38,10 @@ impl Cgroup {
                 // A group that holds processes cannot have limited groups below it: the new one stands beside.
                 "" => {
                     let own = Path::new(CGROUP_ROOT).join(path);
-                    if let Some(parent) = own.parent().filter(|parent| parent.starts_with(CGROUP_ROOT)) {
+                    if let Some(parent) = own
+                        .parent()
+                        .filter(|parent| parent.starts_with(CGROUP_ROOT))
+                    {
                         group.create_in(parent, &[("pids.max", processes), ("memory.max", memory)]);
                     }
                 }
@@ -70,7 +78,9 @@ fn remove_stale(parent: &Path) {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     for entry in entries {
         let name = entry.file_name();
-        let owner = name.to_str().and_then(|name| name.strip_prefix(NAME_PREFIX));
+        let owner = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(NAME_PREFIX));
         if owner.is_some_and(|owner| !Path::new("/proc").join(owner).exists()) {
             let _ = fs::remove_dir(entry.path());
         }
@@ -88,5 +98,7 @@ impl Drop for Cgroup {
 /// Enters groups that another process made; whether that worked for all of them.
 pub fn enter(folders: &[PathBuf]) -> bool {
     // 0 stands for whoever writes it.
-    folders.iter().all(|folder| fs::write(folder.join(PROCS_FILE), "0").is_ok())
+    folders
+        .iter()
+        .all(|folder| fs::write(folder.join(PROCS_FILE), "0").is_ok())
 }

@@ -20,7 +20,11 @@ pub struct Descendants {
 /// Looks at all processes below this one.
 pub fn list() -> Descendants {
     let own = std::process::id() as i32;
-    let all = if has_children_file(own) { HashMap::new() } else { children_by_parent() };
+    let all = if has_children_file(own) {
+        HashMap::new()
+    } else {
+        children_by_parent()
+    };
     let children = |parent: i32| match all.is_empty() {
         true => child_pids(parent),
         false => all.get(&parent).cloned().unwrap_or_default(),
@@ -34,7 +38,10 @@ pub fn list() -> Descendants {
             waiting.push(child);
         }
     }
-    Descendants { processes: found, pages }
+    Descendants {
+        processes: found,
+        pages,
+    }
 }
 
 /// Ends all of them. One that forks and exits all the time is ahead of every look; so nothing that ended is forgotten until
@@ -56,7 +63,11 @@ pub fn kill_all() {
 }
 
 fn living_pids() -> Vec<i32> {
-    list().processes.into_iter().filter(|pid| !has_ended(*pid)).collect()
+    list()
+        .processes
+        .into_iter()
+        .filter(|pid| !has_ended(*pid))
+        .collect()
 }
 
 /// Whether it only waits to be forgotten.
@@ -88,12 +99,17 @@ fn has_children_file(own: i32) -> bool {
 
 /// Of all its threads.
 fn child_pids(parent: i32) -> Vec<i32> {
-    let Ok(threads) = fs::read_dir(format!("/proc/{parent}/task")) else { return Vec::new() };
-    let lists =
-        threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let Ok(threads) = fs::read_dir(format!("/proc/{parent}/task")) else {
+        return Vec::new();
+    };
+    let lists = threads
+        .flatten()
+        .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
     lists
         .flat_map(|list| {
-            list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()
+            list.split_ascii_whitespace()
+                .filter_map(|pid| pid.parse().ok())
+                .collect::<Vec<i32>>()
         })
         .collect()
 }
@@ -118,11 +134,19 @@ fn stat_field(pid: i32, number: usize) -> Option<String> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let behind_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
     let fields = std::str::from_utf8(stat.get(behind_name..)?).ok()?;
-    fields.split_ascii_whitespace().nth(number).map(str::to_owned)
+    fields
+        .split_ascii_whitespace()
+        .nth(number)
+        .map(str::to_owned)
 }
 
 fn resident_pages(pid: i32) -> Option<u64> {
-    fs::read_to_string(format!("/proc/{pid}/statm")).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
+    fs::read_to_string(format!("/proc/{pid}/statm"))
+        .ok()?
+        .split_ascii_whitespace()
+        .nth(1)?
+        .parse()
+        .ok()
 }
 
 #[cfg(test)]
@@ -131,7 +155,10 @@ mod tests {
 
     #[test]
     fn a_child_is_found_whichever_way_it_is_looked_for() {
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
         let (own, pid) = (std::process::id() as i32, child.id() as i32);
         let below = list();
         assert!(below.processes.contains(&pid) && below.pages > 0);

@@ -6,17 +6,18 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode, Stdio};
 
 use rustix::process::{
-    DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getpid, set_child_subreaper,
-    set_dumpable_behavior, set_parent_process_death_signal, setrlimit, wait,
+    DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getpid,
+    set_child_subreaper, set_dumpable_behavior, set_parent_process_death_signal, setrlimit, wait,
 };
 use rustix::thread::{
-    CapabilitiesSecureBits, CapabilitySet, CapabilitySets, UnshareFlags, clear_ambient_capability_set,
-    remove_capability_from_bounding_set, set_capabilities, set_capabilities_secure_bits, set_no_new_privs,
+    CapabilitiesSecureBits, CapabilitySet, CapabilitySets, UnshareFlags,
+    clear_ambient_capability_set, remove_capability_from_bounding_set, set_capabilities,
+    set_capabilities_secure_bits, set_no_new_privs,
 };
 
 use super::outer::{PREPARED_VARIABLE, PreparedSandbox, SPEC_VARIABLE};
-use super::spec::{SandboxError, SandboxLimits, SandboxMode, SandboxSpec, SandboxMessage};
-use super::{cgroup, sys, loopback, mounts, landlock, seccomp};
+use super::spec::{SandboxError, SandboxLimits, SandboxMessage, SandboxMode, SandboxSpec};
+use super::{cgroup, landlock, loopback, mounts, seccomp, sys};
 
 /// The exit code of a helper that never came to start the command; it has said so by then.
 const EXIT_NOT_STARTED: u8 = 254;
@@ -49,7 +50,8 @@ fn confine_and_start() -> Result<i32, SandboxError> {
     let spec = std::env::var(SPEC_VARIABLE).map_err(|error| other(&error))?;
     let spec: SandboxSpec = serde_json::from_str(&spec).map_err(|error| other(&error))?;
     let prepared = std::env::var(PREPARED_VARIABLE).unwrap_or_default();
-    let prepared: PreparedSandbox = serde_json::from_str(&prepared).map_err(|error| other(&error))?;
+    let prepared: PreparedSandbox =
+        serde_json::from_str(&prepared).map_err(|error| other(&error))?;
     let mut confined = prepared.namespaces;
     if !prepared.groups.is_empty() && cgroup::enter(&prepared.groups) {
         confined.push("control group".to_owned());
@@ -71,8 +73,12 @@ fn confine_and_start() -> Result<i32, SandboxError> {
     if own.network {
         let _ = loopback::bring_up();
     }
-    std::env::set_current_dir(&spec.folder)
-        .map_err(|error| SandboxError::Other(format!("cannot start in {}: {error}", spec.folder.display())))?;
+    std::env::set_current_dir(&spec.folder).map_err(|error| {
+        SandboxError::Other(format!(
+            "cannot start in {}: {error}",
+            spec.folder.display()
+        ))
+    })?;
     set_limits(&spec.limits, own_user);
     if spec.mode != SandboxMode::Off {
         drop_capabilities().map_err(|error| other(&error))?;
@@ -88,7 +94,13 @@ fn confine_and_start() -> Result<i32, SandboxError> {
 
 fn set_limits(limits: &SandboxLimits, own_user: bool) {
     let at_most = |resource, most: u64| {
-        let _ = setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
+        let _ = setrlimit(
+            resource,
+            Rlimit {
+                current: Some(most),
+                maximum: Some(most),
+            },
+        );
     };
     at_most(Resource::Core, 0);
     at_most(Resource::Fsize, limits.file_bytes);
@@ -101,7 +113,10 @@ fn set_limits(limits: &SandboxLimits, own_user: bool) {
 /// More than this user has, and quickly known.
 fn total_processes() -> u64 {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    load.split(['/', ' ']).nth(4).and_then(|all| all.parse().ok()).unwrap_or_default()
+    load.split(['/', ' '])
+        .nth(4)
+        .and_then(|all| all.parse().ok())
+        .unwrap_or_default()
 }
 
 /// Also for root: none now, none after any exec.
@@ -113,22 +128,41 @@ fn drop_capabilities() -> io::Result<()> {
         let _ = remove_capability_from_bounding_set(capability);
     }
     let none = CapabilitySet::empty();
-    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    set_capabilities(
+        None,
+        CapabilitySets {
+            effective: none,
+            permitted: none,
+            inheritable: none,
+        },
+    )?;
     Ok(set_no_new_privs(true)?)
 }
 
 fn start_command(spec: &SandboxSpec, confined: Vec<String>) -> Result<i32, SandboxError> {
-    let (program, args) =
-        spec.argv.split_first().ok_or_else(|| SandboxError::Other("no program is named".to_owned()))?;
-    let output =
-        io::stdout().as_fd().try_clone_to_owned().map_err(|error| SandboxError::Other(error.to_string()))?;
+    let (program, args) = spec
+        .argv
+        .split_first()
+        .ok_or_else(|| SandboxError::Other("no program is named".to_owned()))?;
+    let output = io::stdout()
+        .as_fd()
+        .try_clone_to_owned()
+        .map_err(|error| SandboxError::Other(error.to_string()))?;
     let mut command = Command::new(program);
-    command.args(args).env_clear().envs(spec.env.iter().map(|(name, value)| (name, value)));
+    command
+        .args(args)
+        .env_clear()
+        .envs(spec.env.iter().map(|(name, value)| (name, value)));
     command.stderr(Stdio::from(output));
     if !spec.starts_programs {
-        sys::filter_in_child(&mut command, seccomp::no_fork_filters().map_err(SandboxError::Other)?);
+        sys::filter_in_child(
+            &mut command,
+            seccomp::no_fork_filters().map_err(SandboxError::Other)?,
+        );
     }
-    let child = command.spawn().map_err(|error| SandboxError::Other(format!("{program}: {error}")))?;
+    let child = command
+        .spawn()
+        .map_err(|error| SandboxError::Other(format!("{program}: {error}")))?;
     SandboxMessage::Confined(confined).send();
     let main = Pid::from_child(&child);
     loop {
@@ -142,5 +176,8 @@ fn start_command(spec: &SandboxSpec, confined: Vec<String>) -> Result<i32, Sandb
 
 fn exit_code(status: WaitStatus) -> i32 {
     let status = std::process::ExitStatus::from_raw(status.as_raw());
-    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(i32::from(u8::MAX))
+    status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal))
+        .unwrap_or(i32::from(u8::MAX))
 }

@@ -5,8 +5,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath,
-    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus,
+    PathBeneath, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
@@ -34,7 +34,14 @@ const SYSTEM_PATHS: [&str; 12] = [
 ];
 /// Only with a network: where names are looked up.
 const RESOLVER_PATHS: [&str; 2] = ["/run/systemd/resolve", "/run/resolvconf"];
-const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+const DEVICES: [&str; 6] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+];
 const SHM_PATH: &str = "/dev/shm";
 
 /// What was put on.
@@ -51,14 +58,24 @@ pub fn confine(spec: &SandboxSpec, own: Isolation) -> Result<LandlockResult, Str
     let all = AccessFs::from_all(NEWEST_ABI);
     let mut ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
     ruleset = ruleset.handle_access(all).map_err(|error| failed(&error))?;
-    ruleset = ruleset.scope(Scope::from_all(NEWEST_ABI)).map_err(|error| failed(&error))?;
+    ruleset = ruleset
+        .scope(Scope::from_all(NEWEST_ABI))
+        .map_err(|error| failed(&error))?;
     // In a network of its own a command may talk to itself.
     if !spec.network && !own.network {
-        ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST_ABI)).map_err(|error| failed(&error))?;
+        ruleset = ruleset
+            .handle_access(AccessNet::from_all(NEWEST_ABI))
+            .map_err(|error| failed(&error))?;
     }
     let mut rules = ruleset.create().map_err(|error| failed(&error))?;
-    let system = SYSTEM_PATHS.iter().map(PathBuf::from).chain(spec.public.iter().cloned());
-    let resolver = RESOLVER_PATHS.iter().filter(|_| spec.network).map(PathBuf::from);
+    let system = SYSTEM_PATHS
+        .iter()
+        .map(PathBuf::from)
+        .chain(spec.public.iter().cloned());
+    let resolver = RESOLVER_PATHS
+        .iter()
+        .filter(|_| spec.network)
+        .map(PathBuf::from);
     for path in system.chain(resolver) {
         rules = allow(rules, &path, read)?;
     }
@@ -84,12 +101,21 @@ pub fn confine(spec: &SandboxSpec, own: Isolation) -> Result<LandlockResult, Str
         LandlockStatus::Available { effective_abi, .. } => effective_abi as i32,
         _ => 1,
     };
-    Ok(LandlockResult { confined_by: vec![format!("files (Landlock {abi})")], abi })
+    Ok(LandlockResult {
+        confined_by: vec![format!("files (Landlock {abi})")],
+        abi,
+    })
 }
 
 /// What is not there needs no rule; what cannot be opened cannot be reached anyway.
-fn allow(rules: RulesetCreated, path: &Path, access: BitFlags<AccessFs>) -> Result<RulesetCreated, String> {
-    let Ok(opened) = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) else { return Ok(rules) };
+fn allow(
+    rules: RulesetCreated,
+    path: &Path,
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, String> {
+    let Ok(opened) = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) else {
+        return Ok(rules);
+    };
     add_rule(rules, opened, access)
 }
 
@@ -100,17 +126,33 @@ fn allow_no_follow(
     access: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, String> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let Ok(opened) = open(path, flags, Mode::empty()) else { return Ok(rules) };
-    let is_link =
-        fstat(&opened).is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink);
-    if is_link { Ok(rules) } else { add_rule(rules, opened, access) }
+    let Ok(opened) = open(path, flags, Mode::empty()) else {
+        return Ok(rules);
+    };
+    let is_link = fstat(&opened)
+        .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink);
+    if is_link {
+        Ok(rules)
+    } else {
+        add_rule(rules, opened, access)
+    }
 }
 
-fn add_rule(rules: RulesetCreated, opened: OwnedFd, access: BitFlags<AccessFs>) -> Result<RulesetCreated, String> {
+fn add_rule(
+    rules: RulesetCreated,
+    opened: OwnedFd,
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, String> {
     let found = fstat(&opened).map_err(|error| error.to_string())?;
     let is_folder = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
-    let access = if is_folder { access } else { access & AccessFs::from_file(NEWEST_ABI) };
-    rules.add_rule(PathBeneath::new(opened, access)).map_err(|error| format!("Landlock: {error}"))
+    let access = if is_folder {
+        access
+    } else {
+        access & AccessFs::from_file(NEWEST_ABI)
+    };
+    rules
+        .add_rule(PathBeneath::new(opened, access))
+        .map_err(|error| format!("Landlock: {error}"))
 }
 
 /// The folders, without those that are hidden. With mounts of its own nothing shows there anyway; else everything beside
@@ -135,6 +177,11 @@ fn without_hidden(folder: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
     if !hidden.iter().any(|hidden| hidden.starts_with(folder)) {
         return vec![folder.to_path_buf()];
     }
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    entries.flatten().flat_map(|entry| without_hidden(&entry.path(), hidden)).collect()
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .flat_map(|entry| without_hidden(&entry.path(), hidden))
+        .collect()
 }

@@ -23,11 +23,18 @@ pub fn set_up(spec: &SandboxSpec) -> bool {
     let _ = mount("proc", "/proc", "proc", quiet, None);
     make_read_only(&spec.write);
     let shared = MountFlags::NOSUID | MountFlags::NODEV;
-    let is_shared = spec.write.iter().any(|folder| folder.starts_with("/dev/shm"))
+    let is_shared = spec
+        .write
+        .iter()
+        .any(|folder| folder.starts_with("/dev/shm"))
         || mount("tmpfs", "/dev/shm", "tmpfs", shared, Some(SHM_OPTIONS)).is_ok();
-    let mut hidden = spec.hidden.iter().filter(|hidden| is_reachable(spec, hidden));
+    let mut hidden = spec
+        .hidden
+        .iter()
+        .filter(|hidden| is_reachable(spec, hidden));
     let empty = Some(c"size=4k,mode=0");
-    let cover = |folder: &PathBuf| mount("tmpfs", folder, "tmpfs", quiet | MountFlags::RDONLY, empty);
+    let cover =
+        |folder: &PathBuf| mount("tmpfs", folder, "tmpfs", quiet | MountFlags::RDONLY, empty);
     is_shared && hidden.all(|folder| pin_parents(spec, folder) && cover(folder).is_ok())
 }
 
@@ -37,14 +44,22 @@ fn pin_parents(spec: &SandboxSpec, hidden: &Path) -> bool {
         let open = || spec.read.iter().chain(&spec.write);
         open().any(|open| folder.starts_with(open)) && open().all(|open| folder != open)
     };
-    let way: Vec<&Path> = hidden.ancestors().skip(1).take_while(|folder| is_inside(folder)).collect();
-    way.into_iter().rev().all(|folder| mount_bind_recursive(folder, folder).is_ok())
+    let way: Vec<&Path> = hidden
+        .ancestors()
+        .skip(1)
+        .take_while(|folder| is_inside(folder))
+        .collect();
+    way.into_iter()
+        .rev()
+        .all(|folder| mount_bind_recursive(folder, folder).is_ok())
 }
 
 /// Landlock keeps contents as they are; this also keeps modes, times and attributes.
 fn make_read_only(but: &[PathBuf]) {
-    let open: Vec<&PathBuf> =
-        but.iter().filter(|folder| mount_bind_recursive(*folder, *folder).is_ok()).collect();
+    let open: Vec<&PathBuf> = but
+        .iter()
+        .filter(|folder| mount_bind_recursive(*folder, *folder).is_ok())
+        .collect();
     for (path, flags) in list_mounts() {
         let is_open = open.iter().any(|folder| path.starts_with(folder));
         // Devices are written to, not changed.
@@ -59,24 +74,29 @@ fn list_mounts() -> Vec<(PathBuf, MountFlags)> {
     let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let mount = |line: &str| {
         let mut fields = line.split(' ');
-        Some((PathBuf::from(unescape(fields.nth(4)?)), parse_flags(fields.next()?)))
+        Some((
+            PathBuf::from(unescape(fields.nth(4)?)),
+            parse_flags(fields.next()?),
+        ))
     };
     table.lines().filter_map(mount).collect()
 }
 
 fn parse_flags(options: &str) -> MountFlags {
-    options.split(',').fold(MountFlags::empty(), |flags, option| {
-        flags
-            | match option {
-                "nosuid" => MountFlags::NOSUID,
-                "nodev" => MountFlags::NODEV,
-                "noexec" => MountFlags::NOEXEC,
-                "noatime" => MountFlags::NOATIME,
-                "nodiratime" => MountFlags::NODIRATIME,
-                "relatime" => MountFlags::RELATIME,
-                _ => MountFlags::empty(),
-            }
-    })
+    options
+        .split(',')
+        .fold(MountFlags::empty(), |flags, option| {
+            flags
+                | match option {
+                    "nosuid" => MountFlags::NOSUID,
+                    "nodev" => MountFlags::NODEV,
+                    "noexec" => MountFlags::NOEXEC,
+                    "noatime" => MountFlags::NOATIME,
+                    "nodiratime" => MountFlags::NODIRATIME,
+                    "relatime" => MountFlags::RELATIME,
+                    _ => MountFlags::empty(),
+                }
+        })
 }
 
 /// Spaces and the like stand as three octal digits behind a backslash.
@@ -84,15 +104,20 @@ fn unescape(field: &str) -> String {
     let mut text = Vec::new();
     let mut bytes = field.bytes().collect::<std::collections::VecDeque<u8>>();
     while let Some(byte) = bytes.pop_front() {
-        let digits: Option<Vec<u8>> = (byte == b'\\' && bytes.len() >= 3).then(|| bytes.drain(..3).collect());
-        let code = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 8).ok());
+        let digits: Option<Vec<u8>> =
+            (byte == b'\\' && bytes.len() >= 3).then(|| bytes.drain(..3).collect());
+        let code = digits
+            .and_then(|digits| u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 8).ok());
         text.push(code.unwrap_or(byte));
     }
     String::from_utf8_lossy(&text).into_owned()
 }
 
 fn is_reachable(spec: &SandboxSpec, folder: &Path) -> bool {
-    spec.read.iter().chain(&spec.write).any(|open| folder.starts_with(open))
+    spec.read
+        .iter()
+        .chain(&spec.write)
+        .any(|open| folder.starts_with(open))
 }
 
 #[cfg(test)]

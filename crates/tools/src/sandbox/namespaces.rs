@@ -9,8 +9,8 @@ use rustix::thread::{
     set_capabilities,
 };
 
-use super::sys;
 use super::spec::{SandboxMode, SandboxSpec};
+use super::sys;
 
 /// Whoever is root outside is this user inside: never root.
 const UNPRIVILEGED_ID: u32 = 1000;
@@ -28,8 +28,14 @@ pub fn enter(spec: &SandboxSpec) -> Vec<String> {
         entered.push("network");
     }
     let (uid, gid) = (getuid().as_raw(), getgid().as_raw());
-    match sys::unshare(flags).and_then(|()| map_user(uid, gid)).and_then(|()| keep_capabilities()) {
-        Ok(()) => entered.into_iter().map(|name| format!("{name} namespace")).collect(),
+    match sys::unshare(flags)
+        .and_then(|()| map_user(uid, gid))
+        .and_then(|()| keep_capabilities())
+    {
+        Ok(()) => entered
+            .into_iter()
+            .map(|name| format!("{name} namespace"))
+            .collect(),
         Err(_) => Vec::new(),
     }
 }
@@ -44,9 +50,19 @@ fn map_user(uid: u32, gid: u32) -> io::Result<()> {
 
 /// What the inner helper needs to mount, to bring its own loopback up, and to give all of it away for good.
 fn keep_capabilities() -> io::Result<()> {
-    let kept = [CapabilitySet::SYS_ADMIN, CapabilitySet::NET_ADMIN, CapabilitySet::SETPCAP];
+    let kept = [
+        CapabilitySet::SYS_ADMIN,
+        CapabilitySet::NET_ADMIN,
+        CapabilitySet::SETPCAP,
+    ];
     let own = capabilities(None)?;
-    set_capabilities(None, CapabilitySets { inheritable: kept.into_iter().collect(), ..own })?;
+    set_capabilities(
+        None,
+        CapabilitySets {
+            inheritable: kept.into_iter().collect(),
+            ..own
+        },
+    )?;
     for capability in kept {
         configure_capability_in_ambient_set(capability, true)?;
     }

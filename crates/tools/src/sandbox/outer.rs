@@ -13,10 +13,10 @@ use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, set_child_subreaper, 
 use serde::{Deserialize, Serialize};
 
 use super::cgroup::Cgroup;
-use super::descendants::{list, kill_all};
-use super::spec::{SandboxError, SandboxLimits, ExceededLimit, SandboxSpec, SandboxMessage};
+use super::descendants::{kill_all, list};
+use super::spec::{ExceededLimit, SandboxError, SandboxLimits, SandboxMessage, SandboxSpec};
 use super::temp_dir::CommandTempDir;
-use super::{INNER_ARG, sys, namespaces};
+use super::{INNER_ARG, namespaces, sys};
 
 /// The variable that the inner helper finds its spec in.
 pub const SPEC_VARIABLE: &str = "LANGO_SANDBOX";
@@ -57,7 +57,10 @@ fn supervise() -> Result<Option<SandboxMessage>, String> {
     let temporary = spec.temp.as_deref().map(CommandTempDir::create).transpose();
     let _temporary = temporary.map_err(|error| format!("no temporary folder: {error}"))?;
     let group = Cgroup::create(&spec.limits);
-    let prepared = PreparedSandbox { namespaces: namespaces::enter(&spec), groups: group.folders().to_vec() };
+    let prepared = PreparedSandbox {
+        namespaces: namespaces::enter(&spec),
+        groups: group.folders().to_vec(),
+    };
     let free = free_bytes(&spec);
     let mut inner = start_inner(&spec, &prepared)?;
     let word = watch(&mut inner, &spec, &free);
@@ -76,7 +79,9 @@ fn start_inner(spec: &SandboxSpec, prepared: &PreparedSandbox) -> Result<Child, 
         .env("MIMALLOC_ARENA_RESERVE", "0")
         .env(SPEC_VARIABLE, json)
         .env(PREPARED_VARIABLE, prepared);
-    command.spawn().map_err(|error| format!("the sandbox cannot be started: {error}"))
+    command
+        .spawn()
+        .map_err(|error| format!("the sandbox cannot be started: {error}"))
 }
 
 fn watch(inner: &mut Child, spec: &SandboxSpec, free: &[Option<u64>]) -> Option<SandboxMessage> {
@@ -85,13 +90,22 @@ fn watch(inner: &mut Child, spec: &SandboxSpec, free: &[Option<u64>]) -> Option<
     let listener = rustix::stdio::stderr();
     let mut pause = MIN_POLL_INTERVAL;
     loop {
-        let mut events = [PollFd::new(&ending, PollFlags::IN), PollFd::new(&listener, PollFlags::empty())];
-        let time = Timespec { tv_sec: 0, tv_nsec: pause.subsec_nanos().into() };
+        let mut events = [
+            PollFd::new(&ending, PollFlags::IN),
+            PollFd::new(&listener, PollFlags::empty()),
+        ];
+        let time = Timespec {
+            tv_sec: 0,
+            tv_nsec: pause.subsec_nanos().into(),
+        };
         let _ = poll(&mut events, Some(&time));
         if events[0].revents().contains(PollFlags::IN) {
             return inner.wait().ok().and_then(exit_message);
         }
-        if events[1].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
+        if events[1]
+            .revents()
+            .intersects(PollFlags::ERR | PollFlags::HUP)
+        {
             return None;
         }
         if let Some(reason) = exceeded_limit(&spec.limits, free, || free_bytes(spec)) {
@@ -103,11 +117,17 @@ fn watch(inner: &mut Child, spec: &SandboxSpec, free: &[Option<u64>]) -> Option<
 
 /// The inner helper ends as the command did. Where it never came to start it, it has said so before, and this is not heard.
 fn exit_message(status: ExitStatus) -> Option<SandboxMessage> {
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal))?;
+    let code = status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal))?;
     Some(SandboxMessage::Ended { code })
 }
 
-fn exceeded_limit(limits: &SandboxLimits, before: &[Option<u64>], now: impl Fn() -> Vec<Option<u64>>) -> Option<ExceededLimit> {
+fn exceeded_limit(
+    limits: &SandboxLimits,
+    before: &[Option<u64>],
+    now: impl Fn() -> Vec<Option<u64>>,
+) -> Option<ExceededLimit> {
     let below = list();
     if below.processes.len() > limits.processes as usize + OWN_PROCESSES {
         return Some(ExceededLimit::Processes);
@@ -115,8 +135,14 @@ fn exceeded_limit(limits: &SandboxLimits, before: &[Option<u64>], now: impl Fn()
     if below.pages.saturating_mul(page_size() as u64) > limits.memory_bytes {
         return Some(ExceededLimit::Memory);
     }
-    let taken = before.iter().zip(now()).filter_map(|(before, now)| Some((*before)?.saturating_sub(now?)));
-    taken.into_iter().any(|taken| taken > limits.disk_bytes).then_some(ExceededLimit::Disk)
+    let taken = before
+        .iter()
+        .zip(now())
+        .filter_map(|(before, now)| Some((*before)?.saturating_sub(now?)));
+    taken
+        .into_iter()
+        .any(|taken| taken > limits.disk_bytes)
+        .then_some(ExceededLimit::Disk)
 }
 
 /// Of every place that can be written to.

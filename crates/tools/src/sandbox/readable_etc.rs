@@ -18,7 +18,11 @@ pub fn readable_etc() -> Vec<PathBuf> {
     if !geteuid().is_root() {
         return vec![folder.to_path_buf()];
     }
-    let Ok(opened) = open(folder, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else {
+    let Ok(opened) = open(
+        folder,
+        OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    ) else {
         return Vec::new();
     };
     public_paths(opened.as_fd(), folder, MAX_DEPTH).unwrap_or_else(|| vec![folder.to_path_buf()])
@@ -34,14 +38,21 @@ fn public_paths(opened: BorrowedFd<'_>, folder: &Path, depth: usize) -> Option<V
             continue;
         }
         let path = folder.join(OsStr::from_bytes(name.to_bytes()));
-        let Ok(found) = statat(opened, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+        let Ok(found) = statat(opened, name, AtFlags::SYMLINK_NOFOLLOW) else {
+            continue;
+        };
         let kind = FileType::from_raw_mode(found.st_mode);
         if kind != FileType::Symlink && found.st_mode & 0o004 == 0 {
             is_whole = false;
         } else if let Some(inside) = (kind == FileType::Directory && depth > 1)
             .then(|| {
-                openat(opened, name, OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
-                    .ok()
+                openat(
+                    opened,
+                    name,
+                    OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+                    Mode::empty(),
+                )
+                .ok()
             })
             .flatten()
             .and_then(|inside| public_paths(inside.as_fd(), &path, depth - 1))

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-    TargetArch, apply_filter, sock_filter,
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, apply_filter, sock_filter,
 };
 
 use super::inner::Isolation;
@@ -101,12 +101,24 @@ type SyscallRules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// From here on those calls fail, in this process and in any that it starts.
 pub fn install_filters(spec: &SandboxSpec, own: Isolation, landlock: i32) -> Result<(), String> {
-    let mut forbidden: SyscallRules = DENIED_SYSCALLS.into_iter().map(|call| (call, Vec::new())).collect();
-    forbidden.insert(libc::SYS_clone, any_of(0, NAMESPACE_FLAGS.map(|flag| flag_set(flag as u64)))?);
-    forbidden.insert(libc::SYS_ioctl, any_of(1, TERMINAL_IOCTLS.map(ArgTest::equal))?);
+    let mut forbidden: SyscallRules = DENIED_SYSCALLS
+        .into_iter()
+        .map(|call| (call, Vec::new()))
+        .collect();
+    forbidden.insert(
+        libc::SYS_clone,
+        any_of(0, NAMESPACE_FLAGS.map(|flag| flag_set(flag as u64)))?,
+    );
+    forbidden.insert(
+        libc::SYS_ioctl,
+        any_of(1, TERMINAL_IOCTLS.map(ArgTest::equal))?,
+    );
     forbidden.insert(libc::SYS_socket, socket_rules(spec.network || own.network)?);
     // Limits of its own only: with those of others it could end them, or blind the helper.
-    let of_others = ArgTest { op: SeccompCmpOp::Ne, value: 0 };
+    let of_others = ArgTest {
+        op: SeccompCmpOp::Ne,
+        value: 0,
+    };
     forbidden.insert(libc::SYS_prlimit64, any_of(0, [of_others])?);
     if !own.ipc {
         forbidden.extend(IPC_SYSCALLS.map(|call| (call, Vec::new())));
@@ -141,7 +153,10 @@ pub fn no_fork_filters() -> Result<[BpfProgram; 2], String> {
     rules.extend([(libc::SYS_fork, Vec::new()), (libc::SYS_vfork, Vec::new())]);
     // Flags behind a pointer cannot be judged; threads are then made with the older call.
     let unknown: SyscallRules = [(libc::SYS_clone3, Vec::new())].into();
-    Ok([build_program(rules, libc::EPERM)?, build_program(unknown, libc::ENOSYS)?])
+    Ok([
+        build_program(rules, libc::EPERM)?,
+        build_program(unknown, libc::ENOSYS)?,
+    ])
 }
 
 /// Internet sockets where they lead nowhere else, or may; never those of the machine's own services.
@@ -150,9 +165,19 @@ fn socket_rules(internet: bool) -> Result<Vec<SeccompRule>, String> {
         return Ok(Vec::new());
     }
     let families = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
-    let others = families.map(|family| condition(0, ArgTest { op: SeccompCmpOp::Ne, value: family as u64 }));
+    let others = families.map(|family| {
+        condition(
+            0,
+            ArgTest {
+                op: SeccompCmpOp::Ne,
+                value: family as u64,
+            },
+        )
+    });
     let others = others.into_iter().collect::<Result<Vec<_>, _>>()?;
-    Ok(vec![SeccompRule::new(others).map_err(|error| error.to_string())?])
+    Ok(vec![
+        SeccompRule::new(others).map_err(|error| error.to_string())?,
+    ])
 }
 
 /// What an argument is compared with, and how.
@@ -164,11 +189,17 @@ struct ArgTest {
 
 impl ArgTest {
     fn equal(value: u64) -> Self {
-        Self { op: SeccompCmpOp::Eq, value }
+        Self {
+            op: SeccompCmpOp::Eq,
+            value,
+        }
     }
 
     fn masked_equal(mask: u64, value: u64) -> Self {
-        Self { op: SeccompCmpOp::MaskedEq(mask), value }
+        Self {
+            op: SeccompCmpOp::MaskedEq(mask),
+            value,
+        }
     }
 }
 
@@ -178,7 +209,9 @@ fn flag_set(flag: u64) -> ArgTest {
 
 /// The call is meant when its argument fits one of these.
 fn any_of<const N: usize>(argument: u8, values: [ArgTest; N]) -> Result<Vec<SeccompRule>, String> {
-    let rule = |value| SeccompRule::new(vec![condition(argument, value)?]).map_err(|error| error.to_string());
+    let rule = |value| {
+        SeccompRule::new(vec![condition(argument, value)?]).map_err(|error| error.to_string())
+    };
     values.into_iter().map(rule).collect()
 }
 
@@ -195,9 +228,11 @@ fn build_program(rules: SyscallRules, error: i32) -> Result<BpfProgram, String> 
     let failed = |error: &dyn std::fmt::Display| format!("seccomp: {error}");
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| failed(&error))?;
     let errno = SeccompAction::Errno(error as u32);
-    let filter =
-        SeccompFilter::new(rules, SeccompAction::Allow, errno, arch).map_err(|error| failed(&error))?;
-    let program: BpfProgram = filter.try_into().map_err(|error: seccompiler::BackendError| failed(&error))?;
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, errno, arch)
+        .map_err(|error| failed(&error))?;
+    let program: BpfProgram = filter
+        .try_into()
+        .map_err(|error: seccompiler::BackendError| failed(&error))?;
     Ok(deny_x32().into_iter().chain(program).collect())
 }
 
@@ -212,8 +247,23 @@ fn deny_x32() -> Vec<sock_filter> {
     const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
     let refuse = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
     vec![
-        sock_filter { code: LOAD_NUMBER, jt: 0, jf: 0, k: 0 },
-        sock_filter { code: AT_LEAST, jt: 0, jf: 1, k: X32 },
-        sock_filter { code: RETURN, jt: 0, jf: 0, k: refuse },
+        sock_filter {
+            code: LOAD_NUMBER,
+            jt: 0,
+            jf: 0,
+            k: 0,
+        },
+        sock_filter {
+            code: AT_LEAST,
+            jt: 0,
+            jf: 1,
+            k: X32,
+        },
+        sock_filter {
+            code: RETURN,
+            jt: 0,
+            jf: 0,
+            k: refuse,
+        },
     ]
 }

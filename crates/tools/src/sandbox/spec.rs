@@ -100,13 +100,15 @@ impl SandboxSpec {
     /// Reads exactly the frame, so that what follows is left for the command.
     pub(super) fn read_frame(mut from: impl Read) -> Result<Self, String> {
         let mut length = [0; 4];
-        from.read_exact(&mut length).map_err(|error| error.to_string())?;
+        from.read_exact(&mut length)
+            .map_err(|error| error.to_string())?;
         let length = u32::from_le_bytes(length) as usize;
         if length > MAX_SPEC_BYTES {
             return Err("no description of a command is that long".to_owned());
         }
         let mut json = vec![0; length];
-        from.read_exact(&mut json).map_err(|error| error.to_string())?;
+        from.read_exact(&mut json)
+            .map_err(|error| error.to_string())?;
         serde_json::from_slice(&json).map_err(|error| error.to_string())
     }
 }

@@ -23,15 +23,23 @@ pub fn unshare(flags: UnshareFlags) -> io::Result<()> {
 /// Puts filters of system calls on what is started, and not on this process.
 pub fn filter_in_child(command: &mut Command, filters: [BpfProgram; 2]) {
     let refused = |_| io::Error::from(io::ErrorKind::PermissionDenied);
-    let put_on = move || filters.iter().try_for_each(|filter| apply_filter(filter).map_err(refused));
+    let put_on = move || {
+        filters
+            .iter()
+            .try_for_each(|filter| apply_filter(filter).map_err(refused))
+    };
     // SAFETY: between fork and exec only system calls are made; nothing is allocated and no lock is taken.
     unsafe { command.pre_exec(put_on) };
 }
 
 /// No descriptor beside the three usual ones reaches what is started from here.
 pub fn set_cloexec() {
-    let Ok(open) = std::fs::read_dir("/proc/self/fd") else { return };
-    let numbers = open.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let Ok(open) = std::fs::read_dir("/proc/self/fd") else {
+        return;
+    };
+    let numbers = open
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     for number in numbers.filter(|number| *number > 2) {
         // SAFETY: the descriptor is only borrowed for this one call, which fails harmlessly when it is closed already.
         let borrowed = unsafe { BorrowedFd::borrow_raw(number) };

@@ -19,13 +19,20 @@ const MAX_TRIES: usize = 16;
 /// A path for such a folder; nothing is there yet.
 pub fn new_temp_path(parent: &Path) -> io::Result<PathBuf> {
     // A link among its parents would be another path for the sandbox.
-    Ok(parent.canonicalize()?.join(format!("{TEMP_DIR_PREFIX}{}", Uuid::now_v7().simple())))
+    Ok(parent
+        .canonicalize()?
+        .join(format!("{TEMP_DIR_PREFIX}{}", Uuid::now_v7().simple())))
 }
 
 /// Removes the folders whose helpers were killed.
 pub fn remove_stale_temp_dirs(parent: &Path) {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
-    for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(TEMP_DIR_PREFIX)) {
+    for entry in entries.filter(|entry| {
+        entry
+            .file_name()
+            .to_string_lossy()
+            .starts_with(TEMP_DIR_PREFIX)
+    }) {
         let path = entry.path();
         // The lock is held while the folder is removed: whoever is about to use it waits, and sees that it is gone.
         if let Ok(folder) = open_folder(&path)
@@ -47,13 +54,21 @@ impl CommandTempDir {
     pub fn create(path: &Path) -> io::Result<Self> {
         for _ in 0..MAX_TRIES {
             DirBuilder::new().mode(0o700).create(path)?;
-            let Ok(folder) = open_folder(path) else { continue };
+            let Ok(folder) = open_folder(path) else {
+                continue;
+            };
             flock(&folder, FlockOperation::LockExclusive)?;
             if is_at(&folder, path) {
-                return Ok(Self { path: path.to_path_buf(), _lock: folder });
+                return Ok(Self {
+                    path: path.to_path_buf(),
+                    _lock: folder,
+                });
             }
         }
-        Err(io::Error::other(format!("{} is removed again and again", path.display())))
+        Err(io::Error::other(format!(
+            "{} is removed again and again",
+            path.display()
+        )))
     }
 }
 
@@ -70,13 +85,18 @@ fn open_folder(path: &Path) -> io::Result<File> {
 
 /// Whether it is this user's. Others may make folders of that name too, and nobody else clears up for them.
 fn is_owned(folder: &File) -> bool {
-    folder.metadata().is_ok_and(|found| found.uid() == geteuid().as_raw())
+    folder
+        .metadata()
+        .is_ok_and(|found| found.uid() == geteuid().as_raw())
 }
 
 fn is_at(folder: &File, path: &Path) -> bool {
     let here = |found: fs::Metadata| (found.dev(), found.ino());
     let named = fs::symlink_metadata(path).map(here);
-    folder.metadata().map(here).is_ok_and(|own| named.is_ok_and(|named| named == own))
+    folder
+        .metadata()
+        .map(here)
+        .is_ok_and(|own| named.is_ok_and(|named| named == own))
 }
 
 #[cfg(test)]
@@ -91,15 +111,29 @@ mod tests {
         let used = CommandTempDir::create(&place("lango-command-used")).unwrap();
         fs::create_dir_all(place("lango-command-left/closed/inside")).unwrap();
         fs::write(place("lango-command-left/closed/inside/file"), "x").unwrap();
-        fs::set_permissions(place("lango-command-left/closed"), fs::Permissions::from_mode(0o000)).unwrap();
+        fs::set_permissions(
+            place("lango-command-left/closed"),
+            fs::Permissions::from_mode(0o000),
+        )
+        .unwrap();
         fs::create_dir_all(place("kept/inside")).unwrap();
         symlink(place("kept"), place("lango-command-link")).unwrap();
         fs::write(place("lango-command-file"), "x").unwrap();
         remove_stale_temp_dirs(parent.path());
-        let mut names: Vec<_> =
-            fs::read_dir(parent.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let mut names: Vec<_> = fs::read_dir(parent.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
         names.sort();
-        assert_eq!(names, ["kept", "lango-command-file", "lango-command-link", "lango-command-used"]);
+        assert_eq!(
+            names,
+            [
+                "kept",
+                "lango-command-file",
+                "lango-command-link",
+                "lango-command-used"
+            ]
+        );
         assert!(place("kept/inside").exists());
         drop(used);
         assert!(!place("lango-command-used").exists());

@@ -39,8 +39,15 @@ impl Capture {
         }
         // A character that was cut in two is left out with the rest.
         let head = &self.head[..whole_chars_len(&self.head)];
-        let tail = tail.iter().position(|byte| byte & 0xc0 != 0x80).map_or(&tail[..], |at| &tail[at..]);
-        format!("{}\n{mark}\n{}", String::from_utf8_lossy(head), String::from_utf8_lossy(tail))
+        let tail = tail
+            .iter()
+            .position(|byte| byte & 0xc0 != 0x80)
+            .map_or(&tail[..], |at| &tail[at..]);
+        format!(
+            "{}\n{mark}\n{}",
+            String::from_utf8_lossy(head),
+            String::from_utf8_lossy(tail)
+        )
     }
 
     fn decode(&mut self, piece: &[u8]) -> String {
@@ -56,13 +63,23 @@ impl Capture {
 fn whole_chars_len(bytes: &[u8]) -> usize {
     let start = bytes.len().saturating_sub(3);
     let is_lead = |byte: &u8| (0xc2..=0xf4).contains(byte);
-    let Some(at) = bytes[start..].iter().rposition(is_lead).map(|at| start + at) else { return bytes.len() };
+    let Some(at) = bytes[start..]
+        .iter()
+        .rposition(is_lead)
+        .map(|at| start + at)
+    else {
+        return bytes.len();
+    };
     let length = match bytes[at] {
         0xf0.. => 4,
         0xe0.. => 3,
         _ => 2,
     };
-    if at + length > bytes.len() { at } else { bytes.len() }
+    if at + length > bytes.len() {
+        at
+    } else {
+        bytes.len()
+    }
 }
 
 #[cfg(test)]
@@ -85,8 +102,15 @@ mod tests {
     #[test]
     fn characters_that_come_in_pieces_are_shown_whole() {
         let mut capture = Capture::default();
-        let shown: String = "a€😀é".as_bytes().chunks(1).map(|piece| capture.push(piece)).collect();
-        assert_eq!((shown.as_str(), capture.text("").as_str()), ("a€😀é", "a€😀é"));
+        let shown: String = "a€😀é"
+            .as_bytes()
+            .chunks(1)
+            .map(|piece| capture.push(piece))
+            .collect();
+        assert_eq!(
+            (shown.as_str(), capture.text("").as_str()),
+            ("a€😀é", "a€😀é")
+        );
         assert_eq!(capture.push(&[0xff, b'!']), "\u{fffd}!");
     }
 }

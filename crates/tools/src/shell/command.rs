@@ -28,7 +28,9 @@ impl CommandRequest {
     /// What only reads needs no other program, and gets none: a permission for its kind may cover many such calls.
     pub(super) fn starts_programs(&self) -> bool {
         match &self.program {
-            Program::Line(line) => !matches!(classify(line, &self.folder), Some(CommandKind::ReadOnly(_))),
+            Program::Line(line) => {
+                !matches!(classify(line, &self.folder), Some(CommandKind::ReadOnly(_)))
+            }
             Program::File { .. } => true,
         }
     }
@@ -52,7 +54,9 @@ impl CommandRequest {
             Program::Line(line) => vec![shell_path().to_owned(), "-c".to_owned(), line.clone()],
             Program::File { path, args } => {
                 let words = [path.to_string_lossy().into_owned()].into_iter();
-                words.chain(args.iter().map(|arg| arg.to_string_lossy().into_owned())).collect()
+                words
+                    .chain(args.iter().map(|arg| arg.to_string_lossy().into_owned()))
+                    .collect()
             }
         }
     }
@@ -60,5 +64,9 @@ impl CommandRequest {
 
 /// What people type is mostly written for bash; where there is none, the plain shell must do.
 fn shell_path() -> &'static str {
-    if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" }
+    if Path::new("/bin/bash").exists() {
+        "/bin/bash"
+    } else {
+        "/bin/sh"
+    }
 }

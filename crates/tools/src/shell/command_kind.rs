@@ -35,14 +35,18 @@ pub fn classify(line: &str, folder: &Path) -> Option<CommandKind> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["git", rest @ ..] => git::pattern(rest, folder).map(CommandKind::ReadOnly),
-        [program, rest @ ..] => classify_reader(program, rest).or_else(|| classify_build(program, rest)),
+        [program, rest @ ..] => {
+            classify_reader(program, rest).or_else(|| classify_build(program, rest))
+        }
         [] => None,
     }
 }
 
 fn classify_reader(program: &str, args: &[&str]) -> Option<CommandKind> {
     let (_, refused) = READERS.iter().find(|(reader, _)| *reader == program)?;
-    let is_plain = args.iter().all(|word| !refused.iter().any(|option| may_match_option(word, option)));
+    let is_plain = args
+        .iter()
+        .all(|word| !refused.iter().any(|option| may_match_option(word, option)));
     is_plain.then(|| CommandKind::ReadOnly(format!("{program} *")))
 }
 
@@ -51,17 +55,23 @@ fn may_match_option(word: &str, option: &str) -> bool {
     let name = word.split('=').next().unwrap_or(word);
     match (option.strip_prefix("--"), option.strip_prefix('-')) {
         (Some(_), _) => name.starts_with("--") && name.len() > 2 && option.starts_with(name),
-        (None, Some(letter)) => word.starts_with('-') && !word.starts_with("--") && word.contains(letter),
+        (None, Some(letter)) => {
+            word.starts_with('-') && !word.starts_with("--") && word.contains(letter)
+        }
         (None, None) => word == option,
     }
 }
 
 fn classify_build(program: &str, args: &[&str]) -> Option<CommandKind> {
     let (command, rest) = args.split_first()?;
-    let builder = BUILD_COMMANDS.iter().find(|known| known.program == program && known.command == *command)?;
+    let builder = BUILD_COMMANDS
+        .iter()
+        .find(|known| known.program == program && known.command == *command)?;
     let mut parts = rest.splitn(2, |word| *word == "--");
     let (own, passed_on) = (parts.next().unwrap_or_default(), parts.next());
-    let is_plain = own.iter().all(|word| is_operand(word) || is_allowed_option(word, builder.options))
+    let is_plain = own
+        .iter()
+        .all(|word| is_operand(word) || is_allowed_option(word, builder.options))
         && (passed_on.is_none() || builder.forwards_args);
     is_plain.then(|| CommandKind::Build(format!("{program} {command} *")))
 }
@@ -73,7 +83,12 @@ fn is_operand(word: &str) -> bool {
 /// Whether an option is one of these, with its value behind `=` where the list says so.
 fn is_allowed_option(word: &str, options: &[&str]) -> bool {
     options.iter().any(|option| match option.strip_suffix('=') {
-        Some(name) => word == name || word.strip_prefix(name).is_some_and(|value| value.starts_with('=')),
+        Some(name) => {
+            word == name
+                || word
+                    .strip_prefix(name)
+                    .is_some_and(|value| value.starts_with('='))
+        }
         None => word == *option,
     })
 }
@@ -177,13 +192,22 @@ mod tests {
     fn a_pattern_is_offered_for_plain_commands_only() {
         for (line, expected) in [
             ("git status -s", "git status *"),
-            ("git --no-pager log --oneline -n 5 -- src", "git --no-pager log *"),
-            ("git log --format=\"%h %s\" --since '2 days ago' -10", "git log *"),
+            (
+                "git --no-pager log --oneline -n 5 -- src",
+                "git --no-pager log *",
+            ),
+            (
+                "git log --format=\"%h %s\" --since '2 days ago' -10",
+                "git log *",
+            ),
             ("git diff --stat HEAD~1 main -- a.rs", "git diff *"),
             ("git branch --list 'feature/x'", "git branch *"),
             ("ls", "ls *"),
             ("rg -n 'fn main' src/*.rs", "rg *"),
-            ("cargo test -p lango-tools --test main name -- --nocapture", "cargo test *"),
+            (
+                "cargo test -p lango-tools --test main name -- --nocapture",
+                "cargo test *",
+            ),
         ] {
             assert_eq!(pattern(line).as_deref(), Some(expected), "{line}");
         }

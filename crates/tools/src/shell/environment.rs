@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-const DEFAULT_VARIABLES: [&str; 11] =
-    ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "NO_COLOR", "EDITOR", "HOSTNAME"];
+const DEFAULT_VARIABLES: [&str; 11] = [
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "NO_COLOR", "EDITOR",
+    "HOSTNAME",
+];
 const DEFAULT_PREFIX: &str = "LC_";
 
 /// `temp` is the command's own folder for whatever it keeps for a moment.
@@ -14,7 +16,9 @@ pub fn allowed_variables(
     temp: Option<&Path>,
 ) -> Vec<(String, String)> {
     let is_visible = |name: &String| {
-        DEFAULT_VARIABLES.contains(&name.as_str()) || name.starts_with(DEFAULT_PREFIX) || allowed.contains(name)
+        DEFAULT_VARIABLES.contains(&name.as_str())
+            || name.starts_with(DEFAULT_PREFIX)
+            || allowed.contains(name)
     };
     let mut visible: BTreeMap<String, String> = all
         .iter()
@@ -22,16 +26,29 @@ pub fn allowed_variables(
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     // Nobody sits at a terminal: nothing may wait for a key.
-    for (name, value) in [("TERM", "dumb"), ("PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0")] {
-        visible.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+    for (name, value) in [
+        ("TERM", "dumb"),
+        ("PAGER", "cat"),
+        ("GIT_TERMINAL_PROMPT", "0"),
+    ] {
+        visible
+            .entry(name.to_owned())
+            .or_insert_with(|| value.to_owned());
     }
     if let Some(temp) = temp {
         let temp = temp.display().to_string();
-        for name in ["TMPDIR", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"] {
+        for name in [
+            "TMPDIR",
+            "XDG_CACHE_HOME",
+            "XDG_STATE_HOME",
+            "XDG_RUNTIME_DIR",
+        ] {
             visible.insert(name.to_owned(), temp.clone());
         }
         // Git gives up on settings that it may not read.
-        visible.entry("GIT_CONFIG_GLOBAL".to_owned()).or_insert_with(|| "/dev/null".to_owned());
+        visible
+            .entry("GIT_CONFIG_GLOBAL".to_owned())
+            .or_insert_with(|| "/dev/null".to_owned());
     }
     visible.into_iter().collect()
 }
@@ -51,8 +68,11 @@ const ISOLATED_GIT_ENV: [(&str, &str); 8] = [
 
 /// For a command that may start no other program.
 pub fn isolate_git(env: Vec<(String, String)>) -> Vec<(String, String)> {
-    let kept = env.into_iter().filter(|(name, _)| ISOLATED_GIT_ENV.iter().all(|(own, _)| own != name));
-    kept.chain(ISOLATED_GIT_ENV.map(|(name, value)| (name.to_owned(), value.to_owned()))).collect()
+    let kept = env
+        .into_iter()
+        .filter(|(name, _)| ISOLATED_GIT_ENV.iter().all(|(own, _)| own != name));
+    kept.chain(ISOLATED_GIT_ENV.map(|(name, value)| (name.to_owned(), value.to_owned())))
+        .collect()
 }
 
 #[cfg(test)]
@@ -68,11 +88,19 @@ mod tests {
             ("MY_FLAG", "1"),
             ("LANGO_HOME", "/x"),
         ];
-        let all = all.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let all = all
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into();
         let names = |allowed: &[String]| -> Vec<String> {
-            allowed_variables(&all, allowed, None).into_iter().map(|(name, _)| name).collect()
+            allowed_variables(&all, allowed, None)
+                .into_iter()
+                .map(|(name, _)| name)
+                .collect()
         };
-        assert_eq!(names(&[]), ["GIT_TERMINAL_PROMPT", "LC_ALL", "PAGER", "PATH", "TERM"]);
+        assert_eq!(
+            names(&[]),
+            ["GIT_TERMINAL_PROMPT", "LC_ALL", "PAGER", "PATH", "TERM"]
+        );
         assert!(names(&["MY_FLAG".to_owned()]).contains(&"MY_FLAG".to_owned()));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use lango_domain::session::SessionKey;
-use lango_domain::{ToolOutputSink, ToolContext, ToolError};
+use lango_domain::{ToolContext, ToolError, ToolOutputSink};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
@@ -43,17 +43,31 @@ impl ShellJob {
 
 impl ShellJobs {
     /// Lets a command that was started run on; its id is that of its output.
-    pub fn adopt(&self, shell: &Shell, context: &ToolContext, line: String, mut running: RunningCommand) -> String {
+    pub fn adopt(
+        &self,
+        shell: &Shell,
+        context: &ToolContext,
+        line: String,
+        mut running: RunningCommand,
+    ) -> String {
         let id = running.id().to_owned();
         let (tell, end) = watch::channel(None);
         let parts = Arc::clone(&shell.inner);
         let task = tokio::spawn(async move {
-            let ended = running.finish(MAX_JOB_TIME, &ToolOutputSink::disconnected()).await;
+            let ended = running
+                .finish(MAX_JOB_TIME, &ToolOutputSink::disconnected())
+                .await;
             let worded = report::format_result(&parts.parts, &ended);
             let _ = tell.send(Some(worded.map_err(|ToolError(why)| why)));
         });
         let owner = context.session_key();
-        let job = ShellJob { owner, command: line, started: Instant::now(), task: task.abort_handle(), result: end };
+        let job = ShellJob {
+            owner,
+            command: line,
+            started: Instant::now(),
+            task: task.abort_handle(),
+            result: end,
+        };
         self.all().insert(id.clone(), Arc::new(job));
         id
     }
@@ -63,18 +77,29 @@ impl ShellJobs {
         if running < MAX_JOBS {
             return Ok(());
         }
-        Err(ToolError(format!("{MAX_JOBS} commands run already; stop one first (exec_stop)")))
+        Err(ToolError(format!(
+            "{MAX_JOBS} commands run already; stop one first (exec_stop)"
+        )))
     }
 
     pub fn find(&self, context: &ToolContext, id: &str) -> Result<Arc<ShellJob>, ToolError> {
         let all = self.all();
-        let own: Vec<(&String, &Arc<ShellJob>)> = all.iter().filter(|(_, job)| job.is_owned_by(context)).collect();
+        let own: Vec<(&String, &Arc<ShellJob>)> = all
+            .iter()
+            .filter(|(_, job)| job.is_owned_by(context))
+            .collect();
         if let Some((_, job)) = own.iter().find(|(known, _)| *known == id) {
             return Ok(Arc::clone(job));
         }
         let ids: Vec<&str> = own.iter().map(|(id, _)| id.as_str()).collect();
-        let known = if ids.is_empty() { "none was started here".to_owned() } else { ids.join(", ") };
-        Err(ToolError(format!("no command with the id {id}; started were: {known}")))
+        let known = if ids.is_empty() {
+            "none was started here".to_owned()
+        } else {
+            ids.join(", ")
+        };
+        Err(ToolError(format!(
+            "no command with the id {id}; started were: {known}"
+        )))
     }
 
     /// Those of this session, newest last.

@@ -30,26 +30,45 @@ pub struct StoredOutput {
 
 impl OutputStore {
     pub fn in_folder(data: Option<&Path>) -> Self {
-        Self { folder: data.map(|data| data.join(FOLDER)) }
+        Self {
+            folder: data.map(|data| data.join(FOLDER)),
+        }
     }
 
     pub fn create(&self, context: &ToolContext) -> StoredOutput {
         let id = new_id();
-        let folder =
-            self.folder.as_ref().map(|folder| folder.join(session_folder(&context.principal, &context.session)));
+        let folder = self
+            .folder
+            .as_ref()
+            .map(|folder| folder.join(session_folder(&context.principal, &context.session)));
         let file = folder.and_then(|folder| {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(&folder)
+                .ok()?;
             prune(&folder);
-            OpenOptions::new().write(true).create_new(true).mode(0o600).open(folder.join(&id)).ok()
+            OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(folder.join(&id))
+                .ok()
         });
-        StoredOutput { id, file, written: 0 }
+        StoredOutput {
+            id,
+            file,
+            written: 0,
+        }
     }
 
     /// The file of an output of this session.
     pub fn find(&self, context: &ToolContext, id: &str) -> Option<PathBuf> {
         let is_id = !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric());
         let folder = self.folder.as_ref().filter(|_| is_id)?;
-        let file = folder.join(session_folder(&context.principal, &context.session)).join(id);
+        let file = folder
+            .join(session_folder(&context.principal, &context.session))
+            .join(id);
         file.is_file().then_some(file)
     }
 }
@@ -57,11 +76,17 @@ impl OutputStore {
 impl StoredOutput {
     /// One that nobody will read again.
     pub fn discarded() -> Self {
-        Self { id: String::new(), file: None, written: 0 }
+        Self {
+            id: String::new(),
+            file: None,
+            written: 0,
+        }
     }
 
     pub fn write(&mut self, piece: &[u8]) {
-        let room = MAX_BYTES.saturating_sub(self.written).min(piece.len() as u64) as usize;
+        let room = MAX_BYTES
+            .saturating_sub(self.written)
+            .min(piece.len() as u64) as usize;
         if let Some(file) = &mut self.file
             && file.write_all(&piece[..room]).is_ok()
         {
@@ -82,7 +107,11 @@ pub fn delete_outputs(data: &Path, principal: &Principal, session: &SessionId) {
 /// A name that says nothing.
 fn session_folder(principal: &Principal, session: &SessionId) -> String {
     let digest = Sha256::digest(format!("{principal}\0{session}"));
-    digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+    digest
+        .iter()
+        .take(12)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 fn new_id() -> String {
@@ -92,7 +121,9 @@ fn new_id() -> String {
 }
 
 fn prune(folder: &Path) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
     let mut files: Vec<(std::time::SystemTime, PathBuf)> = entries
         .flatten()
         .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))

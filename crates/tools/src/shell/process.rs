@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use lango_domain::{ToolOutputSink, ToolError};
+use lango_domain::{ToolError, ToolOutputSink};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
@@ -13,7 +13,10 @@ use super::command::CommandRequest;
 use super::outputs::StoredOutput;
 use super::{ShellParts, environment};
 use crate::files::private_directory::remove_folder;
-use crate::sandbox::{SandboxError, SandboxMode, OUTER_ARG, ExceededLimit, SandboxSpec, SandboxMessage, new_temp_path, readable_etc};
+use crate::sandbox::{
+    ExceededLimit, OUTER_ARG, SandboxError, SandboxMessage, SandboxMode, SandboxSpec,
+    new_temp_path, readable_etc,
+};
 
 /// How long the helper gets to end everything.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -62,10 +65,13 @@ impl RunningCommand {
         errand: CommandRequest,
         kept: StoredOutput,
     ) -> Result<Self, ToolError> {
-        let cannot =
-            |error: &dyn std::fmt::Display| ToolError(format!("the command cannot be started: {error}"));
+        let cannot = |error: &dyn std::fmt::Display| {
+            ToolError(format!("the command cannot be started: {error}"))
+        };
         let is_confined = parts.settings.mode() != SandboxMode::Off;
-        let temp = is_confined.then(|| new_temp_path(&parts.temp_root())).transpose();
+        let temp = is_confined
+            .then(|| new_temp_path(&parts.temp_root()))
+            .transpose();
         let temp = temp.map_err(|error| cannot(&error))?.map(TempDirGuard);
         let mut spec = build_spec(parts, &errand, temp.as_ref().map(|temp| temp.0.as_path()));
         spec.public = public.to_vec();
@@ -74,9 +80,13 @@ impl RunningCommand {
         input.extend(errand.stdin.as_bytes());
         let mut command = Command::new(&parts.helper);
         command.arg(OUTER_ARG).env_clear().current_dir("/");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| cannot(&error))?;
-        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (stdin, stdout, stderr) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(mut stdin), Some(output), Some(stderr)) = (stdin, stdout, stderr) else {
             return Err(cannot(&"no pipes"));
         };
@@ -86,7 +96,17 @@ impl RunningCommand {
         });
         let words = Some(BufReader::new(stderr).lines());
         let (capture, confined, began) = (Capture::default(), Vec::new(), Instant::now());
-        Ok(Self { child, output, messages: words, stored_output: kept, capture, confined_by: confined, started: began, starts_programs, temp })
+        Ok(Self {
+            child,
+            output,
+            messages: words,
+            stored_output: kept,
+            capture,
+            confined_by: confined,
+            started: began,
+            starts_programs,
+            temp,
+        })
     }
 
     /// Where its whole text can be read.
@@ -101,9 +121,18 @@ impl RunningCommand {
             Err(_elapsed) => CommandEnd::TimedOut,
         };
         self.shut_down().await;
-        let id = self.stored_output.is_stored().then(|| self.stored_output.id.clone());
+        let id = self
+            .stored_output
+            .is_stored()
+            .then(|| self.stored_output.id.clone());
         let (took, capture) = (self.started.elapsed(), std::mem::take(&mut self.capture));
-        CommandResult { end, duration: took, capture, id, starts_programs: self.starts_programs }
+        CommandResult {
+            end,
+            duration: took,
+            capture,
+            id,
+            starts_programs: self.starts_programs,
+        }
     }
 
     async fn read_output(&mut self, live: &ToolOutputSink) -> CommandEnd {
@@ -137,7 +166,9 @@ impl RunningCommand {
     /// Nothing is printed any more, but how it ended has not been said.
     async fn wait_for_end(&mut self) -> CommandEnd {
         loop {
-            let Some(words) = &mut self.messages else { return CommandEnd::Lost };
+            let Some(words) = &mut self.messages else {
+                return CommandEnd::Lost;
+            };
             let word = words.next_line().await.ok().flatten();
             if let Some(end) = self.apply_message(word) {
                 return end;
@@ -161,7 +192,10 @@ impl RunningCommand {
     /// The helper ends what still runs once nobody listens, and then itself.
     async fn shut_down(&mut self) {
         self.messages = None;
-        if tokio::time::timeout(SHUTDOWN_TIMEOUT, self.child.wait()).await.is_err() {
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, self.child.wait())
+            .await
+            .is_err()
+        {
             let _ = self.child.start_kill();
         }
         self.temp = None;
@@ -172,10 +206,21 @@ impl RunningCommand {
 pub async fn probe_confinement(parts: &ShellParts) -> Result<Vec<String>, String> {
     let program = super::Program::Line("true".to_owned());
     let folder = parts.workspace.root().to_path_buf();
-    let errand = CommandRequest { program, folder, stdin: String::new(), timeout: None, extra_read_paths: Vec::new() };
-    let started = RunningCommand::start(parts, &readable_etc(), errand, StoredOutput::discarded()).await;
+    let errand = CommandRequest {
+        program,
+        folder,
+        stdin: String::new(),
+        timeout: None,
+        extra_read_paths: Vec::new(),
+    };
+    let started =
+        RunningCommand::start(parts, &readable_etc(), errand, StoredOutput::discarded()).await;
     let mut running = started.map_err(|ToolError(why)| why)?;
-    match running.finish(SHUTDOWN_TIMEOUT, &ToolOutputSink::disconnected()).await.end {
+    match running
+        .finish(SHUTDOWN_TIMEOUT, &ToolOutputSink::disconnected())
+        .await
+        .end
+    {
         CommandEnd::Exited(0) => Ok(std::mem::take(&mut running.confined_by)),
         CommandEnd::Failed(SandboxError::Unconfined(why) | SandboxError::Other(why)) => Err(why),
         CommandEnd::Exited(code) => Err(format!("a command that does nothing ended with {code}")),
@@ -198,7 +243,12 @@ fn build_spec(parts: &ShellParts, errand: &CommandRequest, temp: Option<&Path>) 
         argv: errand.argv(),
         folder: errand.folder.clone(),
         env,
-        read: parts.read.iter().chain(&errand.extra_read_paths).cloned().collect(),
+        read: parts
+            .read
+            .iter()
+            .chain(&errand.extra_read_paths)
+            .cloned()
+            .collect(),
         public: Vec::new(),
         write,
         temp: temp.map(Path::to_path_buf),

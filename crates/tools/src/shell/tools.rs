@@ -80,7 +80,10 @@ fn with_network(shell: &Shell, tool: Tool) -> Tool {
     match shell.inner.parts.settings.network {
         true => tool.with_outgoing(|args: Value| {
             let data = args["command"].as_str().unwrap_or_default().to_owned();
-            OutgoingData { to: Destination::Host("any address".to_owned()), data }
+            OutgoingData {
+                to: Destination::Host("any address".to_owned()),
+                data,
+            }
         }),
         false => tool,
     }
@@ -142,27 +145,37 @@ fn exec_start(shell: Shell) -> Tool {
 }
 
 fn exec_status(shell: Shell) -> Tool {
-    let described =
-        "Tells whether commands that exec_start started still run, and how those ended that do not.";
-    Tool::new("exec_status", described, Safety::Safe, move |context, args: ExecStatusArgs| {
-        let shell = shell.clone();
-        async move {
-            let jobs = match &args.id {
-                Some(id) => vec![(id.clone(), shell.inner.jobs.find(&context, id)?)],
-                None => shell.inner.jobs.list(&context),
-            };
-            let told = jobs.iter().map(|(id, job)| {
-                let age = job.age().as_secs();
-                match (&*job.result.borrow(), job.is_running()) {
-                    (Some(Ok(end) | Err(end)), _) => format!("{id}: {} ended: {end}", job.command),
-                    (None, true) => format!("{id}: {} runs since {age} s", job.command),
-                    (None, false) => format!("{id}: {} was stopped", job.command),
-                }
-            });
-            let told: Vec<String> = told.collect();
-            Ok(if told.is_empty() { "No command was started.".to_owned() } else { told.join("\n") })
-        }
-    })
+    let described = "Tells whether commands that exec_start started still run, and how those ended that do not.";
+    Tool::new(
+        "exec_status",
+        described,
+        Safety::Safe,
+        move |context, args: ExecStatusArgs| {
+            let shell = shell.clone();
+            async move {
+                let jobs = match &args.id {
+                    Some(id) => vec![(id.clone(), shell.inner.jobs.find(&context, id)?)],
+                    None => shell.inner.jobs.list(&context),
+                };
+                let told = jobs.iter().map(|(id, job)| {
+                    let age = job.age().as_secs();
+                    match (&*job.result.borrow(), job.is_running()) {
+                        (Some(Ok(end) | Err(end)), _) => {
+                            format!("{id}: {} ended: {end}", job.command)
+                        }
+                        (None, true) => format!("{id}: {} runs since {age} s", job.command),
+                        (None, false) => format!("{id}: {} was stopped", job.command),
+                    }
+                });
+                let told: Vec<String> = told.collect();
+                Ok(if told.is_empty() {
+                    "No command was started.".to_owned()
+                } else {
+                    told.join("\n")
+                })
+            }
+        },
+    )
     .with_untrusted_output()
     .with_private_output()
     .with_phrases([
@@ -173,18 +186,23 @@ fn exec_status(shell: Shell) -> Tool {
 }
 
 fn exec_output(shell: Shell) -> Tool {
-    let described =
-        "Reads what a command printed, or prints so far: a range of lines, or those that a pattern fits.";
-    Tool::new("exec_output", described, Safety::Safe, move |context, args: ExecOutputArgs| {
-        let shell = shell.clone();
-        async move {
-            let file = shell.inner.outputs.find(&context, &args.id);
-            let file =
-                file.ok_or_else(|| ToolError(format!("there is no output with the id {}", args.id)))?;
-            let read = tokio::task::spawn_blocking(move || read_lines(&file, &args));
-            read.await.map_err(|error| ToolError(error.to_string()))?
-        }
-    })
+    let described = "Reads what a command printed, or prints so far: a range of lines, or those that a pattern fits.";
+    Tool::new(
+        "exec_output",
+        described,
+        Safety::Safe,
+        move |context, args: ExecOutputArgs| {
+            let shell = shell.clone();
+            async move {
+                let file = shell.inner.outputs.find(&context, &args.id);
+                let file = file.ok_or_else(|| {
+                    ToolError(format!("there is no output with the id {}", args.id))
+                })?;
+                let read = tokio::task::spawn_blocking(move || read_lines(&file, &args));
+                read.await.map_err(|error| ToolError(error.to_string()))?
+            }
+        },
+    )
     .with_untrusted_output()
     .with_private_output()
     .with_phrases(["(show|read) [me] [the] output of [the] [command] {id:word}"])
@@ -192,17 +210,22 @@ fn exec_output(shell: Shell) -> Tool {
 
 fn exec_stop(shell: Shell) -> Tool {
     let described = "Stops a command that exec_start started, with everything that it started.";
-    Tool::new("exec_stop", described, Safety::Moderate, move |context, args: ExecStopArgs| {
-        let shell = shell.clone();
-        async move {
-            let job = shell.inner.jobs.find(&context, &args.id)?;
-            if !job.is_running() {
-                return Ok(format!("{} had ended already", args.id));
+    Tool::new(
+        "exec_stop",
+        described,
+        Safety::Moderate,
+        move |context, args: ExecStopArgs| {
+            let shell = shell.clone();
+            async move {
+                let job = shell.inner.jobs.find(&context, &args.id)?;
+                if !job.is_running() {
+                    return Ok(format!("{} had ended already", args.id));
+                }
+                job.stop();
+                Ok(format!("{} is stopped", args.id))
             }
-            job.stop();
-            Ok(format!("{} is stopped", args.id))
-        }
-    })
+        },
+    )
     .with_phrases(["stop [the] [command] {id:word}"])
 }
 
@@ -215,7 +238,9 @@ impl Shell {
         time: Option<Duration>,
     ) -> Result<CommandRequest, ToolError> {
         if line.trim().is_empty() || line.contains('\0') {
-            return Err(ToolError("`command` must be a line for the shell".to_owned()));
+            return Err(ToolError(
+                "`command` must be a line for the shell".to_owned(),
+            ));
         }
         let longest = self.inner.parts.max_duration;
         if time.is_some_and(|time| time > longest || time.is_zero()) {
@@ -224,49 +249,100 @@ impl Shell {
                 "`timeout` is a number of seconds from 1 to {most}; for what takes longer there is exec_start"
             )));
         }
-        let folder = self.inner.parts.workspace.resolve_folder(cwd.unwrap_or("."))?;
-        Ok(CommandRequest { program: Program::Line(line), folder, stdin, timeout: time, extra_read_paths: Vec::new() })
+        let folder = self
+            .inner
+            .parts
+            .workspace
+            .resolve_folder(cwd.unwrap_or("."))?;
+        Ok(CommandRequest {
+            program: Program::Line(line),
+            folder,
+            stdin,
+            timeout: time,
+            extra_read_paths: Vec::new(),
+        })
     }
 
     /// Whether a command is of the reading kind: it starts no other program, changes nothing and has no network.
     fn is_read_only(&self, args: &Value) -> bool {
         let text = |name: &str| args[name].as_str().unwrap_or_default();
-        let folder = self.inner.parts.workspace.resolve_folder(args["cwd"].as_str().unwrap_or("."));
-        let is_reading = |folder: &Path| matches!(classify(text("command"), folder), Some(CommandKind::ReadOnly(_)));
+        let folder = self
+            .inner
+            .parts
+            .workspace
+            .resolve_folder(args["cwd"].as_str().unwrap_or("."));
+        let is_reading = |folder: &Path| {
+            matches!(
+                classify(text("command"), folder),
+                Some(CommandKind::ReadOnly(_))
+            )
+        };
         !self.inner.parts.settings.network
             && text("stdin").is_empty()
             && folder.is_ok_and(|folder| is_reading(&folder))
     }
 
-    fn intent(&self, line: &str, cwd: Option<&str>, stdin: Option<&str>) -> Result<Intent, ToolError> {
+    fn intent(
+        &self,
+        line: &str,
+        cwd: Option<&str>,
+        stdin: Option<&str>,
+    ) -> Result<Intent, ToolError> {
         let errand = self.command_request(line.to_owned(), cwd, String::new(), None)?;
         let shows = format!("$ {line}\nin {}", errand.folder.display());
         let Some(stdin) = stdin.filter(|stdin| !stdin.is_empty()) else {
             let pattern = classify(line, &errand.folder).map(CommandKind::into_pattern);
             let subject = line.to_owned();
-            return Ok(Intent { level: Safety::Dangerous, shows, subject, pattern });
+            return Ok(Intent {
+                level: Safety::Dangerous,
+                shows,
+                subject,
+                pattern,
+            });
         };
         // Input is part of what runs: no permission for the line alone covers it.
-        let (shows, subject) = (format!("{shows}\nwith this input:\n{stdin}"), format!("{line}\n{stdin}"));
-        Ok(Intent { level: Safety::Dangerous, shows, subject, pattern: None })
+        let (shows, subject) = (
+            format!("{shows}\nwith this input:\n{stdin}"),
+            format!("{line}\n{stdin}"),
+        );
+        Ok(Intent {
+            level: Safety::Dangerous,
+            shows,
+            subject,
+            pattern: None,
+        })
     }
 }
 
 fn read_lines(file: &Path, wish: &ExecOutputArgs) -> Result<String, ToolError> {
-    let failed = |error: &dyn std::fmt::Display| ToolError(format!("the output cannot be read: {error}"));
-    let matcher = wish.pattern.as_ref().map(|pattern| RegexMatcher::new(pattern)).transpose();
+    let failed =
+        |error: &dyn std::fmt::Display| ToolError(format!("the output cannot be read: {error}"));
+    let matcher = wish
+        .pattern
+        .as_ref()
+        .map(|pattern| RegexMatcher::new(pattern))
+        .transpose();
     let matcher = matcher.map_err(|error| ToolError(format!("`pattern`: {error}")))?;
     let most = wish.lines.unwrap_or(DEFAULT_LINES).clamp(1, MAX_LINES);
     let first = wish.start_line.unwrap_or(1).max(1);
     let mut reader = BufReader::new(std::fs::File::open(file).map_err(|error| failed(&error))?);
     let mut found: std::collections::VecDeque<(usize, String)> = std::collections::VecDeque::new();
     let (mut number, mut line, mut more) = (0, Vec::new(), 0);
-    while reader.read_until(b'\n', &mut line).map_err(|error| failed(&error))? > 0 {
+    while reader
+        .read_until(b'\n', &mut line)
+        .map_err(|error| failed(&error))?
+        > 0
+    {
         number += 1;
         let words = line.trim_ascii_end();
-        let fits = matcher.as_ref().is_none_or(|matcher| matcher.is_match(words).unwrap_or(false));
+        let fits = matcher
+            .as_ref()
+            .is_none_or(|matcher| matcher.is_match(words).unwrap_or(false));
         if number >= first && fits {
-            let text: String = String::from_utf8_lossy(words).chars().take(MAX_LINE_CHARS).collect();
+            let text: String = String::from_utf8_lossy(words)
+                .chars()
+                .take(MAX_LINE_CHARS)
+                .collect();
             found.push_back((number, text));
             if found.len() > most {
                 more += 1;
@@ -284,7 +360,11 @@ fn read_lines(file: &Path, wish: &ExecOutputArgs) -> Result<String, ToolError> {
     if more > 0 {
         text.push_str(&format!(
             ", {more} more {}",
-            if wish.start_line.is_some() { "behind them" } else { "before them" }
+            if wish.start_line.is_some() {
+                "behind them"
+            } else {
+                "before them"
+            }
         ));
     }
     for (number, line) in found {
@@ -305,7 +385,16 @@ mod tests {
         std::fs::write(&file, [text.as_bytes(), b"\xff end"].concat()).unwrap();
         let read = |start_line, count, pattern: Option<&str>| {
             let pattern = pattern.map(str::to_owned);
-            read_lines(&file, &ExecOutputArgs { id: String::new(), start_line, lines: count, pattern }).unwrap()
+            read_lines(
+                &file,
+                &ExecOutputArgs {
+                    id: String::new(),
+                    start_line,
+                    lines: count,
+                    pattern,
+                },
+            )
+            .unwrap()
         };
         assert_eq!(
             read(Some(10), Some(2), None),

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use super::snapshot::{SnapshotEntry, SnapshotEntryKind, SnapshotPurpose, SkillSnapshot};
-use super::{SkillOrigin, SKILL_FILE, Skill, SkillError, skill_file, real_folder, scan, from_snapshot};
+use super::snapshot::{SkillSnapshot, SnapshotEntry, SnapshotEntryKind, SnapshotPurpose};
+use super::{
+    SKILL_FILE, Skill, SkillError, SkillOrigin, from_snapshot, real_folder, scan, skill_file,
+};
 
 const MAX_BODY_LEN: usize = 500;
 /// How much text is looked at in one file, and in all.
@@ -30,7 +32,8 @@ pub enum FindingLevel {
 
 /// All that can be said about the skill in `folder`, errors first. Blocks while it reads.
 pub fn check(folder: &Path) -> Vec<Finding> {
-    let looked = real_folder(folder).and_then(|real| Ok((SkillSnapshot::take(&real, SnapshotPurpose::Inspect)?, real)));
+    let looked = real_folder(folder)
+        .and_then(|real| Ok((SkillSnapshot::take(&real, SnapshotPurpose::Inspect)?, real)));
     let (snapshot, real) = match looked {
         Ok(looked) => looked,
         Err(mistake) => return vec![error(&mistake)],
@@ -42,7 +45,11 @@ pub fn check(folder: &Path) -> Vec<Finding> {
     }
     findings.extend(understood.ok().and_then(|skill| name_finding(&skill)));
     findings.extend(skill_file_findings(&snapshot));
-    findings.extend(snapshot.scripts().filter_map(|(_, entry)| script_finding(entry)));
+    findings.extend(
+        snapshot
+            .scripts()
+            .filter_map(|(_, entry)| script_finding(entry)),
+    );
     findings.extend(scan_snapshot(&snapshot));
     findings
 }
@@ -52,7 +59,9 @@ pub(super) fn scan_snapshot(snapshot: &SkillSnapshot) -> Vec<Finding> {
     let mut room = MAX_SCANNED_TOTAL;
     let mut findings = Vec::new();
     for entry in &snapshot.files {
-        let Some(text) = scannable_text(entry) else { continue };
+        let Some(text) = scannable_text(entry) else {
+            continue;
+        };
         if text.len() > MAX_SCANNED_BYTES.min(room) {
             findings.push(warning(&entry.path, 1, "too long to be looked through"));
             continue;
@@ -67,7 +76,10 @@ pub(super) fn scan_snapshot(snapshot: &SkillSnapshot) -> Vec<Finding> {
 /// Assets are material, not words: drawings and fonts are full of encoded data.
 fn scannable_text(entry: &SnapshotEntry) -> Option<&str> {
     let is_words = entry.kind != SnapshotEntryKind::Link && !entry.path.starts_with("assets/");
-    let content = entry.content.as_deref().filter(|content| is_words && !content.contains(&0))?;
+    let content = entry
+        .content
+        .as_deref()
+        .filter(|content| is_words && !content.contains(&0))?;
     std::str::from_utf8(content).ok()
 }
 
@@ -77,15 +89,25 @@ fn name_finding(skill: &Skill) -> Option<Finding> {
 }
 
 fn skill_file_findings(snapshot: &SkillSnapshot) -> Vec<Finding> {
-    let text = snapshot.content(SKILL_FILE).and_then(|content| std::str::from_utf8(content).ok());
-    let Some(page) = text.and_then(|text| skill_file::parse(text).ok()) else { return Vec::new() };
-    let unknown = |(key, line): &(String, usize)| warning(SKILL_FILE, *line, format!("unknown key `{key}`"));
+    let text = snapshot
+        .content(SKILL_FILE)
+        .and_then(|content| std::str::from_utf8(content).ok());
+    let Some(page) = text.and_then(|text| skill_file::parse(text).ok()) else {
+        return Vec::new();
+    };
+    let unknown =
+        |(key, line): &(String, usize)| warning(SKILL_FILE, *line, format!("unknown key `{key}`"));
     let mut findings: Vec<Finding> = page.unknown_keys.iter().map(unknown).collect();
     match page.body.lines().count() {
-        0 => findings.push(warning(SKILL_FILE, page.body_line, "there are no instructions")),
+        0 => findings.push(warning(
+            SKILL_FILE,
+            page.body_line,
+            "there are no instructions",
+        )),
         lines if lines > MAX_BODY_LEN => {
-            let message =
-                format!("{lines} lines of instructions; over {MAX_BODY_LEN}, move parts to references/");
+            let message = format!(
+                "{lines} lines of instructions; over {MAX_BODY_LEN}, move parts to references/"
+            );
             findings.push(warning(SKILL_FILE, page.body_line, message));
         }
         _ => {}
@@ -95,8 +117,12 @@ fn skill_file_findings(snapshot: &SkillSnapshot) -> Vec<Finding> {
 
 fn script_finding(entry: &SnapshotEntry) -> Option<Finding> {
     let message = "it is not executable and does not begin with `#!`, so it may not run";
-    let says_how = entry.content.as_deref().is_some_and(|content| content.starts_with(b"#!"));
-    (entry.kind != SnapshotEntryKind::Executable && !says_how).then(|| warning(&entry.path, 1, message))
+    let says_how = entry
+        .content
+        .as_deref()
+        .is_some_and(|content| content.starts_with(b"#!"));
+    (entry.kind != SnapshotEntryKind::Executable && !says_how)
+        .then(|| warning(&entry.path, 1, message))
 }
 
 fn error(mistake: &SkillError) -> Finding {
@@ -109,5 +135,9 @@ fn error(mistake: &SkillError) -> Finding {
 }
 
 fn warning(path: &str, line: usize, message: impl Into<String>) -> Finding {
-    Finding { level: FindingLevel::Warning, location: format!("{path}:{line}"), message: message.into() }
+    Finding {
+        level: FindingLevel::Warning,
+        location: format!("{path}:{line}"),
+        message: message.into(),
+    }
 }

@@ -11,7 +11,9 @@ use serde::Deserialize;
 
 use super::install::{NewSkillFile, install, refuse_existing};
 use super::tools::run_blocking;
-use super::{MAX_SKILL_FILE_BYTES, SKILL_FILE, SkillCatalog, TrustFile, skill_file, quote, catalog};
+use super::{
+    MAX_SKILL_FILE_BYTES, SKILL_FILE, SkillCatalog, TrustFile, catalog, quote, skill_file,
+};
 
 const MAX_SCRIPTS: usize = 50;
 const MAX_SCRIPT_NAME_LEN: usize = 100;
@@ -19,17 +21,26 @@ const MAX_DEFAULT_DESCRIPTION_LEN: usize = 300;
 
 pub(super) fn tool(shelf: &SkillCatalog, user_folder: PathBuf) -> Tool {
     let desk = Arc::new(SkillCreator {
-        used_names: shelf.skills().iter().map(|skill| skill.name.clone()).collect(),
+        used_names: shelf
+            .skills()
+            .iter()
+            .map(|skill| skill.name.clone())
+            .collect(),
         trusted: shelf.trusted().clone(),
         user_folder,
     });
     let shown = Arc::clone(&desk);
     let description = "Writes a new skill for the user: instructions, and scripts if need be, that can be used again in \
                        later turns. Scripts should begin with a line such as `#!/bin/sh`.";
-    Tool::new("create_skill", description, Safety::Dangerous, move |_, args: CreateSkillArgs| {
-        let desk = Arc::clone(&desk);
-        run_blocking(move || desk.create(args))
-    })
+    Tool::new(
+        "create_skill",
+        description,
+        Safety::Dangerous,
+        move |_, args: CreateSkillArgs| {
+            let desk = Arc::clone(&desk);
+            run_blocking(move || desk.create(args))
+        },
+    )
     .with_intent(move |_, args: CreateSkillArgs| {
         let desk = Arc::clone(&shown);
         run_blocking(move || desk.intent(args))
@@ -75,7 +86,12 @@ impl SkillCreator {
             // Writing into a string cannot fail.
             let _ = write!(shows, "\n{}{mode}\n{content}", file.path);
         }
-        Ok(Intent { level: Safety::Dangerous, shows, subject: draft.name, pattern: None })
+        Ok(Intent {
+            level: Safety::Dangerous,
+            shows,
+            subject: draft.name,
+            pattern: None,
+        })
     }
 
     fn create(&self, args: CreateSkillArgs) -> Result<String, ToolError> {
@@ -85,7 +101,10 @@ impl SkillCreator {
         // The user saw all of it. If that cannot be remembered, the first use asks once more.
         let _ = self.trusted.trust(&skill);
         let folder = text::one_line(&skill.folder.to_string_lossy());
-        Ok(format!("The skill {} is in {folder}. It can be used from the next turn on.", skill.name))
+        Ok(format!(
+            "The skill {} is in {folder}. It can be used from the next turn on.",
+            skill.name
+        ))
     }
 
     fn draft(&self, args: CreateSkillArgs) -> Result<SkillDraft, ToolError> {
@@ -96,7 +115,8 @@ impl SkillCreator {
                 draft.name
             )));
         }
-        refuse_existing(&self.skill_path(&draft.name)).map_err(|mistake| ToolError(mistake.to_string()))?;
+        refuse_existing(&self.skill_path(&draft.name))
+            .map_err(|mistake| ToolError(mistake.to_string()))?;
         Ok(draft)
     }
 
@@ -115,11 +135,17 @@ impl SkillDraft {
         check_content(SKILL_FILE, &page)?;
         // What was written must read back, whatever is in it.
         skill_file::parse(&page).map_err(|mistake| format!("{SKILL_FILE}: {mistake}"))?;
-        let mut files =
-            vec![NewSkillFile { path: SKILL_FILE.to_owned(), executable: false, content: page.into_bytes() }];
+        let mut files = vec![NewSkillFile {
+            path: SKILL_FILE.to_owned(),
+            executable: false,
+            content: page.into_bytes(),
+        }];
         let scripts = args.scripts.unwrap_or_default();
         if scripts.len() > MAX_SCRIPTS {
-            return Err(format!("{} scripts are too many; at most {MAX_SCRIPTS} fit", scripts.len()));
+            return Err(format!(
+                "{} scripts are too many; at most {MAX_SCRIPTS} fit",
+                scripts.len()
+            ));
         }
         for (name, content) in scripts {
             check_script_name(&name)?;
@@ -131,7 +157,10 @@ impl SkillDraft {
                 content: content.into_bytes(),
             });
         }
-        Ok(Self { name: args.name, files })
+        Ok(Self {
+            name: args.name,
+            files,
+        })
     }
 }
 
@@ -140,13 +169,23 @@ fn build_skill_file(args: &CreateSkillArgs) -> Result<String, String> {
     if body.is_empty() {
         return Err("`body` must hold the instructions".to_owned());
     }
-    let first = body.lines().next().unwrap_or_default().trim_start_matches(['#', ' ']);
-    let said = args.description.as_deref().filter(|said| !said.trim().is_empty());
+    let first = body
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .trim_start_matches(['#', ' ']);
+    let said = args
+        .description
+        .as_deref()
+        .filter(|said| !said.trim().is_empty());
     let default = || quote::truncate_line(first, MAX_DEFAULT_DESCRIPTION_LEN);
     let description = skill_file::normalize_description(&said.map_or_else(default, str::to_owned))?;
     // A JSON string is a YAML string.
-    let mut page =
-        format!("---\nname: {}\ndescription: {}\n", args.name, serde_json::Value::from(description));
+    let mut page = format!(
+        "---\nname: {}\ndescription: {}\n",
+        args.name,
+        serde_json::Value::from(description)
+    );
     let tools = args.allowed_tools.as_deref().unwrap_or_default();
     if !tools.is_empty() {
         let list = serde_json::to_string(tools).map_err(|error| error.to_string())?;
@@ -159,10 +198,16 @@ fn build_skill_file(args: &CreateSkillArgs) -> Result<String, String> {
 /// What the user is shown must be all there is.
 fn check_content(name: &str, content: &str) -> Result<(), String> {
     if let Some(hidden) = content.chars().find(|c| quote::is_hidden(*c) || *c == '\r') {
-        return Err(format!("{name} has a hidden character (U+{:04X}); leave it out", u32::from(hidden)));
+        return Err(format!(
+            "{name} has a hidden character (U+{:04X}); leave it out",
+            u32::from(hidden)
+        ));
     }
     if content.len() > MAX_SKILL_FILE_BYTES {
-        return Err(format!("{name} is larger than {} KiB", MAX_SKILL_FILE_BYTES / 1024));
+        return Err(format!(
+            "{name} is larger than {} KiB",
+            MAX_SKILL_FILE_BYTES / 1024
+        ));
     }
     Ok(())
 }

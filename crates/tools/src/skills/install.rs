@@ -5,8 +5,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use super::snapshot::{SnapshotEntryKind, SnapshotPurpose, SkillSnapshot};
-use super::{SkillOrigin, Skill, SkillError, read_skill, real_folder, from_snapshot};
+use super::snapshot::{SkillSnapshot, SnapshotEntryKind, SnapshotPurpose};
+use super::{Skill, SkillError, SkillOrigin, from_snapshot, read_skill, real_folder};
 
 /// A file of a skill that is to be written.
 pub(super) struct NewSkillFile {
@@ -31,7 +31,11 @@ pub fn install_from(source: &Path, user_folder: &Path) -> Result<Skill, SkillErr
 }
 
 /// Writes a new skill beside the others, reads it as every skill is read, and only then gives it its place.
-pub(super) fn install(name: &str, files: &[NewSkillFile], user_folder: &Path) -> Result<Skill, SkillError> {
+pub(super) fn install(
+    name: &str,
+    files: &[NewSkillFile],
+    user_folder: &Path,
+) -> Result<Skill, SkillError> {
     let skills = user_folder.join("skills");
     let target = skills.join(name);
     refuse_existing(&target)?;
@@ -55,7 +59,10 @@ pub(super) fn refuse_existing(target: &Path) -> Result<(), SkillError> {
     match target.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(SkillError::for_path(target, error.to_string())),
-        Ok(_) => Err(SkillError::for_path(target, "there is a skill of this name already")),
+        Ok(_) => Err(SkillError::for_path(
+            target,
+            "there is a skill of this name already",
+        )),
     }
 }
 
@@ -66,7 +73,11 @@ fn write_files(folder: &Path, files: &[NewSkillFile]) -> io::Result<()> {
             make_folders(parent)?;
         }
         let mode = if file.executable { 0o700 } else { 0o600 };
-        let mut open = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+        let mut open = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(path)?;
         open.write_all(&file.content)?;
         open.sync_all()?;
     }

@@ -15,20 +15,23 @@ pub(super) fn is_hidden(c: char) -> bool {
 
 /// With every hidden character written out.
 pub(super) fn escape_hidden(text: &str) -> String {
-    text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
-        if is_hidden(c) {
-            // Writing into a string cannot fail.
-            let _ = write!(shown, "<U+{:04X}>", u32::from(c));
-        } else if c != '\r' {
-            shown.push(c);
-        }
-        shown
-    })
+    text.chars()
+        .fold(String::with_capacity(text.len()), |mut shown, c| {
+            if is_hidden(c) {
+                // Writing into a string cannot fail.
+                let _ = write!(shown, "<U+{:04X}>", u32::from(c));
+            } else if c != '\r' {
+                shown.push(c);
+            }
+            shown
+        })
 }
 
 /// For a model: without what people would not see. Joiners stay, since some scripts and emoji need them.
 pub(super) fn strip_hidden(text: &str) -> String {
-    text.chars().filter(|c| matches!(c, '\u{200c}' | '\u{200d}') || !is_hidden(*c)).collect()
+    text.chars()
+        .filter(|c| matches!(c, '\u{200c}' | '\u{200d}') || !is_hidden(*c))
+        .collect()
 }
 
 /// The first lines, each behind a bar, so that no line can pass for one of ours. Says what it leaves out.
@@ -38,8 +41,11 @@ pub(super) fn block(text: &str, most_lines: usize) -> String {
     for line in text.lines().take(most_lines) {
         let begin: String = line.chars().take(MAX_LINE_LEN).collect();
         let rest = line.chars().count().saturating_sub(MAX_LINE_LEN);
-        let note =
-            if rest == 0 { String::new() } else { format!(" … ({rest} more characters in this line)") };
+        let note = if rest == 0 {
+            String::new()
+        } else {
+            format!(" … ({rest} more characters in this line)")
+        };
         let _ = writeln!(shown, "  | {begin}{note}");
     }
     let left = text.lines().count().saturating_sub(most_lines);
@@ -51,7 +57,10 @@ pub(super) fn block(text: &str, most_lines: usize) -> String {
 
 /// All of it, each line behind a bar.
 pub(super) fn whole_block(text: &str) -> String {
-    escape_hidden(text).lines().map(|line| format!("  | {line}\n")).collect()
+    escape_hidden(text)
+        .lines()
+        .map(|line| format!("  | {line}\n"))
+        .collect()
 }
 
 /// Text or, if it is none, what it is instead.
@@ -64,7 +73,11 @@ pub(super) fn content_block(content: &[u8], most_lines: usize) -> String {
 
 /// Words as a shell would be given them.
 pub(super) fn shell_line(words: &[String]) -> String {
-    words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+    words
+        .iter()
+        .map(|word| shell_word(word))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn shell_word(word: &str) -> String {
@@ -93,7 +106,12 @@ pub(super) fn truncate(text: &str, most_bytes: usize) -> String {
         return text.to_owned();
     }
     let end = text.floor_char_boundary(most_bytes);
-    format!("{}\n\n[cut here: {} of {} bytes are shown]", &text[..end], end, text.len())
+    format!(
+        "{}\n\n[cut here: {} of {} bytes are shown]",
+        &text[..end],
+        end,
+        text.len()
+    )
 }
 
 /// The beginning of one line.
@@ -101,7 +119,10 @@ pub(super) fn truncate_line(line: &str, most_chars: usize) -> String {
     if line.chars().count() <= most_chars {
         return line.to_owned();
     }
-    line.chars().take(most_chars.saturating_sub(1)).chain(['…']).collect()
+    line.chars()
+        .take(most_chars.saturating_sub(1))
+        .chain(['…'])
+        .collect()
 }
 
 #[cfg(test)]
@@ -114,26 +135,43 @@ mod tests {
             block("a\u{202e}b\r\n\u{1b}[2J\u{200b}c", 9),
             "  | a<U+202E>b\n  | <U+001B>[2J<U+200B>c\n"
         );
-        assert_eq!(block("a\nb\nc", 2), "  | a\n  | b\n  … (1 more lines are not shown)\n");
-        assert!(block(&"x".repeat(MAX_LINE_LEN + 7), 1).contains("(7 more characters in this line)"));
-        assert_eq!(content_block(b"\x7fELF\0", 9), "  (5 bytes that are not text)\n");
+        assert_eq!(
+            block("a\nb\nc", 2),
+            "  | a\n  | b\n  … (1 more lines are not shown)\n"
+        );
+        assert!(
+            block(&"x".repeat(MAX_LINE_LEN + 7), 1).contains("(7 more characters in this line)")
+        );
+        assert_eq!(
+            content_block(b"\x7fELF\0", 9),
+            "  (5 bytes that are not text)\n"
+        );
     }
 
     #[test]
     fn a_model_reads_what_people_see() {
-        assert_eq!(strip_hidden("a\u{e0041}\u{200b}b\u{1b}c\n\u{200d}d"), "abc\n\u{200d}d");
+        assert_eq!(
+            strip_hidden("a\u{e0041}\u{200b}b\u{1b}c\n\u{200d}d"),
+            "abc\n\u{200d}d"
+        );
     }
 
     #[test]
     fn words_keep_their_borders() {
         let words = ["a b", "it's", "", "$(x)", "plain-1.txt"].map(str::to_owned);
         assert_eq!(shell_line(&words), r"'a b' 'it'\''s' '' '$(x)' plain-1.txt");
-        assert_eq!(display_line(&["a\nAllowed by the user".to_owned()]), r#""a\nAllowed by the user""#);
+        assert_eq!(
+            display_line(&["a\nAllowed by the user".to_owned()]),
+            r#""a\nAllowed by the user""#
+        );
     }
 
     #[test]
     fn cuts_between_characters() {
-        assert_eq!(truncate("äöü", 3), "ä\n\n[cut here: 2 of 6 bytes are shown]");
+        assert_eq!(
+            truncate("äöü", 3),
+            "ä\n\n[cut here: 2 of 6 bytes are shown]"
+        );
         assert_eq!(truncate_line("abcdef", 4), "abc…");
         assert_eq!(truncate_line("abcd", 4), "abcd");
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use lango_domain::ToolError;
 
-use super::snapshot::{SnapshotEntry, SnapshotEntryKind, SkillSnapshot};
+use super::snapshot::{SkillSnapshot, SnapshotEntry, SnapshotEntryKind};
 use super::{Skill, quote};
 use crate::shell::Program;
 
@@ -34,10 +34,14 @@ impl ScriptCommand {
             return Err(unknown_script(skill, snapshot, asked));
         };
         if args.iter().any(|arg| arg.contains('\0')) {
-            return Err(ToolError("an argument must not have a NUL character in it".to_owned()));
+            return Err(ToolError(
+                "an argument must not have a NUL character in it".to_owned(),
+            ));
         }
         let interpreter = interpreter(entry).ok_or_else(|| {
-            ToolError(format!("{file} cannot be run: it is not executable and does not begin with `#!`"))
+            ToolError(format!(
+                "{file} cannot be run: it is not executable and does not begin with `#!`"
+            ))
         })?;
         Ok(Self {
             script: script.to_owned(),
@@ -57,7 +61,10 @@ impl ScriptCommand {
     pub fn pattern(&self) -> Option<String> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
         let rest = if self.args.is_empty() { "" } else { " *" };
-        self.script.chars().all(plain).then(|| format!("{}{rest}", self.script))
+        self.script
+            .chars()
+            .all(plain)
+            .then(|| format!("{}{rest}", self.script))
     }
 
     /// What will be run, for people.
@@ -68,23 +75,37 @@ impl ScriptCommand {
     pub fn program(&self) -> Result<Program, ToolError> {
         if self.interpreter.is_empty() {
             let args = self.args.iter().map(OsString::from).collect();
-            return Ok(Program::File { path: self.path.clone(), args });
+            return Ok(Program::File {
+                path: self.path.clone(),
+                args,
+            });
         }
         let odd = || ToolError("the path of the skill's folder is not valid UTF-8".to_owned());
         let path = self.path.to_str().ok_or_else(odd)?;
-        Ok(Program::Line(format!("exec {}", quote::shell_line(&self.argv(path)))))
+        Ok(Program::Line(format!(
+            "exec {}",
+            quote::shell_line(&self.argv(path))
+        )))
     }
 
     fn argv(&self, path: &str) -> Vec<String> {
         let path = path.to_owned();
-        self.interpreter.iter().chain([&path]).chain(&self.args).cloned().collect()
+        self.interpreter
+            .iter()
+            .chain([&path])
+            .chain(&self.args)
+            .cloned()
+            .collect()
     }
 }
 
 /// The path in the skill's folder of a script, with or without `scripts/` before it.
 pub(super) fn script_path(asked: &str) -> String {
     let script = asked.strip_prefix("./").unwrap_or(asked);
-    format!("scripts/{}", script.strip_prefix("scripts/").unwrap_or(script))
+    format!(
+        "scripts/{}",
+        script.strip_prefix("scripts/").unwrap_or(script)
+    )
 }
 
 /// What runs a script; nothing known if it cannot be run. Many come without their executable bit, since they were unpacked
@@ -93,7 +114,10 @@ pub(super) fn interpreter(entry: &SnapshotEntry) -> Option<Vec<String>> {
     if entry.kind == SnapshotEntryKind::Executable {
         return Some(Vec::new());
     }
-    let first = entry.content.as_deref().and_then(|content| content.split(|byte| *byte == b'\n').next());
+    let first = entry
+        .content
+        .as_deref()
+        .and_then(|content| content.split(|byte| *byte == b'\n').next());
     let said = first.and_then(|line| std::str::from_utf8(line.strip_prefix(b"#!")?).ok());
     if let Some(said) = said.filter(|said| !said.trim().is_empty() && !said.contains('\0')) {
         return Some(said.split_whitespace().map(str::to_owned).collect());
@@ -115,7 +139,11 @@ fn unknown_script(skill: &Skill, snapshot: &SkillSnapshot, asked: &str) -> ToolE
     let asked = lango_domain::text::one_line(asked);
     ToolError(match known.as_slice() {
         [] => format!("the skill {} has no scripts", skill.name),
-        known => format!("the skill {} has no script `{asked}`; it has: {}", skill.name, known.join(", ")),
+        known => format!(
+            "the skill {} has no script `{asked}`; it has: {}",
+            skill.name,
+            known.join(", ")
+        ),
     })
 }
 
@@ -131,7 +159,9 @@ mod tests {
     fn line(program: Program) -> String {
         match program {
             Program::Line(line) => line,
-            Program::File { path, args } => format!("{}{args:?}", path.file_name().unwrap().display()),
+            Program::File { path, args } => {
+                format!("{}{args:?}", path.file_name().unwrap().display())
+            }
         }
     }
 
@@ -140,7 +170,11 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("s");
         fs::create_dir_all(folder.join("scripts")).unwrap();
-        fs::write(folder.join("SKILL.md"), "---\nname: s\ndescription: d\n---\n").unwrap();
+        fs::write(
+            folder.join("SKILL.md"),
+            "---\nname: s\ndescription: d\n---\n",
+        )
+        .unwrap();
         for (name, content, mode) in [
             ("a", "#!/bin/sh\n", 0o755),
             ("b.py", "print()", 0o644),
@@ -160,7 +194,10 @@ mod tests {
         let place = skill.folder.join("scripts").display().to_string();
         let run = |asked: &str, args: &[&str]| line(find(asked, args).unwrap().program().unwrap());
         assert_eq!(run("a", &["x y", "$(z)"]), r#"a["x y", "$(z)"]"#);
-        assert_eq!(run("./scripts/b.py", &["it's; rm"]), format!(r"exec python3 {place}/b.py 'it'\''s; rm'"));
+        assert_eq!(
+            run("./scripts/b.py", &["it's; rm"]),
+            format!(r"exec python3 {place}/b.py 'it'\''s; rm'")
+        );
         assert_eq!(run("c", &[]), format!("exec /usr/bin/env ruby {place}/c"));
         assert_eq!(find("a", &["x y"]).unwrap().subject(), "a 'x y'");
         assert_eq!(find("a", &["x"]).unwrap().pattern().as_deref(), Some("a *"));

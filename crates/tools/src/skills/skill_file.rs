@@ -1,6 +1,6 @@
 //! The text of a `SKILL.md`: facts between two lines `---`, then instructions in markdown.
 
-use lango_domain::spanned::{SpannedEntry, SpannedKind, SpannedError, SpannedValue, parse_yaml};
+use lango_domain::spanned::{SpannedEntry, SpannedError, SpannedKind, SpannedValue, parse_yaml};
 use lango_domain::text;
 use serde_json::Value;
 
@@ -9,7 +9,14 @@ use super::quote;
 const MAX_NAME_LEN: usize = 64;
 const MAX_DESCRIPTION_LEN: usize = 1024;
 const MAX_COMPATIBILITY_LEN: usize = 500;
-const KNOWN_KEYS: [&str; 6] = ["name", "description", "license", "compatibility", "metadata", "allowed-tools"];
+const KNOWN_KEYS: [&str; 6] = [
+    "name",
+    "description",
+    "license",
+    "compatibility",
+    "metadata",
+    "allowed-tools",
+];
 
 /// What a `SKILL.md` says.
 #[derive(Debug)]
@@ -30,7 +37,8 @@ pub(super) fn parse(written: &str) -> Result<SkillFile, SpannedError> {
     let entries = parse_entries(front)?;
     let find = |key: &str| entries.iter().find(|entry| entry.key == key);
     let required = |key: &str| {
-        find(key).ok_or_else(|| SpannedError::new(1, format!("`{key}` is missing in the front matter")))
+        find(key)
+            .ok_or_else(|| SpannedError::new(1, format!("`{key}` is missing in the front matter")))
     };
     let name = required("name")?;
     let name_line = name.line;
@@ -48,10 +56,14 @@ pub(super) fn parse(written: &str) -> Result<SkillFile, SpannedError> {
     if let Some(metadata) = find("metadata") {
         check_metadata(metadata)?;
     }
-    let unknown = entries.iter().filter(|entry| !KNOWN_KEYS.contains(&entry.key.as_str()));
+    let unknown = entries
+        .iter()
+        .filter(|entry| !KNOWN_KEYS.contains(&entry.key.as_str()));
     Ok(SkillFile {
         allowed_tools: find("allowed-tools").map_or(Ok(Vec::new()), parse_tool_names)?,
-        unknown_keys: unknown.map(|entry| (text::one_line(&entry.key), entry.line)).collect(),
+        unknown_keys: unknown
+            .map(|entry| (text::one_line(&entry.key), entry.line))
+            .collect(),
         body: body.trim().to_owned(),
         body_line: front.lines().count() + 3,
         name,
@@ -64,7 +76,8 @@ pub(super) fn parse(written: &str) -> Result<SkillFile, SpannedError> {
 pub(super) fn check_name(name: &str) -> Result<(), String> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let hyphens = name.starts_with('-') || name.ends_with('-') || name.contains("--");
-    if name.is_empty() || name.chars().count() > MAX_NAME_LEN || !name.chars().all(plain) || hyphens {
+    if name.is_empty() || name.chars().count() > MAX_NAME_LEN || !name.chars().all(plain) || hyphens
+    {
         return Err(format!(
             "`name` must have 1 to {MAX_NAME_LEN} characters of a-z, 0-9 and single hyphens between them"
         ));
@@ -77,9 +90,9 @@ pub(super) fn normalize_description(written: &str) -> Result<String, String> {
     let line = text::one_line(&quote::strip_hidden(written));
     match line.chars().count() {
         0 => Err("`description` must say what the skill does and when to use it".to_owned()),
-        length if length > MAX_DESCRIPTION_LEN => {
-            Err(format!("`description` has {length} characters; at most {MAX_DESCRIPTION_LEN} fit"))
-        }
+        length if length > MAX_DESCRIPTION_LEN => Err(format!(
+            "`description` has {length} characters; at most {MAX_DESCRIPTION_LEN} fit"
+        )),
         _ => Ok(line),
     }
 }
@@ -89,7 +102,9 @@ fn split_front_matter(written: &str) -> Result<(&str, &str), SpannedError> {
     let written = written.strip_prefix('\u{feff}').unwrap_or(written);
     let mut lines = written.split_inclusive('\n');
     let opening = lines.next().filter(|line| line.trim_end() == "---");
-    let begin = opening.ok_or_else(|| SpannedError::new(1, "the file must begin with a line `---`"))?.len();
+    let begin = opening
+        .ok_or_else(|| SpannedError::new(1, "the file must begin with a line `---`"))?
+        .len();
     let mut end = begin;
     for line in lines {
         if line.trim_end() == "---" {
@@ -97,14 +112,21 @@ fn split_front_matter(written: &str) -> Result<(&str, &str), SpannedError> {
         }
         end += line.len();
     }
-    Err(SpannedError::new(written.lines().count(), "the front matter is not closed by a line `---`"))
+    Err(SpannedError::new(
+        written.lines().count(),
+        "the front matter is not closed by a line `---`",
+    ))
 }
 
 /// The keys of the front matter, with their lines in the whole file.
 fn parse_entries(front: &str) -> Result<Vec<SpannedEntry>, SpannedError> {
-    let node = parse_yaml(front).map_err(|mistake| SpannedError::new(mistake.line + 1, mistake.message))?;
+    let node = parse_yaml(front)
+        .map_err(|mistake| SpannedError::new(mistake.line + 1, mistake.message))?;
     let SpannedKind::Map(mut entries) = node.kind else {
-        return Err(SpannedError::new(node.line + 1, "the front matter must be a table of keys"));
+        return Err(SpannedError::new(
+            node.line + 1,
+            "the front matter must be a table of keys",
+        ));
     };
     for entry in &mut entries {
         entry.line += 1;
@@ -115,13 +137,17 @@ fn parse_entries(front: &str) -> Result<Vec<SpannedEntry>, SpannedError> {
 fn as_text(entry: &SpannedEntry) -> Result<&str, SpannedError> {
     match &entry.value.kind {
         SpannedKind::Scalar(Value::String(written)) => Ok(written),
-        _ => Err(SpannedError::new(entry.line, format!("`{}` must be text; put it in quotes", entry.key))),
+        _ => Err(SpannedError::new(
+            entry.line,
+            format!("`{}` must be text; put it in quotes", entry.key),
+        )),
     }
 }
 
 fn check_compatibility(entry: &SpannedEntry) -> Result<(), SpannedError> {
     if as_text(entry)?.chars().count() > MAX_COMPATIBILITY_LEN {
-        let message = format!("`compatibility` may have at most {MAX_COMPATIBILITY_LEN} characters");
+        let message =
+            format!("`compatibility` may have at most {MAX_COMPATIBILITY_LEN} characters");
         return Err(SpannedError::new(entry.line, message));
     }
     Ok(())
@@ -133,12 +159,20 @@ fn check_metadata(entry: &SpannedEntry) -> Result<(), SpannedError> {
     match &entry.value.kind {
         SpannedKind::Map(entries) if entries.iter().all(|inner| is_plain(&inner.value)) => Ok(()),
         SpannedKind::Scalar(Value::Null) => Ok(()),
-        _ => Err(SpannedError::new(entry.line, "`metadata` must be a map from words to text")),
+        _ => Err(SpannedError::new(
+            entry.line,
+            "`metadata` must be a map from words to text",
+        )),
     }
 }
 
 fn parse_tool_names(entry: &SpannedEntry) -> Result<Vec<String>, SpannedError> {
-    let wrong = || SpannedError::new(entry.line, "`allowed-tools` is a text with names between spaces, or a list");
+    let wrong = || {
+        SpannedError::new(
+            entry.line,
+            "`allowed-tools` is a text with names between spaces, or a list",
+        )
+    };
     match &entry.value.kind {
         SpannedKind::Scalar(Value::String(written)) => Ok(split_tools(written)),
         SpannedKind::Scalar(Value::Null) => Ok(Vec::new()),
@@ -184,7 +218,10 @@ mod tests {
              metadata:\r\n  version: 1.0\r\nallowed-tools: Bash(git add:*) Read\r\ncolour: red\r\n---\r\n\r\n# Do\r\n",
         )
         .unwrap();
-        assert_eq!((page.name.as_str(), page.description.as_str()), ("pdf-forms", "Fills forms."));
+        assert_eq!(
+            (page.name.as_str(), page.description.as_str()),
+            ("pdf-forms", "Fills forms.")
+        );
         assert_eq!(page.allowed_tools, ["Bash(git add:*)", "Read"]);
         assert_eq!((page.body.as_str(), page.body_line), ("# Do", 12));
         assert_eq!(page.unknown_keys, [("colour".to_owned(), 10)]);
@@ -192,7 +229,9 @@ mod tests {
 
     #[test]
     fn tools_may_be_a_list() {
-        let page = parse("---\nname: a\ndescription: b\nallowed-tools:\n  - Read\n  - Write\n---\n").unwrap();
+        let page =
+            parse("---\nname: a\ndescription: b\nallowed-tools:\n  - Read\n  - Write\n---\n")
+                .unwrap();
         assert_eq!(page.allowed_tools, ["Read", "Write"]);
     }
 
@@ -208,10 +247,26 @@ mod tests {
             ("name: ../a\ndescription: b\n", 2, "single hyphens"),
             ("name: 7\ndescription: b\n", 2, "must be text"),
             ("name: a\ndescription: ' '\n", 3, "must say what"),
-            (&format!("name: a\ndescription: {long}\n"), 3, "at most 1024"),
-            ("name: a\ndescription: b\nmetadata: [x]\n", 4, "`metadata` must be a map"),
-            ("name: a\ndescription: b\nallowed-tools: 7\n", 4, "`allowed-tools` is a text"),
-            ("name: a\ndescription: b\nlicense: [x]\n", 4, "`license` must be text"),
+            (
+                &format!("name: a\ndescription: {long}\n"),
+                3,
+                "at most 1024",
+            ),
+            (
+                "name: a\ndescription: b\nmetadata: [x]\n",
+                4,
+                "`metadata` must be a map",
+            ),
+            (
+                "name: a\ndescription: b\nallowed-tools: 7\n",
+                4,
+                "`allowed-tools` is a text",
+            ),
+            (
+                "name: a\ndescription: b\nlicense: [x]\n",
+                4,
+                "`license` must be text",
+            ),
             ("- a\n", 2, "must be a table"),
             ("name: a\nname: b\n", 3, ""),
         ] {

@@ -59,10 +59,17 @@ pub(super) enum SnapshotEntryKind {
 impl SkillSnapshot {
     /// Invariant: `folder` is a path without links, so that what is read is what lies there.
     pub fn take(folder: &Path, purpose: SnapshotPurpose<'_>) -> Result<Self, SkillError> {
-        let wrong =
-            |error: rustix::io::Errno| SkillError::for_path(folder, io::Error::from(error).to_string());
+        let wrong = |error: rustix::io::Errno| {
+            SkillError::for_path(folder, io::Error::from(error).to_string())
+        };
         let root = confined_open::open_real(folder, DIRECTORY_LISTING).map_err(wrong)?;
-        let mut walk = SnapshotWalk { folder, purpose, files: Vec::new(), entries: 0, bytes: 0 };
+        let mut walk = SnapshotWalk {
+            folder,
+            purpose,
+            files: Vec::new(),
+            entries: 0,
+            bytes: 0,
+        };
         walk.walk_folder(&root, "", 0)?;
         let mut files = walk.files;
         files.sort_by(|a, b| a.path.cmp(&b.path));
@@ -72,8 +79,13 @@ impl SkillSnapshot {
 
     /// The file at a path as it is written in the list of files; links are not files.
     pub fn file(&self, path: &str) -> Option<&SnapshotEntry> {
-        let at = self.files.binary_search_by(|entry| entry.path.as_str().cmp(path)).ok()?;
-        self.files.get(at).filter(|entry| entry.kind != SnapshotEntryKind::Link)
+        let at = self
+            .files
+            .binary_search_by(|entry| entry.path.as_str().cmp(path))
+            .ok()?;
+        self.files
+            .get(at)
+            .filter(|entry| entry.kind != SnapshotEntryKind::Link)
     }
 
     /// The content of a file that was to be kept.
@@ -83,7 +95,10 @@ impl SkillSnapshot {
 
     /// The files below `scripts/`, by their names there.
     pub fn scripts(&self) -> impl Iterator<Item = (&str, &SnapshotEntry)> {
-        let files = self.files.iter().filter(|entry| entry.kind != SnapshotEntryKind::Link);
+        let files = self
+            .files
+            .iter()
+            .filter(|entry| entry.kind != SnapshotEntryKind::Link);
         files.filter_map(|entry| Some((entry.path.strip_prefix("scripts/")?, entry)))
     }
 }
@@ -111,11 +126,13 @@ fn fingerprint(files: &[SnapshotEntry]) -> String {
 }
 
 fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing into a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+            // Writing into a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
 }
 
 struct SnapshotWalk<'a> {
@@ -138,9 +155,16 @@ impl SnapshotWalk<'_> {
             if matches!(&*name, "." | "..") || self.is_excluded(&name) {
                 continue;
             }
-            let path = if at.is_empty() { name.to_string() } else { format!("{at}/{name}") };
+            let path = if at.is_empty() {
+                name.to_string()
+            } else {
+                format!("{at}/{name}")
+            };
             if listed.file_name().to_str().is_err() || name.chars().any(is_hidden_in_name) {
-                return Err(self.error(at, format!("the file name {name:?} has characters that hide it")));
+                return Err(self.error(
+                    at,
+                    format!("the file name {name:?} has characters that hide it"),
+                ));
             }
             self.entries += 1;
             self.visit(open, &path, depth)?;
@@ -180,19 +204,27 @@ impl SnapshotWalk<'_> {
         let open = rustix::fs::openat(parent, name, flags, Mode::empty())
             .map_err(|error| self.io_error(path, error))?;
         let file = File::from(open);
-        let facts = file.metadata().map_err(|error| self.io_error(path, error))?;
+        let facts = file
+            .metadata()
+            .map_err(|error| self.io_error(path, error))?;
         if !facts.is_file() {
             return Err(self.error(path, "it changed while it was read"));
         }
         let room = MAX_BYTES - self.bytes;
         let mut content = Vec::new();
-        file.take(room + 1).read_to_end(&mut content).map_err(|error| self.io_error(path, error))?;
+        file.take(room + 1)
+            .read_to_end(&mut content)
+            .map_err(|error| self.io_error(path, error))?;
         if content.len() as u64 > room {
             let most = MAX_BYTES / (1024 * 1024);
             return Err(self.error(path, format!("a skill may have at most {most} MiB in all")));
         }
         self.bytes += content.len() as u64;
-        let kind = if facts.permissions().mode() & 0o111 == 0 { SnapshotEntryKind::Plain } else { SnapshotEntryKind::Executable };
+        let kind = if facts.permissions().mode() & 0o111 == 0 {
+            SnapshotEntryKind::Plain
+        } else {
+            SnapshotEntryKind::Executable
+        };
         self.add(path, kind, content);
         Ok(())
     }
@@ -200,13 +232,19 @@ impl SnapshotWalk<'_> {
     /// A link counts by where it leads. Its target's content is part of the folder and counts by itself.
     fn add_link(&mut self, parent: &OwnedFd, name: &str, path: &str) -> Result<(), SkillError> {
         if matches!(self.purpose, SnapshotPurpose::Copy) {
-            return Err(self.error(path, "it is a link; a skill that is added must not have any"));
+            return Err(self.error(
+                path,
+                "it is a link; a skill that is added must not have any",
+            ));
         }
-        let target =
-            rustix::fs::readlinkat(parent, name, Vec::new()).map_err(|error| self.io_error(path, error))?;
+        let target = rustix::fs::readlinkat(parent, name, Vec::new())
+            .map_err(|error| self.io_error(path, error))?;
         let leads_to = self.folder.join(path).canonicalize();
-        let inside =
-            leads_to.is_ok_and(|end| self.folder.canonicalize().is_ok_and(|folder| end.starts_with(folder)));
+        let inside = leads_to.is_ok_and(|end| {
+            self.folder
+                .canonicalize()
+                .is_ok_and(|folder| end.starts_with(folder))
+        });
         if !inside {
             let target = target.to_string_lossy();
             let message = format!("it is a link to `{target}`, which is not in the skill's folder");
@@ -247,7 +285,9 @@ mod tests {
     use super::*;
 
     fn print(folder: &Path) -> String {
-        SkillSnapshot::take(folder, SnapshotPurpose::Use { contents_of: &[] }).unwrap().fingerprint
+        SkillSnapshot::take(folder, SnapshotPurpose::Use { contents_of: &[] })
+            .unwrap()
+            .fingerprint
     }
 
     #[test]
@@ -262,7 +302,9 @@ mod tests {
             ("content", &|| fs::write(at("deep/b"), "twO").unwrap()),
             ("new file", &|| fs::write(at(".hidden"), "").unwrap()),
             ("name", &|| fs::rename(at("a"), at("c")).unwrap()),
-            ("mode", &|| fs::set_permissions(at("c"), fs::Permissions::from_mode(0o700)).unwrap()),
+            ("mode", &|| {
+                fs::set_permissions(at("c"), fs::Permissions::from_mode(0o700)).unwrap()
+            }),
             ("link", &|| symlink("deep/b", at("d")).unwrap()),
             ("gone", &|| fs::remove_file(at("c")).unwrap()),
         ];
@@ -278,19 +320,35 @@ mod tests {
 
     #[test]
     fn what_leads_outside_or_is_no_file_is_a_mistake() {
-        for (target, expected) in
-            [("/etc/passwd", "not in the skill's folder"), ("../x", "not in"), ("none", "not in")]
-        {
+        for (target, expected) in [
+            ("/etc/passwd", "not in the skill's folder"),
+            ("../x", "not in"),
+            ("none", "not in"),
+        ] {
             let folder = tempfile::tempdir().unwrap();
             symlink(target, folder.path().join("link")).unwrap();
-            let mistake = SkillSnapshot::take(folder.path(), SnapshotPurpose::Inspect).err().unwrap();
+            let mistake = SkillSnapshot::take(folder.path(), SnapshotPurpose::Inspect)
+                .err()
+                .unwrap();
             assert!(mistake.to_string().contains(expected), "{mistake}");
         }
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
-        rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        let mistake = SkillSnapshot::take(folder.path(), SnapshotPurpose::Inspect).err().unwrap();
-        assert!(mistake.message.contains("only files and folders"), "{mistake}");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            FileType::Fifo,
+            Mode::RUSR | Mode::WUSR,
+            0,
+        )
+        .unwrap();
+        let mistake = SkillSnapshot::take(folder.path(), SnapshotPurpose::Inspect)
+            .err()
+            .unwrap();
+        assert!(
+            mistake.message.contains("only files and folders"),
+            "{mistake}"
+        );
     }
 
     #[test]
@@ -314,10 +372,19 @@ mod tests {
         }
         fs::remove_file(many.path().join("0")).unwrap();
         fs::create_dir(many.path().join("empty")).unwrap();
-        assert_eq!(SkillSnapshot::take(many.path(), SnapshotPurpose::Inspect).unwrap().files.len(), MAX_FILES);
+        assert_eq!(
+            SkillSnapshot::take(many.path(), SnapshotPurpose::Inspect)
+                .unwrap()
+                .files
+                .len(),
+            MAX_FILES
+        );
         fs::write(many.path().join("0"), "").unwrap();
         let big = tempfile::tempdir().unwrap();
-        File::create(big.path().join("big")).unwrap().set_len(MAX_BYTES + 1).unwrap();
+        File::create(big.path().join("big"))
+            .unwrap()
+            .set_len(MAX_BYTES + 1)
+            .unwrap();
         let deep = tempfile::tempdir().unwrap();
         fs::create_dir_all(deep.path().join("d/".repeat(MAX_DEPTH + 2))).unwrap();
         let odd = tempfile::tempdir().unwrap();
@@ -331,7 +398,10 @@ mod tests {
             (odd, "characters that hide"),
             (unseen, "characters that hide"),
         ] {
-            let mistake = SkillSnapshot::take(folder.path(), SnapshotPurpose::Use { contents_of: &[] }).err().unwrap();
+            let mistake =
+                SkillSnapshot::take(folder.path(), SnapshotPurpose::Use { contents_of: &[] })
+                    .err()
+                    .unwrap();
             assert!(mistake.message.contains(expected), "{mistake}");
         }
     }

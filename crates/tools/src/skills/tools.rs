@@ -7,7 +7,7 @@ use lango_domain::{Safety, Tool, ToolError, text};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{SkillOrigin, SkillCatalog, Skill, TrustFile, create, quote, use_skill};
+use super::{Skill, SkillCatalog, SkillOrigin, TrustFile, create, quote, use_skill};
 use crate::shell::Shell;
 
 /// What the name of each skill's tool begins with.
@@ -24,8 +24,15 @@ pub struct SkillSettings {
 }
 
 pub fn tools(shelf: &SkillCatalog, shell: Shell, settings: SkillSettings) -> Vec<Tool> {
-    let SkillSettings { user_folder, workspace } = settings;
-    let room = use_skill::SkillRunContext { shell, workspace, trusted: shelf.trusted().clone() };
+    let SkillSettings {
+        user_folder,
+        workspace,
+    } = settings;
+    let room = use_skill::SkillRunContext {
+        shell,
+        workspace,
+        trusted: shelf.trusted().clone(),
+    };
     let of_skill = |skill: &Arc<Skill>| use_skill::tool(Arc::clone(skill), room.clone());
     let mut tools: Vec<Tool> = shelf.skills().iter().map(of_skill).collect();
     tools.push(list_skills(shelf));
@@ -38,7 +45,11 @@ pub(super) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| Err(ToolError("the work on the skill's files broke off".to_owned())))
+    done.unwrap_or_else(|_| {
+        Err(ToolError(
+            "the work on the skill's files broke off".to_owned(),
+        ))
+    })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -47,18 +58,28 @@ struct ListSkillsArgs {}
 fn list_skills(shelf: &SkillCatalog) -> Tool {
     let skills = shelf.skills().to_vec();
     let (own, others) = shelf.warnings_for_models();
-    let mut warnings: Vec<String> =
-        own.iter().take(MAX_WARNINGS).map(|warning| text::one_line(warning)).collect();
+    let mut warnings: Vec<String> = own
+        .iter()
+        .take(MAX_WARNINGS)
+        .map(|warning| text::one_line(warning))
+        .collect();
     if others > 0 {
-        warnings.push(format!("{others} in this folder; `lango skill list` tells the user why"));
+        warnings.push(format!(
+            "{others} in this folder; `lango skill list` tells the user why"
+        ));
     }
     let trusted = shelf.trusted().clone();
     let description = "Lists the skills that are there: what each is for, where it comes from, and whether the user has \
                        allowed it before.";
-    Tool::new("list_skills", description, Safety::Safe, move |_, _: ListSkillsArgs| {
-        let (skills, trusted, warnings) = (skills.clone(), trusted.clone(), warnings.clone());
-        run_blocking(move || Ok(format_list(&skills, &trusted, &warnings)))
-    })
+    Tool::new(
+        "list_skills",
+        description,
+        Safety::Safe,
+        move |_, _: ListSkillsArgs| {
+            let (skills, trusted, warnings) = (skills.clone(), trusted.clone(), warnings.clone());
+            run_blocking(move || Ok(format_list(&skills, &trusted, &warnings)))
+        },
+    )
     .with_untrusted_output()
     .with_phrases([
         "list [all] [my] [the] skills",
@@ -73,7 +94,11 @@ fn format_list(skills: &[Arc<Skill>], trusted: &TrustFile, warnings: &[String]) 
             SkillOrigin::Project => "the project's",
             SkillOrigin::User => "the user's",
         };
-        let trust = if trusted.is_trusted(skill) { "allowed before" } else { "not used before" };
+        let trust = if trusted.is_trusted(skill) {
+            "allowed before"
+        } else {
+            "not used before"
+        };
         let description = if trusted.is_description_visible(skill) {
             quote::truncate_line(&skill.description, MAX_LISTED_DESCRIPTION_LEN)
         } else {

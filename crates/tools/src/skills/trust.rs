@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
-use super::{SkillOrigin, Skill};
+use super::{Skill, SkillOrigin};
 
 /// More than anybody's list; a longer file is not ours.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
@@ -34,7 +34,10 @@ struct TrustedSkills {
 impl TrustFile {
     /// Without a path nothing is trusted, and nothing can be.
     pub fn new(path: Option<PathBuf>) -> Self {
-        Self { path, write_lock: Arc::default() }
+        Self {
+            path,
+            write_lock: Arc::default(),
+        }
     }
 
     pub(super) fn path(&self) -> Option<&Path> {
@@ -49,16 +52,30 @@ impl TrustFile {
 
     /// Whether exactly this content was allowed before. When in doubt, it was not.
     pub fn is_trusted(&self, skill: &Skill) -> bool {
-        self.path.as_deref().is_some_and(|path| read_trusted(path).skills.contains_key(&skill.fingerprint))
+        self.path
+            .as_deref()
+            .is_some_and(|path| read_trusted(path).skills.contains_key(&skill.fingerprint))
     }
 
     /// Remembers this content. Only for what the user saw and allowed.
     pub fn trust(&self, skill: &Skill) -> io::Result<()> {
-        let nowhere = || io::Error::new(io::ErrorKind::Unsupported, "there is no file to remember it in");
+        let nowhere = || {
+            io::Error::new(
+                io::ErrorKind::Unsupported,
+                "there is no file to remember it in",
+            )
+        };
         let path = self.path.as_deref().ok_or_else(nowhere)?;
-        let _writing = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _writing = self
+            .write_lock
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let mut known = read_trusted(path);
-        if known.skills.insert(skill.fingerprint.clone(), skill.name.clone()).is_some() {
+        if known
+            .skills
+            .insert(skill.fingerprint.clone(), skill.name.clone())
+            .is_some()
+        {
             return Ok(());
         }
         write(path, &serde_json::to_vec_pretty(&known)?)
@@ -69,7 +86,10 @@ impl TrustFile {
 fn read_trusted(path: &Path) -> TrustedSkills {
     let read = || -> io::Result<TrustedSkills> {
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-        let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(flags)
+            .open(path)?;
         let facts = file.metadata()?;
         if !facts.is_file() || facts.permissions().mode() & 0o022 != 0 {
             return Ok(TrustedSkills::default());
@@ -83,12 +103,24 @@ fn read_trusted(path: &Path) -> TrustedSkills {
 
 /// Beside it first, then over it: a crash leaves the old file or the new one.
 fn write(path: &Path, content: &[u8]) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
     let beside = folder.join(format!(".trusted-skills-{}", uuid::Uuid::now_v7().simple()));
-    let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-    let written =
-        file.write_all(content).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&beside, path));
+    let mut file: File = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&beside)?;
+    let written = file
+        .write_all(content)
+        .and_then(|()| file.sync_all())
+        .and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
         // What went wrong first is what is told.
         let _ = fs::remove_file(&beside);
@@ -123,7 +155,10 @@ mod tests {
         let again = TrustFile::new(Some(path.clone()));
         assert!(again.is_trusted(&skill("aa")) && again.is_trusted(&skill("bb")));
         assert!(!again.is_trusted(&skill("cc")));
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
     }
 
@@ -144,6 +179,9 @@ mod tests {
         std::os::unix::fs::symlink("/etc/passwd", &path).unwrap();
         assert!(!file.is_trusted(&skill("aa")));
         file.trust(&skill("aa")).unwrap();
-        assert!(file.is_trusted(&skill("aa")), "the link is replaced, not followed");
+        assert!(
+            file.is_trusted(&skill("aa")),
+            "the link is replaced, not followed"
+        );
     }
 }

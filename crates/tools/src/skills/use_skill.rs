@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::script_command::{self, ScriptCommand};
-use super::snapshot::{SnapshotEntryKind, SnapshotPurpose, SkillSnapshot};
+use super::snapshot::{SkillSnapshot, SnapshotEntryKind, SnapshotPurpose};
 use super::tools::{TOOL_PREFIX, run_blocking};
 use super::{Skill, TrustFile, quote};
 use crate::shell::{CommandRequest, Shell};
@@ -34,12 +34,16 @@ pub(super) struct SkillRunContext {
 pub(super) fn tool(skill: Arc<Skill>, room: SkillRunContext) -> Tool {
     let name = &skill.name;
     let words = if room.trusted.is_description_visible(&skill) {
-        format!(", in its own words: \"{}\"", quote::truncate_line(&skill.description, MAX_DESCRIPTION_LEN))
+        format!(
+            ", in its own words: \"{}\"",
+            quote::truncate_line(&skill.description, MAX_DESCRIPTION_LEN)
+        )
     } else {
         format!(": {UNCONFIRMED_DESCRIPTION}.")
     };
-    let description =
-        format!("The skill {name}{words} Call it without arguments first, to read its instructions.");
+    let description = format!(
+        "The skill {name}{words} Call it without arguments first, to read its instructions."
+    );
     let phrases = [
         format!("use [the] [skill] {name}"),
         format!("(use|apply|run) [the] {name} skill"),
@@ -48,9 +52,14 @@ pub(super) fn tool(skill: Arc<Skill>, room: SkillRunContext) -> Tool {
     let trusted = room.trusted.clone();
     let shown = Arc::clone(&skill);
     let called = Arc::clone(&skill);
-    Tool::new(format!("{TOOL_PREFIX}{name}"), description, Safety::Dangerous, move |context, args: UseSkillArgs| {
-        use_skill(Arc::clone(&called), room.clone(), context, args)
-    })
+    Tool::new(
+        format!("{TOOL_PREFIX}{name}"),
+        description,
+        Safety::Dangerous,
+        move |context, args: UseSkillArgs| {
+            use_skill(Arc::clone(&called), room.clone(), context, args)
+        },
+    )
     .with_intent(move |_, args: UseSkillArgs| {
         let (skill, trusted) = (Arc::clone(&shown), trusted.clone());
         run_blocking(move || intent::intent(&skill, &trusted, &args.request()?))
@@ -76,7 +85,11 @@ struct UseSkillArgs {
 enum SkillRequest {
     Instructions,
     File(String),
-    Script { script: String, args: Vec<String>, stdin: String },
+    Script {
+        script: String,
+        args: Vec<String>,
+        stdin: String,
+    },
 }
 
 impl UseSkillArgs {
@@ -86,13 +99,17 @@ impl UseSkillArgs {
         let args = self.args.unwrap_or_default();
         let stdin = self.stdin.unwrap_or_default();
         match (said(self.script), said(self.file)) {
-            (Some(_), Some(_)) => {
-                Err(ToolError("`script` and `file` cannot be used in one call; make two".to_owned()))
-            }
-            (Some(script), None) => Ok(SkillRequest::Script { script, args, stdin }),
-            (None, _) if !args.is_empty() || !stdin.is_empty() => {
-                Err(ToolError("`args` and `stdin` are for a script; name it with `script`".to_owned()))
-            }
+            (Some(_), Some(_)) => Err(ToolError(
+                "`script` and `file` cannot be used in one call; make two".to_owned(),
+            )),
+            (Some(script), None) => Ok(SkillRequest::Script {
+                script,
+                args,
+                stdin,
+            }),
+            (None, _) if !args.is_empty() || !stdin.is_empty() => Err(ToolError(
+                "`args` and `stdin` are for a script; name it with `script`".to_owned(),
+            )),
             (None, Some(file)) => Ok(SkillRequest::File(file)),
             (None, None) => Ok(SkillRequest::Instructions),
         }
@@ -140,7 +157,11 @@ async fn use_skill(
     }
 }
 
-fn prepare(skill: &Skill, trusted: &TrustFile, request: SkillRequest) -> Result<SkillAction, ToolError> {
+fn prepare(
+    skill: &Skill,
+    trusted: &TrustFile,
+    request: SkillRequest,
+) -> Result<SkillAction, ToolError> {
     let path = request.path();
     let keep: Vec<&str> = path.as_deref().into_iter().collect();
     let snapshot = verified_snapshot(skill, SnapshotPurpose::Use { contents_of: &keep })?;
@@ -148,22 +169,37 @@ fn prepare(skill: &Skill, trusted: &TrustFile, request: SkillRequest) -> Result<
     let _ = trusted.trust(skill);
     Ok(match request {
         SkillRequest::Instructions => SkillAction::Answer(instructions(skill, &snapshot)),
-        SkillRequest::File(_) => SkillAction::Answer(file_text(&snapshot, path.as_deref().unwrap_or_default())?),
-        SkillRequest::Script { script, args, stdin } => {
-            SkillAction::Run(ScriptCommand::find(skill, &snapshot, &script, &args)?, stdin)
+        SkillRequest::File(_) => {
+            SkillAction::Answer(file_text(&snapshot, path.as_deref().unwrap_or_default())?)
         }
+        SkillRequest::Script {
+            script,
+            args,
+            stdin,
+        } => SkillAction::Run(
+            ScriptCommand::find(skill, &snapshot, &script, &args)?,
+            stdin,
+        ),
     })
 }
 
 /// The skill's files as they are now, if they are what they were when it was read.
-fn verified_snapshot(skill: &Skill, purpose: SnapshotPurpose<'_>) -> Result<SkillSnapshot, ToolError> {
+fn verified_snapshot(
+    skill: &Skill,
+    purpose: SnapshotPurpose<'_>,
+) -> Result<SkillSnapshot, ToolError> {
     let now = SkillSnapshot::take(&skill.folder, purpose).ok();
-    now.filter(|now| now.fingerprint == skill.fingerprint).ok_or_else(|| ToolError(SKILL_CHANGED.to_owned()))
+    now.filter(|now| now.fingerprint == skill.fingerprint)
+        .ok_or_else(|| ToolError(SKILL_CHANGED.to_owned()))
 }
 
 fn instructions(skill: &Skill, snapshot: &SkillSnapshot) -> String {
     let body = quote::truncate(&quote::strip_hidden(&skill.body), MAX_BYTES);
-    let body = if body.is_empty() { "(It has no instructions.)" } else { &body };
+    let body = if body.is_empty() {
+        "(It has no instructions.)"
+    } else {
+        &body
+    };
     format!(
         "Instructions of the skill {}:\n\n{body}\n\nIts files (`file` reads one, `script` runs one below scripts/):\n{}",
         skill.name,
@@ -174,9 +210,16 @@ fn instructions(skill: &Skill, snapshot: &SkillSnapshot) -> String {
 fn file_list(snapshot: &SkillSnapshot) -> String {
     let line = |entry: &super::snapshot::SnapshotEntry| match entry.kind {
         SnapshotEntryKind::Link => format!("- {} (link)\n", entry.path),
-        SnapshotEntryKind::Plain | SnapshotEntryKind::Executable => format!("- {} ({} bytes)\n", entry.path, entry.size),
+        SnapshotEntryKind::Plain | SnapshotEntryKind::Executable => {
+            format!("- {} ({} bytes)\n", entry.path, entry.size)
+        }
     };
-    let mut list: String = snapshot.files.iter().take(MAX_LISTED_FILES).map(line).collect();
+    let mut list: String = snapshot
+        .files
+        .iter()
+        .take(MAX_LISTED_FILES)
+        .map(line)
+        .collect();
     let left = snapshot.files.len().saturating_sub(MAX_LISTED_FILES);
     if left > 0 {
         list.push_str(&format!("… and {left} more\n"));
@@ -189,16 +232,33 @@ fn file_text(snapshot: &SkillSnapshot, path: &str) -> Result<String, ToolError> 
         return Err(unknown_file(snapshot, path));
     };
     if content.contains(&0) {
-        return Err(ToolError(format!("{path} is not text ({} bytes)", content.len())));
+        return Err(ToolError(format!(
+            "{path} is not text ({} bytes)",
+            content.len()
+        )));
     }
-    Ok(quote::truncate(&quote::strip_hidden(&String::from_utf8_lossy(content)), MAX_BYTES))
+    Ok(quote::truncate(
+        &quote::strip_hidden(&String::from_utf8_lossy(content)),
+        MAX_BYTES,
+    ))
 }
 
 fn unknown_file(snapshot: &SkillSnapshot, path: &str) -> ToolError {
-    let known =
-        || snapshot.files.iter().filter(|entry| entry.kind != SnapshotEntryKind::Link).map(|entry| entry.path.as_str());
-    let hint = suggest::did_you_mean(path, known())
-        .unwrap_or_else(|| format!("it has: {}", known().take(50).collect::<Vec<_>>().join(", ")));
+    let known = || {
+        snapshot
+            .files
+            .iter()
+            .filter(|entry| entry.kind != SnapshotEntryKind::Link)
+            .map(|entry| entry.path.as_str())
+    };
+    let hint = suggest::did_you_mean(path, known()).unwrap_or_else(|| {
+        format!(
+            "it has: {}",
+            known().take(50).collect::<Vec<_>>().join(", ")
+        )
+    });
     let asked = text::one_line(path);
-    ToolError(format!("the skill has no file `{asked}` (paths are relative to its folder); {hint}"))
+    ToolError(format!(
+        "the skill has no file `{asked}` (paths are relative to its folder); {hint}"
+    ))
 }

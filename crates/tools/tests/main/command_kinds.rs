@@ -9,7 +9,11 @@ use serde_json::json;
 
 use crate::harness::{ShellHarness, context};
 
-const ALL_MODES: [SandboxChoice; 3] = [SandboxChoice::On, SandboxChoice::NoNamespaces, SandboxChoice::Off];
+const ALL_MODES: [SandboxChoice; 3] = [
+    SandboxChoice::On,
+    SandboxChoice::NoNamespaces,
+    SandboxChoice::Off,
+];
 /// Those of git that read most.
 const READ_ONLY_COMMANDS: [&str; 9] = [
     "git status",
@@ -30,7 +34,16 @@ fn repository(world: &ShellHarness, folder: &str) {
     for args in [
         vec!["init", "-q", "-b", "main"],
         vec!["add", "."],
-        vec!["-c", "user.name=x", "-c", "user.email=x@x", "commit", "-q", "-m", "first"],
+        vec![
+            "-c",
+            "user.name=x",
+            "-c",
+            "user.email=x@x",
+            "commit",
+            "-q",
+            "-m",
+            "first",
+        ],
     ] {
         git(world, folder, &args);
     }
@@ -40,16 +53,26 @@ fn repository(world: &ShellHarness, folder: &str) {
 fn git(world: &ShellHarness, folder: &str, args: &[&str]) {
     let mut command = Command::new("git");
     command.args(args).current_dir(world.at(folder));
-    command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
+    command
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_SYSTEM", "/dev/null");
     let done = command.output().unwrap();
-    assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+    assert!(
+        done.status.success(),
+        "{args:?}: {}",
+        String::from_utf8_lossy(&done.stderr)
+    );
 }
 
 /// A program in the workspace that leaves a mark when it runs.
 fn trap(world: &ShellHarness, path: &str) -> String {
     let path = world.at(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(&path, format!("#!/bin/sh\ntouch {}\ncat\n", world.at("work/ran").display())).unwrap();
+    fs::write(
+        &path,
+        format!("#!/bin/sh\ntouch {}\ncat\n", world.at("work/ran").display()),
+    )
+    .unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     path.display().to_string()
 }
@@ -57,7 +80,10 @@ fn trap(world: &ShellHarness, path: &str) -> String {
 async fn pattern(world: &ShellHarness, line: &str) -> Option<String> {
     let tools = tools(&world.shell());
     let tool = tools.iter().find(|tool| tool.name == "exec_shell").unwrap();
-    tool.intent(context(), json!({ "command": line })).await.unwrap().pattern
+    tool.intent(context(), json!({ "command": line }))
+        .await
+        .unwrap()
+        .pattern
 }
 
 /// B102: only commands without an effect are left alone after reading something untrusted.
@@ -67,10 +93,17 @@ async fn only_commands_of_the_reading_kind_have_no_effect() {
         let mut world = ShellHarness::new(SandboxChoice::On);
         world.settings.network = network;
         let tools = tools(&world.shell());
-        tools.iter().find(|tool| tool.name == "exec_shell").unwrap().is_read_only(&args)
+        tools
+            .iter()
+            .find(|tool| tool.name == "exec_shell")
+            .unwrap()
+            .is_read_only(&args)
     };
     assert!(reads(false, json!({ "command": "ls -la" })));
-    assert!(!reads(true, json!({ "command": "ls -la" })), "with a network it may send something");
+    assert!(
+        !reads(true, json!({ "command": "ls -la" })),
+        "with a network it may send something"
+    );
     for args in [
         json!({ "command": "make" }),
         json!({ "command": "cargo build" }),
@@ -95,10 +128,19 @@ async fn reading_commands_read() {
             let told = world.run(line).await;
             assert!(told.starts_with("exit code 0"), "{choice:?} {line}: {told}");
         }
-        for line in ["ls -la", "grep -rn 'old' a.txt .git/HEAD", "echo a b", "cat a.txt", "which git"] {
+        for line in [
+            "ls -la",
+            "grep -rn 'old' a.txt .git/HEAD",
+            "echo a b",
+            "cat a.txt",
+            "which git",
+        ] {
             let told = world.run(line).await;
             assert!(pattern(&world, line).await.is_some(), "{line}");
-            assert!(!told.contains("fork") && !told.contains("not permitted"), "{choice:?} {line}: {told}");
+            assert!(
+                !told.contains("fork") && !told.contains("not permitted"),
+                "{choice:?} {line}: {told}"
+            );
         }
     }
 }
@@ -147,15 +189,28 @@ async fn a_hostile_repository_inside_runs_nothing() {
     let world = ShellHarness::new(SandboxChoice::On);
     repository(&world, "work");
     repository(&world, "work/inner");
-    git(&world, "work", &["-c", "advice.addEmbeddedRepo=false", "add", "inner"]);
+    git(
+        &world,
+        "work",
+        &["-c", "advice.addEmbeddedRepo=false", "add", "inner"],
+    );
     let program = trap(&world, "work/tools/trap");
-    git(&world, "work/inner", &["config", "core.fsmonitor", &program]);
+    git(
+        &world,
+        "work/inner",
+        &["config", "core.fsmonitor", &program],
+    );
     for line in ["git status", "git diff"] {
         assert!(pattern(&world, line).await.is_some(), "{line}");
         world.run(line).await;
         assert!(!world.at("work/ran").exists(), "{line}");
     }
-    assert!(world.run("git status").await.contains("can start no other program"));
+    assert!(
+        world
+            .run("git status")
+            .await
+            .contains("can start no other program")
+    );
     world.run("git status; true").await;
     assert!(world.at("work/ran").exists(), "the trap works");
 }
@@ -165,7 +220,11 @@ async fn a_hostile_repository_inside_runs_nothing() {
 async fn a_repository_with_drivers_works_and_is_asked_about() {
     let world = ShellHarness::new(SandboxChoice::On);
     repository(&world, "work");
-    git(&world, "work", &["config", "diff.upper.textconv", "tr a-z A-Z <"]);
+    git(
+        &world,
+        "work",
+        &["config", "diff.upper.textconv", "tr a-z A-Z <"],
+    );
     fs::write(world.at("work/.git/info/attributes"), "*.txt diff=upper\n").unwrap();
     assert_eq!(pattern(&world, "git diff").await, None);
     assert!(world.run("git diff").await.contains("+NEW AND LONGER"));

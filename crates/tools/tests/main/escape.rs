@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use lango_tools::shell::{SandboxChoice, Shell};
 
-use crate::harness::{SECRET, ShellHarness, context, command_request, wait_for_exit, is_running};
+use crate::harness::{SECRET, ShellHarness, command_request, context, is_running, wait_for_exit};
 
 const SANDBOXED_MODES: [SandboxChoice; 2] = [SandboxChoice::On, SandboxChoice::NoNamespaces];
 
@@ -44,7 +44,10 @@ async fn nothing_outside_can_be_written() {
             "echo x > /tmp/lango-was-here".to_owned(),
         ] {
             let told = world.run(&line).await;
-            assert!(!told.starts_with("exit code 0"), "{choice:?} {line}: {told}");
+            assert!(
+                !told.starts_with("exit code 0"),
+                "{choice:?} {line}: {told}"
+            );
         }
         assert_eq!(fs::read_to_string(outside.join("secret")).unwrap(), SECRET);
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
@@ -83,12 +86,27 @@ async fn own_data_inside_the_workspace_is_hidden() {
         let world = ShellHarness::new(choice);
         fs::create_dir(world.at("project")).unwrap();
         let shell = Shell::new(world.parts("."));
-        let told = world.run_in(&shell, "echo fine > work/new && cat work/new", ".").await.unwrap();
+        let told = world
+            .run_in(&shell, "echo fine > work/new && cat work/new", ".")
+            .await
+            .unwrap();
         assert!(told.contains("fine"), "{told}");
-        let told = world.run_in(&shell, "cat data/* data/.*; echo x > data/new; ls data", ".").await;
-        assert!(!format!("{told:?}").contains(SECRET), "{choice:?}: {told:?}");
+        let told = world
+            .run_in(
+                &shell,
+                "cat data/* data/.*; echo x > data/new; ls data",
+                ".",
+            )
+            .await;
+        assert!(
+            !format!("{told:?}").contains(SECRET),
+            "{choice:?}: {told:?}"
+        );
         assert!(!world.at("data/new").exists());
-        assert_eq!(fs::read_to_string(world.at("data/lango.sqlite")).unwrap(), SECRET);
+        assert_eq!(
+            fs::read_to_string(world.at("data/lango.sqlite")).unwrap(),
+            SECRET
+        );
     }
 }
 
@@ -111,12 +129,18 @@ async fn own_data_cannot_be_replaced_or_reached_by_a_detour() {
             "mv deep/way deep/away && cat deep/away/data/*",
             "mv deep/way/data deep/way/date && cat deep/way/date/*",
             "cat detour/lango.sqlite; echo x > detour/new",
-            &format!("cat {0}/secret; cat out/secret; echo x > {0}/new", away.path().display()),
+            &format!(
+                "cat {0}/secret; cat out/secret; echo x > {0}/new",
+                away.path().display()
+            ),
         ] {
             let told = format!("{:?}", world.run_in(&shell, line, ".").await);
             assert!(!told.contains(SECRET), "{choice:?} {line}: {told}");
         }
-        assert!(world.at("deep/way/data/lango.sqlite").exists() && !world.at("deep/way/data/new").exists());
+        assert!(
+            world.at("deep/way/data/lango.sqlite").exists()
+                && !world.at("deep/way/data/new").exists()
+        );
         assert!(!away.path().join("new").exists());
     }
 }
@@ -125,14 +149,20 @@ async fn own_data_cannot_be_replaced_or_reached_by_a_detour() {
 async fn the_environment_of_other_processes_cannot_be_read() {
     for choice in SANDBOXED_MODES {
         let world = ShellHarness::new(choice);
-        let told =
-            world.run("cat /proc/[0-9]*/environ | tr '\\0' '\\n'; cat /proc/[0-9]*/maps | head -3").await;
+        let told = world
+            .run("cat /proc/[0-9]*/environ | tr '\\0' '\\n'; cat /proc/[0-9]*/maps | head -3")
+            .await;
         assert!(!told.contains("CARGO_MANIFEST_DIR"), "{choice:?}: {told}");
         let own = std::process::id();
         let told = world
-            .run(&format!("cat /proc/{own}/environ /proc/{own}/mem; ls /proc/{own}/fd /proc/{own}/cwd/"))
+            .run(&format!(
+                "cat /proc/{own}/environ /proc/{own}/mem; ls /proc/{own}/fd /proc/{own}/cwd/"
+            ))
             .await;
-        assert!(told.contains("exit code") && !told.contains("Cargo.toml"), "{choice:?}: {told}");
+        assert!(
+            told.contains("exit code") && !told.contains("Cargo.toml"),
+            "{choice:?}: {told}"
+        );
     }
 }
 
@@ -146,7 +176,10 @@ async fn no_socket_leads_outside() {
         tcp.set_nonblocking(true).unwrap();
         udp.set_nonblocking(true).unwrap();
         unix.set_nonblocking(true).unwrap();
-        let (tcp_port, udp_port) = (tcp.local_addr().unwrap().port(), udp.local_addr().unwrap().port());
+        let (tcp_port, udp_port) = (
+            tcp.local_addr().unwrap().port(),
+            udp.local_addr().unwrap().port(),
+        );
         let connect = "use Socket; socket(S, AF_UNIX, SOCK_STREAM, 0) and connect(S, sockaddr_un(\"socket\")) and print \"in\"";
         for line in [
             format!("echo x > /dev/tcp/127.0.0.1/{tcp_port} && echo in"),
@@ -157,9 +190,18 @@ async fn no_socket_leads_outside() {
             assert!(!told.contains("\nin"), "{choice:?} {line}: {told}");
         }
         let blocked = |kind: ErrorKind| kind == ErrorKind::WouldBlock;
-        assert!(blocked(tcp.accept().unwrap_err().kind()), "{choice:?}: TCP got out");
-        assert!(blocked(udp.recv(&mut [0; 8]).unwrap_err().kind()), "{choice:?}: UDP got out");
-        assert!(blocked(unix.accept().unwrap_err().kind()), "{choice:?}: a UNIX socket got out");
+        assert!(
+            blocked(tcp.accept().unwrap_err().kind()),
+            "{choice:?}: TCP got out"
+        );
+        assert!(
+            blocked(udp.recv(&mut [0; 8]).unwrap_err().kind()),
+            "{choice:?}: UDP got out"
+        );
+        assert!(
+            blocked(unix.accept().unwrap_err().kind()),
+            "{choice:?}: a UNIX socket got out"
+        );
     }
 }
 
@@ -177,23 +219,46 @@ async fn dangerous_system_calls_are_refused() {
         let world = ShellHarness::new(choice);
         for (name, line) in [
             ("io_uring", syscall(libc::SYS_io_uring_setup, "8, $b")),
-            ("ptrace", syscall(libc::SYS_ptrace, &format!("16, {own}, 0, 0"))),
-            ("process_vm_readv", syscall(libc::SYS_process_vm_readv, &format!("{own}, $b, 1, $b, 1, 0"))),
-            ("unshare", syscall(libc::SYS_unshare, &libc::CLONE_NEWUSER.to_string())),
+            (
+                "ptrace",
+                syscall(libc::SYS_ptrace, &format!("16, {own}, 0, 0")),
+            ),
+            (
+                "process_vm_readv",
+                syscall(
+                    libc::SYS_process_vm_readv,
+                    &format!("{own}, $b, 1, $b, 1, 0"),
+                ),
+            ),
+            (
+                "unshare",
+                syscall(libc::SYS_unshare, &libc::CLONE_NEWUSER.to_string()),
+            ),
             ("mount", syscall(libc::SYS_mount, "$b, $b, $b, 0, 0")),
             ("bpf", syscall(libc::SYS_bpf, "0, $b, 8")),
             ("keyctl", syscall(libc::SYS_keyctl, "0, 0, 0")),
-            ("prlimit", syscall(libc::SYS_prlimit64, &format!("{own}, 0, $b, 0"))),
+            (
+                "prlimit",
+                syscall(libc::SYS_prlimit64, &format!("{own}, 0, $b, 0")),
+            ),
             ("vsock", syscall(libc::SYS_socket, "40, 1, 0")),
             ("packet", syscall(libc::SYS_socket, "17, 3, 0")),
         ] {
             let told = world.run(&line).await;
-            assert!(told.contains(&format!("r=-1 e={}", libc::EPERM)), "{choice:?} {name}: {told}");
+            assert!(
+                told.contains(&format!("r=-1 e={}", libc::EPERM)),
+                "{choice:?} {name}: {told}"
+            );
         }
         #[cfg(target_arch = "x86_64")]
         {
-            let told = world.run(&syscall(libc::SYS_ptrace + 0x4000_0000, "16, 1, 0, 0")).await;
-            assert!(told.contains(&format!("r=-1 e={}", libc::ENOSYS)), "{choice:?} x32: {told}");
+            let told = world
+                .run(&syscall(libc::SYS_ptrace + 0x4000_0000, "16, 1, 0, 0"))
+                .await;
+            assert!(
+                told.contains(&format!("r=-1 e={}", libc::ENOSYS)),
+                "{choice:?} x32: {told}"
+            );
         }
     }
 }
@@ -207,9 +272,15 @@ async fn a_command_has_no_privileges() {
             .await;
         assert!(told.contains("NoNewPrivs:\t1"), "{told}");
         for set in ["CapEff", "CapPrm", "CapBnd", "CapAmb", "CapInh"] {
-            assert!(told.contains(&format!("{set}:\t0000000000000000")), "{choice:?} {set}: {told}");
+            assert!(
+                told.contains(&format!("{set}:\t0000000000000000")),
+                "{choice:?} {set}: {told}"
+            );
         }
-        if choice == SandboxChoice::On && told.contains("exit code 0") && has_namespaces(&world).await {
+        if choice == SandboxChoice::On
+            && told.contains("exit code 0")
+            && has_namespaces(&world).await
+        {
             assert!(!told.contains("\n0\n0\n"), "root inside: {told}");
         }
         assert!(!told.contains("\n4\n"), "inherited descriptors: {told}");
@@ -217,7 +288,9 @@ async fn a_command_has_no_privileges() {
 }
 
 async fn has_namespaces(world: &ShellHarness) -> bool {
-    let confined = lango_tools::shell::probe_confinement(&world.parts("work")).await.unwrap();
+    let confined = lango_tools::shell::probe_confinement(&world.parts("work"))
+        .await
+        .unwrap();
     confined.iter().any(|word| word == "user namespace")
 }
 
@@ -228,7 +301,9 @@ async fn everything_ends_with_its_call() {
         let mark = marker("survivor", choice);
         for line in [
             format!("setsid sh -c 'sleep 300; : {mark}' & exit 0"),
-            format!("(setsid setsid sh -c 'sleep 300; : {mark}' </dev/null >/dev/null 2>&1 &) ; true"),
+            format!(
+                "(setsid setsid sh -c 'sleep 300; : {mark}' </dev/null >/dev/null 2>&1 &) ; true"
+            ),
             format!(
                 "nohup sh -c 'trap \"\" TERM HUP INT; sleep 300; : {mark}' >/dev/null 2>&1 & disown; true"
             ),
@@ -240,7 +315,9 @@ async fn everything_ends_with_its_call() {
                 "perl -e '$0 = \"{mark}\"; if (fork == 0) {{ while (1) {{ my $p = fork; exit if $p; setpgrp }} }}' & exit 0"
             ),
             format!("kill -9 $PPID; setsid sh -c 'sleep 300; : {mark}' & exit 0"),
-            format!("kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); setsid sh -c 'sleep 300; : {mark}' & exit 0"),
+            format!(
+                "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); setsid sh -c 'sleep 300; : {mark}' & exit 0"
+            ),
         ] {
             world.run(&line).await;
             assert!(wait_for_exit(&mark).await, "{choice:?} {line}");
@@ -282,8 +359,13 @@ async fn many_short_processes_are_no_bomb() {
     for choice in SANDBOXED_MODES {
         let mut world = ShellHarness::new(choice);
         world.settings.processes = NonZeroU64::new(100).unwrap();
-        let told = world.run("for i in $(seq 400); do (true &); done; wait; echo finished").await;
-        assert!(told.starts_with("exit code 0") && told.contains("finished"), "{choice:?}: {told}");
+        let told = world
+            .run("for i in $(seq 400); do (true &); done; wait; echo finished")
+            .await;
+        assert!(
+            told.starts_with("exit code 0") && told.contains("finished"),
+            "{choice:?}: {told}"
+        );
     }
 }
 
@@ -293,7 +375,9 @@ async fn what_belongs_to_the_whole_machine_stays_closed() {
         let world = ShellHarness::new(choice);
         let shared = format!("/dev/shm/lango-test-{}-{choice:?}", std::process::id());
         fs::write(&shared, SECRET).unwrap();
-        let told = world.run(&format!("cat {shared}; echo x >> {shared}; echo done")).await;
+        let told = world
+            .run(&format!("cat {shared}; echo x >> {shared}; echo done"))
+            .await;
         assert!(!told.contains(SECRET), "{choice:?}: {told}");
         assert_eq!(fs::read_to_string(&shared).unwrap(), SECRET);
         fs::remove_file(&shared).unwrap();
@@ -307,13 +391,17 @@ async fn a_fork_bomb_is_ended() {
         world.settings.processes = NonZeroU64::new(60).unwrap();
         let mark = marker("bomb", choice);
         let began = Instant::now();
-        let line = format!("b() {{ : {mark}; b | b & }}; b; for i in $(seq 600); do sleep 0.1; done");
+        let line =
+            format!("b() {{ : {mark}; b | b & }}; b; for i in $(seq 600); do sleep 0.1; done");
         let late = lango_tools::shell::CommandRequest {
             timeout: Some(Duration::from_secs(2)),
             ..command_request(&line, world.at("work"))
         };
         let told = world.shell().run(&context(), late).await;
-        assert!(told.is_err() && began.elapsed() < Duration::from_secs(20), "{choice:?}: {told:?}");
+        assert!(
+            told.is_err() && began.elapsed() < Duration::from_secs(20),
+            "{choice:?}: {told:?}"
+        );
         assert!(wait_for_exit(&mark).await, "{choice:?}");
     }
 }
@@ -325,16 +413,27 @@ async fn memory_and_disk_cannot_be_used_up() {
         world.settings.memory_mb = NonZeroU64::new(128).unwrap();
         world.settings.file_mb = NonZeroU64::new(8).unwrap();
         world.settings.disk_mb = NonZeroU64::new(48).unwrap();
-        let told = world.run("perl -e '$x = \"a\" x (400 << 20); print \"got it\"'").await;
+        let told = world
+            .run("perl -e '$x = \"a\" x (400 << 20); print \"got it\"'")
+            .await;
         assert!(!told.contains("got it"), "{choice:?}: {told}");
-        let many = "for i in 1 2 3 4 5 6; do perl -e '$x = \"a\" x (60 << 20); sleep 3' & done; wait";
+        let many =
+            "for i in 1 2 3 4 5 6; do perl -e '$x = \"a\" x (60 << 20); sleep 3' & done; wait";
         let told = world.run(many).await;
-        assert!(told.contains("Killed") || told.contains("more memory"), "{choice:?}: {told}");
-        let told = world.run("head -c 100000000 /dev/zero > big; stat -c 'size %s' big").await;
+        assert!(
+            told.contains("Killed") || told.contains("more memory"),
+            "{choice:?}: {told}"
+        );
+        let told = world
+            .run("head -c 100000000 /dev/zero > big; stat -c 'size %s' big")
+            .await;
         assert!(told.contains("size 8388608"), "{choice:?}: {told}");
         let told = world
             .run("for i in $(seq 300); do head -c 4000000 /dev/zero > part$i; sleep 0.05; done; echo got it")
             .await;
-        assert!(told.contains("of the disk") && !told.contains("got it"), "{choice:?}: {told}");
+        assert!(
+            told.contains("of the disk") && !told.contains("got it"),
+            "{choice:?}: {told}"
+        );
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use lango_domain::Safety;
-use lango_tools::files::{FileTools, WorkspaceLimits, Workspace};
+use lango_tools::files::{FileTools, Workspace, WorkspaceLimits};
 use serde_json::{Value, json};
 
 use crate::files::{FilesHarness, context};
@@ -14,7 +14,10 @@ use crate::files::{FilesHarness, context};
 fn calls(path: &str) -> [(&'static str, Value); 4] {
     [
         ("fs_write", json!({ "path": path, "content": "mine" })),
-        ("fs_edit", json!({ "path": path, "old_text": "old", "new_text": "mine" })),
+        (
+            "fs_edit",
+            json!({ "path": path, "old_text": "old", "new_text": "mine" }),
+        ),
         ("fs_mkdir", json!({ "path": path })),
         ("fs_delete", json!({ "path": path, "recursive": true })),
     ]
@@ -39,10 +42,22 @@ async fn assert_moderate(place: &FilesHarness, path: &str) {
 
 fn git(folder: &Path, args: &[&str]) {
     let mut command = Command::new("git");
-    command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+    command
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1");
     let identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
-    let output = command.arg("-C").arg(folder).args(identity).args(args).output().unwrap();
-    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let output = command
+        .arg("-C")
+        .arg(folder)
+        .args(identity)
+        .args(args)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{args:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 fn repository() -> FilesHarness {
@@ -80,22 +95,41 @@ async fn what_others_run_is_dangerous_to_make_to_change_and_to_delete() {
             assert_dangerous(&place, name, args, reason).await;
         }
         let same = json!({ "path": path, "content": "old" });
-        assert_eq!(place.intent("fs_write", same).await.unwrap().level, Safety::Safe, "nothing changes");
+        assert_eq!(
+            place.intent("fs_write", same).await.unwrap().level,
+            Safety::Safe,
+            "nothing changes"
+        );
     }
 }
 
 /// B100: the user's ordinary work.
 #[tokio::test]
 async fn build_files_stay_moderate() {
-    for path in ["Makefile", "package.json", "Cargo.toml", "build.rs", "src/hooks/main.rs", "config/a.txt"] {
+    for path in [
+        "Makefile",
+        "package.json",
+        "Cargo.toml",
+        "build.rs",
+        "src/hooks/main.rs",
+        "config/a.txt",
+    ] {
         let place = FilesHarness::new();
         let [write, edit, make, delete] = calls(path);
         for (name, args) in [write.clone(), make] {
-            assert_eq!(place.intent(name, args).await.unwrap().level, Safety::Moderate, "{name} {path}");
+            assert_eq!(
+                place.intent(name, args).await.unwrap().level,
+                Safety::Moderate,
+                "{name} {path}"
+            );
         }
         place.write(path, "old");
         for (name, args) in [write, edit, delete] {
-            assert_eq!(place.intent(name, args).await.unwrap().level, Safety::Moderate, "{name} {path}");
+            assert_eq!(
+                place.intent(name, args).await.unwrap().level,
+                Safety::Moderate,
+                "{name} {path}"
+            );
         }
     }
 }
@@ -134,17 +168,30 @@ async fn a_detour_leads_to_the_same_question() {
         assert_dangerous(&place, name, args, "run").await;
     }
     let [(name, args), ..] = calls("a/b.txt");
-    assert_eq!(place.intent(name, args).await.unwrap().level, Safety::Moderate);
+    assert_eq!(
+        place.intent(name, args).await.unwrap().level,
+        Safety::Moderate
+    );
 }
 
 /// B100
 #[tokio::test]
 async fn a_folder_that_git_takes_for_a_repository_is_one() {
     let place = FilesHarness::new();
-    let becoming = ["x/config", "x/hooks/run", "x/objects", "x/commondir", "x/config.worktree"];
+    let becoming = [
+        "x/config",
+        "x/hooks/run",
+        "x/objects",
+        "x/commondir",
+        "x/config.worktree",
+    ];
     for path in becoming {
         let [(name, args), ..] = calls(path);
-        assert_eq!(place.intent(name, args).await.unwrap().level, Safety::Moderate, "{path}");
+        assert_eq!(
+            place.intent(name, args).await.unwrap().level,
+            Safety::Moderate,
+            "{path}"
+        );
     }
     let [(name, args), ..] = calls("x/HEAD");
     assert_dangerous(&place, name, args, "repository").await;
@@ -155,7 +202,10 @@ async fn a_folder_that_git_takes_for_a_repository_is_one() {
         }
     }
     let [(name, args), ..] = calls("x/readme.txt");
-    assert_eq!(place.intent(name, args).await.unwrap().level, Safety::Moderate);
+    assert_eq!(
+        place.intent(name, args).await.unwrap().level,
+        Safety::Moderate
+    );
     let [.., (name, args)] = calls("x");
     assert_dangerous(&place, name, args, "repository").await;
 }
@@ -169,7 +219,10 @@ async fn a_folder_goes_with_what_is_in_it() {
     let [.., (name, args)] = calls("old");
     assert_dangerous(&place, name, args, "old/deep/down/.git").await;
     let [.., (name, args)] = calls("plain");
-    assert_eq!(place.intent(name, args).await.unwrap().level, Safety::Moderate);
+    assert_eq!(
+        place.intent(name, args).await.unwrap().level,
+        Safety::Moderate
+    );
 }
 
 /// B100
@@ -178,9 +231,16 @@ async fn what_the_team_is_made_of_is_dangerous_wherever_it_lies() {
     let place = FilesHarness::new();
     std::fs::create_dir_all(place.path("team/own")).unwrap();
     let instructions = vec![place.path("team/own"), place.path("settings.toml")];
-    let limits = WorkspaceLimits { hidden: Vec::new(), deny_read: Box::new(|_| false), instruction_paths: instructions };
+    let limits = WorkspaceLimits {
+        hidden: Vec::new(),
+        deny_read: Box::new(|_| false),
+        instruction_paths: instructions,
+    };
     let workspace = Workspace::open_with_limits(&place.root(), limits).unwrap();
-    let tools = lango_tools::files::tools(FileTools { workspace, undo_storage: place.undo_storage.clone() });
+    let tools = lango_tools::files::tools(FileTools {
+        workspace,
+        undo_storage: place.undo_storage.clone(),
+    });
     let write = tools.iter().find(|tool| tool.name == "fs_write").unwrap();
     for (path, level) in [
         ("team/own/planner.md", Safety::Dangerous),
@@ -188,19 +248,34 @@ async fn what_the_team_is_made_of_is_dangerous_wherever_it_lies() {
         ("team/notes.md", Safety::Moderate),
     ] {
         let [(_, args), ..] = calls(path);
-        assert_eq!(write.intent(context("t1"), args).await.unwrap().level, level, "{path}");
+        assert_eq!(
+            write.intent(context("t1"), args).await.unwrap().level,
+            level,
+            "{path}"
+        );
     }
     let delete = tools.iter().find(|tool| tool.name == "fs_delete").unwrap();
     let [.., (_, args)] = calls("team");
-    assert_eq!(delete.intent(context("t1"), args).await.unwrap().level, Safety::Dangerous);
+    assert_eq!(
+        delete.intent(context("t1"), args).await.unwrap().level,
+        Safety::Dangerous
+    );
 }
 
 /// B100
 #[tokio::test]
 async fn a_link_of_a_repository_makes_its_target_a_part_of_it() {
     for (link, target, path) in [
-        (".git/hooks/pre-commit", "../../scripts/check.sh", "scripts/check.sh"),
-        (".git/hooks/pre-push", "../../later/check.sh", "later/check.sh"),
+        (
+            ".git/hooks/pre-commit",
+            "../../scripts/check.sh",
+            "scripts/check.sh",
+        ),
+        (
+            ".git/hooks/pre-push",
+            "../../later/check.sh",
+            "later/check.sh",
+        ),
         (".git/info/attributes", "../../kinds.txt", "kinds.txt"),
         (".git/config.worktree", "../own.txt", "own.txt"),
         (".git/hooks/shared", "../../lib", "lib/deep/a.sh"),
@@ -212,7 +287,13 @@ async fn a_link_of_a_repository_makes_its_target_a_part_of_it() {
         std::fs::create_dir_all(place.path(".git/info")).unwrap();
         symlink(target, place.path(link)).unwrap();
         let [(name, args), ..] = calls(path);
-        assert_dangerous(&place, name, args, &format!("{path}, which {link} links to, ")).await;
+        assert_dangerous(
+            &place,
+            name,
+            args,
+            &format!("{path}, which {link} links to, "),
+        )
+        .await;
         assert_moderate(&place, "lib.txt").await;
         assert_moderate(&place, "scripts/other.sh").await;
     }
@@ -223,7 +304,11 @@ async fn a_link_of_a_repository_makes_its_target_a_part_of_it() {
 async fn a_folder_goes_with_what_links_find_in_it() {
     let place = repository();
     place.write("scripts/deep/check.sh", "old");
-    symlink("../../scripts/deep/check.sh", place.path(".git/hooks/pre-commit")).unwrap();
+    symlink(
+        "../../scripts/deep/check.sh",
+        place.path(".git/hooks/pre-commit"),
+    )
+    .unwrap();
     let [.., (name, args)] = calls("scripts");
     assert_dangerous(&place, name, args, "which .git/hooks/pre-commit links to").await;
 }
@@ -233,7 +318,11 @@ async fn a_folder_goes_with_what_links_find_in_it() {
 async fn what_settings_of_git_name_is_run_or_obeyed() {
     for (key, value, path) in [
         ("include.path", "../settings.inc", "settings.inc"),
-        ("includeIf.gitdir:/nowhere/.path", "../settings.inc", "settings.inc"),
+        (
+            "includeIf.gitdir:/nowhere/.path",
+            "../settings.inc",
+            "settings.inc",
+        ),
         ("core.hooksPath", "scripts/hooks", "scripts/hooks/lib/a.sh"),
         ("core.hooksPath", "scripts/my hooks", "scripts/my hooks/a"),
         ("core.fsmonitor", "./x.sh", "x.sh"),
@@ -243,9 +332,17 @@ async fn what_settings_of_git_name_is_run_or_obeyed() {
         ("filter.big.clean", "tools/clean.py %f", "tools/clean.py"),
         ("alias.check", "!./x.sh", "x.sh"),
         ("alias.check", "!sh run", "run"),
-        ("alias.check", "!f() { cd tools && ./x.sh \"$@\"; }; f", "tools/x.sh"),
+        (
+            "alias.check",
+            "!f() { cd tools && ./x.sh \"$@\"; }; f",
+            "tools/x.sh",
+        ),
         ("alias.check", "!\"$PWD/tools/x.sh\"", "tools/x.sh"),
-        ("alias.check", "!$(git rev-parse --show-toplevel)/tools/x.sh", "tools/x.sh"),
+        (
+            "alias.check",
+            "!$(git rev-parse --show-toplevel)/tools/x.sh",
+            "tools/x.sh",
+        ),
         ("merge.own.driver", "'./my merge.sh' %O", "my merge.sh"),
         ("remote.origin.url", "ext::sh ./x.sh", "x.sh"),
         ("future.setting", "./x.sh", "x.sh"),
@@ -276,9 +373,15 @@ async fn settings_that_run_nothing_name_ordinary_files() {
     ] {
         git(&place.root(), &["config", key, value]);
     }
-    for path in
-        ["ignored.txt", ".git-blame-ignore-revs", "docs/commit.txt", "origin", "Makefile", "code", "a/b"]
-    {
+    for path in [
+        "ignored.txt",
+        ".git-blame-ignore-revs",
+        "docs/commit.txt",
+        "origin",
+        "Makefile",
+        "code",
+        "a/b",
+    ] {
         assert_moderate(&place, path).await;
     }
 }
@@ -288,11 +391,26 @@ async fn settings_that_run_nothing_name_ordinary_files() {
 async fn included_settings_are_read_too_and_end() {
     let place = repository();
     git(&place.root(), &["config", "include.path", "../one.inc"]);
-    place.write("one.inc", "[include]\npath = sub/two.inc\npath = one.inc\npath = pipe\n");
-    place.write("sub/two.inc", "[include] path = ../one.inc\n[core]\nfsmonitor = ./watch.sh\n");
+    place.write(
+        "one.inc",
+        "[include]\npath = sub/two.inc\npath = one.inc\npath = pipe\n",
+    );
+    place.write(
+        "sub/two.inc",
+        "[include] path = ../one.inc\n[core]\nfsmonitor = ./watch.sh\n",
+    );
     let pipe = place.path("pipe");
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    for (path, reason) in [("watch.sh", "which sub/two.inc names"), ("sub/two.inc", "which one.inc names")] {
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    for (path, reason) in [
+        ("watch.sh", "which sub/two.inc names"),
+        ("sub/two.inc", "which one.inc names"),
+    ] {
         let [(name, args), ..] = calls(path);
         assert_dangerous(&place, name, args, reason).await;
     }
@@ -309,7 +427,10 @@ async fn broken_repositories_are_no_reason_to_fail() {
         (".git/commondir", b"\0"),
         (".git/commondir", b"commondir"),
         (".git/config", b"[core\nhooksPath = \0\n\xff = \\"),
-        (".git/config", b"[core]\nhooksPath =\nfsmonitor\npager = ..\n"),
+        (
+            ".git/config",
+            b"[core]\nhooksPath =\nfsmonitor\npager = ..\n",
+        ),
     ] {
         let place = FilesHarness::new();
         place.write(path, content);
@@ -333,7 +454,11 @@ async fn every_work_tree_has_the_settings_of_its_repository() {
     git(&main, &["config", "extensions.worktreeConfig", "true"]);
     git(&main, &["config", "core.fsmonitor", "./shared.sh"]);
     git(&tree, &["config", "--worktree", "core.hooksPath", "own"]);
-    symlink(place.path("tree/linked.sh"), main.join(".git/hooks/pre-commit")).unwrap();
+    symlink(
+        place.path("tree/linked.sh"),
+        main.join(".git/hooks/pre-commit"),
+    )
+    .unwrap();
     for (path, reason) in [
         ("tree/shared.sh", "names (core.fsmonitor)"),
         ("tree/own/a", "config.worktree names (core.hookspath)"),
@@ -351,9 +476,10 @@ async fn a_repository_lies_where_its_files_point() {
     let place = FilesHarness::new();
     place.write(".git", "gitdir: store\n");
     place.write("store/commondir", "../shared\n");
-    for (path, reason) in
-        [("store/new", "which .git leads to"), ("shared/config", "which store/commondir leads to")]
-    {
+    for (path, reason) in [
+        ("store/new", "which .git leads to"),
+        ("shared/config", "which store/commondir leads to"),
+    ] {
         let [(name, args), ..] = calls(path);
         assert_dangerous(&place, name, args, reason).await;
     }
@@ -371,9 +497,19 @@ async fn a_repository_lies_where_its_files_point() {
 async fn a_repository_around_the_workspace_counts() {
     let place = FilesHarness::new();
     git(place.folder.path(), &["init", "-q"]);
-    git(place.folder.path(), &["config", "core.fsmonitor", "work/x.sh"]);
-    symlink("../../work/check.sh", place.folder.path().join(".git/hooks/pre-commit")).unwrap();
-    for (path, reason) in [("x.sh", "names (core.fsmonitor)"), ("check.sh", "hooks/pre-commit links to")] {
+    git(
+        place.folder.path(),
+        &["config", "core.fsmonitor", "work/x.sh"],
+    );
+    symlink(
+        "../../work/check.sh",
+        place.folder.path().join(".git/hooks/pre-commit"),
+    )
+    .unwrap();
+    for (path, reason) in [
+        ("x.sh", "names (core.fsmonitor)"),
+        ("check.sh", "hooks/pre-commit links to"),
+    ] {
         let [(name, args), ..] = calls(path);
         assert_dangerous(&place, name, args, reason).await;
     }
@@ -384,12 +520,27 @@ async fn a_repository_around_the_workspace_counts() {
 #[tokio::test]
 async fn a_link_anywhere_gives_a_path_its_meaning() {
     for (link, target, path, reason) in [
-        ("pkg/AGENTS.md", "../docs/guide.md", "docs/guide.md", "instructions"),
-        ("sub/.vscode", "../shared", "shared/tasks.json", "editors run"),
+        (
+            "pkg/AGENTS.md",
+            "../docs/guide.md",
+            "docs/guide.md",
+            "instructions",
+        ),
+        (
+            "sub/.vscode",
+            "../shared",
+            "shared/tasks.json",
+            "editors run",
+        ),
         (".config", "cfg", "cfg/git/config", "git runs"),
         (".config", "cfg", "cfg/fish/config.fish", "shells run"),
         (".github", "gh", "gh/workflows/ci.yml", "a server runs"),
-        ("a/b/c/d/.envrc", "../../../../e/../setup/env", "setup/env", "shells run"),
+        (
+            "a/b/c/d/.envrc",
+            "../../../../e/../setup/env",
+            "setup/env",
+            "shells run",
+        ),
     ] {
         let place = FilesHarness::new();
         place.write("docs/other.md", "old");
@@ -402,9 +553,19 @@ async fn a_link_anywhere_gives_a_path_its_meaning() {
             }
             let [(name, args), ..] = calls(path);
             assert_dangerous(&place, name, args.clone(), reason).await;
-            assert_dangerous(&place, name, args, &format!("{path}, which {link} links to, ")).await;
+            assert_dangerous(
+                &place,
+                name,
+                args,
+                &format!("{path}, which {link} links to, "),
+            )
+            .await;
         }
-        for path in ["docs/other.md", "cfg/app/config", "gh/ISSUE_TEMPLATE/bug.md"] {
+        for path in [
+            "docs/other.md",
+            "cfg/app/config",
+            "gh/ISSUE_TEMPLATE/bug.md",
+        ] {
             assert_moderate(&place, path).await;
         }
     }

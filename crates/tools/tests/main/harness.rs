@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lango_domain::event::{CallId, Principal, SessionId, TurnId};
-use lango_domain::{AgentName, ToolOutputSink, ToolContext, ToolError};
+use lango_domain::{AgentName, ToolContext, ToolError, ToolOutputSink};
 use lango_tools::files::{UndoStorage, Workspace};
-use lango_tools::shell::{CommandRequest, Program, SandboxChoice, ExecSettings, Shell, ShellParts};
+use lango_tools::shell::{CommandRequest, ExecSettings, Program, SandboxChoice, Shell, ShellParts};
 use tempfile::TempDir;
 
 /// Stands in every file that a command must not read.
@@ -28,7 +28,13 @@ impl ShellHarness {
         for file in ["home/.ssh/id_rsa", "data/lango.sqlite", "outside/secret"] {
             fs::write(folder.path().join(file), SECRET).unwrap();
         }
-        Self { folder, settings: ExecSettings { sandbox, ..ExecSettings::default() } }
+        Self {
+            folder,
+            settings: ExecSettings {
+                sandbox,
+                ..ExecSettings::default()
+            },
+        }
     }
 
     pub fn at(&self, path: &str) -> PathBuf {
@@ -37,8 +43,9 @@ impl ShellHarness {
 
     pub fn parts(&self, workspace: &str) -> ShellParts {
         let hidden = vec![self.at("data")];
-        let mut variables: BTreeMap<String, String> =
-            std::env::vars().filter(|(name, _)| name == "PATH").collect();
+        let mut variables: BTreeMap<String, String> = std::env::vars()
+            .filter(|(name, _)| name == "PATH")
+            .collect();
         variables.insert("HOME".to_owned(), self.at("home").display().to_string());
         variables.insert("OPENAI_API_KEY".to_owned(), SECRET.to_owned());
         ShellParts {
@@ -60,11 +67,20 @@ impl ShellHarness {
 
     /// Runs a line in the workspace; what came of it, whichever way it ended.
     pub async fn run(&self, line: &str) -> String {
-        self.run_in(&self.shell(), line, "work").await.unwrap_or_else(|ToolError(why)| why)
+        self.run_in(&self.shell(), line, "work")
+            .await
+            .unwrap_or_else(|ToolError(why)| why)
     }
 
-    pub async fn run_in(&self, shell: &Shell, line: &str, folder: &str) -> Result<String, ToolError> {
-        shell.run(&context(), command_request(line, self.at(folder))).await
+    pub async fn run_in(
+        &self,
+        shell: &Shell,
+        line: &str,
+        folder: &str,
+    ) -> Result<String, ToolError> {
+        shell
+            .run(&context(), command_request(line, self.at(folder)))
+            .await
     }
 }
 

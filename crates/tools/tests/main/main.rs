@@ -1,6 +1,8 @@
 //! Hands, as whoever calls the tools sees them.
 
 #[cfg(test)]
+mod command_kinds;
+#[cfg(test)]
 mod escape;
 #[cfg(test)]
 mod files;
@@ -9,13 +11,11 @@ mod files_change;
 #[cfg(test)]
 mod files_confinement;
 #[cfg(test)]
-mod files_sensitive_paths;
-#[cfg(test)]
 mod files_search;
 #[cfg(test)]
-mod files_undo;
+mod files_sensitive_paths;
 #[cfg(test)]
-mod command_kinds;
+mod files_undo;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]

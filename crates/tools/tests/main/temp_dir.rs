@@ -15,13 +15,19 @@ use crate::harness::{ShellHarness, context};
 fn shell(world: &ShellHarness, helper: Option<PathBuf>) -> Shell {
     let mut parts = world.parts("work");
     fs::create_dir_all(world.at("temporary")).unwrap();
-    parts.variables.insert("TMPDIR".to_owned(), world.at("temporary").display().to_string());
+    parts.variables.insert(
+        "TMPDIR".to_owned(),
+        world.at("temporary").display().to_string(),
+    );
     parts.helper = helper.unwrap_or(parts.helper);
     Shell::new(parts)
 }
 
 fn folders(world: &ShellHarness) -> Vec<PathBuf> {
-    fs::read_dir(world.at("temporary")).unwrap().map(|entry| entry.unwrap().path()).collect()
+    fs::read_dir(world.at("temporary"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect()
 }
 
 async fn wait_until(mut is_so: impl FnMut() -> bool) {
@@ -51,7 +57,14 @@ async fn nothing_is_left_when_a_command_ends_or_is_given_up() {
 async fn the_folder_is_made_by_whoever_removes_it() {
     let world = ShellHarness::new(SandboxChoice::On);
     let silent = world.at("silent");
-    fs::write(&silent, format!("#!/bin/sh\ntouch {}\nexec cat\n", world.at("started").display())).unwrap();
+    fs::write(
+        &silent,
+        format!(
+            "#!/bin/sh\ntouch {}\nexec cat\n",
+            world.at("started").display()
+        ),
+    )
+    .unwrap();
     fs::set_permissions(&silent, fs::Permissions::from_mode(0o755)).unwrap();
     let shell = shell(&world, Some(silent));
     let running = world.run_in(&shell, "true", "work");
@@ -73,8 +86,19 @@ async fn nothing_is_left_when_the_sandbox_is_killed() {
     let shell = shell(&world, None);
     let tools = tools(&shell);
     let start = tools.iter().find(|tool| tool.name == "exec_start").unwrap();
-    start.call(context(), json!({ "command": "touch $TMPDIR/x; sleep 300" })).await.unwrap();
-    wait_until(|| folders(&world).iter().any(|folder| folder.join("x").exists())).await;
+    start
+        .call(
+            context(),
+            json!({ "command": "touch $TMPDIR/x; sleep 300" }),
+        )
+        .await
+        .unwrap();
+    wait_until(|| {
+        folders(&world)
+            .iter()
+            .any(|folder| folder.join("x").exists())
+    })
+    .await;
     let folder = folders(&world).remove(0);
     kill_process(holding_process(&folder), Signal::KILL).unwrap();
     wait_until(|| folders(&world).is_empty()).await;
@@ -89,23 +113,46 @@ async fn what_killed_processes_left_goes_with_the_next_command() {
     let other = shell(&world, None);
     let used = tools(&other);
     let start = used.iter().find(|tool| tool.name == "exec_start").unwrap();
-    start.call(context(), json!({ "command": "touch $TMPDIR/x; sleep 300" })).await.unwrap();
+    start
+        .call(
+            context(),
+            json!({ "command": "touch $TMPDIR/x; sleep 300" }),
+        )
+        .await
+        .unwrap();
     assert!(!left.exists());
-    wait_until(|| folders(&world).iter().any(|folder| folder.join("x").exists())).await;
+    wait_until(|| {
+        folders(&world)
+            .iter()
+            .any(|folder| folder.join("x").exists())
+    })
+    .await;
     let next = shell(&world, None);
     world.run_in(&next, "true", "work").await.unwrap();
     let names = folders(&world);
-    assert!(names.len() == 2 && names.contains(&world.at("temporary/other")), "{names:?}");
-    assert!(names.iter().any(|folder| folder.join("x").exists()), "what is in use stays");
+    assert!(
+        names.len() == 2 && names.contains(&world.at("temporary/other")),
+        "{names:?}"
+    );
+    assert!(
+        names.iter().any(|folder| folder.join("x").exists()),
+        "what is in use stays"
+    );
 }
 
 /// The helper: the process that has the folder open.
 fn holding_process(folder: &std::path::Path) -> Pid {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let has_open = |process: &fs::DirEntry| {
-        let open = fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten();
-        open.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|target| target == folder)
+        let open = fs::read_dir(process.path().join("fd"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        open.filter_map(|entry| fs::read_link(entry.path()).ok())
+            .any(|target| target == folder)
     };
-    let found = processes.filter(has_open).filter_map(|process| process.file_name().to_str()?.parse().ok());
+    let found = processes
+        .filter(has_open)
+        .filter_map(|process| process.file_name().to_str()?.parse().ok());
     found.filter_map(Pid::from_raw).next().unwrap()
 }

@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 
 use lango_app::LoadedConfig;
-use lango_app::config::{TrustRequest, TrustPreview, PreviewFile};
-use lango_domain::text::{one_line, escape_hidden_chars};
-use lango_tools::skills::{SkillOrigin, SkillCatalog, Skill, check, list_files};
+use lango_app::config::{PreviewFile, TrustPreview, TrustRequest};
+use lango_domain::text::{escape_hidden_chars, one_line};
+use lango_tools::skills::{Skill, SkillCatalog, SkillOrigin, check, list_files};
 use serde_json::{Value, json};
 
 use crate::args::GlobalArgs;
 use crate::commands::{CommandContext, environment, skill};
-use crate::output::{DIM, CliError, NAME, CommandOutput, print_stderr, styled};
+use crate::output::{CliError, CommandOutput, DIM, NAME, print_stderr, styled};
 
 pub fn run(global: &GlobalArgs, yes: bool) -> Result<CommandOutput, CliError> {
     let environment = environment()?;
@@ -19,7 +19,9 @@ pub fn run(global: &GlobalArgs, yes: bool) -> Result<CommandOutput, CliError> {
     let hands = CommandContext::load(global)?.toolset()?;
     let skills = unconfirmed_skills(hands.skills());
     if asked.is_none() && skills.is_empty() {
-        return Err(CliError::usage("there is nothing in this folder that would need it"));
+        return Err(CliError::usage(
+            "there is nothing in this folder that would need it",
+        ));
     }
     let shown = format_request(asked.as_ref(), &skills)?;
     let json = json!({
@@ -36,27 +38,60 @@ pub fn run(global: &GlobalArgs, yes: bool) -> Result<CommandOutput, CliError> {
         asked.confirm(&environment)?;
     }
     for skill in &skills {
-        hands.skills().trusted().trust(skill).map_err(|error| CliError::store(error.to_string()))?;
+        hands
+            .skills()
+            .trusted()
+            .trust(skill)
+            .map_err(|error| CliError::store(error.to_string()))?;
     }
     let confirmed = "Confirmed: it is used from now on, as long as nothing of it changes.\n";
-    let plain = if is_asked { confirmed.to_owned() } else { format!("{shown}\n{confirmed}") };
+    let plain = if is_asked {
+        confirmed.to_owned()
+    } else {
+        format!("{shown}\n{confirmed}")
+    };
     Ok(CommandOutput::new(plain, json))
 }
 
 /// Skills of the project that nobody has allowed yet.
 fn unconfirmed_skills(shelf: &SkillCatalog) -> Vec<&Skill> {
-    let is_new = |skill: &&Skill| skill.origin == SkillOrigin::Project && !shelf.trusted().is_trusted(skill);
-    shelf.skills().iter().map(AsRef::as_ref).filter(is_new).collect()
+    let is_new =
+        |skill: &&Skill| skill.origin == SkillOrigin::Project && !shelf.trusted().is_trusted(skill);
+    shelf
+        .skills()
+        .iter()
+        .map(AsRef::as_ref)
+        .filter(is_new)
+        .collect()
 }
 
 fn format_request(asked: Option<&TrustRequest>, skills: &[&Skill]) -> Result<String, CliError> {
     let mut text = String::new();
-    if let Some(TrustRequest { file, settings, files, .. }) = asked {
+    if let Some(TrustRequest {
+        file,
+        settings,
+        files,
+        ..
+    }) = asked
+    {
         let settings = escape_hidden_chars(&format!("{settings:#}"));
-        let _ = writeln!(text, "{} sets:\n{settings}", styled(NAME, display_path(&file.to_string_lossy())));
-        for PreviewFile { path, bytes, text: content } in files {
+        let _ = writeln!(
+            text,
+            "{} sets:\n{settings}",
+            styled(NAME, display_path(&file.to_string_lossy()))
+        );
+        for PreviewFile {
+            path,
+            bytes,
+            text: content,
+        } in files
+        {
             let path = styled(NAME, display_path(&path.to_string_lossy()));
-            let _ = writeln!(text, "\n{path}  {}\n{content}", styled(DIM, format!("({bytes} bytes)")));
+            let _ = writeln!(
+                text,
+                "\n{path}  {}\n{content}",
+                styled(DIM, format!("({bytes} bytes)"))
+            );
         }
     }
     let mut shown = TrustPreview::default();
@@ -69,15 +104,25 @@ fn format_request(asked: Option<&TrustRequest>, skills: &[&Skill]) -> Result<Str
 /// What models read of a skill, and what else is in its folder.
 fn format_skill(skill: &Skill, shown: &mut TrustPreview) -> Result<String, CliError> {
     let name = styled(NAME, &skill.name);
-    let (description, body) = (shown.add_text(&skill.description)?, shown.add_text(&skill.body)?);
+    let (description, body) = (
+        shown.add_text(&skill.description)?,
+        shown.add_text(&skill.body)?,
+    );
     let mut text = format!("{name}  {description}\n{body}\n");
     let files = list_files(skill).ok_or_else(|| {
-        CliError::usage(format!("the skill {} cannot be confirmed: it changed just now", skill.name))
-            .with_hint("look at it again")
+        CliError::usage(format!(
+            "the skill {} cannot be confirmed: it changed just now",
+            skill.name
+        ))
+        .with_hint("look at it again")
     })?;
     for (path, bytes) in files {
         let path = display_path(&shown.add_text(&path)?);
-        let _ = writeln!(text, "- {path}  {}", styled(DIM, format!("({bytes} bytes)")));
+        let _ = writeln!(
+            text,
+            "- {path}  {}",
+            styled(DIM, format!("({bytes} bytes)"))
+        );
     }
     Ok(text + &skill::finding_lines(&check(&skill.folder)))
 }
@@ -99,6 +144,8 @@ fn confirm_trust(shown: &str) -> Result<bool, CliError> {
     );
     let _ = std::io::stderr().flush();
     let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer).map_err(|error| CliError::usage(error.to_string()))?;
+    std::io::stdin()
+        .read_line(&mut answer)
+        .map_err(|error| CliError::usage(error.to_string()))?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }

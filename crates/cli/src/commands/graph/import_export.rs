@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use lango_domain::event::Principal;
 use lango_domain::graph::FactSource;
 use lango_domain::text::one_line;
-use lango_knowledge::graph::import_export::{self, FactFileFormat, ImportReport, ImportProgress};
-use lango_knowledge::graph::{FactHits, Graph, FactPattern, AsOf, facts_json};
+use lango_knowledge::graph::import_export::{self, FactFileFormat, ImportProgress, ImportReport};
+use lango_knowledge::graph::{AsOf, FactHits, FactPattern, Graph, facts_json};
 use serde_json::json;
 
 use super::super::CommandContext;
@@ -24,11 +24,18 @@ pub async fn import(
     let (mut all, mut warnings, mut mistakes) = (ImportReport::default(), Vec::new(), Vec::new());
     for file in files {
         let (lines, source) = open_source(setting, file)?;
-        let format = format.map(to_file_format).or_else(|| FactFileFormat::from_path(file)).unwrap_or(FactFileFormat::Tsv);
+        let format = format
+            .map(to_file_format)
+            .or_else(|| FactFileFormat::from_path(file))
+            .unwrap_or(FactFileFormat::Tsv);
         let (of, shown) = (Principal::local(), one_line(&file.display().to_string()));
-        let imported = import_export::import(graph, &of, lines, (format, source), &print_progress).await?;
+        let imported =
+            import_export::import(graph, &of, lines, (format, source), &print_progress).await?;
         for (line, why) in &imported.errors {
-            warnings.push(format!("{shown}:{line}: left out: {}", one_line(&why.to_string())));
+            warnings.push(format!(
+                "{shown}:{line}: left out: {}",
+                one_line(&why.to_string())
+            ));
             mistakes.push(json!({ "file": shown, "line": line, "why": why.to_string() }));
         }
         let untold = imported.skipped - imported.errors.len();
@@ -39,8 +46,14 @@ pub async fn import(
         all.known += imported.known;
         all.skipped += imported.skipped;
     }
-    let ImportReport { facts, known, skipped, .. } = all;
-    let plain = format!("{facts} facts taken in, {known} known before, {skipped} lines left out.\n");
+    let ImportReport {
+        facts,
+        known,
+        skipped,
+        ..
+    } = all;
+    let plain =
+        format!("{facts} facts taken in, {known} known before, {skipped} lines left out.\n");
     let json = json!({ "facts": facts, "known": known, "skipped": skipped, "mistakes": mistakes });
     Ok(CommandOutput::new(plain, json).with_warnings(warnings))
 }
@@ -53,12 +66,23 @@ fn to_file_format(format: FactFormat) -> FactFileFormat {
     }
 }
 
-fn open_source(setting: &CommandContext, file: &Path) -> Result<(Box<dyn BufRead + Send>, FactSource), CliError> {
+fn open_source(
+    setting: &CommandContext,
+    file: &Path,
+) -> Result<(Box<dyn BufRead + Send>, FactSource), CliError> {
     if file == Path::new("-") {
-        return Ok((Box::new(BufReader::new(std::io::stdin())), FactSource::Import("-".to_owned())));
+        return Ok((
+            Box::new(BufReader::new(std::io::stdin())),
+            FactSource::Import("-".to_owned()),
+        ));
     }
     let wrong = |error| CliError::usage(format!("{}: {error}", file.display()));
-    let path = setting.environment.working_folder.join(file).canonicalize().map_err(wrong)?;
+    let path = setting
+        .environment
+        .working_folder
+        .join(file)
+        .canonicalize()
+        .map_err(wrong)?;
     let opened = File::open(&path).map_err(wrong)?;
     if path.is_dir() {
         return Err(CliError::usage(format!("{} is a folder", file.display())));
@@ -70,8 +94,8 @@ fn open_source(setting: &CommandContext, file: &Path) -> Result<(Box<dyn BufRead
 /// On a terminal only.
 fn print_progress(progress: ImportProgress) {
     if std::io::stderr().is_terminal() {
-        let _ =
-            write!(anstream::stderr(), "\r{} facts", progress.facts).and_then(|()| std::io::stderr().flush());
+        let _ = write!(anstream::stderr(), "\r{} facts", progress.facts)
+            .and_then(|()| std::io::stderr().flush());
     }
 }
 
@@ -83,19 +107,35 @@ pub async fn export(
 ) -> Result<CommandOutput, CliError> {
     let view = graph.snapshot(&Principal::local()).await?;
     let by_name = file.as_deref().and_then(FactFileFormat::from_path);
-    let format = format.map(to_file_format).or(by_name).unwrap_or(FactFileFormat::Tsv);
+    let format = format
+        .map(to_file_format)
+        .or(by_name)
+        .unwrap_or(FactFileFormat::Tsv);
     let now = AsOf::At(graph.now());
     let Some(file) = file else {
         let mut text = Vec::new();
-        import_export::export(&view, format, now, &mut text).map_err(|error| CliError::store(error.to_string()))?;
+        import_export::export(&view, format, now, &mut text)
+            .map_err(|error| CliError::store(error.to_string()))?;
         let all = view.query(FactPattern::default(), AsOf::AnyTime, usize::MAX);
-        let json = facts_json(&view, &FactHits { facts: all.facts, has_more: false });
-        return Ok(CommandOutput::new(String::from_utf8_lossy(&text).into_owned(), json));
+        let json = facts_json(
+            &view,
+            &FactHits {
+                facts: all.facts,
+                has_more: false,
+            },
+        );
+        return Ok(CommandOutput::new(
+            String::from_utf8_lossy(&text).into_owned(),
+            json,
+        ));
     };
     let path = setting.environment.working_folder.join(&file);
     let wrong = |error| CliError::usage(format!("{}: {error}", file.display()));
     let mut out = BufWriter::new(File::create_new(&path).map_err(wrong)?);
     let facts = import_export::export(&view, format, now, &mut out).map_err(wrong)?;
     out.flush().map_err(wrong)?;
-    Ok(CommandOutput::new(format!("{facts} facts written.\n"), json!({ "facts": facts })))
+    Ok(CommandOutput::new(
+        format!("{facts} facts written.\n"),
+        json!({ "facts": facts }),
+    ))
 }

@@ -5,13 +5,13 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use lango_app::open_document_index;
-use lango_domain::documents::{NewDocument, DocumentFilter};
+use lango_domain::documents::{DocumentFilter, NewDocument};
 use lango_domain::event::Principal;
 use lango_domain::text::one_line;
-use lango_knowledge::evaluation::{Judgments, RetrievalMetrics, MetricsSum};
-use lango_knowledge::document_index::{IngestReport, DocumentIndex, SearchScope, chunk_text};
+use lango_knowledge::document_index::{DocumentIndex, IngestReport, SearchScope, chunk_text};
+use lango_knowledge::evaluation::{Judgments, MetricsSum, RetrievalMetrics};
 use lango_knowledge::parse::{self, BeirDocument, BeirError};
-use lango_store::{StoreLocation, SqliteStore};
+use lango_store::{SqliteStore, StoreLocation};
 
 use super::{index_error, store_error};
 use crate::args::GlobalArgs;
@@ -33,19 +33,30 @@ pub async fn import_corpus(
     collection: &str,
     added: &mut IngestReport,
 ) -> Result<(), CliError> {
-    let lines = parse::read_corpus(directory).map_err(|error| CliError::usage(error.to_string()))?;
-    let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_path_buf());
+    let lines =
+        parse::read_corpus(directory).map_err(|error| CliError::usage(error.to_string()))?;
+    let directory = directory
+        .canonicalize()
+        .unwrap_or_else(|_| directory.to_path_buf());
     let root = format!("{ROOT_PREFIX}{}", directory.display());
-    let known = library.store().sources(&Principal::local(), collection).await.map_err(store_error)?;
-    let mut known: HashMap<String, (String, String)> =
-        known.into_iter().map(|known| (known.source, (known.root, known.hash))).collect();
+    let known = library
+        .store()
+        .sources(&Principal::local(), collection)
+        .await
+        .map_err(store_error)?;
+    let mut known: HashMap<String, (String, String)> = known
+        .into_iter()
+        .map(|known| (known.source, (known.root, known.hash)))
+        .collect();
     let mut batch = Vec::new();
     for line in lines {
         let document = match line {
             Ok(record) => to_document(record, collection, &root),
             Err(error @ BeirError::Io { .. }) => return Err(CliError::usage(error.to_string())),
             Err(error) => {
-                added.skipped.push((directory.display().to_string(), error.to_string()));
+                added
+                    .skipped
+                    .push((directory.display().to_string(), error.to_string()));
                 continue;
             }
         };
@@ -60,12 +71,29 @@ pub async fn import_corpus(
         added.chunks += document.chunks.len();
         batch.push(document);
         if batch.len() == BATCH_SIZE {
-            library.ingest_documents(&Principal::local(), std::mem::take(&mut batch)).await.map_err(index_error)?;
+            library
+                .ingest_documents(&Principal::local(), std::mem::take(&mut batch))
+                .await
+                .map_err(index_error)?;
         }
     }
-    library.ingest_documents(&Principal::local(), batch).await.map_err(index_error)?;
-    let gone = known.into_iter().filter(|(_, (under, _))| *under == root).map(|(source, _)| source).collect();
-    let removed = library.store().remove(&Principal::local(), collection, DocumentFilter::Sources(gone)).await;
+    library
+        .ingest_documents(&Principal::local(), batch)
+        .await
+        .map_err(index_error)?;
+    let gone = known
+        .into_iter()
+        .filter(|(_, (under, _))| *under == root)
+        .map(|(source, _)| source)
+        .collect();
+    let removed = library
+        .store()
+        .remove(
+            &Principal::local(),
+            collection,
+            DocumentFilter::Sources(gone),
+        )
+        .await;
     added.removed += removed.map_err(store_error)?;
     Ok(())
 }
@@ -73,7 +101,11 @@ pub async fn import_corpus(
 fn to_document(record: BeirDocument, collection: &str, root: &str) -> NewDocument {
     let BeirDocument { id, title, text } = record;
     // Some have a title only.
-    let found_by = if text.trim().is_empty() { &title } else { &text };
+    let found_by = if text.trim().is_empty() {
+        &title
+    } else {
+        &text
+    };
     NewDocument {
         hash: parse::content_hash(format!("{title}\n\n{text}").as_bytes()),
         chunks: chunk_text(&found_by.replace('\0', " ")),
@@ -94,8 +126,14 @@ pub fn evaluate(global: &GlobalArgs, directory: &Path) -> Result<CommandOutput, 
         "{} queries: recall@5 {:.3}, recall@10 {:.3}, ndcg@10 {:.3}\n",
         measured.queries, measured.recall_5, measured.recall_10, measured.ndcg_10
     );
-    let warnings = skipped.iter().map(|(_, why)| format!("left out: {}", one_line(why))).collect();
-    Ok(CommandOutput::new(plain, serde_json::to_value(measured).unwrap_or_default()).with_warnings(warnings))
+    let warnings = skipped
+        .iter()
+        .map(|(_, why)| format!("left out: {}", one_line(why)))
+        .collect();
+    Ok(
+        CommandOutput::new(plain, serde_json::to_value(measured).unwrap_or_default())
+            .with_warnings(warnings),
+    )
 }
 
 /// A new folder that goes with this.
@@ -113,7 +151,9 @@ impl TempFolder {
                 Err(error) => return Err(CliError::store(format!("{}: {error}", path.display()))),
             }
         }
-        Err(CliError::store("there is no place for a folder to measure in"))
+        Err(CliError::store(
+            "there is no place for a folder to measure in",
+        ))
     }
 }
 
@@ -133,27 +173,46 @@ async fn measure(
     let mut judged: Judgments = HashMap::new();
     for line in parse::read_qrels(&directory).map_err(|error| bad(&error))? {
         let line = line.map_err(|error| bad(&error))?;
-        judged.entry(line.query).or_default().insert(line.document, u32::try_from(line.score).unwrap_or(0));
+        judged
+            .entry(line.query)
+            .or_default()
+            .insert(line.document, u32::try_from(line.score).unwrap_or(0));
     }
-    let queries: Result<Vec<_>, _> = parse::read_queries(&directory).map_err(|error| bad(&error))?.collect();
+    let queries: Result<Vec<_>, _> = parse::read_queries(&directory)
+        .map_err(|error| bad(&error))?
+        .collect();
     let queries = queries.map_err(|error| bad(&error))?;
     let store = SqliteStore::open(StoreLocation::File(folder.join("eval.sqlite")))?;
     let mut environment = setting.environment.clone();
-    environment.variables.insert("LANGO_HOME".to_owned(), folder.display().to_string());
+    environment
+        .variables
+        .insert("LANGO_HOME".to_owned(), folder.display().to_string());
     let library = open_document_index(&setting.loaded, &environment, store).map_err(index_error)?;
     let mut added = IngestReport::default();
     import_corpus(&library, &directory, "eval", &mut added).await?;
     library.sync().await.map_err(index_error)?;
-    let scope = SearchScope { principal: Principal::local(), session: None, collections: None };
+    let scope = SearchScope {
+        principal: Principal::local(),
+        session: None,
+        collections: None,
+    };
     let mut tally = MetricsSum::default();
     for query in queries {
-        let Some(answers) = judged.get(&query.id) else { continue };
-        let found = library.search(&query.text, &scope, CANDIDATES).await.map_err(index_error)?;
+        let Some(answers) = judged.get(&query.id) else {
+            continue;
+        };
+        let found = library
+            .search(&query.text, &scope, CANDIDATES)
+            .await
+            .map_err(index_error)?;
         let documents: Vec<String> = found.into_iter().map(|passage| passage.source).collect();
         tally.add(&documents, answers);
     }
     if added.new == 0 {
-        return Err(CliError::usage(format!("{}: corpus.jsonl holds no document", directory.display())));
+        return Err(CliError::usage(format!(
+            "{}: corpus.jsonl holds no document",
+            directory.display()
+        )));
     }
     let measured = tally.mean();
     if measured.queries == 0 {

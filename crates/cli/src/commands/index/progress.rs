@@ -9,15 +9,23 @@ const WIDTH: usize = 30;
 /// Says nothing where nobody watches.
 pub fn print_progress(progress: IngestProgress) {
     if std::io::stderr().is_terminal() {
-        let end = if progress.done == progress.total { "\n" } else { "" };
-        let _ =
-            write!(anstream::stderr(), "\r{}{end}", format_bar(progress)).and_then(|()| std::io::stderr().flush());
+        let end = if progress.done == progress.total {
+            "\n"
+        } else {
+            ""
+        };
+        let _ = write!(anstream::stderr(), "\r{}{end}", format_bar(progress))
+            .and_then(|()| std::io::stderr().flush());
     }
 }
 
 fn format_bar(IngestProgress { done, total: all }: IngestProgress) -> String {
     let full = (WIDTH * done).checked_div(all).unwrap_or(WIDTH).min(WIDTH);
-    format!("[{}{}] {done} of {all} files", "#".repeat(full), " ".repeat(WIDTH - full))
+    format!(
+        "[{}{}] {done} of {all} files",
+        "#".repeat(full),
+        " ".repeat(WIDTH - full)
+    )
 }
 
 #[cfg(test)]
@@ -29,6 +37,9 @@ mod tests {
         let at = |done, all| format_bar(IngestProgress { done, total: all });
         assert!(at(0, 7).starts_with(&format!("[{}] 0 of 7", " ".repeat(WIDTH))));
         assert_eq!(at(1, 2).matches('#').count(), WIDTH / 2);
-        assert_eq!((at(7, 7).matches('#').count(), at(0, 0).matches('#').count()), (WIDTH, WIDTH));
+        assert_eq!(
+            (at(7, 7).matches('#').count(), at(0, 0).matches('#').count()),
+            (WIDTH, WIDTH)
+        );
     }
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use lango_domain::documents::NewDocument;
 use lango_domain::event::Principal;
-use lango_knowledge::document_index::{IngestReport, DocumentIndex, chunk_document};
+use lango_knowledge::document_index::{DocumentIndex, IngestReport, chunk_document};
 use lango_knowledge::parse::{self, ParsedDocument};
-use lango_net::{GuardedClient, ContentKind, FetchLimits, FetchedPage, policy_for_user_url};
+use lango_net::{ContentKind, FetchLimits, FetchedPage, GuardedClient, policy_for_user_url};
 
 use super::{index_error, store_error};
 use crate::output::CliError;
@@ -17,27 +17,47 @@ const FETCH_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The one spelling of an address, without the place on its page.
 pub fn normalize_url(url: &str) -> String {
-    let Ok(mut parsed) = lango_net::parse_url(url) else { return url.to_owned() };
+    let Ok(mut parsed) = lango_net::parse_url(url) else {
+        return url.to_owned();
+    };
     parsed.set_fragment(None);
     parsed.into()
 }
 
 /// What came of it, or why it is left out. An address that the user typed may be on a private network, and then lead to
 /// others there; any other may not.
-pub async fn add(library: &DocumentIndex, url: &str, collection: &str) -> Result<Result<IngestReport, String>, CliError> {
+pub async fn add(
+    library: &DocumentIndex,
+    url: &str,
+    collection: &str,
+) -> Result<Result<IngestReport, String>, CliError> {
     let url = normalize_url(url);
     let url = url.as_str();
     let body = usize::try_from(parse::MAX_BYTES).unwrap_or(usize::MAX);
-    let limits = FetchLimits { body, total: FETCH_TIMEOUT, ..FetchLimits::default() };
-    let page = match GuardedClient::new(policy_for_user_url(url).await, limits).get(url).await {
+    let limits = FetchLimits {
+        body,
+        total: FETCH_TIMEOUT,
+        ..FetchLimits::default()
+    };
+    let page = match GuardedClient::new(policy_for_user_url(url).await, limits)
+        .get(url)
+        .await
+    {
         Ok(page) => page,
         Err(error) => return Ok(Err(error.to_string())),
     };
     let hash = parse::content_hash(&page.bytes);
-    let known = library.store().sources(&Principal::local(), collection).await.map_err(store_error)?;
+    let known = library
+        .store()
+        .sources(&Principal::local(), collection)
+        .await
+        .map_err(store_error)?;
     let known = known.into_iter().find(|known| known.source == url);
     if known.as_ref().is_some_and(|known| known.hash == hash) {
-        return Ok(Ok(IngestReport { unchanged: 1, ..IngestReport::default() }));
+        return Ok(Ok(IngestReport {
+            unchanged: 1,
+            ..IngestReport::default()
+        }));
     }
     let document = match parse_page(page) {
         Ok(document) => document,
@@ -45,20 +65,42 @@ pub async fn add(library: &DocumentIndex, url: &str, collection: &str) -> Result
     };
     let pieces = chunk_document(&document);
     let (new, changed) = if known.is_some() { (0, 1) } else { (1, 0) };
-    let added = IngestReport { new, changed, chunks: pieces.len(), ..IngestReport::default() };
+    let added = IngestReport {
+        new,
+        changed,
+        chunks: pieces.len(),
+        ..IngestReport::default()
+    };
     let (collection, source, root) = (collection.to_owned(), url.to_owned(), url.to_owned());
     let title = document.title.unwrap_or_else(|| url.to_owned());
-    let document = NewDocument { collection, source, root, title, hash, session: None, chunks: pieces };
-    library.ingest_documents(&Principal::local(), vec![document]).await.map_err(index_error)?;
+    let document = NewDocument {
+        collection,
+        source,
+        root,
+        title,
+        hash,
+        session: None,
+        chunks: pieces,
+    };
+    library
+        .ingest_documents(&Principal::local(), vec![document])
+        .await
+        .map_err(index_error)?;
     Ok(Ok(added))
 }
 
 /// By what the server calls it, or else by the name in its address.
 fn parse_page(page: FetchedPage) -> Result<ParsedDocument, parse::ParseError> {
-    let named = page.url.path_segments().and_then(|mut segments| segments.next_back()).unwrap_or_default();
+    let named = page
+        .url
+        .path_segments()
+        .and_then(|mut segments| segments.next_back())
+        .unwrap_or_default();
     match page.kind {
         ContentKind::Pdf => parse::parse_document(Path::new("page.pdf"), page.bytes),
-        ContentKind::Html => parse::parse_document(Path::new("page.html"), page.text().into_bytes()),
+        ContentKind::Html => {
+            parse::parse_document(Path::new("page.html"), page.text().into_bytes())
+        }
         ContentKind::Text => parse::parse_document(Path::new(named), page.text().into_bytes()),
     }
 }

@@ -18,12 +18,22 @@ async fn one_card_speaks_for_both_versions_and_names_who_is_there() {
     let house = start_server("tools fs_read rag_retrieve").await;
     let client = house.client("ann").client;
     for path in PATHS {
-        let response = client.get(format!("{}{path}", house.address)).send().await.unwrap();
+        let response = client
+            .get(format!("{}{path}", house.address))
+            .send()
+            .await
+            .unwrap();
         assert_eq!(response.status(), 200, "{path}");
-        let card: serde_json::Value = serde_json::from_str(&response.text().await.unwrap()).unwrap();
+        let card: serde_json::Value =
+            serde_json::from_str(&response.text().await.unwrap()).unwrap();
         let read = AgentCard::from_json(&card).unwrap();
         assert_eq!(read.problems, Vec::<String>::new());
-        let skills: Vec<&str> = read.card.skills.iter().map(|skill| skill.id.as_str()).collect();
+        let skills: Vec<&str> = read
+            .card
+            .skills
+            .iter()
+            .map(|skill| skill.id.as_str())
+            .collect();
         assert_eq!(skills, ["operator", "librarian", "planner"]);
         assert_eq!(card["supportedInterfaces"].as_array().unwrap().len(), 4);
         assert_eq!(card["supportedInterfaces"][0]["protocolVersion"], "1.0");
@@ -45,9 +55,27 @@ async fn a_card_can_be_kept_and_asked_for_again() {
     let header = |name: &str| first.headers()[name].to_str().unwrap().to_owned();
     assert_eq!(header("cache-control"), "public, max-age=300");
     assert!(header("last-modified").ends_with(" GMT"));
-    let again = get().header("if-none-match", header("etag")).send().await.unwrap();
-    assert_eq!((again.status().as_u16(), again.text().await.unwrap().as_str()), (304, ""));
-    assert_eq!(get().header("if-none-match", "\"other\"").send().await.unwrap().status(), 200);
+    let again = get()
+        .header("if-none-match", header("etag"))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(
+        (
+            again.status().as_u16(),
+            again.text().await.unwrap().as_str()
+        ),
+        (304, "")
+    );
+    assert_eq!(
+        get()
+            .header("if-none-match", "\"other\"")
+            .send()
+            .await
+            .unwrap()
+            .status(),
+        200
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -57,9 +85,21 @@ async fn a_card_may_be_for_callers_only_and_names_the_public_address() {
         public_url: Some("https://lango.example.org/".to_owned()),
         ..A2aSettings::default()
     };
-    let house = start_server_with("", ServerSettings { a2a, ..ServerSettings::default() }).await;
+    let house = start_server_with(
+        "",
+        ServerSettings {
+            a2a,
+            ..ServerSettings::default()
+        },
+    )
+    .await;
     let ann = house.client("ann");
-    let stranger = ann.client.get(format!("{}{}", house.address, PATHS[0])).send().await.unwrap();
+    let stranger = ann
+        .client
+        .get(format!("{}{}", house.address, PATHS[0]))
+        .send()
+        .await
+        .unwrap();
     assert_eq!(stranger.status(), 401);
     let card = ann.send(ann.request("GET", PATHS[0])).await;
     assert_eq!(card.body["url"], "https://lango.example.org/a2a");
@@ -71,8 +111,14 @@ async fn callers_are_told_more() {
     let ann = house.client("ann");
     let public = ann.send(ann.request("GET", PATHS[0])).await.body;
     let newer = ann.rpc("GetExtendedAgentCard", json!({})).await["result"].clone();
-    let older = ann.rpc("agent/getAuthenticatedExtendedCard", json!({})).await["result"].clone();
-    let rest = ann.rest("GET", "/extendedAgentCard", json!(null)).await.body;
+    let older = ann
+        .rpc("agent/getAuthenticatedExtendedCard", json!({}))
+        .await["result"]
+        .clone();
+    let rest = ann
+        .rest("GET", "/extendedAgentCard", json!(null))
+        .await
+        .body;
     let older_rest = ann.rest("GET", "/v1/card", json!(null)).await.body;
     assert!(
         newer["skills"][0]["tags"].as_array().unwrap().len()
@@ -81,14 +127,29 @@ async fn callers_are_told_more() {
     assert!(newer == rest && older == older_rest);
     assert!(newer.get("url").is_none() && newer.get("security").is_none());
     assert_eq!(older["url"], public["url"]);
-    let stranger = ann.client.get(format!("{}/a2a/extendedAgentCard", house.address)).send().await.unwrap();
+    let stranger = ann
+        .client
+        .get(format!("{}/a2a/extendedAgentCard", house.address))
+        .send()
+        .await
+        .unwrap();
     assert_eq!(stranger.status(), 401);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_older_version_the_card_is_strict_and_its_methods_are_refused() {
-    let a2a = A2aSettings { older_version: false, ..A2aSettings::default() };
-    let house = start_server_with("root always says hi", ServerSettings { a2a, ..ServerSettings::default() }).await;
+    let a2a = A2aSettings {
+        older_version: false,
+        ..A2aSettings::default()
+    };
+    let house = start_server_with(
+        "root always says hi",
+        ServerSettings {
+            a2a,
+            ..ServerSettings::default()
+        },
+    )
+    .await;
     let ann = house.client("ann");
     let card = ann.send(ann.request("GET", PATHS[0])).await.body;
     assert!(card.get("url").is_none() && card["securitySchemes"]["bearer"].get("type").is_none());
@@ -96,14 +157,30 @@ async fn without_the_older_version_the_card_is_strict_and_its_methods_are_refuse
     let message = super::harness::message_v03("m1", "hi");
     let older = ann.rpc("message/send", json!({ "message": message })).await;
     assert_eq!(older["error"]["code"], -32009);
-    assert_eq!(ann.rest("GET", "/v1/tasks/x", json!(null)).await.status, 400);
-    assert_eq!(ann.ask("m2", "hi").await["status"]["state"], "TASK_STATE_COMPLETED");
+    assert_eq!(
+        ann.rest("GET", "/v1/tasks/x", json!(null)).await.status,
+        400
+    );
+    assert_eq!(
+        ann.ask("m2", "hi").await["status"]["state"],
+        "TASK_STATE_COMPLETED"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_turned_off_is_not_there() {
-    let a2a = A2aSettings { is_enabled: false, ..A2aSettings::default() };
-    let house = start_server_with("", ServerSettings { a2a, ..ServerSettings::default() }).await;
+    let a2a = A2aSettings {
+        is_enabled: false,
+        ..A2aSettings::default()
+    };
+    let house = start_server_with(
+        "",
+        ServerSettings {
+            a2a,
+            ..ServerSettings::default()
+        },
+    )
+    .await;
     let ann = house.client("ann");
     assert_eq!(ann.send(ann.request("GET", PATHS[0])).await.status, 404);
     assert_eq!(ann.rest("GET", "/tasks", json!(null)).await.status, 404);
@@ -115,5 +192,8 @@ async fn colleagues_out_of_reach_are_listed_as_such() {
     let ann = house.client("ann");
     let listed = ann.send(ann.request("GET", "/api/agents")).await.body;
     let skipped = listed["skipped"].as_array().unwrap();
-    assert!(skipped.contains(&json!({ "name": "far", "reason": "nobody answers there" })), "{listed}");
+    assert!(
+        skipped.contains(&json!({ "name": "far", "reason": "nobody answers there" })),
+        "{listed}"
+    );
 }

@@ -9,14 +9,17 @@ use std::time::Duration;
 use jiff::Timestamp;
 use lango_domain::Clock;
 use lango_domain::event::Principal;
-use lango_engine::{ApprovalPolicy, TurnHooks, TurnLimits, Models, Runner};
-use lango_gateway::{Gateway, ClientBridge, GatewayParts, ServerSettings, SkippedItem, GatewayClockAndIds, TaskBackend, ServedTeam, TeamInfo};
+use lango_engine::{ApprovalPolicy, Models, Runner, TurnHooks, TurnLimits};
+use lango_gateway::{
+    ClientBridge, Gateway, GatewayClockAndIds, GatewayParts, ServedTeam, ServerSettings,
+    SkippedItem, TaskBackend, TeamInfo,
+};
 use lango_net::AddressPolicy;
-use lango_store::{AccessToken, StoreLocation, SqliteStore, TokenScope, token_value};
+use lango_store::{AccessToken, SqliteStore, StoreLocation, TokenScope, token_value};
 use lango_team::{Config, build_agent_tree};
 use lango_testkit::script::Script;
-use lango_testkit::scripted::{ScriptedModel, scripted_tool};
 use lango_testkit::script_runner;
+use lango_testkit::scripted::{ScriptedModel, scripted_tool};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -40,10 +43,21 @@ pub async fn start_server(script: &str) -> A2aTestServer {
 }
 
 pub async fn start_server_with(script: &str, settings: ServerSettings) -> A2aTestServer {
-    start_server_in(tempfile::tempdir().unwrap(), script, settings, AddressPolicy::Anywhere).await
+    start_server_in(
+        tempfile::tempdir().unwrap(),
+        script,
+        settings,
+        AddressPolicy::Anywhere,
+    )
+    .await
 }
 
-pub async fn start_server_in(folder: TempDir, script: &str, settings: ServerSettings, reach: AddressPolicy) -> A2aTestServer {
+pub async fn start_server_in(
+    folder: TempDir,
+    script: &str,
+    settings: ServerSettings,
+    reach: AddressPolicy,
+) -> A2aTestServer {
     let store = SqliteStore::open(StoreLocation::File(folder.path().join("lango.sqlite"))).unwrap();
     for (number, (name, scopes)) in [
         ("ann", vec![TokenScope::Chat]),
@@ -56,10 +70,18 @@ pub async fn start_server_in(folder: TempDir, script: &str, settings: ServerSett
     {
         let principal = Principal::new(name.split('-').next().unwrap());
         let (created, scopes) = (Timestamp::UNIX_EPOCH, BTreeSet::from_iter(scopes));
-        let token =
-            AccessToken { name: name.to_owned(), principal, scopes, created, expires: None, used: None };
+        let token = AccessToken {
+            name: name.to_owned(),
+            principal,
+            scopes,
+            created,
+            expires: None,
+            used: None,
+        };
         // A house that is opened again has them already.
-        let _ = store.add_token(token, &token_value(&[number as u8; 32])).await;
+        let _ = store
+            .add_token(token, &token_value(&[number as u8; 32]))
+            .await;
     }
     let gateway = gateway(&store, script, settings, reach);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -67,31 +89,62 @@ pub async fn start_server_in(folder: TempDir, script: &str, settings: ServerSett
     let (end, told_to_end) = oneshot::channel::<()>();
     let serving = gateway.clone();
     let served = tokio::spawn(async move {
-        serving.serve(listener, async { drop(told_to_end.await) }).await;
+        serving
+            .serve(listener, async { drop(told_to_end.await) })
+            .await;
     });
-    A2aTestServer { folder, address, store, gateway, end: Some(end), served }
+    A2aTestServer {
+        folder,
+        address,
+        store,
+        gateway,
+        end: Some(end),
+        served,
+    }
 }
 
-fn gateway(store: &SqliteStore, script: &str, settings: ServerSettings, reach: AddressPolicy) -> Gateway {
+fn gateway(
+    store: &SqliteStore,
+    script: &str,
+    settings: ServerSettings,
+    reach: AddressPolicy,
+) -> Gateway {
     let script = Script::parse(script).unwrap();
     let behaviours = |name: &String| script.behaviors.get(name).cloned().unwrap_or_default();
-    let tools = script.tools.iter().map(|name| scripted_tool(name, &behaviours(name))).collect();
-    let tree = build_agent_tree(Config { tools, ..Config::default() }).unwrap();
-    let far = || SkippedItem { name: "far".to_owned(), reason: "nobody answers there".to_owned() };
+    let tools = script
+        .tools
+        .iter()
+        .map(|name| scripted_tool(name, &behaviours(name)))
+        .collect();
+    let tree = build_agent_tree(Config {
+        tools,
+        ..Config::default()
+    })
+    .unwrap();
+    let far = || SkippedItem {
+        name: "far".to_owned(),
+        reason: "nobody answers there".to_owned(),
+    };
     let facts = TeamInfo::from_tree(&tree).with_unreachable(Arc::new(move || vec![far()]));
     let now: Clock = Arc::new(Timestamp::now);
     let lobby = ClientBridge::new(store.clone(), Arc::clone(&now));
     let model = Arc::new(ScriptedModel::new(script.replies.clone(), 128_000));
     let runner = Runner::new(lango_engine::RunnerParts {
         tree,
-        models: Models { default: model, per_agent: BTreeMap::new() },
+        models: Models {
+            default: model,
+            per_agent: BTreeMap::new(),
+        },
         store: Arc::new(store.clone()),
         approver: Some(lobby.approver()),
         approval_policy: ApprovalPolicy::default(),
         hooks: TurnHooks::default(),
         remotes: BTreeMap::new(),
         limits: TurnLimits::default(),
-        clock_and_ids: lango_engine::ClockAndIds { now: Arc::clone(&now), ..script_runner::clock_and_ids() },
+        clock_and_ids: lango_engine::ClockAndIds {
+            now: Arc::clone(&now),
+            ..script_runner::clock_and_ids()
+        },
     });
     let count = AtomicUsize::new(0);
     let beginning = Timestamp::now().as_nanosecond();
@@ -102,9 +155,18 @@ fn gateway(store: &SqliteStore, script: &str, settings: ServerSettings, reach: A
         client_bridge: lobby,
         team: ServedTeam::new(facts, runner),
         delete_session_hook: Arc::new(|_, _| ()),
-        clock_and_ids: GatewayClockAndIds { now, new_id: Arc::new(new_id) },
+        clock_and_ids: GatewayClockAndIds {
+            now,
+            new_id: Arc::new(new_id),
+        },
     };
-    Gateway::with_task_backend(parts, TaskBackend { reach, ..TaskBackend::default() })
+    Gateway::with_task_backend(
+        parts,
+        TaskBackend {
+            reach,
+            ..TaskBackend::default()
+        },
+    )
 }
 
 impl A2aTestServer {
@@ -112,14 +174,24 @@ impl A2aTestServer {
         let names = ["ann", "ann-approves", "bob", "reader"];
         let number = names.iter().position(|known| *known == name).unwrap();
         let token = token_value(&[number as u8; 32]).expose().to_owned();
-        let client = lango_net::client_builder(TEST_TIMEOUT).timeout(TEST_TIMEOUT).build().unwrap();
-        A2aTestClient { address: self.address.clone(), token, client }
+        let client = lango_net::client_builder(TEST_TIMEOUT)
+            .timeout(TEST_TIMEOUT)
+            .build()
+            .unwrap();
+        A2aTestClient {
+            address: self.address.clone(),
+            token,
+            client,
+        }
     }
 
     /// Ends the server as a signal would, and keeps what is on the disk.
     pub async fn shut_down(mut self) -> TempDir {
         drop(self.end.take());
-        tokio::time::timeout(TEST_TIMEOUT, &mut self.served).await.unwrap().unwrap();
+        tokio::time::timeout(TEST_TIMEOUT, &mut self.served)
+            .await
+            .unwrap()
+            .unwrap();
         self.folder
     }
 
@@ -147,7 +219,9 @@ pub struct HttpReply {
 impl A2aTestClient {
     pub fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
         let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
-        self.client.request(method, format!("{}{path}", self.address)).bearer_auth(&self.token)
+        self.client
+            .request(method, format!("{}{path}", self.address))
+            .bearer_auth(&self.token)
     }
 
     /// JSON-RPC in the version that the method's name belongs to.
@@ -159,9 +233,15 @@ impl A2aTestClient {
 
     pub fn rpc_request(&self, method: &str, params: Value) -> reqwest::RequestBuilder {
         let body = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
-        let request = self.request("POST", "/a2a").header("content-type", "application/json");
+        let request = self
+            .request("POST", "/a2a")
+            .header("content-type", "application/json");
         let request = request.body(body.to_string());
-        if method.contains('/') { request } else { request.header("A2A-Version", "1.0") }
+        if method.contains('/') {
+            request
+        } else {
+            request.header("A2A-Version", "1.0")
+        }
     }
 
     /// HTTP+JSON; a path under `/v1` is of 0.3.
@@ -170,21 +250,32 @@ impl A2aTestClient {
     }
 
     pub fn rest_request(&self, method: &str, path: &str, body: Value) -> reqwest::RequestBuilder {
-        let request = self.request(method, &format!("/a2a{path}")).header("A2A-Version", "1.0");
+        let request = self
+            .request(method, &format!("/a2a{path}"))
+            .header("A2A-Version", "1.0");
         match body {
             Value::Null => request,
-            body => request.header("content-type", "application/json").body(body.to_string()),
+            body => request
+                .header("content-type", "application/json")
+                .body(body.to_string()),
         }
     }
 
     pub async fn send(&self, request: reqwest::RequestBuilder) -> HttpReply {
         let response = request.send().await.unwrap();
         let status = response.status().as_u16();
-        let media_type =
-            response.headers().get("content-type").map_or("", |it| it.to_str().unwrap()).to_owned();
+        let media_type = response
+            .headers()
+            .get("content-type")
+            .map_or("", |it| it.to_str().unwrap())
+            .to_owned();
         let text = response.text().await.unwrap();
         let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
-        HttpReply { status, media_type, body }
+        HttpReply {
+            status,
+            media_type,
+            body,
+        }
     }
 
     /// The events of a stream, until it ends.
@@ -194,7 +285,9 @@ impl A2aTestClient {
 
     /// Sends a text and waits for the task.
     pub async fn ask(&self, id: &str, text: &str) -> Value {
-        let answer = self.rpc("SendMessage", json!({ "message": message(id, text) })).await;
+        let answer = self
+            .rpc("SendMessage", json!({ "message": message(id, text) }))
+            .await;
         answer["result"]["task"].clone()
     }
 
@@ -217,7 +310,9 @@ impl A2aTestClient {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        tokio::time::timeout(TEST_TIMEOUT, looking).await.expect("it is completed in time")
+        tokio::time::timeout(TEST_TIMEOUT, looking)
+            .await
+            .expect("it is completed in time")
     }
 
     pub async fn task(&self, id: &Value) -> Value {
@@ -234,11 +329,20 @@ pub struct EventStream {
 impl EventStream {
     pub async fn open(request: reqwest::RequestBuilder) -> Self {
         let response = request.send().await.unwrap();
-        let kind = response.headers().get("content-type").unwrap().to_str().unwrap().to_owned();
+        let kind = response
+            .headers()
+            .get("content-type")
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .to_owned();
         if !kind.starts_with("text/event-stream") {
             panic!("{kind}: {}", response.text().await.unwrap());
         }
-        Self { response, text: String::new() }
+        Self {
+            response,
+            text: String::new(),
+        }
     }
 
     pub async fn next(&mut self) -> Option<Value> {
@@ -251,7 +355,10 @@ impl EventStream {
                 }
                 continue;
             }
-            let chunk = tokio::time::timeout(TEST_TIMEOUT, self.response.chunk()).await.unwrap().unwrap()?;
+            let chunk = tokio::time::timeout(TEST_TIMEOUT, self.response.chunk())
+                .await
+                .unwrap()
+                .unwrap()?;
             self.text.push_str(std::str::from_utf8(&chunk).unwrap());
         }
     }
@@ -277,7 +384,10 @@ pub fn message_v03(id: &str, text: &str) -> Value {
 
 /// What the artifacts of a task say.
 pub fn artifact_text(task: &Value) -> String {
-    let parts =
-        task["artifacts"].as_array().into_iter().flatten().flat_map(|it| it["parts"].as_array().unwrap());
+    let parts = task["artifacts"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .flat_map(|it| it["parts"].as_array().unwrap());
     parts.map(|part| part["text"].as_str().unwrap()).collect()
 }

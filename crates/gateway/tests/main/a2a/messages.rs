@@ -1,6 +1,6 @@
 //! Sending, getting, listing, cancelling, following.
 
-use super::harness::{EventStream, artifact_text, start_server, message, message_v03};
+use super::harness::{EventStream, artifact_text, message, message_v03, start_server};
 use serde_json::{Value, json};
 
 const STREAMING_SCRIPT: &str = "root always streams Hello|, |Welt 안녕";
@@ -16,19 +16,38 @@ async fn a_message_is_answered_with_a_task_on_every_binding_in_every_version() {
     assert_eq!(artifact_text(&task), "Hello, Welt 안녕");
     assert_eq!(task["history"][0]["messageId"], "m1");
 
-    let older = ann.rpc("message/send", json!({ "message": message_v03("m2", "hi") })).await;
+    let older = ann
+        .rpc(
+            "message/send",
+            json!({ "message": message_v03("m2", "hi") }),
+        )
+        .await;
     let task = &older["result"];
-    assert_eq!((&task["kind"], &task["status"]["state"]), (&json!("task"), &json!("completed")));
+    assert_eq!(
+        (&task["kind"], &task["status"]["state"]),
+        (&json!("task"), &json!("completed"))
+    );
     assert_eq!(artifact_text(task), "Hello, Welt 안녕");
 
-    let rest = ann.rest("POST", "/message:send", json!({ "message": message("m3", "hi") })).await;
-    assert_eq!((rest.status, rest.media_type.as_str()), (200, "application/a2a+json"));
+    let rest = ann
+        .rest(
+            "POST",
+            "/message:send",
+            json!({ "message": message("m3", "hi") }),
+        )
+        .await;
+    assert_eq!(
+        (rest.status, rest.media_type.as_str()),
+        (200, "application/a2a+json")
+    );
     assert_eq!(artifact_text(&rest.body["task"]), "Hello, Welt 안녕");
 
-    let body =
-        json!({ "message": { "messageId": "m4", "role": "ROLE_USER", "content": [{ "text": "hi" }] } });
+    let body = json!({ "message": { "messageId": "m4", "role": "ROLE_USER", "content": [{ "text": "hi" }] } });
     let rest = ann.rest("POST", "/v1/message:send", body).await;
-    assert_eq!((rest.status, rest.media_type.as_str()), (200, "application/json"));
+    assert_eq!(
+        (rest.status, rest.media_type.as_str()),
+        (200, "application/json")
+    );
     assert_eq!(rest.body["task"]["status"]["state"], "TASK_STATE_COMPLETED");
     assert_eq!(artifact_text(&rest.body["task"]), "Hello, Welt 안녕");
 }
@@ -38,32 +57,64 @@ async fn a_message_is_answered_with_a_task_on_every_binding_in_every_version() {
 async fn a_stream_begins_with_the_task_and_its_pieces_are_the_answer() {
     let house = start_server(STREAMING_SCRIPT).await;
     let ann = house.client("ann");
-    let newer =
-        ann.events(ann.rpc_request("SendStreamingMessage", json!({ "message": message("m1", "hi") })));
-    let newer: Vec<Value> = newer.await.into_iter().map(|event| event["result"].clone()).collect();
+    let newer = ann.events(ann.rpc_request(
+        "SendStreamingMessage",
+        json!({ "message": message("m1", "hi") }),
+    ));
+    let newer: Vec<Value> = newer
+        .await
+        .into_iter()
+        .map(|event| event["result"].clone())
+        .collect();
     assert_eq!(newer[0]["task"]["status"]["state"], "TASK_STATE_SUBMITTED");
-    assert_eq!(newer.last().unwrap()["statusUpdate"]["status"]["state"], "TASK_STATE_COMPLETED");
-    let chunks: Vec<&Value> =
-        newer.iter().map(|event| &event["artifactUpdate"]).filter(|it| !it.is_null()).collect();
-    let said: String = chunks.iter().map(|it| it["artifact"]["parts"][0]["text"].as_str().unwrap()).collect();
+    assert_eq!(
+        newer.last().unwrap()["statusUpdate"]["status"]["state"],
+        "TASK_STATE_COMPLETED"
+    );
+    let chunks: Vec<&Value> = newer
+        .iter()
+        .map(|event| &event["artifactUpdate"])
+        .filter(|it| !it.is_null())
+        .collect();
+    let said: String = chunks
+        .iter()
+        .map(|it| it["artifact"]["parts"][0]["text"].as_str().unwrap())
+        .collect();
     assert_eq!(said, "Hello, Welt 안녕");
-    assert_eq!((&chunks[0]["append"], &chunks[0]["lastChunk"]), (&json!(false), &json!(false)));
+    assert_eq!(
+        (&chunks[0]["append"], &chunks[0]["lastChunk"]),
+        (&json!(false), &json!(false))
+    );
     let last = chunks.last().unwrap();
-    assert_eq!((&last["append"], &last["lastChunk"]), (&json!(true), &json!(true)));
+    assert_eq!(
+        (&last["append"], &last["lastChunk"]),
+        (&json!(true), &json!(true))
+    );
 
-    let older =
-        ann.events(ann.rpc_request("message/stream", json!({ "message": message_v03("m2", "hi") })));
+    let older = ann.events(ann.rpc_request(
+        "message/stream",
+        json!({ "message": message_v03("m2", "hi") }),
+    ));
     let older = older.await;
     assert_eq!(older[0]["result"]["kind"], "task");
     let end = &older.last().unwrap()["result"];
-    assert_eq!((&end["kind"], &end["final"]), (&json!("status-update"), &json!(true)));
+    assert_eq!(
+        (&end["kind"], &end["final"]),
+        (&json!("status-update"), &json!(true))
+    );
     assert!(older.iter().all(|event| event["id"] == 7));
 
-    let rest =
-        ann.events(ann.rest_request("POST", "/message:stream", json!({ "message": message("m3", "hi") })));
+    let rest = ann.events(ann.rest_request(
+        "POST",
+        "/message:stream",
+        json!({ "message": message("m3", "hi") }),
+    ));
     let rest = rest.await;
     assert!(rest[0]["task"]["id"].is_string());
-    assert_eq!(rest.last().unwrap()["statusUpdate"]["status"]["state"], "TASK_STATE_COMPLETED");
+    assert_eq!(
+        rest.last().unwrap()["statusUpdate"]["status"]["state"],
+        "TASK_STATE_COMPLETED"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -72,7 +123,10 @@ async fn a_message_that_is_sent_again_begins_nothing_new() {
     let ann = house.client("ann");
     let first = ann.ask("m1", "hi").await;
     let again = ann.ask("m1", "hi").await;
-    assert_eq!((&first["id"], artifact_text(&again)), (&again["id"], "once".to_owned()));
+    assert_eq!(
+        (&first["id"], artifact_text(&again)),
+        (&again["id"], "once".to_owned())
+    );
     let other = house.client("bob").ask("m1", "hi").await;
     assert_ne!(first["id"], other["id"]);
 }
@@ -84,21 +138,38 @@ async fn a_context_is_a_session() {
     let first = ann.ask("m1", "hi").await;
     let mut second = message("m2", "and?");
     second["contextId"] = first["contextId"].clone();
-    let second = ann.rpc("SendMessage", json!({ "message": second })).await["result"]["task"].clone();
+    let second =
+        ann.rpc("SendMessage", json!({ "message": second })).await["result"]["task"].clone();
     assert_eq!(first["contextId"], second["contextId"]);
     assert_ne!(first["id"], second["id"]);
-    let sessions = house.store.sessions(&lango_domain::event::Principal::new("ann")).await.unwrap();
+    let sessions = house
+        .store
+        .sessions(&lango_domain::event::Principal::new("ann"))
+        .await
+        .unwrap();
     assert_eq!(sessions.len(), 1);
     assert_eq!(json!(sessions[0].id.as_str()), first["contextId"]);
 
-    let listed = ann.rpc("ListTasks", json!({ "contextId": first["contextId"], "pageSize": 1 })).await;
+    let listed = ann
+        .rpc(
+            "ListTasks",
+            json!({ "contextId": first["contextId"], "pageSize": 1 }),
+        )
+        .await;
     let page = &listed["result"];
-    assert_eq!((&page["tasks"][0]["id"], &page["totalSize"]), (&second["id"], &json!(2)));
+    assert_eq!(
+        (&page["tasks"][0]["id"], &page["totalSize"]),
+        (&second["id"], &json!(2))
+    );
     assert!(page["tasks"][0].get("artifacts").is_none());
-    let next = json!({ "pageSize": 1, "pageToken": page["nextPageToken"], "includeArtifacts": true });
+    let next =
+        json!({ "pageSize": 1, "pageToken": page["nextPageToken"], "includeArtifacts": true });
     let listed = ann.rpc("ListTasks", next).await;
     assert_eq!(
-        (&listed["result"]["tasks"][0]["id"], &listed["result"]["nextPageToken"]),
+        (
+            &listed["result"]["tasks"][0]["id"],
+            &listed["result"]["nextPageToken"]
+        ),
         (&first["id"], &json!(""))
     );
     assert_eq!(artifact_text(&listed["result"]["tasks"][0]), "one");
@@ -109,12 +180,17 @@ async fn a_context_is_a_session() {
 async fn cancelling_one_task_ends_it_and_leaves_the_session_usable() {
     let house = start_server("root says thinking + hangs\nroot says fine").await;
     let ann = house.client("ann");
-    let mut stream =
-        EventStream::open(ann.rpc_request("SendStreamingMessage", json!({ "message": message("m1", "hi") })))
-            .await;
+    let mut stream = EventStream::open(ann.rpc_request(
+        "SendStreamingMessage",
+        json!({ "message": message("m1", "hi") }),
+    ))
+    .await;
     let task = stream.next().await.unwrap()["result"]["task"].clone();
     let working = stream.next().await.unwrap();
-    assert_eq!(working["result"]["statusUpdate"]["status"]["state"], "TASK_STATE_WORKING");
+    assert_eq!(
+        working["result"]["statusUpdate"]["status"]["state"],
+        "TASK_STATE_WORKING"
+    );
     // A second one of the session waits for its turn.
     let mut waiting = message("m2", "and?");
     waiting["contextId"] = task["contextId"].clone();
@@ -122,13 +198,22 @@ async fn cancelling_one_task_ends_it_and_leaves_the_session_usable() {
     let second = ann.rpc("SendMessage", params).await["result"]["task"].clone();
 
     let cancelled = ann.rpc("CancelTask", json!({ "id": task["id"] })).await;
-    assert_eq!(cancelled["result"]["status"]["state"], "TASK_STATE_CANCELED");
+    assert_eq!(
+        cancelled["result"]["status"]["state"],
+        "TASK_STATE_CANCELED"
+    );
     let last = stream.collect_rest().await.pop().unwrap();
-    assert_eq!(last["result"]["statusUpdate"]["status"]["state"], "TASK_STATE_CANCELED");
+    assert_eq!(
+        last["result"]["statusUpdate"]["status"]["state"],
+        "TASK_STATE_CANCELED"
+    );
     let again = ann.rpc("CancelTask", json!({ "id": task["id"] })).await;
     assert_eq!(again["error"]["code"], -32002);
 
-    assert_eq!(artifact_text(&ann.wait_until_completed(&second["id"]).await), "fine");
+    assert_eq!(
+        artifact_text(&ann.wait_until_completed(&second["id"]).await),
+        "fine"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -138,22 +223,37 @@ async fn whoever_comes_later_follows_from_where_the_task_stands() {
             .await;
     let ann = house.client("ann");
     let task = ann.start_task("m1", "read it").await;
-    let streams = [("SubscribeToTask", "task"), ("tasks/resubscribe", "")].map(|(method, wrapped)| {
-        let (ann, id) = (ann.clone(), task["id"].clone());
-        async move {
-            let events = ann.events(ann.rpc_request(method, json!({ "id": id }))).await;
-            let first = &events[0]["result"];
-            let first = if wrapped.is_empty() { first } else { &first[wrapped] };
-            assert_eq!(first["id"], id);
-            events.last().unwrap()["result"].clone()
-        }
-    });
+    let streams =
+        [("SubscribeToTask", "task"), ("tasks/resubscribe", "")].map(|(method, wrapped)| {
+            let (ann, id) = (ann.clone(), task["id"].clone());
+            async move {
+                let events = ann
+                    .events(ann.rpc_request(method, json!({ "id": id })))
+                    .await;
+                let first = &events[0]["result"];
+                let first = if wrapped.is_empty() {
+                    first
+                } else {
+                    &first[wrapped]
+                };
+                assert_eq!(first["id"], id);
+                events.last().unwrap()["result"].clone()
+            }
+        });
     let [newer, older] = streams;
     let (newer, older) = tokio::join!(newer, older);
-    assert_eq!(newer["statusUpdate"]["status"]["state"], "TASK_STATE_COMPLETED");
-    assert_eq!((&older["status"]["state"], &older["final"]), (&json!("completed"), &json!(true)));
+    assert_eq!(
+        newer["statusUpdate"]["status"]["state"],
+        "TASK_STATE_COMPLETED"
+    );
+    assert_eq!(
+        (&older["status"]["state"], &older["final"]),
+        (&json!("completed"), &json!(true))
+    );
     assert_eq!(artifact_text(&ann.task(&task["id"]).await), "read");
-    let late = ann.rpc("SubscribeToTask", json!({ "id": task["id"] })).await;
+    let late = ann
+        .rpc("SubscribeToTask", json!({ "id": task["id"] }))
+        .await;
     assert_eq!(late["error"]["code"], -32004);
 }
 
@@ -167,28 +267,52 @@ async fn a_task_of_somebody_else_looks_like_none() {
         ("GetTask", json!({ "id": task["id"] })),
         ("CancelTask", json!({ "id": task["id"] })),
         ("SubscribeToTask", json!({ "id": task["id"] })),
-        ("ListTaskPushNotificationConfigs", json!({ "taskId": task["id"] })),
-        ("CreateTaskPushNotificationConfig", json!({ "taskId": task["id"], "url": "https://example.org/" })),
-        ("DeleteTaskPushNotificationConfig", json!({ "taskId": task["id"], "id": "x" })),
+        (
+            "ListTaskPushNotificationConfigs",
+            json!({ "taskId": task["id"] }),
+        ),
+        (
+            "CreateTaskPushNotificationConfig",
+            json!({ "taskId": task["id"], "url": "https://example.org/" }),
+        ),
+        (
+            "DeleteTaskPushNotificationConfig",
+            json!({ "taskId": task["id"], "id": "x" }),
+        ),
     ] {
         let theirs = bob.rpc(method, params.clone()).await;
         let mut unknown = params;
-        let name = if unknown.get("taskId").is_some() { "taskId" } else { "id" };
+        let name = if unknown.get("taskId").is_some() {
+            "taskId"
+        } else {
+            "id"
+        };
         unknown[name] = json!("task-none");
         let none = bob.rpc(method, unknown).await;
         assert_eq!(theirs["error"]["code"], -32001, "{method}");
-        assert_eq!(theirs["error"]["message"], none["error"]["message"], "{method}");
+        assert_eq!(
+            theirs["error"]["message"], none["error"]["message"],
+            "{method}"
+        );
     }
     let mut follow_up = message("m2", "and?");
     follow_up["taskId"] = task["id"].clone();
-    let theirs = bob.rpc("SendMessage", json!({ "message": follow_up })).await;
+    let theirs = bob
+        .rpc("SendMessage", json!({ "message": follow_up }))
+        .await;
     assert_eq!(theirs["error"]["code"], -32001);
-    assert_eq!(bob.rpc("ListTasks", json!({})).await["result"]["totalSize"], 0);
+    assert_eq!(
+        bob.rpc("ListTasks", json!({})).await["result"]["totalSize"],
+        0
+    );
     // The same context is another session.
     let mut same = message("m3", "hi");
     same["contextId"] = task["contextId"].clone();
     let own = bob.rpc("SendMessage", json!({ "message": same })).await;
-    assert_eq!(own["result"]["task"]["history"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        own["result"]["task"]["history"].as_array().unwrap().len(),
+        1
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -196,7 +320,14 @@ async fn a_turn_that_fails_is_a_task_that_failed_with_words() {
     let house = start_server("root always fails auth").await;
     let task = house.client("ann").ask("m1", "hi").await;
     assert_eq!(task["status"]["state"], "TASK_STATE_FAILED");
-    assert!(task["status"]["message"]["parts"][0]["text"].as_str().unwrap().len() > 10, "{task}");
+    assert!(
+        task["status"]["message"]["parts"][0]["text"]
+            .as_str()
+            .unwrap()
+            .len()
+            > 10,
+        "{task}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -206,9 +337,16 @@ async fn steps_name_the_agent_and_no_tool_or_argument() {
     )
     .await;
     let ann = house.client("ann");
-    let events =
-        ann.events(ann.rpc_request("SendStreamingMessage", json!({ "message": message("m1", "go") }))).await;
+    let events = ann
+        .events(ann.rpc_request(
+            "SendStreamingMessage",
+            json!({ "message": message("m1", "go") }),
+        ))
+        .await;
     let told = json!(events).to_string();
     assert!(told.contains("operator is working on it"), "{told}");
-    assert!(!told.contains("secret.txt") && !told.contains("fs_read"), "{told}");
+    assert!(
+        !told.contains("secret.txt") && !told.contains("fs_read"),
+        "{told}"
+    );
 }

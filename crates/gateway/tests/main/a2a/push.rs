@@ -1,6 +1,6 @@
 //! News of tasks that are sent to addresses callers left.
 
-use super::harness::{A2aTestServer, start_server, message, message_v03, start_server_in};
+use super::harness::{A2aTestServer, message, message_v03, start_server, start_server_in};
 use lango_gateway::{A2aSettings, ServerSettings};
 use lango_net::AddressPolicy;
 use serde_json::{Value, json};
@@ -9,7 +9,9 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 /// Listens for news; answers each with the next status, and not at all where it is 0.
-pub async fn push_receiver(statuses: &'static [u16]) -> (String, UnboundedReceiver<(String, Value)>) {
+pub async fn push_receiver(
+    statuses: &'static [u16],
+) -> (String, UnboundedReceiver<(String, Value)>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/news", listener.local_addr().unwrap());
     let (heard, news) = unbounded_channel();
@@ -23,14 +25,17 @@ pub async fn push_receiver(statuses: &'static [u16]) -> (String, UnboundedReceiv
                 let read = stream.read(&mut chunk).await.unwrap();
                 bytes.extend_from_slice(&chunk[..read]);
                 let text = String::from_utf8_lossy(&bytes).into_owned();
-                let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+                let Some((head, body)) = text.split_once("\r\n\r\n") else {
+                    continue;
+                };
                 if let Ok(body) = serde_json::from_str::<Value>(body) {
                     break (head.to_lowercase(), body);
                 }
             };
             let location = "location: http://127.0.0.1:1/\r\n";
-            let answer =
-                format!("HTTP/1.1 {status} X\r\n{location}content-length: 0\r\nconnection: close\r\n\r\n");
+            let answer = format!(
+                "HTTP/1.1 {status} X\r\n{location}content-length: 0\r\nconnection: close\r\n\r\n"
+            );
             if *status == 0 {
                 unanswered.push(stream);
             } else {
@@ -47,8 +52,14 @@ async fn wait_until_completed(
     state: fn(&Value) -> &Value,
 ) -> (String, Value) {
     loop {
-        let (head, body) = tokio::time::timeout(super::harness::TEST_TIMEOUT, news.recv()).await.unwrap().unwrap();
-        if ["TASK_STATE_COMPLETED", "completed"].iter().any(|end| state(&body) == end) {
+        let (head, body) = tokio::time::timeout(super::harness::TEST_TIMEOUT, news.recv())
+            .await
+            .unwrap()
+            .unwrap();
+        if ["TASK_STATE_COMPLETED", "completed"]
+            .iter()
+            .any(|end| state(&body) == end)
+        {
             return (head, body);
         }
     }
@@ -61,19 +72,22 @@ async fn news_are_sent_in_the_version_of_whoever_asked_for_them() {
     let ann = house.client("ann");
     let (url, mut news) = push_receiver(&[500]).await;
     let push = json!({ "url": url, "token": "mine", "authentication": { "scheme": "Bearer", "credentials": "key" } });
-    let params =
-        json!({ "message": message("m1", "hi"), "configuration": { "taskPushNotificationConfig": push } });
+    let params = json!({ "message": message("m1", "hi"), "configuration": { "taskPushNotificationConfig": push } });
     let task = ann.rpc("SendMessage", params).await["result"]["task"].clone();
-    let (head, body) = wait_until_completed(&mut news, |body| &body["task"]["status"]["state"]).await;
+    let (head, body) =
+        wait_until_completed(&mut news, |body| &body["task"]["status"]["state"]).await;
     assert!(
-        head.contains("x-a2a-notification-token: mine") && head.contains("authorization: bearer key"),
+        head.contains("x-a2a-notification-token: mine")
+            && head.contains("authorization: bearer key"),
         "{head}"
     );
-    assert_eq!((&body["task"]["id"], body["task"].get("history")), (&task["id"], None));
+    assert_eq!(
+        (&body["task"]["id"], body["task"].get("history")),
+        (&task["id"], None)
+    );
 
     let push = json!({ "url": url, "token": "older" });
-    let params =
-        json!({ "message": message_v03("m2", "hi"), "configuration": { "pushNotificationConfig": push } });
+    let params = json!({ "message": message_v03("m2", "hi"), "configuration": { "pushNotificationConfig": push } });
     ann.rpc("message/send", params).await;
     let (head, body) = wait_until_completed(&mut news, |body| &body["status"]["state"]).await;
     assert!(head.contains("x-a2a-notification-token: older"), "{head}");
@@ -82,7 +96,10 @@ async fn news_are_sent_in_the_version_of_whoever_asked_for_them() {
 
 async fn set_push_config(house: &A2aTestServer, task: &Value, url: &str, id: &str) -> Value {
     let params = json!({ "taskId": task["id"], "id": id, "url": url });
-    house.client("ann").rpc("CreateTaskPushNotificationConfig", params).await
+    house
+        .client("ann")
+        .rpc("CreateTaskPushNotificationConfig", params)
+        .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -94,26 +111,57 @@ async fn configs_can_be_set_read_listed_and_deleted() {
     assert_eq!((&made["taskId"], &made["id"]), (&task["id"], &json!("a")));
     let older = json!({ "taskId": task["id"], "pushNotificationConfig": { "url": "https://example.org/b" } });
     let older = ann.rpc("tasks/pushNotificationConfig/set", older).await["result"].clone();
-    assert_eq!(older["pushNotificationConfig"]["url"], "https://example.org/b");
+    assert_eq!(
+        older["pushNotificationConfig"]["url"],
+        "https://example.org/b"
+    );
     let id = task["id"].as_str().unwrap();
-    let got = ann.rest("GET", &format!("/tasks/{id}/pushNotificationConfigs/a"), json!(null)).await.body;
+    let got = ann
+        .rest(
+            "GET",
+            &format!("/tasks/{id}/pushNotificationConfigs/a"),
+            json!(null),
+        )
+        .await
+        .body;
     assert_eq!(got["url"], "https://example.org/a");
-    let listed = ann.rpc("ListTaskPushNotificationConfigs", json!({ "taskId": id })).await;
+    let listed = ann
+        .rpc("ListTaskPushNotificationConfigs", json!({ "taskId": id }))
+        .await;
     assert_eq!(listed["result"]["configs"].as_array().unwrap().len(), 2);
-    let older = ann.rpc("tasks/pushNotificationConfig/list", json!({ "id": id })).await;
+    let older = ann
+        .rpc("tasks/pushNotificationConfig/list", json!({ "id": id }))
+        .await;
     assert_eq!(older["result"].as_array().unwrap().len(), 2);
     for _twice in 0..2 {
-        let gone = ann.rest("DELETE", &format!("/tasks/{id}/pushNotificationConfigs/a"), json!(null)).await;
+        let gone = ann
+            .rest(
+                "DELETE",
+                &format!("/tasks/{id}/pushNotificationConfigs/a"),
+                json!(null),
+            )
+            .await;
         assert_eq!(gone.status, 200);
     }
-    let missing = ann.rpc("GetTaskPushNotificationConfig", json!({ "taskId": id, "id": "a" })).await;
+    let missing = ann
+        .rpc(
+            "GetTaskPushNotificationConfig",
+            json!({ "taskId": id, "id": "a" }),
+        )
+        .await;
     assert_eq!(missing["error"]["code"], -32001);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn private_addresses_odd_ones_and_too_many_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let house = start_server_in(folder, "root always says done", ServerSettings::default(), AddressPolicy::Public).await;
+    let house = start_server_in(
+        folder,
+        "root always says done",
+        ServerSettings::default(),
+        AddressPolicy::Public,
+    )
+    .await;
     let ann = house.client("ann");
     let task = ann.ask("m1", "hi").await;
     for url in [
@@ -126,14 +174,27 @@ async fn private_addresses_odd_ones_and_too_many_are_refused() {
         "nonsense",
         "",
     ] {
-        assert_eq!(set_push_config(&house, &task, url, "x").await["error"]["code"], -32602, "{url}");
+        assert_eq!(
+            set_push_config(&house, &task, url, "x").await["error"]["code"],
+            -32602,
+            "{url}"
+        );
     }
-    let odd = json!({ "taskId": task["id"], "url": "https://example.org/", "token": "a\r\nhost: evil" });
-    assert_eq!(ann.rpc("CreateTaskPushNotificationConfig", odd).await["error"]["code"], -32602);
+    let odd =
+        json!({ "taskId": task["id"], "url": "https://example.org/", "token": "a\r\nhost: evil" });
+    assert_eq!(
+        ann.rpc("CreateTaskPushNotificationConfig", odd).await["error"]["code"],
+        -32602
+    );
     for id in ["a", "b", "c", "d", "d"] {
-        assert!(set_push_config(&house, &task, "https://example.org/", id).await["result"].is_object());
+        assert!(
+            set_push_config(&house, &task, "https://example.org/", id).await["result"].is_object()
+        );
     }
-    assert_eq!(set_push_config(&house, &task, "https://example.org/", "e").await["error"]["code"], -32042);
+    assert_eq!(
+        set_push_config(&house, &task, "https://example.org/", "e").await["error"]["code"],
+        -32042
+    );
 }
 
 /// A name that leads to a private address is only found out when connecting.
@@ -141,11 +202,23 @@ async fn private_addresses_odd_ones_and_too_many_are_refused() {
 async fn names_are_checked_where_the_connection_is_made_and_redirects_are_not_followed() {
     let (url, mut news) = push_receiver(&[302]).await;
     let folder = tempfile::tempdir().unwrap();
-    let public = start_server_in(folder, "root always says done", ServerSettings::default(), AddressPolicy::Public).await;
+    let public = start_server_in(
+        folder,
+        "root always says done",
+        ServerSettings::default(),
+        AddressPolicy::Public,
+    )
+    .await;
     let named = url.replace("127.0.0.1", "localhost");
     let params = json!({ "message": message("m1", "hi"), "configuration": { "taskPushNotificationConfig": { "url": named } } });
-    let task = public.client("ann").rpc("SendMessage", params.clone()).await;
-    assert_eq!(task["result"]["task"]["status"]["state"], "TASK_STATE_COMPLETED");
+    let task = public
+        .client("ann")
+        .rpc("SendMessage", params.clone())
+        .await;
+    assert_eq!(
+        task["result"]["task"]["status"]["state"],
+        "TASK_STATE_COMPLETED"
+    );
     // Ending waits for what is still to be sent.
     public.shut_down().await;
     assert!(news.try_recv().is_err());
@@ -158,26 +231,47 @@ async fn names_are_checked_where_the_connection_is_made_and_redirects_are_not_fo
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_no_news_are_sent_the_card_and_the_answer_say_so() {
-    let a2a = A2aSettings { push_addresses: 0, ..A2aSettings::default() };
-    let house =
-        super::harness::start_server_with("root always says done", ServerSettings { a2a, ..ServerSettings::default() }).await;
+    let a2a = A2aSettings {
+        push_addresses: 0,
+        ..A2aSettings::default()
+    };
+    let house = super::harness::start_server_with(
+        "root always says done",
+        ServerSettings {
+            a2a,
+            ..ServerSettings::default()
+        },
+    )
+    .await;
     let ann = house.client("ann");
-    let card = ann.send(ann.request("GET", "/.well-known/agent-card.json")).await.body;
+    let card = ann
+        .send(ann.request("GET", "/.well-known/agent-card.json"))
+        .await
+        .body;
     assert_eq!(card["capabilities"]["pushNotifications"], false);
     let task = ann.ask("m1", "hi").await;
-    assert_eq!(set_push_config(&house, &task, "https://example.org/", "a").await["error"]["code"], -32003);
+    assert_eq!(
+        set_push_config(&house, &task, "https://example.org/", "a").await["error"]["code"],
+        -32003
+    );
 }
 
 /// B93
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_never_takes_news_does_not_hold_up_the_end_and_the_last_are_still_tried() {
-    let settings = ServerSettings { grace_seconds: 1, ..ServerSettings::default() };
+    let settings = ServerSettings {
+        grace_seconds: 1,
+        ..ServerSettings::default()
+    };
     let house = super::harness::start_server_with("root always says done", settings).await;
     let (url, mut news) = push_receiver(&[0]).await;
     let push = json!({ "taskPushNotificationConfig": { "url": url } });
     let params = json!({ "message": message("m1", "hi"), "configuration": push });
     let task = house.client("ann").rpc("SendMessage", params).await;
-    assert_eq!(task["result"]["task"]["status"]["state"], "TASK_STATE_COMPLETED");
+    assert_eq!(
+        task["result"]["task"]["status"]["state"],
+        "TASK_STATE_COMPLETED"
+    );
     let told = std::time::Instant::now();
     house.shut_down().await;
     assert!(told.elapsed().as_secs() < 8, "{:?}", told.elapsed());

@@ -1,9 +1,9 @@
 //! What is left of tasks when the server ends.
 
-use super::harness::{A2aTestServer, artifact_text, start_server, message, start_server_in};
+use super::harness::{A2aTestServer, artifact_text, message, start_server, start_server_in};
 use lango_gateway::ServerSettings;
 use lango_net::AddressPolicy;
-use lango_store::{StoreLocation, SqliteStore};
+use lango_store::{SqliteStore, StoreLocation};
 use serde_json::{Value, json};
 
 /// B93
@@ -12,34 +12,60 @@ async fn tasks_are_there_after_a_restart() {
     let first = start_server("root says kept").await;
     let task = first.client("ann").ask("m1", "hi").await;
     let folder = first.shut_down().await;
-    let second = start_server_in(folder, "", ServerSettings::default(), AddressPolicy::Public).await;
+    let second =
+        start_server_in(folder, "", ServerSettings::default(), AddressPolicy::Public).await;
     let ann = second.client("ann");
     assert_eq!(ann.task(&task["id"]).await, task);
     assert_eq!(ann.ask("m1", "hi").await, task);
-    assert_eq!(second.client("bob").rpc("GetTask", json!({ "id": task["id"] })).await["error"]["code"], -32001);
+    assert_eq!(
+        second
+            .client("bob")
+            .rpc("GetTask", json!({ "id": task["id"] }))
+            .await["error"]["code"],
+        -32001
+    );
 }
 
 async fn start_task(house: &A2aTestServer) -> Value {
     let ann = house.client("ann");
-    let request = ann.rpc_request("SendStreamingMessage", json!({ "message": message("m1", "hi") }));
+    let request = ann.rpc_request(
+        "SendStreamingMessage",
+        json!({ "message": message("m1", "hi") }),
+    );
     let mut stream = super::harness::EventStream::open(request).await;
     let task = stream.next().await.unwrap()["result"]["task"].clone();
-    while stream.next().await.unwrap()["result"]["statusUpdate"]["status"]["state"] != "TASK_STATE_WORKING" {}
+    while stream.next().await.unwrap()["result"]["statusUpdate"]["status"]["state"]
+        != "TASK_STATE_WORKING"
+    {}
     task
 }
 
 /// B93
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_that_was_stopped_with_the_server_says_so() {
-    let settings = ServerSettings { grace_seconds: 0, ..ServerSettings::default() };
+    let settings = ServerSettings {
+        grace_seconds: 0,
+        ..ServerSettings::default()
+    };
     let first = super::harness::start_server_with("root hangs", settings).await;
     let task = start_task(&first).await;
     let folder = first.shut_down().await;
-    let second = start_server_in(folder, "root says again", ServerSettings::default(), AddressPolicy::Public).await;
+    let second = start_server_in(
+        folder,
+        "root says again",
+        ServerSettings::default(),
+        AddressPolicy::Public,
+    )
+    .await;
     let ann = second.client("ann");
     let found = ann.task(&task["id"]).await;
     assert_eq!(found["status"]["state"], "TASK_STATE_FAILED");
-    assert!(found["status"]["message"]["parts"][0]["text"].as_str().unwrap().contains("stopped"));
+    assert!(
+        found["status"]["message"]["parts"][0]["text"]
+            .as_str()
+            .unwrap()
+            .contains("stopped")
+    );
     let mut again = message("m2", "hi");
     again["contextId"] = task["contextId"].clone();
     let again = ann.rpc("SendMessage", json!({ "message": again })).await;
@@ -55,16 +81,24 @@ async fn a_task_whose_process_died_is_told_as_its_log_tells_it() {
     // As if the process had died between the turn's last event and the task's.
     let store = SqliteStore::open(StoreLocation::File(A2aTestServer::file(folder.path()))).unwrap();
     let principal = lango_domain::event::Principal::new("ann");
-    let mut row = store.task(&principal, task["id"].as_str().unwrap()).await.unwrap().unwrap();
+    let mut row = store
+        .task(&principal, task["id"].as_str().unwrap())
+        .await
+        .unwrap()
+        .unwrap();
     let mut working = task.clone();
     working["status"] = json!({ "state": "TASK_STATE_WORKING" });
     working["artifacts"] = json!([]);
-    (row.state, row.is_terminal, row.body) = ("TASK_STATE_WORKING".to_owned(), false, working.to_string());
+    (row.state, row.is_terminal, row.body) =
+        ("TASK_STATE_WORKING".to_owned(), false, working.to_string());
     store.update_task(row.clone()).await.unwrap();
-    let second = start_server_in(folder, "", ServerSettings::default(), AddressPolicy::Public).await;
+    let second =
+        start_server_in(folder, "", ServerSettings::default(), AddressPolicy::Public).await;
     let ann = second.client("ann");
-    let listed =
-        ann.rpc("ListTasks", json!({ "includeArtifacts": true })).await["result"]["tasks"][0].clone();
+    let listed = ann
+        .rpc("ListTasks", json!({ "includeArtifacts": true }))
+        .await["result"]["tasks"][0]
+        .clone();
     assert_eq!(
         (listed["status"]["state"].as_str(), artifact_text(&listed)),
         (Some("TASK_STATE_COMPLETED"), "kept".to_owned())
@@ -73,8 +107,15 @@ async fn a_task_whose_process_died_is_told_as_its_log_tells_it() {
     // And as if it had died before the turn had written anything.
     (row.turn, row.state) = (None, "TASK_STATE_SUBMITTED".to_owned());
     store.update_task(row).await.unwrap();
-    assert_eq!(ann.task(&task["id"]).await["status"]["state"], "TASK_STATE_FAILED");
-    assert_eq!(ann.rpc("SubscribeToTask", json!({ "id": task["id"] })).await["error"]["code"], -32004);
+    assert_eq!(
+        ann.task(&task["id"]).await["status"]["state"],
+        "TASK_STATE_FAILED"
+    );
+    assert_eq!(
+        ann.rpc("SubscribeToTask", json!({ "id": task["id"] }))
+            .await["error"]["code"],
+        -32004
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -83,8 +124,15 @@ async fn tasks_go_with_their_session() {
     let ann = house.client("ann");
     let task = ann.ask("m1", "hi").await;
     let session = lango_domain::event::SessionId::new(task["contextId"].as_str().unwrap());
-    house.store.delete(&lango_domain::event::Principal::new("ann"), &session).await.unwrap();
-    assert_eq!(ann.rpc("GetTask", json!({ "id": task["id"] })).await["error"]["code"], -32001);
+    house
+        .store
+        .delete(&lango_domain::event::Principal::new("ann"), &session)
+        .await
+        .unwrap();
+    assert_eq!(
+        ann.rpc("GetTask", json!({ "id": task["id"] })).await["error"]["code"],
+        -32001
+    );
 }
 
 /// B93
@@ -101,7 +149,11 @@ async fn whoever_waits_for_news_hears_that_a_task_was_interrupted_and_lists_say_
     let store = SqliteStore::open(StoreLocation::File(A2aTestServer::file(folder.path()))).unwrap();
     let dies = async |task: &Value| {
         let principal = lango_domain::event::Principal::new("ann");
-        let mut row = store.task(&principal, task["id"].as_str().unwrap()).await.unwrap().unwrap();
+        let mut row = store
+            .task(&principal, task["id"].as_str().unwrap())
+            .await
+            .unwrap()
+            .unwrap();
         let mut working = task.clone();
         working["status"] = json!({ "state": "TASK_STATE_WORKING" });
         (row.turn, row.state, row.is_terminal) = (None, "TASK_STATE_WORKING".to_owned(), false);
@@ -109,8 +161,18 @@ async fn whoever_waits_for_news_hears_that_a_task_was_interrupted_and_lists_say_
         store.update_task(row).await.unwrap();
     };
     dies(&task).await;
-    let second = start_server_in(folder, "", ServerSettings::default(), AddressPolicy::Anywhere).await;
-    let told = tokio::time::timeout(super::harness::TEST_TIMEOUT, news.recv()).await.unwrap().unwrap().1;
+    let second = start_server_in(
+        folder,
+        "",
+        ServerSettings::default(),
+        AddressPolicy::Anywhere,
+    )
+    .await;
+    let told = tokio::time::timeout(super::harness::TEST_TIMEOUT, news.recv())
+        .await
+        .unwrap()
+        .unwrap()
+        .1;
     assert_eq!(
         (&told["task"]["id"], &told["task"]["status"]["state"]),
         (&task["id"], &json!("TASK_STATE_FAILED"))
@@ -118,23 +180,44 @@ async fn whoever_waits_for_news_hears_that_a_task_was_interrupted_and_lists_say_
     // One that another process leaves later is found when it is asked for.
     dies(&other).await;
     let ann = second.client("ann");
-    let listed = async |state: &str| ann.rpc("ListTasks", json!({ "status": state })).await["result"].clone();
+    let listed = async |state: &str| {
+        ann.rpc("ListTasks", json!({ "status": state })).await["result"].clone()
+    };
     assert_eq!(listed("TASK_STATE_WORKING").await["totalSize"], 0);
     let failed = listed("TASK_STATE_FAILED").await;
-    assert_eq!((&failed["totalSize"], failed["tasks"].as_array().unwrap().len()), (&json!(2), 2), "{failed}");
+    assert_eq!(
+        (
+            &failed["totalSize"],
+            failed["tasks"].as_array().unwrap().len()
+        ),
+        (&json!(2), 2),
+        "{failed}"
+    );
     second.shut_down().await;
     assert!(news.try_recv().is_err(), "it is told once");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_ends_says_that_nothing_new_begins() {
-    let settings = ServerSettings { grace_seconds: 2, ..ServerSettings::default() };
+    let settings = ServerSettings {
+        grace_seconds: 2,
+        ..ServerSettings::default()
+    };
     let house = super::harness::start_server_with("root hangs", settings).await;
     start_task(&house).await;
     let ann = house.client("ann");
     let closing = tokio::spawn(house.shut_down());
     while ann.send(ann.request("GET", "/ready")).await.status != 503 {}
-    let refused = ann.rest("POST", "/message:send", json!({ "message": message("m2", "hi") })).await;
-    assert_eq!((refused.status, &refused.body["error"]["status"]), (503, &json!("UNAVAILABLE")));
+    let refused = ann
+        .rest(
+            "POST",
+            "/message:send",
+            json!({ "message": message("m2", "hi") }),
+        )
+        .await;
+    assert_eq!(
+        (refused.status, &refused.body["error"]["status"]),
+        (503, &json!("UNAVAILABLE"))
+    );
     closing.await.unwrap();
 }

@@ -3,7 +3,7 @@
 
 use std::f64::consts::TAU;
 
-use super::{DiagramNode, Diagram};
+use super::{Diagram, DiagramNode};
 
 const RING_RADIUS: f64 = 150.0;
 /// The length that links would like to have.
@@ -58,7 +58,11 @@ fn node_size(name: &DiagramNode) -> PlacedNode {
     let label = text_width(&name.label(), 13.0) * scale;
     let kind = text_width(&name.kind, 10.5);
     let height = if name.kind.is_empty() { 28.0 } else { 42.0 };
-    PlacedNode { width: label.max(kind) + 26.0, height: height * scale, ..PlacedNode::default() }
+    PlacedNode {
+        width: label.max(kind) + 26.0,
+        height: height * scale,
+        ..PlacedNode::default()
+    }
 }
 
 /// About as wide as most fonts make it.
@@ -102,7 +106,10 @@ fn arrange_in_rings(sketch: &Diagram, placed: &mut [PlacedNode]) {
         let share = width * leaves[at] / all;
         sectors[at] = (begin + used[parent], share);
         used[parent] += share;
-        let (angle, radius) = (sectors[at].0 + share / 2.0, RING_RADIUS * f64::from(sketch.nodes[at].depth));
+        let (angle, radius) = (
+            sectors[at].0 + share / 2.0,
+            RING_RADIUS * f64::from(sketch.nodes[at].depth),
+        );
         (placed[at].x, placed[at].y) = (radius * angle.cos() * 1.25, radius * angle.sin());
     }
 }
@@ -110,7 +117,10 @@ fn arrange_in_rings(sketch: &Diagram, placed: &mut [PlacedNode]) {
 fn apply_forces(sketch: &Diagram, placed: &[PlacedNode], moves: &mut [(f64, f64)]) {
     for a in 0..placed.len() {
         for b in 0..a {
-            let (dx, dy) = ((placed[a].x - placed[b].x) / WIDTH_FACTOR, placed[a].y - placed[b].y);
+            let (dx, dy) = (
+                (placed[a].x - placed[b].x) / WIDTH_FACTOR,
+                placed[a].y - placed[b].y,
+            );
             let distance = dx.hypot(dy).max(1.0);
             let force = REPULSION * EDGE_LENGTH * EDGE_LENGTH / (distance * distance * distance);
             shift(moves, (a, b), (dx * force, dy * force));
@@ -118,7 +128,10 @@ fn apply_forces(sketch: &Diagram, placed: &[PlacedNode], moves: &mut [(f64, f64)
     }
     for link in sketch.edges.iter().filter(|link| link.from != link.to) {
         let (a, b) = (link.from, link.to);
-        let (dx, dy) = ((placed[a].x - placed[b].x) / WIDTH_FACTOR, placed[a].y - placed[b].y);
+        let (dx, dy) = (
+            (placed[a].x - placed[b].x) / WIDTH_FACTOR,
+            placed[a].y - placed[b].y,
+        );
         let distance = dx.hypot(dy).max(1.0);
         let force = (distance - EDGE_LENGTH) / distance * -ATTRACTION;
         shift(moves, (a, b), (dx * force * WIDTH_FACTOR, dy * force));
@@ -193,7 +206,11 @@ mod tests {
     fn nothing_lies_on_anything_and_the_same_graph_looks_the_same() {
         let name = |at: usize| DiagramNode {
             name: format!("a name of some length {at}"),
-            kind: if at.is_multiple_of(3) { "thing".to_owned() } else { String::new() },
+            kind: if at.is_multiple_of(3) {
+                "thing".to_owned()
+            } else {
+                String::new()
+            },
             depth: match at {
                 0 => 0,
                 1..=12 => 1,

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use super::layout::{self, PlacedNode};
-use super::{DiagramEdge, Diagram};
+use super::{Diagram, DiagramEdge};
 
 const COLORS: [&str; 10] = [
-    "#4e79a7", "#e0813a", "#4f9a5b", "#c9525b", "#8a6fb0", "#2f9aa0", "#b8902f", "#c4679a", "#7a6a5c",
-    "#6b8e23",
+    "#4e79a7", "#e0813a", "#4f9a5b", "#c9525b", "#8a6fb0", "#2f9aa0", "#b8902f", "#c4679a",
+    "#7a6a5c", "#6b8e23",
 ];
 /// Predicates beyond the colours are told apart by their strokes.
 const DASH_PATTERNS: [&str; 3] = ["", "6 4", "2 4"];
@@ -49,8 +49,15 @@ pub fn render_svg(sketch: &Diagram) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"{:.0} {:.0} {:.0} {:.0}\" width=\"{:.0}\" height=\"{:.0}\" role=\"img\">\n",
         frame.x, frame.y, frame.width, frame.height, frame.width, frame.height
     );
-    let title = sketch.nodes.first().map_or("an empty graph", |name| name.name.as_str());
-    let _ = writeln!(text, "<title>{}</title>\n<style>{STYLE}</style>", escape_xml(title));
+    let title = sketch
+        .nodes
+        .first()
+        .map_or("an empty graph", |name| name.name.as_str());
+    let _ = writeln!(
+        text,
+        "<title>{}</title>\n<style>{STYLE}</style>",
+        escape_xml(title)
+    );
     text.push_str("<defs>\n");
     for (at, colour) in COLORS.iter().enumerate().take(sketch.predicates.len()) {
         let _ = writeln!(
@@ -59,7 +66,12 @@ pub fn render_svg(sketch: &Diagram) -> String {
         );
     }
     text.push_str("</defs>\n");
-    let SvgFrame { x, y, width, height } = frame;
+    let SvgFrame {
+        x,
+        y,
+        width,
+        height,
+    } = frame;
     let _ = writeln!(
         text,
         "<rect class=\"ground\" x=\"{x:.0}\" y=\"{y:.0}\" width=\"{width:.0}\" height=\"{height:.0}\"/>"
@@ -80,23 +92,32 @@ struct SvgFrame {
 
 impl SvgFrame {
     fn around(sketch: &Diagram, placed: &[PlacedNode]) -> Self {
-        let sides = placed.iter().fold([0.0_f64; 4], |[left, top, right, bottom], place| {
-            let (w, h) = (place.width / 2.0, place.height / 2.0);
-            [
-                left.min(place.x - w),
-                top.min(place.y - h - 20.0),
-                right.max(place.x + w),
-                bottom.max(place.y + h),
-            ]
-        });
+        let sides = placed
+            .iter()
+            .fold([0.0_f64; 4], |[left, top, right, bottom], place| {
+                let (w, h) = (place.width / 2.0, place.height / 2.0);
+                [
+                    left.min(place.x - w),
+                    top.min(place.y - h - 20.0),
+                    right.max(place.x + w),
+                    bottom.max(place.y + h),
+                ]
+            });
         let [left, top, right, bottom] = sides;
         let legend = sketch.predicates.len().min(MAX_IN_LEGEND) as f64 * LEGEND_LINE_HEIGHT + 60.0;
         let names = sketch.predicates.iter().take(MAX_IN_LEGEND);
-        let widest = names.map(|name| layout::text_width(&short_predicate(name), 12.0)).fold(90.0, f64::max);
+        let widest = names
+            .map(|name| layout::text_width(&short_predicate(name), 12.0))
+            .fold(90.0, f64::max);
         let height = (bottom - top).max(legend) + 2.0 * MARGIN;
         let middle = f64::midpoint(top, bottom);
         let width = right - left + 3.0 * MARGIN + widest + 44.0;
-        Self { x: left - MARGIN, y: middle - height / 2.0, width, height }
+        Self {
+            x: left - MARGIN,
+            y: middle - height / 2.0,
+            width,
+            height,
+        }
     }
 }
 
@@ -104,7 +125,10 @@ fn draw_edges(text: &mut String, sketch: &Diagram, placed: &[PlacedNode]) {
     let mut beside: HashMap<(usize, usize), usize> = HashMap::new();
     let mut all: HashMap<(usize, usize), usize> = HashMap::new();
     let pair = |link: &DiagramEdge| (link.from.min(link.to), link.from.max(link.to));
-    sketch.edges.iter().for_each(|link| *all.entry(pair(link)).or_default() += 1);
+    sketch
+        .edges
+        .iter()
+        .for_each(|link| *all.entry(pair(link)).or_default() += 1);
     let mut labels = String::new();
     for link in &sketch.edges {
         let number = beside.entry(pair(link)).or_default();
@@ -113,10 +137,18 @@ fn draw_edges(text: &mut String, sketch: &Diagram, placed: &[PlacedNode]) {
         *number += 1;
         // Seen from the same side, whichever way it points.
         let bend = if link.from < link.to { bend } else { -bend };
-        let (curve, middle) = curve(placed[link.from], placed[link.to], link.from == link.to, bend);
+        let (curve, middle) = curve(
+            placed[link.from],
+            placed[link.to],
+            link.from == link.to,
+            bend,
+        );
         let (colour, stroke) = edge_style(link.predicate);
-        let dashes =
-            if stroke.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{stroke}\"") };
+        let dashes = if stroke.is_empty() {
+            String::new()
+        } else {
+            format!(" stroke-dasharray=\"{stroke}\"")
+        };
         let predicate = &sketch.predicates[link.predicate];
         let (from, to) = (&sketch.nodes[link.from].name, &sketch.nodes[link.to].name);
         let _ = writeln!(
@@ -152,11 +184,15 @@ fn curve(from: PlacedNode, to: PlacedNode, is_loop: bool, bend: f64) -> (String,
     }
     let (dx, dy) = (to.x - from.x, to.y - from.y);
     let length = dx.hypot(dy).max(1.0);
-    let control =
-        ((from.x + to.x) / 2.0 - dy / length * bend * 2.0, (from.y + to.y) / 2.0 + dx / length * bend * 2.0);
+    let control = (
+        (from.x + to.x) / 2.0 - dy / length * bend * 2.0,
+        (from.y + to.y) / 2.0 + dx / length * bend * 2.0,
+    );
     let (start, end) = (border(from, control, 0.0), border(to, control, 2.0));
-    let middle =
-        (0.25 * start.0 + 0.5 * control.0 + 0.25 * end.0, 0.25 * start.1 + 0.5 * control.1 + 0.25 * end.1);
+    let middle = (
+        0.25 * start.0 + 0.5 * control.0 + 0.25 * end.0,
+        0.25 * start.1 + 0.5 * control.1 + 0.25 * end.1,
+    );
     let path = format!(
         "M{:.1} {:.1} Q{:.1} {:.1} {:.1} {:.1}",
         start.0, start.1, control.0, control.1, end.0, end.1
@@ -168,14 +204,25 @@ fn curve(from: PlacedNode, to: PlacedNode, is_loop: bool, bend: f64) -> (String,
 fn border(place: PlacedNode, towards: (f64, f64), gap: f64) -> (f64, f64) {
     let (dx, dy) = (towards.0 - place.x, towards.1 - place.y);
     let (w, h) = (place.width / 2.0 + gap, place.height / 2.0 + gap);
-    let share = (w / dx.abs().max(1e-9)).min(h / dy.abs().max(1e-9)).min(1.0);
+    let share = (w / dx.abs().max(1e-9))
+        .min(h / dy.abs().max(1e-9))
+        .min(1.0);
     (place.x + dx * share, place.y + dy * share)
 }
 
 fn draw_nodes(text: &mut String, sketch: &Diagram, placed: &[PlacedNode]) {
     for (name, place) in sketch.nodes.iter().zip(placed) {
-        let class = if name.depth == 0 { " class=\"middle\"" } else { "" };
-        let PlacedNode { x, y, width, height } = *place;
+        let class = if name.depth == 0 {
+            " class=\"middle\""
+        } else {
+            ""
+        };
+        let PlacedNode {
+            x,
+            y,
+            width,
+            height,
+        } = *place;
         let _ = writeln!(
             text,
             "<g{class}><title>{}</title><rect class=\"name\" x=\"{:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"9\"/>",
@@ -204,7 +251,9 @@ fn draw_nodes(text: &mut String, sketch: &Diagram, placed: &[PlacedNode]) {
 
 fn draw_legend(text: &mut String, sketch: &Diagram, frame: &SvgFrame) {
     let widest = sketch.predicates.iter().take(MAX_IN_LEGEND);
-    let widest = widest.map(|name| layout::text_width(&short_predicate(name), 12.0)).fold(90.0, f64::max);
+    let widest = widest
+        .map(|name| layout::text_width(&short_predicate(name), 12.0))
+        .fold(90.0, f64::max);
     let x = frame.x + frame.width - MARGIN - widest - 36.0;
     let mut y = frame.y + MARGIN + 6.0;
     for (at, predicate) in sketch.predicates.iter().enumerate().take(MAX_IN_LEGEND) {
@@ -219,25 +268,43 @@ fn draw_legend(text: &mut String, sketch: &Diagram, frame: &SvgFrame) {
         y += LEGEND_LINE_HEIGHT;
     }
     let hidden = sketch.predicates.len().saturating_sub(MAX_IN_LEGEND);
-    let more = if sketch.has_more { ", more are known" } else { "" };
+    let more = if sketch.has_more {
+        ", more are known"
+    } else {
+        ""
+    };
     let mut remark = format!("{} facts{more}", sketch.edges.len());
     if hidden > 0 {
         let _ = write!(remark, ", {hidden} other predicates");
     }
-    let _ = writeln!(text, "<text class=\"legend soft\" x=\"{x:.0}\" y=\"{:.0}\">{remark}</text>", y + 6.0);
+    let _ = writeln!(
+        text,
+        "<text class=\"legend soft\" x=\"{x:.0}\" y=\"{:.0}\">{remark}</text>",
+        y + 6.0
+    );
 }
 
 fn edge_style(predicate: usize) -> (&'static str, &'static str) {
-    (COLORS[predicate % COLORS.len()], DASH_PATTERNS[predicate / COLORS.len() % DASH_PATTERNS.len()])
+    (
+        COLORS[predicate % COLORS.len()],
+        DASH_PATTERNS[predicate / COLORS.len() % DASH_PATTERNS.len()],
+    )
 }
 
 /// The end of an address says enough.
 fn short_predicate(predicate: &str) -> String {
     let end = match predicate.contains("://") {
-        true => predicate.rsplit(['/', '#']).find(|part| !part.is_empty()).unwrap_or(predicate),
+        true => predicate
+            .rsplit(['/', '#'])
+            .find(|part| !part.is_empty())
+            .unwrap_or(predicate),
         false => predicate,
     };
-    if end.chars().count() > 28 { end.chars().take(27).chain(['…']).collect() } else { end.to_owned() }
+    if end.chars().count() > 28 {
+        end.chars().take(27).chain(['…']).collect()
+    } else {
+        end.to_owned()
+    }
 }
 
 fn escape_xml(text: &str) -> String {

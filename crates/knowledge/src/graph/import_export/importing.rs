@@ -5,11 +5,11 @@ use std::io::BufRead;
 
 use lango_domain::Label;
 use lango_domain::event::Principal;
-use lango_domain::graph::{NewFactBatch, FactSource};
+use lango_domain::graph::{FactSource, NewFactBatch};
 use tokio::sync::mpsc;
 
-use super::{FactLineError, FactFileFormat, FactLine, json_lines, ntriples, tsv};
-use crate::graph::batch::{MAX_FACTS, BatchWriter};
+use super::{FactFileFormat, FactLine, FactLineError, json_lines, ntriples, tsv};
+use crate::graph::batch::{BatchWriter, MAX_FACTS};
 use crate::graph::interner::normalize_spaces;
 use crate::graph::snapshot::GraphSnapshot;
 use crate::graph::{Graph, GraphError};
@@ -48,16 +48,22 @@ pub async fn import(
 ) -> Result<ImportReport, GraphError> {
     let view = graph.snapshot(of).await?;
     let (sender, mut received) = mpsc::channel(BATCH_QUEUE_LEN);
-    let reading = tokio::task::spawn_blocking(move || ImportReader::new(view, source, sender).read_all(lines, format));
+    let reading = tokio::task::spawn_blocking(move || {
+        ImportReader::new(view, source, sender).read_all(lines, format)
+    });
     let mut facts = 0;
     while let Some((batch, count)) = received.recv().await {
         graph.append(of, batch).await?;
         facts += count;
         progress(ImportProgress { facts });
     }
-    let broken =
-        |error: &dyn std::fmt::Display| GraphError::Failed(format!("the file cannot be read: {error}"));
-    reading.await.map_err(|error| broken(&error))?.map_err(|error| broken(&error))
+    let broken = |error: &dyn std::fmt::Display| {
+        GraphError::Failed(format!("the file cannot be read: {error}"))
+    };
+    reading
+        .await
+        .map_err(|error| broken(&error))?
+        .map_err(|error| broken(&error))
 }
 
 type ImportBatches = (Vec<NewFactBatch>, usize);
@@ -75,12 +81,27 @@ struct ImportReader {
 
 impl ImportReader {
     fn new(view: GraphSnapshot, source: FactSource, sender: mpsc::Sender<ImportBatches>) -> Self {
-        let known = view.sources().map(|(source, _)| source.to_string()).collect();
+        let known = view
+            .sources()
+            .map(|(source, _)| source.to_string())
+            .collect();
         let (open, imported) = (HashMap::new(), ImportReport::default());
-        Self { snapshot: view, known_sources: known, file: normalize_spaces(&source.to_string()).into_owned(), writers: open, pending_facts: 0, sender, report: imported }
+        Self {
+            snapshot: view,
+            known_sources: known,
+            file: normalize_spaces(&source.to_string()).into_owned(),
+            writers: open,
+            pending_facts: 0,
+            sender,
+            report: imported,
+        }
     }
 
-    fn read_all(mut self, mut lines: Box<dyn BufRead + Send>, format: FactFileFormat) -> std::io::Result<ImportReport> {
+    fn read_all(
+        mut self,
+        mut lines: Box<dyn BufRead + Send>,
+        format: FactFileFormat,
+    ) -> std::io::Result<ImportReport> {
         let (mut bytes, mut columns) = (Vec::new(), tsv::TsvColumns::default());
         for number in 1.. {
             bytes.clear();
@@ -92,8 +113,15 @@ impl ImportReader {
                 lines.skip_until(b'\n')?;
             }
             let text = std::str::from_utf8(&bytes).map_err(|_| FactLineError::NotUtf8);
-            let text = if is_cut { Err(FactLineError::TooLong) } else { text };
-            let text = text.map(|text| text.trim_start_matches('\u{feff}').trim_end_matches(['\r', '\n']));
+            let text = if is_cut {
+                Err(FactLineError::TooLong)
+            } else {
+                text
+            };
+            let text = text.map(|text| {
+                text.trim_start_matches('\u{feff}')
+                    .trim_end_matches(['\r', '\n'])
+            });
             let line = match (text, format) {
                 (Err(error), _) => Err(error),
                 (Ok(text), FactFileFormat::Tsv) => match columns.read_header(text, number) {
@@ -122,14 +150,25 @@ impl ImportReader {
     fn add_line(&mut self, line: &FactLine<'_>) -> Result<(), FactLineError> {
         let told = line.fact_ref();
         told.check()?;
-        let source = if line.source.is_empty() { &*self.file } else { &*line.source };
-        if !self.known_sources.is_empty() && self.known_sources.contains(source) && self.snapshot.contains_fact(&told, source) {
+        let source = if line.source.is_empty() {
+            &*self.file
+        } else {
+            &*line.source
+        };
+        if !self.known_sources.is_empty()
+            && self.known_sources.contains(source)
+            && self.snapshot.contains_fact(&told, source)
+        {
             self.report.known += 1;
             return Ok(());
         }
         match self.writers.get_mut(source) {
             Some(writing) => writing.push(&told),
-            None => self.writers.entry(source.to_owned()).or_default().push(&told),
+            None => self
+                .writers
+                .entry(source.to_owned())
+                .or_default()
+                .push(&told),
         }
         self.report.facts += 1;
         self.pending_facts += 1;
@@ -150,7 +189,9 @@ impl ImportReader {
         };
         let batches: Vec<NewFactBatch> = open.into_iter().map(batch).collect();
         if !batches.is_empty() {
-            let _ = self.sender.blocking_send((batches, std::mem::take(&mut self.pending_facts)));
+            let _ = self
+                .sender
+                .blocking_send((batches, std::mem::take(&mut self.pending_facts)));
         }
     }
 }

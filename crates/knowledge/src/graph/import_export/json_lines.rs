@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{FactLineError, FactLine, parse_moment};
+use super::{FactLine, FactLineError, parse_moment};
 use crate::graph::snapshot::FactItem;
 
 #[derive(Deserialize)]
@@ -36,15 +36,20 @@ pub fn parse_line(text: &str) -> Result<Option<FactLine<'_>>, FactLineError> {
     if text.trim().is_empty() {
         return Ok(None);
     }
-    let fields: JsonFact = serde_json::from_str(text).map_err(|error| FactLineError::Json(error.to_string()))?;
-    let properties = fields.properties.filter(|properties| !properties.is_empty());
+    let fields: JsonFact =
+        serde_json::from_str(text).map_err(|error| FactLineError::Json(error.to_string()))?;
+    let properties = fields
+        .properties
+        .filter(|properties| !properties.is_empty());
     Ok(Some(FactLine {
         subject: Cow::Owned(fields.subject),
         predicate: Cow::Owned(fields.predicate),
         object: Cow::Owned(fields.object),
         subject_type: Cow::Owned(fields.subject_type),
         object_type: Cow::Owned(fields.object_type),
-        properties: properties.map_or(Cow::Borrowed(""), |all| Cow::Owned(Value::Object(all).to_string())),
+        properties: properties.map_or(Cow::Borrowed(""), |all| {
+            Cow::Owned(Value::Object(all).to_string())
+        }),
         valid_from: parse_moment(&fields.valid_from.unwrap_or_default())?,
         valid_to: parse_moment(&fields.valid_to.unwrap_or_default())?,
         source: Cow::Owned(fields.source.unwrap_or_default()),

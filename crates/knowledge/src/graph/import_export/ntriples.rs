@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::{FactLineError, FactLine};
+use super::{FactLine, FactLineError};
 
 const URN_PREFIX: &str = "urn:lango:";
 const LITERAL_TYPE: &str = "literal";
@@ -27,20 +27,32 @@ pub fn parse_line(text: &str) -> Result<Option<FactLine<'_>>, FactLineError> {
         Some(end) if end.is_empty() || end.starts_with('#') => {}
         _ => return Err(FactLineError::Triple("a full stop should end it")),
     }
-    Ok(Some(FactLine { subject, predicate, object, object_type, ..FactLine::default() }))
+    Ok(Some(FactLine {
+        subject,
+        predicate,
+        object,
+        object_type,
+        ..FactLine::default()
+    }))
 }
 
 fn parse_node(text: &str) -> Result<(Cow<'_, str>, &str), FactLineError> {
     if !text.starts_with("_:") {
         return parse_iri(text);
     }
-    let end = text.find(char::is_whitespace).ok_or(FactLineError::Triple("it ends too early"))?;
+    let end = text
+        .find(char::is_whitespace)
+        .ok_or(FactLineError::Triple("it ends too early"))?;
     Ok((Cow::Borrowed(&text[..end]), &text[end..]))
 }
 
 fn parse_iri(text: &str) -> Result<(Cow<'_, str>, &str), FactLineError> {
-    let inside = text.strip_prefix('<').ok_or(FactLineError::Triple("`<` should begin an address"))?;
-    let end = inside.find('>').ok_or(FactLineError::Triple("an address has no `>`"))?;
+    let inside = text
+        .strip_prefix('<')
+        .ok_or(FactLineError::Triple("`<` should begin an address"))?;
+    let end = inside
+        .find('>')
+        .ok_or(FactLineError::Triple("an address has no `>`"))?;
     let (address, rest) = (unescape(&inside[..end])?, &inside[end + 1..]);
     let name = match address.strip_prefix(URN_PREFIX) {
         Some(name) => Cow::Owned(percent_decode(name)?),
@@ -65,8 +77,14 @@ fn parse_literal(text: &str) -> Result<(Cow<'_, str>, Cow<'_, str>, &str), FactL
         return Ok((value, Cow::Owned(format!("{LITERAL_TYPE}^^{kind}")), rest));
     }
     if let Some(language) = rest.strip_prefix('@') {
-        let end = language.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(language.len());
-        return Ok((value, Cow::Owned(format!("{LITERAL_TYPE}@{}", &language[..end])), &language[end..]));
+        let end = language
+            .find(|c: char| !c.is_ascii_alphanumeric() && c != '-')
+            .unwrap_or(language.len());
+        return Ok((
+            value,
+            Cow::Owned(format!("{LITERAL_TYPE}@{}", &language[..end])),
+            &language[end..],
+        ));
     }
     Ok((value, Cow::Borrowed(LITERAL_TYPE), rest))
 }
@@ -92,7 +110,9 @@ fn unescape(text: &str) -> Result<Cow<'_, str>, FactLineError> {
         };
         rest = after.as_str();
         if digits > 0 {
-            let code = rest.get(..digits).and_then(|code| u32::from_str_radix(code, 16).ok());
+            let code = rest
+                .get(..digits)
+                .and_then(|code| u32::from_str_radix(code, 16).ok());
             plain.push(code.and_then(char::from_u32).ok_or(wrong.clone())?);
             rest = &rest[digits..];
         }
@@ -125,10 +145,16 @@ pub fn triple_line(subject: &str, predicate: &str, object: &str, object_type: &s
     let object = match object_type.strip_prefix(LITERAL_TYPE) {
         Some("") => quote_literal(object),
         Some(language) if is_language(language) => format!("{}{language}", quote_literal(object)),
-        Some(kind) if kind.starts_with("^^") => format!("{}^^{}", quote_literal(object), format_node(&kind[2..])),
+        Some(kind) if kind.starts_with("^^") => {
+            format!("{}^^{}", quote_literal(object), format_node(&kind[2..]))
+        }
         _ => format_node(object),
     };
-    format!("{} {} {object} .", format_node(subject), format_iri(predicate))
+    format!(
+        "{} {} {object} .",
+        format_node(subject),
+        format_iri(predicate)
+    )
 }
 
 pub fn is_literal(object_type: &str) -> bool {
@@ -138,7 +164,10 @@ pub fn is_literal(object_type: &str) -> bool {
 
 fn is_language(text: &str) -> bool {
     let tag = text.strip_prefix('@').unwrap_or_default();
-    !tag.is_empty() && tag.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    !tag.is_empty()
+        && tag
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
 fn quote_literal(text: &str) -> String {
@@ -147,9 +176,13 @@ fn quote_literal(text: &str) -> String {
 
 fn format_node(name: &str) -> String {
     let label = name.strip_prefix("_:").unwrap_or_default();
-    let is_blank =
-        label.starts_with(char::is_alphanumeric) && label.chars().all(|c| c.is_alphanumeric() || c == '_');
-    if is_blank { name.to_owned() } else { format_iri(name) }
+    let is_blank = label.starts_with(char::is_alphanumeric)
+        && label.chars().all(|c| c.is_alphanumeric() || c == '_');
+    if is_blank {
+        name.to_owned()
+    } else {
+        format_iri(name)
+    }
 }
 
 fn format_iri(name: &str) -> String {
@@ -171,10 +204,14 @@ fn format_iri(name: &str) -> String {
 }
 
 fn is_iri(name: &str) -> bool {
-    let Some((scheme, rest)) = name.split_once(':') else { return false };
+    let Some((scheme, rest)) = name.split_once(':') else {
+        return false;
+    };
     let is_odd = |c: char| c.is_whitespace() || c.is_control() || "<>\"{}|^`\\".contains(c);
     scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+        && scheme
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
         && !rest.is_empty()
         && !rest.contains(is_odd)
 }

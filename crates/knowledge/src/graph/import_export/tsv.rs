@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value};
 
-use super::{FactLineError, FactLine, parse_moment};
+use super::{FactLine, FactLineError, parse_moment};
 use crate::graph::snapshot::FactItem;
 
 const COLUMNS: [&str; 9] = [
@@ -32,14 +32,25 @@ impl Default for TsvColumns {
 impl TsvColumns {
     /// Where a first line names them, they are those from then on.
     pub fn read_header(&mut self, line: &str, number: usize) -> Option<Result<(), FactLineError>> {
-        let named = if number == 1 { Self::parse_header(line)? } else { return None };
+        let named = if number == 1 {
+            Self::parse_header(line)?
+        } else {
+            return None;
+        };
         Some(named.map(|named| *self = named))
     }
 
     fn parse_header(line: &str) -> Option<Result<Self, FactLineError>> {
-        let names: Vec<String> =
-            line.trim_start_matches('#').split('\t').map(|name| name.trim().to_lowercase()).collect();
-        if !COLUMNS.iter().take(3).all(|column| names.iter().any(|name| name == column)) {
+        let names: Vec<String> = line
+            .trim_start_matches('#')
+            .split('\t')
+            .map(|name| name.trim().to_lowercase())
+            .collect();
+        if !COLUMNS
+            .iter()
+            .take(3)
+            .all(|column| names.iter().any(|name| name == column))
+        {
             return None;
         }
         let number = |name: &String| {
@@ -71,7 +82,11 @@ impl TsvColumns {
                 _ => line.source = Cow::Borrowed(text.trim()),
             }
         }
-        if count < 3 { Err(FactLineError::MissingColumns(count)) } else { Ok(Some(line)) }
+        if count < 3 {
+            Err(FactLineError::MissingColumns(count))
+        } else {
+            Ok(Some(line))
+        }
     }
 }
 
@@ -80,8 +95,13 @@ fn parse_properties(text: &str) -> Result<String, FactLineError> {
     if text.trim().is_empty() {
         return Ok(String::new());
     }
-    let properties: Map<String, Value> = serde_json::from_str(text).map_err(|_| FactLineError::InvalidProperties)?;
-    Ok(if properties.is_empty() { String::new() } else { Value::Object(properties).to_string() })
+    let properties: Map<String, Value> =
+        serde_json::from_str(text).map_err(|_| FactLineError::InvalidProperties)?;
+    Ok(if properties.is_empty() {
+        String::new()
+    } else {
+        Value::Object(properties).to_string()
+    })
 }
 
 pub fn write_header(out: &mut dyn Write) -> io::Result<()> {
@@ -89,10 +109,32 @@ pub fn write_header(out: &mut dyn Write) -> io::Result<()> {
 }
 
 pub fn write_line(out: &mut dyn Write, item: &FactItem<'_>) -> io::Result<()> {
-    let FactItem { subject, predicate, object, subject_type, object_type, source, .. } = item;
+    let FactItem {
+        subject,
+        predicate,
+        object,
+        subject_type,
+        object_type,
+        source,
+        ..
+    } = item;
     let from = item.valid_from.as_deref().unwrap_or_default();
     let to = item.valid_to.as_deref().unwrap_or_default();
-    let properties = item.properties.as_ref().map(Value::to_string).unwrap_or_default();
-    let parts = [subject, predicate, object, subject_type, object_type, from, to, &properties, source];
+    let properties = item
+        .properties
+        .as_ref()
+        .map(Value::to_string)
+        .unwrap_or_default();
+    let parts = [
+        subject,
+        predicate,
+        object,
+        subject_type,
+        object_type,
+        from,
+        to,
+        &properties,
+        source,
+    ];
     writeln!(out, "{}", parts.join("\t"))
 }

@@ -1,4 +1,4 @@
-use lango_knowledge::embedding::{Embedder, HashedEmbedder, EmbedPurpose};
+use lango_knowledge::embedding::{EmbedPurpose, Embedder, HashedEmbedder};
 
 use super::cosine;
 
@@ -18,10 +18,18 @@ fn spellings_forms_and_compounds_are_near() {
         ("kubernetes", "a kubernets cluster", "a hadoop cluster"),
         ("data base", "the database is slow", "the network is slow"),
         ("email", "send an e-mail to her", "send a letter to her"),
-        ("Versicherung", "die Krankenversicherungskarte", "die Eisenbahnfahrkarte"),
+        (
+            "Versicherung",
+            "die Krankenversicherungskarte",
+            "die Eisenbahnfahrkarte",
+        ),
         ("Donaudampfschiff", "das Dampfschiff", "das Flugzeug"),
         ("größe", "die GROSSE und Grösse", "die Farbe und Form"),
-        ("데이터베이스", "데이터베이스를 사용합니다", "네트워크를 사용합니다"),
+        (
+            "데이터베이스",
+            "데이터베이스를 사용합니다",
+            "네트워크를 사용합니다",
+        ),
         ("東京大学", "東京の大学に行く", "大阪の会社に行く"),
         ("数据库", "这个数据库很快", "这个网络很快"),
         ("программа", "новые программы", "новые книги"),
@@ -37,7 +45,10 @@ fn spellings_forms_and_compounds_are_near() {
 #[test]
 fn vectors_are_one_long_and_the_same_everywhere() {
     let embedder = HashedEmbedder::default();
-    let vectors = embedder.embed_texts(["The quick brown fox", "", " \u{0} !? ", "a"], EmbedPurpose::Passage);
+    let vectors = embedder.embed_texts(
+        ["The quick brown fox", "", " \u{0} !? ", "a"],
+        EmbedPurpose::Passage,
+    );
     for vector in [&vectors[0], &vectors[3]] {
         assert!((cosine(vector, vector) - 1.0).abs() < 1e-5);
     }
@@ -46,14 +57,27 @@ fn vectors_are_one_long_and_the_same_everywhere() {
     let sum = vectors[0]
         .iter()
         .flat_map(|x| x.to_le_bytes())
-        .fold(0_u64, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    assert_eq!((embedder.identity().as_str(), sum), ("embedded/hashed/512/1", 11_631_246_455_903_015_965));
+        .fold(0_u64, |sum, byte| {
+            (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+    assert_eq!(
+        (embedder.identity().as_str(), sum),
+        ("embedded/hashed/512/1", 11_631_246_455_903_015_965)
+    );
 }
 
 #[tokio::test]
 async fn many_texts_keep_their_order() {
     let embedder = HashedEmbedder::default();
-    let texts: Vec<String> = (0..100).map(|number| format!("text number {number}")).collect();
-    let vectors = embedder.embed(texts.clone(), EmbedPurpose::Passage).await.unwrap();
-    assert_eq!(vectors, embedder.embed_texts(texts.iter().map(String::as_str), EmbedPurpose::Passage));
+    let texts: Vec<String> = (0..100)
+        .map(|number| format!("text number {number}"))
+        .collect();
+    let vectors = embedder
+        .embed(texts.clone(), EmbedPurpose::Passage)
+        .await
+        .unwrap();
+    assert_eq!(
+        vectors,
+        embedder.embed_texts(texts.iter().map(String::as_str), EmbedPurpose::Passage)
+    );
 }

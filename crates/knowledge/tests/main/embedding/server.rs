@@ -18,7 +18,9 @@ pub fn serve(answers: Vec<Vec<u8>>) -> (String, Receiver<CapturedRequest>) {
     let (sender, requests) = channel();
     thread::spawn(move || {
         for answer in answers {
-            let Ok((stream, _)) = listener.accept() else { return };
+            let Ok((stream, _)) = listener.accept() else {
+                return;
+            };
             let mut reader = BufReader::new(stream);
             let mut head = String::new();
             while !head.ends_with("\r\n\r\n") {
@@ -27,7 +29,10 @@ pub fn serve(answers: Vec<Vec<u8>>) -> (String, Receiver<CapturedRequest>) {
                 }
             }
             let head = head.to_lowercase();
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap_or("0");
+            let length = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length: "))
+                .unwrap_or("0");
             let mut body = vec![0; length.trim().parse().unwrap()];
             reader.read_exact(&mut body).unwrap();
             let body = serde_json::from_slice(&body).unwrap();
@@ -40,9 +45,10 @@ pub fn serve(answers: Vec<Vec<u8>>) -> (String, Receiver<CapturedRequest>) {
 
 pub fn raw_response(status: u16, headers: &str, body: &[u8]) -> Vec<u8> {
     let length = body.len();
-    let mut bytes =
-        format!("HTTP/1.1 {status} X\r\nconnection: close\r\n{headers}content-length: {length}\r\n\r\n")
-            .into_bytes();
+    let mut bytes = format!(
+        "HTTP/1.1 {status} X\r\nconnection: close\r\n{headers}content-length: {length}\r\n\r\n"
+    )
+    .into_bytes();
     bytes.extend_from_slice(body);
     bytes
 }

@@ -1,7 +1,9 @@
 use std::fs;
 use std::path::Path;
 
-use lango_knowledge::embedding::{EmbedError, Embedder, EmbedPurpose, EmbeddingSettings, StaticEmbedder};
+use lango_knowledge::embedding::{
+    EmbedError, EmbedPurpose, Embedder, EmbeddingSettings, StaticEmbedder,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -50,16 +52,41 @@ fn folder(model: &[u8], tokenizer: &Value, config: &str) -> TempDir {
 
 async fn vectors(path: &Path, texts: &[&str]) -> Vec<Vec<f32>> {
     let embedder = StaticEmbedder::from_folder(path).unwrap();
-    embedder.embed(texts.iter().map(|&text| text.to_owned()).collect(), EmbedPurpose::Passage).await.unwrap()
+    embedder
+        .embed(
+            texts.iter().map(|&text| text.to_owned()).collect(),
+            EmbedPurpose::Passage,
+        )
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
 async fn a_text_is_the_mean_of_its_pieces() {
     let model = safetensors(&[("embeddings", "F32", vec![6, 2], floats(&ROWS))]);
     let plain = folder(&model, &pieces(), r#"{"normalize":false}"#);
-    let found =
-        vectors(plain.path(), &["Unhappy", "happy, un!", "東happy", "CAFÉ", "xyz", "", "happy xyz"]).await;
-    let expected = [[0.5, 0.5], [0.5, 1.0], [-0.5, 1.0], [0.0, -1.0], [0.0, 0.0], [0.0, 0.0], [0.0, 2.0]];
+    let found = vectors(
+        plain.path(),
+        &[
+            "Unhappy",
+            "happy, un!",
+            "東happy",
+            "CAFÉ",
+            "xyz",
+            "",
+            "happy xyz",
+        ],
+    )
+    .await;
+    let expected = [
+        [0.5, 0.5],
+        [0.5, 1.0],
+        [-0.5, 1.0],
+        [0.0, -1.0],
+        [0.0, 0.0],
+        [0.0, 0.0],
+        [0.0, 2.0],
+    ];
     assert_eq!(found, expected);
     let normal = folder(&model, &pieces(), "{}");
     let found = vectors(normal.path(), &["unhappy", "happy"]).await;
@@ -70,16 +97,39 @@ async fn a_text_is_the_mean_of_its_pieces() {
 #[tokio::test]
 async fn smaller_numbers_weights_and_shared_rows_are_understood() {
     let bytes: Vec<u8> = ROWS.iter().map(|&x| (x as i8).cast_unsigned()).collect();
-    let small = folder(&safetensors(&[("embeddings", "I8", vec![6, 2], bytes)]), &pieces(), "{}");
+    let small = folder(
+        &safetensors(&[("embeddings", "I8", vec![6, 2], bytes)]),
+        &pieces(),
+        "{}",
+    );
     assert_eq!(vectors(small.path(), &["happy"]).await, [[0.0, 1.0]]);
-    let half = [0x3c00_u16, 0, 0, 0x4000].iter().flat_map(|x| x.to_le_bytes()).collect();
+    let half = [0x3c00_u16, 0, 0, 0x4000]
+        .iter()
+        .flat_map(|x| x.to_le_bytes())
+        .collect();
     let shared = safetensors(&[
         ("embeddings", "F16", vec![2, 2], half),
-        ("weights", "F32", vec![6], floats(&[1.0, 1.0, 0.0, 0.5, 1.0, 1.0])),
-        ("mapping", "I64", vec![6], [0_i64, 0, 0, 1, 0, 0].iter().flat_map(|x| x.to_le_bytes()).collect()),
+        (
+            "weights",
+            "F32",
+            vec![6],
+            floats(&[1.0, 1.0, 0.0, 0.5, 1.0, 1.0]),
+        ),
+        (
+            "mapping",
+            "I64",
+            vec![6],
+            [0_i64, 0, 0, 1, 0, 0]
+                .iter()
+                .flat_map(|x| x.to_le_bytes())
+                .collect(),
+        ),
     ]);
     let shared = folder(&shared, &pieces(), r#"{"normalize":false}"#);
-    assert_eq!(vectors(shared.path(), &["un happy", "unhappy"]).await, [[0.5, 0.5], [0.5, 0.0]]);
+    assert_eq!(
+        vectors(shared.path(), &["un happy", "unhappy"]).await,
+        [[0.5, 0.5], [0.5, 0.0]]
+    );
 }
 
 #[tokio::test]
@@ -93,7 +143,10 @@ async fn unigrams_are_cut_the_likeliest_way() {
     let model = safetensors(&[("embeddings", "F32", vec![6, 2], floats(&ROWS))]);
     let folder = folder(&model, &tokenizer, r#"{"normalize":false}"#);
     // ▁un + happy: (1, 0) and (0, 1); x is unknown, its word mark is not: (0, 2).
-    assert_eq!(vectors(folder.path(), &["Unhappy", "x"]).await, [[0.5, 0.5], [0.0, 2.0]]);
+    assert_eq!(
+        vectors(folder.path(), &["Unhappy", "x"]).await,
+        [[0.5, 0.5], [0.0, 2.0]]
+    );
     let long = "happy".repeat(500);
     assert!(vectors(folder.path(), &[&long]).await[0][1] > 0.0);
 }
@@ -104,13 +157,33 @@ async fn dimensions_and_prefixes_come_from_the_settings() {
     let folder = folder(&model, &pieces(), "{}");
     let read = || StaticEmbedder::from_folder(folder.path()).unwrap();
     let with = |settings: EmbeddingSettings| read().with_settings(&settings);
-    let short = with(EmbeddingSettings { dimensions: Some(1), ..EmbeddingSettings::default() }).unwrap();
+    let short = with(EmbeddingSettings {
+        dimensions: Some(1),
+        ..EmbeddingSettings::default()
+    })
+    .unwrap();
     assert_eq!(short.dimensions(), Some(1));
     assert_ne!(short.identity(), read().identity());
-    assert!(with(EmbeddingSettings { dimensions: Some(3), ..EmbeddingSettings::default() }).is_err());
-    let prefixed = with(EmbeddingSettings { query_prefix: "un ".to_owned(), ..EmbeddingSettings::default() }).unwrap();
-    let query = prefixed.embed(vec!["cafe".to_owned()], EmbedPurpose::Query).await.unwrap();
-    let passage = prefixed.embed(vec!["cafe".to_owned()], EmbedPurpose::Passage).await.unwrap();
+    assert!(
+        with(EmbeddingSettings {
+            dimensions: Some(3),
+            ..EmbeddingSettings::default()
+        })
+        .is_err()
+    );
+    let prefixed = with(EmbeddingSettings {
+        query_prefix: "un ".to_owned(),
+        ..EmbeddingSettings::default()
+    })
+    .unwrap();
+    let query = prefixed
+        .embed(vec!["cafe".to_owned()], EmbedPurpose::Query)
+        .await
+        .unwrap();
+    let passage = prefixed
+        .embed(vec!["cafe".to_owned()], EmbedPurpose::Passage)
+        .await
+        .unwrap();
     assert!(cosine(&query[0], &passage[0]) < 0.8);
     assert_eq!(prefixed.identity(), read().identity());
 }
@@ -122,24 +195,64 @@ fn broken_folders_say_what_is_wrong() {
     let overlong = safetensors(&[("embeddings", "F32", vec![usize::MAX, 8], floats(&ROWS))]);
     let cases: Vec<(Vec<u8>, Value, &str, &str)> = vec![
         (good.clone(), json!({}), "{}", "what kind of tokens"),
-        (good.clone(), json!({ "model": { "type": "BPE" } }), "{}", "BPE"),
-        (good.clone(), json!({ "model": { "type": "WordPiece", "vocab": {} } }), "{}", "no vocabulary"),
-        (good.clone(), json!({ "model": { "type": "Unigram", "vocab": [["a"]] } }), "{}", "the token 0"),
+        (
+            good.clone(),
+            json!({ "model": { "type": "BPE" } }),
+            "{}",
+            "BPE",
+        ),
+        (
+            good.clone(),
+            json!({ "model": { "type": "WordPiece", "vocab": {} } }),
+            "{}",
+            "no vocabulary",
+        ),
+        (
+            good.clone(),
+            json!({ "model": { "type": "Unigram", "vocab": [["a"]] } }),
+            "{}",
+            "the token 0",
+        ),
         (good.clone(), pieces(), "{", "config.json"),
-        (good[..good.len() - 1].to_vec(), pieces(), "{}", "not all in the file"),
+        (
+            good[..good.len() - 1].to_vec(),
+            pieces(),
+            "{}",
+            "not all in the file",
+        ),
         (good[..20].to_vec(), pieces(), "{}", "the header"),
         (b"abc".to_vec(), pieces(), "{}", "too short"),
         (huge, pieces(), "{}", "the header"),
         (overlong, pieces(), "{}", "not all in the file"),
         (safetensors(&[]), pieces(), "{}", "no tensor"),
-        (safetensors(&[("embeddings", "F32", vec![0, 2], vec![])]), pieces(), "{}", "empty"),
-        (safetensors(&[("embeddings", "Q4", vec![1, 1], vec![0])]), pieces(), "{}", "Q4"),
+        (
+            safetensors(&[("embeddings", "F32", vec![0, 2], vec![])]),
+            pieces(),
+            "{}",
+            "empty",
+        ),
+        (
+            safetensors(&[("embeddings", "Q4", vec![1, 1], vec![0])]),
+            pieces(),
+            "{}",
+            "Q4",
+        ),
     ];
     for (model, tokenizer, config, words) in cases {
         let folder = folder(&model, &tokenizer, config);
         let error = StaticEmbedder::from_folder(folder.path()).err().unwrap();
-        assert!(matches!(error, EmbedError::File { .. }) && error.to_string().contains(words), "{error}");
+        assert!(
+            matches!(error, EmbedError::File { .. }) && error.to_string().contains(words),
+            "{error}"
+        );
     }
-    let error = StaticEmbedder::from_folder(Path::new("/nowhere")).err().unwrap();
-    assert!(error.to_string().starts_with("/nowhere/model.safetensors: "), "{error}");
+    let error = StaticEmbedder::from_folder(Path::new("/nowhere"))
+        .err()
+        .unwrap();
+    assert!(
+        error
+            .to_string()
+            .starts_with("/nowhere/model.safetensors: "),
+        "{error}"
+    );
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use lango_domain::documents::NewDocument;
 use lango_domain::event::Principal;
-use lango_knowledge::graph::LazyGraph;
 use lango_knowledge::document_index::{DocumentIndex, chunk_text};
+use lango_knowledge::graph::LazyGraph;
 use lango_knowledge::{GraphExpansion, Lazy, embedding::HashedEmbedder};
 use serde_json::{Value, json};
 
@@ -36,17 +36,39 @@ async fn document_index(desk: &GraphHarness) -> DocumentIndex {
         let (library, of) = (library.clone(), of.clone());
         async move { library.ingest_documents(&of, vec![document]).await.unwrap() }
     };
-    document(&me(), "people.md", "Ann Lee is the gardener of the tower.\n").await;
-    document(&me(), "plants.md", "Basil and mint grow best in half shade, says Quarry House.\n").await;
+    document(
+        &me(),
+        "people.md",
+        "Ann Lee is the gardener of the tower.\n",
+    )
+    .await;
+    document(
+        &me(),
+        "plants.md",
+        "Basil and mint grow best in half shade, says Quarry House.\n",
+    )
+    .await;
     document(&me(), "boats.md", "A boat needs wind.\n").await;
-    document(&Principal::new("bob"), "bob.md", "Quarry House is where Bob hides.\n").await;
+    document(
+        &Principal::new("bob"),
+        "bob.md",
+        "Quarry House is where Bob hides.\n",
+    )
+    .await;
     library
 }
 
 async fn retrieve(desk: &GraphHarness, along: GraphExpansion, query: &str) -> Value {
     let library = document_index(desk).await;
-    let tools = lango_knowledge::tools(&Lazy::new(move || Ok(Arc::new(library.clone()))), along, None);
-    let output = tools[0].call(context(), json!({ "query": query, "limit": 1 })).await.unwrap();
+    let tools = lango_knowledge::tools(
+        &Lazy::new(move || Ok(Arc::new(library.clone()))),
+        along,
+        None,
+    );
+    let output = tools[0]
+        .call(context(), json!({ "query": query, "limit": 1 }))
+        .await
+        .unwrap();
     serde_json::from_str(&output.text).unwrap()
 }
 
@@ -54,9 +76,18 @@ async fn retrieve(desk: &GraphHarness, along: GraphExpansion, query: &str) -> Va
 async fn a_passage_leads_to_passages_about_what_is_connected() {
     let desk = GraphHarness::new();
     desk.add_facts("ann lee | lives in | Quarry House").await;
-    let found = retrieve(&desk, GraphExpansion::On(lazy(&desk)), "who is the gardener").await;
+    let found = retrieve(
+        &desk,
+        GraphExpansion::On(lazy(&desk)),
+        "who is the gardener",
+    )
+    .await;
     let items = found["items"].as_array().unwrap();
-    assert_eq!((items[0]["source"].as_str(), items.len()), (Some("people.md"), 2), "{found}");
+    assert_eq!(
+        (items[0]["source"].as_str(), items.len()),
+        (Some("people.md"), 2),
+        "{found}"
+    );
     assert_eq!(items[1]["source"], "plants.md");
     assert!(items[1]["text"].as_str().unwrap().contains("half shade"));
     assert_eq!(items[1]["why"]["graph"], "ann lee lives in Quarry House");
@@ -69,10 +100,16 @@ async fn without_the_graph_and_without_facts_passages_stay_alone() {
     let desk = GraphHarness::new();
     let along = GraphExpansion::On(lazy(&desk));
     let found = retrieve(&desk, along, "who is the gardener").await;
-    assert_eq!((found["items"].as_array().unwrap().len(), found.get("facts")), (1, None));
+    assert_eq!(
+        (found["items"].as_array().unwrap().len(), found.get("facts")),
+        (1, None)
+    );
     desk.add_facts("Ann Lee | lives in | Quarry House").await;
     assert_eq!(
-        retrieve(&desk, GraphExpansion::Off, "who is the gardener").await["items"].as_array().unwrap().len(),
+        retrieve(&desk, GraphExpansion::Off, "who is the gardener").await["items"]
+            .as_array()
+            .unwrap()
+            .len(),
         1
     );
 }

@@ -10,7 +10,10 @@ use crate::tool_calls::context;
 async fn call(desk: &GraphHarness, tool: &str, args: Value) -> Result<String, String> {
     let tools = lango_knowledge::graph::tools(&lazy(desk));
     let tool = tools.iter().find(|found| found.name == tool).unwrap();
-    tool.call(context(), args).await.map(|output| output.text).map_err(|failure| failure.0)
+    tool.call(context(), args)
+        .await
+        .map(|output| output.text)
+        .map_err(|failure| failure.0)
 }
 
 /// S80
@@ -22,10 +25,16 @@ async fn facts_are_added_found_followed_and_retired() {
         call(&desk, "graph_add_fact", fact).await.unwrap(),
         "Kept: Ann works at Acme, from 2020-01-01."
     );
-    call(&desk, "graph_add_fact", json!({ "subject": "Bob", "predicate": "works at", "object": "ACME" }))
+    call(
+        &desk,
+        "graph_add_fact",
+        json!({ "subject": "Bob", "predicate": "works at", "object": "ACME" }),
+    )
+    .await
+    .unwrap();
+    let found = call(&desk, "graph_query", json!({ "subject": "ann" }))
         .await
         .unwrap();
-    let found = call(&desk, "graph_query", json!({ "subject": "ann" })).await.unwrap();
     let item = serde_json::from_str::<Value>(&found).unwrap()["items"][0].clone();
     assert_eq!(
         item,
@@ -44,9 +53,18 @@ async fn facts_are_added_found_followed_and_retired() {
         json!([{ "id": "Ann", "depth": 0 }, { "id": "Acme", "depth": 1 }, { "id": "Bob", "depth": 2 }])
     );
     assert_eq!(around["edges"].as_array().unwrap().len(), 2);
-    let way = call(&desk, "graph_path", json!({ "from": "Ann", "to": "Bob" })).await.unwrap();
-    assert_eq!(serde_json::from_str::<Value>(&way).unwrap()["items"].as_array().unwrap().len(), 2);
-    let gone = json!({ "subject": "ann", "predicate": "works-at", "object": "acme", "valid_to": "2025" });
+    let way = call(&desk, "graph_path", json!({ "from": "Ann", "to": "Bob" }))
+        .await
+        .unwrap();
+    assert_eq!(
+        serde_json::from_str::<Value>(&way).unwrap()["items"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
+    let gone =
+        json!({ "subject": "ann", "predicate": "works-at", "object": "acme", "valid_to": "2025" });
     assert_eq!(
         call(&desk, "graph_retire_fact", gone).await.unwrap(),
         "Ended on 2025-01-01: Ann works at Acme."
@@ -57,7 +75,13 @@ async fn facts_are_added_found_followed_and_retired() {
             .unwrap()
             .starts_with("No chain")
     );
-    let before = call(&desk, "graph_query", json!({ "object": "acme", "at": "2024-06-01" })).await.unwrap();
+    let before = call(
+        &desk,
+        "graph_query",
+        json!({ "object": "acme", "at": "2024-06-01" }),
+    )
+    .await
+    .unwrap();
     assert!(before.contains("Ann") && before.contains("2025-01-01"));
     let again = call(
         &desk,
@@ -74,19 +98,47 @@ async fn wrong_calls_say_what_would_be_right() {
     desk.add_facts("Berlin | capital of | Germany").await;
     for (tool, args, words) in [
         ("graph_query", json!({}), "say `subject`"),
-        ("graph_query", json!({ "subject": "Berlni" }), "did you mean `Berlin`?"),
+        (
+            "graph_query",
+            json!({ "subject": "Berlni" }),
+            "did you mean `Berlin`?",
+        ),
         (
             "graph_query",
             json!({ "subject": "Berlin", "predicate": "capitol of" }),
             "did you mean `capital of`?",
         ),
         ("graph_query", json!({ "subject": 7 }), "argument `subject`"),
-        ("graph_query", json!({ "subject": "Berlin", "limit": 0 }), "from 1 to 1000"),
-        ("graph_query", json!({ "subject": "Berlin", "at": "some day" }), "is no date"),
-        ("graph_traverse", json!({ "start_node": "" }), "knows no name"),
-        ("graph_traverse", json!({ "start_node": "Berlin", "max_depth": 99 }), "from 1 to 6"),
-        ("graph_traverse", json!({ "start_node": "Berlin", "predicates": ["x"] }), "knows no predicate"),
-        ("graph_path", json!({ "from": "Berlin" }), "missing field `to`"),
+        (
+            "graph_query",
+            json!({ "subject": "Berlin", "limit": 0 }),
+            "from 1 to 1000",
+        ),
+        (
+            "graph_query",
+            json!({ "subject": "Berlin", "at": "some day" }),
+            "is no date",
+        ),
+        (
+            "graph_traverse",
+            json!({ "start_node": "" }),
+            "knows no name",
+        ),
+        (
+            "graph_traverse",
+            json!({ "start_node": "Berlin", "max_depth": 99 }),
+            "from 1 to 6",
+        ),
+        (
+            "graph_traverse",
+            json!({ "start_node": "Berlin", "predicates": ["x"] }),
+            "knows no predicate",
+        ),
+        (
+            "graph_path",
+            json!({ "from": "Berlin" }),
+            "missing field `to`",
+        ),
         (
             "graph_add_fact",
             json!({ "subject": " ", "predicate": "p", "object": "o" }),
@@ -115,11 +167,33 @@ async fn looking_is_safe_telling_is_not_and_facts_are_data() {
     let tools = lango_knowledge::graph::tools(&lazy(&desk));
     for tool in &tools {
         let looks = !tool.name.ends_with("_fact");
-        assert_eq!(tool.safety, if looks { Safety::Safe } else { Safety::Moderate }, "{}", tool.name);
-        assert_eq!(tool.trust, if looks { Trust::Untrusted } else { Trust::Own }, "{}", tool.name);
+        assert_eq!(
+            tool.safety,
+            if looks {
+                Safety::Safe
+            } else {
+                Safety::Moderate
+            },
+            "{}",
+            tool.name
+        );
+        assert_eq!(
+            tool.trust,
+            if looks { Trust::Untrusted } else { Trust::Own },
+            "{}",
+            tool.name
+        );
     }
-    let add = tools.iter().find(|tool| tool.name == "graph_add_fact").unwrap();
-    let intent =
-        add.intent(context(), json!({ "subject": "a", "predicate": "is", "object": "b" })).await.unwrap();
+    let add = tools
+        .iter()
+        .find(|tool| tool.name == "graph_add_fact")
+        .unwrap();
+    let intent = add
+        .intent(
+            context(),
+            json!({ "subject": "a", "predicate": "is", "object": "b" }),
+        )
+        .await
+        .unwrap();
     assert_eq!(intent.shows, "add the fact: a is b");
 }

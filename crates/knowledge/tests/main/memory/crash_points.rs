@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::future::{FutureExt, pending};
 use lango_domain::event::{Event, Principal, TurnId, Usage};
 use lango_domain::memory::{
-    MemoryStats, MemoryWrite, MemoryQuery, MemoryStore, Memory, MemoryId, NewMemory, ObservedSpan, ObservationProgress, NewReflections, MemoryRevision,
-    ObserverBackoff,
+    Memory, MemoryId, MemoryQuery, MemoryRevision, MemoryStats, MemoryStore, MemoryWrite,
+    NewMemory, NewReflections, ObservationProgress, ObservedSpan, ObserverBackoff,
 };
 use lango_domain::session::SessionKey;
 use lango_domain::session::StoreFuture;
@@ -33,7 +33,11 @@ impl CrashingStore {
                 return self.crash().await;
             }
             let answered = answer.await;
-            if moment + 1 == self.crashes_at { self.crash().await } else { answered }
+            if moment + 1 == self.crashes_at {
+                self.crash().await
+            } else {
+                answered
+            }
         }
         .boxed()
     }
@@ -89,10 +93,22 @@ async fn harness() -> MemoryHarness {
 
 /// Every message of the user's stands in exactly one observation, and in what is told or condensed.
 async fn assert_consistent(desk: &MemoryHarness, moment: usize) {
-    let observed = desk.store.progress(&conversation("a")).await.unwrap().observed_through;
-    let said: Vec<u64> = (0..TURNS).map(|turn| turn * 3 + 1).filter(|seq| *seq <= observed).collect();
-    let cited: Vec<u64> =
-        desk.observations().await.iter().flat_map(|memory| memory.sources.clone()).collect();
+    let observed = desk
+        .store
+        .progress(&conversation("a"))
+        .await
+        .unwrap()
+        .observed_through;
+    let said: Vec<u64> = (0..TURNS)
+        .map(|turn| turn * 3 + 1)
+        .filter(|seq| *seq <= observed)
+        .collect();
+    let cited: Vec<u64> = desk
+        .observations()
+        .await
+        .iter()
+        .flat_map(|memory| memory.sources.clone())
+        .collect();
     assert_eq!(cited, said, "died at moment {moment}");
 }
 
@@ -115,10 +131,24 @@ async fn dying_at_any_moment_loses_nothing_and_repeats_nothing() {
         };
         drop(chronicle);
         assert_consistent(&desk, crashes_at).await;
-        desk.memory().process_session(&conversation("a")).await.unwrap();
-        desk.memory().process_session(&conversation("a")).await.unwrap();
-        let observed = desk.store.progress(&conversation("a")).await.unwrap().observed_through;
-        assert!(observed >= 3 * TURNS - 6, "what was left is done: {observed}");
+        desk.memory()
+            .process_session(&conversation("a"))
+            .await
+            .unwrap();
+        desk.memory()
+            .process_session(&conversation("a"))
+            .await
+            .unwrap();
+        let observed = desk
+            .store
+            .progress(&conversation("a"))
+            .await
+            .unwrap()
+            .observed_through;
+        assert!(
+            observed >= 3 * TURNS - 6,
+            "what was left is done: {observed}"
+        );
         assert_consistent(&desk, crashes_at).await;
         if ran {
             assert!(crashes_at > 20, "it was cut at every step");

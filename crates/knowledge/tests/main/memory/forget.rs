@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
 use lango_domain::event::SessionId;
-use lango_domain::memory::MemoryId;
 use lango_domain::hooks::{AfterTurn, DigestSource};
+use lango_domain::memory::MemoryId;
 use lango_knowledge::forget::LearnedItemId;
 
-use super::{MemoryHarness, WriterModel, me, conversation, texts};
+use super::{MemoryHarness, WriterModel, conversation, me, texts};
 
 fn long(words: &str) -> String {
     format!("{words} {}", "and so on and on ".repeat(20))
@@ -16,8 +16,11 @@ async fn reflected_harness() -> MemoryHarness {
     let writer = WriterModel::new(|_, lines| {
         let is_reflecting = lines.iter().all(|(mark, _)| mark.starts_with(['o', 'r']));
         let line = |(mark, text): &(String, String)| {
-            let number =
-                text.split("number ").nth(1).and_then(|rest| rest.split([' ', '.']).next()).unwrap_or("x");
+            let number = text
+                .split("number ")
+                .nth(1)
+                .and_then(|rest| rest.split([' ', '.']).next())
+                .unwrap_or("x");
             format!("high | fact | {mark} | Of number {number}.")
         };
         if is_reflecting {
@@ -30,12 +33,22 @@ async fn reflected_harness() -> MemoryHarness {
                 marks[2..].join(",")
             ));
         }
-        Ok(lines.iter().filter(|(_, text)| text.contains("user: ")).map(line).collect::<Vec<_>>().join("\n"))
+        Ok(lines
+            .iter()
+            .filter(|(_, text)| text.contains("user: "))
+            .map(line)
+            .collect::<Vec<_>>()
+            .join("\n"))
     });
     let desk = MemoryHarness::observed_by(writer);
     let chronicle = desk.memory();
     for turn in 0..12 {
-        desk.say("a", &format!("t{turn}"), &long(&format!("number {turn} matters"))).await;
+        desk.say(
+            "a",
+            &format!("t{turn}"),
+            &long(&format!("number {turn} matters")),
+        )
+        .await;
         chronicle.on_turn_end(conversation("a")).await;
     }
     assert!(chronicle.reflect(&conversation("a")).await.unwrap());
@@ -50,17 +63,26 @@ async fn forgetting_reaches_everything_that_was_made_of_it() {
     let chronicle = desk.memory();
     let first = desk.observations().await.remove(0);
     assert_eq!(first.note.text, "Of number 0.");
-    assert_eq!(desk.forget(&first.id.to_string()).await, ["Of number 0.", "The first two."]);
+    assert_eq!(
+        desk.forget(&first.id.to_string()).await,
+        ["Of number 0.", "The first two."]
+    );
     assert_eq!(texts(&desk.reflections().await), ["The rest."]);
     let digest = chronicle.digest(conversation("a")).await.unwrap().unwrap();
-    assert!(!digest.text.contains("number 0") && digest.text.contains("Of number 1."), "{}", digest.text);
+    assert!(
+        !digest.text.contains("number 0") && digest.text.contains("Of number 1."),
+        "{}",
+        digest.text
+    );
     assert!(chronicle.evidence(&me(), first.id).await.unwrap().is_none());
     chronicle.on_turn_end(conversation("a")).await;
     assert!(!texts(&desk.observations().await).contains(&"Of number 0."));
     let files = std::fs::read(desk.store.location().path()).unwrap();
     let gone_for_good = b"Of number 0.";
     assert!(
-        !files.windows(gone_for_good.len()).any(|window| window == gone_for_good),
+        !files
+            .windows(gone_for_good.len())
+            .any(|window| window == gone_for_good),
         "its row is overwritten"
     );
 }
@@ -74,10 +96,16 @@ async fn forgotten_events_are_not_observed_again() {
     desk.say("a", "t2", "I live in Vienna.").await;
     chronicle.on_turn_end(conversation("a")).await;
     assert_eq!(desk.forget("that I prefer tea").await, ["I prefer tea"]);
-    desk.store.fork(&me(), &SessionId::new("a"), 99, &SessionId::new("b")).await.unwrap();
+    desk.store
+        .fork(&me(), &SessionId::new("a"), 99, &SessionId::new("b"))
+        .await
+        .unwrap();
     chronicle.on_turn_end(conversation("b")).await;
     let found = desk.observations().await;
-    assert_eq!(texts(&found), ["My name is Ada", "I live in Vienna", "I live in Vienna"]);
+    assert_eq!(
+        texts(&found),
+        ["My name is Ada", "I live in Vienna", "I live in Vienna"]
+    );
 }
 
 /// Asked to be remembered and forgotten before the observer came by.
@@ -100,7 +128,9 @@ async fn what_is_forgotten_while_it_is_observed_is_not_kept() {
         turn: lango_domain::event::TurnId::new("t1"),
         sources: vec![1],
     };
-    let id = lango_domain::memory::MemoryStore::store(&desk.store, &conversation("a"), new.clone()).await.unwrap();
+    let id = lango_domain::memory::MemoryStore::store(&desk.store, &conversation("a"), new.clone())
+        .await
+        .unwrap();
     assert_eq!(desk.forget(&id.to_string()).await, ["kept by wish"]);
     let piece = lango_domain::memory::ObservedSpan {
         after: 0,
@@ -109,7 +139,9 @@ async fn what_is_forgotten_while_it_is_observed_is_not_kept() {
         origin: lango_domain::memory::MemoryOrigin::Rules,
         observations: vec![new],
     };
-    lango_domain::memory::MemoryStore::save_span(&desk.store, &conversation("a"), piece).await.unwrap();
+    lango_domain::memory::MemoryStore::save_span(&desk.store, &conversation("a"), piece)
+        .await
+        .unwrap();
     assert!(desk.observations().await.is_empty());
 }
 
@@ -142,7 +174,12 @@ async fn only_what_is_meant_is_forgotten() {
     // With the reflection that was made of them.
     assert_eq!(meant("o1, o2").await, 3);
     assert_eq!(meant("everything you know about me").await, 14);
-    assert!(desk.find_to_forget("R1").await.iter().any(|trace| trace.id == LearnedItemId::Memory(MemoryId::Reflection(1))));
+    assert!(
+        desk.find_to_forget("R1")
+            .await
+            .iter()
+            .any(|trace| trace.id == LearnedItemId::Memory(MemoryId::Reflection(1)))
+    );
 }
 
 /// A deleted session takes its memory along; what was asked for stays when old sessions only go by age.
@@ -154,18 +191,32 @@ async fn memory_goes_with_its_session() {
         desk.say(session, "t1", "I prefer tea.").await;
         chronicle.on_turn_end(conversation(session)).await;
         let note = desk.observations().await.remove(0).note;
-        let note = lango_domain::memory::MemoryNote { text: format!("asked in {session}"), ..note };
+        let note = lango_domain::memory::MemoryNote {
+            text: format!("asked in {session}"),
+            ..note
+        };
         let new = lango_domain::memory::NewMemory {
             note,
             turn: lango_domain::event::TurnId::new("t1"),
             sources: vec![1],
         };
-        lango_domain::memory::MemoryStore::store(&desk.store, &conversation(session), new).await.unwrap();
+        lango_domain::memory::MemoryStore::store(&desk.store, &conversation(session), new)
+            .await
+            .unwrap();
     }
     assert_eq!(desk.observations().await.len(), 4);
-    desk.store.delete(&me(), &SessionId::new("a")).await.unwrap();
-    assert_eq!(texts(&desk.observations().await), ["I prefer tea", "asked in b"]);
+    desk.store
+        .delete(&me(), &SessionId::new("a"))
+        .await
+        .unwrap();
+    assert_eq!(
+        texts(&desk.observations().await),
+        ["I prefer tea", "asked in b"]
+    );
     desk.store.prune(&me(), jiff::Timestamp::MAX).await.unwrap();
     let left = desk.observations().await;
-    assert_eq!((texts(&left), left[0].sources.len()), (vec!["asked in b"], 0));
+    assert_eq!(
+        (texts(&left), left[0].sources.len()),
+        (vec!["asked in b"], 0)
+    );
 }

@@ -23,7 +23,8 @@ pub struct GitSetting {
 impl GitSetting {
     /// Whether it names another file of settings.
     pub fn is_include(&self) -> bool {
-        self.key == "include.path" || (self.key.starts_with("includeif.") && self.key.ends_with(".path"))
+        self.key == "include.path"
+            || (self.key.starts_with("includeif.") && self.key.ends_with(".path"))
     }
 }
 
@@ -35,7 +36,10 @@ pub fn read_config(path: &Path) -> Option<String> {
         return None;
     }
     let mut bytes = Vec::new();
-    File::from(opened).take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
+    File::from(opened)
+        .take(MAX_BYTES)
+        .read_to_end(&mut bytes)
+        .ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -53,8 +57,15 @@ pub fn parse_config(text: &str) -> Vec<GitSetting> {
             next if next.is_whitespace() => _ = chars.next(),
             _ => {
                 let (name, has_value) = parse_key(&mut chars);
-                let value = if has_value { parse_value(&mut chars) } else { String::new() };
-                all.push(GitSetting { key: format!("{section}.{name}"), value });
+                let value = if has_value {
+                    parse_value(&mut chars)
+                } else {
+                    String::new()
+                };
+                all.push(GitSetting {
+                    key: format!("{section}.{name}"),
+                    value,
+                });
             }
         }
     }
@@ -132,7 +143,10 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Vec<(String, String)> {
-        parse_config(text).into_iter().map(|setting| (setting.key, setting.value)).collect()
+        parse_config(text)
+            .into_iter()
+            .map(|setting| (setting.key, setting.value))
+            .collect()
     }
 
     /// B100
@@ -142,9 +156,17 @@ mod tests {
             ("[core]\n\tpager = less\n", "core.pager", "less"),
             ("\u{feff}[Core] HooksPath=a", "core.hookspath", "a"),
             ("[alias]\r\nx = !./a.sh\r\n", "alias.x", "!./a.sh"),
-            ("[diff \"My.\\\"Tool]\"]\ntextconv = \"./a b\" # c", "diff.My.\"Tool].textconv", "./a b"),
+            (
+                "[diff \"My.\\\"Tool]\"]\ntextconv = \"./a b\" # c",
+                "diff.My.\"Tool].textconv",
+                "./a b",
+            ),
             ("[core]\npager = ./a\\\n.sh ; c", "core.pager", "./a.sh"),
-            ("[alias]\nx = \"!sh -c \\\"./a.sh;b\\\"\"", "alias.x", "!sh -c \"./a.sh;b\""),
+            (
+                "[alias]\nx = \"!sh -c \\\"./a.sh;b\\\"\"",
+                "alias.x",
+                "!sh -c \"./a.sh;b\"",
+            ),
         ] {
             assert_eq!(read(text), [(key.to_owned(), value.to_owned())], "{text}");
         }
@@ -154,15 +176,30 @@ mod tests {
     #[test]
     fn nothing_hides_behind_a_comment() {
         let text = "[include]\n# a \\\npath = one\nother = x ; b \\\npath = two\n";
-        let paths: Vec<String> =
-            parse_config(text).into_iter().filter(GitSetting::is_include).map(|setting| setting.value).collect();
+        let paths: Vec<String> = parse_config(text)
+            .into_iter()
+            .filter(GitSetting::is_include)
+            .map(|setting| setting.value)
+            .collect();
         assert_eq!(paths, ["one", "two"]);
     }
 
     /// B100
     #[test]
     fn broken_settings_are_no_reason_to_fail() {
-        for text in ["[", "[a", "[\"", "[a \"\\", "=", "a=\\", "a=\"", "\\", "]", "[a]\n\0=\0", "#"] {
+        for text in [
+            "[",
+            "[a",
+            "[\"",
+            "[a \"\\",
+            "=",
+            "a=\\",
+            "a=\"",
+            "\\",
+            "]",
+            "[a]\n\0=\0",
+            "#",
+        ] {
             parse_config(text);
         }
     }

@@ -7,8 +7,8 @@ use std::path::{Component, Path, PathBuf};
 use lango_domain::pattern::{Wildcard, matches};
 
 use super::REPOSITORY_PARTS;
+use super::git_config::{GitSetting, parse_config, read_config};
 use super::links::{ChangedPath, PathReference, resolve_target};
-use super::git_config::{GitSetting, read_config, parse_config};
 
 /// So much is looked at; git itself has no such bounds, and what lies beyond them is not seen.
 const MAX_FILES: usize = 32;
@@ -36,8 +36,10 @@ const HARMLESS_KEYS: [&str; 16] = [
 const FOLDER_KEYS: [&str; 2] = ["core.hookspath", "init.templatedir"];
 const QUOTES: [char; 2] = ['"', '\''];
 /// What separates words of a command.
-const SEPARATORS: &[char] =
-    &[' ', '\t', '\n', ';', '&', '|', '(', ')', '{', '}', '<', '>', '`', '"', '\'', '=', '!', '$', ',', ':'];
+const SEPARATORS: &[char] = &[
+    ' ', '\t', '\n', ';', '&', '|', '(', ')', '{', '}', '<', '>', '`', '"', '\'', '=', '!', '$',
+    ',', ':',
+];
 /// In an address this names a program that fetches.
 const TRANSPORT_SEPARATOR: &str = "::";
 
@@ -67,17 +69,29 @@ impl GitRepository {
             let text = read_config(&entry)?;
             resolve_target(&tree.join(text.strip_prefix("gitdir:")?.trim()))
         };
-        Some(Self { shared_folder: read_shared_folder(&folder), entry, folder, work_tree: tree.to_owned() })
+        Some(Self {
+            shared_folder: read_shared_folder(&folder),
+            entry,
+            folder,
+            work_tree: tree.to_owned(),
+        })
     }
 
     /// A folder that is itself a repository.
     pub fn from_folder(folder: PathBuf) -> Self {
-        Self { entry: folder.clone(), shared_folder: read_shared_folder(&folder), work_tree: folder.clone(), folder }
+        Self {
+            entry: folder.clone(),
+            shared_folder: read_shared_folder(&folder),
+            work_tree: folder.clone(),
+            folder,
+        }
     }
 
     /// How git comes to what is changed.
     pub fn find_reference(&self, changed: &ChangedPath) -> Option<PathReference> {
-        self.find_part(changed).or_else(|| self.find_link(changed)).or_else(|| self.find_setting(changed))
+        self.find_part(changed)
+            .or_else(|| self.find_link(changed))
+            .or_else(|| self.find_setting(changed))
     }
 
     /// A repository in a place that only its work tree, or another part of it, points to.
@@ -109,9 +123,16 @@ impl GitRepository {
             self.shared_folder.clone(),
             self.folder.clone(),
         ];
-        let entries = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+        let entries = folders
+            .iter()
+            .filter_map(|folder| std::fs::read_dir(folder).ok())
+            .flatten()
+            .flatten();
         let mut links = entries.filter(|entry| {
-            let is_read = entry.path().parent().is_none_or(|folder| !self.has_work_tree_in(folder))
+            let is_read = entry
+                .path()
+                .parent()
+                .is_none_or(|folder| !self.has_work_tree_in(folder))
                 || is_part_of_repository(&entry.file_name());
             is_read && entry.file_type().is_ok_and(|kind| kind.is_symlink())
         });
@@ -124,23 +145,37 @@ impl GitRepository {
 
     fn find_setting(&self, changed: &ChangedPath) -> Option<PathReference> {
         let all = self.load_settings();
-        let trees = all.iter().filter(|read| read.setting.key == "core.worktree");
+        let trees = all
+            .iter()
+            .filter(|read| read.setting.key == "core.worktree");
         let trees = trees.map(|read| resolve_target(&self.folder.join(&read.setting.value)));
-        let mut places = vec![self.work_tree.clone(), self.folder.clone(), self.shared_folder.clone()];
+        let mut places = vec![
+            self.work_tree.clone(),
+            self.folder.clone(),
+            self.shared_folder.clone(),
+        ];
         places.extend(trees);
         let mut words = MAX_WORDS;
         let found = all.into_iter().find(|read| {
-            let is_harmless = HARMLESS_KEYS.iter().any(|key| matches(key, &read.setting.key, Wildcard::Anything))
+            let is_harmless = HARMLESS_KEYS
+                .iter()
+                .any(|key| matches(key, &read.setting.key, Wildcard::Anything))
                 && !read.setting.value.contains(TRANSPORT_SEPARATOR);
             !is_harmless && self.is_referenced(read, &places, changed, &mut words)
         })?;
-        Some(PathReference::Setting { file: found.file, key: found.setting.key })
+        Some(PathReference::Setting {
+            file: found.file,
+            key: found.setting.key,
+        })
     }
 
     /// All that git may read as its settings here, included files too, whatever their condition is.
     fn load_settings(&self) -> Vec<GitSettingEntry> {
         let names = ["config", "config.worktree"];
-        let mut files: Vec<PathBuf> = names.iter().map(|name| self.shared_folder.join(name)).collect();
+        let mut files: Vec<PathBuf> = names
+            .iter()
+            .map(|name| self.shared_folder.join(name))
+            .collect();
         files.extend(names.iter().map(|name| self.folder.join(name)));
         let mut seen = HashSet::new();
         let mut all = Vec::new();
@@ -151,20 +186,38 @@ impl GitRepository {
             if !seen.insert(file.clone()) {
                 continue;
             }
-            for setting in read_config(&file).map(|text| parse_config(&text)).unwrap_or_default() {
+            for setting in read_config(&file)
+                .map(|text| parse_config(&text))
+                .unwrap_or_default()
+            {
                 if setting.is_include() {
-                    let named = file.parent().unwrap_or(&self.folder).join(expand_home(&setting.value));
+                    let named = file
+                        .parent()
+                        .unwrap_or(&self.folder)
+                        .join(expand_home(&setting.value));
                     files.extend(
-                        named.parent().zip(named.file_name()).map(|(folder, name)| resolve_target(folder).join(name)),
+                        named
+                            .parent()
+                            .zip(named.file_name())
+                            .map(|(folder, name)| resolve_target(folder).join(name)),
                     );
                 }
-                all.push(GitSettingEntry { file: file.clone(), setting });
+                all.push(GitSettingEntry {
+                    file: file.clone(),
+                    setting,
+                });
             }
         }
         all
     }
 
-    fn is_referenced(&self, read: &GitSettingEntry, places: &[PathBuf], changed: &ChangedPath, left: &mut usize) -> bool {
+    fn is_referenced(
+        &self,
+        read: &GitSettingEntry,
+        places: &[PathBuf],
+        changed: &ChangedPath,
+        left: &mut usize,
+    ) -> bool {
         let value = read.setting.value.as_str();
         let around = read.file.parent().unwrap_or(&self.folder);
         let places = || places.iter().map(PathBuf::as_path).chain([around]);
@@ -175,7 +228,8 @@ impl GitRepository {
                 && places().any(|place| {
                     let named = resolve_target(&place.join(&path));
                     // The whole work tree is no folder of hooks; their names are known wherever they lie.
-                    let is_above = || changed.path.starts_with(&named) && !self.work_tree.starts_with(&named);
+                    let is_above =
+                        || changed.path.starts_with(&named) && !self.work_tree.starts_with(&named);
                     changed.affects(&named) || (is_folder && is_above())
                 })
         };
@@ -192,12 +246,18 @@ impl GitRepository {
 
     /// Whether a word of a command looks like the path. A command may enter another folder first, or compute its name.
     fn is_likely_path(&self, word: &str, changed: &ChangedPath) -> bool {
-        let path: PathBuf =
-            Path::new(word).components().filter(|part| matches!(part, Component::Normal(_))).collect();
+        let path: PathBuf = Path::new(word)
+            .components()
+            .filter(|part| matches!(part, Component::Normal(_)))
+            .collect();
         let is_path = word.contains(['.', '/']) && !path.as_os_str().is_empty();
-        let inside =
-            changed.path.strip_prefix(&self.work_tree).ok().filter(|inside| !inside.as_os_str().is_empty());
-        let is_longer = || !word.starts_with('/') && inside.is_some_and(|inside| path.ends_with(inside));
+        let inside = changed
+            .path
+            .strip_prefix(&self.work_tree)
+            .ok()
+            .filter(|inside| !inside.as_os_str().is_empty());
+        let is_longer =
+            || !word.starts_with('/') && inside.is_some_and(|inside| path.ends_with(inside));
         is_path && (changed.path.ends_with(&path) || is_longer())
     }
 }

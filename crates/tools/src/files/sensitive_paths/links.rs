@@ -9,7 +9,7 @@ use rustix::fs::FileType;
 
 use super::super::{Workspace, confined_open};
 use super::git_repository::GitRepository;
-use super::{SensitivePath, REPOSITORY_REASON, REPOSITORY_MARKER};
+use super::{REPOSITORY_MARKER, REPOSITORY_REASON, SensitivePath};
 
 /// A workspace may be huge, and its owner waits for a question: so much of it is looked at, and links beyond it are not seen.
 const MAX_ENTRIES: usize = 20_000;
@@ -44,11 +44,19 @@ impl Workspace {
     /// The way on which others come to a real path from elsewhere: a link to it or above it, or settings that name it.
     pub(super) fn sensitive_by_reference(&self, real: &Path) -> Option<SensitivePath> {
         let is_folder = self.file_type(real) == Some(FileType::Directory);
-        let changed = ChangedPath { path: self.root().join(real), is_folder };
+        let changed = ChangedPath {
+            path: self.root().join(real),
+            is_folder,
+        };
         // A workspace may be a part of a repository.
-        let above = self.root().ancestors().skip(1).filter_map(GitRepository::from_work_tree);
-        let found =
-            above.into_iter().find_map(|repository| self.sensitive_by_repository(&repository, &changed));
+        let above = self
+            .root()
+            .ancestors()
+            .skip(1)
+            .filter_map(GitRepository::from_work_tree);
+        let found = above
+            .into_iter()
+            .find_map(|repository| self.sensitive_by_repository(&repository, &changed));
         found.or_else(|| self.sensitive_by_walk(real, &changed))
     }
 
@@ -67,23 +75,36 @@ impl Workspace {
             if !seen.insert(folder.clone()) {
                 continue;
             }
-            let Ok(opened) = confined_open::open_no_follow(self.root_fd(), &folder, confined_open::DIRECTORY_LISTING) else {
+            let Ok(opened) = confined_open::open_no_follow(
+                self.root_fd(),
+                &folder,
+                confined_open::DIRECTORY_LISTING,
+            ) else {
                 continue;
             };
             let names = confined_open::read_dir(&opened).unwrap_or_default();
             entries += names.len();
-            let repository = self.repository_in(&folder, names.iter().map(|(name, _)| name.as_os_str()));
-            let found = repository.and_then(|repository| self.sensitive_by_repository(&repository, changed));
-            let links =
-                names.iter().filter(|(_, kind)| matches!(kind, FileType::Symlink | FileType::Unknown));
+            let repository =
+                self.repository_in(&folder, names.iter().map(|(name, _)| name.as_os_str()));
+            let found = repository
+                .and_then(|repository| self.sensitive_by_repository(&repository, changed));
+            let links = names
+                .iter()
+                .filter(|(_, kind)| matches!(kind, FileType::Symlink | FileType::Unknown));
             let mut links = links.map(|(name, _)| folder.join(name));
-            let found = found.or_else(|| links.find_map(|link| self.sensitive_through_link(&link, changed)));
+            let found = found
+                .or_else(|| links.find_map(|link| self.sensitive_through_link(&link, changed)));
             if found.is_some() {
                 return found;
             }
-            let inner =
-                names.iter().filter(|(_, kind)| matches!(kind, FileType::Directory | FileType::Unknown));
-            folders.extend(inner.map(|(name, _)| folder.join(name)).filter(|path| can_enter(path)));
+            let inner = names
+                .iter()
+                .filter(|(_, kind)| matches!(kind, FileType::Directory | FileType::Unknown));
+            folders.extend(
+                inner
+                    .map(|(name, _)| folder.join(name))
+                    .filter(|path| can_enter(path)),
+            );
         }
         None
     }
@@ -107,7 +128,11 @@ impl Workspace {
         }
     }
 
-    fn sensitive_by_repository(&self, repository: &GitRepository, changed: &ChangedPath) -> Option<SensitivePath> {
+    fn sensitive_by_repository(
+        &self,
+        repository: &GitRepository,
+        changed: &ChangedPath,
+    ) -> Option<SensitivePath> {
         let relative = |path: &Path| path.strip_prefix(self.root()).unwrap_or(path).to_owned();
         let way = repository.find_reference(changed)?;
         Some(SensitivePath {
@@ -136,8 +161,16 @@ impl Workspace {
             })
         };
         let found = self.sensitive_by_name(&seen).or_else(by_surroundings)?;
-        let path = changed.path.strip_prefix(self.root()).unwrap_or(&changed.path).to_owned();
-        Some(SensitivePath { path, reference: Some(PathReference::Link(link.to_owned())), ..found })
+        let path = changed
+            .path
+            .strip_prefix(self.root())
+            .unwrap_or(&changed.path)
+            .to_owned();
+        Some(SensitivePath {
+            path,
+            reference: Some(PathReference::Link(link.to_owned())),
+            ..found
+        })
     }
 }
 
@@ -157,14 +190,20 @@ impl PathReference {
         match self {
             Self::Link(path) => Self::Link(shorten(&path)),
             Self::Part(path) => Self::Part(shorten(&path)),
-            Self::Setting { file, key } => Self::Setting { file: shorten(&file), key },
+            Self::Setting { file, key } => Self::Setting {
+                file: shorten(&file),
+                key,
+            },
         }
     }
 }
 
 fn can_enter(folder: &Path) -> bool {
-    let is_one_of =
-        |names: &[&str]| folder.file_name().is_some_and(|name| names.iter().any(|one| name == *one));
+    let is_one_of = |names: &[&str]| {
+        folder
+            .file_name()
+            .is_some_and(|name| names.iter().any(|one| name == *one))
+    };
     let is_in_git = || folder.components().any(|part| part.as_os_str() == ".git");
     let is_filled = is_one_of(&TOOL_FOLDERS) || (is_one_of(&GIT_DATA_FOLDERS) && is_in_git());
     !is_filled
@@ -182,14 +221,23 @@ pub fn resolve_target(path: &Path) -> PathBuf {
             let target = std::fs::read_link(ancestor).ok()?;
             let rest = path.strip_prefix(ancestor).ok()?;
             // Without a slash at its end, which would ask for a folder.
-            Some(ancestor.parent()?.join(target).join(rest).components().collect())
+            Some(
+                ancestor
+                    .parent()?
+                    .join(target)
+                    .join(rest)
+                    .components()
+                    .collect(),
+            )
         });
         match next {
             Some(next) => path = next,
             None => break,
         }
     }
-    let real = path.ancestors().find_map(|ancestor| Some((ancestor.canonicalize().ok()?, ancestor)));
+    let real = path
+        .ancestors()
+        .find_map(|ancestor| Some((ancestor.canonicalize().ok()?, ancestor)));
     let (real, ancestor) = real.unwrap_or((PathBuf::new(), Path::new("")));
     let rest = path.strip_prefix(ancestor).unwrap_or(&path);
     rest.components().fold(real, |mut path, part| {

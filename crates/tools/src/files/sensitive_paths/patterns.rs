@@ -13,8 +13,14 @@ pub const SENSITIVE_PATTERNS: &[SensitivePattern] = &[
         paths: &[".git", ".gitconfig", ".config/git"],
         reason: "git runs what settings and hooks here name",
     },
-    SensitivePattern { paths: &[".gitattributes"], reason: "it chooses the programs that git runs on files" },
-    SensitivePattern { paths: &[".gitmodules"], reason: "it names what git fetches and enters as part of the project" },
+    SensitivePattern {
+        paths: &[".gitattributes"],
+        reason: "it chooses the programs that git runs on files",
+    },
+    SensitivePattern {
+        paths: &[".gitmodules"],
+        reason: "it names what git fetches and enters as part of the project",
+    },
     SensitivePattern {
         paths: &[".hg", ".hgrc", ".svn", ".bzr", ".jj", ".sl", "_darcs"],
         reason: "version control runs what settings and hooks here name",
@@ -282,7 +288,13 @@ pub const SENSITIVE_PATTERNS: &[SensitivePattern] = &[
         reason: "a server runs it with the project's keys once it is pushed",
     },
     SensitivePattern {
-        paths: &["lango.toml", "lango.json", "lango.yaml", "lango.yml", ".lango"],
+        paths: &[
+            "lango.toml",
+            "lango.json",
+            "lango.yaml",
+            "lango.yml",
+            ".lango",
+        ],
         reason: "Lango itself is set up by it",
     },
     SensitivePattern {
@@ -373,7 +385,16 @@ pub const SENSITIVE_PATTERNS: &[SensitivePattern] = &[
         reason: "it chooses the programs and sources that package tools use",
     },
     SensitivePattern {
-        paths: &[".ssh", ".gnupg", ".docker", ".kube", ".aws", ".config/gcloud", ".config/gh", ".netrc"],
+        paths: &[
+            ".ssh",
+            ".gnupg",
+            ".docker",
+            ".kube",
+            ".aws",
+            ".config/gcloud",
+            ".config/gh",
+            ".netrc",
+        ],
         reason: "it holds keys, or names programs that are run for them",
     },
 ];

@@ -187,10 +187,30 @@ const LS_FILES_OPTIONS: &[&str] = &[
     "--error-unmatch",
     "--eol",
 ];
-const LS_TREE_OPTIONS: &[&str] =
-    &["-r", "-t", "-d", "-l", "-z", "--name-only", "--name-status", "--long", "--full-tree"];
-const BLAME_OPTIONS: &[&str] =
-    &["-L", "-w", "-M", "-C", "-e", "-s", "-l", "-t", "--show-email", "--porcelain", "--line-porcelain"];
+const LS_TREE_OPTIONS: &[&str] = &[
+    "-r",
+    "-t",
+    "-d",
+    "-l",
+    "-z",
+    "--name-only",
+    "--name-status",
+    "--long",
+    "--full-tree",
+];
+const BLAME_OPTIONS: &[&str] = &[
+    "-L",
+    "-w",
+    "-M",
+    "-C",
+    "-e",
+    "-s",
+    "-l",
+    "-t",
+    "--show-email",
+    "--porcelain",
+    "--line-porcelain",
+];
 const GREP_OPTIONS: &[&str] = &[
     "-n",
     "-i",
@@ -236,11 +256,23 @@ const REV_PARSE_OPTIONS: &[&str] = &[
     "--is-shallow-repository",
 ];
 const CAT_FILE_OPTIONS: &[&str] = &["-p", "-t", "-s", "-e"];
-const DESCRIBE_OPTIONS: &[&str] =
-    &["--tags", "--all", "--always", "--long", "--abbrev=", "--dirty", "--contains", "--exact-match"];
+const DESCRIBE_OPTIONS: &[&str] = &[
+    "--tags",
+    "--all",
+    "--always",
+    "--long",
+    "--abbrev=",
+    "--dirty",
+    "--contains",
+    "--exact-match",
+];
 
 const fn command(name: &'static str, options: &'static [&'static [&'static str]]) -> GitCommand {
-    GitCommand { name, operands: Operands::Anything, options }
+    GitCommand {
+        name,
+        operands: Operands::Anything,
+        options,
+    }
 }
 
 const COMMANDS: &[GitCommand] = &[
@@ -251,7 +283,10 @@ const COMMANDS: &[GitCommand] = &[
     command("shortlog", &[LOG_OPTIONS, &["-s", "-e"]]),
     command("rev-list", &[LOG_OPTIONS]),
     command("rev-parse", &[REV_PARSE_OPTIONS]),
-    command("merge-base", &[&["--all", "-a", "--is-ancestor", "--octopus"]]),
+    command(
+        "merge-base",
+        &[&["--all", "-a", "--is-ancestor", "--octopus"]],
+    ),
     command("describe", &[DESCRIBE_OPTIONS]),
     command("blame", &[BLAME_OPTIONS]),
     command("ls-files", &[LS_FILES_OPTIONS]),
@@ -260,10 +295,26 @@ const COMMANDS: &[GitCommand] = &[
     command("grep", &[GREP_OPTIONS]),
     command("check-ignore", &[&["-v", "-q", "-n"]]),
     command("count-objects", &[&["-v", "-H"]]),
-    GitCommand { name: "branch", operands: Operands::ListOnly, options: &[REF_OPTIONS] },
-    GitCommand { name: "tag", operands: Operands::ListOnly, options: &[REF_OPTIONS, &["-n"]] },
-    GitCommand { name: "remote", operands: Operands::None, options: &[&["-v"]] },
-    GitCommand { name: "reflog", operands: Operands::None, options: &[LOG_OPTIONS] },
+    GitCommand {
+        name: "branch",
+        operands: Operands::ListOnly,
+        options: &[REF_OPTIONS],
+    },
+    GitCommand {
+        name: "tag",
+        operands: Operands::ListOnly,
+        options: &[REF_OPTIONS, &["-n"]],
+    },
+    GitCommand {
+        name: "remote",
+        operands: Operands::None,
+        options: &[&["-v"]],
+    },
+    GitCommand {
+        name: "reflog",
+        operands: Operands::None,
+        options: &[LOG_OPTIONS],
+    },
 ];
 
 /// Settings of a repository with which reading commands start programs for their work. Without those they fail, so such a
@@ -281,13 +332,16 @@ pub fn pattern(words: &[&str], folder: &Path) -> Option<String> {
     let command = COMMANDS.iter().find(|known| known.name == *name)?;
     let own = args.split(|word| *word == "--").next().unwrap_or_default();
     let is_known = |word: &&str| is_operand(word) || is_number(word) || command.has_option(word);
-    let is_plain = own.iter().all(is_known) && command.accepts_operands(own, args) && !needs_programs(folder);
+    let is_plain =
+        own.iter().all(is_known) && command.accepts_operands(own, args) && !needs_programs(folder);
     is_plain.then(|| format!("git {before}{name} *"))
 }
 
 impl GitCommand {
     fn has_option(&self, word: &str) -> bool {
-        self.options.iter().any(|options| is_allowed_option(word, options))
+        self.options
+            .iter()
+            .any(|options| is_allowed_option(word, options))
     }
 
     fn accepts_operands(&self, own: &[&str], args: &[&str]) -> bool {
@@ -309,7 +363,9 @@ fn is_number(word: &str) -> bool {
 /// Looks where git would look. This is for use, not for safety: what is overlooked fails instead of starting a program.
 fn needs_programs(folder: &Path) -> bool {
     let settings = |ancestor: &Path| fs::read_to_string(ancestor.join(".git/config")).ok();
-    let found = folder.ancestors().find_map(|ancestor| settings(ancestor).map(|text| (ancestor, text)));
+    let found = folder
+        .ancestors()
+        .find_map(|ancestor| settings(ancestor).map(|text| (ancestor, text)));
     found.is_some_and(|(root, text)| {
         let text = text.to_lowercase();
         let attributes = fs::read_to_string(root.join(".gitattributes")).unwrap_or_default();

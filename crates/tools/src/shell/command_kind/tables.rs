@@ -9,7 +9,16 @@ pub const READERS: &[(&str, &[&str])] = &[
     ("wc", &[]),
     ("grep", &[]),
     // Starts a program for each file.
-    ("rg", &["--pre", "--pre-glob", "--hostname-bin", "--search-zip", "-z"]),
+    (
+        "rg",
+        &[
+            "--pre",
+            "--pre-glob",
+            "--hostname-bin",
+            "--search-zip",
+            "-z",
+        ],
+    ),
     ("stat", &[]),
     // Writes a database.
     ("file", &["--compile", "-C"]),
@@ -90,15 +99,34 @@ const CARGO_OPTIONS: &[&str] = &[
     "--jobs=",
 ];
 
-const GO_OPTIONS: &[&str] =
-    &["-v", "-race", "-short", "-run", "-count=", "-timeout=", "-cover", "-failfast", "-json"];
+const GO_OPTIONS: &[&str] = &[
+    "-v",
+    "-race",
+    "-short",
+    "-run",
+    "-count=",
+    "-timeout=",
+    "-cover",
+    "-failfast",
+    "-json",
+];
 
 const fn cargo(command: &'static str, passes_on: bool) -> BuildCommand {
-    BuildCommand { program: "cargo", command, options: CARGO_OPTIONS, forwards_args: passes_on }
+    BuildCommand {
+        program: "cargo",
+        command,
+        options: CARGO_OPTIONS,
+        forwards_args: passes_on,
+    }
 }
 
 const fn go(command: &'static str) -> BuildCommand {
-    BuildCommand { program: "go", command, options: GO_OPTIONS, forwards_args: false }
+    BuildCommand {
+        program: "go",
+        command,
+        options: GO_OPTIONS,
+        forwards_args: false,
+    }
 }
 
 pub const BUILD_COMMANDS: &[BuildCommand] = &[
@@ -106,7 +134,12 @@ pub const BUILD_COMMANDS: &[BuildCommand] = &[
     cargo("check", false),
     cargo("test", true),
     cargo("clippy", false),
-    BuildCommand { program: "cargo", command: "fmt", options: &["--check", "--all", "-p"], forwards_args: false },
+    BuildCommand {
+        program: "cargo",
+        command: "fmt",
+        options: &["--check", "--all", "-p"],
+        forwards_args: false,
+    },
     BuildCommand {
         program: "cargo",
         command: "tree",
@@ -116,6 +149,16 @@ pub const BUILD_COMMANDS: &[BuildCommand] = &[
     go("build"),
     go("test"),
     go("vet"),
-    BuildCommand { program: "npm", command: "test", options: &[], forwards_args: true },
-    BuildCommand { program: "npm", command: "ls", options: &["--all", "--depth=", "--json"], forwards_args: false },
+    BuildCommand {
+        program: "npm",
+        command: "test",
+        options: &[],
+        forwards_args: true,
+    },
+    BuildCommand {
+        program: "npm",
+        command: "ls",
+        options: &["--all", "--depth=", "--json"],
+        forwards_args: false,
+    },
 ];

@@ -3,7 +3,9 @@
 use lango_domain::text::is_hidden;
 
 /// What makes another command of a line, or lets the shell put in something else.
-const SHELL_METACHARACTERS: [char; 13] = [';', '&', '|', '<', '>', '$', '`', '(', ')', '{', '}', '\\', '!'];
+const SHELL_METACHARACTERS: [char; 13] = [
+    ';', '&', '|', '<', '>', '$', '`', '(', ')', '{', '}', '\\', '!',
+];
 const GLOB_CHARACTERS: [char; 3] = ['*', '?', '['];
 
 /// The words; none where the line holds more than words. A name that stands for several files must not begin with what
@@ -31,7 +33,11 @@ fn next_word(text: &str) -> Option<(String, &str)> {
             // A comment: what follows is no part of the command.
             (None, '#') if word.is_empty() => return None,
             (None, '\'' | '"') => quote = Some(c),
-            (None, c) if GLOB_CHARACTERS.contains(&c) && (word.is_empty() || word.starts_with('-')) => return None,
+            (None, c)
+                if GLOB_CHARACTERS.contains(&c) && (word.is_empty() || word.starts_with('-')) =>
+            {
+                return None;
+            }
             (Some(open), c) if c == open => quote = None,
             (_, c) => word.push(c),
         }

@@ -4,7 +4,7 @@ use lango_domain::{Intent, Safety, ToolError, text};
 
 use super::{SkillRequest, file_list, verified_snapshot};
 use crate::skills::script_command::ScriptCommand;
-use crate::skills::snapshot::{SnapshotPurpose, SkillSnapshot};
+use crate::skills::snapshot::{SkillSnapshot, SnapshotPurpose};
 use crate::skills::{Skill, TrustFile, check, quote};
 
 const MAX_BODY_LINES: usize = 200;
@@ -15,30 +15,54 @@ const MAX_FINDINGS: usize = 30;
 const FINGERPRINT_LENGTH: usize = 40;
 
 /// Blocks while it reads the skill's files.
-pub(super) fn intent(skill: &Skill, trusted: &TrustFile, request: &SkillRequest) -> Result<Intent, ToolError> {
+pub(super) fn intent(
+    skill: &Skill,
+    trusted: &TrustFile,
+    request: &SkillRequest,
+) -> Result<Intent, ToolError> {
     let is_trusted = trusted.is_trusted(skill);
     let path = request.path();
     let keep: Vec<&str> = path.as_deref().into_iter().collect();
-    let purpose = if is_trusted { SnapshotPurpose::Use { contents_of: &keep } } else { SnapshotPurpose::Inspect };
+    let purpose = if is_trusted {
+        SnapshotPurpose::Use { contents_of: &keep }
+    } else {
+        SnapshotPurpose::Inspect
+    };
     let snapshot = verified_snapshot(skill, purpose)?;
     let command = match request {
-        SkillRequest::Script { script, args, .. } => Some(ScriptCommand::find(skill, &snapshot, script, args)?),
+        SkillRequest::Script { script, args, .. } => {
+            Some(ScriptCommand::find(skill, &snapshot, script, args)?)
+        }
         SkillRequest::Instructions | SkillRequest::File(_) => None,
     };
-    let about = if is_trusted { String::new() } else { introduction(skill, &snapshot) };
+    let about = if is_trusted {
+        String::new()
+    } else {
+        introduction(skill, &snapshot)
+    };
     let deed = match (&command, request) {
-        (Some(command), SkillRequest::Script { stdin, .. }) => describe_run(command, stdin, &snapshot),
-        (_, SkillRequest::File(_)) => format!("Reads {} of the skill {}.\n", display_path(path.as_deref()), skill.name),
+        (Some(command), SkillRequest::Script { stdin, .. }) => {
+            describe_run(command, stdin, &snapshot)
+        }
+        (_, SkillRequest::File(_)) => format!(
+            "Reads {} of the skill {}.\n",
+            display_path(path.as_deref()),
+            skill.name
+        ),
         _ => format!("Reads the instructions of the skill {}.\n", skill.name),
     };
     let is_safe = is_trusted && command.is_none();
     let content = subject(skill);
     Ok(Intent {
-        level: if is_safe { Safety::Safe } else { Safety::Dangerous },
+        level: if is_safe {
+            Safety::Safe
+        } else {
+            Safety::Dangerous
+        },
         shows: format!("{about}{deed}"),
-        subject: command
-            .as_ref()
-            .map_or(content.clone(), |command| format!("{content} {}", command.subject())),
+        subject: command.as_ref().map_or(content.clone(), |command| {
+            format!("{content} {}", command.subject())
+        }),
         // An answer about a skill that nobody knows holds once.
         pattern: command
             .filter(|_| is_trusted)
@@ -81,7 +105,9 @@ fn format_findings(snapshot: &SkillSnapshot) -> String {
         return String::new();
     }
     let lines = found.iter().take(MAX_FINDINGS);
-    let list: String = lines.map(|finding| format!("- {} {}\n", finding.location, finding.message)).collect();
+    let list: String = lines
+        .map(|finding| format!("- {} {}\n", finding.location, finding.message))
+        .collect();
     format!("Look closely at:\n{list}")
 }
 
