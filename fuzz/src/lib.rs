@@ -1,30 +1,29 @@
-//! What the targets share: bytes through the event parser into one dialect's decoder. The first byte says how large the
-//! chunks are.
+//! Feeds bytes through the SSE parser into one dialect's decoder. The first byte sets the chunk size.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lango_domain::Mode;
+use lango_domain::TeamMode;
 use lango_domain::model::ModelRequest;
 use lango_domain::reply_limits::MAX_EVENT_BYTES;
-use lango_models::{Dialect, SseParser, Target};
+use lango_models::{Dialect, ModelEndpoint, SseParser};
 
 pub fn decode(dialect: Dialect, data: &[u8]) {
     let Some((size, bytes)) = data.split_first() else { return };
-    let request = ModelRequest { agent: Mode::Single.root_name(), system: "".into(), tools: Arc::new([]), messages: Vec::new() };
-    let target = Target { provider: "x".into(), base_url: String::new(), key: None, model: "m".into(), headers: BTreeMap::new(), max_output_tokens: 8_192 };
-    let mut decoder = dialect.decoder(&request, &target);
+    let request = ModelRequest { agent: TeamMode::Single.root_name(), system: "".into(), tools: Arc::new([]), messages: Vec::new() };
+    let endpoint = ModelEndpoint { provider: "x".into(), base_url: String::new(), key: None, model: "m".into(), headers: BTreeMap::new(), max_output_tokens: 8_192 };
+    let mut decoder = dialect.decoder(&request, &endpoint);
     let (mut parser, mut events, mut fragments) = (SseParser::new(MAX_EVENT_BYTES), Vec::new(), Vec::new());
     for chunk in bytes.chunks(usize::from(*size).max(1)) {
         if parser.feed(chunk, &mut events).is_err() {
             return;
         }
     }
-    if parser.end(&mut events).is_err() {
+    if parser.finish(&mut events).is_err() {
         return;
     }
     for event in &events {
-        if decoder.event(event, &mut fragments).is_err() {
+        if decoder.decode_event(event, &mut fragments).is_err() {
             return;
         }
     }
