@@ -1,10 +1,13 @@
-//! What a compiler does not check about the house.
+//! Checks that no compiler makes: layers, sizes, names, wording, agent files, rule ids.
 
 mod agents;
+mod features;
 mod ids;
 mod layers;
 mod names;
 mod sizes;
+mod type_names;
+mod wording;
 
 use std::path::{Path, PathBuf};
 use std::{fs, process::Command};
@@ -15,20 +18,23 @@ use crate::root;
 
 pub fn run() -> Result<()> {
     let files = source_files()?;
-    let mut complaints = Vec::new();
-    complaints.extend(layers::check()?);
-    complaints.extend(sizes::check(&files));
-    complaints.extend(names::check(&files));
-    complaints.extend(agents::check());
-    complaints.extend(ids::check(&files)?);
-    if complaints.is_empty() {
-        println!("tidy: {} files, all in order", files.len());
+    let mut problems = Vec::new();
+    problems.extend(layers::check()?);
+    problems.extend(features::check()?);
+    problems.extend(sizes::check(&files));
+    problems.extend(names::check(&files));
+    problems.extend(type_names::check(&files));
+    problems.extend(wording::check(&files)?);
+    problems.extend(agents::check());
+    problems.extend(ids::check(&files)?);
+    if problems.is_empty() {
+        println!("tidy: {} files, no problems", files.len());
         return Ok(());
     }
-    bail!("{} complaints\n{}", complaints.len(), complaints.join("\n"))
+    bail!("{} problems\n{}", problems.len(), problems.join("\n"))
 }
 
-/// A file under version control, or about to be.
+/// A file under version control, or one that git does not ignore.
 pub struct SourceFile {
     pub path: PathBuf,
     pub text: String,
@@ -41,14 +47,14 @@ impl SourceFile {
             .is_some_and(|extension| extension == "rs")
     }
 
-    /// Whether the whole file is a test.
+    /// Returns true for files that hold only tests.
     pub fn is_test(&self) -> bool {
         self.path
             .components()
             .any(|part| part.as_os_str() == "tests")
     }
 
-    /// The file without the tests at its end.
+    /// Returns the text without the test module at its end.
     pub fn non_test_code(&self) -> &str {
         self.text
             .split("\n#[cfg(test)]\n")
@@ -58,24 +64,23 @@ impl SourceFile {
 }
 
 fn source_files() -> Result<Vec<SourceFile>> {
+    let read = |name: String| {
+        let path = Path::new(&name).to_owned();
+        let text = fs::read_to_string(root().join(&path)).ok()?;
+        Some(SourceFile { path, text })
+    };
+    let names = listed_files(&["--others", "--exclude-standard", "*.rs", "*.turn"])?;
+    Ok(names.into_iter().filter_map(read).collect())
+}
+
+/// Lists the files that git tracks; `arguments` add to them or select from them.
+fn listed_files(arguments: &[&str]) -> Result<Vec<String>> {
     let listed = Command::new("git")
-        .args([
-            "ls-files",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-            "*.rs",
-            "*.turn",
-        ])
+        .args(["ls-files", "--cached"])
+        .args(arguments)
         .current_dir(root())
         .output()
-        .context("cannot ask git for the files")?;
+        .context("cannot run git ls-files")?;
     let names = String::from_utf8(listed.stdout)?;
-    let read = |name: &str| {
-        let path = Path::new(name).to_owned();
-        fs::read_to_string(root().join(&path))
-            .ok()
-            .map(|text| SourceFile { path, text })
-    };
-    Ok(names.lines().filter_map(read).collect())
+    Ok(names.lines().map(str::to_owned).collect())
 }

@@ -1,63 +1,87 @@
-//! A crate depends only on lower layers, never sideways; what ships never depends on what is for development.
+//! Checks that a crate depends only on lower layers, and that no shipped crate depends on a development crate.
 
-use anyhow::Result;
-use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
 
 use crate::root;
 
+/// The part of `cargo metadata` that the check needs.
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    dependencies: Vec<Dependency>,
+    /// `[package.metadata]` of the manifest; null if there is none.
+    metadata: serde_json::Value,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    name: String,
+    /// `dev`, `build`, or null for a normal dependency.
+    kind: Option<String>,
+}
+
 pub fn check() -> Result<Vec<String>> {
-    let metadata = MetadataCommand::new()
-        .manifest_path(root().join("Cargo.toml"))
-        .no_deps()
-        .exec()?;
-    let mut complaints = Vec::new();
-    for package in metadata.workspace_packages() {
+    let packages = workspace_packages()?;
+    let mut problems = Vec::new();
+    for package in &packages {
         match layer(package) {
-            None => complaints.push(format!(
+            None => problems.push(format!(
                 "{}: its manifest lacks `[package.metadata] layer`",
                 package.name
             )),
-            Some(own) => complaints.extend(check_dependencies(&metadata, package, own)),
+            Some(own) => problems.extend(check_dependencies(&packages, package, own)),
         }
     }
-    Ok(complaints)
+    Ok(problems)
 }
 
-fn check_dependencies(metadata: &Metadata, package: &Package, own: u64) -> Vec<String> {
-    let mut complaints = Vec::new();
-    for dependency in package
-        .dependencies
-        .iter()
-        .filter(|d| d.kind != DependencyKind::Development)
-    {
-        let packages = metadata.workspace_packages();
-        let Some(target) = packages
-            .into_iter()
-            .find(|p| p.name.as_str() == dependency.name)
-        else {
+fn workspace_packages() -> Result<Vec<Package>> {
+    let output = Command::new("cargo")
+        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .current_dir(root())
+        .output()
+        .context("cannot run cargo metadata")?;
+    let metadata: Metadata = serde_json::from_slice(&output.stdout)
+        .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
+    Ok(metadata.packages)
+}
+
+fn check_dependencies(packages: &[Package], package: &Package, own: u64) -> Vec<String> {
+    let mut problems = Vec::new();
+    let shipped = |dependency: &&Dependency| dependency.kind.as_deref() != Some("dev");
+    for dependency in package.dependencies.iter().filter(shipped) {
+        let Some(target) = packages.iter().find(|p| p.name == dependency.name) else {
             continue;
         };
         if layer(target).is_some_and(|theirs| theirs >= own) {
-            complaints.push(format!(
+            problems.push(format!(
                 "{} (layer {own}) depends on {}, which is not below it",
                 package.name, target.name
             ));
         }
-        if is_dev_only(target) && !is_dev_only(package) {
-            complaints.push(format!(
+        if is_for_development(target) && !is_for_development(package) {
+            problems.push(format!(
                 "{} ships and depends on {}, which does not",
                 package.name, target.name
             ));
         }
     }
-    complaints
+    problems
 }
 
 fn layer(package: &Package) -> Option<u64> {
     package.metadata.get("layer")?.as_u64()
 }
 
-fn is_dev_only(package: &Package) -> bool {
+fn is_for_development(package: &Package) -> bool {
     package.metadata.get("dev").is_some_and(|dev| dev == true)
 }
 
