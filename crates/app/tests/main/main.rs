@@ -1,6 +1,8 @@
 //! Configuration and assembly.
 
 #[cfg(test)]
+mod adding_a_tool;
+#[cfg(test)]
 mod config;
 #[cfg(test)]
 mod labels;
