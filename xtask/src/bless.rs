@@ -1,11 +1,11 @@
-//! Golden files and generated pages, written anew from what the code does now. Read the difference before committing.
+//! Rewrites golden files and generated pages. Read the difference before committing.
 
 use anyhow::Result;
 
 use crate::{step, step_with};
 
 pub fn run() -> Result<()> {
-    // The names of golden tests end so; tests that only look are left out.
+    // Runs only tests whose names contain this word: those that write golden files.
     step_with(
         "cargo",
         &["test", "--quiet", "--workspace", "blessed"],

@@ -1,7 +1,7 @@
-//! Whether labels stop attacks and let work be done: `cargo xtask eval flows` (B101, B102, B103).
+//! Checks that flow labels stop attacks and allow everyday work: `cargo xtask eval flows` (B101, B102, B103).
 //!
-//! Each case of `evals/flows` is run with the real binary and a model that obeys whatever it reads. An attack is run twice:
-//! with nobody there to allow anything, where its effect must not happen, and with everything allowed, where it must.
+//! Each case of `evals/flows` runs with the real binary and a model that obeys everything it reads. An attack runs twice:
+//! without an approver, where its effect must not happen, and with every call approved, where it must.
 
 mod case;
 mod case_runner;
@@ -22,7 +22,7 @@ use case::{CaseKind, FlowCase};
 use case_runner::{ApprovalMode, run as run_case};
 use report::{CaseOutcome, FlowReport};
 
-/// Cases that run side by side.
+/// Number of cases that run in parallel.
 const PARALLEL_CASES: usize = 2;
 
 /// `cargo xtask eval flows [--markdown] [--case NAME]`.
@@ -111,7 +111,7 @@ fn judge(kind: CaseKind, case: &FlowCase) -> CaseOutcome {
     })
 }
 
-/// One case with its events.
+/// Runs one case and prints its events.
 fn show(cases: &[(CaseKind, FlowCase)], name: &str) -> Result<()> {
     let (kind, case) = cases
         .iter()

@@ -1,7 +1,6 @@
-//! Lango beside programs of others: the official A2A kits and OpenAI clients, each against the real binary.
+//! Interoperability tests: the official A2A kits and OpenAI clients against the real binary.
 //!
-//! The peers are installed from the ordinary registries into the cache that the build folder lies in, so that they are
-//! fetched once.
+//! The peers are installed once from the package registries, into the cache folder next to the build folder.
 
 mod cases;
 mod lango;

@@ -1,4 +1,4 @@
-//! The workshop: `cargo xtask test`, `tidy`, `bless`.
+//! Development tasks: `cargo xtask test`, `tidy`, `bless` and more.
 
 mod bless;
 mod flows;
@@ -14,12 +14,12 @@ use anyhow::{Context, Result, bail};
 
 const USAGE: &str = "\
 cargo xtask test     install what the tests need, then fmt, clippy, tests, tidy
-cargo xtask interop  the real binary beside the A2A kits and OpenAI clients of others [WORD chooses cases]
-cargo xtask tidy     layers, file sizes, forbidden names, agent files, ids of the contract
-cargo xtask bless    write golden files and generated pages anew
-cargo xtask train routing   learn the offline router's table from evals/routing/train
-cargo xtask eval routing    measure it: [--cross] by writers left out, [--all-misses], [--provider P] a real model
-cargo xtask eval flows      attacks and everyday tasks with a model that obeys all it reads: [--markdown], [--case NAME]";
+cargo xtask interop  test the binary against official A2A kits and OpenAI clients [WORD selects cases]
+cargo xtask tidy     check layers, features, file sizes, names, wording, agent files, rule ids
+cargo xtask bless    rewrite golden files and generated pages
+cargo xtask train routing   train the offline router's weights from evals/routing/train
+cargo xtask eval routing    evaluate them: [--cross] cross-validate by writer, [--all-misses], [--provider P] use a real model
+cargo xtask eval flows      run attacks and everyday tasks with a model that obeys everything: [--markdown], [--case NAME]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -48,12 +48,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// The workspace's root.
+/// Returns the root folder of the workspace.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Runs one command at the root, showing what it is.
+/// Prints a command and runs it in the root folder.
 pub(crate) fn step(program: &str, args: &[&str]) -> Result<()> {
     step_with(program, args, &[])
 }

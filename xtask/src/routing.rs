@@ -1,4 +1,4 @@
-//! The offline router: taught by `cargo xtask train routing`, measured by `cargo xtask eval routing`.
+//! Training (`cargo xtask train routing`) and evaluation (`cargo xtask eval routing`) of the offline router.
 
 mod data;
 mod eval;
@@ -9,5 +9,5 @@ mod train;
 pub use eval::run as eval;
 pub use train::run as train;
 
-/// The table that is committed.
+/// The committed weights.
 const WEIGHTS_FILE: &str = "crates/models/src/offline/routing.bin";

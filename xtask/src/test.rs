@@ -1,4 +1,4 @@
-//! Everything that must be green, in one command.
+//! Runs every check and test.
 
 use std::process::Command;
 
@@ -27,7 +27,7 @@ pub fn run() -> Result<()> {
     tidy::run()
 }
 
-/// What the tests need beyond a Rust toolchain and a shell: its formatter and its linter, and what the peers run in.
+/// Installs rustfmt, clippy, and the runtimes of the peers if they are missing.
 fn install_prerequisites() -> Result<()> {
     for (tool, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
         if !is_installed("cargo", &[tool, "--version"]) {

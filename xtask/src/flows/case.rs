@@ -1,4 +1,4 @@
-//! What a case says: a small world, what is asked in it, and what shows that something happened.
+//! The case format: files and servers, the user's requests, and the effects to look for.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-/// Whether somebody wants harm, or the user wants work done.
+/// An attack, or an everyday task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CaseKind {
     Attack,
@@ -22,35 +22,35 @@ pub struct FlowCase {
     /// Files of the workspace before the first turn.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
-    /// As `--set` takes them.
+    /// Settings in the form of `--set`.
     #[serde(default)]
     pub settings: Vec<String>,
     /// Pages of `$PAGES`, by path.
     #[serde(default)]
     pub pages: BTreeMap<String, String>,
-    /// Paths of `$PAGES` that lead elsewhere.
+    /// Redirects of `$PAGES`, by path.
     #[serde(default)]
     pub redirects: BTreeMap<String, String>,
-    /// What the search engine finds, whatever it is asked for.
+    /// Results that the search engine returns for any query.
     #[serde(default)]
     pub results: Vec<CaseSearchHit>,
-    /// What the agent `weather` in another process answers; without it there is none.
+    /// Answer of the remote agent `weather`. Without it, the team has no remote agent.
     #[serde(default)]
     pub remote: Option<String>,
-    /// Commands of the user's before the first turn, as words behind `lango`.
+    /// Arguments of `lango` commands that the user runs before the first turn.
     #[serde(default)]
     pub setup: Vec<Vec<String>>,
     pub turn: Vec<CaseTurn>,
-    /// Of an attack: any of these is harm.
+    /// For an attack: effects that count as harm.
     #[serde(default)]
     pub effect: Vec<EffectCheck>,
-    /// Of an attack that the contract lets through: why. It is counted apart.
+    /// For an attack that the contract allows: the reason. These are counted separately.
     #[serde(default)]
     pub accepted: Option<String>,
-    /// Of a benign task: all of these are its work.
+    /// For an everyday task: effects that must all happen.
     #[serde(default)]
     pub done: Vec<EffectCheck>,
-    /// Of a benign task: how many questions it took before content was labelled.
+    /// For an everyday task: the number of approval questions without flow labels.
     #[serde(default)]
     pub asked_before: usize,
 }
@@ -70,30 +70,30 @@ pub struct CaseTurn {
     #[serde(default = "first_session")]
     pub session: String,
     pub request: String,
-    /// What comes over standard input.
+    /// Standard input of the command.
     #[serde(default)]
     pub piped: Option<String>,
-    /// What the model does because the user asked for it: orders, see `orders`.
+    /// Orders that the model carries out because the user asked for them, see `orders`.
     #[serde(default)]
     pub plan: Vec<String>,
     #[serde(default)]
     pub approve: Option<TerminalAnswer>,
-    /// Asked over HTTP by a client that tells this history, as pairs of role and text.
+    /// History that an HTTP client sends, as pairs of role and text.
     #[serde(default)]
     pub history: Vec<(String, String)>,
 }
 
-/// What whoever sits at the terminal says to every question.
+/// The user's answer to every approval question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TerminalAnswer {
-    /// Exactly this call, in this session.
+    /// Approves exactly this call for the session.
     Same,
-    /// Every call like it, where that is offered.
+    /// Approves every call that matches the offered pattern.
     Pattern,
 }
 
-/// What shows that something happened.
+/// Evidence of an effect.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum EffectCheck {
@@ -103,15 +103,15 @@ pub enum EffectCheck {
         #[serde(default)]
         holds: String,
     },
-    /// A file that is gone.
+    /// A deleted file.
     FileDeleted { gone: String },
-    /// A server got a request with this in it.
+    /// A server received a request that contains this text.
     RequestReceived {
         seen_by: FlowServer,
         #[serde(default)]
         holds: String,
     },
-    /// A call of this tool worked, and gave this.
+    /// A call of this tool succeeded with this text in its output.
     ToolSucceeded {
         tool: String,
         #[serde(default)]
@@ -132,7 +132,7 @@ fn first_session() -> String {
     "first".to_owned()
 }
 
-/// Every case of `evals/flows`.
+/// Loads every case of `evals/flows`.
 pub fn load_all() -> Result<Vec<(CaseKind, FlowCase)>> {
     let mut cases = Vec::new();
     for (folder, kind) in [("attacks", CaseKind::Attack), ("benign", CaseKind::Benign)] {
@@ -175,9 +175,9 @@ fn check_case(kind: CaseKind, case: &FlowCase) -> Result<()> {
         CaseKind::Benign => !case.done.is_empty() && case.effect.is_empty(),
     };
     if !is_told {
-        bail!("an attack has an `effect`, a benign task has what is `done`");
+        bail!("an attack needs `effect`, an everyday task needs `done`");
     }
-    // The model knows a turn by its request.
+    // The model identifies a turn by its request.
     for (at, turn) in case.turn.iter().enumerate() {
         if case.turn[..at]
             .iter()

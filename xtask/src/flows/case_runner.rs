@@ -1,4 +1,4 @@
-//! One run of one case: the real binary with a home and a workspace of its own, and what came of it.
+//! Runs one case with the real binary in its own home folder and workspace.
 
 use std::fs;
 use std::io::{Read, Write as _};
@@ -17,30 +17,30 @@ use super::servers::Servers;
 use super::terminal;
 use crate::interop::process::PeerServer;
 
-/// No turn of a case takes longer.
+/// Time limit of a turn.
 const TURN_TIMEOUT: Duration = Duration::from_secs(30);
 const WORKSPACE: &str = "work";
 
-/// Who answers questions in a turn that does not say.
+/// The approver of turns that do not set one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApprovalMode {
     NoApprover,
     /// `--yes`.
     AllowAll,
-    /// Somebody at the terminal.
+    /// A user at the terminal.
     Terminal,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug)]
 pub struct CaseResult {
     pub events: Vec<Value>,
-    /// Whether each sign of the case was seen, in their order.
+    /// For each effect of the case, true if it happened.
     pub effects: Vec<bool>,
 }
 
 impl CaseResult {
-    /// Questions, whether or not anybody was there to answer.
+    /// Number of approval questions, answered or not.
     pub fn question_count(&self) -> usize {
         self.events
             .iter()
@@ -150,7 +150,7 @@ impl<'a> CaseRunner<'a> {
         command
     }
 
-    /// What a command of the user's prints, as JSON.
+    /// Runs a `lango` command and returns its output as JSON.
     fn run_json(&self, words: &[&str]) -> Result<Value> {
         let ProcessOutput {
             stdout: printed,
@@ -161,7 +161,7 @@ impl<'a> CaseRunner<'a> {
             .with_context(|| format!("lango {}: {printed}{complained}", words.join(" ")))
     }
 
-    /// The events of one turn.
+    /// Runs one turn and returns its events.
     fn run_turn(&self, turn: &CaseTurn, answers: ApprovalMode) -> Result<Vec<Value>> {
         if !turn.history.is_empty() {
             return self.run_http_turn(turn, answers);
@@ -175,7 +175,7 @@ impl<'a> CaseRunner<'a> {
         let approve = turn
             .approve
             .or((answers == ApprovalMode::Terminal).then_some(TerminalAnswer::Same));
-        // Whoever pipes something in has no hand free for the terminal.
+        // Piped input leaves no terminal for answers.
         let says_yes = answers == ApprovalMode::AllowAll || (approve.is_some() && piped.is_some());
         words.extend(says_yes.then_some("--yes"));
         words.extend(["--", &request]);
@@ -198,7 +198,7 @@ impl<'a> CaseRunner<'a> {
         Ok(events)
     }
 
-    /// A turn that a client of OpenAI's API asks for, with its own history.
+    /// Runs a turn over the OpenAI API with the client's own history.
     fn run_http_turn(&self, turn: &CaseTurn, answers: ApprovalMode) -> Result<Vec<Value>> {
         let scopes = if answers == ApprovalMode::NoApprover {
             "chat,read"
@@ -263,7 +263,7 @@ impl<'a> CaseRunner<'a> {
     }
 }
 
-/// Whether a call of the tool gave these words. Ids of calls are told apart by their turns.
+/// Returns true if a call of the tool returned this text. Call ids are unique within a turn.
 fn has_tool_result(events: &[Value], tool: &str, holds: &str) -> bool {
     let results = events
         .iter()
@@ -285,20 +285,20 @@ fn has_tool_result(events: &[Value], tool: &str, holds: &str) -> bool {
         .any(is_of_tool)
 }
 
-/// What a program left behind.
+/// The output of a finished process.
 struct ProcessOutput {
     is_success: bool,
     stdout: String,
     stderr: String,
 }
 
-/// Runs a program to its end, or ends it when it takes too long.
+/// Runs a program to its end, or kills it at the time limit.
 fn run_to_end(command: &mut Command, input: Option<String>) -> Result<ProcessOutput> {
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()
         .context("cannot start lango")?;
-    // The terminal is to close with the program.
+    // Closes the terminal together with the program.
     command.stdin(Stdio::null()).stderr(Stdio::null());
     if let Some((mut stdin, input)) = child.stdin.take().zip(input) {
         thread::spawn(move || stdin.write_all(input.as_bytes()));
@@ -325,7 +325,7 @@ fn wait_for_exit(child: &mut Child) -> Result<bool> {
         if started.elapsed() > TURN_TIMEOUT {
             child.kill()?;
             child.wait()?;
-            bail!("not over within {} s", TURN_TIMEOUT.as_secs());
+            bail!("not finished within {} s", TURN_TIMEOUT.as_secs());
         }
         thread::sleep(Duration::from_millis(3));
     }
@@ -334,13 +334,13 @@ fn wait_for_exit(child: &mut Child) -> Result<bool> {
 fn read_in_background(stream: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What came before a failure is what there is.
+        // Keeps the output that came before a failure.
         let _ = stream.map(|mut stream| stream.read_to_end(&mut bytes));
         String::from_utf8_lossy(&bytes).into_owned()
     })
 }
 
-/// Answers every question of a server until the turn is over.
+/// Answers every approval question of a server until the turn ends.
 fn approve_all(port: u16, token: &str, is_over: &AtomicBool) {
     while !is_over.load(Ordering::Relaxed) {
         let waiting =
@@ -349,7 +349,7 @@ fn approve_all(port: u16, token: &str, is_over: &AtomicBool) {
             let (session, call) = (&question["session"], &question["call"]);
             let answer =
                 json!({ "session": session, "call": call, "decision": "approve", "reach": "once" });
-            // One that is gone needs no answer.
+            // A closed question needs no answer.
             let _ = http_request("POST", port, "/api/approvals", token, &answer);
         }
         thread::sleep(Duration::from_millis(20));

@@ -1,6 +1,6 @@
-//! Ways to hide words from whoever looks for them; a language model reads through all of them.
+//! Encodings that hide text from scanners but not from a language model.
 
-/// Everything that the text may be meant to say: itself, and what it is a disguise of.
+/// Returns the text and its possible decodings.
 pub fn decode_all(text: &str) -> Vec<String> {
     let mut all = vec![fold_homoglyphs(text), text.to_owned()];
     all.dedup();
@@ -16,7 +16,7 @@ pub fn decode_all(text: &str) -> Vec<String> {
     all
 }
 
-/// What a placeholder's filter makes of a secret.
+/// Encodes a secret with a placeholder's filter.
 pub fn encode(text: &str, filter: &str) -> Option<String> {
     match filter.split_once(':') {
         None => Some(match filter {
@@ -33,7 +33,7 @@ pub fn encode(text: &str, filter: &str) -> Option<String> {
             _ => return None,
         }),
         Some(("letter", at)) => text.chars().nth(at.parse().ok()?).map(String::from),
-        // Each half of a byte is one of sixteen words.
+        // Each half byte is one of sixteen words.
         Some(("words", words)) => {
             let words: Vec<&str> = words.split(',').collect();
             let halves = text.bytes().take(2).flat_map(|byte| [byte >> 4, byte & 15]);

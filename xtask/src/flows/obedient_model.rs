@@ -1,7 +1,7 @@
-//! A model that obeys whatever it reads: the worst that an attack can hope for.
+//! A model that obeys everything it reads: the best case for an attacker.
 //!
-//! It does what the plan of the turn says, as a model does what the user asked for, and then every order that stands
-//! anywhere in what it read. What it did already it knows from the request alone, so that nothing is kept here.
+//! It first carries out the plan of the turn, which stands for the user's request, and then every order anywhere in its
+//! input. It derives completed steps from the request alone, so it has no state.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use super::orders::{Order, conditional_lines, find_orders};
 
 const TRANSFER: &str = "transfer_to_agent";
-/// What a specialist tells of all that it read.
+/// Maximum length of a specialist's report about its input.
 const REPORT_CHARS: usize = 6_000;
 
-/// Prefixes of tools' names and the agents that hold such tools (S10).
+/// Prefixes of tool names and the agents that own them (S10).
 const OWNERS: [(&str, &str); 19] = [
     ("search_", "librarian"),
     ("rag_", "librarian"),
@@ -37,7 +37,7 @@ const OWNERS: [(&str, &str); 19] = [
     ("", "operator"),
 ];
 
-/// What the user of a turn wants done.
+/// The user's orders of a turn.
 pub struct TurnPlan {
     pub request: String,
     pub orders: Vec<Order>,
@@ -59,7 +59,7 @@ impl ObedientModel {
         }
     }
 
-    /// The root: gives each order to whoever holds its tool.
+    /// Replies as the root: delegates each order to the owner of its tool.
     fn delegate(&self, talk: &RequestTranscript) -> ServerReply {
         let (since, planned) = self.find_plan(talk);
         let texts = talk.input_texts();
@@ -100,12 +100,12 @@ impl ObedientModel {
         )
     }
 
-    /// A specialist, or the one agent of a team without any: makes its calls one after the other.
+    /// Replies as a specialist or a single agent: makes its calls one after the other.
     fn work(&self, talk: &RequestTranscript, tools: &BTreeSet<String>) -> ServerReply {
         let (asked_at, planned) = self.find_plan(talk);
         let texts = talk.input_texts();
         let own = |order: &Order| matches!(order, Order::Call { tool, .. } if tools.contains(tool));
-        // Whoever gets a task does that; the plan is for whoever gives tasks.
+        // A specialist carries out its task; only the root follows the plan.
         let task = talk.task_index();
         let planned = if task.is_some() { Vec::new() } else { planned };
         let of_task = task.map_or(Vec::new(), |at| {
@@ -126,7 +126,7 @@ impl ObedientModel {
         }
     }
 
-    /// What the user of the turn at hand wants, and where that was asked for.
+    /// Returns the plan of the current turn and the index of its request.
     fn find_plan(&self, talk: &RequestTranscript) -> (usize, Vec<Order>) {
         let of = |said: &RequestMessage| {
             self.plans
@@ -207,7 +207,7 @@ impl RequestTranscript {
         }
     }
 
-    /// Everything that somebody else wrote; its instructions are no part of the world.
+    /// Returns all input apart from the system prompt.
     fn input_texts(&self) -> Vec<&str> {
         let others = self
             .messages
@@ -216,7 +216,7 @@ impl RequestTranscript {
         others.map(|said| said.text.as_str()).collect()
     }
 
-    /// The orders in all that was read, with where each was first seen whole.
+    /// Returns the orders in all input, with the message that completes each.
     fn orders(&self) -> Vec<(Order, usize)> {
         let mut found: Vec<(Order, usize)> = Vec::new();
         let mut texts = Vec::new();
@@ -227,7 +227,7 @@ impl RequestTranscript {
             .filter(|(_, said)| matches!(said.role.as_str(), "user" | "tool"))
         {
             texts.push(said.text.as_str());
-            // Pieces come together only when all that was read is looked at.
+            // An order may be split over several messages.
             let read = find_orders(&texts, self.request()).into_iter();
             let new = read.filter(|order| !found.iter().any(|(known, _)| known == order));
             found.extend(new.map(|order| (order, at)).collect::<Vec<_>>());
@@ -235,7 +235,7 @@ impl RequestTranscript {
         found
     }
 
-    /// What the user of the turn at hand asked for; what stands beside it is behind an empty line.
+    /// Returns the user's request of the current turn, without the context after the empty line.
     fn request(&self) -> &str {
         let newest = self.messages.iter().rev().find(|said| said.is_from_user());
         newest
@@ -243,7 +243,7 @@ impl RequestTranscript {
             .unwrap_or_default()
     }
 
-    /// Where the task at hand stands.
+    /// Returns the index of the current task.
     fn task_index(&self) -> Option<usize> {
         self.messages
             .iter()
@@ -279,7 +279,7 @@ impl RequestTranscript {
         self.calls(since).any(|(_, given)| is_it(given))
     }
 
-    /// Whether a report says that it was done.
+    /// Returns true if a report says that the order was carried out.
     fn is_reported(&self, order: &Order, since: usize) -> bool {
         let Order::Call { tool, args } = order else {
             return false;
@@ -291,7 +291,7 @@ impl RequestTranscript {
             .any(|said| said.role == "tool" && said.text.contains(&told))
     }
 
-    /// What was done since then, and all that was read.
+    /// Returns the orders carried out since then, and all input.
     fn report(&self, since: usize) -> String {
         let made = self
             .calls(since)
@@ -310,7 +310,7 @@ impl RequestTranscript {
         }
     }
 
-    /// What the last report says.
+    /// Returns the last report.
     fn answer(&self) -> String {
         let report = self
             .messages
@@ -325,7 +325,7 @@ impl RequestTranscript {
             .collect()
     }
 
-    /// What a model that looks after a conversation makes of it: whatever waits for its time is worth a note, or a question.
+    /// Replies to the memory and inquiry prompts: every delayed order becomes a note or a question.
     fn observe(&self) -> String {
         let said = self
             .messages

@@ -1,9 +1,9 @@
-//! Orders in text, as a model that obeys whatever it reads finds them.
+//! Orders in text, as the obedient model finds them.
 //!
-//! `DO tool {json}` is a call, `ASK agent: task` a task for an agent elsewhere; `RUN: line` and a few polite forms are
-//! commands for the shell. `PART n/m text` are pieces of a text that is spread over several places. `@{NAME}` in an order
-//! stands for what is known as `NAME=…`, and `@{NAME|filter}` for a disguise of it. What stands behind `[when: word]` in a
-//! line waits for a request with that word.
+//! `DO tool {json}` is a call, `ASK agent: task` a task for a remote agent; `RUN: line` and a few polite forms are
+//! shell commands. `PART n/m text` is a part of a text that is spread over several places. `@{NAME}` in an order is replaced
+//! by the value of `NAME=…`, and `@{NAME|filter}` by an encoded form of it. The text after `[when: word]` in a line is
+//! delayed until a request contains that word.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ pub enum Order {
     Ask { agent: String, task: String },
 }
 
-/// Begins what waits for a word of the user's.
+/// Starts a delayed order.
 const WHEN_MARKER: &str = "[when: ";
 
-/// What stands before a command in words.
+/// Phrases before a command in prose.
 const COMMAND_PREFIXES: [&str; 6] = [
     "run: ",
     "execute: ",
@@ -31,7 +31,7 @@ const COMMAND_PREFIXES: [&str; 6] = [
 ];
 
 impl Order {
-    /// As it is passed on.
+    /// The order's text.
     pub fn to_line(&self) -> String {
         match self {
             Self::Call { tool, args } => format!("DO {tool} {args}"),
@@ -39,7 +39,7 @@ impl Order {
         }
     }
 
-    /// One order of a plan.
+    /// Parses one order of a plan.
     pub fn parse_planned(line: &str) -> Option<Self> {
         let has_verb = line.starts_with("ASK ") || line.starts_with("DO ");
         let line = if has_verb {
@@ -50,7 +50,7 @@ impl Order {
         find_in_plain_text(&line, "").into_iter().next()
     }
 
-    /// With what is known in the place of its placeholders; nothing while something is not known.
+    /// Fills the placeholders. Returns `None` while a value is unknown.
     pub fn resolve(&self, texts: &[&str]) -> Option<Self> {
         let (before, after) = match self {
             Self::Call { tool, args } => {
@@ -70,7 +70,7 @@ impl Order {
     }
 }
 
-/// The orders in these texts for somebody who was asked for this, in the order in which they stand there.
+/// Returns the orders in `texts` that apply to `request`, in text order.
 pub fn find_orders(texts: &[&str], request: &str) -> Vec<Order> {
     let mut found: Vec<Order> = Vec::new();
     let flat: Vec<String> = texts.iter().map(|text| flatten_json(text)).collect();
@@ -88,7 +88,7 @@ pub fn find_orders(texts: &[&str], request: &str) -> Vec<Order> {
     found
 }
 
-/// Lines that wait for a word of the user's, from where they say so.
+/// Returns the delayed part of each line.
 pub fn conditional_lines(text: &str) -> Vec<String> {
     flatten_json(text)
         .lines()
@@ -98,7 +98,7 @@ pub fn conditional_lines(text: &str) -> Vec<String> {
 
 fn find_in_plain_text(text: &str, request: &str) -> Vec<Order> {
     let mut found = Vec::new();
-    // A part alone says nothing.
+    // A single part is not an order.
     for line in text.lines().filter(|line| !line.contains("PART ")) {
         let waits_from = line
             .find(WHEN_MARKER)
@@ -166,7 +166,7 @@ fn parse_command(line: &str, waits_from: usize) -> Option<Order> {
     })
 }
 
-/// Lines of JSON as the texts in them; everything else as it is.
+/// Replaces lines of JSON by the strings in them.
 fn flatten_json(text: &str) -> String {
     let line = |line: &str| match serde_json::from_str::<Value>(line) {
         Ok(value @ (Value::Object(_) | Value::Array(_))) => {
@@ -188,7 +188,7 @@ fn collect_strings(value: &Value, strings: &mut Vec<String>) {
     }
 }
 
-/// A text that is spread over several places, once all of it was read.
+/// Joins a split text once all of its parts are known.
 fn join_parts(texts: &[String]) -> Option<String> {
     let mut parts = BTreeMap::new();
     let mut wanted = 0;
@@ -210,7 +210,7 @@ fn join_parts(texts: &[String]) -> Option<String> {
     (wanted > 0 && parts.len() == wanted).then(|| parts.into_values().collect())
 }
 
-/// The text with values in the place of its placeholders.
+/// Replaces placeholders by values.
 fn fill_placeholders(text: &str, known: &[&str]) -> Option<String> {
     let Some((before, rest)) = text.split_once("@{") else {
         return Some(text.to_owned());
@@ -227,7 +227,7 @@ fn fill_placeholders(text: &str, known: &[&str]) -> Option<String> {
     ))
 }
 
-/// What a text says that a name stands for.
+/// Finds the value of a name in the texts.
 fn find_value(name: &str, text: &str) -> Option<String> {
     let (_, rest) = text.split_once(&format!("{name}="))?;
     let value: String = rest

@@ -1,4 +1,4 @@
-//! Who is on the network: the model, pages, a search engine, an agent elsewhere, and the attacker.
+//! The servers of a case: the model, pages, a search engine, a remote agent, and the attacker.
 
 use std::net::Ipv4Addr;
 
@@ -19,7 +19,7 @@ pub struct Servers {
     remote: ModelServer,
 }
 
-/// What cases call the servers by.
+/// The names of the servers in cases.
 #[derive(Clone)]
 pub struct ServerAddresses {
     pages: String,
@@ -27,7 +27,7 @@ pub struct ServerAddresses {
 }
 
 impl ServerAddresses {
-    /// The text with addresses in the place of names.
+    /// Replaces the server names in `text` by addresses.
     pub fn fill(&self, text: &str) -> String {
         let port = self.attacker_port;
         text.replace("$PAGES", &self.pages)
@@ -38,12 +38,12 @@ impl ServerAddresses {
 
 impl Servers {
     pub fn start(case: &FlowCase) -> Result<Self> {
-        // At every address of this machine: an address can tell something, too.
+        // Listens on every address of this machine: an address can leak data, too.
         let thanks = |_: &ReceivedRequest, _| ServerReply::page("text/plain", "thanks".to_owned());
         let attacker = ModelServer::with_responder_at(Ipv4Addr::UNSPECIFIED, thanks)?;
         let (known, attacker_port) = (case.clone(), attacker.port());
         let pages = ModelServer::with_responder(move |seen, _| {
-            // Pages name each other; where they are is in the request.
+            // Pages link to each other; the request has the address.
             let names = ServerAddresses {
                 pages: format!("http://{}", host(seen)),
                 attacker_port,
@@ -84,7 +84,7 @@ impl Servers {
         self.remote.origin()
     }
 
-    /// Whether a server got a request with these words in it, however they are escaped.
+    /// Returns true if a server received a request with this text, in any escaping.
     pub fn has_received(&self, place: FlowServer, words: &str) -> bool {
         let server = match place {
             FlowServer::Attacker => &self.attacker,
@@ -138,7 +138,7 @@ fn search_results(case: &FlowCase, names: &ServerAddresses) -> String {
     json!({ "results": case.results.iter().map(hit).collect::<Vec<Value>>() }).to_string()
 }
 
-/// An agent that speaks A2A and says the same to everyone.
+/// An A2A agent that gives every caller the same answer.
 fn serve_remote_agent(seen: &ReceivedRequest, said: &str) -> ServerReply {
     let body = if seen.target().starts_with("/.well-known/") {
         json!({
@@ -165,7 +165,7 @@ fn host(seen: &ReceivedRequest) -> String {
         .unwrap_or_default()
 }
 
-/// What percent signs stand for; plus signs stand for spaces.
+/// Decodes percent signs, and plus signs as spaces.
 fn percent_decode(text: &str) -> String {
     let bytes = text.replace('+', " ").into_bytes();
     let (mut plain, mut at) = (Vec::with_capacity(bytes.len()), 0);

@@ -1,4 +1,4 @@
-//! Somebody at the terminal who answers every question in the same way.
+//! A pseudo-terminal whose user gives every question the same answer.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -10,10 +10,10 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use super::case::TerminalAnswer;
 
-/// How the line ends that waits for an answer.
+/// End of the line that prompts for an answer.
 const PROMPT_END: &str = "[n] no:";
 
-/// Puts the command before a terminal at which somebody sits. They stay for as long as anything holds it open.
+/// Attaches the command to a pseudo-terminal with a simulated user, which lives as long as the terminal is open.
 pub fn attach_terminal(command: &mut Command, approve: TerminalAnswer) -> Result<()> {
     let own = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).context("cannot open a terminal")?;
     grantpt(&own)?;
@@ -34,7 +34,7 @@ pub fn attach_terminal(command: &mut Command, approve: TerminalAnswer) -> Result
     Ok(())
 }
 
-/// Ends when nobody holds the other side any more.
+/// Returns when the other side is closed.
 fn answer_prompts(mut own: File, approve: TerminalAnswer) -> Option<()> {
     let mut buffer = [0; 4096];
     let mut shown = String::new();

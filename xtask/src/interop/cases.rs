@@ -1,4 +1,4 @@
-//! Who talks to whom, and what must come of it.
+//! The interop cases: which client talks to which server, and the expected outcome.
 
 use std::io::Read as _;
 use std::process::{Command, Stdio};
@@ -52,7 +52,7 @@ fn case(name: &str, run: impl Fn(&Peers) -> Result<()> + 'static) -> InteropCase
     }
 }
 
-/// Kit, binding and way of waiting of each client.
+/// Kit, binding and return mode of each client.
 const CLIENTS: [&[&str]; 10] = [
     &["python-1.0", "JSONRPC", "stream"],
     &["python-1.0", "JSONRPC", "poll"],
@@ -66,7 +66,7 @@ const CLIENTS: [&[&str]; 10] = [
     &["rust", "HTTP+JSON"],
 ];
 
-/// Kit, binding and whether it streams, of each server.
+/// Kit, binding and streaming mode of each server.
 const SERVERS: [&[&str]; 9] = [
     &["python-1.0", "JSONRPC", "streaming"],
     &["python-1.0", "HTTP+JSON", "streaming"],
@@ -136,7 +136,7 @@ fn llm(peers: &Peers) -> Result<()> {
     Ok(())
 }
 
-/// B93: Lango is asked twice in one context by a client of somebody else's.
+/// B93: a third-party client sends Lango two messages in one context.
 fn external_client(peers: &Peers, client: &[&str]) -> Result<()> {
     let lango = Lango::new(peers)?.serve()?;
     let mut command = peers.a2a(client[0], "client");
@@ -166,7 +166,7 @@ fn external_client(peers: &Peers, client: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// S90: an agent of somebody else's is given a task, answers under its name, fails, and asks back.
+/// S90: a third-party agent gets a task, answers under its name, fails, and asks for input.
 fn external_server(peers: &Peers, server: &[&str]) -> Result<()> {
     let running = PeerServer::start(|port| {
         let mut command = peers.a2a(server[0], "server");
@@ -197,7 +197,7 @@ fn external_server(peers: &Peers, server: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// B93: a request goes through the one in the middle to the last, and the answer comes back.
+/// B93: a request passes through an intermediate Lango, and the answer comes back.
 fn three_chained(peers: &Peers) -> Result<()> {
     let last = Lango::new(peers)?.serve()?;
     let middle = Lango::new(peers)?
@@ -212,9 +212,9 @@ fn three_chained(peers: &Peers) -> Result<()> {
     Ok(())
 }
 
-/// B93: who asked gives up, and the command that runs two machines further ends.
+/// B93: the client cancels, and the command that runs two hops away is killed.
 fn cancel_through_chain(peers: &Peers) -> Result<()> {
-    // So long that only this case runs it.
+    // A duration that no other case uses.
     const COMMAND: &str = "sleep 97.531";
     let last = Lango::new(peers)?
         .with_setting("security.approval.dangerous=auto")
@@ -259,7 +259,7 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) -> Result<()> {
     Ok(())
 }
 
-/// Whether some process is exactly this command.
+/// Returns true if a process runs exactly this command.
 fn is_running(command: &str) -> bool {
     let wanted = format!("{}\0", command.replace(' ', "\0"));
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();

@@ -1,4 +1,4 @@
-//! Our own binary, at home in a folder of its own.
+//! The `lango` binary with its own home folder.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use super::process::{PeerServer, run_json_lines};
 
 const WORKSPACE: &str = "work";
 
-/// A Lango that listens; its home goes with it.
+/// A running `lango serve`. Its home folder is deleted on drop.
 pub struct RunningLango {
     pub server: PeerServer,
     pub token: String,
@@ -25,12 +25,12 @@ impl RunningLango {
     }
 }
 
-/// One Lango with its own home; without a language model, so that every answer is known beforehand.
+/// A Lango with its own home folder and the offline model, so that every answer is predictable.
 pub struct Lango {
     program: PathBuf,
     home: tempfile::TempDir,
     settings: Vec<String>,
-    /// Agents elsewhere, as JSON. There may be tokens in it, which are not for a command line.
+    /// Remote agents as JSON. May contain tokens, which must not appear on a command line.
     remotes: Option<String>,
 }
 
@@ -51,12 +51,12 @@ impl Lango {
         self
     }
 
-    /// With an agent elsewhere in its team.
+    /// Adds a remote agent to the team.
     pub fn with_remote_lango(self, name: &str, other: &RunningLango) -> Self {
         self.with_remote(name, &other.url(), &other.token)
     }
 
-    /// The same, by its address.
+    /// Adds a remote agent by its address.
     pub fn with_remote(mut self, name: &str, url: &str, token: &str) -> Self {
         let card = format!("{url}/.well-known/agent-card.json");
         let mut remote = json!({ "name": name, "agentCardUrl": card });
@@ -84,7 +84,7 @@ impl Lango {
         command
     }
 
-    /// Listens, and gives a token to come in with.
+    /// Starts the server and creates an access token.
     pub fn serve(self) -> Result<RunningLango> {
         let mut create =
             self.command(&["token", "create", "peer", "--scope", "chat,read", "--json"]);
@@ -101,7 +101,7 @@ impl Lango {
         })
     }
 
-    /// The events of one turn.
+    /// Runs one turn and returns its events.
     pub fn ask(&self, request: &str) -> Result<Vec<Value>> {
         run_json_lines(&mut self.command(&["ask", request, "--json"]))
     }

@@ -1,4 +1,4 @@
-//! Where the peers are, and how they get there.
+//! Installs the third-party peers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::root;
 
-/// What is asked of the Python index; the file names the environment.
+/// Python packages of each virtual environment.
 const PYTHON_PACKAGES: [(&str, &[&str]); 2] = [
     (
         "python-1.0",
@@ -26,33 +26,33 @@ const PYTHON_PACKAGES: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// The folder that everything was put into.
+/// The folder that holds the installed peers.
 pub struct Peers {
     folder: PathBuf,
     pub lango: PathBuf,
 }
 
 impl Peers {
-    /// A script of `peers/python` in one of the environments.
+    /// Returns the command that runs a script of `peers/python` in an environment.
     pub fn python(&self, environment: &str, script: &str) -> Command {
         let mut command = Command::new(self.folder.join(environment).join("bin/python"));
         command.arg(root().join("peers/python").join(script));
         command
     }
 
-    /// A program that such an environment brought along.
+    /// Returns the command for a program that an environment installs.
     pub fn python_program(&self, environment: &str, program: &str) -> Command {
         Command::new(self.folder.join(environment).join("bin").join(program))
     }
 
-    /// A script of `peers/node`, run where its packages are.
+    /// Returns the command that runs a script of `peers/node` next to its packages.
     pub fn node(&self, script: &str) -> Command {
         let mut command = Command::new("node");
         command.arg(script).current_dir(self.folder.join("node"));
         command
     }
 
-    /// The client or the server that was made with a kit.
+    /// Returns the client or the server of a kit.
     pub fn a2a(&self, kit: &str, part: &str) -> Command {
         match kit {
             "python-0.3" => self.python(kit, &format!("{part}_0_3.py")),
@@ -67,7 +67,7 @@ impl Peers {
     }
 }
 
-/// Installs what is missing; what is there already is used as it is.
+/// Installs missing peers and reuses existing ones.
 pub fn install() -> Result<Peers> {
     let target = target_folder();
     let folder = target.parent().unwrap_or(&target).join("peers");
@@ -122,7 +122,7 @@ fn install_node(folder: &Path) -> Result<()> {
     })
 }
 
-/// Does what a text asks for unless that very text was done before.
+/// Runs `install` unless it already ran for the same `text`.
 fn install_once(
     folder: &Path,
     name: &str,

@@ -1,4 +1,4 @@
-//! Programs that run while a case does, and what they print.
+//! Child processes of a case and their output.
 
 use std::io::Read as _;
 use std::net::{TcpListener, TcpStream};
@@ -10,14 +10,14 @@ use serde_json::Value;
 
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A server that ends with the case.
+/// A server process that is killed when the case ends.
 pub struct PeerServer {
     child: Child,
     pub port: u16,
 }
 
 impl PeerServer {
-    /// Starts it and waits until it listens.
+    /// Starts the server and waits until it listens.
     pub fn start(make: impl FnOnce(u16) -> Command) -> Result<Self> {
         let port = free_port()?;
         let mut command = make(port);
@@ -58,7 +58,7 @@ impl Drop for PeerServer {
     }
 }
 
-/// The JSON lines that a program prints; it has to end well.
+/// Runs a program and returns the JSON lines it prints. Fails if the program does.
 pub fn run_json_lines(command: &mut Command) -> Result<Vec<Value>> {
     let output = command
         .stdin(Stdio::null())

@@ -11,11 +11,11 @@ pub struct Sample {
     pub label: usize,
     pub language: String,
     pub text: String,
-    /// The file that it stands in; one hand wrote each.
+    /// The file of the sample. Each file has one writer.
     pub source: String,
 }
 
-/// Every sample of a folder of `evals/routing`.
+/// Loads every sample of a folder of `evals/routing`.
 pub fn read(folder: &str) -> Result<Vec<Sample>> {
     let folder = crate::root().join("evals/routing").join(folder);
     let entries =
@@ -45,10 +45,10 @@ fn read_file(file: &Path) -> Result<Vec<Sample>> {
         let place = || format!("{}:{}", file.display(), number + 1);
         let fields: Vec<&str> = line.split('\t').collect();
         let [label, language, text] = fields[..] else {
-            bail!("{}: three fields are expected", place())
+            bail!("{}: expected three fields", place())
         };
         let Some(label) = LABELS.iter().position(|known| *known == label) else {
-            bail!("{}: there is no label `{label}`", place())
+            bail!("{}: unknown label `{label}`", place())
         };
         let (language, text, source) = (language.to_owned(), text.to_owned(), source.clone());
         samples.push(Sample {

@@ -1,5 +1,5 @@
-//! How well requests are routed: by the committed table, by tables that never saw the writer of a request, or by a
-//! real model through the real orchestrator.
+//! Measures routing: with the committed weights, with weights trained without the writer of a request, or with a real
+//! model through the real orchestrator.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -52,7 +52,7 @@ pub fn run(options: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Leaves out one writer at a time, learns from the others, and judges what was left out.
+/// Cross-validates: leaves out one writer at a time, trains on the others, and evaluates the writer left out.
 fn cross_validate(all_misses: bool) -> Result<()> {
     let samples = data::read("train")?;
     let router = full_team_router()?;
@@ -98,7 +98,7 @@ fn to_prediction<'a>(sample: &'a Sample, routing: &Routing) -> Prediction<'a> {
     }
 }
 
-/// The orchestrator of a team with one tool of each kind.
+/// Builds the orchestrator prompt of a team with one tool of each kind.
 fn full_team_router() -> Result<OfflineRouter> {
     let tools = sample_tool_names().into_iter().map(Tool::stub).collect();
     let tree = build_agent_tree(Config {

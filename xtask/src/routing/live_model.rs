@@ -1,4 +1,4 @@
-//! How a real model routes: each request through the real orchestrator, up to its first decision.
+//! Evaluates a real model: sends each request through the real orchestrator, up to its first decision.
 
 use anyhow::{Context, Result, anyhow};
 use futures::StreamExt;
@@ -15,7 +15,7 @@ use lango_team::sample_tool_names;
 use super::data::Sample;
 use super::report::{NO_AGENT, Prediction};
 
-/// Asks `provider` (and `model`, where one is named) about each sample.
+/// Routes each sample with `provider`, and with `model` if one is given.
 pub fn predict_all<'a>(
     samples: &'a [Sample],
     provider: &str,
@@ -55,7 +55,7 @@ pub fn predict_all<'a>(
     })
 }
 
-/// Whom the orchestrator transfers to, or that it answers by itself.
+/// Returns the agent that the orchestrator transfers to, or that it answers itself.
 async fn first_decision(conversation: &Assistant, text: &str) -> Result<usize> {
     let (session, principal) = (new_session(), Principal::local());
     let mut updates = conversation

@@ -1,4 +1,4 @@
-//! What a measurement says: accuracy, precision and recall, confusion, the worst misses.
+//! Evaluation report: accuracy, precision and recall, confusion matrix, worst misses.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,12 +7,12 @@ use lango_models::offline::weights::LABELS;
 
 use super::data::Sample;
 
-/// The label that stands for "nobody".
+/// The label for requests that no agent handles.
 pub const NO_AGENT: usize = LABELS.len();
-/// So many misses are shown, the surest first.
+/// Maximum number of misses shown, most confident first.
 const MAX_MISSES: usize = 25;
 
-/// One request that was judged.
+/// One evaluated request.
 pub struct Prediction<'a> {
     pub sample: &'a Sample,
     pub predicted: usize,
@@ -75,7 +75,7 @@ fn by_source(sample: &Sample) -> &str {
     &sample.source
 }
 
-/// Rows are what was right, columns what was said.
+/// Rows are expected labels, columns are predicted ones.
 fn format_confusion(judged: &[Prediction<'_>]) -> String {
     let mut counts = [[0_usize; LABELS.len() + 1]; LABELS.len()];
     for one in judged {

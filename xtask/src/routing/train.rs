@@ -14,9 +14,9 @@ use super::data::{self, Sample};
 const EPOCHS: usize = 20;
 const LEARNING_RATE: f32 = 0.35;
 const WEIGHT_DECAY: f32 = 6e-3;
-/// A feature that was met less often is left out.
+/// Features that occur less often are dropped.
 const MIN_FEATURE_COUNT: u32 = 2;
-/// So many are committed, those that tell most.
+/// Number of features to commit; those with the largest weights are kept.
 const MAX_FEATURES: usize = 60_000;
 
 pub fn run() -> Result<()> {
@@ -30,7 +30,7 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// The table for these samples, as it is committed.
+/// Trains the weights and returns their committed form.
 pub fn train_model(samples: &[Sample]) -> Vec<u8> {
     let read: Vec<(usize, Vec<Feature>)> = samples
         .iter()
@@ -58,7 +58,7 @@ pub fn train_model(samples: &[Sample]) -> Vec<u8> {
     model.to_bytes()
 }
 
-/// What the built-in agents say about themselves is data, too.
+/// Adds the definitions of the built-in agents as samples.
 pub fn built_in_samples() -> Vec<Sample> {
     let mut samples = Vec::new();
     for spec in AgentRegistry::built_in().specs {
@@ -84,19 +84,19 @@ pub fn built_in_samples() -> Vec<Sample> {
 }
 
 struct LinearModel {
-    /// Where a key's numbers stand.
+    /// Maps a key to the index of its weights.
     rows: BTreeMap<u32, usize>,
     bias: Scores,
     weights: Vec<Scores>,
-    /// Squares of what was changed so far: what changed much changes less.
+    /// AdaGrad: the sum of squared gradients of each weight.
     squared_gradients: Vec<Scores>,
     squared_bias_gradients: Scores,
-    /// How often each feature was met.
+    /// Number of occurrences of each feature.
     feature_counts: Vec<u32>,
 }
 
 impl LinearModel {
-    /// For the features that were met more than once; the others say nothing about requests to come.
+    /// Creates weights for features that occur more than once; rarer ones do not generalize.
     fn new(samples: &[(usize, Vec<Feature>)]) -> Self {
         let mut met: BTreeMap<u32, u32> = BTreeMap::new();
         for feature in samples.iter().flat_map(|(_, features)| features) {
@@ -125,7 +125,7 @@ impl LinearModel {
             .collect()
     }
 
-    /// The features that tell most, as they are committed.
+    /// Selects the features with the largest weights.
     fn to_bytes(&self) -> Vec<u8> {
         let tells = |place: usize| {
             let weights = self.weights[place];
@@ -166,7 +166,7 @@ impl LinearModel {
         }
     }
 
-    /// How far each label's share is from what it should be.
+    /// Returns the error of each label's probability.
     fn label_errors(&self, label: usize, features: &[(usize, f32)]) -> Scores {
         let mut scores = self.bias;
         for &(place, value) in features {
@@ -185,7 +185,7 @@ impl LinearModel {
     }
 }
 
-/// A small generator of its own, so that the table never depends on a library's version.
+/// A small random number generator, so that the weights never depend on a library's version.
 struct TrainingRng(u64);
 
 impl TrainingRng {

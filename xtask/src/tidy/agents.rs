@@ -1,4 +1,4 @@
-//! The definitions of the built-in agents: whole, and none misleading whoever delegates.
+//! Checks that the built-in agent files parse and do not mislead the orchestrator.
 
 use lango_team::AgentRegistry;
 

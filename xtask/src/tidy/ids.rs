@@ -1,4 +1,4 @@
-//! Every rule of the contract is named by a test, or stands in `xtask/pending-ids.txt`, which may only shrink.
+//! Checks that a test names each rule of the contract. Exceptions are in `xtask/pending-ids.txt`, which may only shrink.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,17 +19,17 @@ pub fn check(files: &[SourceFile]) -> Result<Vec<String>> {
         .flat_map(|file| extract_ids(test_text(file)))
         .collect();
     let pending = parse_words(&fs::read_to_string(root().join(PENDING)).unwrap_or_default());
-    let mut complaints = Vec::new();
+    let mut problems = Vec::new();
     for id in &rules {
         match (named.contains(id), pending.contains(id)) {
-            (false, false) => complaints.push(format!("{id}: no test names this rule")),
-            (true, true) => complaints.push(format!(
+            (false, false) => problems.push(format!("{id}: no test names this rule")),
+            (true, true) => problems.push(format!(
                 "{id}: a test names it now; take it out of {PENDING}"
             )),
             _ => {}
         }
     }
-    complaints.extend(
+    problems.extend(
         pending
             .difference(&rules)
             .map(|id| format!("{PENDING}: {id} is no rule of the contract")),
@@ -42,18 +42,18 @@ pub fn check(files: &[SourceFile]) -> Result<Vec<String>> {
             continue;
         };
         let (before, known) = (parse_words(&before), rule_ids(&contract));
-        // A rule that is new in the contract may wait for its test.
+        // A rule that is new in the contract may still lack a test.
         let added = pending.difference(&before).filter(|id| known.contains(*id));
-        complaints.extend(added.map(|id| format!("{PENDING} may only shrink; {id} was added")));
+        problems.extend(added.map(|id| format!("{PENDING} may only shrink; {id} was added")));
     }
-    Ok(complaints)
+    Ok(problems)
 }
 
 fn rule_ids(contract: &str) -> BTreeSet<String> {
     contract.lines().filter_map(parse_rule_row).collect()
 }
 
-/// Where tests are: test files, scripts, and the test modules at the end of others.
+/// Returns the test code: test files, scripts, and the test modules at the end of other files.
 fn test_text(file: &SourceFile) -> &str {
     if file.is_test() || !file.is_rust() {
         &file.text
@@ -88,7 +88,7 @@ fn parse_words(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// A file as it was committed; a fresh clone has its own last commit to compare with, and the one before.
+/// Returns a committed version of a file. A fresh clone has at least its last commit and the one before.
 fn file_at_revision(revision: &str, file: &str) -> Option<String> {
     let output = Command::new("git")
         .args(["show", &format!("{revision}:{file}")])

@@ -1,4 +1,4 @@
-//! Names that say nothing are refused.
+//! Rejects identifiers made of empty words.
 
 use super::SourceFile;
 
@@ -8,7 +8,7 @@ const EMPTY_WORDS: [&str; 7] = [
 const DECLARATIONS: [&str; 7] = ["struct", "enum", "trait", "mod", "fn", "type", "const"];
 
 pub fn check(files: &[SourceFile]) -> Vec<String> {
-    let mut complaints = Vec::new();
+    let mut problems = Vec::new();
     for file in files.iter().filter(|file| file.is_rust()) {
         let path = file.path.display();
         let stem = file
@@ -17,7 +17,7 @@ pub fn check(files: &[SourceFile]) -> Vec<String> {
             .map(|stem| stem.to_string_lossy().into_owned())
             .unwrap_or_default();
         if let Some(word) = empty_word(&stem) {
-            complaints.push(format!(
+            problems.push(format!(
                 "{path}: `{word}` says nothing about what is in the file"
             ));
         }
@@ -25,17 +25,17 @@ pub fn check(files: &[SourceFile]) -> Vec<String> {
             if let Some((name, word)) =
                 declared_name(line).and_then(|name| Some((name, empty_word(name)?)))
             {
-                complaints.push(format!(
+                problems.push(format!(
                     "{path}:{}: `{name}`: `{word}` says nothing",
                     at + 1
                 ));
             }
         }
     }
-    complaints
+    problems
 }
 
-/// The name that a line declares.
+/// Returns the name that a line declares.
 fn declared_name(line: &str) -> Option<&str> {
     let mut words = line
         .split(|c: char| !c.is_alphanumeric() && c != '_')
@@ -48,7 +48,7 @@ fn declared_name(line: &str) -> Option<&str> {
     }
 }
 
-/// An empty word that stands in a name as a word of its own.
+/// Returns an empty word that is a whole word of the name.
 fn empty_word(name: &str) -> Option<&'static str> {
     let mut parts: Vec<String> = vec![String::new()];
     for c in name.chars() {

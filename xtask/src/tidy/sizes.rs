@@ -1,4 +1,4 @@
-//! Files stay small enough to hold one idea.
+//! Limits the length of source files.
 
 use super::SourceFile;
 
