@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures::future::FutureExt;
-use jiff::Timestamp;
 use lango_domain::Clock;
 use lango_domain::approval::Approver;
 use lango_domain::event::{Author, Branch, EventBody, Principal, SessionId, TurnId, Update};

@@ -19,7 +19,6 @@ mod validity;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jiff::Timestamp;
 use lango_domain::Clock;
 use lango_domain::event::Principal;
 use lango_domain::graph::{
