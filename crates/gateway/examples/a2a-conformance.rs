@@ -1,8 +1,10 @@
-//! The real A2A server with a worker that follows the script of the protocol's official test kits: what it does is told by
-//! how a message's id begins. For the kits only; it lets everybody in.
+//! The A2A server with a worker for the official test kits (TCK). The prefix of a message id selects
+//! the behavior. For the kits only: it needs no token.
 //!
-//! `cargo run -p lango-gateway --example a2a-conformance -- 9999 1.0`, then point the kit of 1.0 at `http://127.0.0.1:9999`.
-//! The kit of 0.3 wants `… -- 9999` and `http://127.0.0.1:9999/a2a`.
+//! For the kit of version 1.0, run
+//! `cargo run -p lango-gateway --example a2a-conformance -- 9999 1.0` and point the kit at
+//! `http://127.0.0.1:9999`. For the kit of version 0.3, omit the last argument and point it at
+//! `http://127.0.0.1:9999/a2a`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::error::Error;
@@ -34,7 +36,7 @@ use lango_testkit::script_runner;
 use lango_testkit::scripted::{ScriptedModel, scripted_tool};
 use serde_json::json;
 
-/// The kits wait for a stream for 2 s, and want a task that works twice as long.
+/// Duration of a long task. The kits wait 2 s for a stream and need a task that runs twice as long.
 const LONG_TASK: Duration = Duration::from_millis(4_500);
 
 #[tokio::main]
@@ -48,9 +50,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let value = token_value(&[7; 32]);
     store.add_token(token(), &value).await?;
     let gateway = gateway(store, port)?;
-    let shown: HeaderValue = format!("Bearer {}", value.expose()).parse()?;
+    let authorization: HeaderValue = format!("Bearer {}", value.expose()).parse()?;
     let router = gateway.router().layer(from_fn(move |request, next| {
-        add_default_token(shown.clone(), request, next)
+        add_default_token(authorization.clone(), request, next)
     }));
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
     println!("http://{}", listener.local_addr()?);
@@ -58,14 +60,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The kits know no tokens. That of 0.3 wants to be refused one thing without.
-async fn add_default_token(shown: HeaderValue, request: Request, next: Next) -> Response {
+/// Adds a token, because the kits send none. The kit of 0.3 expects one method to fail without it.
+async fn add_default_token(authorization: HeaderValue, request: Request, next: Next) -> Response {
     let (mut head, body) = request.into_parts();
     let body = axum::body::to_bytes(body, 4 * 1024 * 1024)
         .await
         .unwrap_or_default();
     if !String::from_utf8_lossy(&body).contains("agent/getAuthenticatedExtendedCard") {
-        head.headers.entry(header::AUTHORIZATION).or_insert(shown);
+        head.headers
+            .entry(header::AUTHORIZATION)
+            .or_insert(authorization);
     }
     next.run(Request::from_parts(head, body.into())).await
 }
@@ -86,9 +90,9 @@ fn gateway(store: SqliteStore, port: u16) -> Result<Gateway, Box<dyn Error>> {
         tools: vec![scripted_tool("fs_read", &[])],
         ..Config::default()
     })?;
-    let facts = TeamInfo::from_tree(&tree);
+    let info = TeamInfo::from_tree(&tree);
     let now: Clock = Arc::new(Timestamp::now);
-    let lobby = ClientBridge::new(store.clone(), Arc::clone(&now));
+    let bridge = ClientBridge::new(store.clone(), Arc::clone(&now));
     let runner = Runner::new(lango_engine::RunnerParts {
         tree,
         models: Models {
@@ -104,11 +108,13 @@ fn gateway(store: SqliteStore, port: u16) -> Result<Gateway, Box<dyn Error>> {
         clock_and_ids: script_runner::clock_and_ids(),
     });
     let count = AtomicUsize::new(0);
-    let older_version = std::env::args().nth(2).is_none_or(|only| only != "1.0");
+    let older_version = std::env::args()
+        .nth(2)
+        .is_none_or(|version| version != "1.0");
     let settings = ServerSettings {
         port,
         requests_per_minute: NonZeroU32::MAX,
-        // The kits send the same message ids again and again, and mean new messages.
+        // The kits reuse message ids for new messages.
         a2a: A2aSettings {
             repeat_seconds: 0,
             older_version,
@@ -119,15 +125,15 @@ fn gateway(store: SqliteStore, port: u16) -> Result<Gateway, Box<dyn Error>> {
     let parts = GatewayParts {
         settings,
         store,
-        client_bridge: lobby,
-        team: ServedTeam::new(facts, runner),
+        client_bridge: bridge,
+        team: ServedTeam::new(info, runner),
         delete_session_hook: Arc::new(|_, _| ()),
         clock_and_ids: GatewayClockAndIds {
             now,
             new_id: Arc::new(move || format!("{}", count.fetch_add(1, Ordering::Relaxed))),
         },
     };
-    // The kits listen on this machine.
+    // The kits receive push notifications on loopback.
     Ok(Gateway::with_task_backend(
         parts,
         TaskBackend {
@@ -137,7 +143,7 @@ fn gateway(store: SqliteStore, port: u16) -> Result<Gateway, Box<dyn Error>> {
     ))
 }
 
-/// Does what the kits' scenarios say.
+/// Follows the scenarios of the kits.
 struct ScriptedWorker;
 
 impl Worker for ScriptedWorker {
@@ -154,18 +160,18 @@ impl Worker for ScriptedWorker {
     }
 
     fn reply(&self, message: &Message) -> Option<Message> {
-        let own = MessageId::new(format!("reply-to-{}", message.id));
-        let is_meant = message.id.as_str().starts_with("tck-message-response");
-        is_meant.then(|| Message {
+        let id = MessageId::new(format!("reply-to-{}", message.id));
+        let has_reply = message.id.as_str().starts_with("tck-message-response");
+        has_reply.then(|| Message {
             context: message.context.clone(),
-            ..Message::text(own, Role::Agent, "Direct message response")
+            ..Message::text(id, Role::Agent, "Direct message response")
         })
     }
 
     fn work(&self, _: &Gateway, assignment: TaskAssignment) -> Result<TaskSteps, ProtocolError> {
         let steps =
-            stream::iter(script(assignment.message.id.as_str())).then(|(pause, step)| async move {
-                tokio::time::sleep(pause).await;
+            stream::iter(script(assignment.message.id.as_str())).then(|(delay, step)| async move {
+                tokio::time::sleep(delay).await;
                 step
             });
         let cancelled = assignment.cancel.clone().cancelled_owned();
@@ -180,44 +186,48 @@ impl Worker for ScriptedWorker {
     }
 }
 
-/// What happens, and how long it takes until then.
-fn script(message: &str) -> Vec<(Duration, TaskStep)> {
-    let begins = |with: &str| message.starts_with(with);
+/// Returns the steps for a message id, each with the delay before it.
+fn script(message_id: &str) -> Vec<(Duration, TaskStep)> {
+    let starts_with = |prefix: &str| message_id.starts_with(prefix);
     let working = || TaskStep::from_state(TaskState::Working);
     let completed = || TaskStep::from_state(TaskState::Completed);
     let lifecycle =
         |artifacts: Vec<TaskStep>| [vec![working()], artifacts, vec![completed()]].concat();
     let steps = match () {
-        () if begins("tck-input-required") => vec![TaskStep::from_state(TaskState::InputRequired)],
-        () if begins("tck-reject-task") => {
+        () if starts_with("tck-input-required") => {
+            vec![TaskStep::from_state(TaskState::InputRequired)]
+        }
+        () if starts_with("tck-reject-task") => {
             vec![TaskStep::with_message(TaskState::Rejected, "rejected")]
         }
-        () if begins("tck-artifact-text") => lifecycle(vec![text("Generated text content")]),
-        () if begins("tck-artifact-file-url") => lifecycle(vec![file(PartContent::Url(
+        () if starts_with("tck-artifact-text") => lifecycle(vec![text("Generated text content")]),
+        () if starts_with("tck-artifact-file-url") => lifecycle(vec![file(PartContent::Url(
             "https://example.com/output.txt".to_owned(),
         ))]),
-        () if begins("tck-artifact-file") || begins("tck-stream-artifact-file") => {
+        () if starts_with("tck-artifact-file") || starts_with("tck-stream-artifact-file") => {
             lifecycle(vec![file(PartContent::Raw(
                 "SGVsbG8gZnJvbSBUQ0s=".to_owned(),
             ))])
         }
-        () if begins("tck-artifact-data") => lifecycle(vec![artifact(Part::new(
+        () if starts_with("tck-artifact-data") => lifecycle(vec![artifact(Part::new(
             PartContent::Data(json!({ "key": "value", "count": 42 })),
         ))]),
-        () if begins("tck-stream-001") => lifecycle(vec![text("Stream hello from TCK")]),
-        () if begins("tck-stream-002") => vec![completed()],
-        () if begins("tck-stream-003") => lifecycle(vec![text("Stream task lifecycle")]),
-        () if begins("tck-stream-ordering-001") => lifecycle(vec![text("Ordered output")]),
-        () if begins("tck-stream-artifact-text") => lifecycle(vec![text("Streamed text content")]),
-        () if begins("tck-stream-artifact-chunked") => lifecycle(chunks()),
-        () if begins("test-resubscribe-message-id") => {
+        () if starts_with("tck-stream-001") => lifecycle(vec![text("Stream hello from TCK")]),
+        () if starts_with("tck-stream-002") => vec![completed()],
+        () if starts_with("tck-stream-003") => lifecycle(vec![text("Stream task lifecycle")]),
+        () if starts_with("tck-stream-ordering-001") => lifecycle(vec![text("Ordered output")]),
+        () if starts_with("tck-stream-artifact-text") => {
+            lifecycle(vec![text("Streamed text content")])
+        }
+        () if starts_with("tck-stream-artifact-chunked") => lifecycle(chunks()),
+        () if starts_with("test-resubscribe-message-id") => {
             return vec![(Duration::ZERO, working()), (LONG_TASK, completed())];
         }
-        () if begins("tck-") => vec![TaskStep::with_message(
+        () if starts_with("tck-") => vec![TaskStep::with_message(
             TaskState::Completed,
             "Hello from TCK",
         )],
-        // The kit of 0.3 goes on with tasks, or cancels them.
+        // The kit of 0.3 continues or cancels tasks.
         () => vec![
             working(),
             TaskStep::with_message(TaskState::InputRequired, "Hello from TCK"),

@@ -1,8 +1,11 @@
-//! Being a colleague: Lango as an agent that others give tasks to, over A2A 1.0 and 0.3.
+//! The A2A server (versions 1.0 and 0.3): other agents send tasks to the team.
 //!
-//! [`doors`] reads what comes in on either binding in either version; [`desk`] carries out what is asked; [`board`] holds the
-//! tasks that run and tells whoever watches; a [`Worker`] does the work; [`courier`] tells addresses that were left.
+//! [`http`] parses requests of both bindings and versions; [`operations`] executes them;
+//! [`live_tasks`] holds the running tasks and publishes their events; a [`Worker`] does the work;
+//! [`push_sender`] delivers push notifications.
 
+mod answer_buffer;
+mod approval_text;
 mod card;
 mod history;
 mod http;
@@ -11,11 +14,13 @@ mod modes;
 mod operations;
 mod push_config;
 mod push_sender;
+mod send_message;
 mod settings;
 mod stored_task;
 mod subscription;
 mod task_lookup;
 mod team_worker;
+mod turn_steps;
 mod worker;
 
 use std::sync::Arc;
@@ -37,10 +42,10 @@ pub(crate) use live_tasks::LiveTasks;
 pub(crate) use push_sender::PushSender;
 pub(crate) use task_lookup::recover_orphaned_tasks;
 
-/// Who works on tasks, and how far their news may be sent.
+/// The worker for tasks and the address policy for push notifications.
 pub struct TaskBackend {
     pub worker: Arc<dyn Worker>,
-    /// Where addresses that callers left may lead to.
+    /// The addresses that push notifications may be sent to.
     pub reach: AddressPolicy,
 }
 
@@ -53,22 +58,22 @@ impl Default for TaskBackend {
     }
 }
 
-/// What tasks share.
+/// The shared state of the A2A server.
 pub(crate) struct A2aState {
     pub worker: Arc<dyn Worker>,
     pub live_tasks: LiveTasks,
     pub push_sender: PushSender,
     pub card_timestamps: CardTimestamps,
-    /// Held by whoever finds out what became of a task.
+    /// Held while an orphaned task is recovered.
     pub recovery_lock: tokio::sync::Mutex<()>,
 }
 
 impl A2aState {
-    pub fn new(tasks: TaskBackend) -> Self {
+    pub fn new(backend: TaskBackend) -> Self {
         Self {
-            worker: tasks.worker,
+            worker: backend.worker,
             live_tasks: LiveTasks::default(),
-            push_sender: PushSender::new(tasks.reach),
+            push_sender: PushSender::new(backend.reach),
             card_timestamps: CardTimestamps::default(),
             recovery_lock: tokio::sync::Mutex::default(),
         }
@@ -82,7 +87,7 @@ const CARD_PATHS: [&str; 4] = [
     "/a2a/.well-known/agent.json",
 ];
 
-/// What anybody may read.
+/// Returns the routes that need no token.
 pub(crate) fn public_routes(settings: &A2aSettings) -> Router<Gateway> {
     match settings.is_enabled && settings.card == CardAudience::Everyone {
         true => card_routes(),
@@ -90,7 +95,7 @@ pub(crate) fn public_routes(settings: &A2aSettings) -> Router<Gateway> {
     }
 }
 
-/// What needs a token.
+/// Returns the routes that need a token.
 pub(crate) fn authenticated_routes(settings: &A2aSettings) -> Router<Gateway> {
     if !settings.is_enabled {
         return Router::new();

@@ -1,4 +1,4 @@
-//! Lango's own API: turns as a stream of events, and what can be looked at.
+//! Lango's own API: turns as event streams, sessions, approvals, usage and audit.
 
 pub(crate) mod approvals;
 pub(crate) mod sessions;
@@ -15,21 +15,21 @@ use crate::gateway::Gateway;
 use crate::openapi;
 use crate::router::with_scope;
 
-/// Which scopes reach what is said here, in [`openapi`] and in `docs/serving.md`.
+/// Returns the routes with their scopes. [`openapi`] and `docs/serving.md` list the same scopes.
 pub(crate) fn routes() -> Router<Gateway> {
-    let asking = Router::new()
+    let chat = Router::new()
         .route("/api/turns", post(turns::start))
         .route("/api/sessions/{session}/cancel", post(turns::cancel));
-    let following = Router::new()
+    let any_scope = Router::new()
         .route("/api/sessions/{session}/events", get(turns::follow))
         .route("/api/agents", get(team::agents))
         .route("/api/route", post(team::route))
         .route("/api/openapi.json", get(openapi_json));
-    let reading = Router::new()
+    let read = Router::new()
         .route("/api/sessions", get(sessions::list))
         .route("/api/usage", get(usage_audit::usage))
         .route("/api/audit", get(usage_audit::audit));
-    let answering = Router::new().route(
+    let approve = Router::new().route(
         "/api/approvals",
         get(approvals::list).post(approvals::answer),
     );
@@ -44,10 +44,10 @@ pub(crate) fn routes() -> Router<Gateway> {
             axum::routing::delete(sessions::delete),
         ),
     ));
-    with_scope(&[Chat], asking)
-        .merge(with_scope(&[Chat, Read, Approve], following))
-        .merge(with_scope(&[Read], reading))
-        .merge(with_scope(&[Approve], answering))
+    with_scope(&[Chat], chat)
+        .merge(with_scope(&[Chat, Read, Approve], any_scope))
+        .merge(with_scope(&[Read], read))
+        .merge(with_scope(&[Approve], approve))
         .merge(session)
 }
 

@@ -1,4 +1,5 @@
-//! Questions about calls that wait for an answer over HTTP, and what a caller brought along for a turn.
+//! Approval questions that wait for an answer over HTTP, and the link between turns and their
+//! HTTP clients.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +15,8 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::client_context::ClientContext;
 
-/// What turns have from whoever asked for them over HTTP; cheap to clone.
+/// Connects turns to the HTTP clients that started them: approvals and client context. Cheap to
+/// clone.
 #[derive(Clone)]
 pub struct ClientBridge {
     queue: Arc<ApprovalQueue>,
@@ -25,11 +27,11 @@ struct ApprovalQueue {
     store: SqliteStore,
     now: Clock,
     open: Mutex<HashMap<ApprovalKey, OpenApproval>>,
-    /// Told when a question is opened.
+    /// Notified when a question is opened.
     question_opened: Notify,
 }
 
-/// What a question is about: call ids are unique within a session.
+/// Identifies a question. Call ids are unique within a session.
 type ApprovalKey = (Principal, SessionId, CallId);
 
 struct OpenApproval {
@@ -38,19 +40,19 @@ struct OpenApproval {
     responder: oneshot::Sender<ApprovalDecision>,
 }
 
-/// A question that waits.
+/// A question that waits for an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PendingApproval {
     pub question: ApprovalQuestion,
     pub asked_at: Timestamp,
 }
 
-/// What an answer came too late for, or was not for.
+/// The reason why an answer was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerError {
-    /// It does not wait, or not for this principal.
+    /// No such question is pending for this principal.
     NotPending,
-    /// It offers no pattern.
+    /// The question offers no pattern to approve.
     NoPattern,
 }
 
@@ -67,12 +69,12 @@ impl ClientBridge {
         }
     }
 
-    /// Whom the runner asks.
+    /// Returns the approver for the runner.
     pub fn approver(&self) -> Arc<dyn Approver> {
         Arc::new(self.clone())
     }
 
-    /// What the runner reads with a request.
+    /// Returns the context source for the runner.
     pub fn context_source(&self) -> Arc<dyn ContextSource> {
         Arc::new(self.client_context.clone())
     }
@@ -81,7 +83,7 @@ impl ClientBridge {
         &self.client_context
     }
 
-    /// The principal's open questions, the oldest first.
+    /// Returns the principal's pending questions, oldest first.
     pub(crate) fn pending(&self, principal: &Principal) -> Vec<PendingApproval> {
         let open = self.queue.open_approvals();
         let own = open
@@ -97,7 +99,7 @@ impl ClientBridge {
         own
     }
 
-    /// Returns when a question about this call waits for an answer.
+    /// Returns once a question about this call is pending.
     pub(crate) async fn wait_until_open(
         &self,
         principal: &Principal,
@@ -106,11 +108,11 @@ impl ClientBridge {
     ) {
         let key = (principal.clone(), session.clone(), call.clone());
         loop {
-            let news = self.queue.question_opened.notified();
+            let opened = self.queue.question_opened.notified();
             if self.queue.open_approvals().contains_key(&key) {
                 return;
             }
-            news.await;
+            opened.await;
         }
     }
 
@@ -118,7 +120,7 @@ impl ClientBridge {
         self.queue.open_approvals().len()
     }
 
-    /// Answers a question of the principal's.
+    /// Answers a pending question of the principal.
     pub(crate) fn answer(
         &self,
         principal: &Principal,
@@ -128,7 +130,7 @@ impl ClientBridge {
     ) -> Result<(), AnswerError> {
         let key = (principal.clone(), session.clone(), call.clone());
         let mut open = self.queue.open_approvals();
-        let found = open.get(&key).ok_or(AnswerError::NotPending)?;
+        let approval = open.get(&key).ok_or(AnswerError::NotPending)?;
         let wants_pattern = matches!(
             decision,
             ApprovalDecision::Approved {
@@ -136,18 +138,18 @@ impl ClientBridge {
                 ..
             }
         );
-        if wants_pattern && found.question.intent.pattern.is_none() {
+        if wants_pattern && approval.question.intent.pattern.is_none() {
             return Err(AnswerError::NoPattern);
         }
-        let found = open.remove(&key).ok_or(AnswerError::NotPending)?;
-        found
+        let approval = open.remove(&key).ok_or(AnswerError::NotPending)?;
+        approval
             .responder
             .send(decision)
             .map_err(|_| AnswerError::NotPending)
     }
 }
 
-/// The answer to a question: yes, and how far it reaches, or no.
+/// Returns the decision of a user: approval with a scope, or denial.
 pub(crate) fn decision(is_approved: bool, scope: ApprovalScope) -> ApprovalDecision {
     if is_approved {
         ApprovalDecision::Approved {
@@ -160,34 +162,35 @@ pub(crate) fn decision(is_approved: bool, scope: ApprovalScope) -> ApprovalDecis
 }
 
 impl Approver for ClientBridge {
-    /// Waits for as long as the engine does. Where no token could answer, nobody is there.
+    /// Waits until the engine gives up. If no token of the principal can approve, returns
+    /// [`ApprovalDecision::NobodyThere`] immediately.
     fn ask(&self, question: ApprovalQuestion) -> BoxFuture<'static, ApprovalDecision> {
-        let desk = Arc::clone(&self.queue);
+        let queue = Arc::clone(&self.queue);
         async move {
-            if !desk.has_approver(&question.principal).await {
+            if !queue.has_approver(&question.principal).await {
                 return ApprovalDecision::NobodyThere;
             }
-            let (answer, answered) = oneshot::channel();
-            let asked = (desk.now)();
+            let (responder, response) = oneshot::channel();
+            let asked_at = (queue.now)();
             let key = (
                 question.principal.clone(),
                 question.session.clone(),
                 question.call.clone(),
             );
-            desk.open_approvals().insert(
+            queue.open_approvals().insert(
                 key.clone(),
                 OpenApproval {
                     question,
-                    asked_at: asked,
-                    responder: answer,
+                    asked_at,
+                    responder,
                 },
             );
-            desk.question_opened.notify_waiters();
-            let _closed = OpenApprovalGuard {
-                queue: Arc::clone(&desk),
+            queue.question_opened.notify_waiters();
+            let _guard = OpenApprovalGuard {
+                queue: Arc::clone(&queue),
                 key,
             };
-            answered.await.unwrap_or(ApprovalDecision::NobodyThere)
+            response.await.unwrap_or(ApprovalDecision::NobodyThere)
         }
         .boxed()
     }
@@ -209,7 +212,7 @@ impl ApprovalQueue {
     }
 }
 
-/// A question that nobody waits for any more is not open any more.
+/// Removes a question when the turn stops waiting for it.
 struct OpenApprovalGuard {
     queue: Arc<ApprovalQueue>,
     key: ApprovalKey,
@@ -229,7 +232,7 @@ mod tests {
     use serde_json::json;
 
     #[tokio::test]
-    async fn a_pattern_is_allowed_only_where_one_is_offered() {
+    async fn rejects_pattern_approval_without_pattern() {
         let store = SqliteStore::open(StoreLocation::Memory).unwrap();
         let ann = Principal::new("ann");
         let token = AccessToken {
@@ -244,7 +247,7 @@ mod tests {
             .add_token(token, &token_value(&[7; 32]))
             .await
             .unwrap();
-        let lobby = ClientBridge::new(store, Arc::new(|| Timestamp::UNIX_EPOCH));
+        let bridge = ClientBridge::new(store, Arc::new(|| Timestamp::UNIX_EPOCH));
         let intent = Intent {
             level: Safety::Dangerous,
             shows: "rm".into(),
@@ -252,7 +255,7 @@ mod tests {
             pattern: None,
         };
         let (session, call) = (SessionId::new("s"), CallId::new("c"));
-        let asking = tokio::spawn(lobby.ask(ApprovalQuestion {
+        let asking = tokio::spawn(bridge.ask(ApprovalQuestion {
             call: call.clone(),
             session: session.clone(),
             principal: ann.clone(),
@@ -261,10 +264,10 @@ mod tests {
             args: json!({}),
             intent,
         }));
-        while lobby.pending_count() == 0 {
+        while bridge.pending_count() == 0 {
             tokio::task::yield_now().await;
         }
-        let answer = |scope| lobby.answer(&ann, &session, &call, decision(true, scope));
+        let answer = |scope| bridge.answer(&ann, &session, &call, decision(true, scope));
         assert_eq!(answer(ApprovalScope::Pattern), Err(AnswerError::NoPattern));
         assert_eq!(answer(ApprovalScope::SameCall), Ok(()));
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Who is there: a token in, a caller out.
+//! Authentication with bearer tokens, and scope checks.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,16 +15,16 @@ use lango_store::{AccessToken, SqliteStoreError, TokenHash, TokenScope};
 use crate::error::ApiError;
 use crate::gateway::Gateway;
 
-/// A token that was looked up is believed for so long: a revoked one works no longer than that.
+/// Lifetime of a cached token. A revoked token stops working after at most this time.
 const CACHE_TTL_SECONDS: i64 = 1;
-/// Whoever reads a stream is asked for a good token so often.
+/// Interval at which open streams check that their token is still valid.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// That a token was used is written down at most so often.
+/// Minimum interval between two records of a token's use.
 const USE_RECORD_INTERVAL_SECONDS: i64 = 60;
-/// More tokens than this are not remembered at once.
+/// Maximum number of cached tokens.
 const MAX_CACHED_TOKENS: usize = 1_024;
 
-/// Whoever a request is from.
+/// The authenticated caller of a request.
 #[derive(Clone)]
 pub struct Caller {
     token: Arc<AccessToken>,
@@ -32,7 +32,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Whose sessions it reaches.
+    /// Returns the principal whose sessions the caller can access.
     pub fn principal(&self) -> &Principal {
         &self.token.principal
     }
@@ -41,25 +41,22 @@ impl Caller {
         &self.token.name
     }
 
-    /// Refuses what the token is not for: it needs one of these scopes.
-    pub fn require_any(&self, one_of: &[TokenScope]) -> Result<(), ApiError> {
-        if one_of.iter().any(|scope| self.token.allows(*scope)) {
+    /// Returns an error unless the token has one of these scopes.
+    pub fn require_any(&self, scopes: &[TokenScope]) -> Result<(), ApiError> {
+        if scopes.iter().any(|scope| self.token.allows(*scope)) {
             return Ok(());
         }
-        let scope = one_of.first().copied().unwrap_or(TokenScope::Admin);
+        let scope = scopes.first().copied().unwrap_or(TokenScope::Admin);
         Err(ApiError::new(
             StatusCode::FORBIDDEN,
             "scope",
-            format!(
-                "the token `{}` is not for this: it lacks the scope `{scope}`",
-                self.token.name
-            ),
-            format!("`lango token create NAME --scope {scope}` makes one that is"),
+            format!("the token `{}` lacks the scope `{scope}`", self.token.name),
+            format!("create a token that has it with `lango token create NAME --scope {scope}`"),
         ))
     }
 }
 
-/// Tokens that were looked up a moment ago.
+/// A short-lived cache of tokens loaded from the store.
 #[derive(Default)]
 pub(crate) struct TokenCache {
     tokens: Mutex<HashMap<TokenHash, CachedToken>>,
@@ -83,8 +80,8 @@ impl TokenCache {
             return Err(ApiError::new(
                 StatusCode::UNAUTHORIZED,
                 "token.expired",
-                format!("the token `{}` is no longer valid", token.name),
-                "`lango token create NAME` makes a new one",
+                format!("the token `{}` has expired", token.name),
+                "create a new one with `lango token create NAME`",
             ));
         }
         if self.is_use_record_due(&hash, now) {
@@ -94,7 +91,7 @@ impl TokenCache {
         Ok(Caller { token, hash })
     }
 
-    /// Returns when the token is no longer good: what is open ends with it.
+    /// Returns when the caller's token is revoked or expired, so that its streams can be closed.
     pub async fn wait_until_revoked(gateway: Gateway, caller: Caller) {
         loop {
             tokio::time::sleep(RECHECK_INTERVAL).await;
@@ -106,8 +103,8 @@ impl TokenCache {
             {
                 Ok(token) if token.as_ref().is_none_or(|token| token.is_expired(now)) => return,
                 Ok(_) => {}
-                // A store that cannot be read says nothing about the token.
-                Err(trouble) => tracing::error!(%trouble, "a token cannot be looked up"),
+                // An unreadable store does not invalidate the token.
+                Err(error) => tracing::error!(%error, "cannot load a token"),
             }
         }
     }
@@ -126,41 +123,41 @@ impl TokenCache {
     }
 
     fn get_cached(&self, hash: &TokenHash, now: Timestamp) -> Option<Arc<AccessToken>> {
-        let known = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = known.get(hash)?;
-        is_within(found.loaded_at, now, CACHE_TTL_SECONDS).then(|| Arc::clone(&found.token))
+        let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let cached = tokens.get(hash)?;
+        is_within(cached.loaded_at, now, CACHE_TTL_SECONDS).then(|| Arc::clone(&cached.token))
     }
 
     fn insert(&self, hash: TokenHash, token: Arc<AccessToken>, now: Timestamp) -> Arc<AccessToken> {
-        let mut known = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= MAX_CACHED_TOKENS {
-            known.clear();
+        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        if tokens.len() >= MAX_CACHED_TOKENS {
+            tokens.clear();
         }
-        let use_noted = known
+        let use_recorded_at = tokens
             .get(&hash)
-            .and_then(|before| before.use_recorded_at)
+            .and_then(|cached| cached.use_recorded_at)
             .or(token.used);
-        known.insert(
+        tokens.insert(
             hash,
             CachedToken {
                 token: Arc::clone(&token),
                 loaded_at: now,
-                use_recorded_at: use_noted,
+                use_recorded_at,
             },
         );
         token
     }
 
     fn is_use_record_due(&self, hash: &TokenHash, now: Timestamp) -> bool {
-        let mut known = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(found) = known.get_mut(hash) else {
+        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(cached) = tokens.get_mut(hash) else {
             return false;
         };
-        let is_recent = found
+        let is_recent = cached
             .use_recorded_at
-            .is_some_and(|noted| is_within(noted, now, USE_RECORD_INTERVAL_SECONDS));
+            .is_some_and(|at| is_within(at, now, USE_RECORD_INTERVAL_SECONDS));
         if !is_recent {
-            found.use_recorded_at = Some(now);
+            cached.use_recorded_at = Some(now);
         }
         !is_recent
     }
@@ -173,14 +170,14 @@ fn is_within(since: Timestamp, now: Timestamp, seconds: i64) -> bool {
             .is_ok_and(|end| now < end)
 }
 
-/// The hash of the token that the request shows.
+/// Returns the hash of the bearer token in the `Authorization` header.
 fn bearer_token_hash(headers: &HeaderMap) -> Result<TokenHash, ApiError> {
     let Some(value) = headers.get(header::AUTHORIZATION) else {
         return Err(ApiError::new(
             StatusCode::UNAUTHORIZED,
             "token.missing",
-            "this needs an access token",
-            "`lango token create NAME` makes one; send it as `Authorization: Bearer TOKEN`",
+            "this request needs an access token",
+            "create one with `lango token create NAME` and send it as `Authorization: Bearer TOKEN`",
         ));
     };
     let text = value.to_str().map_err(|_| unknown_token())?;
@@ -195,12 +192,12 @@ fn unknown_token() -> ApiError {
     ApiError::new(
         StatusCode::UNAUTHORIZED,
         "token.unknown",
-        "this access token is not known here",
-        "`lango token list` names those that are; send one as `Authorization: Bearer TOKEN`",
+        "unknown access token",
+        "`lango token list` lists the known tokens; send one as `Authorization: Bearer TOKEN`",
     )
 }
 
-/// Lets in whoever shows a token, at the pace that it has.
+/// Authenticates the bearer token and applies the token's rate limit.
 pub(crate) async fn authenticate(
     State(gateway): State<Gateway>,
     mut request: Request,
@@ -215,7 +212,7 @@ pub(crate) async fn authenticate(
     Ok(next.run(request).await)
 }
 
-/// Lets on only those whose token has one of these scopes.
+/// Rejects requests whose token has none of these scopes.
 pub(crate) async fn require_scope(
     State(scopes): State<&'static [TokenScope]>,
     request: Request,

@@ -1,4 +1,4 @@
-//! What a caller brings along for a turn beside its request: data that is read with it, never instructions.
+//! Context that the client sends with a request. The model reads it as data, never as instructions.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,17 +8,18 @@ use lango_domain::hooks::{ContextError, ContextRequest, ContextSource};
 use lango_domain::session::SessionKey;
 use lango_domain::{Label, LabeledText, token_estimate};
 
-/// The name under which it stands in the log.
+/// The source name of client context in the event log.
 pub(crate) const SOURCE_NAME: &str = "client";
-/// A model reads at most so many tokens of it (B41).
+/// Maximum number of tokens that a model reads (B41).
 const TOKEN_CAP: usize = 6_000;
 
+/// The context of running turns by session.
 #[derive(Clone, Default)]
 pub(crate) struct ClientContext {
     texts: Arc<Mutex<HashMap<SessionKey, String>>>,
 }
 
-/// Holds what was brought for as long as the turn needs it.
+/// Removes the context of a session when dropped.
 pub(crate) struct ClientContextGuard {
     contexts: ClientContext,
     key: SessionKey,
@@ -38,7 +39,7 @@ impl ClientContext {
     }
 }
 
-/// As much of a text as is read.
+/// Truncates a text to the part that a model reads.
 pub(crate) fn truncate(text: &str) -> String {
     token_estimate::truncate(text.trim(), TOKEN_CAP).to_owned()
 }
@@ -66,8 +67,8 @@ impl ContextSource for ClientContext {
             principal: request.principal,
             session: request.session,
         };
-        // A client's program writes this, often with words of pages and files in it.
-        let source = "what the client sent along";
+        // Client programs often put text from web pages and files into this.
+        let source = "context sent by the client";
         let label = Label::untrusted(source).joined(&Label::private(source));
         let text = self.texts().get(&key).cloned();
         ready(Ok(text.map(|text| LabeledText { text, label }))).boxed()

@@ -1,4 +1,5 @@
-//! From where a request may come: a browser must not be talked into speaking to this server by a page of somebody else's.
+//! Host, Origin and CORS checks. They keep web pages of other sites from calling this server through
+//! a user's browser.
 
 use std::net::IpAddr;
 
@@ -11,7 +12,7 @@ use crate::error::ApiError;
 use crate::gateway::Gateway;
 use crate::settings::ServerSettings;
 
-/// What pages of other origins may send and read.
+/// Headers of a preflight response.
 const PREFLIGHT_HEADERS: [(HeaderName, HeaderValue); 2] = [
     (
         header::ACCESS_CONTROL_ALLOW_METHODS,
@@ -23,26 +24,27 @@ const PREFLIGHT_HEADERS: [(HeaderName, HeaderValue); 2] = [
     ),
 ];
 const ALLOWED_HEADERS: &str = "authorization, content-type, last-event-id, a2a-version";
-/// OpenAI's clients say with such headers what they run on. They have no effect, but a browser asks about each.
+/// Prefix of headers in which OpenAI clients report their platform. They have no effect, but browsers
+/// request permission for each.
 const OPENAI_HEADER_PREFIX: &str = "x-stainless-";
 const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static("x-lango-session, retry-after");
 
-/// The names and pages that are let through.
+/// The host names and origins that are allowed.
 #[derive(Clone, Debug)]
 pub(crate) struct OriginPolicy {
     hosts: Vec<String>,
     origins: Vec<String>,
-    /// Whether every address of this machine is listened on: then any address may be named. No page of somebody else's
-    /// can make one lead here, as it can with a name.
+    /// True if the server listens on all addresses; then any IP address is accepted as host. Unlike
+    /// a host name, an IP address cannot be rebound to this server by another site.
     is_any_address_allowed: bool,
 }
 
-/// Where a request comes from.
+/// The origin of an allowed request.
 #[derive(Clone, Debug, PartialEq)]
 enum RequestOrigin {
-    /// A program, or a page that this server itself gave out.
+    /// A request without `Origin`, or from a page of this server.
     SameOrigin,
-    /// A page that the settings allow.
+    /// A request from an origin that the settings allow.
     CrossOrigin(HeaderValue),
 }
 
@@ -86,29 +88,29 @@ impl OriginPolicy {
         Err(ApiError::new(
             StatusCode::FORBIDDEN,
             "origin",
-            "pages of this origin may not speak to this server",
-            "whoever runs it can name the origin in server.origins",
+            "this origin is not allowed to call this server",
+            "add the origin to server.origins",
         ))
     }
 
-    /// The authority that the request is for, if it is one of ours.
+    /// Returns the host of the request, or an error if it is not a host of this server.
     fn check_host(&self, headers: &HeaderMap, uri: &Uri) -> Result<String, ApiError> {
         let mut all = headers.get_all(header::HOST).iter();
-        let named = match (all.next(), all.next()) {
-            (Some(host), None) => host.to_str().unwrap_or_default().to_ascii_lowercase(),
+        let host = match (all.next(), all.next()) {
+            (Some(value), None) => value.to_str().unwrap_or_default().to_ascii_lowercase(),
             _ => String::new(),
         };
-        let is_absolute_elsewhere = uri
+        let is_for_other_host = uri
             .authority()
-            .is_some_and(|authority| !authority.as_str().eq_ignore_ascii_case(&named));
-        if self.is_own_host(&named) && !is_absolute_elsewhere {
-            return Ok(named);
+            .is_some_and(|authority| !authority.as_str().eq_ignore_ascii_case(&host));
+        if self.is_own_host(&host) && !is_for_other_host {
+            return Ok(host);
         }
         Err(ApiError::new(
             StatusCode::MISDIRECTED_REQUEST,
             "host",
-            "this server does not go by that name",
-            "use localhost, or have whoever runs it name the host in server.hosts",
+            "unknown host: the `Host` header is not a name of this server",
+            "use localhost, or add the host to server.hosts",
         ))
     }
 
@@ -130,7 +132,7 @@ impl OriginPolicy {
     }
 }
 
-/// The name of an authority; nothing for what is none.
+/// Returns the host of an authority without its port, or `None` if the authority is invalid.
 fn host_name(authority: &str) -> Option<&str> {
     let (name, rest) = match authority.find(']') {
         Some(end) if authority.starts_with('[') => authority.split_at(end + 1),
@@ -142,27 +144,27 @@ fn host_name(authority: &str) -> Option<&str> {
         .then_some(name)
 }
 
-/// Refuses what comes from elsewhere, and tells browsers about pages that may come.
+/// Rejects requests for other hosts or from other origins, and adds CORS headers for allowed ones.
 pub(crate) async fn check_request(
     State(gateway): State<Gateway>,
     request: Request,
     next: Next,
 ) -> Response {
-    let from = match gateway
+    let origin = match gateway
         .origin_policy()
         .check_origin(request.headers(), request.uri())
     {
-        Ok(from) => from,
-        Err(refusal) => return refusal.into_response(),
+        Ok(origin) => origin,
+        Err(error) => return error.into_response(),
     };
-    let RequestOrigin::CrossOrigin(origin) = from else {
+    let RequestOrigin::CrossOrigin(origin) = origin else {
         return next.run(request).await;
     };
-    let asks_first = request.method() == Method::OPTIONS
+    let is_preflight = request.method() == Method::OPTIONS
         && request
             .headers()
             .contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-    let mut response = if asks_first {
+    let mut response = if is_preflight {
         let allowed = [(
             header::ACCESS_CONTROL_ALLOW_HEADERS,
             allowed_headers(request.headers()),
@@ -178,15 +180,15 @@ pub(crate) async fn check_request(
     response
 }
 
-/// The headers that may be sent, for whoever asks which.
+/// Returns the allowed request headers for a preflight response.
 fn allowed_headers(headers: &HeaderMap) -> HeaderValue {
-    let asked = headers
+    let requested = headers
         .get_all(header::ACCESS_CONTROL_REQUEST_HEADERS)
         .iter();
-    let asked = asked
+    let requested = requested
         .filter_map(|names| names.to_str().ok())
         .flat_map(|names| names.split(','));
-    let names = asked.filter_map(|name| HeaderName::from_bytes(name.trim().as_bytes()).ok());
+    let names = requested.filter_map(|name| HeaderName::from_bytes(name.trim().as_bytes()).ok());
     let mut all = ALLOWED_HEADERS.to_owned();
     for name in names.filter(|name| name.as_str().starts_with(OPENAI_HEADER_PREFIX)) {
         all.push_str(", ");
@@ -215,11 +217,11 @@ mod tests {
         }
         policy()
             .check_origin(&headers, &Uri::from_static("/v1/models"))
-            .map_err(|refusal| refusal.status)
+            .map_err(|error| error.status)
     }
 
     #[test]
-    fn only_names_of_this_server_are_answered() {
+    fn accepts_only_own_hosts() {
         for host in [
             "localhost",
             "LOCALHOST:7420",
@@ -254,24 +256,24 @@ mod tests {
     }
 
     #[test]
-    fn where_every_address_is_listened_on_any_may_be_named_but_no_name() {
+    fn accepts_any_address_but_no_other_name_when_listening_on_all() {
         let settings = ServerSettings {
             host: "0.0.0.0".parse().unwrap(),
             ..ServerSettings::default()
         };
-        let places = OriginPolicy::new(&settings);
-        assert!(places.is_own_host("192.168.1.5:7420") && places.is_own_host("[fd00::1]"));
-        assert!(!places.is_own_host("evil.example") && !places.is_own_host("1.2.3.4.evil.example"));
+        let policy = OriginPolicy::new(&settings);
+        assert!(policy.is_own_host("192.168.1.5:7420") && policy.is_own_host("[fd00::1]"));
+        assert!(!policy.is_own_host("evil.example") && !policy.is_own_host("1.2.3.4.evil.example"));
     }
 
     #[test]
-    fn only_pages_of_this_server_and_named_ones_may_speak() {
+    fn accepts_only_own_and_configured_origins() {
         assert_eq!(
             request_origin("localhost:7420", Some("http://localhost:7420")),
             Ok(RequestOrigin::SameOrigin)
         );
-        let named = request_origin("localhost:7420", Some("https://chat.example.org"));
-        assert!(matches!(named, Ok(RequestOrigin::CrossOrigin(_))));
+        let configured = request_origin("localhost:7420", Some("https://chat.example.org"));
+        assert!(matches!(configured, Ok(RequestOrigin::CrossOrigin(_))));
         for origin in [
             "http://localhost:3000",
             "null",
@@ -288,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_one_clear_host_is_refused() {
+    fn rejects_missing_ambiguous_or_conflicting_hosts() {
         let mut headers = HeaderMap::new();
         let uri = Uri::from_static("/");
         assert!(policy().check_origin(&headers, &uri).is_err());

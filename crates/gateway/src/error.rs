@@ -1,4 +1,4 @@
-//! Why a request got no answer, in one form for everybody: ours, and the one that OpenAI's clients read.
+//! API errors. The body has Lango's fields and those that OpenAI clients read.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use lango_store::SqliteStoreError;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A request that is not carried out.
+/// An error response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApiError {
     pub status: StatusCode,
     pub code: String,
     pub message: String,
     pub hint: String,
-    /// When it may be worth another try.
+    /// The value of the `Retry-After` header.
     pub retry_after: Option<Duration>,
 }
 
@@ -43,13 +43,14 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, "request", message, hint)
     }
 
-    /// What is not there and what is somebody else's look the same (B74).
+    /// Returns the same error for missing and foreign resources, so callers cannot probe for them
+    /// (B74).
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(
             StatusCode::NOT_FOUND,
             "not_found",
             message,
-            "`GET /api/sessions` lists what is yours",
+            "`GET /api/sessions` lists your sessions",
         )
     }
 
@@ -57,7 +58,7 @@ impl ApiError {
         Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "closing",
-            "the server is about to end and begins nothing new",
+            "the server is shutting down and accepts no new turns",
             "try again in a moment",
         )
         .with_retry_after(Duration::from_secs(5))
@@ -69,8 +70,8 @@ impl ApiError {
         self
     }
 
-    /// A turn that ended without an answer. Statuses that clients retry by themselves are for what may work the next
-    /// time.
+    /// Returns the error for a failed turn. Statuses that clients retry automatically are used only
+    /// for failures that may be temporary.
     pub fn turn_failed(code: FailureCode, message: &str, hint: &str) -> Self {
         let status = match (code, code.family()) {
             (FailureCode::ModelBusy, _) => StatusCode::SERVICE_UNAVAILABLE,
@@ -86,7 +87,7 @@ impl ApiError {
         Self::new(status, &code.to_string(), message, hint)
     }
 
-    /// As it stands in a body or in a stream.
+    /// Returns the error as a response body or stream event.
     pub fn body(&self) -> ErrorBody {
         let kind = match self.status {
             StatusCode::UNAUTHORIZED => "authentication_error",
@@ -108,7 +109,7 @@ impl ApiError {
     }
 }
 
-/// What every failure looks like.
+/// The body of every error response.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ErrorBody {
     pub error: ErrorDetail,
@@ -116,13 +117,13 @@ pub struct ErrorBody {
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ErrorDetail {
-    /// For programs.
+    /// Machine-readable error code.
     pub code: String,
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// What can be done about it.
+    /// Suggestion for resolving the error.
     pub hint: String,
-    /// The kind of error, as OpenAI's clients know it.
+    /// Error type as defined by OpenAI.
     #[serde(rename = "type")]
     #[schemars(extend("enum" = [
         "authentication_error", "permission_error", "rate_limit_error", "server_error", "invalid_request_error",
@@ -151,17 +152,17 @@ impl IntoResponse for ApiError {
 }
 
 impl From<SqliteStoreError> for ApiError {
-    fn from(trouble: SqliteStoreError) -> Self {
-        match trouble {
-            SqliteStoreError::SessionNotFound(_) => Self::not_found(trouble.to_string()),
+    fn from(error: SqliteStoreError) -> Self {
+        match error {
+            SqliteStoreError::SessionNotFound(_) => Self::not_found(error.to_string()),
             SqliteStoreError::TurnRunning(_) => Self::new(
                 StatusCode::CONFLICT,
                 "running",
-                trouble.to_string(),
-                trouble.hint(),
+                error.to_string(),
+                error.hint(),
             ),
-            other => {
-                tracing::error!(trouble = %other, "the store has trouble");
+            error => {
+                tracing::error!(%error, "store error");
                 store_unavailable()
             }
         }
@@ -170,17 +171,17 @@ impl From<SqliteStoreError> for ApiError {
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
-        tracing::error!(%error, "the store has trouble");
+        tracing::error!(%error, "store error");
         store_unavailable()
     }
 }
 
-/// Paths and causes are for whoever runs the server; they are in its log.
+/// Omits paths and causes, which are only in the server's log.
 fn store_unavailable() -> ApiError {
     ApiError::new(
         StatusCode::INTERNAL_SERVER_ERROR,
         "store",
-        "what is kept could not be read or written",
-        "whoever runs the server finds the cause with `lango doctor`",
+        "the store could not be read or written",
+        "run `lango doctor` on the server",
     )
 }

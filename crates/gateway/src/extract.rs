@@ -1,4 +1,4 @@
-//! Reading what was sent: bounded in size and time, and refused in words.
+//! Axum extractors with size and time limits.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,17 +20,17 @@ use serde::{Deserialize, Deserializer};
 use crate::error::ApiError;
 use crate::gateway::Gateway;
 
-/// No name of a session is longer.
+/// Maximum length of a session id in characters.
 const MAX_SESSION_NAME: usize = 200;
 
-/// A body of JSON.
+/// Extracts a JSON body.
 pub(crate) struct JsonBody<T>(pub T);
 
 impl<T: DeserializeOwned> FromRequest<Gateway> for JsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, gateway: &Gateway) -> Result<Self, ApiError> {
-        // A page can make a browser send a form without asking first, but not JSON.
+        // Browsers send forms cross-origin without a CORS preflight, but not JSON.
         if media_type(request.headers()) != "application/json" {
             return Err(ApiError::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -40,21 +40,22 @@ impl<T: DeserializeOwned> FromRequest<Gateway> for JsonBody<T> {
             ));
         }
         let bytes = read_body(request, gateway).await?;
-        let wrong = |why: String| {
-            let message = format!("the body is not what is expected here: {why}");
-            ApiError::bad_request(message, "GET /api/openapi.json describes it")
-        };
-        let read = serde_json::from_slice::<Object<T>>(&bytes);
-        read.map(|Object(value)| Self(value))
-            .map_err(|error| wrong(error.to_string()))
+        match serde_json::from_slice::<Object<T>>(&bytes) {
+            Ok(Object(value)) => Ok(Self(value)),
+            Err(error) => Err(ApiError::bad_request(
+                format!("invalid request body: {error}"),
+                "see GET /api/openapi.json for the expected fields",
+            )),
+        }
     }
 }
 
-/// A value whose fields have names: derived readers take them off a list as well, by their order alone.
+/// A value that must be a JSON object. Derived `Deserialize` implementations also accept an array
+/// of the fields in order; this type rejects it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Object<T>(pub T);
 
-/// Described as what it holds, which is an object already.
+/// Uses the schema of the inner type, which is an object already.
 impl<T: JsonSchema> JsonSchema for Object<T> {
     fn schema_name() -> Cow<'static, str> {
         T::schema_name()
@@ -91,39 +92,44 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
     }
 }
 
-/// One of several words: derived readers take an object with the word as its key as well.
+/// Deserializes an enum from a string only. Derived implementations also accept an object with the
+/// variant as its key.
 pub(crate) fn string_enum<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     T::deserialize(String::deserialize(deserializer)?.into_deserializer())
 }
 
-/// What the body says it is, without its parameters.
+/// Returns the media type of the body without parameters, in lower case.
 pub(crate) fn media_type(headers: &HeaderMap) -> String {
-    let kind = headers
+    let content_type = headers
         .get(header::CONTENT_TYPE)
-        .and_then(|kind| kind.to_str().ok())
+        .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
-    kind.split(';')
+    content_type
+        .split(';')
         .next()
         .unwrap_or_default()
         .trim()
         .to_ascii_lowercase()
 }
 
+/// Reads the body within `server.bodyBytes` and `server.bodySeconds`.
 pub(crate) async fn read_body(request: Request, gateway: &Gateway) -> Result<Bytes, ApiError> {
-    let most = gateway.settings().body_bytes.get();
+    let max_bytes = gateway.settings().body_bytes.get();
     let too_large = || {
-        let message = format!("the body is longer than {most} bytes");
-        let hint = "send less; server.bodyBytes sets the limit";
+        let message = format!("the body is longer than {max_bytes} bytes");
+        let hint = "send a shorter body; server.bodyBytes sets the limit";
         ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "size", message, hint)
     };
-    // Whoever says beforehand that it is too much need not send it.
-    if usize::try_from(request.body().size_hint().lower()).is_ok_and(|said| said > most) {
+    // Reject an oversized `Content-Length` before reading the body.
+    if usize::try_from(request.body().size_hint().lower())
+        .is_ok_and(|announced| announced > max_bytes)
+    {
         return Err(too_large());
     }
-    let reading = Limited::new(request.into_body(), most).collect();
-    let read = tokio::time::timeout(gateway.settings().body_timeout(), reading)
+    let body = Limited::new(request.into_body(), max_bytes).collect();
+    let result = tokio::time::timeout(gateway.settings().body_timeout(), body)
         .await
         .map_err(|_| {
             let hint = "send it faster; server.bodySeconds sets the limit";
@@ -134,59 +140,59 @@ pub(crate) async fn read_body(request: Request, gateway: &Gateway) -> Result<Byt
                 hint,
             )
         })?;
-    match read {
-        Ok(whole) => Ok(whole.to_bytes()),
+    match result {
+        Ok(body) => Ok(body.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
-        Err(_) => Err(ApiError::bad_request("the body broke off", "send it again")),
+        Err(_) => Err(ApiError::bad_request(
+            "the body is incomplete",
+            "send it again",
+        )),
     }
 }
 
-/// A name that is part of the address.
+/// Extracts a name from the path.
 pub(crate) struct PathName(pub String);
 
 impl FromRequestParts<Gateway> for PathName {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, gateway: &Gateway) -> Result<Self, ApiError> {
-        let read = Path::<String>::from_request_parts(parts, gateway).await;
-        read.map(|Path(name)| Self(name)).map_err(|error| {
-            let message = format!("the address cannot be read: {}", error.body_text());
-            ApiError::bad_request(message, "names in it are UTF-8, written with `%`")
+        let result = Path::<String>::from_request_parts(parts, gateway).await;
+        result.map(|Path(name)| Self(name)).map_err(|error| {
+            let message = format!("invalid path: {}", error.body_text());
+            ApiError::bad_request(message, "percent-encode names in the path as UTF-8")
         })
     }
 }
 
-/// What stands behind the `?`.
+/// Extracts the query parameters.
 pub(crate) struct QueryParams<T>(pub T);
 
 impl<T: DeserializeOwned + Send> FromRequestParts<Gateway> for QueryParams<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, gateway: &Gateway) -> Result<Self, ApiError> {
-        let read = Query::<T>::from_request_parts(parts, gateway).await;
-        let wrong = |error: axum::extract::rejection::QueryRejection| {
-            ApiError::bad_request(
-                format!(
-                    "the query is not what is expected here: {}",
-                    error.body_text()
-                ),
-                "GET /api/openapi.json describes it",
-            )
-        };
-        read.map(|Query(value)| Self(value)).map_err(wrong)
+        match Query::<T>::from_request_parts(parts, gateway).await {
+            Ok(Query(value)) => Ok(Self(value)),
+            Err(error) => Err(ApiError::bad_request(
+                format!("invalid query: {}", error.body_text()),
+                "see GET /api/openapi.json for the query parameters",
+            )),
+        }
     }
 }
 
-/// How the name of a session is described: what [`session_named`] takes.
+/// The schema of a session id, matching [`parse_session_id`].
 pub(crate) struct SessionName;
 
-/// No character that commands a terminal, and at least one that is no white space either.
+/// Matches texts without terminal control characters and with at least one other character that is
+/// not whitespace.
 const SESSION_PATTERN: &str = concat!(
     r"^[^\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]*",
     r"[^\u0000-\u0020\u007f-\u00a0\u1680\u2000-\u200a\u200e\u200f\u2028-\u202f\u205f\u2066-\u2069\u3000]",
     r"[^\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]*$",
 );
-/// At least one character that is no white space.
+/// Matches texts with at least one character that is not whitespace.
 pub(crate) const NOT_BLANK_PATTERN: &str =
     r"[^\u0009-\u000d\u0020\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]";
 
@@ -204,14 +210,16 @@ impl JsonSchema for SessionName {
     }
 }
 
-/// A session's name as it was sent.
+/// Parses a session id sent by a client.
 pub(crate) fn parse_session_id(name: &str) -> Result<SessionId, ApiError> {
-    let is_odd = |c: char| c.is_control() || is_terminal_control(c);
-    if name.trim().is_empty() || name.chars().count() > MAX_SESSION_NAME || name.chars().any(is_odd)
+    let is_control = |c: char| c.is_control() || is_terminal_control(c);
+    if name.trim().is_empty()
+        || name.chars().count() > MAX_SESSION_NAME
+        || name.chars().any(is_control)
     {
         return Err(ApiError::bad_request(
-            format!("a session's id has 1 to {MAX_SESSION_NAME} printable characters"),
-            "leave it out to begin a new session",
+            format!("a session id must have 1 to {MAX_SESSION_NAME} printable characters"),
+            "omit it to start a new session",
         ));
     }
     Ok(SessionId::new(name))

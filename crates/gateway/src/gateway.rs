@@ -1,4 +1,4 @@
-//! What every route shares.
+//! The state that all routes share.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -7,7 +7,7 @@ use lango_domain::Clock;
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::{AgentLocation, AgentTree, TeamMode};
 use lango_engine::Runner;
-use lango_models::offline::OfflineRouter as WordRouter;
+use lango_models::offline::OfflineRouter;
 use lango_store::SqliteStore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -26,73 +26,74 @@ use crate::stream_limit::{StreamLimiter, StreamPermit};
 use crate::subscribers::SessionSubscribers;
 use crate::turns::RunningTurns;
 
-/// What a gateway is put together from.
+/// The parts of a [`Gateway`].
 pub struct GatewayParts {
     pub settings: ServerSettings,
     pub store: SqliteStore,
-    /// The one that the team's runner asks.
+    /// The bridge that the team's runner uses for approvals and client context.
     pub client_bridge: ClientBridge,
     pub team: ServedTeam,
-    /// Takes away what a deleted session left outside the store.
+    /// Deletes the data that a deleted session has outside the store.
     pub delete_session_hook: DeleteSessionHook,
     pub clock_and_ids: GatewayClockAndIds,
 }
 
 pub type DeleteSessionHook = Arc<dyn Fn(&Principal, &SessionId) + Send + Sync>;
 
-/// Time and chance, handed down.
+/// The clock and the source of new ids, injected for tests.
 #[derive(Clone)]
 pub struct GatewayClockAndIds {
     pub now: Clock,
-    /// A text that was never given before.
+    /// Returns a new unique id.
     pub new_id: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
-/// Who answers, and what can be said about them without asking.
+/// The team that answers requests, with the descriptions that need no model call.
 pub struct ServedTeam {
     pub(crate) runner: Runner,
     pub(crate) agents: AgentList,
-    pub(crate) router: WordRouter,
+    pub(crate) router: OfflineRouter,
     unreachable: UnreachableAgents,
 }
 
 impl ServedTeam {
-    /// What was read off a tree, and the runner that was made of it.
-    pub fn new(facts: TeamInfo, runner: Runner) -> Self {
+    /// Combines the description of a tree with the runner built from it.
+    pub fn new(info: TeamInfo, runner: Runner) -> Self {
         Self {
             runner,
-            agents: facts.agents,
-            router: facts.router,
-            unreachable: facts.unreachable,
+            agents: info.agents,
+            router: info.router,
+            unreachable: info.unreachable,
         }
     }
 
-    /// Who is there, and who is not at this moment.
+    /// Returns the agents, including those that are currently unreachable.
     pub(crate) fn list(&self) -> AgentList {
         let mut list = self.agents.clone();
         list.skipped.extend((self.unreachable)());
         list
     }
 
-    /// Who of them can be asked alone.
+    /// Returns the agents that can answer a turn on their own.
     pub(crate) fn specialists(&self) -> impl Iterator<Item = &AgentItem> {
         self.agents.agents.iter().filter(|agent| !agent.remote)
     }
 }
 
-/// What is read off a tree before a runner takes it.
+/// The description of an agent tree, read before the runner takes the tree.
 pub struct TeamInfo {
     agents: AgentList,
-    router: WordRouter,
+    router: OfflineRouter,
     unreachable: UnreachableAgents,
 }
 
-/// Who is missing though the settings name them, and why; asked whenever somebody wants to know.
+/// Returns the configured agents that are currently unreachable, with the reasons. Called for each
+/// listing.
 pub type UnreachableAgents = Arc<dyn Fn() -> Vec<SkippedItem> + Send + Sync>;
 
 impl TeamInfo {
     pub fn from_tree(tree: &AgentTree) -> Self {
-        let listed = match tree.mode {
+        let agents = match tree.mode {
             TeamMode::Multi => tree.specialists.as_slice(),
             TeamMode::Single => std::slice::from_ref(&tree.root),
         };
@@ -104,20 +105,19 @@ impl TeamInfo {
             tools: agent.tools.iter().map(|tool| tool.name.clone()).collect(),
             remote: agent.location == AgentLocation::Remote,
         };
-        let skipped = tree.skipped.iter();
-        let skipped = skipped.map(|agent| SkippedItem {
+        let skipped = tree.skipped.iter().map(|agent| SkippedItem {
             name: agent.name.clone(),
             reason: agent.reason.clone(),
         });
         Self {
-            router: WordRouter::from_prompt(&tree.root.prompt.render()),
+            router: OfflineRouter::from_prompt(&tree.root.prompt.render()),
             unreachable: Arc::new(Vec::new),
             agents: AgentList {
                 mode: match tree.mode {
                     TeamMode::Multi => "multi",
                     TeamMode::Single => "single",
                 },
-                agents: listed.iter().map(item).collect(),
+                agents: agents.iter().map(item).collect(),
                 skipped: skipped.collect(),
                 unmatched: tree
                     .unmatched
@@ -128,11 +128,11 @@ impl TeamInfo {
         }
     }
 
-    /// The same, with colleagues elsewhere that may be out of reach.
+    /// Adds a source of unreachable remote agents.
     #[must_use]
-    pub fn with_unreachable(self, absent: UnreachableAgents) -> Self {
+    pub fn with_unreachable(self, unreachable: UnreachableAgents) -> Self {
         Self {
-            unreachable: absent,
+            unreachable,
             ..self
         }
     }
@@ -171,15 +171,15 @@ impl Gateway {
         Self::with_task_backend(parts, TaskBackend::default())
     }
 
-    /// The same, with somebody else to work on what other agents ask for.
-    pub fn with_task_backend(parts: GatewayParts, tasks: TaskBackend) -> Self {
+    /// Creates a gateway with another backend for A2A tasks.
+    pub fn with_task_backend(parts: GatewayParts, backend: TaskBackend) -> Self {
         let GatewayParts {
             settings,
             store,
-            client_bridge: lobby,
+            client_bridge,
             team,
-            delete_session_hook: forget,
-            clock_and_ids: surroundings,
+            delete_session_hook,
+            clock_and_ids,
         } = parts;
         Self {
             inner: Arc::new(GatewayInner {
@@ -187,17 +187,17 @@ impl Gateway {
                 rate_limiter: Arc::new(RateLimiter::new(&settings)),
                 settings,
                 store,
-                client_bridge: lobby,
+                client_bridge,
                 team: RwLock::new(Arc::new(team)),
-                delete_session_hook: forget,
-                clock_and_ids: surroundings,
+                delete_session_hook,
+                clock_and_ids,
                 token_cache: TokenCache::default(),
                 metrics: Metrics::default(),
                 subscribers: SessionSubscribers::default(),
                 stream_limiter: StreamLimiter::default(),
                 running_turns: RunningTurns::default(),
                 session_claims: SessionClaims::default(),
-                a2a: A2aState::new(tasks),
+                a2a: A2aState::new(backend),
                 turn_tasks: TaskTracker::new(),
                 shutdown_started: CancellationToken::new(),
                 suspend_turns: CancellationToken::new(),
@@ -218,7 +218,7 @@ impl Gateway {
         &self.inner.client_bridge
     }
 
-    /// Who answers at this moment; turns that run keep whom they have.
+    /// Returns the current team. Running turns keep the team they started with.
     pub fn team(&self) -> Arc<ServedTeam> {
         Arc::clone(
             &self
@@ -229,7 +229,7 @@ impl Gateway {
         )
     }
 
-    /// Puts another team in place for the turns to come.
+    /// Replaces the team for future turns.
     pub fn replace_team(&self, team: ServedTeam) {
         *self
             .inner
@@ -242,12 +242,12 @@ impl Gateway {
         (self.inner.clock_and_ids.now)()
     }
 
-    /// A text that was never given before.
+    /// Returns a new unique id.
     pub fn new_id(&self) -> String {
         (self.inner.clock_and_ids.new_id)()
     }
 
-    /// A session nobody has used before.
+    /// Returns a new, unused session id.
     pub fn new_session(&self) -> SessionId {
         SessionId::new(self.new_id())
     }
@@ -276,7 +276,7 @@ impl Gateway {
         &self.inner.subscribers
     }
 
-    /// A place for a stream that follows something, if there is one.
+    /// Acquires a permit for a stream of the principal, up to `server.streamsPerPrincipal`.
     pub(crate) fn open_stream(&self, principal: &Principal) -> Result<StreamPermit, ApiError> {
         self.inner
             .stream_limiter
@@ -295,22 +295,22 @@ impl Gateway {
         &self.inner.a2a
     }
 
-    /// The tasks that turns run in.
+    /// Tracks the tasks that run turns.
     pub(crate) fn turn_tasks(&self) -> &TaskTracker {
         &self.inner.turn_tasks
     }
 
-    /// Cancelled when nothing new is to begin.
+    /// Cancelled when shutdown starts; no new turns are accepted after that.
     pub(crate) fn shutdown_started(&self) -> &CancellationToken {
         &self.inner.shutdown_started
     }
 
-    /// Cancelled when what still runs is to stop.
+    /// Cancelled when the grace period is over; running turns are suspended.
     pub(crate) fn suspend_turns(&self) -> &CancellationToken {
         &self.inner.suspend_turns
     }
 
-    /// Cancelled when nothing runs any more, and connections are to end.
+    /// Cancelled when no turn runs anymore; open connections are closed.
     pub(crate) fn close_connections(&self) -> &CancellationToken {
         &self.inner.close_connections
     }

@@ -1,8 +1,9 @@
-//! The door: whoever comes in over HTTP with a token asks the same team through the same [`lango_engine::Runner`] as
-//! everybody else.
+//! The HTTP gateway: serves the team over Lango's own API, an OpenAI-compatible API and A2A.
 //!
-//! A request passes [`place`] (may this page speak to us at all), [`gate`] (whose token is it, what may it do),
-//! [`pace`] (how often, how many at once), and then reaches its route. Every turn is started by [`turns`].
+//! A request passes through [`cors`] (Host and Origin), [`auth`] (bearer token to [`Caller`], then
+//! scopes) and [`rate_limit`] before it reaches its route in [`api`], [`openai`] or [`a2a`]. Every
+//! turn is started by [`turns`] and runs through the same [`lango_engine::Runner`] as on the
+//! command line.
 
 mod a2a;
 mod api;

@@ -1,4 +1,4 @@
-//! What the server counts, in the form that Prometheus reads.
+//! Metrics in the Prometheus text format.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,14 +14,14 @@ use tokio::time::Instant;
 
 use crate::gateway::Gateway;
 
-/// Upper ends of the times that turns are sorted into, in seconds.
+/// Upper bounds of the turn duration histogram in seconds.
 const TURN_SECONDS_BUCKETS: [f64; 8] = [0.01, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0, 600.0];
 
 #[derive(Default)]
 pub(crate) struct Metrics {
-    /// By route and status.
+    /// Request counts by route and status.
     requests: Mutex<BTreeMap<(String, u16), u64>>,
-    /// By how they ended.
+    /// Turn counts by outcome.
     turns: Mutex<BTreeMap<String, u64>>,
     turn_times: [AtomicU64; TURN_SECONDS_BUCKETS.len()],
     turn_count: AtomicU64,
@@ -31,7 +31,7 @@ pub(crate) struct Metrics {
     pub connections: AtomicUsize,
 }
 
-/// What is seen of one turn.
+/// Measurements of one turn.
 pub(crate) struct TurnMeter {
     started: Instant,
     tokens_in: u64,
@@ -70,7 +70,7 @@ impl TurnMeter {
 
 impl Metrics {
     pub fn record_turn(&self, meter: TurnMeter) {
-        let took = meter.started.elapsed();
+        let duration = meter.started.elapsed();
         let end = meter.end.unwrap_or_else(|| "parked".to_owned());
         *self
             .turns
@@ -78,14 +78,14 @@ impl Metrics {
             .unwrap_or_else(PoisonError::into_inner)
             .entry(end)
             .or_default() += 1;
-        for (most, count) in TURN_SECONDS_BUCKETS.iter().zip(&self.turn_times) {
-            if took.as_secs_f64() <= *most {
+        for (bound, count) in TURN_SECONDS_BUCKETS.iter().zip(&self.turn_times) {
+            if duration.as_secs_f64() <= *bound {
                 count.fetch_add(1, Ordering::Relaxed);
             }
         }
         self.turn_count.fetch_add(1, Ordering::Relaxed);
         self.turn_microseconds
-            .fetch_add(took.as_micros() as u64, Ordering::Relaxed);
+            .fetch_add(duration.as_micros() as u64, Ordering::Relaxed);
         self.tokens_in.fetch_add(meter.tokens_in, Ordering::Relaxed);
         self.tokens_out
             .fetch_add(meter.tokens_out, Ordering::Relaxed);
@@ -100,64 +100,23 @@ impl Metrics {
     }
 }
 
-/// Everything that is counted.
+/// Returns all metrics in the Prometheus text format.
 pub(crate) fn render(gateway: &Gateway) -> String {
     let metrics = gateway.metrics();
     let mut text = String::new();
-    render_header(
-        &mut text,
-        "lango_requests_total",
-        "counter",
-        "Requests, by route and status.",
-    );
-    for ((route, status), count) in metrics
-        .requests
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .iter()
-    {
-        let _ = writeln!(
-            text,
-            "lango_requests_total{{route=\"{route}\",status=\"{status}\"}} {count}"
-        );
-    }
-    render_header(
-        &mut text,
-        "lango_turns_total",
-        "counter",
-        "Turns that ended, by how.",
-    );
-    for (end, count) in metrics
-        .turns
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .iter()
-    {
-        let _ = writeln!(text, "lango_turns_total{{end=\"{end}\"}} {count}");
-    }
+    render_requests(&mut text, metrics);
+    render_turns(&mut text, metrics);
     render_turn_times(&mut text, metrics);
-    render_header(
-        &mut text,
-        "lango_tokens_total",
-        "counter",
-        "Tokens that models read and wrote.",
-    );
-    for (direction, count) in [("in", &metrics.tokens_in), ("out", &metrics.tokens_out)] {
-        let count = count.load(Ordering::Relaxed);
-        let _ = writeln!(
-            text,
-            "lango_tokens_total{{direction=\"{direction}\"}} {count}"
-        );
-    }
+    render_tokens(&mut text, metrics);
     let gauges = [
         (
             "lango_turns_running",
-            "Turns that run at this moment.",
+            "Running turns.",
             gateway.rate_limiter().turns_running(),
         ),
         (
             "lango_approvals_waiting",
-            "Questions that wait for an answer.",
+            "Approval questions that wait for an answer.",
             gateway.client_bridge().pending_count(),
         ),
         (
@@ -173,27 +132,58 @@ pub(crate) fn render(gateway: &Gateway) -> String {
     text
 }
 
+fn render_requests(text: &mut String, metrics: &Metrics) {
+    let name = "lango_requests_total";
+    render_header(text, name, "counter", "Requests by route and status.");
+    let requests = metrics
+        .requests
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    for ((route, status), count) in requests.iter() {
+        let labels = format!("route=\"{route}\",status=\"{status}\"");
+        let _ = writeln!(text, "{name}{{{labels}}} {count}");
+    }
+}
+
+fn render_turns(text: &mut String, metrics: &Metrics) {
+    let name = "lango_turns_total";
+    render_header(text, name, "counter", "Finished turns by outcome.");
+    let turns = metrics.turns.lock().unwrap_or_else(PoisonError::into_inner);
+    for (end, count) in turns.iter() {
+        let _ = writeln!(text, "{name}{{end=\"{end}\"}} {count}");
+    }
+}
+
+fn render_tokens(text: &mut String, metrics: &Metrics) {
+    let name = "lango_tokens_total";
+    render_header(text, name, "counter", "Model tokens by direction.");
+    for (direction, count) in [("in", &metrics.tokens_in), ("out", &metrics.tokens_out)] {
+        let count = count.load(Ordering::Relaxed);
+        let _ = writeln!(text, "{name}{{direction=\"{direction}\"}} {count}");
+    }
+}
+
 fn render_turn_times(text: &mut String, metrics: &Metrics) {
     render_header(
         text,
         "lango_turn_seconds",
         "histogram",
-        "How long turns took.",
+        "Turn duration in seconds.",
     );
-    let all = metrics.turn_count.load(Ordering::Relaxed);
-    for (most, count) in TURN_SECONDS_BUCKETS.iter().zip(&metrics.turn_times) {
+    let total = metrics.turn_count.load(Ordering::Relaxed);
+    for (bound, count) in TURN_SECONDS_BUCKETS.iter().zip(&metrics.turn_times) {
         let _ = writeln!(
             text,
-            "lango_turn_seconds_bucket{{le=\"{most}\"}} {}",
+            "lango_turn_seconds_bucket{{le=\"{bound}\"}} {}",
             count.load(Ordering::Relaxed)
         );
     }
     let sum =
         Duration::from_micros(metrics.turn_microseconds.load(Ordering::Relaxed)).as_secs_f64();
-    let _ = writeln!(text, "lango_turn_seconds_bucket{{le=\"+Inf\"}} {all}");
+    let _ = writeln!(text, "lango_turn_seconds_bucket{{le=\"+Inf\"}} {total}");
     let _ = writeln!(
         text,
-        "lango_turn_seconds_sum {sum}\nlango_turn_seconds_count {all}"
+        "lango_turn_seconds_sum {sum}\nlango_turn_seconds_count {total}"
     );
 }
 
@@ -201,7 +191,7 @@ fn render_header(text: &mut String, name: &str, kind: &str, help: &str) {
     let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
 }
 
-/// Counts every request and says so in the log; headers and bodies are nobody's business there.
+/// Counts and logs every request. Headers and bodies are never logged.
 pub(crate) async fn record_request(
     State(gateway): State<Gateway>,
     request: Request,
@@ -209,11 +199,11 @@ pub(crate) async fn record_request(
 ) -> Response {
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
-    let began = Instant::now();
+    let started = Instant::now();
     let response = next.run(request).await;
     let route = route.as_ref().map_or("other", MatchedPath::as_str);
     let status = response.status().as_u16();
     gateway.metrics().count_request(route, status);
-    tracing::info!(%method, route, status, milliseconds = began.elapsed().as_millis() as u64, "answered");
+    tracing::info!(%method, route, status, milliseconds = started.elapsed().as_millis() as u64, "request");
     response
 }

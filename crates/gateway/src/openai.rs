@@ -1,4 +1,4 @@
-//! The team behind OpenAI's API: each model is the team, or one agent of it alone.
+//! The OpenAI-compatible API. A model is the whole team or a single agent.
 
 pub(crate) mod chat;
 pub(crate) mod completion;
@@ -30,9 +30,9 @@ use crate::turns::{OnDisconnect, TurnHandle, TurnInput, TurnSpec};
 use chat::{ChatBody, ChatRequest, ResponseMode};
 use completion::{Completion, TurnAccumulator};
 
-/// The last event of a stream, which is no JSON.
+/// The data of the last event of a stream, which is not JSON.
 pub(crate) const DONE_MARKER: &str = "[DONE]";
-/// The model that stands for the whole team.
+/// The model name of the whole team.
 pub(crate) const TEAM_MODEL: &str = "lango";
 
 pub(crate) fn routes() -> Router<Gateway> {
@@ -43,7 +43,7 @@ pub(crate) fn routes() -> Router<Gateway> {
     with_scope(&[TokenScope::Chat], routes)
 }
 
-/// The models that there are.
+/// The list of models.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ModelList {
     #[schemars(extend("const" = "list"))]
@@ -72,10 +72,9 @@ async fn get_model(
     State(gateway): State<Gateway>,
     PathName(name): PathName,
 ) -> Result<Json<ModelItem>, ApiError> {
-    let found = all_models(&gateway)
+    all_models(&gateway)
         .into_iter()
-        .find(|model| model.id == name);
-    found
+        .find(|model| model.id == name)
         .map(Json)
         .ok_or_else(|| chat::model_not_found(&gateway.team(), &name))
 }
@@ -89,11 +88,14 @@ fn all_models(gateway: &Gateway) -> Vec<ModelItem> {
         description: description.to_owned(),
     };
     let team = gateway.team();
-    let whole = item(TEAM_MODEL, "The whole team: whoever fits answers.");
-    let alone = team
+    let whole_team = item(
+        TEAM_MODEL,
+        "The whole team; each request goes to the agent that fits.",
+    );
+    let agents = team
         .specialists()
         .map(|agent| item(&agent.name, &agent.description));
-    std::iter::once(whole).chain(alone).collect()
+    std::iter::once(whole_team).chain(agents).collect()
 }
 
 async fn create_completion(
@@ -102,48 +104,51 @@ async fn create_completion(
     JsonBody(body): JsonBody<ChatBody>,
 ) -> Result<Response, ApiError> {
     let chat = ChatRequest::parse(body, &gateway.team())?;
-    let place = session_match::find_or_create_session(&gateway, caller.principal(), &chat).await?;
-    let thread = SessionKey {
+    let matched =
+        session_match::find_or_create_session(&gateway, caller.principal(), &chat).await?;
+    let key = SessionKey {
         principal: caller.principal().clone(),
-        session: place.session.clone(),
+        session: matched.session.clone(),
     };
-    // What the client calls its system prompt is read with the first request, and stays in the log behind that.
-    let brought = place.is_new && !chat.system.is_empty();
-    let brought = brought.then(|| {
+    // The client's system prompt is sent with the first request; after that it is in the log.
+    let has_new_context = matched.is_new && !chat.system.is_empty();
+    let client_context = has_new_context.then(|| {
         gateway
             .client_bridge()
             .client_context()
-            .insert(&thread, chat.system.clone())
+            .insert(&key, chat.system.clone())
     });
     let turn = gateway.start_turn(TurnSpec {
-        principal: thread.principal,
-        session: thread.session,
+        principal: key.principal,
+        session: key.session,
         target: chat.target,
         input: TurnInput::Request(chat.request),
         on_disconnect: OnDisconnect::Cancel,
     })?;
-    drop(place.claim);
+    drop(matched.claim);
     let completion = Completion {
         id: format!("chatcmpl-{}", gateway.new_id()),
         created: gateway.now().as_second(),
         model: chat.model,
-        session: place.session.to_string(),
+        session: matched.session.to_string(),
     };
-    let exchange = CompletionStream {
+    let completion_stream = CompletionStream {
         turn,
         accumulator: TurnAccumulator::default(),
         completion,
-        _client_context: brought,
+        _client_context: client_context,
     };
     match chat.response_mode {
-        ResponseMode::Full => exchange.full_response().await,
-        ResponseMode::Stream { usage } => {
-            Ok(sse::stream(&gateway, &caller, exchange.frames(usage)))
-        }
+        ResponseMode::Full => completion_stream.full_response().await,
+        ResponseMode::Stream { usage } => Ok(sse::stream(
+            &gateway,
+            &caller,
+            completion_stream.frames(usage),
+        )),
     }
 }
 
-/// One completion as it comes about.
+/// A completion in progress.
 struct CompletionStream {
     turn: TurnHandle,
     accumulator: TurnAccumulator,
@@ -158,19 +163,19 @@ impl CompletionStream {
         }
         self.accumulator.finish();
         match self.accumulator.failure() {
-            Some(refusal) => Err(refusal),
+            Some(error) => Err(error),
             None => Ok(Json(self.completion.full(&self.accumulator)).into_response()),
         }
     }
 
-    /// The role first, then words as they come, then why it ended; an error in place of that where there was one.
+    /// Returns the frames: the role, the text as it is generated, then the finish reason or an error.
     fn frames(self, usage: chat::IncludeUsage) -> impl Stream<Item = Frame> + Send {
         let first = frame(&self.completion.first_chunk());
-        let rest = stream::unfold(Some(self), move |exchange| async move {
-            let mut exchange = exchange?;
-            let (frames, next) = match exchange.turn.next().await {
-                Some(update) => (exchange.update_frames(&update), Some(exchange)),
-                None => (exchange.final_frames(usage), None),
+        let rest = stream::unfold(Some(self), move |state| async move {
+            let mut state = state?;
+            let (frames, next) = match state.turn.next().await {
+                Some(update) => (state.update_frames(&update), Some(state)),
+                None => (state.final_frames(usage), None),
             };
             Some((stream::iter(frames), next))
         });
@@ -193,7 +198,7 @@ impl CompletionStream {
             .map(|piece| frame(&self.completion.text_chunk(piece)))
             .collect();
         match self.accumulator.failure() {
-            Some(refusal) => frames.push(frame(&refusal.body())),
+            Some(error) => frames.push(frame(&error.body())),
             None => frames.push(frame(&self.completion.last_chunk(&self.accumulator))),
         }
         if usage == chat::IncludeUsage::Yes {

@@ -1,7 +1,8 @@
-//! The description of the API, made of the types that it speaks (OpenAPI 3.1). It is committed as `docs/openapi.json`.
+//! The OpenAPI 3.1 document, generated from the API types and committed as `docs/openapi.json`.
 //!
-//! It is exact: what it allows is read, what it forbids is refused with 400, and no other status is given than it lists.
-//! Where the last message of a chat has to be the user's, or a question has to offer a pattern, words say so.
+//! The document is exact: input that it allows is accepted, other input is rejected with 400, and
+//! only the listed statuses are returned. Two rules are stated in descriptions only: the last
+//! message of a chat must be from the user, and `pattern` needs a question that offers one.
 
 mod operations;
 mod schemas;
@@ -20,18 +21,18 @@ use crate::extract::SessionName;
 use crate::openai::DONE_MARKER;
 use operations::operations;
 
-/// One thing that can be asked for.
+/// One operation of the API.
 struct Operation {
     method: &'static str,
     path: &'static str,
     summary: &'static str,
-    /// A token with one of these; none is needed where there are none.
+    /// The operation needs a token with one of these scopes; no token if empty.
     scopes: &'static [TokenScope],
     input: RequestInput,
     output: ResponseOutput,
-    /// A header that has an effect, and which.
+    /// The name and description of an optional request header.
     header: Option<(&'static str, &'static str)>,
-    /// Statuses of failures beside those that every operation of its kind has.
+    /// Error statuses in addition to those of every operation of this kind.
     failure_statuses: &'static [u16],
 }
 
@@ -45,9 +46,9 @@ enum RequestInput {
 
 enum ResponseOutput {
     Json(SchemaFn),
-    /// Server-sent events, each with such a value as its data.
+    /// Server-sent events with this schema for their data.
     Events(SchemaFn),
-    /// One or the other, as it was asked for.
+    /// JSON or server-sent events, depending on the request.
     JsonOrEvents(SchemaFn, SchemaFn),
     Text,
     Nothing,
@@ -57,8 +58,8 @@ fn subschema_for<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
 
-/// What is sent and what is answered are described apart: a field that may be left out of a request may still stand in
-/// every answer.
+/// Separate generators for requests and responses: a field that is optional in a request can be
+/// required in a response.
 struct SchemaGenerators {
     requests: SchemaGenerator,
     responses: SchemaGenerator,
@@ -68,10 +69,10 @@ impl SchemaGenerators {
     fn new() -> Self {
         let mut settings = SchemaSettings::draft2020_12();
         settings.definitions_path = "/components/schemas".into();
-        let (sent, answered) = (settings.clone(), settings.for_serialize());
+        let (requests, responses) = (settings.clone(), settings.for_serialize());
         Self {
-            requests: sent.into_generator(),
-            responses: answered.into_generator(),
+            requests: requests.into_generator(),
+            responses: responses.into_generator(),
         }
     }
 
@@ -82,7 +83,7 @@ impl SchemaGenerators {
     }
 }
 
-/// The whole description.
+/// Returns the OpenAPI document.
 pub fn document() -> Value {
     let mut generators = SchemaGenerators::new();
     let error = subschema_for::<ErrorBody>(&mut generators.responses);
@@ -96,15 +97,15 @@ pub fn document() -> Value {
         "info": {
             "title": "Lango",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Turns, sessions and questions of a Lango team, and the same team behind OpenAI's API. Every failure has the same form.",
+            "description": "Turns, sessions and approvals of a Lango team, and an OpenAI-compatible API for the same team. All errors have the same format.",
             "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
         },
         "servers": [{ "url": "http://127.0.0.1:7420" }],
         "paths": paths,
         "components": {
             "schemas": generators.definitions(),
-            "responses": { "Failure": { "description": "Why it was not done.", "content": { "application/json": { "schema": error } } } },
-            "securitySchemes": { "token": { "type": "http", "scheme": "bearer", "description": "An access token of `lango token create`." } },
+            "responses": { "Failure": { "description": "The error.", "content": { "application/json": { "schema": error } } } },
+            "securitySchemes": { "token": { "type": "http", "scheme": "bearer", "description": "An access token created with `lango token create`." } },
         },
     })
 }
@@ -139,7 +140,9 @@ impl Operation {
 
     fn success(&self, generator: &mut SchemaGenerator) -> (&'static str, Value) {
         let content = match &self.output {
-            ResponseOutput::Nothing => return ("204", json!({ "description": "It is done." })),
+            ResponseOutput::Nothing => {
+                return ("204", json!({ "description": "The request succeeded." }));
+            }
             ResponseOutput::Json(body) => {
                 json!({ "application/json": { "schema": body(generator) } })
             }
@@ -156,11 +159,11 @@ impl Operation {
         };
         (
             "200",
-            json!({ "description": "What was asked for.", "content": content }),
+            json!({ "description": "The request succeeded.", "content": content }),
         )
     }
 
-    /// Every status of a failure. What stands before all operations is the same for all of them.
+    /// Returns all error statuses, including those of the middleware.
     fn failures(&self) -> BTreeSet<u16> {
         let mut all = BTreeSet::from([403, 421, 431]);
         if !self.scopes.is_empty() {
@@ -176,7 +179,7 @@ impl Operation {
         all
     }
 
-    /// Places of the path, the fields of the query, and the header.
+    /// Returns the path parameters, the query parameters and the header.
     fn parameters(&self) -> Vec<Value> {
         let mut inline = SchemaSettings::draft2020_12();
         inline.inline_subschemas = true;
@@ -199,31 +202,31 @@ impl Operation {
             let fields = fields["properties"].as_object().into_iter().flatten();
             parameters.extend(fields.map(|(name, schema)| query_parameter(name, schema.clone())));
         }
-        parameters.extend(self.header.map(|(name, effect)| {
+        parameters.extend(self.header.map(|(name, description)| {
             let schema = json!({ "type": "string" });
-            json!({ "name": name, "in": "header", "required": false, "description": effect, "schema": schema })
+            json!({ "name": name, "in": "header", "required": false, "description": description, "schema": schema })
         }));
         parameters
     }
 }
 
-/// One server-sent event: its fields as they stand in the stream.
+/// Returns the schema of a server-sent event and its fields.
 fn sse_event_schema(data: Value) -> Value {
-    let id = json!({ "type": "string", "description": "The event's number, where it has one." });
+    let id = json!({ "type": "string", "description": "The sequence number of the event; absent for events that are not stored." });
     json!({ "type": "object", "required": ["data"], "properties": { "id": id, "data": data } })
 }
 
-/// JSON of this form as a text.
+/// Returns the schema of a string that contains JSON of this schema.
 fn json_text(schema: &Schema) -> Value {
     json!({ "type": "string", "contentMediaType": "application/json", "contentSchema": schema })
 }
 
-/// A field of a query is there or not: it is never null.
+/// Returns the description of a query parameter. Query parameters are optional but never null.
 fn query_parameter(name: &str, mut schema: Value) -> Value {
     let mut parameter = json!({ "name": name, "in": "query", "required": false });
     if let Some(fields) = schema.as_object_mut() {
-        if let Some(words) = fields.remove("description") {
-            parameter["description"] = words;
+        if let Some(description) = fields.remove("description") {
+            parameter["description"] = description;
         }
         fields.retain(|key, value| key != "default" || !value.is_null());
         if let Some(kind) = fields["type"]
@@ -242,25 +245,25 @@ fn query_parameter(name: &str, mut schema: Value) -> Value {
 }
 
 fn failure_response(status: u16) -> Value {
-    let why = match status {
-        400 => "It is not what is described here.",
-        401 => "There is no good token.",
-        403 => "The token is for something else, or a page of another origin asks.",
-        404 => "It is not there, or not yours.",
+    let description = match status {
+        400 => "The request does not match this description.",
+        401 => "The access token is missing, unknown or expired.",
+        403 => "The token lacks the scope, or the origin is not allowed.",
+        404 => "The resource does not exist or belongs to another principal.",
         408 => "The body did not arrive in time.",
-        409 => "The session is not in a state for this.",
+        409 => "The state of the session does not allow this.",
         413 => "The body is too long.",
         415 => "The body is not JSON.",
-        421 => "The server does not go by that name.",
+        421 => "The `Host` header is not a name of this server.",
         422 => "The turn reached a limit.",
-        429 => "Too often, or too many at once.",
-        // The connection is refused before anything is read, so there is no body.
-        431 => return json!({ "description": "The head of the request is too long." }),
-        500 => "Something is broken here.",
-        502 => "The model did not answer as it should.",
-        _ => "Not now.",
+        429 => "Too many requests, turns or streams.",
+        // Hyper rejects the request before any handler runs, so there is no body.
+        431 => return json!({ "description": "The request headers are too long." }),
+        500 => "Internal server error.",
+        502 => "The model failed or returned an invalid response.",
+        _ => "The server or the model is temporarily unavailable.",
     };
-    json!({ "$ref": "#/components/responses/Failure", "description": why })
+    json!({ "$ref": "#/components/responses/Failure", "description": description })
 }
 
 #[cfg(test)]
@@ -268,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_operation_says_what_it_is_and_every_reference_leads_somewhere() {
+    fn operations_have_summaries_and_references_resolve() {
         let document = document();
         let text = document.to_string();
         for operation in operations() {
@@ -276,8 +279,8 @@ mod tests {
             assert_eq!(described["summary"], operation.summary);
         }
         for reference in text.split("\"$ref\":\"#").skip(1) {
-            let place = reference.split('"').next().unwrap();
-            assert!(document.pointer(place).is_some(), "{place}");
+            let pointer = reference.split('"').next().unwrap();
+            assert!(document.pointer(pointer).is_some(), "{pointer}");
         }
     }
 }

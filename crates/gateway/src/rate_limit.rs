@@ -1,4 +1,4 @@
-//! How often, and how many at once.
+//! Request rate limits and the limit of concurrent turns.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::error::ApiError;
 use crate::settings::ServerSettings;
 
-/// More buckets than this are looked through for full ones, which need not be kept.
+/// When this many buckets exist, full ones are removed.
 const MAX_BUCKETS: usize = 1_024;
 
 pub(crate) struct RateLimiter {
@@ -22,7 +22,7 @@ pub(crate) struct RateLimiter {
     turn_counts: Mutex<TurnCounts>,
 }
 
-/// What a token may still ask for; fills up again as time passes.
+/// The token bucket of one access token. Refills over time.
 struct Bucket {
     left: f64,
     at: Instant,
@@ -34,7 +34,7 @@ struct TurnCounts {
     by_principal: HashMap<Principal, usize>,
 }
 
-/// A turn's place; free again when it is dropped.
+/// A permit for one running turn, released when dropped.
 pub(crate) struct TurnPermit {
     limiter: Arc<RateLimiter>,
     principal: Principal,
@@ -51,7 +51,7 @@ impl RateLimiter {
         }
     }
 
-    /// Counts a request of a token.
+    /// Counts a request of an access token, or returns an error if its rate limit is exceeded.
     pub fn check_request(&self, token: &str) -> Result<(), ApiError> {
         let now = Instant::now();
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,7 +76,7 @@ impl RateLimiter {
             StatusCode::TOO_MANY_REQUESTS,
             "rate",
             format!(
-                "more than {} requests a minute with this token",
+                "rate limit exceeded: {} requests per minute for this token",
                 self.per_minute
             ),
             "wait a moment; server.requestsPerMinute sets the limit",
@@ -89,24 +89,24 @@ impl RateLimiter {
         (bucket.left + since * self.per_minute / 60.0).min(self.per_minute)
     }
 
-    /// A place for a turn, if there is one.
+    /// Acquires a permit for a turn of the principal.
     pub fn acquire_turn(self: &Arc<Self>, principal: &Principal) -> Result<TurnPermit, ApiError> {
         let mut running = self.turn_counts();
         if running.total >= self.turns {
             let message = format!(
-                "{} turns are running, and no more run at once",
+                "too many concurrent turns: {} turns are running",
                 running.total
             );
             let hint = "try again when one has ended; server.turns sets the limit";
-            let refusal = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "turns", message, hint);
-            return Err(refusal.with_retry_after(Duration::from_secs(1)));
+            let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "turns", message, hint);
+            return Err(error.with_retry_after(Duration::from_secs(1)));
         }
         let own = running.by_principal.get(principal).copied().unwrap_or(0);
         if own >= self.turns_per_principal {
-            let message = format!("{own} of your turns are running, and no more run at once");
+            let message = format!("too many concurrent turns: {own} of your turns are running");
             let hint = "try again when one has ended; server.turnsPerPrincipal sets the limit";
-            let refusal = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "turns", message, hint);
-            return Err(refusal.with_retry_after(Duration::from_secs(1)));
+            let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "turns", message, hint);
+            return Err(error.with_retry_after(Duration::from_secs(1)));
         }
         running.total += 1;
         running.by_principal.insert(principal.clone(), own + 1);
@@ -143,51 +143,51 @@ mod tests {
     use super::*;
     use std::num::{NonZeroU32, NonZeroUsize};
 
-    fn limiter(settings: ServerSettings) -> Arc<RateLimiter> {
+    fn new_limiter(settings: ServerSettings) -> Arc<RateLimiter> {
         Arc::new(RateLimiter::new(&settings))
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_token_that_asks_too_often_waits_and_others_do_not() {
-        let pace = limiter(ServerSettings {
+    async fn limits_requests_per_token() {
+        let limiter = new_limiter(ServerSettings {
             requests_per_minute: NonZeroU32::new(60).unwrap(),
             ..ServerSettings::default()
         });
         for _ in 0..60 {
-            pace.check_request("a").unwrap();
+            limiter.check_request("a").unwrap();
         }
-        let refused = pace.check_request("a").unwrap_err();
-        assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
-        assert!(refused.retry_after.unwrap() <= Duration::from_secs(1));
-        pace.check_request("b").unwrap();
+        let error = limiter.check_request("a").unwrap_err();
+        assert_eq!(error.status, StatusCode::TOO_MANY_REQUESTS);
+        assert!(error.retry_after.unwrap() <= Duration::from_secs(1));
+        limiter.check_request("b").unwrap();
         tokio::time::advance(Duration::from_millis(1_100)).await;
-        pace.check_request("a").unwrap();
-        assert!(pace.check_request("a").is_err());
+        limiter.check_request("a").unwrap();
+        assert!(limiter.check_request("a").is_err());
     }
 
     #[test]
-    fn places_are_counted_and_come_back() {
+    fn limits_concurrent_turns() {
         let two = NonZeroUsize::new(2).unwrap();
         let three = NonZeroUsize::new(3).unwrap();
-        let pace = limiter(ServerSettings {
+        let limiter = new_limiter(ServerSettings {
             turns: three,
             turns_per_principal: two,
             ..ServerSettings::default()
         });
         let (ann, bob) = (Principal::new("ann"), Principal::new("bob"));
-        let first = pace.acquire_turn(&ann).unwrap();
-        let _second = pace.acquire_turn(&ann).unwrap();
+        let first = limiter.acquire_turn(&ann).unwrap();
+        let _second = limiter.acquire_turn(&ann).unwrap();
         assert_eq!(
-            pace.acquire_turn(&ann).err().unwrap().status,
+            limiter.acquire_turn(&ann).err().unwrap().status,
             StatusCode::TOO_MANY_REQUESTS
         );
-        let _third = pace.acquire_turn(&bob).unwrap();
+        let _third = limiter.acquire_turn(&bob).unwrap();
         assert_eq!(
-            pace.acquire_turn(&bob).err().unwrap().status,
+            limiter.acquire_turn(&bob).err().unwrap().status,
             StatusCode::SERVICE_UNAVAILABLE
         );
         drop(first);
-        assert_eq!(pace.turns_running(), 2);
-        pace.acquire_turn(&bob).unwrap();
+        assert_eq!(limiter.turns_running(), 2);
+        limiter.acquire_turn(&bob).unwrap();
     }
 }

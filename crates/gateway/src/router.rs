@@ -1,4 +1,4 @@
-//! Every address, and what stands before it.
+//! The router: all routes and their middleware.
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -14,10 +14,10 @@ use crate::gateway::Gateway;
 use crate::{a2a, api, auth, cors, metrics, openai};
 
 impl Gateway {
-    /// Everything that is answered. What is merged into `open` needs no token, what is merged into `closed` does; the
-    /// checks of place and pace are the same for all.
+    /// Returns the router with all routes and middleware. Routes merged into `protected` require a
+    /// token; routes merged into `public` do not. The host and origin checks apply to all of them.
     pub fn router(&self) -> Router {
-        let closed = Router::new()
+        let protected = Router::new()
             .merge(api::routes())
             .merge(openai::routes())
             .merge(a2a::authenticated_routes(&self.settings().a2a))
@@ -26,11 +26,12 @@ impl Gateway {
                 Router::new().route("/metrics", get(prometheus_metrics)),
             ))
             .route_layer(from_fn_with_state(self.clone(), auth::authenticate));
-        let open = Router::new()
+        let public = Router::new()
             .route("/health", get(health))
             .route("/ready", get(ready))
             .merge(a2a::public_routes(&self.settings().a2a));
-        open.merge(closed)
+        public
+            .merge(protected)
             .fallback(not_found)
             .method_not_allowed_fallback(method_not_allowed)
             .layer(map_response(add_security_headers))
@@ -40,7 +41,7 @@ impl Gateway {
     }
 }
 
-/// Routes that only tokens with one of these scopes reach.
+/// Restricts routes to tokens with one of these scopes.
 pub(crate) fn with_scope(
     scopes: &'static [TokenScope],
     routes: Router<Gateway>,
@@ -52,7 +53,7 @@ async fn health() -> Response {
     axum::Json(json!({ "status": "ok" })).into_response()
 }
 
-/// Whether new turns are taken.
+/// Reports whether the server accepts new turns.
 async fn ready(State(gateway): State<Gateway>) -> Result<Response, ApiError> {
     if gateway.shutdown_started().is_cancelled() {
         return Err(ApiError::shutting_down());
@@ -73,31 +74,31 @@ async fn prometheus_metrics(State(gateway): State<Gateway>) -> Response {
 
 async fn not_found(request: Request) -> ApiError {
     let path: String = request.uri().path().chars().take(200).collect();
-    let hint = "GET /api/openapi.json describes what is there";
+    let hint = "see GET /api/openapi.json for the available routes";
     ApiError::new(
         StatusCode::NOT_FOUND,
         "not_found",
-        format!("there is nothing at {path}"),
+        format!("no route matches {path}"),
         hint,
     )
 }
 
 async fn method_not_allowed(request: Request) -> ApiError {
-    let message = format!("{} is not for this address", request.method());
-    let hint = "GET /api/openapi.json describes what is there";
+    let message = format!("method {} is not allowed for this route", request.method());
+    let hint = "see GET /api/openapi.json for the available routes";
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method", message, hint)
 }
 
-/// Nothing that is answered here is kept by a cache, sniffed at or put in a frame.
+/// Disables caching, MIME sniffing and framing for every response.
 async fn add_security_headers(mut response: Response) -> Response {
     let headers = response.headers_mut();
-    let guards = [
+    let defaults = [
         (header::CACHE_CONTROL, "no-store"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::REFERRER_POLICY, "no-referrer"),
     ];
-    for (name, value) in guards {
+    for (name, value) in defaults {
         headers
             .entry(name)
             .or_insert(axum::http::HeaderValue::from_static(value));

@@ -1,4 +1,4 @@
-//! Taking connections, and ending well.
+//! The accept loop and graceful shutdown.
 
 use std::future::Future;
 use std::io;
@@ -17,30 +17,31 @@ use tokio_util::task::TaskTracker;
 use crate::gateway::Gateway;
 use crate::write_timeout::WriteTimeout;
 
-/// More headers than this no honest client sends.
+/// Maximum number of headers of a request.
 const MAX_HEADERS: usize = 64;
-/// Hyper takes no smaller buffer.
+/// The smallest buffer size that hyper accepts.
 const MIN_BUFFER_SIZE: usize = 8_192;
-/// What is left to say when turns have ended is said within this.
+/// Time for connections to send their last responses after all turns have ended.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
-/// What tasks that were stopped tell to addresses is told within this.
+/// Time to send the push notifications of tasks that were stopped.
 const PUSH_FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
-/// Out of files: nothing can be taken until some are closed.
+/// Pause after a failed accept, for example when the process is out of file descriptors.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 impl Gateway {
-    /// Answers whoever connects until `told_to_end`. Then nothing new begins, but turns that run may finish, with whatever
-    /// answers they need; those that take too long are stopped where they are. Returns when everything is said and kept.
-    pub async fn serve(&self, listener: TcpListener, told_to_end: impl Future<Output = ()>) {
+    /// Serves connections until `shutdown` completes. After that, new turns are rejected, but
+    /// running turns may finish, and pending approvals can still be answered. Turns that outlast
+    /// the grace period are suspended. Returns when all events are stored and connections closed.
+    pub async fn serve(&self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
         let connections = TaskTracker::new();
         self.recover_tasks();
-        let wind_down = async {
-            told_to_end.await;
+        let shut_down = async {
+            shutdown.await;
             self.shut_down().await;
         };
         tokio::select! {
             () = self.accept_connections(listener, &connections) => {}
-            () = wind_down => {}
+            () = shut_down => {}
         }
         self.close_connections().cancel();
         connections.close();
@@ -48,7 +49,7 @@ impl Gateway {
         self.team().runner.wait_for_hooks().await;
     }
 
-    /// Whoever waits for news of tasks that an earlier process left is told; nobody waits for that.
+    /// Recovers the tasks of earlier processes in the background and notifies their subscribers.
     fn recover_tasks(&self) {
         if self.settings().a2a.is_enabled {
             let gateway = self.clone();
@@ -60,41 +61,41 @@ impl Gateway {
     async fn shut_down(&self) {
         self.shutdown_started().cancel();
         self.turn_tasks().close();
-        let courier = &self.a2a().push_sender;
-        let ending = async {
+        let push_sender = &self.a2a().push_sender;
+        let finish = async {
             self.turn_tasks().wait().await;
-            courier.flush().await;
+            push_sender.flush().await;
         };
-        if tokio::time::timeout(self.settings().grace_period(), ending)
+        if tokio::time::timeout(self.settings().grace_period(), finish)
             .await
             .is_err()
         {
             self.suspend_turns().cancel();
             self.turn_tasks().wait().await;
-            let _ = tokio::time::timeout(PUSH_FLUSH_TIMEOUT, courier.flush()).await;
+            let _ = tokio::time::timeout(PUSH_FLUSH_TIMEOUT, push_sender.flush()).await;
         }
     }
 
     async fn accept_connections(&self, listener: TcpListener, connections: &TaskTracker) {
         let router = self.router();
-        let places = Arc::new(Semaphore::new(
+        let permits = Arc::new(Semaphore::new(
             self.settings()
                 .connections
                 .get()
                 .min(Semaphore::MAX_PERMITS),
         ));
-        while let Ok(place) = Arc::clone(&places).acquire_owned().await {
+        while let Ok(permit) = Arc::clone(&permits).acquire_owned().await {
             match listener.accept().await {
                 Ok((stream, _)) => {
                     let connection = ClientConnection {
                         gateway: self.clone(),
                         router: router.clone(),
-                        _permit: place,
+                        _permit: permit,
                     };
                     connections.spawn(connection.run(stream));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "a connection could not be taken");
+                    tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 }
             }
@@ -113,7 +114,7 @@ impl ClientConnection {
         let metrics = self.gateway.metrics();
         metrics.connections.fetch_add(1, Ordering::Relaxed);
         if let Err(error) = self.serve_http(stream).await {
-            tracing::debug!(%error, "a connection broke off");
+            tracing::debug!(%error, "connection closed with an error");
         }
         metrics.connections.fetch_sub(1, Ordering::Relaxed);
     }
@@ -123,17 +124,17 @@ impl ClientConnection {
         let settings = self.gateway.settings();
         let stream = TokioIo::new(WriteTimeout::new(stream, settings.write_timeout()));
         let route = TowerToHyperService::new(self.router.clone());
-        let conversation = http1::Builder::new()
+        let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(settings.header_timeout())
             .max_buf_size(settings.header_bytes.get().max(MIN_BUFFER_SIZE))
             .max_headers(MAX_HEADERS)
             .serve_connection(stream, route);
-        tokio::pin!(conversation);
+        tokio::pin!(connection);
         tokio::select! {
-            ended = conversation.as_mut() => return ended.map_err(io::Error::other),
-            () = self.gateway.close_connections().cancelled() => conversation.as_mut().graceful_shutdown(),
+            result = connection.as_mut() => return result.map_err(io::Error::other),
+            () = self.gateway.close_connections().cancelled() => connection.as_mut().graceful_shutdown(),
         }
-        conversation.await.map_err(io::Error::other)
+        connection.await.map_err(io::Error::other)
     }
 }

@@ -1,4 +1,4 @@
-//! `server.*`.
+//! The settings under `server.*`.
 
 use std::net::IpAddr;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
@@ -9,44 +9,47 @@ use serde::{Deserialize, Serialize};
 
 use crate::a2a::A2aSettings;
 
+/// The settings under `server`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServerSettings {
-    /// The address that `lango serve` listens on. Others than this machine's own need an access token; leave TLS to a
-    /// proxy in front of it.
+    /// IP address that `lango serve` listens on. Addresses other than loopback require an access
+    /// token. Use a reverse proxy for TLS.
     pub host: IpAddr,
-    /// The port; 0 takes any that is free.
+    /// Port to listen on; 0 selects a free port.
     pub port: u16,
-    /// Names, beside those of this machine, that requests may have in their `Host`, as in `lango.example.org`.
+    /// Additional host names that requests may use in their `Host` header, such as
+    /// `lango.example.org`. Names of the local machine are always allowed.
     pub hosts: Vec<String>,
-    /// Web pages of other origins that may call, as in `https://chat.example.org`.
+    /// Origins of web pages that may call the server, such as `https://chat.example.org`.
     pub origins: Vec<String>,
-    /// Bytes of one request's body.
+    /// Maximum size of a request body in bytes.
     pub body_bytes: NonZeroUsize,
-    /// Bytes of one request's head.
+    /// Maximum size of the request line and headers in bytes.
     pub header_bytes: NonZeroUsize,
-    /// Seconds in which a head has to arrive; a connection that says nothing for so long is closed.
+    /// Time limit in seconds for receiving the request headers. Idle connections are closed after
+    /// this time.
     pub header_seconds: NonZeroU64,
-    /// Seconds in which a body has to arrive.
+    /// Time limit in seconds for receiving a request body.
     pub body_seconds: NonZeroU64,
-    /// A client that takes nothing for so many seconds is cut off.
+    /// Time in seconds after which a client that does not read its response is disconnected.
     pub write_seconds: NonZeroU64,
-    /// Open connections.
+    /// Maximum number of open connections.
     pub connections: NonZeroUsize,
-    /// Requests a minute of one token.
+    /// Maximum number of requests per minute for one token.
     pub requests_per_minute: NonZeroU32,
-    /// Turns at once, all together.
+    /// Maximum number of concurrent turns.
     pub turns: NonZeroUsize,
-    /// Turns at once of one principal.
+    /// Maximum number of concurrent turns for one principal.
     pub turns_per_principal: NonZeroUsize,
-    /// Open streams of one principal that follow a session, or a task over A2A.
+    /// Maximum number of open event streams (sessions and A2A tasks) for one principal.
     pub streams_per_principal: NonZeroUsize,
-    /// A stream says so often that it is still there.
+    /// Interval in seconds between keep-alive comments on a stream.
     pub keep_alive_seconds: NonZeroU64,
-    /// Seconds that running turns have to end when the server is told to; then they are stopped where they are, and
-    /// can be gone on with.
+    /// Time in seconds that running turns have to finish when the server shuts down. After that
+    /// they are suspended and can be resumed.
     pub grace_seconds: u64,
-    /// Other agents that give tasks over A2A.
+    /// A2A: tasks from other agents.
     pub a2a: A2aSettings,
 }
 

@@ -1,4 +1,5 @@
-//! Updates as server-sent events: the same JSON as `lango ask --json` prints, with an event's number as its id.
+//! Updates as server-sent events: the same JSON as `lango ask --json` prints, with the event's
+//! sequence number as its id.
 
 use std::convert::Infallible;
 
@@ -13,22 +14,22 @@ use serde_json::{Value, json};
 use crate::auth::{Caller, TokenCache};
 use crate::gateway::Gateway;
 
-/// Proxies that collect an answer before they pass it on would hold a stream back.
+/// Disables response buffering in proxies, which would delay a stream.
 const NO_BUFFERING_HEADER: (HeaderName, HeaderValue) = (
     HeaderName::from_static("x-accel-buffering"),
     HeaderValue::from_static("no"),
 );
 
-/// Whether text is told as it comes.
+/// Selects whether text deltas are part of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeltaMode {
     Include,
     Omit,
 }
 
-/// An update as a frame; none for what is left out.
+/// Returns the frame for an update, or `None` for a delta that is omitted.
 pub(crate) fn frame(update: &Update, deltas: DeltaMode) -> Option<Frame> {
-    let told = |value: Value| {
+    let delta = |value: Value| {
         (deltas == DeltaMode::Include).then(|| Frame::default().data(value.to_string()))
     };
     match update {
@@ -37,12 +38,12 @@ pub(crate) fn frame(update: &Update, deltas: DeltaMode) -> Option<Frame> {
             Some(Frame::default().id(event.seq.to_string()).data(data))
         }
         Update::Delta { author, text } => {
-            told(json!({ "type": "delta", "author": author, "text": text }))
+            delta(json!({ "type": "delta", "author": author, "text": text }))
         }
         Update::ToolOutputDelta { author, call, text } => {
-            told(json!({ "type": "printed", "author": author, "id": call, "text": text }))
+            delta(json!({ "type": "printed", "author": author, "id": call, "text": text }))
         }
-        // The end of a turn that could not be kept has no number.
+        // This end of the turn is not stored, so it has no sequence number.
         Update::StoreFailed(_) => Some(Frame::default().data(store_failed().to_string())),
     }
 }
@@ -51,23 +52,24 @@ fn store_failed() -> Value {
     json!({
         "type": "turn_failed",
         "code": FailureCode::Internal,
-        "message": "what happened could not be kept, so the turn ends here",
-        "hint": "whoever runs the server finds the cause with `lango doctor`",
+        "message": "the turn was stopped because its events could not be stored",
+        "hint": "run `lango doctor` on the server",
     })
 }
 
-/// The end of a turn that was stopped while it waited for another one of its session.
+/// Returns the end of a turn that was stopped while it waited for another turn of its session.
 pub(crate) fn turn_never_started() -> Frame {
     let end = json!({
         "type": "turn_failed",
         "code": FailureCode::Cancelled,
-        "message": "the turn was stopped before it began",
-        "hint": "ask again",
+        "message": "the turn was stopped before it started",
+        "hint": "send the request again",
     });
     Frame::default().data(end.to_string())
 }
 
-/// A response that stays open for as long as the frames come and the caller's token is good.
+/// Returns a response that streams the frames until they end or the caller's token is revoked or
+/// expired.
 pub(crate) fn stream(
     gateway: &Gateway,
     caller: &Caller,

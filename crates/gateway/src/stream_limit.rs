@@ -1,4 +1,4 @@
-//! Open streams, counted by whose they are.
+//! The limit of open streams per principal.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use lango_domain::event::Principal;
 
 use crate::error::ApiError;
 
-/// When a stream may have been closed.
+/// Value of `Retry-After` when the limit is reached.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Default)]
@@ -17,21 +17,21 @@ pub(crate) struct StreamLimiter {
     open: Arc<Mutex<HashMap<Principal, usize>>>,
 }
 
-/// A stream's place; free again when it is dropped.
+/// A permit for one open stream, released when dropped.
 pub(crate) struct StreamPermit {
     limiter: StreamLimiter,
     principal: Principal,
 }
 
 impl StreamLimiter {
-    pub fn acquire(&self, principal: &Principal, most: usize) -> Result<StreamPermit, ApiError> {
+    pub fn acquire(&self, principal: &Principal, limit: usize) -> Result<StreamPermit, ApiError> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let own = open.entry(principal.clone()).or_default();
-        if *own >= most {
-            let message = format!("{own} of your streams are open, and no more are opened");
+        if *own >= limit {
+            let message = format!("too many open streams: {own} of your streams are open");
             let hint = "close one; server.streamsPerPrincipal sets the limit";
-            let refusal = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "streams", message, hint);
-            return Err(refusal.with_retry_after(RETRY_DELAY));
+            let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "streams", message, hint);
+            return Err(error.with_retry_after(RETRY_DELAY));
         }
         *own += 1;
         Ok(StreamPermit {
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_counted_by_principal_and_come_back() {
+    fn limits_streams_per_principal() {
         let streams = StreamLimiter::default();
         let (ann, bob) = (Principal::new("ann"), Principal::new("bob"));
         let first = streams.acquire(&ann, 1).unwrap();

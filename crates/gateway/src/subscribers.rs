@@ -1,4 +1,4 @@
-//! Whoever follows a session without having asked for its turn.
+//! Subscribers to the updates of a session.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,7 +7,7 @@ use lango_domain::event::Update;
 use lango_domain::session::SessionKey;
 use tokio::sync::broadcast::{self, Receiver, Sender};
 
-/// Whoever falls behind by more reads the rest from the store.
+/// Capacity of a subscriber's channel. A subscriber that lags further behind reads from the store.
 const CHANNEL_CAPACITY: usize = 32;
 
 #[derive(Default)]
@@ -17,28 +17,29 @@ pub(crate) struct SessionSubscribers {
 
 impl SessionSubscribers {
     pub fn subscribe(&self, key: &SessionKey) -> Receiver<Update> {
-        let mut threads = self.senders.lock().unwrap_or_else(PoisonError::into_inner);
-        threads
+        let mut senders = self.senders.lock().unwrap_or_else(PoisonError::into_inner);
+        senders
             .entry(key.clone())
             .or_insert_with(|| broadcast::channel(CHANNEL_CAPACITY).0)
             .subscribe()
     }
 
     pub fn publish(&self, key: &SessionKey, update: &Update) {
-        let threads = self.senders.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(sender) = threads.get(key) {
+        let senders = self.senders.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sender) = senders.get(key) {
             let _ = sender.send(update.clone());
         }
     }
 
-    /// Called by whoever stops listening, after it has.
+    /// Removes the channel of a session that has no subscribers. Must be called after the last
+    /// receiver is dropped.
     pub fn remove_if_unused(&self, key: &SessionKey) {
-        let mut threads = self.senders.lock().unwrap_or_else(PoisonError::into_inner);
-        if threads
+        let mut senders = self.senders.lock().unwrap_or_else(PoisonError::into_inner);
+        if senders
             .get(key)
             .is_some_and(|sender| sender.receiver_count() == 0)
         {
-            threads.remove(key);
+            senders.remove(key);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! One way to run a turn for whoever comes in over HTTP. A task of its own carries each turn to its end, so that it does
-//! not depend on a connection unless it is to.
+//! Starts and cancels turns for HTTP clients. Each turn runs in its own task, so that it can outlive
+//! the connection that started it.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -21,7 +21,7 @@ use crate::gateway::Gateway;
 use crate::metrics::TurnMeter;
 use crate::rate_limit::TurnPermit;
 
-/// A turn that somebody wants.
+/// The specification of a turn.
 #[derive(Clone, Debug)]
 pub struct TurnSpec {
     pub principal: Principal,
@@ -31,37 +31,37 @@ pub struct TurnSpec {
     pub on_disconnect: OnDisconnect,
 }
 
-/// Who is asked.
+/// The recipient of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TurnTarget {
     Team,
-    /// One agent of it alone.
+    /// A single agent without the rest of the team.
     Agent(AgentName),
 }
 
-/// What the turn begins with.
+/// The input that starts a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TurnInput {
     Request(String),
-    /// Where an earlier turn was stopped (B73).
+    /// Resumes the session's suspended turn (B73).
     Resume,
 }
 
-/// What becomes of the turn when nobody reads it any more.
+/// The effect of a client disconnect on its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnDisconnect {
     Cancel,
     Continue,
 }
 
-/// The updates of a turn, for whoever asked for it.
+/// The stream of a turn's updates. Dropping it counts as a disconnect.
 pub struct TurnHandle {
     updates: UnboundedReceiver<Update>,
     cancel: CancellationToken,
 }
 
 impl TurnHandle {
-    /// Ends this turn, and no other of its session.
+    /// Cancels this turn, but no other turn of its session.
     pub fn cancel(&self) {
         self.cancel.cancel();
     }
@@ -76,52 +76,52 @@ impl Stream for TurnHandle {
 }
 
 impl Gateway {
-    /// Starts a turn, if there is a place for it. Dropping what it gives is leaving.
-    pub fn start_turn(&self, wish: TurnSpec) -> Result<TurnHandle, ApiError> {
+    /// Starts a turn, or returns an error if a limit is reached or the server is shutting down.
+    pub fn start_turn(&self, spec: TurnSpec) -> Result<TurnHandle, ApiError> {
         if self.shutdown_started().is_cancelled() {
             return Err(ApiError::shutting_down());
         }
-        let runner = self.runner_for(&wish.target)?;
-        let slot = self.rate_limiter().acquire_turn(&wish.principal)?;
+        let runner = self.runner_for(&spec.target)?;
+        let permit = self.rate_limiter().acquire_turn(&spec.principal)?;
         let TurnSpec {
             principal,
             session,
-            input: begin,
-            on_disconnect: leaving,
+            input,
+            on_disconnect,
             ..
-        } = wish;
-        let thread = SessionKey {
+        } = spec;
+        let key = SessionKey {
             principal: principal.clone(),
             session: session.clone(),
         };
-        let stream = match begin {
+        let stream = match input {
             TurnInput::Request(text) => {
                 runner.run(TurnRequest::from_user(session, principal, text))
             }
             TurnInput::Resume => runner.resume(session, principal),
         };
-        let (to, updates) = unbounded_channel();
-        let (number, cancel) = self.running_turns().insert(&thread);
-        let attached = TurnHandle {
+        let (sender, updates) = unbounded_channel();
+        let (number, cancel) = self.running_turns().insert(&key);
+        let handle = TurnHandle {
             updates,
             cancel: cancel.clone(),
         };
-        let pump = TurnTask {
+        let task = TurnTask {
             gateway: self.clone(),
-            key: thread,
+            key,
             number,
             cancel,
-            on_disconnect: leaving,
-            sender: to,
-            _permit: slot,
+            on_disconnect,
+            sender,
+            _permit: permit,
         };
-        self.turn_tasks().spawn(pump.run(stream));
-        Ok(attached)
+        self.turn_tasks().spawn(task.run(stream));
+        Ok(handle)
     }
 
-    fn runner_for(&self, to: &TurnTarget) -> Result<Runner, ApiError> {
+    fn runner_for(&self, target: &TurnTarget) -> Result<Runner, ApiError> {
         let team = self.team();
-        match to {
+        match target {
             TurnTarget::Team => Ok(team.runner.clone()),
             TurnTarget::Agent(agent) => team.runner.single_agent(agent.as_str()).ok_or_else(|| {
                 let names: Vec<&str> = team
@@ -131,14 +131,14 @@ impl Gateway {
                 ApiError::new(
                     StatusCode::NOT_FOUND,
                     "model_not_found",
-                    format!("there is no agent `{agent}` that could be asked alone"),
-                    format!("there are {}", names.join(", ")),
+                    format!("no agent named `{agent}` can be called directly"),
+                    format!("available agents: {}", names.join(", ")),
                 )
             }),
         }
     }
 
-    /// Ends the running turn of a session, and none that waits behind it; whether there was one.
+    /// Cancels the running turn of a session, but no queued ones. Returns true if there was one.
     pub fn cancel_turn(&self, principal: &Principal, session: &SessionId) -> bool {
         self.running_turns().cancel(&SessionKey {
             principal: principal.clone(),
@@ -147,7 +147,7 @@ impl Gateway {
     }
 }
 
-/// Turns that run at this moment, by session.
+/// The running and queued turns by session.
 #[derive(Default)]
 pub(crate) struct RunningTurns {
     turns: Mutex<RunningTurnsInner>,
@@ -155,7 +155,7 @@ pub(crate) struct RunningTurns {
 
 #[derive(Default)]
 struct RunningTurnsInner {
-    /// How many turns were entered so far.
+    /// Number of turns inserted so far.
     count: u64,
     by_session: HashMap<SessionKey, Vec<RunningTurn>>,
 }
@@ -163,12 +163,12 @@ struct RunningTurnsInner {
 struct RunningTurn {
     number: u64,
     cancel: CancellationToken,
-    /// Turns of one session wait for each other.
+    /// False while the turn waits for another turn of its session.
     has_started: bool,
 }
 
 impl RunningTurns {
-    fn insert(&self, thread: &SessionKey) -> (u64, CancellationToken) {
+    fn insert(&self, key: &SessionKey) -> (u64, CancellationToken) {
         let mut turns = self.turns();
         turns.count += 1;
         let (number, cancel) = (turns.count, CancellationToken::new());
@@ -177,44 +177,44 @@ impl RunningTurns {
             cancel: cancel.clone(),
             has_started: false,
         };
-        turns
-            .by_session
-            .entry(thread.clone())
-            .or_default()
-            .push(entry);
+        turns.by_session.entry(key.clone()).or_default().push(entry);
         (number, cancel)
     }
 
-    fn mark_started(&self, thread: &SessionKey, number: u64) {
+    fn mark_started(&self, key: &SessionKey, number: u64) {
         let mut turns = self.turns();
-        let of = turns.by_session.get_mut(thread).into_iter().flatten();
-        of.filter(|entry| entry.number == number)
+        let entries = turns.by_session.get_mut(key).into_iter().flatten();
+        entries
+            .filter(|entry| entry.number == number)
             .for_each(|entry| entry.has_started = true);
     }
 
-    fn remove(&self, thread: &SessionKey, number: u64) {
+    fn remove(&self, key: &SessionKey, number: u64) {
         let mut turns = self.turns();
-        if let Some(of) = turns.by_session.get_mut(thread) {
-            of.retain(|entry| entry.number != number);
-            if of.is_empty() {
-                turns.by_session.remove(thread);
+        if let Some(entries) = turns.by_session.get_mut(key) {
+            entries.retain(|entry| entry.number != number);
+            if entries.is_empty() {
+                turns.by_session.remove(key);
             }
         }
     }
 
-    fn cancel(&self, thread: &SessionKey) -> bool {
+    fn cancel(&self, key: &SessionKey) -> bool {
         let turns = self.turns();
-        let Some(of) = turns.by_session.get(thread) else {
+        let Some(entries) = turns.by_session.get(key) else {
             return false;
         };
-        // Where none has said anything yet, the one that came first is the next to.
-        let running = of.iter().find(|entry| entry.has_started).or(of.first());
+        // If none has started yet, the first one is next in line.
+        let running = entries
+            .iter()
+            .find(|entry| entry.has_started)
+            .or(entries.first());
         running.into_iter().for_each(|entry| entry.cancel.cancel());
         true
     }
 
-    pub fn contains(&self, thread: &SessionKey) -> bool {
-        self.turns().by_session.contains_key(thread)
+    pub fn contains(&self, key: &SessionKey) -> bool {
+        self.turns().by_session.contains_key(key)
     }
 
     fn turns(&self) -> std::sync::MutexGuard<'_, RunningTurnsInner> {
@@ -222,7 +222,7 @@ impl RunningTurns {
     }
 }
 
-/// Carries one turn to its end.
+/// Runs one turn to its end.
 struct TurnTask {
     gateway: Gateway,
     key: SessionKey,
@@ -236,13 +236,13 @@ struct TurnTask {
 impl TurnTask {
     async fn run(self, mut stream: TurnStream) {
         let mut meter = TurnMeter::default();
-        let (mut has_begun, mut is_left, mut is_stopped) = (false, false, false);
+        let (mut has_started, mut is_disconnected, mut is_stopped) = (false, false, false);
         loop {
             tokio::select! {
                 biased;
                 update = stream.next() => match update {
                     Some(update) => {
-                        if !std::mem::replace(&mut has_begun, true) {
+                        if !std::mem::replace(&mut has_started, true) {
                             self.gateway.running_turns().mark_started(&self.key, self.number);
                         }
                         meter.observe(&update);
@@ -251,8 +251,8 @@ impl TurnTask {
                     }
                     None => break,
                 },
-                () = self.sender.closed(), if !is_left => {
-                    is_left = true;
+                () = self.sender.closed(), if !is_disconnected => {
+                    is_disconnected = true;
                     if self.on_disconnect == OnDisconnect::Cancel {
                         stream.cancel();
                     }

@@ -1,4 +1,4 @@
-//! A connection whose other end has to take what is sent to it.
+//! A write timeout for connections.
 
 use std::io;
 use std::pin::Pin;
@@ -8,42 +8,42 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Breaks off when nothing could be written for too long; reading has limits of its own.
+/// Fails when a write makes no progress for `timeout`. Reads have their own limits.
 pub(crate) struct WriteTimeout<T> {
     stream: T,
     timeout: Duration,
-    /// Runs while something waits to be written.
+    /// Set while a write is pending.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl<T> WriteTimeout<T> {
-    pub fn new(stream: T, patience: Duration) -> Self {
+    pub fn new(stream: T, timeout: Duration) -> Self {
         Self {
             stream,
-            timeout: patience,
+            timeout,
             deadline: None,
         }
     }
 
-    /// What became of a try to write; one that waits for too long has failed.
+    /// Returns the result of a write, or a timeout error if it has been pending for too long.
     fn check_deadline<R>(
         &mut self,
-        tried: Poll<io::Result<R>>,
+        result: Poll<io::Result<R>>,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<R>> {
-        if tried.is_ready() {
+        if result.is_ready() {
             self.deadline = None;
-            return tried;
+            return result;
         }
-        let patience = self.timeout;
+        let timeout = self.timeout;
         let deadline = self
             .deadline
-            .get_or_insert_with(|| Box::pin(sleep(patience)));
+            .get_or_insert_with(|| Box::pin(sleep(timeout)));
         ready!(deadline.as_mut().poll(context));
-        deadline.as_mut().reset(Instant::now() + patience);
+        deadline.as_mut().reset(Instant::now() + timeout);
         Poll::Ready(Err(io::Error::new(
             io::ErrorKind::TimedOut,
-            "the other end takes nothing",
+            "the client does not read the response",
         )))
     }
 }
@@ -64,8 +64,8 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<T> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let tried = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.check_deadline(tried, context)
+        let result = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.check_deadline(result, context)
     }
 
     fn poll_write_vectored(
@@ -73,8 +73,8 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<T> {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let tried = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.check_deadline(tried, context)
+        let result = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.check_deadline(result, context)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -96,24 +96,24 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_takes_nothing_is_cut_off_and_whoever_is_slow_is_not() {
-        let (near, mut far) = tokio::io::duplex(8);
-        let mut near = WriteTimeout::new(near, Duration::from_secs(30));
+    async fn times_out_stalled_writes_but_not_slow_ones() {
+        let (stream, mut peer) = tokio::io::duplex(8);
+        let mut stream = WriteTimeout::new(stream, Duration::from_secs(30));
         let slow = tokio::spawn(async move {
             let mut taken = 0;
             while taken < 64 {
                 tokio::time::sleep(Duration::from_secs(20)).await;
-                taken += far.read(&mut [0; 4]).await.unwrap();
+                taken += peer.read(&mut [0; 4]).await.unwrap();
             }
-            far
+            peer
         });
-        near.write_all(&[1; 64]).await.unwrap();
-        let far = slow.await.unwrap();
-        near.write_all(&[1; 8]).await.unwrap();
-        let began = Instant::now();
-        let error = near.write_all(&[1; 8]).await.unwrap_err();
+        stream.write_all(&[1; 64]).await.unwrap();
+        let peer = slow.await.unwrap();
+        stream.write_all(&[1; 8]).await.unwrap();
+        let started = Instant::now();
+        let error = stream.write_all(&[1; 8]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        assert_eq!(began.elapsed().as_secs(), 30);
-        drop(far);
+        assert_eq!(started.elapsed().as_secs(), 30);
+        drop(peer);
     }
 }

@@ -1,4 +1,4 @@
-//! What Lango says about itself: one card for both versions.
+//! The agent card, one for both protocol versions.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -22,14 +22,15 @@ use crate::gateway::{Gateway, ServedTeam};
 const MAX_AGE: u32 = 300;
 const SCHEME: &str = "bearer";
 
-/// How much is told: strangers learn who is there, callers also what each is asked with and who works elsewhere.
+/// The level of detail of the card. The public card lists the agents; the authenticated one adds
+/// their keywords and remote agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CardDetail {
     Public,
     Authenticated,
 }
 
-/// When the team became what it is.
+/// The time of the last change of the team, for `Last-Modified`.
 #[derive(Default)]
 pub(crate) struct CardTimestamps {
     since: Mutex<Option<(Weak<ServedTeam>, Timestamp)>>,
@@ -39,7 +40,7 @@ impl CardTimestamps {
     fn modified_at(&self, team: &Arc<ServedTeam>, now: Timestamp) -> Timestamp {
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
         match &*since {
-            Some((known, at)) if std::ptr::eq(known.as_ptr(), Arc::as_ptr(team)) => *at,
+            Some((last, at)) if std::ptr::eq(last.as_ptr(), Arc::as_ptr(team)) => *at,
             _ => {
                 *since = Some((Arc::downgrade(team), now));
                 now
@@ -48,7 +49,7 @@ impl CardTimestamps {
     }
 }
 
-/// The card at the well-known addresses.
+/// Serves the card at the well-known paths.
 pub(crate) async fn public_card(State(gateway): State<Gateway>, headers: HeaderMap) -> Response {
     let team = gateway.team();
     let body = render_card(
@@ -59,7 +60,7 @@ pub(crate) async fn public_card(State(gateway): State<Gateway>, headers: HeaderM
     )
     .to_string();
     let tag = format!("\"{}\"", short_hash(body.as_bytes()));
-    let who = match gateway.settings().a2a.card {
+    let cache_scope = match gateway.settings().a2a.card {
         CardAudience::Everyone => "public",
         CardAudience::Callers => "private",
     };
@@ -67,42 +68,47 @@ pub(crate) async fn public_card(State(gateway): State<Gateway>, headers: HeaderM
         .a2a()
         .card_timestamps
         .modified_at(&team, gateway.now());
-    let about = [
+    let response_headers = [
         (header::CONTENT_TYPE, "application/json".to_owned()),
-        (header::CACHE_CONTROL, format!("{who}, max-age={MAX_AGE}")),
+        (
+            header::CACHE_CONTROL,
+            format!("{cache_scope}, max-age={MAX_AGE}"),
+        ),
         (header::ETAG, tag.clone()),
         (header::LAST_MODIFIED, http_date(modified)),
         (header::VARY, "Host".to_owned()),
     ];
-    let known = headers
+    let cached_tags = headers
         .get(header::IF_NONE_MATCH)
-        .and_then(|known| known.to_str().ok())
+        .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
-    if known
+    if cached_tags
         .split(',')
-        .any(|known| known.trim().trim_start_matches("W/") == tag || known.trim() == "*")
+        .map(str::trim)
+        .any(|cached| cached.trim_start_matches("W/") == tag || cached == "*")
     {
-        return (StatusCode::NOT_MODIFIED, about).into_response();
+        return (StatusCode::NOT_MODIFIED, response_headers).into_response();
     }
-    (about, body).into_response()
+    (response_headers, body).into_response()
 }
 
-/// The card as it is told to whoever asks with these headers. Whoever asks in 1.0 gets the fields of that version alone.
+/// Returns the card for a request with these headers. A request in version 1.0 gets only the fields
+/// of that version.
 pub(crate) fn render_card(
     gateway: &Gateway,
     headers: &HeaderMap,
-    telling: CardDetail,
-    asked_in: ProtocolVersion,
+    detail: CardDetail,
+    version: ProtocolVersion,
 ) -> Value {
     let base = base_url(gateway, headers);
-    let versions = match gateway.settings().a2a.older_version && asked_in == ProtocolVersion::V0_3 {
+    let versions = match gateway.settings().a2a.older_version && version == ProtocolVersion::V0_3 {
         true => &[ProtocolVersion::V1_0, ProtocolVersion::V0_3][..],
         false => &[ProtocolVersion::V1_0],
     };
     let team = gateway.team();
     let worker = &gateway.a2a().worker;
     let requirement = SecurityRequirement(BTreeMap::from([(SCHEME.to_owned(), Vec::new())]));
-    let told = |agent: &&AgentItem| telling == CardDetail::Authenticated || !agent.remote;
+    let is_listed = |agent: &&AgentItem| detail == CardDetail::Authenticated || !agent.remote;
     AgentCard {
         name: "Lango".to_owned(),
         description:
@@ -120,7 +126,7 @@ pub(crate) fn render_card(
             extended_card: true,
             extensions: Vec::new(),
         },
-        skills: team.agents.agents.iter().filter(told).map(|agent| skill(agent, telling)).collect(),
+        skills: team.agents.agents.iter().filter(is_listed).map(|agent| skill(agent, detail)).collect(),
         input_modes: worker.input_modes(),
         output_modes: worker.output_modes(),
         security_schemes: BTreeMap::from([(
@@ -149,10 +155,10 @@ fn interfaces(base: &str, versions: &[ProtocolVersion]) -> Vec<AgentInterface> {
     interfaces
 }
 
-/// An agent as a skill; which tools it has is nobody's business.
-fn skill(agent: &AgentItem, telling: CardDetail) -> AgentSkill {
+/// Returns an agent as a skill. Its tools are not published.
+fn skill(agent: &AgentItem, detail: CardDetail) -> AgentSkill {
     let description = agent.description.clone();
-    let keywords = if telling == CardDetail::Authenticated {
+    let keywords = if detail == CardDetail::Authenticated {
         agent.keywords.clone()
     } else {
         Vec::new()
@@ -169,7 +175,8 @@ fn skill(agent: &AgentItem, telling: CardDetail) -> AgentSkill {
     }
 }
 
-/// Where others reach this server: as the settings say, else the host that was asked, which was checked before.
+/// Returns the public URL of this server: the configured one, or the host of the request, which
+/// [`crate::cors`] has checked.
 fn base_url(gateway: &Gateway, headers: &HeaderMap) -> String {
     if let Some(url) = &gateway.settings().a2a.public_url {
         return url.trim_end_matches('/').to_owned();
@@ -200,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_as_http_writes_them() {
+    fn formats_http_dates() {
         assert_eq!(
             http_date(Timestamp::UNIX_EPOCH),
             "Thu, 01 Jan 1970 00:00:00 GMT"

@@ -1,15 +1,16 @@
-//! What a task remembers of its conversation: bounded, because whoever sends decides how much there is to remember.
+//! The message history of a task. Its size is limited, because clients control the messages.
 
 use lango_remote::a2a::{Message, Part, PartContent, Task, WireFormat};
 
-/// No task remembers more messages.
+/// Maximum number of messages.
 const MAX_MESSAGES: usize = 100;
-/// Nor more bytes of them, as they are written.
+/// Maximum size of all messages as JSON.
 const MAX_BYTES: usize = 256 * 1024;
-/// Of a message that alone is longer, so much is remembered: a letter may take six times its place when it is written.
-const MAX_OF_ONE: usize = MAX_BYTES / 8;
+/// Maximum text size of a message that alone exceeds [`MAX_BYTES`]. A character may take six times its
+/// size when it is escaped in JSON.
+const MAX_MESSAGE_BYTES: usize = MAX_BYTES / 8;
 
-/// What the task asked is part of the conversation once it is answered.
+/// Moves the question in the task's status to the history, once it is answered.
 pub(crate) fn append_question(task: &mut Task) {
     if let (true, Some(question)) = (
         task.status.state.is_interrupted(),
@@ -19,7 +20,8 @@ pub(crate) fn append_question(task: &mut Task) {
     }
 }
 
-/// The oldest messages make room; the newest is always there, cut where it has to be.
+/// Appends a message. Drops the oldest messages if necessary and truncates a message that is too
+/// long.
 pub(crate) fn append_message(task: &mut Task, mut message: Message) {
     let mut bytes = size(&message);
     if bytes > MAX_BYTES {
@@ -27,12 +29,12 @@ pub(crate) fn append_message(task: &mut Task, mut message: Message) {
         bytes = size(&message);
     }
     let mut first_kept = task.history.len();
-    for (place, older) in task.history.iter().enumerate().rev().take(MAX_MESSAGES - 1) {
+    for (index, older) in task.history.iter().enumerate().rev().take(MAX_MESSAGES - 1) {
         bytes += size(older);
         if bytes > MAX_BYTES {
             break;
         }
-        first_kept = place;
+        first_kept = index;
     }
     task.history.drain(..first_kept);
     task.history.push(message);
@@ -42,24 +44,24 @@ fn size(message: &Message) -> usize {
     message.to_json(WireFormat::V1).to_string().len()
 }
 
-/// Keeps the beginnings of texts; whatever else is there is left out.
+/// Keeps the beginning of the texts and drops all other parts.
 fn truncate(message: &mut Message) {
-    let mut left = MAX_OF_ONE;
-    let beginning = |part: Part| match part.content {
+    let mut remaining = MAX_MESSAGE_BYTES;
+    let truncated = |part: Part| match part.content {
         PartContent::Text(mut text) => {
-            text.truncate(text.floor_char_boundary(left));
-            left -= text.len();
+            text.truncate(text.floor_char_boundary(remaining));
+            remaining -= text.len();
             (!text.is_empty()).then(|| Part::text(text))
         }
         _ => None,
     };
     message.parts = std::mem::take(&mut message.parts)
         .into_iter()
-        .filter_map(beginning)
+        .filter_map(truncated)
         .collect();
     message
         .parts
-        .push(Part::text("[… the rest was too long to be remembered]"));
+        .push(Part::text("[… truncated: the message was too long]"));
     message.metadata.clear();
     message.extensions.clear();
     message.references.clear();
@@ -95,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn short_messages_are_bounded_by_number() {
+    fn limits_the_number_of_messages() {
         let mut task = task();
         for number in 0..250 {
             append_message(&mut task, message(number, "hi"));
@@ -107,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn long_messages_are_bounded_by_bytes_and_the_newest_stays() {
+    fn limits_the_size_and_keeps_the_newest_message() {
         let mut task = task();
         for number in 0..60 {
             append_message(&mut task, message(number, &"x".repeat(100_000)));
@@ -122,9 +124,12 @@ mod tests {
             longest.parts.push(Part::text("at the end"));
             append_message(&mut task, longest);
             assert!(total(&task) <= MAX_BYTES, "{}", total(&task));
-            let kept = task.history.last().unwrap();
-            assert!(kept.id.as_str() == "99" && kept.texts().next().unwrap().len() == MAX_OF_ONE);
-            assert!(kept.texts().last().unwrap().contains("too long"));
+            let newest = task.history.last().unwrap();
+            assert!(
+                newest.id.as_str() == "99"
+                    && newest.texts().next().unwrap().len() == MAX_MESSAGE_BYTES
+            );
+            assert!(newest.texts().last().unwrap().contains("too long"));
         }
     }
 }

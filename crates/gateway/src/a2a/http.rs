@@ -1,4 +1,4 @@
-//! What comes in over HTTP, on either binding and in either version.
+//! The JSON-RPC and HTTP+JSON endpoints for both protocol versions.
 
 use axum::body::Bytes;
 use axum::extract::{Request as HttpRequest, State};
@@ -17,45 +17,40 @@ use super::card::{self, CardDetail};
 use super::operations::{A2aResponse, TaskOperations};
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::extract::{media_type as media_type_of, read_body};
+use crate::extract::{self, read_body};
 use crate::gateway::Gateway;
 use crate::sse;
 
-/// Seconds after which it may be worth another try.
+/// Value of `Retry-After` for temporary errors, in seconds.
 const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
-/// JSON-RPC: the name of the method tells the version.
+/// Serves JSON-RPC requests. The method name determines the version.
 pub(crate) async fn rpc(
     State(gateway): State<Gateway>,
     caller: Caller,
     request: HttpRequest,
 ) -> Result<Response, ApiError> {
     let (headers, uri) = (request.headers().clone(), request.uri().clone());
-    let bytes = match is_json(&headers) {
-        true => Some(read_body(request, &gateway).await?),
-        false => None,
+    let requested_version = requested_version(&headers, &uri);
+    let parsed = if is_json(&headers) {
+        let bytes = read_body(request, &gateway).await?;
+        rpc::parse_request(&bytes, requested_version.as_deref())
+    } else {
+        let version = requested_version
+            .as_deref()
+            .and_then(ProtocolVersion::parse);
+        Err(Box::new(RpcRejection {
+            id: rpc::RpcId::Null,
+            version: version.unwrap_or(ProtocolVersion::V0_3),
+            error: not_json(),
+        }))
     };
-    let said = requested_version(&headers, &uri);
-    let read = match bytes {
-        Some(bytes) => rpc::parse_request(&bytes, said.as_deref()),
-        None => {
-            let version = said
-                .as_deref()
-                .and_then(ProtocolVersion::parse)
-                .unwrap_or(ProtocolVersion::V0_3);
-            Err(Box::new(RpcRejection {
-                id: rpc::RpcId::Null,
-                version,
-                error: not_json(),
-            }))
-        }
-    };
-    let RpcRequest { id, version, call } = match read {
-        Ok(read) => read,
-        Err(refused) => return Ok(json(refused.to_response(), "application/json")),
+    let RpcRequest { id, version, call } = match parsed {
+        Ok(request) => request,
+        Err(rejection) => return Ok(json(rejection.to_response(), "application/json")),
     };
     let wire = WireFormat::rpc(version);
-    let streams = call.request.method().is_streaming();
+    let is_streaming = call.request.method().is_streaming();
     Ok(
         match execute(&gateway, &caller, (call, wire), &headers).await {
             Ok(A2aResponse::Value(value)) => {
@@ -66,8 +61,8 @@ pub(crate) async fn rpc(
                     .map(move |event| frame(&rpc::success_response(&id, event.to_json(wire))));
                 sse::stream(&gateway, &caller, frames)
             }
-            // Clients of 0.3 that asked for a stream read nothing else.
-            Err(error) if streams && version == ProtocolVersion::V0_3 => {
+            // Clients of version 0.3 that request a stream accept no other response.
+            Err(error) if is_streaming && version == ProtocolVersion::V0_3 => {
                 let failure = frame(&rpc::error_response(&id, &error, version));
                 sse::stream(&gateway, &caller, futures::stream::iter([failure]))
             }
@@ -79,14 +74,14 @@ pub(crate) async fn rpc(
     )
 }
 
-/// HTTP+JSON: the path tells the version.
+/// Serves HTTP+JSON requests. The path determines the version.
 pub(crate) async fn rest(
     State(gateway): State<Gateway>,
     caller: Caller,
     request: HttpRequest,
 ) -> Result<Response, ApiError> {
     let (headers, uri) = (request.headers().clone(), request.uri().clone());
-    let verb = match *request.method() {
+    let method = match *request.method() {
         Method::GET => HttpMethod::Get,
         Method::POST => HttpMethod::Post,
         Method::DELETE => HttpMethod::Delete,
@@ -102,18 +97,19 @@ pub(crate) async fn rest(
         Ok(body) => body,
         Err(error) => return Ok(error_response(&error, version)),
     };
-    let sent = rest::HttpRequest {
-        method: verb,
+    let rest_request = rest::HttpRequest {
+        method,
         path: path(&uri).to_owned(),
         query: query(&uri),
         body,
     };
-    let Some(read) = rest::parse_request(&sent, requested_version(&headers, &uri).as_deref())
+    let Some(parsed) =
+        rest::parse_request(&rest_request, requested_version(&headers, &uri).as_deref())
     else {
         return Ok(not_found(&uri));
     };
-    let (call, version) = match read {
-        Ok(read) => read,
+    let (call, version) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => return Ok(error_response(&error, version)),
     };
     let wire = WireFormat::rest(version);
@@ -137,7 +133,7 @@ async fn execute(
     headers: &HeaderMap,
 ) -> Result<A2aResponse, ProtocolError> {
     if wire.version() == ProtocolVersion::V0_3 && !gateway.settings().a2a.older_version {
-        let message = "A2A version '0.3' is not supported here; 1.0 is";
+        let message = "A2A version '0.3' is not supported; use 1.0";
         return Err(ProtocolError::new(ErrorKind::VersionNotSupported, message));
     }
     if call.request == A2aRequest::ExtendedCard {
@@ -148,28 +144,28 @@ async fn execute(
             wire.version(),
         )));
     }
-    let desk = TaskOperations {
+    let operations = TaskOperations {
         gateway: gateway.clone(),
         caller: caller.clone(),
     };
-    desk.execute(call, wire).await
+    operations.execute(call, wire).await
 }
 
-/// What the request says about its version: in a header, or behind the `?`.
+/// Returns the protocol version that the request names in a header or query parameter.
 fn requested_version(headers: &HeaderMap, uri: &Uri) -> Option<String> {
     let header = headers
         .get(ProtocolVersion::HEADER)
-        .map(|said| said.to_str().unwrap_or("?").to_owned());
+        .map(|version| version.to_str().unwrap_or("?").to_owned());
     header.or_else(|| {
         query(uri)
             .into_iter()
             .find(|(name, _)| name == ProtocolVersion::HEADER)
-            .map(|(_, said)| said)
+            .map(|(_, version)| version)
     })
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
-    ["application/json", rest::CONTENT_TYPE].contains(&media_type_of(headers).as_str())
+    ["application/json", rest::CONTENT_TYPE].contains(&extract::media_type(headers).as_str())
 }
 
 fn not_json() -> ProtocolError {
@@ -184,11 +180,11 @@ fn json_body(headers: &HeaderMap, bytes: &Bytes) -> Result<Option<Value>, Protoc
     if !is_json(headers) {
         return Err(not_json());
     }
-    let wrong = |_| ProtocolError::new(ErrorKind::Parse, "the body is not JSON");
-    serde_json::from_slice(bytes).map(Some).map_err(wrong)
+    let not_json = |_| ProtocolError::new(ErrorKind::Parse, "the body is not JSON");
+    serde_json::from_slice(bytes).map(Some).map_err(not_json)
 }
 
-/// What stands behind `/a2a`.
+/// Returns the path after `/a2a`.
 fn path(uri: &Uri) -> &str {
     uri.path().strip_prefix("/a2a").unwrap_or_default()
 }
@@ -237,7 +233,7 @@ fn not_found(uri: &Uri) -> Response {
     let path = lango_net::sanitize::one_line(uri.path(), 200);
     let error = ProtocolError::new(
         ErrorKind::MethodNotFound,
-        format!("there is nothing at {path}"),
+        format!("no method matches {path}"),
     );
     error_response(&error, ProtocolVersion::V1_0)
 }

@@ -1,4 +1,4 @@
-//! Tasks that are worked on or watched, and how they change.
+//! The tasks that are running or subscribed to, and their changes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,8 @@ use super::stored_task::StoredTask;
 use super::worker::{TaskStep, TaskSteps};
 use crate::gateway::Gateway;
 
-/// Whoever falls behind by more is told how the task stands, instead of how it came there.
+/// Capacity of a subscriber's channel. A subscriber that lags further behind gets the current task
+/// instead of the missed events.
 const CHANNEL_CAPACITY: usize = 256;
 
 #[derive(Default)]
@@ -27,22 +28,22 @@ pub(crate) struct LiveTasks {
     tasks: Mutex<HashMap<String, Arc<LiveTask>>>,
 }
 
-/// A task that can change at any moment.
+/// A task that is running or subscribed to.
 pub(crate) struct LiveTask {
     state: Mutex<LiveTaskState>,
-    /// One change at a time: kept, then shown.
+    /// Serializes changes: each is stored, then published.
     change_lock: tokio::sync::Mutex<()>,
     events: Sender<StreamEvent>,
 }
 
 struct LiveTaskState {
     stored: StoredTask,
-    /// While somebody works on it.
+    /// Cancels the work; set while the task is running.
     work: Option<CancellationToken>,
     outbox: Arc<Outbox>,
 }
 
-/// A task as it stands, and what happens to it from then on.
+/// The current state of a task and its future events.
 pub(crate) struct TaskSubscription {
     pub live: Arc<LiveTask>,
     pub task: Task,
@@ -50,36 +51,32 @@ pub(crate) struct TaskSubscription {
 }
 
 impl LiveTasks {
-    /// A live task of the principal's.
+    /// Returns a live task of the principal.
     pub fn get(&self, principal: &Principal, id: &str) -> Option<Arc<LiveTask>> {
         let live = self.tasks().get(id).cloned()?;
         let is_own = live.state().stored.principal == *principal;
         is_own.then_some(live)
     }
 
-    /// Makes a task live; one that is already stays as it is.
-    pub fn get_or_insert(&self, kept: StoredTask) -> Arc<LiveTask> {
-        let id = kept.task.id.to_string();
+    /// Returns the live task with this id, or makes the given task live.
+    pub fn get_or_insert(&self, stored: StoredTask) -> Arc<LiveTask> {
+        let id = stored.task.id.to_string();
         let new = || {
             let state = Mutex::new(LiveTaskState {
-                stored: kept,
+                stored,
                 work: None,
                 outbox: Arc::default(),
             });
-            let (changing, events) = (
-                tokio::sync::Mutex::default(),
-                broadcast::channel(CHANNEL_CAPACITY).0,
-            );
             Arc::new(LiveTask {
                 state,
-                change_lock: changing,
-                events,
+                change_lock: tokio::sync::Mutex::default(),
+                events: broadcast::channel(CHANNEL_CAPACITY).0,
             })
         };
         Arc::clone(self.tasks().entry(id).or_insert_with(new))
     }
 
-    /// Lets go of a task, if nobody works on it or watches it.
+    /// Removes a task that is not running and is finished or has no subscribers.
     pub fn remove_if_idle(&self, live: &LiveTask) {
         let mut tasks = self.tasks();
         let state = live.state();
@@ -89,7 +86,7 @@ impl LiveTasks {
         }
     }
 
-    /// Takes away a task that never began.
+    /// Removes a task that was never started.
     pub fn remove(&self, live: &LiveTask) {
         let id = live.state().stored.task.id.to_string();
         self.tasks().remove(&id);
@@ -114,7 +111,8 @@ impl LiveTask {
         }
     }
 
-    /// Takes the task to work on it; nothing where somebody does already.
+    /// Marks the task as running and returns the token that cancels it, or `None` if it is running
+    /// already.
     pub fn start_work(&self) -> Option<CancellationToken> {
         let mut state = self.state();
         if state.work.is_some() {
@@ -129,7 +127,7 @@ impl LiveTask {
         self.state().work = None;
     }
 
-    /// Whoever works on it ends; false where nobody does.
+    /// Cancels the work. Returns false if the task is not running.
     pub fn cancel_work(&self) -> bool {
         let state = self.state();
         state.work.iter().for_each(CancellationToken::cancel);
@@ -140,44 +138,45 @@ impl LiveTask {
         self.state().work.is_some()
     }
 
-    /// Keeps a step, shows it, and tells those who left an address. A task that is over stays as it is.
+    /// Stores and publishes a step and sends push notifications. Has no effect on a finished task.
     pub async fn apply_step(&self, gateway: &Gateway, step: TaskStep) {
-        let _one = self.change_lock.lock().await;
+        let _guard = self.change_lock.lock().await;
         self.apply_change(gateway, self.stored(), step).await;
     }
 
-    /// Adds what the caller said, with the step that follows from it; nothing else happens to the task in between. What
-    /// was heard before has no step of its own.
+    /// Adds a message and applies the step that `next_step` returns for it, without other changes in
+    /// between. Ignores a message that the task already has.
     pub async fn add_message(
         &self,
         gateway: &Gateway,
         message: Message,
-        find_out: impl FnOnce() -> Result<TaskStep, ProtocolError>,
+        next_step: impl FnOnce() -> Result<TaskStep, ProtocolError>,
     ) -> Result<(), ProtocolError> {
-        let _one = self.change_lock.lock().await;
+        let _guard = self.change_lock.lock().await;
         if self.state().stored.has_message(&message) {
             return Ok(());
         }
-        let step = find_out()?;
-        let mut kept = self.stored();
-        append_question(&mut kept.task);
-        append_message(&mut kept.task, message);
-        self.apply_change(gateway, kept, step).await;
+        let step = next_step()?;
+        let mut stored = self.stored();
+        append_question(&mut stored.task);
+        append_message(&mut stored.task, message);
+        self.apply_change(gateway, stored, step).await;
         Ok(())
     }
 
-    /// Invariant: only whoever holds `changing` calls this, so that what is kept is what was shown last.
-    async fn apply_change(&self, gateway: &Gateway, mut kept: StoredTask, step: TaskStep) {
-        if kept.is_terminal() || is_no_op(&kept.task.status, &step) {
+    /// Applies a change. The caller must hold `change_lock`, so that changes are stored in the order
+    /// in which they are published.
+    async fn apply_change(&self, gateway: &Gateway, mut stored: StoredTask, step: TaskStep) {
+        if stored.is_terminal() || is_no_op(&stored.task.status, &step) {
             return;
         }
         let is_chunk = matches!(step, TaskStep::Artifact { .. });
-        let event = apply(&mut kept, step, gateway.now());
-        if !is_chunk && let Err(trouble) = gateway.store().update_task(kept.to_row()).await {
-            tracing::error!(%trouble, "a task could not be kept");
+        let event = apply(&mut stored, step, gateway.now());
+        if !is_chunk && let Err(error) = gateway.store().update_task(stored.to_row()).await {
+            tracing::error!(%error, "cannot store a task");
         }
         let mut state = self.state();
-        state.stored = kept;
+        state.stored = stored;
         let Some(event) = event else { return };
         if let StreamEvent::Status(_) = event {
             gateway
@@ -188,7 +187,7 @@ impl LiveTask {
         let _ = self.events.send(event);
     }
 
-    /// Carries the work to its end; it always leaves the task over or waiting.
+    /// Applies all steps. Afterwards the task is finished or waits for input.
     pub async fn run_steps(self: Arc<Self>, gateway: Gateway, mut steps: TaskSteps) {
         while let Some(step) = steps.next().await {
             self.apply_step(&gateway, step).await;
@@ -197,7 +196,7 @@ impl LiveTask {
         if !state.is_terminal() && !state.is_interrupted() {
             self.apply_step(
                 &gateway,
-                TaskStep::with_message(TaskState::Failed, "The work ended without a result."),
+                TaskStep::with_message(TaskState::Failed, "The task ended without a result."),
             )
             .await;
         }
@@ -210,23 +209,27 @@ impl LiveTask {
     }
 }
 
-/// What a step makes of a task, and what watchers are told.
-pub(crate) fn apply(kept: &mut StoredTask, step: TaskStep, now: Timestamp) -> Option<StreamEvent> {
+/// Applies a step to a task and returns the event for subscribers.
+pub(crate) fn apply(
+    stored: &mut StoredTask,
+    step: TaskStep,
+    now: Timestamp,
+) -> Option<StreamEvent> {
     match step {
         TaskStep::Turn(turn) => {
-            kept.turn = Some(turn);
+            stored.turn = Some(turn);
             None
         }
-        TaskStep::Status { state, text: words } => {
-            kept.pending_call = None;
-            Some(set_status(&mut kept.task, state, words, now))
+        TaskStep::Status { state, text } => {
+            stored.pending_call = None;
+            Some(set_status(&mut stored.task, state, text, now))
         }
-        TaskStep::Question { call, text: words } => {
-            kept.pending_call = Some(call);
+        TaskStep::Question { call, text } => {
+            stored.pending_call = Some(call);
             Some(set_status(
-                &mut kept.task,
+                &mut stored.task,
                 TaskState::InputRequired,
-                Some(words),
+                Some(text),
                 now,
             ))
         }
@@ -235,8 +238,8 @@ pub(crate) fn apply(kept: &mut StoredTask, step: TaskStep, now: Timestamp) -> Op
             append,
             last,
         } => {
-            let (id, context) = (kept.task.id.clone(), kept.task.context.clone());
-            merge_artifact(&mut kept.task.artifacts, &artifact, append);
+            let (id, context) = (stored.task.id.clone(), stored.task.context.clone());
+            merge_artifact(&mut stored.task.artifacts, &artifact, append);
             let (last_chunk, metadata) = (last, Metadata::new());
             let update = ArtifactUpdate {
                 task: id,
@@ -254,13 +257,13 @@ pub(crate) fn apply(kept: &mut StoredTask, step: TaskStep, now: Timestamp) -> Op
 fn set_status(
     task: &mut Task,
     state: TaskState,
-    words: Option<String>,
+    text: Option<String>,
     now: Timestamp,
 ) -> StreamEvent {
     let (id, context) = (task.id.clone(), task.context.clone());
-    let message = words.map(|words| {
-        let own = MessageId::new(format!("{id}-{}", now.as_nanosecond()));
-        let message = Message::text(own, Role::Agent, words);
+    let message = text.map(|text| {
+        let message_id = MessageId::new(format!("{id}-{}", now.as_nanosecond()));
+        let message = Message::text(message_id, Role::Agent, text);
         Message {
             context: context.clone(),
             task: Some(id.clone()),
@@ -292,7 +295,7 @@ fn merge_artifact(artifacts: &mut Vec<Artifact>, new: &Artifact, append: bool) {
     }
 }
 
-/// Pieces of one text become one text.
+/// Appends a part, merging consecutive plain texts.
 fn append_part(parts: &mut Vec<Part>, new: &Part) {
     let is_plain = |part: &Part| {
         part.filename.is_none() && part.media_type.is_none() && part.metadata.is_empty()
@@ -308,6 +311,7 @@ fn append_part(parts: &mut Vec<Part>, new: &Part) {
     }
 }
 
+/// Returns true if the step would not change the status.
 fn is_no_op(status: &TaskStatus, step: &TaskStep) -> bool {
     *step == TaskStep::from_state(status.state) && status.message.is_none()
 }

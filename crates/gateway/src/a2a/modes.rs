@@ -1,24 +1,24 @@
-//! What messages bring and answers consist of, as media types.
+//! Checks of input and output media types.
 
 use lango_remote::a2a::{ErrorKind, Part, PartContent, ProtocolError, SendMessage};
 
 use super::operations::TaskOperations;
 
 impl TaskOperations {
-    /// What cannot be read, and answers that could not be, are refused before anything begins.
+    /// Rejects messages with unsupported parts, or that accept none of the output types.
     pub fn check_modes(&self, send: &SendMessage) -> Result<(), ProtocolError> {
         let worker = &self.gateway.a2a().worker;
-        let (reads, writes) = (worker.input_modes(), worker.output_modes());
+        let (input_modes, output_modes) = (worker.input_modes(), worker.output_modes());
         for part in &send.message.parts {
             let media_type = media_type(part);
-            if !reads
+            if !input_modes
                 .iter()
                 .any(|mode| matches_media_type(mode, media_type))
             {
                 let media_type = lango_net::sanitize::one_line(media_type, 60);
                 let message = format!(
-                    "a part is {media_type}; only {} can be read",
-                    reads.join(", ")
+                    "unsupported part of type {media_type}; expected {}",
+                    input_modes.join(", ")
                 );
                 return Err(ProtocolError::new(
                     ErrorKind::ContentTypeNotSupported,
@@ -26,15 +26,17 @@ impl TaskOperations {
                 ));
             }
         }
-        let wanted = &send.accepted_output_modes;
-        if !wanted.is_empty()
-            && !wanted
-                .iter()
-                .any(|wanted| writes.iter().any(|mode| matches_media_type(wanted, mode)))
+        let accepted = &send.accepted_output_modes;
+        if !accepted.is_empty()
+            && !accepted.iter().any(|pattern| {
+                output_modes
+                    .iter()
+                    .any(|mode| matches_media_type(pattern, mode))
+            })
         {
             let message = format!(
-                "answers are {}, and none of these is accepted",
-                writes.join(", ")
+                "none of the accepted output types is supported; answers are {}",
+                output_modes.join(", ")
             );
             return Err(ProtocolError::new(
                 ErrorKind::ContentTypeNotSupported,
@@ -45,18 +47,19 @@ impl TaskOperations {
     }
 }
 
+/// Returns the media type of a part without parameters.
 fn media_type(part: &Part) -> &str {
-    let plain = match &part.content {
+    let default = match &part.content {
         PartContent::Text(_) => "text/plain",
         PartContent::Data(_) => "application/json",
         PartContent::Raw(_) | PartContent::Url(_) => "application/octet-stream",
     };
-    part.media_type.as_deref().map_or(plain, |media_type| {
-        media_type.split(';').next().unwrap_or(plain).trim()
+    part.media_type.as_deref().map_or(default, |media_type| {
+        media_type.split(';').next().unwrap_or(default).trim()
     })
 }
 
-/// Whether a media type is one that a pattern such as `text/*` or `text` means.
+/// Returns true if a media type matches a pattern such as `text/*` or `text`.
 fn matches_media_type(pattern: &str, media_type: &str) -> bool {
     let pattern = pattern.split(';').next().unwrap_or(pattern).trim();
     let (kind, _) = media_type.split_once('/').unwrap_or((media_type, ""));
@@ -73,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_mean_what_they_say() {
+    fn matches_media_type_patterns() {
         for pattern in [
             "*/*",
             "text/*",

@@ -1,4 +1,4 @@
-//! Addresses that a task's news are sent to.
+//! Push notification configs of tasks.
 
 use axum::http::HeaderValue;
 use lango_remote::a2a::{
@@ -15,15 +15,15 @@ const DEFAULT_CONFIG_ID: &str = "default";
 const MAX_URL: usize = 2_000;
 const MAX_SECRET: usize = 4_000;
 
-/// An address, and the version that whoever left it speaks.
+/// A push config and the protocol version of the client that created it.
 pub(crate) struct PushTarget {
     pub config: PushConfig,
     pub version: ProtocolVersion,
 }
 
 impl PushTarget {
-    pub fn from_row(kept: &PushConfigRow) -> Result<Self, ProtocolError> {
-        let value: Value = serde_json::from_str(&kept.body).map_err(|_| internal_error())?;
+    pub fn from_row(row: &PushConfigRow) -> Result<Self, ProtocolError> {
+        let value: Value = serde_json::from_str(&row.body).map_err(|_| internal_error())?;
         let version = value
             .get("version")
             .and_then(Value::as_str)
@@ -61,11 +61,11 @@ impl TaskOperations {
         id: Option<PushConfigId>,
     ) -> Result<PushConfig, ProtocolError> {
         let all = self.load_push_configs(task).await?;
-        let found = all
+        let config = all
             .into_iter()
             .find(|config| id.is_none() || config.id == id);
-        found.ok_or_else(|| {
-            let message = "this task has no such push notification config";
+        config.ok_or_else(|| {
+            let message = "the task has no such push notification config";
             ProtocolError::new(ErrorKind::TaskNotFound, message)
                 .with_metadata("taskId", task.as_str())
         })
@@ -88,41 +88,43 @@ impl TaskOperations {
         id: &PushConfigId,
     ) -> Result<(), ProtocolError> {
         self.check_owner(task).await?;
-        let gone = self
-            .gateway
+        self.gateway
             .store()
-            .delete_push_config(task.as_str(), id.as_str());
-        gone.await.map_err(store_error)
+            .delete_push_config(task.as_str(), id.as_str())
+            .await
+            .map_err(store_error)
     }
 
-    /// Refused at once: what could never be sent to. Where a name leads is looked at when it is sent to.
+    /// Rejects configs that could never be used. Host names are resolved and checked only when a
+    /// notification is sent.
     pub fn validate_push_config(&self, config: &PushConfig) -> Result<(), ProtocolError> {
         if self.gateway.settings().a2a.push_addresses == 0 {
-            let message = "push notifications are not sent from here";
+            let message = "push notifications are disabled on this server";
             return Err(ProtocolError::new(ErrorKind::PushNotSupported, message));
         }
-        let wrong = |what: &str, message: String| {
-            Err(ProtocolError::new(ErrorKind::InvalidParams, message).with_metadata("field", what))
+        let invalid = |field: &str, message: String| {
+            Err(ProtocolError::new(ErrorKind::InvalidParams, message).with_metadata("field", field))
         };
         if config.url.len() > MAX_URL {
-            return wrong("url", format!("the address is longer than {MAX_URL} bytes"));
+            return invalid("url", format!("the URL is longer than {MAX_URL} bytes"));
         }
         if let Err(error) = self.gateway.a2a().push_sender.check_url(&config.url) {
-            return wrong("url", error.to_string());
+            return invalid("url", error.to_string());
         }
         let credentials = config
             .authentication
             .as_ref()
-            .and_then(|how| how.credentials.as_ref());
-        for (what, secret) in [
+            .and_then(|authentication| authentication.credentials.as_ref());
+        for (field, secret) in [
             ("token", config.token.as_ref()),
             ("credentials", credentials),
         ] {
-            let fits = |text: &str| text.len() <= MAX_SECRET && HeaderValue::from_str(text).is_ok();
-            if secret.is_some_and(|secret| !fits(secret.expose())) {
-                return wrong(
-                    what,
-                    format!("`{what}` must be a text that fits into a header"),
+            let is_valid =
+                |text: &str| text.len() <= MAX_SECRET && HeaderValue::from_str(text).is_ok();
+            if secret.is_some_and(|secret| !is_valid(secret.expose())) {
+                return invalid(
+                    field,
+                    format!("`{field}` must be a valid header value of at most {MAX_SECRET} bytes"),
                 );
             }
         }
@@ -135,7 +137,7 @@ impl TaskOperations {
         mut config: PushConfig,
         wire: WireFormat,
     ) -> Result<PushConfig, ProtocolError> {
-        // One without a name is always the same one, so that setting it again changes it.
+        // Configs without an id share the default id, so that setting one again replaces it.
         let id = config
             .id
             .get_or_insert_with(|| PushConfigId::new(DEFAULT_CONFIG_ID))
@@ -143,33 +145,34 @@ impl TaskOperations {
         config.task = Some(task.clone());
         let body =
             json!({ "version": wire.version().as_str(), "config": config.to_json(WireFormat::V1) });
-        let listener = PushConfigRow {
+        let row = PushConfigRow {
             id,
             body: body.to_string(),
         };
-        let most = self.gateway.settings().a2a.push_addresses;
-        let kept = self
+        let limit = self.gateway.settings().a2a.push_addresses;
+        let is_stored = self
             .gateway
             .store()
-            .upsert_push_config(task.as_str(), listener, most);
-        if kept.await.map_err(store_error)? {
+            .upsert_push_config(task.as_str(), row, limit)
+            .await
+            .map_err(store_error)?;
+        if is_stored {
             return Ok(config);
         }
-        let message =
-            format!("this task has {most} push notification configs, and no more are kept");
+        let message = format!("the task already has {limit} push notification configs");
         Err(ProtocolError::new(ErrorKind::Busy, message))
     }
 
     async fn load_push_configs(&self, task: &TaskId) -> Result<Vec<PushConfig>, ProtocolError> {
         self.check_owner(task).await?;
-        let kept = self
+        let rows = self
             .gateway
             .store()
             .push_configs(task.as_str())
             .await
             .map_err(store_error)?;
-        kept.iter()
-            .map(|kept| PushTarget::from_row(kept).map(|listener| listener.config))
+        rows.iter()
+            .map(|row| PushTarget::from_row(row).map(|target| target.config))
             .collect()
     }
 }

@@ -1,4 +1,5 @@
-//! Tells a task's news to addresses that strangers named. They are checked when connecting, and nothing they answer is read.
+//! Sends push notifications. The URLs are untrusted: their addresses are checked on connect, and
+//! response bodies are not read.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -17,20 +18,20 @@ use crate::gateway::Gateway;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long it waits before each further try.
+/// Delays before each retry.
 const RETRY_DELAYS: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(3)];
-/// So much of one task's news waits to be sent.
-const MAX_WAITING: usize = 8;
+/// Maximum number of queued notifications of one task.
+const MAX_QUEUED: usize = 8;
 const TOKEN_HEADER: &str = "X-A2A-Notification-Token";
 
 pub(crate) struct PushSender {
     client: OnceLock<Client>,
     reach: AddressPolicy,
-    /// What is on its way. Turns do not wait for it.
+    /// Deliveries in progress. Turns do not wait for them.
     deliveries: TaskTracker,
 }
 
-/// A task's news that wait for those before them, the oldest first.
+/// The queued notifications of one task, oldest first.
 #[derive(Default)]
 pub(crate) struct Outbox {
     queue: Mutex<OutboxQueue>,
@@ -43,29 +44,30 @@ struct OutboxQueue {
 }
 
 impl Outbox {
-    /// Whether nobody carries them yet. Where too many wait, the oldest go: how the task stands now matters most.
+    /// Queues a notification and returns true if no delivery is running. Drops the oldest one if the
+    /// queue is full, because the newest state matters most.
     fn push(&self, task: Task) -> bool {
-        let mut waiting = self.queue();
-        if waiting.tasks.len() >= MAX_WAITING {
-            waiting.tasks.pop_front();
+        let mut queue = self.queue();
+        if queue.tasks.len() >= MAX_QUEUED {
+            queue.tasks.pop_front();
         }
-        waiting.tasks.push_back(task);
-        !std::mem::replace(&mut waiting.is_sending, true)
+        queue.tasks.push_back(task);
+        !std::mem::replace(&mut queue.is_sending, true)
     }
 
-    /// With nothing left, whoever carried them is done.
+    /// Returns the next notification. `None` ends the delivery.
     fn pop(&self) -> Option<Task> {
-        let mut waiting = self.queue();
-        let next = waiting.tasks.pop_front();
-        waiting.is_sending = next.is_some();
+        let mut queue = self.queue();
+        let next = queue.tasks.pop_front();
+        queue.is_sending = next.is_some();
         next
     }
 
-    /// Only the newest stays.
+    /// Drops all notifications except the newest.
     fn retain_newest(&self) {
-        let mut waiting = self.queue();
-        let surplus = waiting.tasks.len().saturating_sub(1);
-        waiting.tasks.drain(..surplus);
+        let mut queue = self.queue();
+        let surplus = queue.tasks.len().saturating_sub(1);
+        queue.tasks.drain(..surplus);
     }
 
     fn queue(&self) -> MutexGuard<'_, OutboxQueue> {
@@ -82,20 +84,20 @@ impl PushSender {
         }
     }
 
-    /// Returns when everything is sent or given up. For when no task changes any more.
+    /// Returns when all notifications are sent or given up. Call it when no task changes anymore.
     pub async fn flush(&self) {
         self.deliveries.close();
         self.deliveries.wait().await;
     }
 
-    /// Whether an address may be sent to, as far as it can be told without looking up its name.
+    /// Parses a URL and checks that it may be sent to, without resolving its host name.
     pub fn check_url(&self, url: &str) -> Result<Url, FetchError> {
         let url = parse_url(url)?;
         check_url(&url, self.reach)?;
         Ok(url)
     }
 
-    /// Tells how a task stands, after what was told before.
+    /// Sends the current state of a task after its earlier notifications.
     pub fn notify(&self, gateway: &Gateway, outbox: &Arc<Outbox>, mut task: Task) {
         task.history.clear();
         if !outbox.push(task) {
@@ -113,56 +115,53 @@ impl PushSender {
     }
 
     async fn deliver_all(&self, gateway: &Gateway, task: &Task) {
-        let kept = gateway
+        let rows = gateway
             .store()
             .push_configs(task.id.as_str())
             .await
             .unwrap_or_default();
-        let listeners: Vec<PushTarget> = kept
+        let targets: Vec<PushTarget> = rows
             .iter()
-            .filter_map(|kept| PushTarget::from_row(kept).ok())
+            .filter_map(|row| PushTarget::from_row(row).ok())
             .collect();
-        // What is begun when the server stops has until its very end; what was begun before makes room for it.
-        let end = if gateway.suspend_turns().is_cancelled() {
+        // Deliveries that start after turns are suspended may run until connections close. Earlier ones
+        // are abandoned when turns are suspended, to make room for them.
+        let deadline = if gateway.suspend_turns().is_cancelled() {
             gateway.close_connections()
         } else {
             gateway.suspend_turns()
         };
-        let deliveries = listeners
+        let deliveries = targets
             .iter()
-            .map(|listener| self.deliver(gateway, task, listener));
-        if end
+            .map(|target| self.deliver(gateway, task, target));
+        if deadline
             .run_until_cancelled(join_all(deliveries))
             .await
             .is_none()
         {
-            tracing::warn!(task = %task.id, "news of a task were not taken before the server ended");
+            tracing::warn!(task = %task.id, "push notification not delivered before shutdown");
         }
     }
 
-    async fn deliver(&self, gateway: &Gateway, task: &Task, listener: &PushTarget) {
-        let news = match listener.version {
+    async fn deliver(&self, gateway: &Gateway, task: &Task, target: &PushTarget) {
+        let body = match target.version {
             ProtocolVersion::V1_0 => StreamEvent::Task(task.clone()).to_json(WireFormat::V1),
             ProtocolVersion::V0_3 => task.to_json(WireFormat::V03Rpc),
         };
-        let mut pauses = RETRY_DELAYS.into_iter();
-        loop {
-            let tried = self.send(listener, &news).await;
-            let (Err(why), Some(pause)) = (&tried, pauses.next()) else {
-                return tried.unwrap_or_else(
-                    |why| tracing::warn!(task = %task.id, %why, "news of a task were not taken"),
-                );
+        let mut delays = RETRY_DELAYS.into_iter();
+        while let Err(error) = self.send(target, &body).await {
+            let can_retry = is_retryable(&error) && !gateway.suspend_turns().is_cancelled();
+            let Some(delay) = delays.next().filter(|_| can_retry) else {
+                tracing::warn!(task = %task.id, %error, "cannot deliver a push notification");
+                return;
             };
-            if !is_retryable(why) || gateway.suspend_turns().is_cancelled() {
-                return tracing::warn!(task = %task.id, %why, "news of a task were refused");
-            }
-            tokio::time::sleep(pause).await;
+            tokio::time::sleep(delay).await;
         }
     }
 
-    async fn send(&self, listener: &PushTarget, news: &Value) -> Result<(), FetchError> {
-        let url = self.check_url(&listener.config.url)?;
-        let media_type = match listener.version {
+    async fn send(&self, target: &PushTarget, body: &Value) -> Result<(), FetchError> {
+        let url = self.check_url(&target.config.url)?;
+        let media_type = match target.version {
             ProtocolVersion::V1_0 => lango_remote::a2a::rest::CONTENT_TYPE,
             ProtocolVersion::V0_3 => "application/json",
         };
@@ -171,18 +170,18 @@ impl PushSender {
             .post(url)
             .timeout(REQUEST_TIMEOUT)
             .header(header::CONTENT_TYPE, media_type);
-        let mut request = request.body(news.to_string());
-        if let Some(token) = &listener.config.token {
+        let mut request = request.body(body.to_string());
+        if let Some(token) = &target.config.token {
             request = request.header(TOKEN_HEADER, token.expose());
         }
-        if let Some(how) = &listener.config.authentication {
-            let credentials = how
+        if let Some(authentication) = &target.config.authentication {
+            let credentials = authentication
                 .credentials
                 .as_ref()
                 .map_or("", |credentials| credentials.expose());
             request = request.header(
                 header::AUTHORIZATION,
-                format!("{} {credentials}", how.scheme),
+                format!("{} {credentials}", authentication.scheme),
             );
         }
         let response = request
@@ -209,8 +208,8 @@ impl PushSender {
     }
 }
 
-fn is_retryable(why: &FetchError) -> bool {
-    match why {
+fn is_retryable(error: &FetchError) -> bool {
+    match error {
         FetchError::Status(status) => *status >= 500 || matches!(status, 408 | 429),
         FetchError::Connection(_) | FetchError::UnknownHost(_) | FetchError::TimedOut(_) => true,
         _ => false,
@@ -238,16 +237,16 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_news_make_room_and_one_carries_them() {
+    fn drops_the_oldest_notifications_and_delivers_one_at_a_time() {
         let outbox = Outbox::default();
         assert!(outbox.push(task(0)));
         for number in 1..50 {
             assert!(!outbox.push(task(number)));
         }
-        let taken: Vec<String> = std::iter::from_fn(|| outbox.pop())
+        let ids: Vec<String> = std::iter::from_fn(|| outbox.pop())
             .map(|task| task.id.to_string())
             .collect();
-        assert_eq!(taken, ["42", "43", "44", "45", "46", "47", "48", "49"]);
+        assert_eq!(ids, ["42", "43", "44", "45", "46", "47", "48", "49"]);
         assert!(outbox.push(task(50)) && !outbox.push(task(51)));
         outbox.retain_newest();
         assert_eq!(outbox.pop().unwrap().id.as_str(), "51");

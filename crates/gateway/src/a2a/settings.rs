@@ -1,4 +1,4 @@
-//! `server.a2a.*`.
+//! The settings under `server.a2a.*`.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -6,25 +6,27 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// `server.a2a`.
+/// The settings under `server.a2a`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct A2aSettings {
-    /// Whether other agents can give tasks over A2A.
+    /// Enables the A2A server, which accepts tasks from other agents.
     #[serde(rename = "enabled")]
     pub is_enabled: bool,
-    /// The address that others reach this server at, as in `https://lango.example.org`; the card names it. Without one, the
-    /// card names the host that it was asked of.
+    /// Public URL of this server in the agent card, such as `https://lango.example.org`. Defaults to
+    /// the host of the request.
     pub public_url: Option<String>,
-    /// Whether version 0.3 is spoken beside 1.0. The card then has the fields of both, which a strict reader may refuse.
+    /// Enables A2A version 0.3 in addition to 1.0. The agent card then has the fields of both
+    /// versions, which strict clients may reject.
     pub older_version: bool,
-    /// Who may read the card: `everyone`, or `callers` with a token.
+    /// Audience of the agent card: `everyone`, or `callers` with a token.
     pub card: CardAudience,
-    /// Tasks of one principal that are kept; the oldest that are over make room.
+    /// Maximum number of stored tasks for one principal. The oldest finished tasks are deleted first.
     pub tasks: NonZeroUsize,
-    /// Addresses that one task's news are sent to; 0 sends none.
+    /// Maximum number of push notification URLs of one task; 0 disables push notifications.
     pub push_addresses: usize,
-    /// A message that is sent again within so many seconds is the same one, and begins nothing new.
+    /// Time in seconds within which a message with the same id is treated as a retry and starts no
+    /// new task.
     pub repeat_seconds: u64,
 }
 

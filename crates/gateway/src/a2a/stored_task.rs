@@ -1,21 +1,23 @@
-//! Tasks between memory and the store, where they are JSON of 1.0.
+//! Conversion of tasks to and from the store, which holds them as JSON of version 1.0.
 
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use lango_domain::event::{CallId, Principal, SessionId, TurnId};
 use lango_remote::a2a::{ErrorKind, Message, ProtocolError, Task, WireFormat};
 use lango_store::TaskRow;
+use tokio_util::sync::CancellationToken;
 
+use super::worker::{AnswerRight, TaskAssignment};
 use crate::error::ApiError;
 
-/// A task, and what the protocol does not say about it.
+/// A task with the fields that are not part of the protocol.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredTask {
     pub task: Task,
     pub principal: Principal,
     pub session: SessionId,
     pub turn: Option<TurnId>,
-    /// The call that its status asks about. No question outlives its process.
+    /// The call that the task's status asks about. Not stored: questions end with their process.
     pub pending_call: Option<CallId>,
     pub created: Timestamp,
 }
@@ -25,7 +27,7 @@ impl StoredTask {
         let value = serde_json::from_str(&row.body).ok();
         let Some(task) = value.and_then(|value| Task::from_json(&value, WireFormat::V1).ok())
         else {
-            tracing::error!(task = row.id, "a kept task cannot be read");
+            tracing::error!(task = row.id, "cannot parse a stored task");
             return Err(internal_error());
         };
         let TaskRow {
@@ -60,12 +62,31 @@ impl StoredTask {
         }
     }
 
-    /// Whether this very message was heard before. Some clients give one id to all that they send; other words are another message.
+    /// Returns true if the task already has this message. Compares the parts as well, because some
+    /// clients use one id for all messages.
     pub fn has_message(&self, message: &Message) -> bool {
         self.task
             .history
             .iter()
-            .any(|heard| heard.id == message.id && heard.parts == message.parts)
+            .any(|known| known.id == message.id && known.parts == message.parts)
+    }
+
+    pub fn into_assignment(
+        self,
+        message: Message,
+        answer_right: AnswerRight,
+        cancel: CancellationToken,
+    ) -> TaskAssignment {
+        TaskAssignment {
+            principal: self.principal,
+            session: self.session,
+            turn: self.turn,
+            answer_right,
+            pending_call: self.pending_call,
+            task: self.task,
+            message,
+            cancel,
+        }
     }
 
     pub fn is_terminal(&self) -> bool {
@@ -73,26 +94,26 @@ impl StoredTask {
     }
 }
 
-/// What happened inside is in the log of whoever runs the server.
+/// Returns an error without details, which are only in the server's log.
 pub(crate) fn internal_error() -> ProtocolError {
     ProtocolError::new(
         ErrorKind::Internal,
-        "what is kept could not be read or written",
+        "the store could not be read or written",
     )
 }
 
-pub(crate) fn store_error(trouble: lango_store::SqliteStoreError) -> ProtocolError {
-    tracing::error!(%trouble, "the store has trouble with a task");
+pub(crate) fn store_error(error: lango_store::SqliteStoreError) -> ProtocolError {
+    tracing::error!(%error, "store error");
     internal_error()
 }
 
-/// What the server refuses, in words of the protocol.
-pub(crate) fn from_api_error(refusal: ApiError) -> ProtocolError {
-    let kind = match refusal.status {
+/// Converts an API error to a protocol error.
+pub(crate) fn from_api_error(error: ApiError) -> ProtocolError {
+    let kind = match error.status {
         StatusCode::TOO_MANY_REQUESTS => ErrorKind::Busy,
         StatusCode::SERVICE_UNAVAILABLE => ErrorKind::Unavailable,
         status if status.is_client_error() => ErrorKind::InvalidParams,
         _ => ErrorKind::Internal,
     };
-    ProtocolError::new(kind, format!("{}; {}", refusal.message, refusal.hint))
+    ProtocolError::new(kind, format!("{}; {}", error.message, error.hint))
 }

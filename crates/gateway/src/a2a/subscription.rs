@@ -1,4 +1,4 @@
-//! Following a task from where it stands.
+//! Streams of a task's events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,16 +12,17 @@ use super::operations::TaskEventStream;
 use crate::gateway::Gateway;
 use crate::stream_limit::StreamPermit;
 
-/// What is said last when the server ends is heard within this.
+/// Time for subscribers to receive the last events on shutdown.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
 
-/// How long a task is followed.
+/// The end of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StreamUntil {
-    /// Until it is over or waits for something.
+    /// The task has ended or waits for input.
     Idle,
-    /// The same, though it may be waiting at this moment.
+    /// Like [`Self::Idle`], but ignores that the task may wait for input at the start.
     NextIdle,
+    /// The task has ended.
     Terminal,
 }
 
@@ -33,7 +34,7 @@ impl StreamUntil {
         }
     }
 
-    /// Whether it is reached already, by how the task stands.
+    /// Returns true if the current state of the task already ends the subscription.
     fn is_reached_initially(self, task: &Task) -> bool {
         let state = task.status.state;
         state.is_terminal() || (self == Self::Idle && state.is_interrupted())
@@ -49,38 +50,38 @@ fn is_terminal_event(event: &StreamEvent) -> bool {
     }
 }
 
-/// The task when it has come there.
-pub(crate) async fn wait_until(watch: TaskSubscription, until: StreamUntil) -> Task {
-    let mut following = TaskFollower::new(watch, until);
-    while let Some(_event) = following.next().await {}
-    following.live.stored().task
+/// Waits for the end of a subscription and returns the task.
+pub(crate) async fn wait_until(subscription: TaskSubscription, until: StreamUntil) -> Task {
+    let mut follower = TaskFollower::new(subscription, until);
+    while let Some(_event) = follower.next().await {}
+    follower.live.stored().task
 }
 
-/// The task as it stands, then everything that happens to it.
+/// Streams the current task, then its events.
 pub(crate) fn task_stream(
     gateway: &Gateway,
-    watch: TaskSubscription,
+    subscription: TaskSubscription,
     until: StreamUntil,
-    place: StreamPermit,
+    permit: StreamPermit,
 ) -> TaskEventStream {
-    let leaving = SubscriptionGuard {
+    let guard = SubscriptionGuard {
         gateway: gateway.clone(),
-        live: Arc::clone(&watch.live),
+        live: Arc::clone(&subscription.live),
     };
-    // Work that runs is waited for when the server ends; what only waits is not.
-    let closing = match watch.live.is_running() {
+    // Streams of running tasks stay open until connections close; others end when shutdown starts.
+    let shutdown = match subscription.live.is_running() {
         true => gateway.close_connections().clone(),
         false => gateway.shutdown_started().clone(),
     };
-    let following = (TaskFollower::new(watch, until), place, leaving);
-    stream::unfold(following, |(mut following, place, leaving)| async move {
-        following
+    let state = (TaskFollower::new(subscription, until), permit, guard);
+    stream::unfold(state, |(mut follower, permit, guard)| async move {
+        follower
             .next()
             .await
-            .map(|event| (event, (following, place, leaving)))
+            .map(|event| (event, (follower, permit, guard)))
     })
     .take_until(async move {
-        closing.cancelled().await;
+        shutdown.cancelled().await;
         tokio::time::sleep(SHUTDOWN_GRACE).await;
     })
     .boxed()
@@ -88,23 +89,24 @@ pub(crate) fn task_stream(
 
 struct TaskFollower {
     live: Arc<LiveTask>,
-    subscription: Option<TaskSubscription>,
+    /// Taken when the current task is sent.
+    initial: Option<TaskSubscription>,
     events: Option<tokio::sync::broadcast::Receiver<StreamEvent>>,
     until: StreamUntil,
 }
 
 impl TaskFollower {
-    fn new(watch: TaskSubscription, until: StreamUntil) -> Self {
+    fn new(subscription: TaskSubscription, until: StreamUntil) -> Self {
         Self {
-            live: Arc::clone(&watch.live),
-            subscription: Some(watch),
+            live: Arc::clone(&subscription.live),
+            initial: Some(subscription),
             events: None,
             until,
         }
     }
 
     async fn next(&mut self) -> Option<StreamEvent> {
-        if let Some(TaskSubscription { task, events, .. }) = self.subscription.take() {
+        if let Some(TaskSubscription { task, events, .. }) = self.initial.take() {
             self.events = (!self.until.is_reached_initially(&task)).then_some(events);
             return Some(StreamEvent::Task(task));
         }
@@ -124,7 +126,7 @@ impl TaskFollower {
     }
 }
 
-/// Whoever watched last lets the task go.
+/// Removes the live task after its last subscription.
 struct SubscriptionGuard {
     gateway: Gateway,
     live: Arc<LiveTask>,

@@ -1,4 +1,4 @@
-//! Finding tasks, and finding out about those that nobody works on.
+//! Loads and lists tasks, and recovers orphaned ones: tasks that are not finished and not running.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use super::stored_task::{StoredTask, store_error};
 use super::worker::{AnswerRight, TaskAssignment, TaskRecovery};
 use crate::gateway::Gateway;
 
-/// So many tasks are on a page unless fewer are asked for.
+/// Default number of tasks on a page.
 const DEFAULT_PAGE_SIZE: u32 = 50;
-/// And no more than fit into so many bytes, though always one.
+/// Maximum size of a page. A page has at least one task.
 const MAX_PAGE_BYTES: usize = 1024 * 1024;
 
-/// A task that was looked up.
+/// A loaded task and its activity.
 pub(crate) struct TaskLookup {
     pub stored: StoredTask,
     pub activity: TaskActivity,
@@ -34,7 +34,7 @@ pub(crate) enum TaskActivity {
     OtherProcess,
 }
 
-/// A task of the principal's. One that nobody works on though it should be is found out about.
+/// Loads a task of the principal. Recovers it if it is orphaned.
 async fn load_task(
     gateway: &Gateway,
     principal: &Principal,
@@ -47,16 +47,16 @@ async fn load_task(
             activity: TaskActivity::Live(live),
         });
     }
-    let kept = load_stored_task(gateway, principal, id).await?;
-    if kept.is_terminal() {
+    let stored = load_stored_task(gateway, principal, id).await?;
+    if stored.is_terminal() {
         return Ok(TaskLookup {
-            stored: kept,
+            stored,
             activity: TaskActivity::Finished,
         });
     }
-    // Found out about once, so that its end is told once.
-    let _one = gateway.a2a().recovery_lock.lock().await;
-    // It may have become live while the store was read, or have been found out about.
+    // Recover each task once, so that its end is published once.
+    let _guard = gateway.a2a().recovery_lock.lock().await;
+    // It may have become live or have been recovered while the store was read.
     if let Some(live) = live() {
         return Ok(TaskLookup {
             stored: live.stored(),
@@ -81,79 +81,57 @@ async fn load_stored_task(
 
 async fn recover_task(
     gateway: &Gateway,
-    mut kept: StoredTask,
+    mut stored: StoredTask,
 ) -> Result<TaskLookup, ProtocolError> {
-    if kept.is_terminal() {
+    if stored.is_terminal() {
         return Ok(TaskLookup {
-            stored: kept,
+            stored,
             activity: TaskActivity::Finished,
         });
     }
-    let standing = match gateway
+    let activity = match gateway
         .a2a()
         .worker
-        .recover(gateway, &orphan_assignment(kept.clone()))
+        .recover(gateway, &orphan_assignment(stored.clone()))
         .await
     {
         TaskRecovery::AwaitingInput => TaskActivity::AwaitingInput,
         TaskRecovery::OtherProcess => TaskActivity::OtherProcess,
         TaskRecovery::Ended(steps) => {
             for step in steps {
-                apply(&mut kept, step, gateway.now());
+                apply(&mut stored, step, gateway.now());
             }
             gateway
                 .store()
-                .update_task(kept.to_row())
+                .update_task(stored.to_row())
                 .await
                 .map_err(store_error)?;
             gateway
                 .a2a()
                 .push_sender
-                .notify(gateway, &Arc::default(), kept.task.clone());
+                .notify(gateway, &Arc::default(), stored.task.clone());
             TaskActivity::Finished
         }
     };
-    Ok(TaskLookup {
-        stored: kept,
-        activity: standing,
-    })
+    Ok(TaskLookup { stored, activity })
 }
 
-/// Nobody asks anything of a task that is only looked at.
-fn orphan_assignment(kept: StoredTask) -> TaskAssignment {
-    let message = kept.task.history.last().cloned();
+/// Returns the assignment for recovering a task. It has no new message and no right to answer.
+fn orphan_assignment(stored: StoredTask) -> TaskAssignment {
+    let message = stored.task.history.last().cloned();
     let message = message.unwrap_or_else(|| Message::text(MessageId::new("none"), Role::User, ""));
-    let StoredTask {
-        task,
-        principal,
-        session,
-        turn,
-        pending_call: asked,
-        ..
-    } = kept;
-    let (answer, cancel) = (AnswerRight::NotAllowed, CancellationToken::new());
-    TaskAssignment {
-        principal,
-        session,
-        turn,
-        answer_right: answer,
-        pending_call: asked,
-        task,
-        message,
-        cancel,
-    }
+    stored.into_assignment(message, AnswerRight::NotAllowed, CancellationToken::new())
 }
 
-/// Finds out about every task that should be worked on, of one principal or of all: processes that died left some.
+/// Recovers all orphaned tasks of one principal or of all. Processes that crashed leave such tasks.
 pub(crate) async fn recover_orphaned_tasks(gateway: &Gateway, principal: Option<&Principal>) {
     let open = gateway.store().open_tasks(principal).await;
-    let open =
-        open.inspect_err(|trouble| tracing::error!(%trouble, "open tasks cannot be looked up"));
+    let open = open.inspect_err(|error| tracing::error!(%error, "cannot load open tasks"));
     for (principal, id) in open.unwrap_or_default() {
         if gateway.shutdown_started().is_cancelled() {
             return;
         }
-        // What is wrong with one is told when it is asked for.
+        // Errors are reported when the task is requested.
         let _ = load_task(gateway, &principal, &TaskId::new(id)).await;
     }
 }
@@ -164,8 +142,8 @@ impl TaskOperations {
     }
 
     pub async fn list_tasks(&self, list: ListTasks) -> Result<TaskPage, ProtocolError> {
-        let most = list.page_size.unwrap_or(DEFAULT_PAGE_SIZE);
-        let behind = list
+        let page_size = list.page_size.unwrap_or(DEFAULT_PAGE_SIZE);
+        let after = list
             .page_token
             .as_deref()
             .map(parse_page_token)
@@ -180,10 +158,10 @@ impl TaskOperations {
                 .state
                 .map(|state| state.as_str(WireFormat::V1).to_owned()),
             changed_after: list.changed_after,
-            after: behind,
-            limit: most as usize + 1,
+            after,
+            limit: page_size as usize + 1,
         };
-        // What is asked for by its state has to have the right one.
+        // Orphaned tasks have an outdated state, which the query may filter by.
         recover_orphaned_tasks(&self.gateway, Some(&query.principal)).await;
         let (mut rows, total) = self
             .gateway
@@ -191,11 +169,11 @@ impl TaskOperations {
             .tasks(query)
             .await
             .map_err(store_error)?;
-        let mut has_more = rows.len() > most as usize;
-        rows.truncate(most as usize);
+        let mut has_more = rows.len() > page_size as usize;
+        rows.truncate(page_size as usize);
         let (mut tasks, mut bytes, mut last) = (Vec::new(), 0, None);
         for row in rows {
-            let place = format!("{}~{}", row.updated, row.id);
+            let page_token = format!("{}~{}", row.updated, row.id);
             if let Some(task) = self.list_item(row, &list)? {
                 bytes += task.to_json(WireFormat::V1).to_string().len();
                 if bytes > MAX_PAGE_BYTES && !tasks.is_empty() {
@@ -204,11 +182,11 @@ impl TaskOperations {
                 }
                 tasks.push(task);
             }
-            last = Some(place);
+            last = Some(page_token);
         }
         let next_page_token = last.filter(|_| has_more).unwrap_or_default();
         let total_size = u32::try_from(total).unwrap_or(u32::MAX);
-        let page_size = u32::try_from(tasks.len()).unwrap_or(most);
+        let page_size = u32::try_from(tasks.len()).unwrap_or(page_size);
         Ok(TaskPage {
             tasks,
             next_page_token,
@@ -217,9 +195,10 @@ impl TaskOperations {
         })
     }
 
-    /// A task as a list shows it; nothing where it went on since the store was asked, and no longer fits.
+    /// Returns a task as a list item, or `None` if its state has changed since the query and no longer
+    /// matches.
     fn list_item(&self, row: TaskRow, list: &ListTasks) -> Result<Option<Task>, ProtocolError> {
-        let kept = match self
+        let stored = match self
             .gateway
             .a2a()
             .live_tasks
@@ -228,7 +207,7 @@ impl TaskOperations {
             Some(live) => live.stored(),
             None => StoredTask::from_row(row)?,
         };
-        let mut task = truncate_history(kept.task, Some(list.history.unwrap_or(0)));
+        let mut task = truncate_history(stored.task, Some(list.history.unwrap_or(0)));
         if !list.with_artifacts {
             task.artifacts.clear();
         }
@@ -238,22 +217,19 @@ impl TaskOperations {
             .then_some(task))
     }
 
-    /// Whether the task is the caller's.
+    /// Returns an error unless the task belongs to the caller.
     pub async fn check_owner(&self, id: &TaskId) -> Result<(), ProtocolError> {
         self.lookup(id).await.map(drop)
     }
 }
 
-/// A place in a list, as `nextPageToken` told it.
+/// Parses a `nextPageToken` to a position in the list.
 fn parse_page_token(token: &str) -> Result<(jiff::Timestamp, String), ProtocolError> {
-    let read = token
+    let position = token
         .split_once('~')
         .and_then(|(at, id)| Some((at.parse().ok()?, id.to_owned())));
-    read.ok_or_else(|| {
-        ProtocolError::new(
-            ErrorKind::InvalidParams,
-            "this page token is not one that was given here",
-        )
-        .with_metadata("field", "pageToken")
+    position.ok_or_else(|| {
+        ProtocolError::new(ErrorKind::InvalidParams, "invalid page token")
+            .with_metadata("field", "pageToken")
     })
 }

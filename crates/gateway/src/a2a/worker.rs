@@ -1,4 +1,4 @@
-//! The seam between what the protocol wants and who does the work.
+//! The interface between the protocol and the work on tasks.
 
 use futures::future::{BoxFuture, FutureExt, ready};
 use futures::stream::BoxStream;
@@ -8,80 +8,87 @@ use tokio_util::sync::CancellationToken;
 
 use crate::gateway::Gateway;
 
-/// Does the work of tasks. Ships as turns of the team; the conformance example scripts it.
+pub(super) const TASK_RUNNING_MESSAGE: &str =
+    "the task is running; wait until it has ended, or cancel it";
+
+/// Works on tasks. [`TeamWorker`](super::TeamWorker) runs them as turns of the team; the conformance
+/// example follows a script.
 pub trait Worker: Send + Sync {
-    /// What messages may bring, as media types.
+    /// Returns the supported media types of messages.
     fn input_modes(&self) -> Vec<String>;
 
-    /// What answers consist of, as media types.
+    /// Returns the media types of answers.
     fn output_modes(&self) -> Vec<String>;
 
-    /// An answer that needs no task.
+    /// Returns a reply to a message that needs no task.
     fn reply(&self, _: &Message) -> Option<Message> {
         None
     }
 
-    /// Begins to work on a task, or goes on with one that waited. The last step leaves the task over or waiting.
+    /// Starts a task, or resumes one that waited for input. After the last step the task is finished
+    /// or waits for input.
     fn work(
         &self,
         gateway: &Gateway,
         assignment: TaskAssignment,
     ) -> Result<TaskSteps, ProtocolError>;
 
-    /// A message for a task that is being worked on, and how the task stands after it.
+    /// Handles a message to a running task and returns the resulting step.
     fn on_message(&self, _: &Gateway, _: &TaskAssignment) -> Result<TaskStep, ProtocolError> {
-        let message = "the task is being worked on; wait until it is done, or cancel it";
-        Err(ProtocolError::new(ErrorKind::UnsupportedOperation, message))
+        Err(ProtocolError::new(
+            ErrorKind::UnsupportedOperation,
+            TASK_RUNNING_MESSAGE,
+        ))
     }
 
-    /// What became of a task that nobody here works on though it is not over.
+    /// Determines the state of an unfinished task that is not running in this process.
     fn recover<'a>(&'a self, _: &'a Gateway, _: &'a TaskAssignment) -> BoxFuture<'a, TaskRecovery> {
         ready(TaskRecovery::AwaitingInput).boxed()
     }
 }
 
-/// Runs until it ends; dropping it leaves the task where it is.
+/// The steps of a task. Dropping the stream leaves the task as it is.
 pub type TaskSteps = BoxStream<'static, TaskStep>;
 
-/// A task, and what is to be done about it.
+/// A task and the message to work on.
 #[derive(Clone, Debug)]
 pub struct TaskAssignment {
     pub principal: Principal,
     pub session: SessionId,
-    /// The turn that worked on it, where one did.
+    /// The turn of the task, if it has started.
     pub turn: Option<TurnId>,
     pub answer_right: AnswerRight,
-    /// The call that the task asks about, as its status says.
+    /// The call that the task's status asks about.
     pub pending_call: Option<CallId>,
-    /// As it stood when the message came.
+    /// The task at the time of the message.
     pub task: Task,
     pub message: Message,
-    /// Cancelled when the task is to be.
+    /// Cancelled to cancel the task.
     pub cancel: CancellationToken,
 }
 
-/// Whether the caller may answer questions about calls.
+/// The caller's right to answer approval questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerRight {
     Allowed,
     NotAllowed,
 }
 
-/// Something that happened with a task.
+/// A change of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TaskStep {
-    /// The turn that works on it.
+    /// The turn of the task has started.
     Turn(TurnId),
     Status {
         state: TaskState,
         text: Option<String>,
     },
-    /// Waits for whoever allows a call.
+    /// The task waits for the approval of a call.
     Question { call: CallId, text: String },
-    /// A result, or the next part of one.
+    /// A result or a chunk of one.
     Artifact {
         artifact: Artifact,
-        /// Whether it follows what came under the same id.
+        /// True if the chunk continues the artifact with the same id.
         append: bool,
         last: bool,
     },
@@ -92,21 +99,21 @@ impl TaskStep {
         Self::Status { state, text: None }
     }
 
-    pub fn with_message(state: TaskState, words: impl Into<String>) -> Self {
+    pub fn with_message(state: TaskState, text: impl Into<String>) -> Self {
         Self::Status {
             state,
-            text: Some(words.into()),
+            text: Some(text.into()),
         }
     }
 }
 
-/// How a task was found that nobody here works on.
+/// The state of a task that is not running in this process.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TaskRecovery {
-    /// It waits for a message.
+    /// The task waits for a message.
     AwaitingInput,
-    /// Another process works on it.
+    /// The task runs in another process.
     OtherProcess,
-    /// It came to an end while nobody looked.
+    /// The task has ended; these steps lead to its final state.
     Ended(Vec<TaskStep>),
 }

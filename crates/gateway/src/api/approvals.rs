@@ -1,4 +1,4 @@
-//! Questions about calls, and their answers.
+//! Approval questions and their answers.
 
 use axum::Json;
 use axum::extract::State;
@@ -17,32 +17,28 @@ use crate::error::ApiError;
 use crate::extract::{JsonBody, SessionName, parse_session_id, string_enum};
 use crate::gateway::Gateway;
 
-/// A question that waits for an answer.
+/// A pending approval question.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ApprovalItem {
     pub session: String,
-    /// The call that it is about.
+    /// The id of the tool call.
     pub call: String,
     pub agent: String,
     pub tool: String,
     pub args: Value,
     #[schemars(with = "String", extend("enum" = ["safe", "moderate", "dangerous"]))]
     pub level: Safety,
-    /// What exactly will happen.
+    /// Description of the effect of the call.
     pub shows: String,
-    /// What a permission for `pattern` would cover.
+    /// The calls that an approval with reach `pattern` would cover; null if the question offers no
+    /// pattern.
     pub pattern: Option<String>,
     #[schemars(extend("format" = "date-time"))]
     pub asked: String,
 }
 
 impl From<PendingApproval> for ApprovalItem {
-    fn from(
-        PendingApproval {
-            question,
-            asked_at: asked,
-        }: PendingApproval,
-    ) -> Self {
+    fn from(PendingApproval { question, asked_at }: PendingApproval) -> Self {
         Self {
             session: question.session.to_string(),
             call: question.call.to_string(),
@@ -52,7 +48,7 @@ impl From<PendingApproval> for ApprovalItem {
             level: question.intent.level,
             shows: question.intent.shows,
             pattern: question.intent.pattern,
-            asked: asked.to_string(),
+            asked: asked_at.to_string(),
         }
     }
 }
@@ -61,23 +57,23 @@ pub(crate) async fn list(
     State(gateway): State<Gateway>,
     caller: Caller,
 ) -> Json<Items<ApprovalItem>> {
-    let waiting = gateway.client_bridge().pending(caller.principal());
+    let pending = gateway.client_bridge().pending(caller.principal());
     Json(Items {
-        items: waiting.into_iter().map(ApprovalItem::from).collect(),
+        items: pending.into_iter().map(ApprovalItem::from).collect(),
     })
 }
 
-/// An answer to a question.
+/// The answer to an approval question.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ApprovalAnswerBody {
     #[schemars(with = "SessionName")]
     pub session: String,
-    /// The call, as the question names it.
+    /// The id of the tool call, as listed in the question.
     pub call: String,
     #[serde(deserialize_with = "string_enum")]
     pub decision: ApprovalChoice,
-    /// How far a permission reaches; `pattern` only where the question offers one.
+    /// The calls that an approval covers. `pattern` is valid only if the question offers one.
     #[serde(default, deserialize_with = "string_enum")]
     pub reach: ApprovalReach,
 }
@@ -92,12 +88,12 @@ pub(crate) enum ApprovalChoice {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ApprovalReach {
-    /// This call.
+    /// This call only.
     #[default]
     Once,
-    /// The very same call, for the rest of the session.
+    /// Identical calls for the rest of the session.
     SameCall,
-    /// Calls that the question's pattern fits, for the rest of the session.
+    /// Calls that match the pattern of the question for the rest of the session.
     Pattern,
 }
 
@@ -113,23 +109,23 @@ pub(crate) async fn answer(
         ApprovalReach::Pattern => ApprovalScope::Pattern,
     };
     let decision = decision(body.decision == ApprovalChoice::Approve, scope);
-    let answered = gateway.client_bridge().answer(
+    let result = gateway.client_bridge().answer(
         caller.principal(),
         &session,
         &CallId::new(body.call),
         decision,
     );
-    match answered {
+    match result {
         Ok(()) => Ok(StatusCode::NO_CONTENT),
         Err(AnswerError::NoPattern) => Err(ApiError::bad_request(
-            "this question offers no pattern",
+            "this question offers no pattern to approve",
             "answer with `once` or `same_call`",
         )),
         Err(AnswerError::NotPending) => Err(ApiError::new(
             StatusCode::NOT_FOUND,
             "not_found",
-            "no such question waits for an answer",
-            "GET /api/approvals lists those that do",
+            "no such question is pending",
+            "GET /api/approvals lists the pending questions",
         )),
     }
 }

@@ -1,4 +1,4 @@
-//! Sessions of one's own.
+//! The caller's sessions.
 
 use axum::Json;
 use axum::extract::State;
@@ -14,29 +14,29 @@ use crate::error::ApiError;
 use crate::extract::{PathName, QueryParams, parse_session_id};
 use crate::gateway::Gateway;
 
-/// So many events are given at once unless fewer are asked for.
+/// Default and maximum number of events in a response.
 const MAX_EVENTS: usize = 1_000;
 
-/// A list of things.
+/// A list of items.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "{T}List")]
 pub(crate) struct Items<T> {
     pub items: Vec<T>,
 }
 
-/// What is known about a session without reading it.
+/// The metadata of a session.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct SessionItem {
     pub id: String,
-    /// The beginning of its first request.
+    /// The beginning of the first request.
     pub title: String,
-    /// How many events it has.
+    /// Number of events.
     pub events: u64,
     #[schemars(extend("format" = "date-time"))]
     pub created: String,
     #[schemars(extend("format" = "date-time"))]
     pub updated: String,
-    /// `interrupted` when its last turn has no end.
+    /// `interrupted` if the last turn has not ended.
     #[schemars(extend("enum" = ["settled", "interrupted"]))]
     pub state: &'static str,
 }
@@ -64,13 +64,13 @@ pub(crate) async fn list(
     }))
 }
 
-/// Which events of a session.
+/// The range of events to return.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct EventRange {
-    /// Only events with a higher number.
+    /// Returns only events with a higher sequence number.
     pub after: u64,
-    /// So many at most; 1000 by default, and never more.
+    /// Maximum number of events; the default and the maximum are 1000.
     pub limit: Option<usize>,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct EventRange {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct SessionBody {
     pub session: SessionItem,
-    /// As `lango ask --json` prints them.
+    /// The events, as printed by `lango ask --json`.
     #[schemars(with = "Vec<crate::openapi::EventSchema>")]
     pub events: Vec<Value>,
 }
@@ -87,17 +87,17 @@ pub(crate) async fn show(
     State(gateway): State<Gateway>,
     caller: Caller,
     PathName(session): PathName,
-    QueryParams(window): QueryParams<EventRange>,
+    QueryParams(range): QueryParams<EventRange>,
 ) -> Result<Json<SessionBody>, ApiError> {
     let session = parse_session_id(&session)?;
     let info = gateway
         .store()
         .session(caller.principal(), &session)
         .await?;
-    let most = window.limit.unwrap_or(MAX_EVENTS).min(MAX_EVENTS);
+    let limit = range.limit.unwrap_or(MAX_EVENTS).min(MAX_EVENTS);
     let events = gateway
         .store()
-        .events_after(caller.principal(), &session, window.after, most)
+        .events_after(caller.principal(), &session, range.after, limit)
         .await?;
     let events = events
         .iter()

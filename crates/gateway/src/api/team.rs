@@ -1,4 +1,4 @@
-//! Who is there, and who would get a request.
+//! The team and the offline routing of requests.
 
 use axum::Json;
 use axum::extract::State;
@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 use crate::extract::JsonBody;
 use crate::gateway::Gateway;
 
-/// The team.
+/// The agents of the team.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct AgentList {
     #[schemars(extend("enum" = ["multi", "single"]))]
     pub mode: &'static str,
     pub agents: Vec<AgentItem>,
-    /// Who was left out.
+    /// Configured agents that are not part of the team.
     pub skipped: Vec<SkippedItem>,
-    /// Tools that nobody holds.
+    /// Tools that are not assigned to any agent.
     pub unmatched: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ pub struct AgentItem {
     pub capabilities: Vec<String>,
     pub keywords: Vec<String>,
     pub tools: Vec<String>,
-    /// Whether it works in another process.
+    /// True if the agent is a remote agent.
     pub remote: bool,
 }
 
@@ -42,21 +42,21 @@ pub(crate) async fn agents(State(gateway): State<Gateway>) -> Json<AgentList> {
     Json(gateway.team().list())
 }
 
-/// A request to look at.
+/// A request to route.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RouteBody {
     pub text: String,
 }
 
-/// Who should get a request, as the offline router sees it.
+/// The result of offline routing.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RouteResponse {
-    /// `direct`: no tool is needed.
+    /// `agent` if an agent was selected, `direct` if no tool is needed, `none` if no agent matches.
     #[schemars(extend("enum" = ["agent", "direct", "none"]))]
     pub decision: &'static str,
     pub agent: Option<String>,
-    /// Who would be right and is not there.
+    /// The agent that would match but is not part of the team.
     pub absent: Option<String>,
     pub confidence: f64,
     pub ranking: Vec<RankedAgent>,
@@ -66,7 +66,7 @@ pub struct RouteResponse {
 pub struct RankedAgent {
     pub agent: String,
     pub score: f64,
-    /// What speaks for it.
+    /// The terms of the request that match the agent.
     pub matched: Vec<String>,
 }
 
@@ -93,8 +93,8 @@ impl From<&Routing> for RouteResponse {
     }
 }
 
-fn round_score(share: f32) -> f64 {
-    (f64::from(share) * 1_000.0).round() / 1_000.0
+fn round_score(score: f32) -> f64 {
+    (f64::from(score) * 1_000.0).round() / 1_000.0
 }
 
 pub(crate) async fn route(

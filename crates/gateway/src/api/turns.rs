@@ -1,4 +1,4 @@
-//! Asking, following, cancelling.
+//! Starting, following and cancelling turns.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ use crate::sse::{self, DeltaMode};
 use crate::stream_limit::StreamPermit;
 use crate::turns::{OnDisconnect, TurnInput, TurnSpec, TurnTarget};
 
-/// So many kept events are read at once.
+/// Number of stored events read per query.
 const PAGE_SIZE: usize = 256;
 
 /// A request to the team.
@@ -37,35 +37,35 @@ const PAGE_SIZE: usize = 256;
 #[serde(deny_unknown_fields)]
 #[schemars(transform = require_text_or_resume)]
 pub(crate) struct TurnBody {
-    /// What is asked; left out with `resume`.
+    /// The text of the request. Must be omitted with `resume`.
     #[serde(default)]
     pub text: Option<String>,
-    /// The session that it belongs to; a new one when left out.
+    /// The session of the turn; a new one if omitted.
     #[serde(default)]
     #[schemars(with = "Option<SessionName>")]
     pub session: Option<String>,
-    /// One agent that is to answer alone, instead of the team.
+    /// A single agent that answers instead of the team.
     #[serde(default)]
     #[schemars(regex(pattern = "^[a-z][a-z0-9_-]{0,62}$"))]
     pub agent: Option<String>,
-    /// Go on with the turn of the session that was stopped, where it stopped.
+    /// Resumes the suspended turn of the session.
     #[serde(default)]
     pub resume: bool,
-    /// Tell text as it comes, too.
+    /// Includes text deltas in the stream.
     #[serde(default)]
     pub deltas: bool,
-    /// The turn goes on when nobody reads it any more.
+    /// Continues the turn when the client disconnects.
     #[serde(default)]
     pub detach: bool,
 }
 
-/// Says in the description what belongs together: a request, or a session to go on with.
+/// Adds to the schema that a body has either `text`, or `session` and `resume`.
 fn require_text_or_resume(body: &mut Schema) {
-    let asks = json!({
+    let request = json!({
         "required": ["text"],
         "properties": { "text": { "type": "string", "pattern": NOT_BLANK_PATTERN }, "resume": { "const": false } },
     });
-    let resumes = json!({
+    let resume = json!({
         "required": ["session", "resume"],
         "properties": {
             "session": { "type": "string" },
@@ -73,7 +73,7 @@ fn require_text_or_resume(body: &mut Schema) {
             "text": { "not": { "type": "string", "pattern": NOT_BLANK_PATTERN } },
         },
     });
-    body.insert("anyOf".to_owned(), json!([asks, resumes]));
+    body.insert("anyOf".to_owned(), json!([request, resume]));
 }
 
 pub(crate) async fn start(
@@ -85,53 +85,53 @@ pub(crate) async fn start(
         Some(name) => parse_session_id(name)?,
         None if body.resume => {
             return Err(ApiError::bad_request(
-                "there is no session to go on with",
-                "name it in `session`",
+                "`resume` needs a session",
+                "set `session` to the id of the session to resume",
             ));
         }
         None => gateway.new_session(),
     };
-    let to = match &body.agent {
+    let target = match &body.agent {
         Some(name) => TurnTarget::Agent(parse_agent_name(name)?),
         None => TurnTarget::Team,
     };
-    let begin = turn_input(&gateway, &caller, &body, &session).await?;
-    let leaving = if body.detach {
+    let input = turn_input(&gateway, &caller, &body, &session).await?;
+    let on_disconnect = if body.detach {
         OnDisconnect::Continue
     } else {
         OnDisconnect::Cancel
     };
     let principal = caller.principal().clone();
-    let name = session_header(&session);
+    let session_id = session_header(&session);
     let turn = gateway.start_turn(TurnSpec {
         principal,
         session,
-        target: to,
-        input: begin,
-        on_disconnect: leaving,
+        target,
+        input,
+        on_disconnect,
     })?;
     let deltas = if body.deltas {
         DeltaMode::Include
     } else {
         DeltaMode::Omit
     };
-    let mut has_begun = false;
+    let mut has_started = false;
     let frames = turn
         .map(Some)
         .chain(stream::once(ready(None)))
         .filter_map(move |update| {
-            has_begun |= update.is_some();
+            has_started |= update.is_some();
             ready(match update {
                 Some(update) => sse::frame(&update, deltas),
-                // Whoever waits for an end gets one, though there is nothing to keep.
-                None => (!has_begun).then(sse::turn_never_started),
+                // Clients that wait for an end get one, though no event was stored.
+                None => (!has_started).then(sse::turn_never_started),
             })
         });
     let mut response = sse::stream(&gateway, &caller, frames);
-    if let Some(name) = name {
+    if let Some(session_id) = session_id {
         response
             .headers_mut()
-            .insert(HeaderName::from_static("x-lango-session"), name);
+            .insert(HeaderName::from_static("x-lango-session"), session_id);
     }
     Ok(response)
 }
@@ -151,11 +151,11 @@ async fn turn_input(
         (false, Some(text)) => Ok(TurnInput::Request(text.to_owned())),
         (false, None) => Err(ApiError::bad_request(
             "the request is empty",
-            "say in `text` what is to be done",
+            "set `text` to the request",
         )),
         (true, Some(_)) => Err(ApiError::bad_request(
-            "a turn that is gone on with has its request already",
-            "leave out `text`, or leave out `resume`",
+            "`text` cannot be combined with `resume`; the suspended turn already has its request",
+            "omit `text` or `resume`",
         )),
         (true, None) => {
             gateway.store().session(caller.principal(), session).await?;
@@ -169,8 +169,8 @@ async fn turn_input(
                 None => Err(ApiError::new(
                     StatusCode::CONFLICT,
                     "nothing_to_resume",
-                    "the last turn of this session came to its end",
-                    "ask something new in `text`",
+                    "this session has no suspended turn",
+                    "send a new request in `text`",
                 )),
             }
         }
@@ -179,21 +179,22 @@ async fn turn_input(
 
 pub(crate) fn parse_agent_name(name: &str) -> Result<AgentName, ApiError> {
     AgentName::new(name).map_err(|error| {
-        ApiError::bad_request(error.to_string(), "GET /api/agents lists who is there")
+        ApiError::bad_request(error.to_string(), "GET /api/agents lists the agents")
     })
 }
 
-/// Names of sessions may have letters that headers have not.
+/// Returns the session id as a header value, or `None` if it has characters that are invalid in
+/// headers.
 fn session_header(session: &SessionId) -> Option<HeaderValue> {
     HeaderValue::from_str(session.as_str())
         .ok()
         .filter(|value| value.to_str().is_ok())
 }
 
-/// What became of a wish to end a turn.
+/// The result of a cancel request.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct CancelResponse {
-    /// Whether a turn was running here.
+    /// True if a turn was running.
     pub cancelled: bool,
 }
 
@@ -213,13 +214,14 @@ pub(crate) async fn cancel(
     Ok(Json(CancelResponse { cancelled }))
 }
 
-/// How a session is followed.
+/// The query of `GET /api/sessions/{session}/events`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct FollowQuery {
-    /// Only events with a higher number; `Last-Event-ID` says the same.
+    /// Returns only events with a higher sequence number. The `Last-Event-ID` header takes
+    /// precedence.
     pub after: Option<u64>,
-    /// Tell text as it comes, too.
+    /// Includes text deltas in the stream.
     pub deltas: bool,
 }
 
@@ -227,55 +229,58 @@ pub(crate) async fn follow(
     State(gateway): State<Gateway>,
     caller: Caller,
     PathName(session): PathName,
-    QueryParams(how): QueryParams<FollowQuery>,
+    QueryParams(query): QueryParams<FollowQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let session = parse_session_id(&session)?;
-    let thread = SessionKey {
+    let key = SessionKey {
         principal: caller.principal().clone(),
         session,
     };
-    // A turn may have begun that has not written anything yet.
-    if !gateway.running_turns().contains(&thread) {
+    // A running turn may not have stored any event yet.
+    if !gateway.running_turns().contains(&key) {
         gateway
             .store()
-            .session(&thread.principal, &thread.session)
+            .session(&key.principal, &key.session)
             .await?;
     }
-    let place = gateway.open_stream(&thread.principal)?;
+    let permit = gateway.open_stream(&key.principal)?;
     let last = headers
         .get("last-event-id")
         .and_then(|id| id.to_str().ok()?.parse().ok());
-    let deltas = if how.deltas {
+    let deltas = if query.deltas {
         DeltaMode::Include
     } else {
         DeltaMode::Omit
     };
-    let live = Some(gateway.subscribers().subscribe(&thread));
-    let last = last.or(how.after).unwrap_or(0);
+    let live = Some(gateway.subscribers().subscribe(&key));
+    let last = last.or(query.after).unwrap_or(0);
     let follower = SessionFollower {
         gateway: gateway.clone(),
-        key: thread,
+        key,
         live,
         last,
-        _permit: place,
+        _permit: permit,
     };
-    let over = gateway.close_connections().clone();
-    let frames = follower.frames(deltas).take_until(over.cancelled_owned());
+    let shutdown = gateway.close_connections().clone();
+    let frames = follower
+        .frames(deltas)
+        .take_until(shutdown.cancelled_owned());
     Ok(sse::stream(&gateway, &caller, frames))
 }
 
-/// Reads what is kept, then what comes; whoever falls behind reads what is kept again.
+/// Streams the stored events, then live updates. A follower that lags behind reads from the store
+/// again.
 struct SessionFollower {
     gateway: Gateway,
     key: SessionKey,
-    /// There until it is dropped.
+    /// `Some` until the follower is dropped.
     live: Option<Receiver<Update>>,
     last: u64,
     _permit: StreamPermit,
 }
 
-/// Where a follower reads.
+/// The source that a follower reads from.
 enum FollowSource {
     Stored,
     Live,
@@ -300,13 +305,13 @@ impl SessionFollower {
 
     async fn read_stored(&mut self) -> Option<(Vec<Update>, FollowSource)> {
         let (principal, session) = (&self.key.principal, &self.key.session);
-        let read = self
+        let result = self
             .gateway
             .store()
             .events_after(principal, session, self.last, PAGE_SIZE)
             .await;
-        let events: Vec<Arc<Event>> = read
-            .inspect_err(|trouble| tracing::error!(%trouble, "a session cannot be followed"))
+        let events: Vec<Arc<Event>> = result
+            .inspect_err(|error| tracing::error!(%error, "cannot read the events of a session"))
             .ok()?;
         let next = if events.len() < PAGE_SIZE {
             FollowSource::Live

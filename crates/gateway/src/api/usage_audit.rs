@@ -1,4 +1,4 @@
-//! What was taken, and what was done.
+//! Usage and audit of the caller's sessions.
 
 use std::num::NonZeroUsize;
 
@@ -20,27 +20,27 @@ use crate::gateway::Gateway;
 const MAX_CALLS: usize = 1_000;
 const DEFAULT_CALLS: usize = 100;
 
-/// Whose usage.
+/// The query of `GET /api/usage`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct UsageQuery {
-    /// Of this session only.
+    /// Restricts the result to this session.
     #[schemars(with = "Option<SessionName>")]
     pub session: Option<String>,
 }
 
-/// Which calls.
+/// The query of `GET /api/audit`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct AuditQuery {
-    /// Of this session only.
+    /// Restricts the result to this session.
     #[schemars(with = "Option<SessionName>")]
     pub session: Option<String>,
-    /// So many at most, the newest first; 100 by default, 1000 at most.
+    /// Maximum number of calls, newest first; 100 by default, at most 1000.
     pub limit: Option<NonZeroUsize>,
 }
 
-/// A session of the caller's, where one is named.
+/// Parses an optional session id and checks that the session belongs to the caller.
 async fn find_own_session(
     name: Option<&str>,
     gateway: &Gateway,
@@ -55,25 +55,25 @@ async fn find_own_session(
     Ok(Some(session))
 }
 
-/// What models took.
+/// Returns the usage of model calls.
 pub(crate) async fn usage(
     State(gateway): State<Gateway>,
     caller: Caller,
-    QueryParams(of): QueryParams<UsageQuery>,
+    QueryParams(query): QueryParams<UsageQuery>,
 ) -> Result<Json<Value>, ApiError> {
-    let session = find_own_session(of.session.as_deref(), &gateway, &caller).await?;
-    let mut bill = UsageSummary::default();
+    let session = find_own_session(query.session.as_deref(), &gateway, &caller).await?;
+    let mut summary = UsageSummary::default();
     for row in gateway
         .store()
         .usage(caller.principal(), session.as_ref())
         .await?
     {
-        bill.add_usage(&row.turn, "", (row.branch, row.agent), &row.usage);
+        summary.add_usage(&row.turn, "", (row.branch, row.agent), &row.usage);
     }
-    Ok(Json(bill.to_json()))
+    Ok(Json(summary.to_json()))
 }
 
-/// One call of a tool.
+/// A tool call.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct AuditItem {
     #[schemars(extend("format" = "date-time"))]
@@ -91,7 +91,7 @@ pub(crate) struct AuditItem {
     pub decision: &'static str,
     #[schemars(extend("enum" = ["user", "--yes", "rule", "policy", "session", null]))]
     pub by: Option<&'static str>,
-    /// `ok`, `open`, or the code of what went wrong.
+    /// `ok`, `open` or an error code.
     pub outcome: String,
 }
 
@@ -116,16 +116,16 @@ impl AuditItem {
 pub(crate) async fn audit(
     State(gateway): State<Gateway>,
     caller: Caller,
-    QueryParams(of): QueryParams<AuditQuery>,
+    QueryParams(query): QueryParams<AuditQuery>,
 ) -> Result<Json<Items<AuditItem>>, ApiError> {
-    let session = find_own_session(of.session.as_deref(), &gateway, &caller).await?;
-    let most = of
+    let session = find_own_session(query.session.as_deref(), &gateway, &caller).await?;
+    let limit = query
         .limit
         .map_or(DEFAULT_CALLS, NonZeroUsize::get)
         .min(MAX_CALLS);
     let entries = gateway
         .store()
-        .audit(caller.principal(), session.as_ref(), most)
+        .audit(caller.principal(), session.as_ref(), limit)
         .await?;
     Ok(Json(Items {
         items: entries

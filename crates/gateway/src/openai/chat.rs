@@ -1,4 +1,4 @@
-//! What a client asks for.
+//! Chat completion requests.
 
 use axum::http::StatusCode;
 use lango_domain::suggest;
@@ -13,29 +13,30 @@ use crate::extract::{NOT_BLANK_PATTERN, Object};
 use crate::gateway::ServedTeam;
 use crate::turns::TurnTarget;
 
-/// A request as OpenAI's clients make it; what is not named here is tolerated and has no effect.
+/// A chat completion request. Other fields of OpenAI's API are ignored.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub(crate) struct ChatBody {
-    /// `lango` for the team, or the name of one of its agents; the team when left out.
+    /// `lango` for the team, or the name of an agent; the team if omitted.
     #[serde(default)]
     pub model: Option<String>,
-    /// The whole conversation. The last message that is not empty is the request: it has to be the user's.
+    /// The whole conversation. The last non-empty message is the request and must be from the
+    /// user.
     #[schemars(transform = require_user_message)]
     pub messages: Vec<Object<MessageBody>>,
-    /// Whether the answer is told as it comes.
+    /// Streams the answer as it is generated.
     #[serde(default)]
     pub stream: Option<bool>,
     #[serde(default)]
     pub stream_options: Option<Object<ChatStreamOptions>>,
-    /// Refused unless empty: the team has tools of its own.
+    /// Must be empty: the team uses its own tools.
     #[serde(default)]
     #[schemars(length(max = 0))]
     pub tools: Option<Vec<Value>>,
-    /// Refused unless empty, as `tools`.
+    /// Must be empty, like `tools`.
     #[serde(default)]
     #[schemars(length(max = 0))]
     pub functions: Option<Vec<Value>>,
-    /// One answer is given, so this is 1 or left out.
+    /// Number of answers; only 1 is supported.
     #[serde(default)]
     #[schemars(range(min = 1, max = 1))]
     pub n: Option<f64>,
@@ -65,10 +66,10 @@ pub(crate) struct PartBody {
     pub text: Option<String>,
 }
 
-/// Says in the description that something has to be asked.
+/// Adds to the schema that one message must be a non-empty message of the user.
 fn require_user_message(messages: &mut Schema) {
-    let said = json!({ "pattern": NOT_BLANK_PATTERN });
-    let part = json!({ "type": "object", "required": ["text"], "properties": { "text": said } });
+    let text = json!({ "pattern": NOT_BLANK_PATTERN });
+    let part = json!({ "type": "object", "required": ["text"], "properties": { "text": text } });
     let content = json!({ "anyOf": [
         { "type": "string", "pattern": NOT_BLANK_PATTERN },
         { "type": "array", "contains": part },
@@ -79,17 +80,17 @@ fn require_user_message(messages: &mut Schema) {
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 pub(crate) struct ChatStreamOptions {
-    /// Whether the last chunk says what was taken.
+    /// Adds a last chunk with the token usage.
     #[serde(default)]
     pub include_usage: Option<bool>,
 }
 
-/// What a request comes to.
+/// A validated chat completion request.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ChatRequest {
     pub target: TurnTarget,
     pub model: String,
-    /// What the client says beside the conversation.
+    /// The system and developer messages of the client.
     pub system: String,
     pub history: Vec<ChatMessage>,
     pub request: String,
@@ -109,7 +110,7 @@ pub(crate) enum ResponseMode {
     Stream { usage: IncludeUsage },
 }
 
-/// Whether a stream ends with what was taken.
+/// Selects whether a stream ends with the token usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IncludeUsage {
     Yes,
@@ -130,20 +131,20 @@ impl ChatRequest {
                 "system" | "developer" | "user" | "assistant" if text.is_empty() => {}
                 "system" | "developer" => append_paragraph(&mut system, &text),
                 "user" => match history.last_mut() {
-                    Some(ChatMessage::User(before)) => append_paragraph(before, &text),
+                    Some(ChatMessage::User(previous)) => append_paragraph(previous, &text),
                     _ => history.push(ChatMessage::User(text)),
                 },
                 "assistant" => history.push(ChatMessage::Assistant(text)),
-                role => return Err(unsupported_content(role)),
+                role => return Err(unsupported_role(role)),
             }
         }
         let Some(ChatMessage::User(request)) = history.pop() else {
             return Err(ApiError::bad_request(
-                "the last message must be the user's, and not empty",
+                "the last message must be from the user and not empty",
                 "end `messages` with {\"role\": \"user\", \"content\": \"…\"}",
             ));
         };
-        let to = turn_target(&model, team)?;
+        let target = turn_target(&model, team)?;
         let usage = body
             .stream_options
             .and_then(|Object(options)| options.include_usage)
@@ -153,43 +154,43 @@ impl ChatRequest {
         } else {
             IncludeUsage::No
         };
-        let form = if body.stream.unwrap_or(false) {
+        let response_mode = if body.stream.unwrap_or(false) {
             ResponseMode::Stream { usage }
         } else {
             ResponseMode::Full
         };
         Ok(Self {
-            target: to,
+            target,
             model,
             system,
             history,
             request,
-            response_mode: form,
+            response_mode,
         })
     }
 
-    /// What the conversation began with.
+    /// Returns the first request of the conversation.
     pub fn first_request(&self) -> &str {
-        let asked = self.history.iter().find_map(|said| match said {
+        let first = self.history.iter().find_map(|message| match message {
             ChatMessage::User(text) => Some(text.as_str()),
             ChatMessage::Assistant(_) => None,
         });
-        asked.unwrap_or(&self.request)
+        first.unwrap_or(&self.request)
     }
 }
 
 fn reject_unsupported(body: &ChatBody) -> Result<(), ApiError> {
-    let is_there = |list: &Option<Vec<Value>>| list.as_ref().is_some_and(|list| !list.is_empty());
-    if is_there(&body.tools) || is_there(&body.functions) {
+    let is_set = |list: &Option<Vec<Value>>| list.as_ref().is_some_and(|list| !list.is_empty());
+    if is_set(&body.tools) || is_set(&body.functions) {
         return Err(ApiError::bad_request(
-            "tools of the client are not called here: the team has its own",
-            "leave out `tools` and `functions`",
+            "client tools are not supported: the team uses its own",
+            "omit `tools` and `functions`",
         ));
     }
     if body.n.is_some_and(|n| n != 1.0) {
         return Err(ApiError::bad_request(
-            "one answer is given, not several",
-            "leave out `n`",
+            "only one answer per request is supported",
+            "omit `n`",
         ));
     }
     Ok(())
@@ -211,16 +212,16 @@ pub(crate) fn model_not_found(team: &ServedTeam, model: &str) -> ApiError {
         .chain(team.specialists().map(|agent| agent.name.as_str()))
         .collect();
     let hint = suggest::did_you_mean(&model, names.iter().copied())
-        .unwrap_or_else(|| format!("there are {}", names.join(", ")));
-    let message = format!("there is no model `{model}`");
+        .unwrap_or_else(|| format!("available models: {}", names.join(", ")));
+    let message = format!("unknown model `{model}`");
     ApiError::new(StatusCode::NOT_FOUND, "model_not_found", message, hint)
 }
 
-fn unsupported_content(role: &str) -> ApiError {
+fn unsupported_role(role: &str) -> ApiError {
     let role: String = role.chars().take(100).collect();
     ApiError::bad_request(
-        format!("messages of the role `{role}` are not read here"),
-        "send messages of the roles system, developer, user and assistant",
+        format!("messages with the role `{role}` are not supported"),
+        "use the roles system, developer, user and assistant",
     )
 }
 
@@ -229,25 +230,29 @@ fn content_text(content: Option<MessageContent>) -> Result<String, ApiError> {
         None => Ok(String::new()),
         Some(MessageContent::Text(text)) => Ok(text),
         Some(MessageContent::Parts(parts)) => {
-            let mut whole = String::new();
+            let mut text = String::new();
             for Object(part) in parts {
                 match (part.kind.as_str(), part.text) {
-                    ("text", Some(text)) => append_paragraph(&mut whole, &text),
+                    ("text", Some(part)) => append_paragraph(&mut text, &part),
                     (kind, _) => {
                         let kind: String = kind.chars().take(100).collect();
-                        let message = format!("parts of the type `{kind}` are not read here");
-                        return Err(ApiError::bad_request(message, "send text"));
+                        let message =
+                            format!("content parts of the type `{kind}` are not supported");
+                        return Err(ApiError::bad_request(
+                            message,
+                            "send parts of the type `text`",
+                        ));
                     }
                 }
             }
-            Ok(whole)
+            Ok(text)
         }
     }
 }
 
-fn append_paragraph(whole: &mut String, part: &str) {
-    if !whole.is_empty() {
-        whole.push_str("\n\n");
+fn append_paragraph(text: &mut String, paragraph: &str) {
+    if !text.is_empty() {
+        text.push_str("\n\n");
     }
-    whole.push_str(part);
+    text.push_str(paragraph);
 }

@@ -1,4 +1,4 @@
-//! Answers in OpenAI's form.
+//! Completion and chunk bodies of the OpenAI-compatible API.
 
 use lango_domain::event::{ApprovalState, EventBody, Update, Usage};
 use lango_domain::failure::FailureCode;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::stream_merge::StreamMerger;
 use crate::error::ApiError;
 
-/// What is known of a turn so far.
+/// Collects the updates of a turn for its completion.
 #[derive(Default)]
 pub(super) struct TurnAccumulator {
     merger: StreamMerger,
@@ -18,26 +18,26 @@ pub(super) struct TurnAccumulator {
     end: TurnEnd,
 }
 
-/// How the turn ended.
+/// The end of a turn.
 #[derive(Default)]
 enum TurnEnd {
-    /// It was stopped before it could say.
+    /// The turn was stopped without a final event.
     #[default]
     Unfinished,
     Done,
     Failed(ApiError),
 }
 
-/// A call that did not run because nobody allowed it.
+/// A tool call that was not approved.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct DeniedCall {
     pub tool: String,
-    /// Why not, and what can be done about it.
+    /// The reason, and what to do about it.
     pub why: &'static str,
 }
 
 impl TurnAccumulator {
-    /// Takes an update in; gives what is to be heard of it.
+    /// Adds an update and returns the new text for the stream.
     pub fn push(&mut self, update: &Update) -> Vec<String> {
         match update {
             Update::Event(event) => match &event.body {
@@ -62,41 +62,41 @@ impl TurnAccumulator {
         self.merger.push(update)
     }
 
-    /// What is still to be heard.
+    /// Returns the remaining text for the stream.
     pub fn finish(&mut self) -> Vec<String> {
         self.merger.finish()
     }
 
-    /// Why there is no answer.
+    /// Returns the error if the turn has no answer.
     pub fn failure(&self) -> Option<ApiError> {
         match &self.end {
             TurnEnd::Done => None,
-            TurnEnd::Failed(refusal) => Some(refusal.clone()),
+            TurnEnd::Failed(error) => Some(error.clone()),
             TurnEnd::Unfinished => Some(ApiError::turn_failed(
                 FailureCode::Cancelled,
-                "the turn was stopped before its end",
-                "ask again in a moment",
+                "the turn was stopped before it finished",
+                "send the request again",
             )),
         }
     }
 
     fn add_usage(&mut self, usage: &Usage) {
-        let sum = &mut self.usage;
-        sum.input = sum.input.saturating_add(usage.input);
-        sum.output = sum.output.saturating_add(usage.output);
-        sum.cached = sum.cached.saturating_add(usage.cached);
-        sum.reasoning = sum.reasoning.saturating_add(usage.reasoning);
+        let total = &mut self.usage;
+        total.input = total.input.saturating_add(usage.input);
+        total.output = total.output.saturating_add(usage.output);
+        total.cached = total.cached.saturating_add(usage.cached);
+        total.reasoning = total.reasoning.saturating_add(usage.reasoning);
     }
 }
 
 fn denied_call(tool: &str, state: ApprovalState) -> Option<DeniedCall> {
     let why = match state {
-        ApprovalState::Denied => "it was not allowed",
+        ApprovalState::Denied => "the call was denied",
         ApprovalState::TimedOut => {
-            "nobody answered in time whether it may run; questions wait at /api/approvals"
+            "the approval timed out; answer pending questions at /api/approvals"
         }
         ApprovalState::NobodyThere => {
-            "nobody could be asked whether it may run: no token of this principal has the scope `approve`"
+            "the call could not be approved: no token of this principal has the scope `approve`"
         }
         ApprovalState::Asked | ApprovalState::Approved | ApprovalState::Interrupted => return None,
     };
@@ -106,7 +106,7 @@ fn denied_call(tool: &str, state: ApprovalState) -> Option<DeniedCall> {
     })
 }
 
-/// What every piece of one completion has in common.
+/// The fields that all chunks of a completion share.
 pub(super) struct Completion {
     pub id: String,
     pub created: i64,
@@ -114,7 +114,7 @@ pub(super) struct Completion {
     pub session: String,
 }
 
-/// A whole answer.
+/// A complete chat completion.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct CompletionBody {
     pub id: String,
@@ -148,7 +148,7 @@ pub(crate) struct AnswerMessage {
     pub refusal: Option<String>,
 }
 
-/// A piece of an answer.
+/// A chunk of a streamed completion.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ChunkBody {
     pub id: String,
@@ -167,7 +167,7 @@ pub(crate) struct ChunkBody {
 pub(crate) struct ChunkChoice {
     pub index: u32,
     pub delta: ChunkDelta,
-    /// Null, and `stop` in the last piece.
+    /// `stop` in the last chunk, otherwise null.
     #[schemars(extend("enum" = ["stop", null]))]
     pub finish_reason: Option<&'static str>,
 }
@@ -180,7 +180,7 @@ pub(crate) struct ChunkDelta {
     pub content: Option<String>,
 }
 
-/// What models took, every call of the turn added up.
+/// The token usage of all model calls of the turn.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct UsageBody {
     pub prompt_tokens: u64,
@@ -200,18 +200,18 @@ pub(crate) struct CompletionDetails {
     pub reasoning_tokens: u64,
 }
 
-/// What only Lango says.
+/// Fields that OpenAI's API does not have.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct LangoExtension {
-    /// Where the conversation is kept.
+    /// The session of the conversation.
     pub session: String,
-    /// Calls that did not run because nobody allowed them.
+    /// Tool calls that were not approved.
     pub denied: Vec<DeniedCall>,
 }
 
 impl Completion {
-    pub fn full(&self, told: &TurnAccumulator) -> CompletionBody {
-        let (role, content) = ("assistant", told.answers.join("\n\n"));
+    pub fn full(&self, turn: &TurnAccumulator) -> CompletionBody {
+        let (role, content) = ("assistant", turn.answers.join("\n\n"));
         let message = AnswerMessage {
             role,
             content,
@@ -228,8 +228,8 @@ impl Completion {
                 finish_reason: "stop",
                 logprobs: None,
             }],
-            usage: usage_body(&told.usage),
-            lango: self.lango_extension(told),
+            usage: usage_body(&turn.usage),
+            lango: self.lango_extension(turn),
         }
     }
 
@@ -253,16 +253,16 @@ impl Completion {
         )
     }
 
-    pub fn last_chunk(&self, told: &TurnAccumulator) -> ChunkBody {
-        let lango = Some(self.lango_extension(told));
+    pub fn last_chunk(&self, turn: &TurnAccumulator) -> ChunkBody {
+        let lango = Some(self.lango_extension(turn));
         ChunkBody {
             lango,
             ..self.chunk(ChunkDelta::default(), Some("stop"))
         }
     }
 
-    pub fn usage_chunk(&self, told: &TurnAccumulator) -> ChunkBody {
-        let usage = Some(usage_body(&told.usage));
+    pub fn usage_chunk(&self, turn: &TurnAccumulator) -> ChunkBody {
+        let usage = Some(usage_body(&turn.usage));
         ChunkBody {
             choices: Vec::new(),
             usage,
@@ -286,10 +286,10 @@ impl Completion {
         }
     }
 
-    fn lango_extension(&self, told: &TurnAccumulator) -> LangoExtension {
+    fn lango_extension(&self, turn: &TurnAccumulator) -> LangoExtension {
         LangoExtension {
             session: self.session.clone(),
-            denied: told.denied.clone(),
+            denied: turn.denied.clone(),
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Which session a conversation belongs to, when the client sends all of it every time and names none.
+//! Matches a conversation to a session. Clients send the whole history each time and no session id.
 //!
-//! A session is gone on with only where its log says exactly what the client says, no more and no less: then the team
-//! remembers its own calls and results, too. Everything else (a retry, an edited message, two answers to one question at
-//! the same time, a history from elsewhere) begins a new session with the client's history as it was sent. So an answer
-//! never rests on anything that the client did not show.
+//! A session is continued only if its log matches the client's history exactly; then the team also
+//! sees its earlier tool calls and results. Otherwise (a retry, an edited message, concurrent
+//! requests with the same history, a history from another system) the client's history is imported
+//! into a new session. So an answer never depends on anything that the client did not send.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -23,27 +23,27 @@ use crate::error::ApiError;
 use crate::gateway::Gateway;
 use crate::turns::TurnTarget;
 
-/// Of conversations that began with the same words, so many of the newest are looked at.
+/// Maximum number of sessions with the same first request that are compared, newest first.
 const MAX_CANDIDATES: usize = 8;
 
-/// Sessions that somebody is about to go on with.
+/// The sessions that requests are about to continue.
 #[derive(Clone, Default)]
 pub(crate) struct SessionClaims {
     claimed: Arc<Mutex<HashSet<SessionKey>>>,
 }
 
-/// Keeps others from going on with the same session until the turn has begun.
+/// Keeps other requests from continuing the same session until the turn has started.
 pub(crate) struct SessionClaim {
     claims: SessionClaims,
     key: SessionKey,
 }
 
 impl SessionClaims {
-    fn claim(&self, thread: &SessionKey) -> Option<SessionClaim> {
+    fn claim(&self, key: &SessionKey) -> Option<SessionClaim> {
         let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
-        claimed.insert(thread.clone()).then(|| SessionClaim {
+        claimed.insert(key.clone()).then(|| SessionClaim {
             claims: self.clone(),
-            key: thread.clone(),
+            key: key.clone(),
         })
     }
 }
@@ -58,22 +58,22 @@ impl Drop for SessionClaim {
     }
 }
 
-/// Where the turn is to run.
+/// The session for a turn.
 pub(crate) struct SessionMatch {
     pub session: SessionId,
-    /// Whether nothing is in it yet.
+    /// True if the session has no events yet.
     pub is_new: bool,
     pub claim: Option<SessionClaim>,
 }
 
-/// The session for a conversation.
+/// Returns the session that matches a conversation, or a new one.
 pub(crate) async fn find_or_create_session(
     gateway: &Gateway,
     principal: &Principal,
     chat: &ChatRequest,
 ) -> Result<SessionMatch, ApiError> {
-    let beginning = session_prefix(chat);
-    let session = SessionId::new(format!("{beginning}{}", gateway.new_id()));
+    let prefix = session_prefix(chat);
+    let session = SessionId::new(format!("{prefix}{}", gateway.new_id()));
     if chat.history.is_empty() {
         return Ok(SessionMatch {
             session,
@@ -81,37 +81,38 @@ pub(crate) async fn find_or_create_session(
             claim: None,
         });
     }
-    for found in gateway
+    for candidate in gateway
         .store()
-        .sessions_with_prefix(principal, &beginning, MAX_CANDIDATES)
+        .sessions_with_prefix(principal, &prefix, MAX_CANDIDATES)
         .await?
     {
-        let thread = SessionKey {
+        let key = SessionKey {
             principal: principal.clone(),
-            session: found,
+            session: candidate,
         };
-        let Some(claim) = gateway.session_claims().claim(&thread) else {
+        let Some(claim) = gateway.session_claims().claim(&key) else {
             continue;
         };
-        if gateway.running_turns().contains(&thread) {
+        if gateway.running_turns().contains(&key) {
             continue;
         }
-        let key = SessionKeyRef {
-            session: &thread.session,
+        let key_ref = SessionKeyRef {
+            session: &key.session,
             principal,
         };
-        if matches_history(
-            &gateway.store().load(key, HistoryWindow::Everything).await?,
-            &chat.history,
-        ) {
+        let log = gateway
+            .store()
+            .load(key_ref, HistoryWindow::Everything)
+            .await?;
+        if matches_history(&log, &chat.history) {
             return Ok(SessionMatch {
-                session: thread.session,
+                session: key.session,
                 is_new: false,
                 claim: Some(claim),
             });
         }
     }
-    // Before the history is in it, because then it is what others with the same history look for.
+    // Claim the session before the import: afterwards, requests with the same history match it.
     let claim = gateway.session_claims().claim(&SessionKey {
         principal: principal.clone(),
         session: session.clone(),
@@ -131,7 +132,8 @@ pub(crate) async fn find_or_create_session(
     })
 }
 
-/// What the names of a conversation's sessions begin with: it says nothing, and the same beginnings share it.
+/// Returns the prefix of a conversation's session ids: a hash of the model, the system prompt and
+/// the first request.
 fn session_prefix(chat: &ChatRequest) -> String {
     let mut hash = Sha256::new();
     for text in [&chat.model, &chat.system, chat.first_request()] {
@@ -145,37 +147,37 @@ fn session_prefix(chat: &ChatRequest) -> String {
     name + "-"
 }
 
-/// Whether the log holds exactly this conversation, and has come to its end.
+/// Returns true if the log contains exactly this history and its last turn is done.
 fn matches_history(log: &[Arc<Event>], history: &[ChatMessage]) -> bool {
     let is_settled = log
         .last()
         .is_some_and(|event| matches!(event.body, EventBody::TurnDone));
     let mut history = history.iter();
     for turn in visible_turns(log) {
-        if let Some(asked) = turn.request
-            && !matches!(history.next(), Some(ChatMessage::User(text)) if text == asked.trim())
+        if let Some(request) = turn.request
+            && !matches!(history.next(), Some(ChatMessage::User(text)) if text == request.trim())
         {
             return false;
         }
-        let heard = |text: &String| turn.answer_forms().iter().any(|spoken| spoken == text);
-        if !matches!(history.next(), Some(ChatMessage::Assistant(text)) if heard(text)) {
+        let is_answer = |text: &String| turn.answer_forms().contains(text);
+        if !matches!(history.next(), Some(ChatMessage::Assistant(text)) if is_answer(text)) {
             return false;
         }
     }
     is_settled && history.next().is_none()
 }
 
-/// What of a turn reached whoever asked.
+/// The part of a turn that was visible to the client.
 #[derive(Default)]
 struct VisibleTurn<'a> {
     request: Option<&'a str>,
     answers: Vec<&'a str>,
-    /// Answers, and what was said in passing before them.
+    /// Answers and the notes before them.
     texts: Vec<&'a str>,
 }
 
 impl VisibleTurn<'_> {
-    /// The answer as it is given whole, and as it is streamed.
+    /// Returns the answer as sent in a full response and as streamed.
     fn answer_forms(&self) -> [String; 2] {
         [
             self.answers.join("\n\n").trim().to_owned(),
@@ -185,19 +187,19 @@ impl VisibleTurn<'_> {
 }
 
 fn visible_turns(log: &[Arc<Event>]) -> Vec<VisibleTurn<'_>> {
-    let mut places: HashMap<&TurnId, usize> = HashMap::new();
+    let mut indexes: HashMap<&TurnId, usize> = HashMap::new();
     let mut turns: Vec<VisibleTurn<'_>> = Vec::new();
     for event in log {
-        let at = *places.entry(&event.turn).or_insert_with(|| {
+        let index = *indexes.entry(&event.turn).or_insert_with(|| {
             turns.push(VisibleTurn::default());
             turns.len() - 1
         });
         match &event.body {
-            EventBody::User { text } => turns[at].request = Some(text),
-            EventBody::Note { text } => turns[at].texts.push(text.trim()),
+            EventBody::User { text } => turns[index].request = Some(text),
+            EventBody::Note { text } => turns[index].texts.push(text.trim()),
             EventBody::Answer { text } => {
-                turns[at].answers.push(text.trim());
-                turns[at].texts.push(text.trim());
+                turns[index].answers.push(text.trim());
+                turns[index].texts.push(text.trim());
             }
             _ => {}
         }
@@ -205,17 +207,18 @@ fn visible_turns(log: &[Arc<Event>]) -> Vec<VisibleTurn<'_>> {
     turns
 }
 
-/// The client's history as a log; an answer is the root's, since nobody knows better (S70).
+/// Converts the client's history to events. Answers are attributed to the root agent, because their
+/// author is unknown (S70).
 fn import_history(gateway: &Gateway, chat: &ChatRequest) -> Vec<NewEvent> {
     let root = match &chat.target {
         TurnTarget::Agent(agent) => agent.clone(),
         TurnTarget::Team => gateway.team().runner.root().clone(),
     };
     let (at, mut number) = (gateway.now(), 0);
-    let mut drafts: Vec<NewEvent> = Vec::new();
+    let mut events: Vec<NewEvent> = Vec::new();
     let mut is_open = false;
-    for said in &chat.history {
-        let (role, text) = match said {
+    for message in &chat.history {
+        let (role, text) = match message {
             ChatMessage::User(text) => (LegacyRole::User, text),
             ChatMessage::Assistant(text) => (LegacyRole::Assistant, text),
         };
@@ -235,13 +238,13 @@ fn import_history(gateway: &Gateway, chat: &ChatRequest) -> Vec<NewEvent> {
             bodies.push((Author::Agent(root.clone()), EventBody::TurnDone));
         }
         let turn = TurnId::new(format!("imported-{number}"));
-        drafts.extend(
+        events.extend(
             bodies
                 .into_iter()
                 .map(|(author, body)| new_event(&turn, &root, author, body, at)),
         );
     }
-    drafts
+    events
 }
 
 fn context_event(system: &str) -> EventBody {
@@ -258,10 +261,10 @@ fn new_event(
     body: EventBody,
     at: jiff::Timestamp,
 ) -> NewEvent {
-    // What the client says that others said is not in the user's own words.
+    // Only the user's own messages are trusted.
     let label = match author {
         Author::User => Label::default(),
-        // Answers may hold anything that was read for them.
+        // Answers may contain anything that was read to produce them.
         _ => {
             Label::untrusted("the client's history").joined(&Label::private("the client's history"))
         }

@@ -1,19 +1,19 @@
-//! One voice out of several: specialists may speak side by side, and whoever listens hears one after the other.
+//! Merges the answers of agents that run in parallel into one stream, one answer after the other.
 
 use lango_domain::event::{Author, Event, EventBody, Update};
 
-/// What was said in a turn, in an order that can be read.
+/// Merges the text of a turn into a readable order.
 #[derive(Default)]
 pub(super) struct StreamMerger {
-    /// Who speaks, and what was heard of its reply.
+    /// The agent whose text is streamed, and its text so far.
     active: Option<(String, String)>,
-    /// Answers that came while somebody else spoke.
+    /// Answers that arrived while another agent was streaming.
     queued: Vec<String>,
     has_output: bool,
 }
 
 impl StreamMerger {
-    /// What is to be heard now.
+    /// Adds an update and returns the text to send now.
     pub fn push(&mut self, update: &Update) -> Vec<String> {
         match update {
             Update::Delta { author, text } => self.on_delta(author.as_str(), text),
@@ -22,17 +22,17 @@ impl StreamMerger {
         }
     }
 
-    /// Whatever still waits.
+    /// Returns the remaining text.
     pub fn finish(&mut self) -> Vec<String> {
         self.active = None;
-        self.flush_waiting()
+        self.flush_queued()
     }
 
-    /// Words of whoever speaks, or begins to; those of others come with their answers.
+    /// Streams the text of the active agent. Text of other agents is sent with their answers.
     fn on_delta(&mut self, author: &str, text: &str) -> Vec<String> {
         match &mut self.active {
-            Some((speaker, heard)) if speaker == author => {
-                heard.push_str(text);
+            Some((active, sent)) if active == author => {
+                sent.push_str(text);
                 vec![text.to_owned()]
             }
             Some(_) => Vec::new(),
@@ -47,58 +47,58 @@ impl StreamMerger {
         let Author::Agent(author) = &event.author else {
             return Vec::new();
         };
-        let is_speaker = self
+        let is_active = self
             .active
             .as_ref()
-            .is_some_and(|(speaker, _)| speaker == author.as_str());
+            .is_some_and(|(active, _)| active == author.as_str());
         match &event.body {
             EventBody::Usage(_)
             | EventBody::Approval { .. }
             | EventBody::Context { .. }
             | EventBody::Digest { .. } => Vec::new(),
-            EventBody::Answer { text } if is_speaker => {
-                let mut pieces: Vec<String> = self.remaining_text(text).into_iter().collect();
-                pieces.extend(self.flush_waiting());
-                pieces
+            EventBody::Answer { text } if is_active => {
+                let mut texts: Vec<String> = self.remaining_text(text).into_iter().collect();
+                texts.extend(self.flush_queued());
+                texts
             }
             EventBody::Answer { text } if self.active.is_none() => vec![self.separate(text)],
             EventBody::Answer { text } => {
                 self.queued.push(text.clone());
                 Vec::new()
             }
-            // Whatever else it does, it has said what it had to say.
-            _ if is_speaker => {
+            // Any other event ends the text of the active agent.
+            _ if is_active => {
                 self.active = None;
-                self.flush_waiting()
+                self.flush_queued()
             }
             _ => Vec::new(),
         }
     }
 
-    /// What of an answer was not heard yet.
+    /// Returns the part of an answer that was not streamed yet.
     fn remaining_text(&mut self, answer: &str) -> Option<String> {
-        let (_, heard) = self.active.take()?;
-        match answer.strip_prefix(heard.as_str()) {
+        let (_, sent) = self.active.take()?;
+        match answer.strip_prefix(sent.as_str()) {
             Some("") => None,
             Some(rest) => Some(rest.to_owned()),
-            // What was heard may differ from what is kept by the space around it.
-            None if answer.trim() == heard.trim() => None,
+            // The streamed text may differ from the stored answer in surrounding whitespace.
+            None if answer.trim() == sent.trim() => None,
             None => Some(self.separate(answer)),
         }
     }
 
-    fn flush_waiting(&mut self) -> Vec<String> {
-        let waiting = std::mem::take(&mut self.queued);
-        waiting
+    fn flush_queued(&mut self) -> Vec<String> {
+        let queued = std::mem::take(&mut self.queued);
+        queued
             .into_iter()
             .map(|text| self.separate(&text))
             .collect()
     }
 
     fn separate(&mut self, text: &str) -> String {
-        let before = if self.has_output { "\n\n" } else { "" };
+        let separator = if self.has_output { "\n\n" } else { "" };
         self.has_output = true;
-        format!("{before}{text}")
+        format!("{separator}{text}")
     }
 }
 
@@ -118,7 +118,7 @@ mod tests {
     }
 
     fn event(author: &str, body: EventBody) -> Update {
-        let draft = NewEvent {
+        let event = NewEvent {
             turn: TurnId::new("t"),
             author: Author::from(author.to_owned()),
             branch: Branch::new(author),
@@ -126,7 +126,7 @@ mod tests {
             label: Default::default(),
             body,
         };
-        Update::Event(Arc::new(draft.into_event(SessionId::new("s"), 1)))
+        Update::Event(Arc::new(event.into_event(SessionId::new("s"), 1)))
     }
 
     fn answer(author: &str, text: &str) -> Update {
@@ -139,17 +139,17 @@ mod tests {
     }
 
     fn merged(updates: &[Update]) -> String {
-        let mut voice = StreamMerger::default();
-        let mut pieces: Vec<String> = updates
+        let mut merger = StreamMerger::default();
+        let mut texts: Vec<String> = updates
             .iter()
-            .flat_map(|update| voice.push(update))
+            .flat_map(|update| merger.push(update))
             .collect();
-        pieces.extend(voice.finish());
-        pieces.concat()
+        texts.extend(merger.finish());
+        texts.concat()
     }
 
     #[test]
-    fn words_that_were_heard_are_not_said_again() {
+    fn does_not_repeat_streamed_text() {
         assert_eq!(
             merged(&[delta("a", "Hel"), delta("a", "lo."), answer("a", "Hello.")]),
             "Hello."
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_remark_stands_apart_from_the_answer() {
+    fn separates_notes_from_answers() {
         let note = event(
             "root",
             EventBody::Note {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_speak_side_by_side_are_heard_one_after_the_other() {
+    fn merges_parallel_answers_one_after_the_other() {
         let updates = [
             delta("a", "A1 "),
             delta("b", "B1 "),

@@ -1,4 +1,4 @@
-//! Everything that can be asked for.
+//! The operations of the API.
 
 use lango_store::TokenScope::{self, Admin, Approve, Chat, Read};
 use schemars::generate::SchemaGenerator;
@@ -13,6 +13,7 @@ use crate::openai::{self, chat, completion};
 
 pub(super) fn operations() -> Vec<Operation> {
     let mut all = turn_operations();
+    all.extend(session_operations());
     all.extend(approval_operations());
     all.extend(read_operations());
     all.extend(openai_operations());
@@ -25,7 +26,7 @@ fn turn_operations() -> Vec<Operation> {
         OperationStart(
             "post",
             "/api/turns",
-            "Asks the team; the events of the turn come as they happen.",
+            "Starts a turn and streams its events.",
         )
         .with(
             &[Chat],
@@ -33,10 +34,15 @@ fn turn_operations() -> Vec<Operation> {
             ResponseOutput::Events(subschema_for::<TurnFrame>),
         )
         .with_failures(&[404, 409, 503]),
+    ]
+}
+
+fn session_operations() -> Vec<Operation> {
+    vec![
         OperationStart(
             "get",
             "/api/sessions",
-            "Lists your sessions, the one used last first.",
+            "Lists your sessions, most recently used first.",
         )
         .with(
             &[Read],
@@ -46,7 +52,7 @@ fn turn_operations() -> Vec<Operation> {
         OperationStart(
             "get",
             "/api/sessions/{session}",
-            "Shows a session and its events.",
+            "Returns a session and its events.",
         )
         .with(
             &[Read],
@@ -57,14 +63,14 @@ fn turn_operations() -> Vec<Operation> {
         OperationStart(
             "delete",
             "/api/sessions/{session}",
-            "Deletes a session for good.",
+            "Deletes a session permanently.",
         )
         .with(&[Admin], RequestInput::Nothing, ResponseOutput::Nothing)
         .with_failures(&[404, 409]),
         OperationStart(
             "get",
             "/api/sessions/{session}/events",
-            "Follows a session: what is kept behind `Last-Event-ID`, then what happens.",
+            "Follows a session: streams the stored events after `Last-Event-ID`, then new ones.",
         )
         .with(
             &[Chat, Read, Approve],
@@ -73,13 +79,13 @@ fn turn_operations() -> Vec<Operation> {
         )
         .with_header(
             "Last-Event-ID",
-            "The number of the last event that is known. What is no number has no effect.",
+            "The sequence number of the last event received. Values that are not numbers are ignored.",
         )
         .with_failures(&[404]),
         OperationStart(
             "post",
             "/api/sessions/{session}/cancel",
-            "Ends the running turn of a session.",
+            "Cancels the running turn of a session.",
         )
         .with(
             &[Chat],
@@ -95,14 +101,14 @@ fn approval_operations() -> Vec<Operation> {
         OperationStart(
             "get",
             "/api/approvals",
-            "Lists questions about calls that wait for an answer.",
+            "Lists the pending approval questions.",
         )
         .with(
             &[Approve],
             RequestInput::Nothing,
             ResponseOutput::Json(subschema_for::<sessions::Items<approvals::ApprovalItem>>),
         ),
-        OperationStart("post", "/api/approvals", "Answers such a question.")
+        OperationStart("post", "/api/approvals", "Answers an approval question.")
             .with(
                 &[Approve],
                 RequestInput::Body(subschema_for::<approvals::ApprovalAnswerBody>),
@@ -114,7 +120,7 @@ fn approval_operations() -> Vec<Operation> {
 
 fn read_operations() -> Vec<Operation> {
     vec![
-        OperationStart("get", "/api/agents", "Lists the team.").with(
+        OperationStart("get", "/api/agents", "Lists the agents of the team.").with(
             &[Chat, Read, Approve],
             RequestInput::Nothing,
             ResponseOutput::Json(subschema_for::<team::AgentList>),
@@ -122,24 +128,28 @@ fn read_operations() -> Vec<Operation> {
         OperationStart(
             "post",
             "/api/route",
-            "Says which agent a request's words point to.",
+            "Returns the agent that the offline router selects for a request.",
         )
         .with(
             &[Chat, Read, Approve],
             RequestInput::Body(subschema_for::<team::RouteBody>),
             ResponseOutput::Json(subschema_for::<team::RouteResponse>),
         ),
-        OperationStart("get", "/api/usage", "Adds up what models took.")
-            .with(
-                &[Read],
-                RequestInput::Query(inline_schema::<usage_audit::UsageQuery>),
-                ResponseOutput::Json(subschema_for::<UsageReportSchema>),
-            )
-            .with_failures(&[404]),
+        OperationStart(
+            "get",
+            "/api/usage",
+            "Returns the token usage and cost of model calls.",
+        )
+        .with(
+            &[Read],
+            RequestInput::Query(inline_schema::<usage_audit::UsageQuery>),
+            ResponseOutput::Json(subschema_for::<UsageReportSchema>),
+        )
+        .with_failures(&[404]),
         OperationStart(
             "get",
             "/api/audit",
-            "Lists what tools did and who allowed it.",
+            "Lists tool calls and how they were approved.",
         )
         .with(
             &[Read],
@@ -147,7 +157,7 @@ fn read_operations() -> Vec<Operation> {
             ResponseOutput::Json(subschema_for::<sessions::Items<usage_audit::AuditItem>>),
         )
         .with_failures(&[404]),
-        OperationStart("get", "/api/openapi.json", "This description.").with(
+        OperationStart("get", "/api/openapi.json", "Returns this document.").with(
             &[Chat, Read, Approve],
             RequestInput::Nothing,
             ResponseOutput::Json(subschema_for::<OpenApiDocument>),
@@ -160,14 +170,14 @@ fn openai_operations() -> Vec<Operation> {
         OperationStart(
             "get",
             "/v1/models",
-            "Lists the models: the team, and each of its agents alone.",
+            "Lists the models: the team and each of its agents.",
         )
         .with(
             &[Chat],
             RequestInput::Nothing,
             ResponseOutput::Json(subschema_for::<openai::ModelList>),
         ),
-        OperationStart("get", "/v1/models/{model}", "Shows a model.")
+        OperationStart("get", "/v1/models/{model}", "Returns a model.")
             .with(
                 &[Chat],
                 RequestInput::Nothing,
@@ -177,7 +187,7 @@ fn openai_operations() -> Vec<Operation> {
         OperationStart(
             "post",
             "/v1/chat/completions",
-            "Answers a conversation, whole or as it comes.",
+            "Answers a conversation, as one response or as a stream.",
         )
         .with(
             &[Chat],
@@ -193,19 +203,23 @@ fn openai_operations() -> Vec<Operation> {
 
 fn meta_operations() -> Vec<Operation> {
     vec![
-        OperationStart("get", "/health", "Whether the server is there.").with(
+        OperationStart("get", "/health", "Reports that the server is running.").with(
             &[],
             RequestInput::Nothing,
             ResponseOutput::Json(subschema_for::<HealthStatus>),
         ),
-        OperationStart("get", "/ready", "Whether it takes new turns.")
-            .with(
-                &[],
-                RequestInput::Nothing,
-                ResponseOutput::Json(subschema_for::<ReadyStatus>),
-            )
-            .with_failures(&[503]),
-        OperationStart("get", "/metrics", "What it counts, for Prometheus.").with(
+        OperationStart(
+            "get",
+            "/ready",
+            "Reports whether the server accepts new turns.",
+        )
+        .with(
+            &[],
+            RequestInput::Nothing,
+            ResponseOutput::Json(subschema_for::<ReadyStatus>),
+        )
+        .with_failures(&[503]),
+        OperationStart("get", "/metrics", "Returns metrics for Prometheus.").with(
             &[Admin],
             RequestInput::Nothing,
             ResponseOutput::Text,
@@ -213,20 +227,20 @@ fn meta_operations() -> Vec<Operation> {
     ]
 }
 
-/// The fields of a query, where they are needed one by one.
+/// Returns the schema of a query inline, because its fields become separate parameters.
 fn inline_schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     T::json_schema(generator)
 }
 
-/// The beginning of an operation.
+/// The method, path and summary of an operation.
 struct OperationStart(&'static str, &'static str, &'static str);
 
 impl OperationStart {
     fn with(
         self,
         scopes: &'static [TokenScope],
-        takes: RequestInput,
-        gives: ResponseOutput,
+        input: RequestInput,
+        output: ResponseOutput,
     ) -> Operation {
         let Self(method, path, summary) = self;
         Operation {
@@ -234,8 +248,8 @@ impl OperationStart {
             path,
             summary,
             scopes,
-            input: takes,
-            output: gives,
+            input,
+            output,
             header: None,
             failure_statuses: &[],
         }
@@ -248,8 +262,8 @@ impl Operation {
         self
     }
 
-    fn with_header(mut self, header: &'static str, effect: &'static str) -> Self {
-        self.header = Some((header, effect));
+    fn with_header(mut self, name: &'static str, description: &'static str) -> Self {
+        self.header = Some((name, description));
         self
     }
 }

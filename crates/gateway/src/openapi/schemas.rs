@@ -1,4 +1,4 @@
-//! Shapes of answers that are not made of one type.
+//! Schemas of responses that have no Rust type of their own.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,19 @@ use serde_json::Value;
 use crate::error::ErrorBody;
 use crate::openai::completion::ChunkBody;
 
-/// An event of a session, as `lango ask --json` prints it; what else it has depends on its type.
+/// An event of a session, as printed by `lango ask --json`. Further fields depend on its type.
 #[derive(JsonSchema)]
-#[expect(dead_code, reason = "stands for the events in the description only")]
+#[schemars(rename = "Event")]
+#[expect(dead_code, reason = "used for the schema only")]
 pub(crate) struct EventSchema {
-    /// The version of the event's form.
+    /// The version of the event format.
     v: u8,
-    /// Its number in the session, from 1.
+    /// The sequence number in the session, starting at 1.
     #[schemars(range(min = 1))]
     seq: u64,
     turn: String,
     session: String,
-    /// `user`, or an agent's name.
+    /// `user` or the name of an agent.
     author: String,
     branch: String,
     #[schemars(extend("format" = "date-time"))]
@@ -31,9 +32,10 @@ pub(crate) struct EventSchema {
     r#type: String,
 }
 
-/// Text as it comes; it may still change.
+/// A piece of text as it is generated. The final text may differ.
 #[derive(JsonSchema)]
-#[expect(dead_code, reason = "part of the description only")]
+#[schemars(rename = "TextDelta")]
+#[expect(dead_code, reason = "used for the schema only")]
 pub(super) struct DeltaSchema {
     #[schemars(extend("const" = "delta"))]
     r#type: String,
@@ -41,21 +43,23 @@ pub(super) struct DeltaSchema {
     text: String,
 }
 
-/// What a call prints while it runs.
+/// Output of a tool call while it runs.
 #[derive(JsonSchema)]
-#[expect(dead_code, reason = "part of the description only")]
+#[schemars(rename = "ToolOutputDelta")]
+#[expect(dead_code, reason = "used for the schema only")]
 pub(super) struct PrintedSchema {
     #[schemars(extend("const" = "printed"))]
     r#type: String,
     author: String,
-    /// The call.
+    /// The id of the tool call.
     id: String,
     text: String,
 }
 
-/// The end of a turn that is not in its session's log, so that it has no number.
+/// The end of a turn that is not in the log of its session, so it has no sequence number.
 #[derive(JsonSchema)]
-#[expect(dead_code, reason = "part of the description only")]
+#[schemars(rename = "UnstoredEnd")]
+#[expect(dead_code, reason = "used for the schema only")]
 pub(super) struct UnstoredEndSchema {
     #[schemars(extend("const" = "turn_failed"))]
     r#type: String,
@@ -64,10 +68,10 @@ pub(super) struct UnstoredEndSchema {
     hint: String,
 }
 
-/// What one server-sent event of a turn carries.
+/// The data of a server-sent event of a turn.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
-#[expect(dead_code, reason = "part of the description only")]
+#[expect(dead_code, reason = "used for the schema only")]
 pub(super) enum TurnFrame {
     Event(EventSchema),
     Delta(DeltaSchema),
@@ -75,17 +79,18 @@ pub(super) enum TurnFrame {
     UnstoredEnd(UnstoredEndSchema),
 }
 
-/// What one server-sent event of a chat carries, except the last one.
+/// The data of a server-sent event of a chat completion, except the last one.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
-#[expect(dead_code, reason = "part of the description only")]
+#[expect(dead_code, reason = "used for the schema only")]
 pub(super) enum ChatFrame {
     Chunk(ChunkBody),
     Failure(ErrorBody),
 }
 
 #[derive(JsonSchema)]
-#[expect(dead_code, reason = "part of the description only")]
+#[schemars(rename = "UsageReport")]
+#[expect(dead_code, reason = "used for the schema only")]
 pub(super) struct UsageReportSchema {
     #[schemars(flatten)]
     all: UsageTotalsSchema,
@@ -94,18 +99,20 @@ pub(super) struct UsageReportSchema {
 }
 
 #[derive(JsonSchema)]
-#[expect(dead_code, reason = "part of the description only")]
+#[schemars(rename = "UsageTotals")]
+#[expect(dead_code, reason = "used for the schema only")]
 struct UsageTotalsSchema {
     calls: u64,
     tokens_in: u64,
     tokens_out: u64,
     cached: u64,
-    /// Null where a price is not known.
+    /// The cost in US dollars; null if the price of a model is unknown.
     cost_usd: Option<f64>,
 }
 
 #[derive(JsonSchema)]
-#[expect(dead_code, reason = "part of the description only")]
+#[schemars(rename = "AgentUsage")]
+#[expect(dead_code, reason = "used for the schema only")]
 struct AgentUsageSchema {
     #[schemars(flatten)]
     sum: UsageTotalsSchema,
@@ -113,7 +120,8 @@ struct AgentUsageSchema {
 }
 
 #[derive(JsonSchema)]
-#[expect(dead_code, reason = "part of the description only")]
+#[schemars(rename = "TurnUsage")]
+#[expect(dead_code, reason = "used for the schema only")]
 struct TurnUsageSchema {
     #[schemars(flatten)]
     sum: UsageTotalsSchema,
@@ -122,7 +130,8 @@ struct TurnUsageSchema {
 }
 
 #[derive(JsonSchema)]
-#[expect(dead_code, reason = "part of the description only")]
+#[schemars(rename = "DelegationUsage")]
+#[expect(dead_code, reason = "used for the schema only")]
 struct DelegationUsageSchema {
     #[schemars(flatten)]
     sum: UsageTotalsSchema,
@@ -132,7 +141,7 @@ struct DelegationUsageSchema {
 
 /// An OpenAPI document.
 #[derive(JsonSchema)]
-#[expect(dead_code, reason = "part of the description only")]
+#[expect(dead_code, reason = "used for the schema only")]
 pub(super) struct OpenApiDocument {
     openapi: String,
     #[schemars(flatten)]
@@ -140,14 +149,14 @@ pub(super) struct OpenApiDocument {
 }
 
 #[derive(JsonSchema)]
-#[expect(dead_code, reason = "part of the description only")]
+#[expect(dead_code, reason = "used for the schema only")]
 pub(super) struct HealthStatus {
     #[schemars(extend("const" = "ok"))]
     status: String,
 }
 
 #[derive(JsonSchema)]
-#[expect(dead_code, reason = "part of the description only")]
+#[expect(dead_code, reason = "used for the schema only")]
 pub(super) struct ReadyStatus {
     #[schemars(extend("const" = "ready"))]
     status: String,

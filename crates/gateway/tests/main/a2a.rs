@@ -1,4 +1,4 @@
-//! Lango as an agent of others: both bindings, both versions, over real connections.
+//! Tests of the A2A server: both bindings and both versions over real connections.
 
 mod approvals;
 mod bad_input;

@@ -1,4 +1,4 @@
-//! Questions about calls.
+//! Approval questions.
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,10 @@ use crate::harness::{Approve, Chat, Read, TestGateway};
 
 pub const APPROVAL_SCRIPT: &str = "tool exec_shell is dangerous\nroot transfers operator\noperator calls exec_shell {\"command\":\"rm\"}\noperator says so be it";
 
-pub async fn wait_for_question(house: &TestGateway, token: &str) -> Value {
+pub async fn wait_for_question(gateway: &TestGateway, token: &str) -> Value {
     loop {
-        let waiting = house.get("/api/approvals", token).await.json();
-        if let Some(question) = waiting["items"].get(0) {
+        let pending = gateway.get("/api/approvals", token).await.json();
+        if let Some(question) = pending["items"].get(0) {
             return question.clone();
         }
         tokio::task::yield_now().await;
@@ -17,23 +17,23 @@ pub async fn wait_for_question(house: &TestGateway, token: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_question_waits_for_the_one_who_may_answer_it() {
-    let house = TestGateway::start(APPROVAL_SCRIPT).await;
-    let chat = house.token_for("ann-chat", "ann", &[Chat, Read]).await;
-    let approve = house.token_for("ann-phone", "ann", &[Approve]).await;
-    let eve = house.token("eve", &[Approve]).await;
-    let mut stream = house
+async fn only_tokens_with_the_approve_scope_can_answer() {
+    let gateway = TestGateway::start(APPROVAL_SCRIPT).await;
+    let chat = gateway.token_for("ann-chat", "ann", &[Chat, Read]).await;
+    let approve = gateway.token_for("ann-phone", "ann", &[Approve]).await;
+    let eve = gateway.token("eve", &[Approve]).await;
+    let mut stream = gateway
         .stream(
             "/api/turns",
             &chat,
             &json!({ "text": "rm", "session": "s" }),
         )
         .await;
-    let asked = stream.next_of_type("approval").await;
-    let question = wait_for_question(&house, &approve).await;
+    let event = stream.next_of_type("approval").await;
+    let question = wait_for_question(&gateway, &approve).await;
     assert_eq!(
         (&question["call"], &question["tool"]),
-        (&asked["id"], &json!("exec_shell"))
+        (&event["id"], &json!("exec_shell"))
     );
     assert_eq!(
         (&question["session"], &question["level"]),
@@ -41,18 +41,21 @@ async fn a_question_waits_for_the_one_who_may_answer_it() {
     );
     assert_eq!(question["args"], json!({ "command": "rm" }));
     let yes = json!({ "session": "s", "call": question["call"], "decision": "approve" });
-    assert_eq!(house.post("/api/approvals", &chat, &yes).await.status, 403);
-    assert_eq!(house.post("/api/approvals", &eve, &yes).await.status, 404);
     assert_eq!(
-        house.get("/api/approvals", &eve).await.json(),
+        gateway.post("/api/approvals", &chat, &yes).await.status,
+        403
+    );
+    assert_eq!(gateway.post("/api/approvals", &eve, &yes).await.status, 404);
+    assert_eq!(
+        gateway.get("/api/approvals", &eve).await.json(),
         json!({ "items": [] })
     );
     assert_eq!(
-        house.post("/api/approvals", &approve, &yes).await.status,
+        gateway.post("/api/approvals", &approve, &yes).await.status,
         204
     );
     assert_eq!(
-        house.post("/api/approvals", &approve, &yes).await.status,
+        gateway.post("/api/approvals", &approve, &yes).await.status,
         404,
         "answered once"
     );
@@ -65,9 +68,9 @@ async fn a_question_waits_for_the_one_who_may_answer_it() {
 #[tokio::test]
 async fn nothing_hides_in_a_question() {
     let hidden = APPROVAL_SCRIPT.replace("\"rm\"", "\"rm\\u200b x\\u202e\"");
-    let house = TestGateway::start(&hidden).await;
-    let token = house.token("ann", &[Chat, Approve]).await;
-    let mut stream = house
+    let gateway = TestGateway::start(&hidden).await;
+    let token = gateway.token("ann", &[Chat, Approve]).await;
+    let mut stream = gateway
         .stream(
             "/api/turns",
             &token,
@@ -76,38 +79,38 @@ async fn nothing_hides_in_a_question() {
         .await;
     let shown = r"would do rm\u{200b} x\u{202e}";
     assert_eq!(stream.next_of_type("approval").await["shows"], shown);
-    assert_eq!(wait_for_question(&house, &token).await["shows"], shown);
+    assert_eq!(wait_for_question(&gateway, &token).await["shows"], shown);
 }
 
 #[tokio::test]
-async fn a_no_and_a_wrong_answer_run_nothing() {
-    let house = TestGateway::start(APPROVAL_SCRIPT).await;
-    let token = house.token("ann", &[Chat, Approve]).await;
-    let mut stream = house
+async fn denied_and_invalid_answers_run_nothing() {
+    let gateway = TestGateway::start(APPROVAL_SCRIPT).await;
+    let token = gateway.token("ann", &[Chat, Approve]).await;
+    let mut stream = gateway
         .stream(
             "/api/turns",
             &token,
             &json!({ "text": "rm", "session": "s" }),
         )
         .await;
-    let question = wait_for_question(&house, &token).await;
+    let question = wait_for_question(&gateway, &token).await;
     let answer = |decision: &str, reach: &str| json!({ "session": "s", "call": question["call"], "decision": decision, "reach": reach });
     assert_eq!(
-        house
+        gateway
             .post("/api/approvals", &token, &answer("approve", "for ever"))
             .await
             .status,
         400
     );
     assert_eq!(
-        house
+        gateway
             .post("/api/approvals", &token, &answer("perhaps", "once"))
             .await
             .status,
         400
     );
     assert_eq!(
-        house
+        gateway
             .post("/api/approvals", &token, &answer("deny", "once"))
             .await
             .status,
@@ -121,11 +124,11 @@ async fn a_no_and_a_wrong_answer_run_nothing() {
 }
 
 #[tokio::test]
-async fn where_nobody_may_answer_nobody_is_waited_for() {
-    let house = TestGateway::start(APPROVAL_SCRIPT).await;
-    let token = house.token("ann", &[Chat]).await;
-    house.token("eve", &[Approve]).await;
-    let mut stream = house
+async fn does_not_wait_if_no_token_can_approve() {
+    let gateway = TestGateway::start(APPROVAL_SCRIPT).await;
+    let token = gateway.token("ann", &[Chat]).await;
+    gateway.token("eve", &[Approve]).await;
+    let mut stream = gateway
         .stream("/api/turns", &token, &json!({ "text": "rm" }))
         .await;
     assert_eq!(stream.next_of_type("approval").await["state"], "asked");
@@ -136,34 +139,34 @@ async fn where_nobody_may_answer_nobody_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_question_that_nobody_answers_is_a_no_and_no_longer_open() {
-    let house = TestGateway::start(&format!("limit wait 1\n{APPROVAL_SCRIPT}")).await;
-    let token = house.token("ann", &[Chat, Approve]).await;
-    let mut stream = house
+async fn unanswered_questions_time_out_and_are_removed() {
+    let gateway = TestGateway::start(&format!("limit wait 1\n{APPROVAL_SCRIPT}")).await;
+    let token = gateway.token("ann", &[Chat, Approve]).await;
+    let mut stream = gateway
         .stream("/api/turns", &token, &json!({ "text": "rm" }))
         .await;
     assert_eq!(stream.next_of_type("approval").await["state"], "asked");
     assert_eq!(stream.next_of_type("approval").await["state"], "timed_out");
     assert_eq!(
-        house.get("/api/approvals", &token).await.json(),
+        gateway.get("/api/approvals", &token).await.json(),
         json!({ "items": [] })
     );
 }
 
 #[tokio::test]
-async fn a_turn_that_is_cancelled_leaves_no_question() {
-    let house = TestGateway::start(APPROVAL_SCRIPT).await;
-    let token = house.token("ann", &[Chat, Approve]).await;
-    let stream = house
+async fn cancelled_turns_remove_their_questions() {
+    let gateway = TestGateway::start(APPROVAL_SCRIPT).await;
+    let token = gateway.token("ann", &[Chat, Approve]).await;
+    let stream = gateway
         .stream(
             "/api/turns",
             &token,
             &json!({ "text": "rm", "session": "s" }),
         )
         .await;
-    wait_for_question(&house, &token).await;
+    wait_for_question(&gateway, &token).await;
     drop(stream);
-    while !house.get("/api/approvals", &token).await.json()["items"]
+    while !gateway.get("/api/approvals", &token).await.json()["items"]
         .as_array()
         .unwrap()
         .is_empty()

@@ -1,4 +1,4 @@
-//! A small client that says exactly the bytes that a test wants.
+//! A small HTTP client that sends exactly the bytes of a test.
 
 use std::net::SocketAddr;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
-/// A whole answer.
+/// A complete response.
 #[derive(Debug)]
 pub struct Reply {
     pub status: u16,
@@ -19,7 +19,7 @@ impl Reply {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
     }
 
-    /// The code of a refusal.
+    /// Returns the error code.
     pub fn code(&self) -> String {
         self.json()["error"]["code"]
             .as_str()
@@ -36,7 +36,7 @@ impl Reply {
     }
 }
 
-/// A request that can be bent out of shape.
+/// A request that may be malformed.
 #[derive(Clone)]
 pub struct Request {
     pub method: &'static str,
@@ -67,7 +67,7 @@ impl Request {
     }
 
     pub fn with(mut self, name: &str, value: &str) -> Self {
-        self.headers.retain(|(known, _)| known != name);
+        self.headers.retain(|(existing, _)| existing != name);
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
@@ -97,12 +97,12 @@ impl Request {
 
     pub async fn send(&self, address: SocketAddr) -> Reply {
         let mut stream = TcpStream::connect(address).await.unwrap();
-        // What is refused early may be answered before all of it is sent.
+        // The server may reject the request before all of it is sent.
         let _ = stream.write_all(&self.bytes(address)).await;
         read_reply(stream).await
     }
 
-    /// The events of a stream, one by one.
+    /// Sends the request and returns its event stream.
     pub async fn events(&self, address: SocketAddr) -> Events {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(&self.bytes(address)).await.unwrap();
@@ -140,16 +140,16 @@ pub async fn read_reply(mut stream: TcpStream) -> Reply {
 }
 
 fn decode_chunked(mut body: &str) -> String {
-    let mut whole = String::new();
+    let mut decoded = String::new();
     while let Some((size, rest)) = body.split_once("\r\n") {
         let size = usize::from_str_radix(size.trim(), 16).unwrap_or(0);
         if size == 0 || size > rest.len() {
             break;
         }
-        whole.push_str(&rest[..size]);
+        decoded.push_str(&rest[..size]);
         body = &rest[size + 2..];
     }
-    whole
+    decoded
 }
 
 pub struct Events {
@@ -158,7 +158,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// The number and the data of the next event; none at the end. Each is one line, whatever chunks it came in.
+    /// Returns the id and the data of the next event, or `None` at the end of the stream.
     pub async fn next(&mut self) -> Option<(Option<u64>, String)> {
         let mut id = None;
         loop {
@@ -185,7 +185,7 @@ impl Events {
             let event = self
                 .next_json()
                 .await
-                .unwrap_or_else(|| panic!("no {kind} came"));
+                .unwrap_or_else(|| panic!("the stream ended without {kind}"));
             if event["type"] == kind {
                 return event;
             }

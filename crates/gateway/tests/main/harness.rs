@@ -1,4 +1,4 @@
-//! A gateway on loopback with a scripted team behind it.
+//! A gateway on loopback with a scripted team.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -33,10 +33,10 @@ pub struct TestGateway {
     pub store: SqliteStore,
     pub address: SocketAddr,
     pub model: Arc<ScriptedModel>,
-    /// Seconds that the clock is ahead.
+    /// Number of seconds that the gateway's clock is ahead.
     pub clock_offset: Arc<AtomicI64>,
-    end: oneshot::Sender<()>,
-    served: JoinHandle<()>,
+    shutdown: oneshot::Sender<()>,
+    serving: JoinHandle<()>,
 }
 
 impl TestGateway {
@@ -53,22 +53,22 @@ impl TestGateway {
             SqliteStore::open(StoreLocation::File(folder.path().join("lango.sqlite"))).unwrap();
         let script = Script::parse(script).unwrap();
         let model = Arc::new(ScriptedModel::new(script.replies.clone(), 128_000));
-        let ahead = Arc::new(AtomicI64::new(0));
-        let clock = Arc::clone(&ahead);
+        let clock_offset = Arc::new(AtomicI64::new(0));
+        let clock = Arc::clone(&clock_offset);
         let now: Clock =
             Arc::new(move || Timestamp::now() + clock.load(Ordering::Relaxed).seconds());
-        let lobby = ClientBridge::new(store.clone(), Arc::clone(&now));
+        let bridge = ClientBridge::new(store.clone(), Arc::clone(&now));
         let team = team(
             &script,
             Arc::clone(&model) as Arc<dyn Model>,
             &store,
-            &lobby,
+            &bridge,
         );
         let ids = AtomicUsize::new(0);
         let gateway = Gateway::new(GatewayParts {
             settings,
             store: store.clone(),
-            client_bridge: lobby,
+            client_bridge: bridge,
             team,
             delete_session_hook: Arc::new(|_, _| {}),
             clock_and_ids: GatewayClockAndIds {
@@ -78,31 +78,31 @@ impl TestGateway {
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (end, ended) = oneshot::channel();
-        let served = tokio::spawn(async move {
-            gateway.serve(listener, async { _ = ended.await }).await;
+        let (shutdown, stop) = oneshot::channel();
+        let serving = tokio::spawn(async move {
+            gateway.serve(listener, async { _ = stop.await }).await;
         });
         Self {
             folder,
             store,
             address,
             model,
-            clock_offset: ahead,
-            end,
-            served,
+            clock_offset,
+            shutdown,
+            serving,
         }
     }
 
-    /// Tells the server to end.
+    /// Starts the shutdown of the server.
     pub fn shut_down(self) -> StoppingGateway {
         let Self {
             folder,
-            end,
-            served,
+            shutdown,
+            serving,
             ..
         } = self;
-        end.send(()).unwrap();
-        StoppingGateway { folder, served }
+        shutdown.send(()).unwrap();
+        StoppingGateway { folder, serving }
     }
 
     pub async fn token(&self, name: &str, scopes: &[TokenScope]) -> String {
@@ -169,15 +169,15 @@ impl TestGateway {
     }
 }
 
-/// A server that ends.
+/// A server that is shutting down.
 pub struct StoppingGateway {
     folder: TempDir,
-    served: JoinHandle<()>,
+    serving: JoinHandle<()>,
 }
 
 impl StoppingGateway {
     pub async fn wait(self) -> TempDir {
-        self.served.await.unwrap();
+        self.serving.await.unwrap();
         self.folder
     }
 }
@@ -186,9 +186,9 @@ fn team(
     script: &Script,
     model: Arc<dyn Model>,
     store: &SqliteStore,
-    lobby: &ClientBridge,
+    bridge: &ClientBridge,
 ) -> ServedTeam {
-    let behaviours = |name: &str| {
+    let behaviors = |name: &str| {
         script
             .behaviors
             .get(name)
@@ -198,21 +198,21 @@ fn team(
     let tools = script
         .tools
         .iter()
-        .map(|name| scripted_tool(name, behaviours(name)))
+        .map(|name| scripted_tool(name, behaviors(name)))
         .collect();
     let tree = build_agent_tree(Config {
         tools,
         ..Config::default()
     })
     .unwrap();
-    let facts = TeamInfo::from_tree(&tree);
+    let info = TeamInfo::from_tree(&tree);
     let wait = script
         .limits
         .get("wait")
         .and_then(|seconds| std::num::NonZeroU64::new(*seconds));
     let approval = ApprovalPolicy::default();
     let wait_seconds = wait.unwrap_or(approval.wait_seconds);
-    // Turns of an earlier server must not have the same names.
+    // Turn ids must differ from those of an earlier server on the same store.
     let turns = AtomicUsize::new(Timestamp::now().as_microsecond() as usize);
     let runner = Runner::new(lango_engine::RunnerParts {
         tree,
@@ -221,13 +221,13 @@ fn team(
             per_agent: BTreeMap::new(),
         },
         store: Arc::new(store.clone()),
-        approver: Some(lobby.approver()),
+        approver: Some(bridge.approver()),
         approval_policy: ApprovalPolicy {
             wait_seconds,
             ..approval
         },
         hooks: TurnHooks {
-            context_sources: vec![lobby.context_source()],
+            context_sources: vec![bridge.context_source()],
             ..TurnHooks::default()
         },
         remotes: BTreeMap::new(),
@@ -239,5 +239,5 @@ fn team(
             }),
         },
     });
-    ServedTeam::new(facts, runner)
+    ServedTeam::new(info, runner)
 }

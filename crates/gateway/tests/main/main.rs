@@ -1,4 +1,4 @@
-//! The gateway over real connections, with a real store and scripted models.
+//! Tests of the gateway over real connections, with a real store and scripted models.
 
 #[cfg(test)]
 mod a2a;

@@ -1,4 +1,5 @@
-//! The description of the API is true: what it allows is read, what it forbids is refused, and every answer is described.
+//! Checks the OpenAPI document: the gateway accepts exactly the document requests, and every
+//! response matches its description.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,17 +14,17 @@ use crate::client::{Reply, Request};
 use crate::harness::{Admin, TestGateway};
 
 #[test]
-fn the_description_is_as_committed() {
+fn document_matches_the_committed_file() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
     golden::check(&page, &format!("{:#}\n", openapi_document()));
 }
 
-/// The description, as somebody reads it who has nothing else.
+/// The OpenAPI document as a client reads it.
 struct ApiDescription(Value);
 
-/// One operation of it.
+/// An operation of the document.
 struct DescribedOperation<'a> {
-    all: &'a ApiDescription,
+    document: &'a ApiDescription,
     method: &'static str,
     path: String,
     operation: Value,
@@ -46,7 +47,7 @@ impl ApiDescription {
                 };
                 let (path, operation) = (path.clone(), operation.clone());
                 all.push(DescribedOperation {
-                    all: self,
+                    document: self,
                     method,
                     path,
                     operation,
@@ -62,11 +63,11 @@ impl ApiDescription {
             .unwrap()
     }
 
-    /// References are looked up in the whole description.
+    /// Returns a validator that resolves references in the document.
     fn validator(&self, schema: &Value) -> Validator {
-        let mut whole = schema.clone();
-        whole["components"] = self.0["components"].clone();
-        jsonschema::validator_for(&whole).unwrap()
+        let mut schema = schema.clone();
+        schema["components"] = self.0["components"].clone();
+        jsonschema::validator_for(&schema).unwrap()
     }
 }
 
@@ -75,8 +76,8 @@ impl DescribedOperation<'_> {
         format!("{} {}", self.method, self.path)
     }
 
-    /// The address with something in its places that is nowhere.
-    fn address(&self) -> String {
+    /// Returns the path with names that do not exist.
+    fn example_path(&self) -> String {
         self.path
             .replace("{session}", "none")
             .replace("{model}", "none")
@@ -98,56 +99,59 @@ impl DescribedOperation<'_> {
         match self.body_schema() {
             Some(_) => Request {
                 method: self.method,
-                ..Request::post(&self.address(), &json!({}))
+                ..Request::post(&self.example_path(), &json!({}))
             },
             None => Request {
                 method: self.method,
-                ..Request::get(&self.address())
+                ..Request::get(&self.example_path())
             },
         }
     }
 
-    /// The status is described, and the body is as described for it.
+    /// Asserts that the status and the body of a reply match the description.
     fn check(&self, reply: &Reply) {
         let name = format!("{}: {} {}", self.name(), reply.status, reply.body);
         let mut response = self.operation["responses"][reply.status.to_string()].clone();
-        assert!(response.is_object(), "this status is not described: {name}");
-        if let Some(place) = response["$ref"].as_str() {
-            response = self.all.0.pointer(&place[1..]).unwrap().clone();
+        assert!(response.is_object(), "undocumented status: {name}");
+        if let Some(reference) = response["$ref"].as_str() {
+            response = self.document.0.pointer(&reference[1..]).unwrap().clone();
         }
         let kind = reply.header("content-type").unwrap_or_default();
         let kind = kind.split(';').next().unwrap();
         let Some(content) = response.get("content") else {
-            return assert_eq!(reply.body, "", "a body is not described: {name}");
+            return assert_eq!(reply.body, "", "undocumented body: {name}");
         };
         let schema = &content[kind]["schema"];
-        assert!(!schema.is_null(), "`{kind}` is not described: {name}");
-        let fits = |schema: &Value, value: &Value| {
-            let validator = self.all.validator(schema);
-            let wrong: Vec<String> = validator
+        assert!(
+            !schema.is_null(),
+            "undocumented media type `{kind}`: {name}"
+        );
+        let assert_valid = |schema: &Value, value: &Value| {
+            let validator = self.document.validator(schema);
+            let errors: Vec<String> = validator
                 .iter_errors(value)
                 .map(|error| error.to_string())
                 .collect();
-            assert!(wrong.is_empty(), "{wrong:?}: {value}: {name}");
+            assert!(errors.is_empty(), "{errors:?}: {value}: {name}");
         };
         match kind {
             "text/event-stream" => events(&reply.body).iter().for_each(|event| {
-                fits(schema, event);
+                assert_valid(schema, event);
                 let data = &schema["properties"]["data"];
                 let json = data.get("anyOf").map_or(data, |either| &either[0]);
                 let text = event["data"].as_str().unwrap();
                 match serde_json::from_str(text) {
-                    Ok(value) => fits(&json["contentSchema"], &value),
+                    Ok(value) => assert_valid(&json["contentSchema"], &value),
                     Err(_) => assert_eq!(data["anyOf"][1]["const"], text, "{name}"),
                 }
             }),
-            "application/json" => fits(schema, &reply.json()),
-            _ => fits(schema, &json!(reply.body)),
+            "application/json" => assert_valid(schema, &reply.json()),
+            _ => assert_valid(schema, &json!(reply.body)),
         }
     }
 }
 
-/// Server-sent events with their fields.
+/// Parses server-sent events to objects with their fields.
 fn events(body: &str) -> Vec<Value> {
     let fields = |event: &str| -> serde_json::Map<String, Value> {
         let lines = event.lines().filter_map(|line| line.split_once(": "));
@@ -161,8 +165,8 @@ fn events(body: &str) -> Vec<Value> {
     events.map(|event| Value::Object(fields(event))).collect()
 }
 
-/// Values that a field may have or not.
-fn odd_values() -> Vec<Value> {
+/// Returns valid and invalid values for fields.
+fn sample_values() -> Vec<Value> {
     vec![
         json!(null),
         json!(true),
@@ -209,16 +213,17 @@ fn odd_values() -> Vec<Value> {
     ]
 }
 
-/// A value with each of its parts, at any depth, left out, replaced by something odd or joined by something new.
+/// Returns variants of a value: each part, at any depth, removed or replaced, and unknown fields
+/// added.
 fn mutations(value: &Value) -> Vec<Value> {
-    let mut all = odd_values();
+    let mut all = sample_values();
     match value {
         Value::Object(fields) => {
             all.push(Value::Array(fields.values().cloned().collect()));
             let with = |name: &str, part: Value| {
-                let mut bent = value.clone();
-                bent[name] = part;
-                bent
+                let mut changed = value.clone();
+                changed[name] = part;
+                changed
             };
             all.push(with("novelty", json!({ "a": [1] })));
             for (name, part) in fields {
@@ -242,9 +247,9 @@ fn mutations(value: &Value) -> Vec<Value> {
     all
 }
 
-/// For each operation that takes a body: bodies that it takes, with every field that it knows.
-fn good_bodies() -> Vec<(&'static str, Vec<Value>)> {
-    let said = json!([{ "role": "user", "content": [{ "type": "text", "text": "hi" }] }]);
+/// Returns valid bodies with all known fields for each operation that has a body.
+fn valid_bodies() -> Vec<(&'static str, Vec<Value>)> {
+    let messages = json!([{ "role": "user", "content": [{ "type": "text", "text": "hi" }] }]);
     vec![
         (
             "/api/turns",
@@ -261,14 +266,14 @@ fn good_bodies() -> Vec<(&'static str, Vec<Value>)> {
         (
             "/v1/chat/completions",
             vec![
-                json!({ "model": "none", "messages": said, "stream": true, "stream_options": { "include_usage": true }, "tools": [], "functions": [], "n": 1 }),
+                json!({ "model": "none", "messages": messages, "stream": true, "stream_options": { "include_usage": true }, "tools": [], "functions": [], "n": 1 }),
                 json!({ "model": "none", "messages": [{ "role": "system", "content": "x" }, { "role": "user", "content": "hi" }] }),
             ],
         ),
     ]
 }
 
-/// A house where a test may ask as often as it likes.
+/// Starts a gateway without a request limit.
 async fn unlimited_gateway() -> TestGateway {
     let requests_per_minute = std::num::NonZeroU32::MAX;
     TestGateway::start_with(
@@ -282,34 +287,34 @@ async fn unlimited_gateway() -> TestGateway {
 }
 
 #[tokio::test]
-async fn a_body_is_read_exactly_where_it_is_described() {
-    let house = unlimited_gateway().await;
-    let token = house.token("ann", &[Admin]).await;
-    let described = ApiDescription::new();
-    let bodies = good_bodies();
-    let known: BTreeSet<&str> = bodies.iter().map(|(path, _)| *path).collect();
-    let operations = described.operations();
-    let takes = operations
+async fn accepts_exactly_the_described_bodies() {
+    let gateway = unlimited_gateway().await;
+    let token = gateway.token("ann", &[Admin]).await;
+    let document = ApiDescription::new();
+    let bodies = valid_bodies();
+    let paths: BTreeSet<&str> = bodies.iter().map(|(path, _)| *path).collect();
+    let operations = document.operations();
+    let with_body = operations
         .iter()
         .filter(|operation| operation.body_schema().is_some());
     assert_eq!(
-        takes
+        with_body
             .map(|operation| operation.path.as_str())
             .collect::<BTreeSet<_>>(),
-        known
+        paths
     );
-    for (path, good) in bodies {
-        let operation = described.operation("POST", path);
-        let validator = described.validator(operation.body_schema().unwrap());
-        for body in &good {
+    for (path, valid) in bodies {
+        let operation = document.operation("POST", path);
+        let validator = document.validator(operation.body_schema().unwrap());
+        for body in &valid {
             assert!(validator.is_valid(body), "{path}: {body}");
         }
-        for body in good.iter().flat_map(mutations).chain(good.clone()) {
-            let reply = house.post(path, &token, &body).await;
-            let is_read = reply.status != 400;
+        for body in valid.iter().flat_map(mutations).chain(valid.clone()) {
+            let reply = gateway.post(path, &token, &body).await;
+            let is_accepted = reply.status != 400;
             assert_eq!(
                 validator.is_valid(&body),
-                is_read,
+                is_accepted,
                 "{path}: {body}: {}",
                 reply.body
             );
@@ -318,14 +323,14 @@ async fn a_body_is_read_exactly_where_it_is_described() {
     }
 }
 
-/// What may stand in a query or a path, as it is written there; nothing for what is no text.
+/// Returns percent-encoded parameter values with their decoded text, or `None` if it is not UTF-8.
 fn encoded_values() -> Vec<(String, Option<String>)> {
     let mut all: Vec<(String, Option<String>)> =
         vec![("%FF".to_owned(), None), ("a%C3".to_owned(), None)];
     let texts = [
         "0", "1", "7", "1000", "1001", "-1", "1.5", "x", "true", "false", "yes", "null",
     ];
-    let odd = [
+    let unusual = [
         " ",
         "\u{a0}",
         "a\u{0}",
@@ -339,7 +344,11 @@ fn encoded_values() -> Vec<(String, Option<String>)> {
         "ü".repeat(201),
         "18446744073709551616".to_owned(),
     ];
-    let texts = texts.into_iter().chain(odd).map(str::to_owned).chain(long);
+    let texts = texts
+        .into_iter()
+        .chain(unusual)
+        .map(str::to_owned)
+        .chain(long);
     all.extend(texts.map(|text| {
         (
             text.bytes().map(|byte| format!("%{byte:02X}")).collect(),
@@ -349,7 +358,7 @@ fn encoded_values() -> Vec<(String, Option<String>)> {
     all
 }
 
-/// The value that a text stands for where this is expected.
+/// Parses a parameter as the type of its schema.
 fn parse_parameter(text: &str, schema: &Value) -> Value {
     match schema["type"].as_str().unwrap() {
         "string" => json!(text),
@@ -358,40 +367,40 @@ fn parse_parameter(text: &str, schema: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_parameter_is_read_exactly_where_it_is_described() {
-    let house = unlimited_gateway().await;
-    let token = house.token("ann", &[Admin]).await;
-    let described = ApiDescription::new();
-    for operation in described.operations() {
+async fn accepts_exactly_the_described_parameters() {
+    let gateway = unlimited_gateway().await;
+    let token = gateway.token("ann", &[Admin]).await;
+    let document = ApiDescription::new();
+    for operation in document.operations() {
         for parameter in operation.parameters() {
             let (name, schema) = (parameter["name"].as_str().unwrap(), &parameter["schema"]);
-            let validator = described.validator(schema);
-            for (written, text) in encoded_values() {
-                let address = operation.address();
+            let validator = document.validator(schema);
+            for (encoded, text) in encoded_values() {
+                let path = operation.example_path();
                 let request = match parameter["in"].as_str().unwrap() {
                     "query" => Request {
-                        path: format!("{address}?{name}={written}"),
+                        path: format!("{path}?{name}={encoded}"),
                         ..operation.request()
                     },
                     "path" => {
-                        let path = operation.path.replace(&format!("{{{name}}}"), &written);
+                        let path = operation.path.replace(&format!("{{{name}}}"), &encoded);
                         Request {
                             path,
                             ..operation.request()
                         }
                     }
-                    _ => operation.request().with(name, &written),
+                    _ => operation.request().with(name, &encoded),
                 };
-                let reply = request.with_token(&token).send(house.address).await;
-                // A query is read as a form: what is no text there becomes a mark that stands for it.
+                let reply = request.with_token(&token).send(gateway.address).await;
+                // Queries are decoded as forms, which replaces invalid UTF-8 by U+FFFD.
                 let text =
                     text.or_else(|| (parameter["in"] == "query").then(|| "\u{fffd}".to_owned()));
                 let is_allowed =
                     text.is_some_and(|text| validator.is_valid(&parse_parameter(&text, schema)));
-                let is_read = reply.status != 400;
-                let name = format!("{}: {name}={written}: {}", operation.name(), reply.body);
+                let is_accepted = reply.status != 400;
+                let name = format!("{}: {name}={encoded}: {}", operation.name(), reply.body);
                 assert!(
-                    is_allowed == is_read || parameter["in"] == "header" && is_read,
+                    is_allowed == is_accepted || parameter["in"] == "header" && is_accepted,
                     "{name}"
                 );
                 operation.check(&reply);
@@ -400,44 +409,44 @@ async fn a_parameter_is_read_exactly_where_it_is_described() {
     }
 }
 
-/// Whatever stands before an operation refuses in a described way.
+/// Errors of the middleware are described for every operation.
 #[tokio::test]
-async fn every_refusal_is_described() {
-    let house = unlimited_gateway().await;
-    let (admin, nothing) = (
-        house.token("ann", &[Admin]).await,
-        house.token("bob", &[]).await,
+async fn middleware_errors_are_described() {
+    let gateway = unlimited_gateway().await;
+    let (admin, no_scope) = (
+        gateway.token("ann", &[Admin]).await,
+        gateway.token("bob", &[]).await,
     );
     let large = vec![b' '; ServerSettings::default().body_bytes.get() + 1];
     for operation in ApiDescription::new().operations() {
         let request = || operation.request().with_token(&admin);
-        let mut refused = vec![
-            (421, request().with("host", "elsewhere.example")),
-            (403, request().with("origin", "https://elsewhere.example")),
+        let mut rejected = vec![
+            (421, request().with("host", "other.example")),
+            (403, request().with("origin", "https://other.example")),
             (431, request().with("x-long", &"x".repeat(64 * 1024))),
         ];
         if operation.operation.get("security").is_some() {
-            refused.push((401, operation.request()));
-            refused.push((401, operation.request().with_token("lango_wrong")));
-            refused.push((403, operation.request().with_token(&nothing)));
+            rejected.push((401, operation.request()));
+            rejected.push((401, operation.request().with_token("lango_wrong")));
+            rejected.push((403, operation.request().with_token(&no_scope)));
         }
         if operation.body_schema().is_some() {
-            refused.push((415, request().with("content-type", "text/plain")));
-            refused.push((
+            rejected.push((415, request().with("content-type", "text/plain")));
+            rejected.push((
                 413,
                 Request {
                     body: Some(large.clone()),
                     ..request()
                 },
             ));
-            refused.push((
+            rejected.push((
                 400,
                 Request {
                     body: Some(b"{oops".to_vec()),
                     ..request()
                 },
             ));
-            refused.push((
+            rejected.push((
                 400,
                 Request {
                     body: Some(b"\xff".to_vec()),
@@ -445,8 +454,8 @@ async fn every_refusal_is_described() {
                 },
             ));
         }
-        for (status, request) in refused {
-            let reply = request.send(house.address).await;
+        for (status, request) in rejected {
+            let reply = request.send(gateway.address).await;
             assert_eq!(reply.status, status, "{}: {}", operation.name(), reply.body);
             operation.check(&reply);
         }
@@ -454,35 +463,113 @@ async fn every_refusal_is_described() {
 }
 
 #[tokio::test]
-async fn too_often_is_described() {
+async fn rate_limit_errors_are_described() {
     let once = std::num::NonZeroU32::MIN;
     let settings = ServerSettings {
         requests_per_minute: once,
         ..ServerSettings::default()
     };
-    let house = TestGateway::start_with("root always says hi", settings).await;
-    let token = house.token("ann", &[Admin]).await;
-    assert_eq!(house.get("/api/agents", &token).await.status, 200);
-    let described = ApiDescription::new();
-    let closed = described
+    let gateway = TestGateway::start_with("root always says hi", settings).await;
+    let token = gateway.token("ann", &[Admin]).await;
+    assert_eq!(gateway.get("/api/agents", &token).await.status, 200);
+    let document = ApiDescription::new();
+    let protected = document
         .operations()
         .into_iter()
-        .filter(|one| one.operation.get("security").is_some());
-    for operation in closed {
+        .filter(|operation| operation.operation.get("security").is_some());
+    for operation in protected {
         let reply = operation
             .request()
             .with_token(&token)
-            .send(house.address)
+            .send(gateway.address)
             .await;
         assert_eq!(reply.status, 429, "{}", operation.name());
         operation.check(&reply);
     }
 }
 
-/// What is answered when everything goes well, and when the model does not answer.
-#[tokio::test]
-async fn every_answer_is_as_described() {
-    let script = "root transfers operator
+/// A request and the expected status.
+struct Step {
+    method: &'static str,
+    path: &'static str,
+    address: &'static str,
+    body: Option<Value>,
+    status: u16,
+}
+
+fn get(path: &'static str, address: &'static str) -> Step {
+    Step {
+        method: "GET",
+        path,
+        address,
+        body: None,
+        status: 200,
+    }
+}
+
+fn post(path: &'static str, body: Value, status: u16) -> Step {
+    Step {
+        method: "POST",
+        path,
+        address: path,
+        body: Some(body),
+        status,
+    }
+}
+
+/// Returns requests to all operations, in the order of [`RESPONSES_SCRIPT`].
+fn response_steps() -> Vec<Step> {
+    let chat = |stream: bool| {
+        let options = json!({ "include_usage": true });
+        json!({ "messages": [{ "role": "user", "content": "hi" }], "stream": stream, "stream_options": options })
+    };
+    let turn = json!({ "text": "hi", "session": "s", "deltas": true });
+    let (turns, completions) = ("/api/turns", "/v1/chat/completions");
+    let session = "/api/sessions/{session}";
+    vec![
+        post(turns, turn.clone(), 200),
+        post(turns, turn.clone(), 200),
+        post(completions, chat(false), 200),
+        post(completions, chat(true), 200),
+        post(completions, chat(true), 200),
+        post(completions, chat(false), 502),
+        post(completions, chat(false), 503),
+        post(turns, turn, 200),
+        post(turns, json!({ "session": "s", "resume": true }), 409),
+        post(turns, json!({ "text": "hi", "agent": "nobody" }), 404),
+        post("/api/route", json!({ "text": "read the file a.txt" }), 200),
+        Step {
+            address: "/api/sessions/s/cancel",
+            ..post("/api/sessions/{session}/cancel", json!({}), 200)
+        },
+        get("/api/sessions", "/api/sessions"),
+        get(session, "/api/sessions/s?after=1&limit=3"),
+        Step {
+            status: 404,
+            ..get(
+                "/api/sessions/{session}/events",
+                "/api/sessions/none/events",
+            )
+        },
+        get("/api/approvals", "/api/approvals"),
+        get("/api/agents", "/api/agents"),
+        get("/api/usage", "/api/usage?session=s"),
+        get("/api/audit", "/api/audit?limit=5"),
+        get("/api/openapi.json", "/api/openapi.json"),
+        get("/v1/models", "/v1/models"),
+        get("/v1/models/{model}", "/v1/models/operator"),
+        get("/health", "/health"),
+        get("/ready", "/ready"),
+        get("/metrics", "/metrics"),
+        Step {
+            method: "DELETE",
+            status: 204,
+            ..get(session, "/api/sessions/s")
+        },
+    ]
+}
+
+const RESPONSES_SCRIPT: &str = "root transfers operator
 operator calls fs_read {\"path\":\"a\"}
 operator says Done.
 root says Hello.
@@ -493,170 +580,52 @@ root fails too_large
 root fails busy
 root fails too_long
 root fails too_long";
-    let house = TestGateway::start(script).await;
-    let token = house.token("ann", &[Admin]).await;
-    let described = ApiDescription::new();
-    let chat = |stream: bool| {
-        let options = json!({ "include_usage": true });
-        json!({ "messages": [{ "role": "user", "content": "hi" }], "stream": stream, "stream_options": options })
-    };
-    let turn = json!({ "text": "hi", "session": "s", "deltas": true });
-    let steps = [
-        ("POST", "/api/turns", "/api/turns", turn.clone(), 200),
-        ("POST", "/api/turns", "/api/turns", turn.clone(), 200),
-        (
-            "POST",
-            "/v1/chat/completions",
-            "/v1/chat/completions",
-            chat(false),
-            200,
-        ),
-        (
-            "POST",
-            "/v1/chat/completions",
-            "/v1/chat/completions",
-            chat(true),
-            200,
-        ),
-        (
-            "POST",
-            "/v1/chat/completions",
-            "/v1/chat/completions",
-            chat(true),
-            200,
-        ),
-        (
-            "POST",
-            "/v1/chat/completions",
-            "/v1/chat/completions",
-            chat(false),
-            502,
-        ),
-        (
-            "POST",
-            "/v1/chat/completions",
-            "/v1/chat/completions",
-            chat(false),
-            503,
-        ),
-        ("POST", "/api/turns", "/api/turns", turn, 200),
-        (
-            "POST",
-            "/api/turns",
-            "/api/turns",
-            json!({ "session": "s", "resume": true }),
-            409,
-        ),
-        (
-            "POST",
-            "/api/turns",
-            "/api/turns",
-            json!({ "text": "hi", "agent": "nobody" }),
-            404,
-        ),
-        (
-            "POST",
-            "/api/route",
-            "/api/route",
-            json!({ "text": "read the file a.txt" }),
-            200,
-        ),
-        (
-            "POST",
-            "/api/sessions/{session}/cancel",
-            "/api/sessions/s/cancel",
-            json!({}),
-            200,
-        ),
-        ("GET", "/api/sessions", "/api/sessions", json!(null), 200),
-        (
-            "GET",
-            "/api/sessions/{session}",
-            "/api/sessions/s?after=1&limit=3",
-            json!(null),
-            200,
-        ),
-        (
-            "GET",
-            "/api/sessions/{session}/events",
-            "/api/sessions/none/events",
-            json!(null),
-            404,
-        ),
-        ("GET", "/api/approvals", "/api/approvals", json!(null), 200),
-        ("GET", "/api/agents", "/api/agents", json!(null), 200),
-        (
-            "GET",
-            "/api/usage",
-            "/api/usage?session=s",
-            json!(null),
-            200,
-        ),
-        ("GET", "/api/audit", "/api/audit?limit=5", json!(null), 200),
-        (
-            "GET",
-            "/api/openapi.json",
-            "/api/openapi.json",
-            json!(null),
-            200,
-        ),
-        ("GET", "/v1/models", "/v1/models", json!(null), 200),
-        (
-            "GET",
-            "/v1/models/{model}",
-            "/v1/models/operator",
-            json!(null),
-            200,
-        ),
-        ("GET", "/health", "/health", json!(null), 200),
-        ("GET", "/ready", "/ready", json!(null), 200),
-        ("GET", "/metrics", "/metrics", json!(null), 200),
-        (
-            "DELETE",
-            "/api/sessions/{session}",
-            "/api/sessions/s",
-            json!(null),
-            204,
-        ),
-    ];
-    for (method, path, address, body, status) in steps {
-        let request = if body.is_null() {
-            Request::get(address)
-        } else {
-            Request::post(address, &body)
+
+/// Responses of successful requests and of failed model calls.
+#[tokio::test]
+async fn responses_are_described() {
+    let gateway = TestGateway::start(RESPONSES_SCRIPT).await;
+    let token = gateway.token("ann", &[Admin]).await;
+    let document = ApiDescription::new();
+    for step in response_steps() {
+        let request = match &step.body {
+            Some(body) => Request::post(step.address, body),
+            None => Request::get(step.address),
         };
+        let method = step.method;
         let reply = Request { method, ..request }
             .with_token(&token)
-            .send(house.address)
+            .send(gateway.address)
             .await;
-        assert_eq!(reply.status, status, "{method} {address}: {}", reply.body);
-        described.operation(method, path).check(&reply);
+        let name = format!("{method} {}: {}", step.address, reply.body);
+        assert_eq!(reply.status, step.status, "{name}");
+        document.operation(method, step.path).check(&reply);
     }
-    let counted = house.get("/metrics", &token).await.body;
+    let metrics = gateway.get("/metrics", &token).await.body;
     assert!(
-        counted.contains("lango_requests_total{route=\"/api/sessions/{session}\",status=\"204\"}"),
-        "{counted}"
+        metrics.contains("lango_requests_total{route=\"/api/sessions/{session}\",status=\"204\"}"),
+        "{metrics}"
     );
 }
 
-/// Following a session gives what a turn gives.
+/// Followed events match the description of turn events.
 #[tokio::test]
-async fn what_is_followed_is_as_described() {
-    let house = TestGateway::start("root always says hi").await;
-    let token = house.token("ann", &[Admin]).await;
-    house
+async fn followed_events_are_described() {
+    let gateway = TestGateway::start("root always says hi").await;
+    let token = gateway.token("ann", &[Admin]).await;
+    gateway
         .post(
             "/api/turns",
             &token,
             &json!({ "text": "hi", "session": "s" }),
         )
         .await;
-    let described = ApiDescription::new();
-    let operation = described.operation("GET", "/api/sessions/{session}/events");
+    let document = ApiDescription::new();
+    let operation = document.operation("GET", "/api/sessions/{session}/events");
     let follow = Request::get("/api/sessions/s/events?after=1")
         .with("last-event-id", "0")
         .with_token(&token);
-    let mut followed = follow.events(house.address).await;
+    let mut followed = follow.events(gateway.address).await;
     for seq in 1..=4 {
         let (id, data) = followed.next().await.unwrap();
         assert_eq!(id, Some(seq));
@@ -669,29 +638,29 @@ async fn what_is_followed_is_as_described() {
     }
 }
 
-/// A question about a call, and its answer.
+/// Approval questions and answers match their descriptions.
 #[tokio::test]
-async fn questions_are_as_described() {
-    let house = TestGateway::start(approvals::APPROVAL_SCRIPT).await;
-    let token = house.token("ann", &[Admin]).await;
-    let described = ApiDescription::new();
-    let mut stream = house
+async fn approvals_are_described() {
+    let gateway = TestGateway::start(approvals::APPROVAL_SCRIPT).await;
+    let token = gateway.token("ann", &[Admin]).await;
+    let document = ApiDescription::new();
+    let mut stream = gateway
         .stream(
             "/api/turns",
             &token,
             &json!({ "text": "rm", "session": "s" }),
         )
         .await;
-    let question = approvals::wait_for_question(&house, &token).await;
-    described
+    let question = approvals::wait_for_question(&gateway, &token).await;
+    document
         .operation("GET", "/api/approvals")
-        .check(&house.get("/api/approvals", &token).await);
+        .check(&gateway.get("/api/approvals", &token).await);
     for (reach, status) in [("for ever", 400), ("pattern", 204), ("once", 404)] {
         let answer =
             json!({ "session": "s", "call": question["call"], "decision": "deny", "reach": reach });
-        let reply = house.post("/api/approvals", &token, &answer).await;
+        let reply = gateway.post("/api/approvals", &token, &answer).await;
         assert_eq!(reply.status, status, "{reach}: {}", reply.body);
-        described.operation("POST", "/api/approvals").check(&reply);
+        document.operation("POST", "/api/approvals").check(&reply);
     }
     stream.collect_rest().await;
 }

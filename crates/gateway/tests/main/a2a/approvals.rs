@@ -1,4 +1,4 @@
-//! Calls that somebody has to allow.
+//! Approvals over A2A.
 
 use super::harness::{A2aTestClient, message, start_server};
 use lango_domain::event::{CallId, Principal, SessionId};
@@ -13,8 +13,8 @@ root transfers operator
 operator calls exec_shell {\"command\":\"rm -r build\"}
 operator says over";
 
-async fn wait_for_question(peer: &A2aTestClient) -> Value {
-    let task = peer.ask("m1", "clean up").await;
+async fn wait_for_question(client: &A2aTestClient) -> Value {
+    let task = client.ask("m1", "clean up").await;
     assert_eq!(
         task["status"]["state"], "TASK_STATE_INPUT_REQUIRED",
         "{task}"
@@ -26,17 +26,17 @@ async fn wait_for_question(peer: &A2aTestClient) -> Value {
     task
 }
 
-async fn send_answer(peer: &A2aTestClient, task: &Value, id: &str, text: &str) -> Value {
+async fn send_answer(client: &A2aTestClient, task: &Value, id: &str, text: &str) -> Value {
     let mut reply = message(id, text);
     reply["taskId"] = task["id"].clone();
-    peer.rpc("SendMessage", json!({ "message": reply })).await["result"]["task"].clone()
+    client.rpc("SendMessage", json!({ "message": reply })).await["result"]["task"].clone()
 }
 
 /// B93
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_makes_the_task_wait_and_yes_lets_it_go_on() {
-    let house = start_server(APPROVAL_SCRIPT).await;
-    let ann = house.client("ann-approves");
+async fn tasks_wait_for_approval_and_continue_after_yes() {
+    let server = start_server(APPROVAL_SCRIPT).await;
+    let ann = server.client("ann-approves");
     let task = wait_for_question(&ann).await;
     let unclear = send_answer(&ann, &task, "m2", "what would that delete?").await;
     assert_eq!(unclear["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
@@ -51,26 +51,26 @@ async fn a_question_makes_the_task_wait_and_yes_lets_it_go_on() {
     );
     let done = ann.task(&task["id"]).await;
     assert_eq!(done["status"]["state"], "TASK_STATE_COMPLETED", "{done}");
-    let said: Vec<&str> = done["history"]
+    let roles: Vec<&str> = done["history"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|it| it["role"].as_str().unwrap())
+        .map(|message| message["role"].as_str().unwrap())
         .collect();
     assert!(
-        said.contains(&"ROLE_AGENT")
-            && said.iter().filter(|role| **role == "ROLE_USER").count() == 3,
-        "{said:?}"
+        roles.contains(&"ROLE_AGENT")
+            && roles.iter().filter(|role| **role == "ROLE_USER").count() == 3,
+        "{roles:?}"
     );
-    let audit = house.store.audit(&Principal::new("ann"), None, 10).await;
+    let audit = server.store.audit(&Principal::new("ann"), None, 10).await;
     assert!(format!("{audit:?}").contains("Approved"), "{audit:?}");
 }
 
 /// B102
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_hides_in_a_question() {
-    let house = start_server(&APPROVAL_SCRIPT.replace("rm -r build", "rm\\u2066 -r build")).await;
-    let task = house.client("ann-approves").ask("m1", "clean up").await;
+    let server = start_server(&APPROVAL_SCRIPT.replace("rm -r build", "rm\\u2066 -r build")).await;
+    let task = server.client("ann-approves").ask("m1", "clean up").await;
     let question = task["status"]["message"]["parts"][0]["text"]
         .as_str()
         .unwrap();
@@ -82,9 +82,9 @@ async fn nothing_hides_in_a_question() {
 
 /// B93
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_may_not_give_permission_cannot_and_somebody_else_can() {
-    let house = start_server(APPROVAL_SCRIPT).await;
-    let ann = house.client("ann");
+async fn only_tokens_with_the_approve_scope_can_answer() {
+    let server = start_server(APPROVAL_SCRIPT).await;
+    let ann = server.client("ann");
     let task = wait_for_question(&ann).await;
     let still = send_answer(&ann, &task, "m2", "yes").await;
     assert_eq!(still["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
@@ -95,12 +95,12 @@ async fn whoever_may_not_give_permission_cannot_and_somebody_else_can() {
             .contains("/api/approvals")
     );
 
-    let approver = house.client("ann-approves");
-    let waiting = approver
+    let approver = server.client("ann-approves");
+    let pending = approver
         .send(approver.request("GET", "/api/approvals"))
         .await
         .body;
-    let question = &waiting["items"][0];
+    let question = &pending["items"][0];
     let follow = ann.rpc_request("SubscribeToTask", json!({ "id": task["id"] }));
     let mut follow = super::harness::EventStream::open(follow).await;
     assert_eq!(
@@ -124,25 +124,25 @@ async fn whoever_may_not_give_permission_cannot_and_somebody_else_can() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_nobody_can_answer_the_task_does_not_wait() {
-    let house = start_server(APPROVAL_SCRIPT).await;
-    let task = house.client("bob").ask("m1", "clean up").await;
+async fn does_not_wait_if_no_token_can_approve() {
+    let server = start_server(APPROVAL_SCRIPT).await;
+    let task = server.client("bob").ask("m1", "clean up").await;
     assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_that_waits_can_be_cancelled() {
-    let house = start_server(APPROVAL_SCRIPT).await;
-    let ann = house.client("ann-approves");
+async fn waiting_tasks_can_be_cancelled() {
+    let server = start_server(APPROVAL_SCRIPT).await;
+    let ann = server.client("ann-approves");
     let task = wait_for_question(&ann).await;
     let cancelled = ann.rpc("tasks/cancel", json!({ "id": task["id"] })).await;
     assert_eq!(cancelled["result"]["status"]["state"], "canceled");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_at_work_takes_no_messages() {
-    let house = start_server("root hangs").await;
-    let ann = house.client("ann-approves");
+async fn running_tasks_accept_no_messages() {
+    let server = start_server("root hangs").await;
+    let ann = server.client("ann-approves");
     let task = ann.start_task("m1", "hi").await;
     let mut more = message("m2", "yes");
     more["taskId"] = task["id"].clone();
@@ -167,9 +167,9 @@ fn question_text(task: &Value) -> &str {
 
 /// B93
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_that_is_sent_again_answers_no_other_question() {
-    let house = start_server(TWO_APPROVALS_SCRIPT).await;
-    let ann = house.client("ann-approves");
+async fn repeated_answers_answer_no_other_question() {
+    let server = start_server(TWO_APPROVALS_SCRIPT).await;
+    let ann = server.client("ann-approves");
     let task = wait_for_question(&ann).await;
     let second = send_answer(&ann, &task, "m2", "Yes.").await;
     assert!(question_text(&second).contains("rm -r docs"), "{second}");
@@ -185,7 +185,7 @@ async fn a_message_that_is_sent_again_answers_no_other_question() {
     let done = send_answer(&ann, &task, "m3", "no").await;
     assert_eq!(done["status"]["state"], "TASK_STATE_COMPLETED", "{done}");
     assert_eq!(send_answer(&ann, &task, "m3", "no").await, done);
-    let audit = house.store.audit(&Principal::new("ann"), None, 10).await;
+    let audit = server.store.audit(&Principal::new("ann"), None, 10).await;
     assert_eq!(
         format!("{audit:?}").matches("Approved").count(),
         1,
@@ -195,9 +195,9 @@ async fn a_message_that_is_sent_again_answers_no_other_question() {
 
 /// B93
 #[tokio::test(flavor = "multi_thread")]
-async fn the_same_answer_at_the_same_time_answers_one_question() {
-    let house = start_server(TWO_APPROVALS_SCRIPT).await;
-    let ann = house.client("ann-approves");
+async fn concurrent_identical_answers_answer_one_question() {
+    let server = start_server(TWO_APPROVALS_SCRIPT).await;
+    let ann = server.client("ann-approves");
     let task = wait_for_question(&ann).await;
     let (one, other) = tokio::join!(
         send_answer(&ann, &task, "m2", "yes"),
@@ -211,62 +211,62 @@ async fn the_same_answer_at_the_same_time_answers_one_question() {
 
 /// B93
 #[tokio::test(flavor = "multi_thread")]
-async fn a_yes_to_what_was_answered_elsewhere_is_no_answer_to_what_is_asked_now() {
-    let house = start_server(TWO_APPROVALS_SCRIPT).await;
-    let ann = house.client("ann-approves");
+async fn answers_apply_only_to_the_question_in_the_status() {
+    let server = start_server(TWO_APPROVALS_SCRIPT).await;
+    let ann = server.client("ann-approves");
     let task = wait_for_question(&ann).await;
-    let waiting = ann.send(ann.request("GET", "/api/approvals")).await.body["items"].clone();
+    let pending = ann.send(ann.request("GET", "/api/approvals")).await.body["items"].clone();
     let reply = message("m2", "yes");
-    let assignment = |asked: &str| TaskAssignment {
+    let assignment = |call: &str| TaskAssignment {
         principal: Principal::new("ann"),
-        session: SessionId::new(waiting[0]["session"].as_str().unwrap()),
+        session: SessionId::new(pending[0]["session"].as_str().unwrap()),
         turn: None,
         answer_right: AnswerRight::Allowed,
-        pending_call: Some(CallId::new(asked)),
+        pending_call: Some(CallId::new(call)),
         task: Task::from_json(&task, WireFormat::V1).unwrap(),
         message: Message::from_json(&reply, WireFormat::V1).unwrap(),
         cancel: CancellationToken::new(),
     };
-    let goes_on = Ok(TaskStep::from_state(TaskState::Working));
+    let working = Ok(TaskStep::from_state(TaskState::Working));
     assert_eq!(
-        TeamWorker.on_message(&house.gateway, &assignment("answered before")),
-        goes_on
+        TeamWorker.on_message(&server.gateway, &assignment("answered before")),
+        working
     );
     assert_eq!(
         ann.send(ann.request("GET", "/api/approvals")).await.body["items"],
-        waiting
+        pending
     );
-    let call = waiting[0]["call"].as_str().unwrap();
+    let call = pending[0]["call"].as_str().unwrap();
     assert_eq!(
-        TeamWorker.on_message(&house.gateway, &assignment(call)),
-        goes_on
+        TeamWorker.on_message(&server.gateway, &assignment(call)),
+        working
     );
-    let nothing_asked = TaskAssignment {
+    let without_question = TaskAssignment {
         pending_call: None,
         ..assignment(call)
     };
     assert!(
         TeamWorker
-            .on_message(&house.gateway, &nothing_asked)
+            .on_message(&server.gateway, &without_question)
             .is_err()
     );
 }
 
 /// B93
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_says_nothing_about_the_token_that_began_the_task() {
-    let house = start_server(TWO_APPROVALS_SCRIPT).await;
-    let task = wait_for_question(&house.client("ann")).await;
+async fn questions_do_not_depend_on_the_token_that_started_the_task() {
+    let server = start_server(TWO_APPROVALS_SCRIPT).await;
+    let task = wait_for_question(&server.client("ann")).await;
     assert!(
-        question_text(&task).contains("a token that may approve"),
+        question_text(&task).contains("a token that has the scope `approve`"),
         "{task}"
     );
-    let second = send_answer(&house.client("ann-approves"), &task, "m2", "yes").await;
+    let second = send_answer(&server.client("ann-approves"), &task, "m2", "yes").await;
     assert!(question_text(&second).contains("rm -r docs"), "{second}");
-    assert!(!question_text(&second).contains("may not"), "{second}");
-    let refused = send_answer(&house.client("ann"), &task, "m3", "yes").await;
+    assert!(!question_text(&second).contains("lacks"), "{second}");
+    let rejected = send_answer(&server.client("ann"), &task, "m3", "yes").await;
     assert!(
-        question_text(&refused).contains("rm -r docs")
-            && question_text(&refused).contains("this token may not")
+        question_text(&rejected).contains("rm -r docs")
+            && question_text(&rejected).contains("This token lacks the scope")
     );
 }

@@ -1,117 +1,127 @@
-//! What is not as it should be gets the error that the protocol has for it.
+//! Invalid requests and their protocol errors.
 
 use super::harness::{A2aTestClient, A2aTestServer, message, start_server, start_server_with};
 use lango_gateway::{A2aSettings, ServerSettings};
 use serde_json::{Value, json};
 
-async fn post_raw(peer: &A2aTestClient, body: &[u8], media_type: &str, version: &str) -> Value {
-    let request = peer
+async fn post_raw(client: &A2aTestClient, body: &[u8], media_type: &str, version: &str) -> Value {
+    let request = client
         .request("POST", "/a2a/")
         .header("content-type", media_type);
     let request = request.header("A2A-Version", version).body(body.to_vec());
-    let got = peer.send(request).await;
-    assert_eq!(got.status, 200, "{got:?}");
-    got.body
+    let reply = client.send(request).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    reply.body
 }
 
-async fn start_quiet_server() -> A2aTestServer {
+async fn start_default_server() -> A2aTestServer {
     start_server("root always says hi").await
 }
 
+fn call(method: &str, params: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": "x", "method": method, "params": params })
+}
+
+fn send(message: Value) -> Value {
+    call("SendMessage", json!({ "message": message }))
+}
+
+/// Returns a message with these parts and role.
+fn message_with(role: &str, parts: Value) -> Value {
+    json!({ "messageId": "m", "role": role, "parts": parts })
+}
+
+/// Asserts that each body is answered with the error code, and that no task is created.
+async fn assert_error_codes(bodies: Vec<(String, i32)>) {
+    let server = start_default_server().await;
+    let ann = server.client("ann");
+    for (body, code) in bodies {
+        let answer = post_raw(&ann, body.as_bytes(), "application/json", "1.0").await;
+        assert_eq!(answer["error"]["code"], code, "{body}: {answer}");
+    }
+    let tasks = ann.rpc("ListTasks", json!({})).await;
+    assert_eq!(tasks["result"]["totalSize"], 0);
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn json_rpc_that_cannot_be_carried_out_is_answered_with_the_right_number() {
-    let house = start_quiet_server().await;
-    let ann = house.client("ann");
-    let call = |method: &str, params: Value| {
-        json!({ "jsonrpc": "2.0", "id": "x", "method": method, "params": params }).to_string()
-    };
-    let send = |message: Value| call("SendMessage", json!({ "message": message }));
-    let unsupported = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "raw": "AA==", "mediaType": "image/png" }] });
-    let file = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "url": "http://169.254.169.254/", "mediaType": "text/plain" }] });
-    let wants_images = call(
-        "SendMessage",
-        json!({ "message": message("m", "hi"), "configuration": { "acceptedOutputModes": ["image/png"] } }),
-    );
-    let odd_context = json!({ "messageId": "m", "role": "ROLE_USER", "contextId": "x".repeat(300), "parts": [{ "text": "hi" }] });
-    for (body, code) in [
-        ("{not json".to_owned(), -32700),
-        ("\u{feff}".to_owned(), -32700),
-        ("[]".to_owned(), -32600),
-        ("7".to_owned(), -32600),
-        (json!({ "id": 1, "method": "GetTask" }).to_string(), -32600),
+async fn malformed_json_rpc_has_the_right_error_code() {
+    let texts = [
+        ("{not json", -32700),
+        ("\u{feff}", -32700),
+        ("[]", -32600),
+        ("7", -32600),
+    ];
+    let requests = [
+        (json!({ "id": 1, "method": "GetTask" }), -32600),
         (
-            json!({ "jsonrpc": "2.0", "id": {}, "method": "GetTask" }).to_string(),
+            json!({ "jsonrpc": "2.0", "id": {}, "method": "GetTask" }),
             -32600,
         ),
-        (
-            json!({ "jsonrpc": "2.0", "id": 1, "method": 5 }).to_string(),
-            -32600,
-        ),
+        (json!({ "jsonrpc": "2.0", "id": 1, "method": 5 }), -32600),
         (call("tasks/explode", json!({})), -32601),
         (
-            json!({ "jsonrpc": "2.0", "method": "tasks/explode" }).to_string(),
+            json!({ "jsonrpc": "2.0", "method": "tasks/explode" }),
             -32601,
         ),
         (
-            json!({ "jsonrpc": "2.0", "method": "GetTask", "params": { "id": "none" } })
-                .to_string(),
+            json!({ "jsonrpc": "2.0", "method": "GetTask", "params": { "id": "none" } }),
             -32600,
         ),
+    ];
+    let texts = texts.map(|(text, code)| (text.to_owned(), code));
+    let requests = requests.map(|(request, code)| (request.to_string(), code));
+    assert_error_codes(texts.into_iter().chain(requests).collect()).await;
+
+    let server = start_default_server().await;
+    let ann = server.client("ann");
+    let not_utf8 = post_raw(&ann, b"\xff\xfe{", "application/json", "1.0").await;
+    assert_eq!(not_utf8["error"]["code"], -32700);
+    let body = send(message("m", "hi")).to_string();
+    let plain = post_raw(&ann, body.as_bytes(), "text/plain", "1.0").await;
+    assert_eq!(plain["error"]["code"], -32005);
+    let tasks = ann.rpc("ListTasks", json!({})).await;
+    assert_eq!(tasks["result"]["totalSize"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn invalid_json_rpc_params_have_the_right_error_code() {
+    let text = || json!([{ "text": "hi" }]);
+    let image = json!([{ "raw": "AA==", "mediaType": "image/png" }]);
+    let file = json!([{ "url": "http://169.254.169.254/", "mediaType": "text/plain" }]);
+    let mut long_context = message_with("ROLE_USER", text());
+    long_context["contextId"] = json!("x".repeat(300));
+    let mut image_only = send(message("m", "hi"));
+    image_only["params"]["configuration"] = json!({ "acceptedOutputModes": ["image/png"] });
+    let requests = [
         (call("GetTask", json!([1])), -32602),
         (call("GetTask", json!({})), -32602),
         (call("GetTask", json!({ "id": 7 })), -32602),
         (call("GetTask", json!({ "id": "none" })), -32001),
         (call("CancelTask", json!({ "id": "none" })), -32001),
         (call("SendMessage", json!({})), -32602),
-        (
-            send(json!({ "messageId": "m", "role": "ROLE_USER", "parts": [] })),
-            -32602,
-        ),
-        (
-            send(json!({ "messageId": "m", "role": "ROLE_KING", "parts": [{ "text": "hi" }] })),
-            -32602,
-        ),
-        (
-            send(json!({ "messageId": "m", "role": "ROLE_AGENT", "parts": [{ "text": "hi" }] })),
-            -32602,
-        ),
+        (send(message_with("ROLE_USER", json!([]))), -32602),
+        (send(message_with("ROLE_KING", text())), -32602),
+        (send(message_with("ROLE_AGENT", text())), -32602),
         (send(message("m", " ")), -32602),
-        (send(odd_context), -32602),
-        (send(unsupported), -32005),
-        (send(file), -32005),
-        (wants_images, -32005),
+        (send(long_context), -32602),
+        (send(message_with("ROLE_USER", image)), -32005),
+        (send(message_with("ROLE_USER", file)), -32005),
+        (image_only, -32005),
         (call("ListTasks", json!({ "pageToken": "🦀" })), -32602),
         (call("ListTasks", json!({ "pageSize": 0 })), -32602),
         (
             call("GetTask", json!({ "id": "x", "tenant": "acme" })),
             -32602,
         ),
-    ] {
-        let answer = post_raw(&ann, body.as_bytes(), "application/json", "1.0").await;
-        assert_eq!(answer["error"]["code"], code, "{body}: {answer}");
-    }
-    assert_eq!(
-        post_raw(&ann, b"\xff\xfe{", "application/json", "1.0").await["error"]["code"],
-        -32700
-    );
-    let plain = post_raw(
-        &ann,
-        send(message("m", "hi")).as_bytes(),
-        "text/plain",
-        "1.0",
-    )
-    .await;
-    assert_eq!(plain["error"]["code"], -32005);
-    assert_eq!(
-        ann.rpc("ListTasks", json!({})).await["result"]["totalSize"],
-        0
-    );
+    ];
+    let bodies = requests.map(|(request, code)| (request.to_string(), code));
+    assert_error_codes(bodies.to_vec()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_of_0_3_that_cannot_begin_says_so_as_a_stream() {
-    let house = start_quiet_server().await;
-    let ann = house.client("ann");
+async fn version_0_3_stream_errors_are_sent_as_a_stream() {
+    let server = start_default_server().await;
+    let ann = server.client("ann");
     let events = ann
         .events(ann.rpc_request("tasks/resubscribe", json!({ "id": "none" })))
         .await;
@@ -124,9 +134,9 @@ async fn a_stream_of_0_3_that_cannot_begin_says_so_as_a_stream() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_version_must_fit_the_method() {
-    let house = start_quiet_server().await;
-    let ann = house.client("ann");
+async fn the_version_must_match_the_method() {
+    let server = start_default_server().await;
+    let ann = server.client("ann");
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": { "message": message("m", "hi") } });
     for (version, code) in [("", -32009), ("0.3", -32009), ("9.9", -32009)] {
         let answer = post_raw(
@@ -145,28 +155,28 @@ async fn the_version_must_fit_the_method() {
     let in_query = ann
         .request("POST", "/a2a?A2A-Version=1.0")
         .header("content-type", "application/json");
-    let got = ann.send(in_query.body(body.to_string())).await;
+    let reply = ann.send(in_query.body(body.to_string())).await;
     assert_eq!(
-        got.body["result"]["task"]["status"]["state"],
+        reply.body["result"]["task"]["status"]["state"],
         "TASK_STATE_COMPLETED"
     );
 
     let without = ann
         .request("POST", "/a2a/message:send")
         .header("content-type", "application/json");
-    let got = ann
+    let reply = ann
         .send(without.body(json!({ "message": message("m2", "hi") }).to_string()))
         .await;
     assert_eq!(
-        (got.status, &got.body["error"]["details"][0]["reason"]),
+        (reply.status, &reply.body["error"]["details"][0]["reason"]),
         (400, &json!("VERSION_NOT_SUPPORTED"))
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn http_that_cannot_be_carried_out_is_answered_with_the_right_status() {
-    let house = start_quiet_server().await;
-    let ann = house.client("ann");
+async fn http_errors_have_the_right_status() {
+    let server = start_default_server().await;
+    let ann = server.client("ann");
     for (method, path, body, status, reason) in [
         ("GET", "/tasks/none", json!(null), 404, "TASK_NOT_FOUND"),
         (
@@ -207,11 +217,20 @@ async fn http_that_cannot_be_carried_out_is_answered_with_the_right_status() {
             "INVALID_PARAMS",
         ),
     ] {
-        let got = ann.rest(method, path, body).await;
-        assert_eq!(got.status, status, "{path}: {got:?}");
-        assert_eq!(got.body["error"]["details"][0]["reason"], reason, "{path}");
-        assert_eq!(got.body["error"]["code"], status, "{path}");
+        let reply = ann.rest(method, path, body).await;
+        assert_eq!(reply.status, status, "{path}: {reply:?}");
+        assert_eq!(
+            reply.body["error"]["details"][0]["reason"], reason,
+            "{path}"
+        );
+        assert_eq!(reply.body["error"]["code"], status, "{path}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn http_rejects_bodies_that_are_not_json() {
+    let server = start_default_server().await;
+    let ann = server.client("ann");
     let request = ann
         .request("POST", "/a2a/message:send")
         .header("A2A-Version", "1.0");
@@ -232,20 +251,20 @@ async fn http_that_cannot_be_carried_out_is_answered_with_the_right_status() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_right_token_nothing_is_done() {
-    let house = start_quiet_server().await;
-    let mut peer = house.client("reader");
-    assert_eq!(peer.rest("GET", "/tasks", json!(null)).await.status, 403);
-    peer.token = "lango_nonsense".to_owned();
-    assert_eq!(peer.rest("GET", "/tasks", json!(null)).await.status, 401);
-    let request = peer.rpc_request("ListTasks", json!({}));
-    assert_eq!(peer.send(request).await.status, 401);
+async fn rejects_invalid_tokens_and_missing_scopes() {
+    let server = start_default_server().await;
+    let mut client = server.client("reader");
+    assert_eq!(client.rest("GET", "/tasks", json!(null)).await.status, 403);
+    client.token = "lango_nonsense".to_owned();
+    assert_eq!(client.rest("GET", "/tasks", json!(null)).await.status, 401);
+    let request = client.rpc_request("ListTasks", json!({}));
+    assert_eq!(client.send(request).await.status, 401);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_huge_body_is_refused_unread() {
-    let house = start_quiet_server().await;
-    let ann = house.client("ann");
+async fn rejects_huge_bodies_unread() {
+    let server = start_default_server().await;
+    let ann = server.client("ann");
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": { "message": message("m", &"x".repeat(2_000_000)) } });
     let request = ann
         .request("POST", "/a2a")
@@ -256,9 +275,9 @@ async fn a_huge_body_is_refused_unread() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_that_is_over_takes_no_more_messages() {
-    let house = start_quiet_server().await;
-    let ann = house.client("ann");
+async fn finished_tasks_accept_no_messages() {
+    let server = start_default_server().await;
+    let ann = server.client("ann");
     let task = ann.ask("m1", "hi").await;
     let mut more = message("m2", "and?");
     more["taskId"] = task["id"].clone();
@@ -270,7 +289,7 @@ async fn a_task_that_is_over_takes_no_more_messages() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn there_are_limits_for_each_principal() {
+async fn limits_apply_per_principal() {
     let one = std::num::NonZeroUsize::MIN;
     let a2a = A2aSettings {
         tasks: one,
@@ -281,8 +300,8 @@ async fn there_are_limits_for_each_principal() {
         streams_per_principal: one,
         ..ServerSettings::default()
     };
-    let house = start_server_with("root always hangs", settings).await;
-    let (ann, bob) = (house.client("ann"), house.client("bob"));
+    let server = start_server_with("root always hangs", settings).await;
+    let (ann, bob) = (server.client("ann"), server.client("bob"));
     let task = ann.start_task("m1", "hi").await;
     let params = json!({ "message": message("m2", "hi") });
     assert_eq!(
@@ -301,7 +320,7 @@ async fn there_are_limits_for_each_principal() {
         bob.start_task("m1", "hi").await["status"]["state"],
         "TASK_STATE_SUBMITTED"
     );
-    // One that is over makes room.
+    // A finished task is deleted to make room.
     ann.rpc("CancelTask", json!({ "id": task["id"] })).await;
     assert_eq!(
         ann.start_task("m3", "hi").await["status"]["state"],
@@ -314,9 +333,9 @@ async fn there_are_limits_for_each_principal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_sent_in_large_pieces_is_remembered_and_listed_in_small_ones() {
-    let house = start_server_with("root always says done", ServerSettings::default()).await;
-    let ann = house.client("ann");
+async fn limits_the_size_of_histories_and_pages() {
+    let server = start_server_with("root always says done", ServerSettings::default()).await;
+    let ann = server.client("ann");
     let long = "long ".repeat(40_000);
     for number in 0..8 {
         let task = ann.ask(&format!("m{number}"), &long).await;
@@ -344,6 +363,6 @@ async fn what_is_sent_in_large_pieces_is_remembered_and_listed_in_small_ones() {
             break;
         }
     }
-    let different: std::collections::BTreeSet<&String> = seen.iter().collect();
-    assert_eq!((seen.len(), different.len()), (9, 9));
+    let unique: std::collections::BTreeSet<&String> = seen.iter().collect();
+    assert_eq!((seen.len(), unique.len()), (9, 9));
 }

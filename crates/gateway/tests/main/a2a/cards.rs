@@ -1,4 +1,4 @@
-//! What is told before anybody shows a token.
+//! Agent cards.
 
 use super::harness::{start_server, start_server_with};
 use lango_gateway::{A2aSettings, CardAudience, ServerSettings};
@@ -14,21 +14,21 @@ const PATHS: [&str; 4] = [
 
 /// B93
 #[tokio::test(flavor = "multi_thread")]
-async fn one_card_speaks_for_both_versions_and_names_who_is_there() {
-    let house = start_server("tools fs_read rag_retrieve").await;
-    let client = house.client("ann").client;
+async fn one_card_serves_both_versions_and_lists_the_agents() {
+    let server = start_server("tools fs_read rag_retrieve").await;
+    let client = server.client("ann").client;
     for path in PATHS {
         let response = client
-            .get(format!("{}{path}", house.address))
+            .get(format!("{}{path}", server.address))
             .send()
             .await
             .unwrap();
         assert_eq!(response.status(), 200, "{path}");
         let card: serde_json::Value =
             serde_json::from_str(&response.text().await.unwrap()).unwrap();
-        let read = AgentCard::from_json(&card).unwrap();
-        assert_eq!(read.problems, Vec::<String>::new());
-        let skills: Vec<&str> = read
+        let parsed = AgentCard::from_json(&card).unwrap();
+        assert_eq!(parsed.problems, Vec::<String>::new());
+        let skills: Vec<&str> = parsed
             .card
             .skills
             .iter()
@@ -41,16 +41,16 @@ async fn one_card_speaks_for_both_versions_and_names_who_is_there() {
             (&card["protocolVersion"], &card["preferredTransport"]),
             (&json!("0.3"), &json!("JSONRPC"))
         );
-        assert_eq!(card["url"], format!("{}/a2a", house.address));
+        assert_eq!(card["url"], format!("{}/a2a", server.address));
         assert!(!card.to_string().contains("fs_read"));
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_card_can_be_kept_and_asked_for_again() {
-    let house = start_server("").await;
-    let client = house.client("ann").client;
-    let get = || client.get(format!("{}{}", house.address, PATHS[0]));
+async fn cards_can_be_cached_and_revalidated() {
+    let server = start_server("").await;
+    let client = server.client("ann").client;
+    let get = || client.get(format!("{}{}", server.address, PATHS[0]));
     let first = get().send().await.unwrap();
     let header = |name: &str| first.headers()[name].to_str().unwrap().to_owned();
     assert_eq!(header("cache-control"), "public, max-age=300");
@@ -79,13 +79,13 @@ async fn a_card_can_be_kept_and_asked_for_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_card_may_be_for_callers_only_and_names_the_public_address() {
+async fn cards_can_require_a_token_and_contain_the_public_url() {
     let a2a = A2aSettings {
         card: CardAudience::Callers,
         public_url: Some("https://lango.example.org/".to_owned()),
         ..A2aSettings::default()
     };
-    let house = start_server_with(
+    let server = start_server_with(
         "",
         ServerSettings {
             a2a,
@@ -93,22 +93,22 @@ async fn a_card_may_be_for_callers_only_and_names_the_public_address() {
         },
     )
     .await;
-    let ann = house.client("ann");
-    let stranger = ann
+    let ann = server.client("ann");
+    let anonymous = ann
         .client
-        .get(format!("{}{}", house.address, PATHS[0]))
+        .get(format!("{}{}", server.address, PATHS[0]))
         .send()
         .await
         .unwrap();
-    assert_eq!(stranger.status(), 401);
+    assert_eq!(anonymous.status(), 401);
     let card = ann.send(ann.request("GET", PATHS[0])).await;
     assert_eq!(card.body["url"], "https://lango.example.org/a2a");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn callers_are_told_more() {
-    let house = start_server("tools fs_read").await;
-    let ann = house.client("ann");
+async fn authenticated_cards_have_more_details() {
+    let server = start_server("tools fs_read").await;
+    let ann = server.client("ann");
     let public = ann.send(ann.request("GET", PATHS[0])).await.body;
     let newer = ann.rpc("GetExtendedAgentCard", json!({})).await["result"].clone();
     let older = ann
@@ -127,22 +127,22 @@ async fn callers_are_told_more() {
     assert!(newer == rest && older == older_rest);
     assert!(newer.get("url").is_none() && newer.get("security").is_none());
     assert_eq!(older["url"], public["url"]);
-    let stranger = ann
+    let anonymous = ann
         .client
-        .get(format!("{}/a2a/extendedAgentCard", house.address))
+        .get(format!("{}/a2a/extendedAgentCard", server.address))
         .send()
         .await
         .unwrap();
-    assert_eq!(stranger.status(), 401);
+    assert_eq!(anonymous.status(), 401);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_older_version_the_card_is_strict_and_its_methods_are_refused() {
+async fn without_version_0_3_the_card_is_strict_and_old_methods_are_rejected() {
     let a2a = A2aSettings {
         older_version: false,
         ..A2aSettings::default()
     };
-    let house = start_server_with(
+    let server = start_server_with(
         "root always says hi",
         ServerSettings {
             a2a,
@@ -150,7 +150,7 @@ async fn without_the_older_version_the_card_is_strict_and_its_methods_are_refuse
         },
     )
     .await;
-    let ann = house.client("ann");
+    let ann = server.client("ann");
     let card = ann.send(ann.request("GET", PATHS[0])).await.body;
     assert!(card.get("url").is_none() && card["securitySchemes"]["bearer"].get("type").is_none());
     assert_eq!(card["supportedInterfaces"].as_array().unwrap().len(), 2);
@@ -168,12 +168,12 @@ async fn without_the_older_version_the_card_is_strict_and_its_methods_are_refuse
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_turned_off_is_not_there() {
+async fn disabled_server_has_no_routes() {
     let a2a = A2aSettings {
         is_enabled: false,
         ..A2aSettings::default()
     };
-    let house = start_server_with(
+    let server = start_server_with(
         "",
         ServerSettings {
             a2a,
@@ -181,19 +181,19 @@ async fn what_is_turned_off_is_not_there() {
         },
     )
     .await;
-    let ann = house.client("ann");
+    let ann = server.client("ann");
     assert_eq!(ann.send(ann.request("GET", PATHS[0])).await.status, 404);
     assert_eq!(ann.rest("GET", "/tasks", json!(null)).await.status, 404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn colleagues_out_of_reach_are_listed_as_such() {
-    let house = start_server("root always says hi").await;
-    let ann = house.client("ann");
+async fn unreachable_agents_are_listed_as_skipped() {
+    let server = start_server("root always says hi").await;
+    let ann = server.client("ann");
     let listed = ann.send(ann.request("GET", "/api/agents")).await.body;
     let skipped = listed["skipped"].as_array().unwrap();
     assert!(
-        skipped.contains(&json!({ "name": "far", "reason": "nobody answers there" })),
+        skipped.contains(&json!({ "name": "far", "reason": "connection refused" })),
         "{listed}"
     );
 }

@@ -1,4 +1,4 @@
-//! A server with a scripted team, and a peer that speaks A2A to it.
+//! A server with a scripted team, and an A2A client for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -26,7 +26,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// Nothing here takes longer unless it hangs.
+/// Upper limit for every wait in these tests.
 pub const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub struct A2aTestServer {
@@ -34,8 +34,8 @@ pub struct A2aTestServer {
     pub address: String,
     pub store: SqliteStore,
     pub gateway: Gateway,
-    end: Option<oneshot::Sender<()>>,
-    served: JoinHandle<()>,
+    shutdown: Option<oneshot::Sender<()>>,
+    serving: JoinHandle<()>,
 }
 
 pub async fn start_server(script: &str) -> A2aTestServer {
@@ -78,7 +78,7 @@ pub async fn start_server_in(
             expires: None,
             used: None,
         };
-        // A house that is opened again has them already.
+        // A store that is opened again already has the tokens.
         let _ = store
             .add_token(token, &token_value(&[number as u8; 32]))
             .await;
@@ -86,20 +86,18 @@ pub async fn start_server_in(
     let gateway = gateway(&store, script, settings, reach);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    let (end, told_to_end) = oneshot::channel::<()>();
-    let serving = gateway.clone();
-    let served = tokio::spawn(async move {
-        serving
-            .serve(listener, async { drop(told_to_end.await) })
-            .await;
+    let (shutdown, stop) = oneshot::channel::<()>();
+    let served = gateway.clone();
+    let serving = tokio::spawn(async move {
+        served.serve(listener, async { drop(stop.await) }).await;
     });
     A2aTestServer {
         folder,
         address,
         store,
         gateway,
-        end: Some(end),
-        served,
+        shutdown: Some(shutdown),
+        serving,
     }
 }
 
@@ -110,24 +108,24 @@ fn gateway(
     reach: AddressPolicy,
 ) -> Gateway {
     let script = Script::parse(script).unwrap();
-    let behaviours = |name: &String| script.behaviors.get(name).cloned().unwrap_or_default();
+    let behaviors = |name: &String| script.behaviors.get(name).cloned().unwrap_or_default();
     let tools = script
         .tools
         .iter()
-        .map(|name| scripted_tool(name, &behaviours(name)))
+        .map(|name| scripted_tool(name, &behaviors(name)))
         .collect();
     let tree = build_agent_tree(Config {
         tools,
         ..Config::default()
     })
     .unwrap();
-    let far = || SkippedItem {
+    let unreachable = || SkippedItem {
         name: "far".to_owned(),
-        reason: "nobody answers there".to_owned(),
+        reason: "connection refused".to_owned(),
     };
-    let facts = TeamInfo::from_tree(&tree).with_unreachable(Arc::new(move || vec![far()]));
+    let info = TeamInfo::from_tree(&tree).with_unreachable(Arc::new(move || vec![unreachable()]));
     let now: Clock = Arc::new(Timestamp::now);
-    let lobby = ClientBridge::new(store.clone(), Arc::clone(&now));
+    let bridge = ClientBridge::new(store.clone(), Arc::clone(&now));
     let model = Arc::new(ScriptedModel::new(script.replies.clone(), 128_000));
     let runner = Runner::new(lango_engine::RunnerParts {
         tree,
@@ -136,7 +134,7 @@ fn gateway(
             per_agent: BTreeMap::new(),
         },
         store: Arc::new(store.clone()),
-        approver: Some(lobby.approver()),
+        approver: Some(bridge.approver()),
         approval_policy: ApprovalPolicy::default(),
         hooks: TurnHooks::default(),
         remotes: BTreeMap::new(),
@@ -147,13 +145,13 @@ fn gateway(
         },
     });
     let count = AtomicUsize::new(0);
-    let beginning = Timestamp::now().as_nanosecond();
-    let new_id = move || format!("{beginning}-{}", count.fetch_add(1, Ordering::Relaxed));
+    let prefix = Timestamp::now().as_nanosecond();
+    let new_id = move || format!("{prefix}-{}", count.fetch_add(1, Ordering::Relaxed));
     let parts = GatewayParts {
         settings,
         store: store.clone(),
-        client_bridge: lobby,
-        team: ServedTeam::new(facts, runner),
+        client_bridge: bridge,
+        team: ServedTeam::new(info, runner),
         delete_session_hook: Arc::new(|_, _| ()),
         clock_and_ids: GatewayClockAndIds {
             now,
@@ -172,7 +170,7 @@ fn gateway(
 impl A2aTestServer {
     pub fn client(&self, name: &str) -> A2aTestClient {
         let names = ["ann", "ann-approves", "bob", "reader"];
-        let number = names.iter().position(|known| *known == name).unwrap();
+        let number = names.iter().position(|existing| *existing == name).unwrap();
         let token = token_value(&[number as u8; 32]).expose().to_owned();
         let client = lango_net::client_builder(TEST_TIMEOUT)
             .timeout(TEST_TIMEOUT)
@@ -185,10 +183,10 @@ impl A2aTestServer {
         }
     }
 
-    /// Ends the server as a signal would, and keeps what is on the disk.
+    /// Shuts down the server like a signal would, and keeps its files.
     pub async fn shut_down(mut self) -> TempDir {
-        drop(self.end.take());
-        tokio::time::timeout(TEST_TIMEOUT, &mut self.served)
+        drop(self.shutdown.take());
+        tokio::time::timeout(TEST_TIMEOUT, &mut self.serving)
             .await
             .unwrap()
             .unwrap();
@@ -200,7 +198,7 @@ impl A2aTestServer {
     }
 }
 
-/// Somebody with a token.
+/// An A2A client with a token.
 #[derive(Clone)]
 pub struct A2aTestClient {
     pub address: String,
@@ -208,7 +206,7 @@ pub struct A2aTestClient {
     pub client: reqwest::Client,
 }
 
-/// An answer over HTTP.
+/// An HTTP response.
 #[derive(Debug)]
 pub struct HttpReply {
     pub status: u16,
@@ -224,11 +222,11 @@ impl A2aTestClient {
             .bearer_auth(&self.token)
     }
 
-    /// JSON-RPC in the version that the method's name belongs to.
+    /// Sends a JSON-RPC request in the version of the method name.
     pub async fn rpc(&self, method: &str, params: Value) -> Value {
-        let got = self.send(self.rpc_request(method, params)).await;
-        assert_eq!(got.status, 200, "{got:?}");
-        got.body
+        let reply = self.send(self.rpc_request(method, params)).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.body
     }
 
     pub fn rpc_request(&self, method: &str, params: Value) -> reqwest::RequestBuilder {
@@ -244,7 +242,7 @@ impl A2aTestClient {
         }
     }
 
-    /// HTTP+JSON; a path under `/v1` is of 0.3.
+    /// Sends an HTTP+JSON request. Paths under `/v1` belong to version 0.3.
     pub async fn rest(&self, method: &str, path: &str, body: Value) -> HttpReply {
         self.send(self.rest_request(method, path, body)).await
     }
@@ -267,7 +265,7 @@ impl A2aTestClient {
         let media_type = response
             .headers()
             .get("content-type")
-            .map_or("", |it| it.to_str().unwrap())
+            .map_or("", |value| value.to_str().unwrap())
             .to_owned();
         let text = response.text().await.unwrap();
         let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
@@ -278,12 +276,12 @@ impl A2aTestClient {
         }
     }
 
-    /// The events of a stream, until it ends.
+    /// Returns all events of a stream.
     pub async fn events(&self, request: reqwest::RequestBuilder) -> Vec<Value> {
         EventStream::open(request).await.collect_rest().await
     }
 
-    /// Sends a text and waits for the task.
+    /// Sends a text and waits for its task.
     pub async fn ask(&self, id: &str, text: &str) -> Value {
         let answer = self
             .rpc("SendMessage", json!({ "message": message(id, text) }))
@@ -291,7 +289,7 @@ impl A2aTestClient {
         answer["result"]["task"].clone()
     }
 
-    /// Sends a text and does not wait.
+    /// Sends a text without waiting for its task.
     pub async fn start_task(&self, id: &str, text: &str) -> Value {
         let params = json!({
             "message": message(id, text), "configuration": { "returnImmediately": true },
@@ -299,9 +297,9 @@ impl A2aTestClient {
         self.rpc("SendMessage", params).await["result"]["task"].clone()
     }
 
-    /// The task, once it is completed.
+    /// Waits until a task is completed and returns it.
     pub async fn wait_until_completed(&self, id: &Value) -> Value {
-        let looking = async {
+        let completed = async {
             loop {
                 let task = self.task(id).await;
                 if task["status"]["state"] == "TASK_STATE_COMPLETED" {
@@ -310,9 +308,9 @@ impl A2aTestClient {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        tokio::time::timeout(TEST_TIMEOUT, looking)
+        tokio::time::timeout(TEST_TIMEOUT, completed)
             .await
-            .expect("it is completed in time")
+            .expect("the task completes in time")
     }
 
     pub async fn task(&self, id: &Value) -> Value {
@@ -320,7 +318,7 @@ impl A2aTestClient {
     }
 }
 
-/// A stream of events that is read one by one.
+/// An event stream that is read one event at a time.
 pub struct EventStream {
     response: reqwest::Response,
     text: String,
@@ -372,22 +370,22 @@ impl EventStream {
     }
 }
 
-/// A message of 1.0.
+/// Returns a message of version 1.0.
 pub fn message(id: &str, text: &str) -> Value {
     json!({ "messageId": id, "role": "ROLE_USER", "parts": [{ "text": text }] })
 }
 
-/// A message of 0.3 over JSON-RPC.
+/// Returns a JSON-RPC message of version 0.3.
 pub fn message_v03(id: &str, text: &str) -> Value {
     json!({ "kind": "message", "messageId": id, "role": "user", "parts": [{ "kind": "text", "text": text }] })
 }
 
-/// What the artifacts of a task say.
+/// Returns the text of a task's artifacts.
 pub fn artifact_text(task: &Value) -> String {
     let parts = task["artifacts"]
         .as_array()
         .into_iter()
         .flatten()
-        .flat_map(|it| it["parts"].as_array().unwrap());
+        .flat_map(|artifact| artifact["parts"].as_array().unwrap());
     parts.map(|part| part["text"].as_str().unwrap()).collect()
 }

@@ -1,4 +1,4 @@
-//! Sending, getting, listing, cancelling, following.
+//! Sending messages; getting, listing, cancelling and following tasks.
 
 use super::harness::{EventStream, artifact_text, message, message_v03, start_server};
 use serde_json::{Value, json};
@@ -7,9 +7,9 @@ const STREAMING_SCRIPT: &str = "root always streams Hello|, |Welt 안녕";
 
 /// B93
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_is_answered_with_a_task_on_every_binding_in_every_version() {
-    let house = start_server(STREAMING_SCRIPT).await;
-    let ann = house.client("ann");
+async fn messages_start_tasks_on_every_binding_and_version() {
+    let server = start_server(STREAMING_SCRIPT).await;
+    let ann = server.client("ann");
 
     let task = ann.ask("m1", "hi").await;
     assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED");
@@ -54,9 +54,9 @@ async fn a_message_is_answered_with_a_task_on_every_binding_in_every_version() {
 
 /// B93
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_begins_with_the_task_and_its_pieces_are_the_answer() {
-    let house = start_server(STREAMING_SCRIPT).await;
-    let ann = house.client("ann");
+async fn streams_start_with_the_task_and_contain_the_answer() {
+    let server = start_server(STREAMING_SCRIPT).await;
+    let ann = server.client("ann");
     let newer = ann.events(ann.rpc_request(
         "SendStreamingMessage",
         json!({ "message": message("m1", "hi") }),
@@ -74,13 +74,13 @@ async fn a_stream_begins_with_the_task_and_its_pieces_are_the_answer() {
     let chunks: Vec<&Value> = newer
         .iter()
         .map(|event| &event["artifactUpdate"])
-        .filter(|it| !it.is_null())
+        .filter(|update| !update.is_null())
         .collect();
-    let said: String = chunks
+    let text: String = chunks
         .iter()
-        .map(|it| it["artifact"]["parts"][0]["text"].as_str().unwrap())
+        .map(|chunk| chunk["artifact"]["parts"][0]["text"].as_str().unwrap())
         .collect();
-    assert_eq!(said, "Hello, Welt 안녕");
+    assert_eq!(text, "Hello, Welt 안녕");
     assert_eq!(
         (&chunks[0]["append"], &chunks[0]["lastChunk"]),
         (&json!(false), &json!(false))
@@ -118,23 +118,23 @@ async fn a_stream_begins_with_the_task_and_its_pieces_are_the_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_that_is_sent_again_begins_nothing_new() {
-    let house = start_server("root says once").await;
-    let ann = house.client("ann");
+async fn repeated_messages_start_no_new_task() {
+    let server = start_server("root says once").await;
+    let ann = server.client("ann");
     let first = ann.ask("m1", "hi").await;
     let again = ann.ask("m1", "hi").await;
     assert_eq!(
         (&first["id"], artifact_text(&again)),
         (&again["id"], "once".to_owned())
     );
-    let other = house.client("bob").ask("m1", "hi").await;
+    let other = server.client("bob").ask("m1", "hi").await;
     assert_ne!(first["id"], other["id"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_context_is_a_session() {
-    let house = start_server("root says one\nroot says two").await;
-    let ann = house.client("ann");
+async fn contexts_are_sessions() {
+    let server = start_server("root says one\nroot says two").await;
+    let ann = server.client("ann");
     let first = ann.ask("m1", "hi").await;
     let mut second = message("m2", "and?");
     second["contextId"] = first["contextId"].clone();
@@ -142,7 +142,7 @@ async fn a_context_is_a_session() {
         ann.rpc("SendMessage", json!({ "message": second })).await["result"]["task"].clone();
     assert_eq!(first["contextId"], second["contextId"]);
     assert_ne!(first["id"], second["id"]);
-    let sessions = house
+    let sessions = server
         .store
         .sessions(&lango_domain::event::Principal::new("ann"))
         .await
@@ -177,9 +177,9 @@ async fn a_context_is_a_session() {
 
 /// B60
 #[tokio::test(flavor = "multi_thread")]
-async fn cancelling_one_task_ends_it_and_leaves_the_session_usable() {
-    let house = start_server("root says thinking + hangs\nroot says fine").await;
-    let ann = house.client("ann");
+async fn cancelling_a_task_leaves_the_session_usable() {
+    let server = start_server("root says thinking + hangs\nroot says fine").await;
+    let ann = server.client("ann");
     let mut stream = EventStream::open(ann.rpc_request(
         "SendStreamingMessage",
         json!({ "message": message("m1", "hi") }),
@@ -191,7 +191,7 @@ async fn cancelling_one_task_ends_it_and_leaves_the_session_usable() {
         working["result"]["statusUpdate"]["status"]["state"],
         "TASK_STATE_WORKING"
     );
-    // A second one of the session waits for its turn.
+    // A second task of the session waits for the first.
     let mut waiting = message("m2", "and?");
     waiting["contextId"] = task["contextId"].clone();
     let params = json!({ "message": waiting, "configuration": { "returnImmediately": true } });
@@ -217,11 +217,11 @@ async fn cancelling_one_task_ends_it_and_leaves_the_session_usable() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_comes_later_follows_from_where_the_task_stands() {
-    let house =
+async fn late_subscribers_start_with_the_current_task() {
+    let server =
         start_server("tool fs_read takes 1 s\nroot transfers operator\noperator calls fs_read\noperator says read")
             .await;
-    let ann = house.client("ann");
+    let ann = server.client("ann");
     let task = ann.start_task("m1", "read it").await;
     let streams =
         [("SubscribeToTask", "task"), ("tasks/resubscribe", "")].map(|(method, wrapped)| {
@@ -259,9 +259,9 @@ async fn whoever_comes_later_follows_from_where_the_task_stands() {
 
 /// B74
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_of_somebody_else_looks_like_none() {
-    let house = start_server("root always says mine").await;
-    let (ann, bob) = (house.client("ann"), house.client("bob"));
+async fn foreign_tasks_look_like_missing_ones() {
+    let server = start_server("root always says mine").await;
+    let (ann, bob) = (server.client("ann"), server.client("bob"));
     let task = ann.ask("m1", "hi").await;
     for (method, params) in [
         ("GetTask", json!({ "id": task["id"] })),
@@ -305,7 +305,7 @@ async fn a_task_of_somebody_else_looks_like_none() {
         bob.rpc("ListTasks", json!({})).await["result"]["totalSize"],
         0
     );
-    // The same context is another session.
+    // The same context id of another principal is another session.
     let mut same = message("m3", "hi");
     same["contextId"] = task["contextId"].clone();
     let own = bob.rpc("SendMessage", json!({ "message": same })).await;
@@ -316,9 +316,9 @@ async fn a_task_of_somebody_else_looks_like_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_turn_that_fails_is_a_task_that_failed_with_words() {
-    let house = start_server("root always fails auth").await;
-    let task = house.client("ann").ask("m1", "hi").await;
+async fn failed_turns_become_failed_tasks_with_a_message() {
+    let server = start_server("root always fails auth").await;
+    let task = server.client("ann").ask("m1", "hi").await;
     assert_eq!(task["status"]["state"], "TASK_STATE_FAILED");
     assert!(
         task["status"]["message"]["parts"][0]["text"]
@@ -331,22 +331,25 @@ async fn a_turn_that_fails_is_a_task_that_failed_with_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn steps_name_the_agent_and_no_tool_or_argument() {
-    let house = start_server(
+async fn status_messages_name_the_agent_but_no_tools_or_arguments() {
+    let server = start_server(
         "root transfers operator\noperator calls fs_read {\"path\":\"secret.txt\"}\noperator says done",
     )
     .await;
-    let ann = house.client("ann");
+    let ann = server.client("ann");
     let events = ann
         .events(ann.rpc_request(
             "SendStreamingMessage",
             json!({ "message": message("m1", "go") }),
         ))
         .await;
-    let told = json!(events).to_string();
-    assert!(told.contains("operator is working on it"), "{told}");
+    let events_text = json!(events).to_string();
     assert!(
-        !told.contains("secret.txt") && !told.contains("fs_read"),
-        "{told}"
+        events_text.contains("operator is working on it"),
+        "{events_text}"
+    );
+    assert!(
+        !events_text.contains("secret.txt") && !events_text.contains("fs_read"),
+        "{events_text}"
     );
 }

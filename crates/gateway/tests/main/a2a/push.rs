@@ -1,4 +1,4 @@
-//! News of tasks that are sent to addresses callers left.
+//! Push notifications.
 
 use super::harness::{A2aTestServer, message, message_v03, start_server, start_server_in};
 use lango_gateway::{A2aSettings, ServerSettings};
@@ -8,13 +8,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// Listens for news; answers each with the next status, and not at all where it is 0.
+/// Receives push notifications. Answers each with the next status, or not at all if it is 0.
 pub async fn push_receiver(
     statuses: &'static [u16],
 ) -> (String, UnboundedReceiver<(String, Value)>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = format!("http://{}/news", listener.local_addr().unwrap());
-    let (heard, news) = unbounded_channel();
+    let address = format!("http://{}/notifications", listener.local_addr().unwrap());
+    let (sender, notifications) = unbounded_channel();
     tokio::spawn(async move {
         let mut unanswered = Vec::new();
         for status in statuses.iter().chain(std::iter::repeat(&200)) {
@@ -33,26 +33,26 @@ pub async fn push_receiver(
                 }
             };
             let location = "location: http://127.0.0.1:1/\r\n";
-            let answer = format!(
+            let response = format!(
                 "HTTP/1.1 {status} X\r\n{location}content-length: 0\r\nconnection: close\r\n\r\n"
             );
             if *status == 0 {
                 unanswered.push(stream);
             } else {
-                stream.write_all(answer.as_bytes()).await.unwrap();
+                stream.write_all(response.as_bytes()).await.unwrap();
             }
-            let _ = heard.send((head, body));
+            let _ = sender.send((head, body));
         }
     });
-    (address, news)
+    (address, notifications)
 }
 
 async fn wait_until_completed(
-    news: &mut UnboundedReceiver<(String, Value)>,
+    notifications: &mut UnboundedReceiver<(String, Value)>,
     state: fn(&Value) -> &Value,
 ) -> (String, Value) {
     loop {
-        let (head, body) = tokio::time::timeout(super::harness::TEST_TIMEOUT, news.recv())
+        let (head, body) = tokio::time::timeout(super::harness::TEST_TIMEOUT, notifications.recv())
             .await
             .unwrap()
             .unwrap();
@@ -67,15 +67,15 @@ async fn wait_until_completed(
 
 /// B93
 #[tokio::test(flavor = "multi_thread")]
-async fn news_are_sent_in_the_version_of_whoever_asked_for_them() {
-    let house = start_server("root always says done").await;
-    let ann = house.client("ann");
-    let (url, mut news) = push_receiver(&[500]).await;
+async fn notifications_use_the_version_of_the_client() {
+    let server = start_server("root always says done").await;
+    let ann = server.client("ann");
+    let (url, mut notifications) = push_receiver(&[500]).await;
     let push = json!({ "url": url, "token": "mine", "authentication": { "scheme": "Bearer", "credentials": "key" } });
     let params = json!({ "message": message("m1", "hi"), "configuration": { "taskPushNotificationConfig": push } });
     let task = ann.rpc("SendMessage", params).await["result"]["task"].clone();
     let (head, body) =
-        wait_until_completed(&mut news, |body| &body["task"]["status"]["state"]).await;
+        wait_until_completed(&mut notifications, |body| &body["task"]["status"]["state"]).await;
     assert!(
         head.contains("x-a2a-notification-token: mine")
             && head.contains("authorization: bearer key"),
@@ -89,14 +89,15 @@ async fn news_are_sent_in_the_version_of_whoever_asked_for_them() {
     let push = json!({ "url": url, "token": "older" });
     let params = json!({ "message": message_v03("m2", "hi"), "configuration": { "pushNotificationConfig": push } });
     ann.rpc("message/send", params).await;
-    let (head, body) = wait_until_completed(&mut news, |body| &body["status"]["state"]).await;
+    let (head, body) =
+        wait_until_completed(&mut notifications, |body| &body["status"]["state"]).await;
     assert!(head.contains("x-a2a-notification-token: older"), "{head}");
     assert_eq!(body["kind"], "task");
 }
 
-async fn set_push_config(house: &A2aTestServer, task: &Value, url: &str, id: &str) -> Value {
+async fn set_push_config(server: &A2aTestServer, task: &Value, url: &str, id: &str) -> Value {
     let params = json!({ "taskId": task["id"], "id": id, "url": url });
-    house
+    server
         .client("ann")
         .rpc("CreateTaskPushNotificationConfig", params)
         .await
@@ -104,11 +105,15 @@ async fn set_push_config(house: &A2aTestServer, task: &Value, url: &str, id: &st
 
 #[tokio::test(flavor = "multi_thread")]
 async fn configs_can_be_set_read_listed_and_deleted() {
-    let house = start_server("root always says done").await;
-    let ann = house.client("ann");
+    let server = start_server("root always says done").await;
+    let ann = server.client("ann");
     let task = ann.ask("m1", "hi").await;
-    let made = set_push_config(&house, &task, "https://example.org/a", "a").await["result"].clone();
-    assert_eq!((&made["taskId"], &made["id"]), (&task["id"], &json!("a")));
+    let created =
+        set_push_config(&server, &task, "https://example.org/a", "a").await["result"].clone();
+    assert_eq!(
+        (&created["taskId"], &created["id"]),
+        (&task["id"], &json!("a"))
+    );
     let older = json!({ "taskId": task["id"], "pushNotificationConfig": { "url": "https://example.org/b" } });
     let older = ann.rpc("tasks/pushNotificationConfig/set", older).await["result"].clone();
     assert_eq!(
@@ -116,7 +121,7 @@ async fn configs_can_be_set_read_listed_and_deleted() {
         "https://example.org/b"
     );
     let id = task["id"].as_str().unwrap();
-    let got = ann
+    let config = ann
         .rest(
             "GET",
             &format!("/tasks/{id}/pushNotificationConfigs/a"),
@@ -124,7 +129,7 @@ async fn configs_can_be_set_read_listed_and_deleted() {
         )
         .await
         .body;
-    assert_eq!(got["url"], "https://example.org/a");
+    assert_eq!(config["url"], "https://example.org/a");
     let listed = ann
         .rpc("ListTaskPushNotificationConfigs", json!({ "taskId": id }))
         .await;
@@ -134,14 +139,14 @@ async fn configs_can_be_set_read_listed_and_deleted() {
         .await;
     assert_eq!(older["result"].as_array().unwrap().len(), 2);
     for _twice in 0..2 {
-        let gone = ann
+        let deleted = ann
             .rest(
                 "DELETE",
                 &format!("/tasks/{id}/pushNotificationConfigs/a"),
                 json!(null),
             )
             .await;
-        assert_eq!(gone.status, 200);
+        assert_eq!(deleted.status, 200);
     }
     let missing = ann
         .rpc(
@@ -153,16 +158,16 @@ async fn configs_can_be_set_read_listed_and_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn private_addresses_odd_ones_and_too_many_are_refused() {
+async fn rejects_private_and_invalid_urls_and_too_many_configs() {
     let folder = tempfile::tempdir().unwrap();
-    let house = start_server_in(
+    let server = start_server_in(
         folder,
         "root always says done",
         ServerSettings::default(),
         AddressPolicy::Public,
     )
     .await;
-    let ann = house.client("ann");
+    let ann = server.client("ann");
     let task = ann.ask("m1", "hi").await;
     for url in [
         "http://127.0.0.1:9/",
@@ -175,32 +180,32 @@ async fn private_addresses_odd_ones_and_too_many_are_refused() {
         "",
     ] {
         assert_eq!(
-            set_push_config(&house, &task, url, "x").await["error"]["code"],
+            set_push_config(&server, &task, url, "x").await["error"]["code"],
             -32602,
             "{url}"
         );
     }
-    let odd =
+    let invalid =
         json!({ "taskId": task["id"], "url": "https://example.org/", "token": "a\r\nhost: evil" });
     assert_eq!(
-        ann.rpc("CreateTaskPushNotificationConfig", odd).await["error"]["code"],
+        ann.rpc("CreateTaskPushNotificationConfig", invalid).await["error"]["code"],
         -32602
     );
     for id in ["a", "b", "c", "d", "d"] {
         assert!(
-            set_push_config(&house, &task, "https://example.org/", id).await["result"].is_object()
+            set_push_config(&server, &task, "https://example.org/", id).await["result"].is_object()
         );
     }
     assert_eq!(
-        set_push_config(&house, &task, "https://example.org/", "e").await["error"]["code"],
+        set_push_config(&server, &task, "https://example.org/", "e").await["error"]["code"],
         -32042
     );
 }
 
-/// A name that leads to a private address is only found out when connecting.
+/// Private addresses behind host names are detected only when connecting.
 #[tokio::test(flavor = "multi_thread")]
-async fn names_are_checked_where_the_connection_is_made_and_redirects_are_not_followed() {
-    let (url, mut news) = push_receiver(&[302]).await;
+async fn resolved_addresses_are_checked_and_redirects_not_followed() {
+    let (url, mut notifications) = push_receiver(&[302]).await;
     let folder = tempfile::tempdir().unwrap();
     let public = start_server_in(
         folder,
@@ -209,8 +214,8 @@ async fn names_are_checked_where_the_connection_is_made_and_redirects_are_not_fo
         AddressPolicy::Public,
     )
     .await;
-    let named = url.replace("127.0.0.1", "localhost");
-    let params = json!({ "message": message("m1", "hi"), "configuration": { "taskPushNotificationConfig": { "url": named } } });
+    let host_url = url.replace("127.0.0.1", "localhost");
+    let params = json!({ "message": message("m1", "hi"), "configuration": { "taskPushNotificationConfig": { "url": host_url } } });
     let task = public
         .client("ann")
         .rpc("SendMessage", params.clone())
@@ -219,23 +224,23 @@ async fn names_are_checked_where_the_connection_is_made_and_redirects_are_not_fo
         task["result"]["task"]["status"]["state"],
         "TASK_STATE_COMPLETED"
     );
-    // Ending waits for what is still to be sent.
+    // The shutdown waits for pending notifications.
     public.shut_down().await;
-    assert!(news.try_recv().is_err());
+    assert!(notifications.try_recv().is_err());
 
     let anywhere = start_server("root always says done").await;
     anywhere.client("ann").rpc("SendMessage", params).await;
     anywhere.shut_down().await;
-    assert!(news.try_recv().is_ok());
+    assert!(notifications.try_recv().is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_no_news_are_sent_the_card_and_the_answer_say_so() {
+async fn disabled_push_is_shown_in_the_card_and_rejected() {
     let a2a = A2aSettings {
         push_addresses: 0,
         ..A2aSettings::default()
     };
-    let house = super::harness::start_server_with(
+    let server = super::harness::start_server_with(
         "root always says done",
         ServerSettings {
             a2a,
@@ -243,7 +248,7 @@ async fn where_no_news_are_sent_the_card_and_the_answer_say_so() {
         },
     )
     .await;
-    let ann = house.client("ann");
+    let ann = server.client("ann");
     let card = ann
         .send(ann.request("GET", "/.well-known/agent-card.json"))
         .await
@@ -251,31 +256,31 @@ async fn where_no_news_are_sent_the_card_and_the_answer_say_so() {
     assert_eq!(card["capabilities"]["pushNotifications"], false);
     let task = ann.ask("m1", "hi").await;
     assert_eq!(
-        set_push_config(&house, &task, "https://example.org/", "a").await["error"]["code"],
+        set_push_config(&server, &task, "https://example.org/", "a").await["error"]["code"],
         -32003
     );
 }
 
 /// B93
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_never_takes_news_does_not_hold_up_the_end_and_the_last_are_still_tried() {
+async fn unresponsive_receivers_do_not_block_shutdown() {
     let settings = ServerSettings {
         grace_seconds: 1,
         ..ServerSettings::default()
     };
-    let house = super::harness::start_server_with("root always says done", settings).await;
-    let (url, mut news) = push_receiver(&[0]).await;
+    let server = super::harness::start_server_with("root always says done", settings).await;
+    let (url, mut notifications) = push_receiver(&[0]).await;
     let push = json!({ "taskPushNotificationConfig": { "url": url } });
     let params = json!({ "message": message("m1", "hi"), "configuration": push });
-    let task = house.client("ann").rpc("SendMessage", params).await;
+    let task = server.client("ann").rpc("SendMessage", params).await;
     assert_eq!(
         task["result"]["task"]["status"]["state"],
         "TASK_STATE_COMPLETED"
     );
-    let told = std::time::Instant::now();
-    house.shut_down().await;
-    assert!(told.elapsed().as_secs() < 8, "{:?}", told.elapsed());
-    let (_, first) = news.recv().await.unwrap();
+    let started = std::time::Instant::now();
+    server.shut_down().await;
+    assert!(started.elapsed().as_secs() < 8, "{:?}", started.elapsed());
+    let (_, first) = notifications.recv().await.unwrap();
     assert_eq!(first["task"]["status"]["state"], "TASK_STATE_WORKING");
-    wait_until_completed(&mut news, |body| &body["task"]["status"]["state"]).await;
+    wait_until_completed(&mut notifications, |body| &body["task"]["status"]["state"]).await;
 }

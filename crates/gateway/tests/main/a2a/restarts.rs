@@ -1,4 +1,4 @@
-//! What is left of tasks when the server ends.
+//! Tasks after shutdowns and crashes.
 
 use super::harness::{A2aTestServer, artifact_text, message, start_server, start_server_in};
 use lango_gateway::ServerSettings;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// B93
 #[tokio::test(flavor = "multi_thread")]
-async fn tasks_are_there_after_a_restart() {
+async fn tasks_survive_a_restart() {
     let first = start_server("root says kept").await;
     let task = first.client("ann").ask("m1", "hi").await;
     let folder = first.shut_down().await;
@@ -26,8 +26,8 @@ async fn tasks_are_there_after_a_restart() {
     );
 }
 
-async fn start_task(house: &A2aTestServer) -> Value {
-    let ann = house.client("ann");
+async fn start_task(server: &A2aTestServer) -> Value {
+    let ann = server.client("ann");
     let request = ann.rpc_request(
         "SendStreamingMessage",
         json!({ "message": message("m1", "hi") }),
@@ -42,7 +42,7 @@ async fn start_task(house: &A2aTestServer) -> Value {
 
 /// B93
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_that_was_stopped_with_the_server_says_so() {
+async fn tasks_stopped_by_shutdown_fail_with_a_message() {
     let settings = ServerSettings {
         grace_seconds: 0,
         ..ServerSettings::default()
@@ -74,11 +74,11 @@ async fn a_task_that_was_stopped_with_the_server_says_so() {
 
 /// B93
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_whose_process_died_is_told_as_its_log_tells_it() {
+async fn crashed_tasks_are_recovered_from_the_log() {
     let first = start_server("root says kept").await;
     let task = first.client("ann").ask("m1", "hi").await;
     let folder = first.shut_down().await;
-    // As if the process had died between the turn's last event and the task's.
+    // Simulates a crash between the last event of the turn and the update of the task.
     let store = SqliteStore::open(StoreLocation::File(A2aTestServer::file(folder.path()))).unwrap();
     let principal = lango_domain::event::Principal::new("ann");
     let mut row = store
@@ -104,7 +104,7 @@ async fn a_task_whose_process_died_is_told_as_its_log_tells_it() {
         (Some("TASK_STATE_COMPLETED"), "kept".to_owned())
     );
 
-    // And as if it had died before the turn had written anything.
+    // Simulates a crash before the turn stored any event.
     (row.turn, row.state) = (None, "TASK_STATE_SUBMITTED".to_owned());
     store.update_task(row).await.unwrap();
     assert_eq!(
@@ -119,12 +119,12 @@ async fn a_task_whose_process_died_is_told_as_its_log_tells_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tasks_go_with_their_session() {
-    let house = start_server("root says gone").await;
-    let ann = house.client("ann");
+async fn tasks_are_deleted_with_their_session() {
+    let server = start_server("root says gone").await;
+    let ann = server.client("ann");
     let task = ann.ask("m1", "hi").await;
     let session = lango_domain::event::SessionId::new(task["contextId"].as_str().unwrap());
-    house
+    server
         .store
         .delete(&lango_domain::event::Principal::new("ann"), &session)
         .await
@@ -137,17 +137,17 @@ async fn tasks_go_with_their_session() {
 
 /// B93
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_waits_for_news_hears_that_a_task_was_interrupted_and_lists_say_so() {
+async fn crashed_tasks_are_pushed_and_listed_as_failed() {
     let first = start_server("root says kept").await;
     let ann = first.client("ann");
     let (task, other) = (ann.ask("m1", "hi").await, ann.ask("m2", "hi").await);
-    let (url, mut news) = super::push::push_receiver(&[]).await;
+    let (url, mut notifications) = super::push::push_receiver(&[]).await;
     let push = json!({ "taskId": task["id"], "url": url });
     ann.rpc("CreateTaskPushNotificationConfig", push).await;
     let folder = first.shut_down().await;
-    // As if the process had died in the middle of both.
+    // Simulates a crash while tasks are running.
     let store = SqliteStore::open(StoreLocation::File(A2aTestServer::file(folder.path()))).unwrap();
-    let dies = async |task: &Value| {
+    let simulate_crash = async |task: &Value| {
         let principal = lango_domain::event::Principal::new("ann");
         let mut row = store
             .task(&principal, task["id"].as_str().unwrap())
@@ -160,7 +160,7 @@ async fn whoever_waits_for_news_hears_that_a_task_was_interrupted_and_lists_say_
         row.body = working.to_string();
         store.update_task(row).await.unwrap();
     };
-    dies(&task).await;
+    simulate_crash(&task).await;
     let second = start_server_in(
         folder,
         "",
@@ -168,17 +168,20 @@ async fn whoever_waits_for_news_hears_that_a_task_was_interrupted_and_lists_say_
         AddressPolicy::Anywhere,
     )
     .await;
-    let told = tokio::time::timeout(super::harness::TEST_TIMEOUT, news.recv())
+    let notification = tokio::time::timeout(super::harness::TEST_TIMEOUT, notifications.recv())
         .await
         .unwrap()
         .unwrap()
         .1;
     assert_eq!(
-        (&told["task"]["id"], &told["task"]["status"]["state"]),
+        (
+            &notification["task"]["id"],
+            &notification["task"]["status"]["state"]
+        ),
         (&task["id"], &json!("TASK_STATE_FAILED"))
     );
-    // One that another process leaves later is found when it is asked for.
-    dies(&other).await;
+    // A task that another process leaves behind later is recovered when it is listed.
+    simulate_crash(&other).await;
     let ann = second.client("ann");
     let listed = async |state: &str| {
         ann.rpc("ListTasks", json!({ "status": state })).await["result"].clone()
@@ -194,21 +197,21 @@ async fn whoever_waits_for_news_hears_that_a_task_was_interrupted_and_lists_say_
         "{failed}"
     );
     second.shut_down().await;
-    assert!(news.try_recv().is_err(), "it is told once");
+    assert!(notifications.try_recv().is_err(), "sent once");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_ends_says_that_nothing_new_begins() {
+async fn rejects_new_tasks_during_shutdown() {
     let settings = ServerSettings {
         grace_seconds: 2,
         ..ServerSettings::default()
     };
-    let house = super::harness::start_server_with("root hangs", settings).await;
-    start_task(&house).await;
-    let ann = house.client("ann");
-    let closing = tokio::spawn(house.shut_down());
+    let server = super::harness::start_server_with("root hangs", settings).await;
+    start_task(&server).await;
+    let ann = server.client("ann");
+    let stopping = tokio::spawn(server.shut_down());
     while ann.send(ann.request("GET", "/ready")).await.status != 503 {}
-    let refused = ann
+    let rejected = ann
         .rest(
             "POST",
             "/message:send",
@@ -216,8 +219,8 @@ async fn a_server_that_ends_says_that_nothing_new_begins() {
         )
         .await;
     assert_eq!(
-        (refused.status, &refused.body["error"]["status"]),
+        (rejected.status, &rejected.body["error"]["status"]),
         (503, &json!("UNAVAILABLE"))
     );
-    closing.await.unwrap();
+    stopping.await.unwrap();
 }
