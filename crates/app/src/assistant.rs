@@ -1,4 +1,4 @@
-//! From settings to a team that can be talked with.
+//! Assembles the assistant from the settings: runner, store and models.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -30,10 +30,10 @@ use crate::remote_agents::{connect_remote_agents, no_remote_agents};
 use crate::store;
 use crate::team::{AssembledTeam, assemble_team_with};
 
-/// Whose model looks for what is worth asking.
+/// The agent whose model looks for inquiries.
 const LIBRARIAN: &str = "librarian";
 
-/// Why a conversation cannot begin.
+/// An error while the assistant is assembled.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error(transparent)]
@@ -46,27 +46,27 @@ pub enum StartError {
     Store(#[from] SqliteStoreError),
 }
 
-/// A team, its models, and a place for its sessions.
+/// The assembled assistant: a runner, its models and its store.
 pub struct Assistant {
     pub runner: Runner,
     pub store: SqliteStore,
-    /// Who is asked, for people.
+    /// The display name of the model.
     pub model_name: String,
-    /// What the user should know about the files that the team was read from.
+    /// Warnings about the configuration and the files of the team.
     pub warnings: Vec<String>,
-    /// The names of everyone in the team.
+    /// The names of all agents in the team.
     pub agents: Vec<String>,
-    /// Agents in other processes.
     pub remote_agents: RemoteTeam,
 }
 
-/// What a conversation is held with.
+/// The parts from which [`Assistant::open`] assembles an assistant.
 pub struct AssistantOptions<'a> {
     pub store: &'a LazyStore,
     pub tools: Vec<Tool>,
     pub approver: Option<Arc<dyn Approver>>,
     pub recording: &'a Recording,
-    /// Agents elsewhere. They are looked for first where none are given; nobody is where a recording is played.
+    /// The remote agents. If none are given, they are connected first, except in a replay, which
+    /// has none.
     pub remote_agents: Option<RemoteTeam>,
 }
 
@@ -74,68 +74,54 @@ impl Assistant {
     pub fn open(
         loaded: &LoadedConfig,
         environment: &Environment,
-        means: AssistantOptions<'_>,
+        options: AssistantOptions<'_>,
     ) -> Result<Self, StartError> {
         let AssistantOptions {
-            store: stores,
+            store,
             tools,
             approver,
-            recording: tape,
-            remote_agents: given,
-        } = means;
-        let colleagues = match (given, tape) {
-            (Some(given), _) => given,
+            recording,
+            remote_agents: given_team,
+        } = options;
+        let remote_agents = match (given_team, recording) {
+            (Some(given_team), _) => given_team,
             (None, Recording::Replay(_)) => no_remote_agents(),
             (None, Recording::Off | Recording::Record(_)) => {
                 connect_remote_agents(loaded, environment)?
             }
         };
-        let tools = tools.into_iter().map(|tool| tape.wrap_tool(tool)).collect();
-        let team = assemble_team_with(loaded, environment, tools, &colleagues)?;
-        let connected = match tape {
-            Recording::Replay(player) => ConnectedModels {
-                selected: None,
-                models: player.models(),
-                librarian: None,
-            },
-            Recording::Off => connect_models(loaded, environment, &team)?,
-            Recording::Record(recorder) => {
-                let connected = connect_models(loaded, environment, &team)?;
-                ConnectedModels {
-                    models: recorder.wrap_models(connected.models),
-                    ..connected
-                }
-            }
-        };
-        // What is played again has been kept before.
-        let store = match tape {
+        let tools = tools
+            .into_iter()
+            .map(|tool| recording.wrap_tool(tool))
+            .collect();
+        let team = assemble_team_with(loaded, environment, tools, &remote_agents)?;
+        let connected = connect_or_replay_models(loaded, environment, &team, recording)?;
+        // A replayed turn was saved when it was recorded.
+        let store = match recording {
             Recording::Replay(_) => SqliteStore::open(StoreLocation::Memory)?,
-            Recording::Off | Recording::Record(_) => stores.open()?,
+            Recording::Off | Recording::Record(_) => store.open()?,
         };
-        let beside = turn_hooks(loaded, environment, &store, tape, &connected)?;
-        let unkept = store::unsaved_warning(loaded, environment);
+        let hooks = turn_hooks(loaded, environment, &store, recording, &connected)?;
+        let unsaved_warning = store::unsaved_warning(loaded, environment);
         let warnings = loaded
             .warnings
             .iter()
             .cloned()
             .chain(team.warnings())
-            .chain(unkept)
+            .chain(unsaved_warning)
             .collect();
         let model_name = connected.display_name();
-        let agents = team
-            .tree
-            .agents()
-            .map(|agent| agent.name.to_string())
-            .collect();
+        let names = team.tree.agents().map(|agent| agent.name.to_string());
+        let agents = names.collect();
         let runner = Runner::new(RunnerParts {
-            approver: tape.wrap_approver(approver),
-            remotes: colleagues
+            approver: recording.wrap_approver(approver),
+            remotes: remote_agents
                 .agents()
                 .into_iter()
                 .map(|member| (member.name, member.agent))
                 .collect(),
-            clock_and_ids: tape.wrap_clock_and_ids(clock_and_ids()),
-            ..runner_parts(loaded, team.tree, connected.models, beside, &store)
+            clock_and_ids: recording.wrap_clock_and_ids(clock_and_ids()),
+            ..runner_parts(loaded, team.tree, connected.models, hooks, &store)
         });
         Ok(Self {
             runner,
@@ -143,17 +129,41 @@ impl Assistant {
             model_name,
             warnings,
             agents,
-            remote_agents: colleagues,
+            remote_agents,
         })
     }
 }
 
-/// What a runner of this team is put together from; nobody is asked about calls unless somebody is put there.
+/// Connects the models, and records their exchanges if asked to. A replay uses the recorded ones.
+fn connect_or_replay_models(
+    loaded: &LoadedConfig,
+    environment: &Environment,
+    team: &AssembledTeam,
+    recording: &Recording,
+) -> Result<ConnectedModels, StartError> {
+    match recording {
+        Recording::Replay(replayer) => Ok(ConnectedModels {
+            selected: None,
+            models: replayer.models(),
+            librarian: None,
+        }),
+        Recording::Off => connect_models(loaded, environment, team),
+        Recording::Record(recorder) => {
+            let connected = connect_models(loaded, environment, team)?;
+            Ok(ConnectedModels {
+                models: recorder.wrap_models(connected.models),
+                ..connected
+            })
+        }
+    }
+}
+
+/// Returns the parts of a runner for this team, without an approver.
 pub(crate) fn runner_parts(
     loaded: &LoadedConfig,
     tree: AgentTree,
     models: Models,
-    beside: TurnHooks,
+    hooks: TurnHooks,
     store: &SqliteStore,
 ) -> RunnerParts {
     RunnerParts {
@@ -162,84 +172,87 @@ pub(crate) fn runner_parts(
         store: Arc::new(store.clone()) as Arc<dyn SessionStore>,
         approver: None,
         approval_policy: loaded.settings.security.approval.clone(),
-        hooks: beside,
+        hooks,
         remotes: BTreeMap::new(),
         limits: loaded.settings.limits(),
         clock_and_ids: clock_and_ids(),
     }
 }
 
-/// Every model that may be asked, and who asks it: first the one in force, then those of single agents, then the
-/// fallback.
+/// Returns every selected model with the agent that uses it: first the default, then those of
+/// single agents, then the fallback.
 pub fn selected_models(
     loaded: &LoadedConfig,
     environment: &Environment,
 ) -> Result<Vec<(String, SelectedModel)>, SelectionError> {
-    with_selection_input(loaded, environment, |plan| {
-        let default = select_model(plan)?;
-        let mut chosen = Vec::new();
-        for agent in plan.agent.models.keys() {
-            if let Some(own) = plan.for_agent(agent, &default).transpose()? {
-                chosen.push((agent.clone(), own));
+    with_selection_input(loaded, environment, |input| {
+        let default = select_model(input)?;
+        let mut models = Vec::new();
+        for agent in input.agent.models.keys() {
+            if let Some(own) = input.for_agent(agent, &default).transpose()? {
+                models.push((agent.clone(), own));
             }
         }
-        if let Some(fallback) = plan.fallback(&default).transpose()? {
-            chosen.push(("fallback".to_owned(), fallback));
+        if let Some(fallback) = input.fallback(&default).transpose()? {
+            models.push(("fallback".to_owned(), fallback));
         }
-        chosen.insert(0, ("default".to_owned(), default));
-        Ok(chosen)
+        models.insert(0, ("default".to_owned(), default));
+        Ok(models)
     })
 }
 
-/// The model that observes conversations: the one in force, unless the settings name another. Whoever asks for the
-/// offline model wants nobody contacted.
+/// Returns the model that observes conversations: the default model, unless the settings name
+/// another.
+///
+/// With the offline provider, no other model is used, since the user wants no network access.
 pub(crate) fn observer_model(
     loaded: &LoadedConfig,
     environment: &Environment,
-    in_force: Option<&SelectedModel>,
+    default: Option<&SelectedModel>,
 ) -> Result<SelectedModel, SelectionError> {
-    let wish = &loaded.settings.observational_memory;
-    with_selection_input(loaded, environment, |plan| {
-        let in_force = in_force.map_or_else(|| select_model(plan), |chosen| Ok(chosen.clone()))?;
-        let stays_offline = plan.agent.provider.as_deref() == Some(offline::PROVIDER);
-        if stays_offline || (wish.provider.is_none() && wish.model.is_none()) {
-            return Ok(in_force);
+    let memory_settings = &loaded.settings.observational_memory;
+    with_selection_input(loaded, environment, |input| {
+        let default =
+            default.map_or_else(|| select_model(input), |selected| Ok(selected.clone()))?;
+        let is_offline = input.agent.provider.as_deref() == Some(offline::PROVIDER);
+        if is_offline || (memory_settings.provider.is_none() && memory_settings.model.is_none()) {
+            return Ok(default);
         }
         let agent = ModelSettings {
-            provider: wish.provider.clone().or(Some(in_force.provider)),
-            model: wish.model.clone(),
+            provider: memory_settings.provider.clone().or(Some(default.provider)),
+            model: memory_settings.model.clone(),
             ..ModelSettings::default()
         };
         select_model(&SelectionInput {
             agent: &agent,
-            ..*plan
+            ..*input
         })
     })
 }
 
-/// What can be said about the configured models without asking anyone.
+/// Checks the configured models without sending a request.
 pub fn check_models(
     loaded: &LoadedConfig,
     environment: &Environment,
     team: &AssembledTeam,
 ) -> Result<(), StartError> {
     let settings = &loaded.settings;
-    let wishes = &settings.agent.models;
-    for agent in wishes.models.keys() {
+    let model_settings = &settings.agent.models;
+    for agent in model_settings.models.keys() {
         team.find_agent(agent)
             .ok_or_else(|| unknown_agent_error(team, agent))?;
     }
-    if wishes.provider.is_none() && settings.providers.is_empty() {
+    if model_settings.provider.is_none() && settings.providers.is_empty() {
         return Ok(());
     }
     match selected_models(loaded, environment) {
-        // Keys may come later, and elsewhere.
+        // API keys may be set later, or on another machine.
         Ok(_) | Err(SelectionError::NoProvider(_) | SelectionError::MissingModel(_)) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Every key that the settings or the environment hold, so that none is written down.
+/// Returns every secret in the settings and the environment, so that none is stored.
 pub fn known_secrets(loaded: &LoadedConfig, environment: &Environment) -> Vec<Secret> {
     let providers = || loaded.settings.providers.values();
     let keys = providers().filter_map(|provider| provider.api_key.clone());
@@ -248,47 +261,47 @@ pub fn known_secrets(loaded: &LoadedConfig, environment: &Environment) -> Vec<Se
         let (_, rest) = provider.base_url.as_deref()?.split_once("://")?;
         Some(Secret::new(rest.split_once('@')?.0.rsplit(':').next()?))
     });
-    let named = environment
+    let env_keys = environment
         .variables
         .iter()
         .filter(|(name, _)| name.ends_with("_API_KEY"));
-    let colleagues = loaded
+    let remote_agents = loaded
         .settings
         .a2a
         .remote_agents
         .iter()
         .flat_map(|remote| remote.secrets().cloned());
     keys.chain(headers)
-        .chain(colleagues)
+        .chain(remote_agents)
         .chain(passwords)
-        .chain(named.map(|(_, value)| Secret::new(value.as_str())))
+        .chain(env_keys.map(|(_, value)| Secret::new(value.as_str())))
         .collect()
 }
 
-/// A session nobody has used before.
+/// Returns a new session id.
 pub fn new_session() -> SessionId {
     SessionId::new(Uuid::now_v7().to_string())
 }
 
-/// A number from 0 to 1 that is another one each time.
+/// Returns a random number from 0 to 1.
 pub fn jitter() -> f64 {
     let number = RandomState::new().build_hasher().finish();
     (number >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// Who is asked.
+/// The connected models of a team.
 pub(crate) struct ConnectedModels {
-    /// The model in force; none where a recording is played.
+    /// The default model; none in a replay.
     pub selected: Option<SelectedModel>,
     pub models: Models,
-    /// The language model that looks at turns for the librarian when they have ended; none where there is only the offline one.
+    /// The language model that reviews finished turns for the librarian; none if only the offline
+    /// model is available.
     pub librarian: Option<Arc<dyn Model>>,
 }
 
 impl ConnectedModels {
-    /// For people.
     pub fn display_name(&self) -> String {
-        let named = |chosen: &SelectedModel| format!("{}/{}", chosen.provider, chosen.model);
+        let named = |selected: &SelectedModel| format!("{}/{}", selected.provider, selected.model);
         self.selected
             .as_ref()
             .map_or("the recording".to_owned(), named)
@@ -300,33 +313,33 @@ pub(crate) fn connect_models(
     environment: &Environment,
     team: &AssembledTeam,
 ) -> Result<ConnectedModels, StartError> {
-    with_selection_input(loaded, environment, |plan| {
-        let chosen = select_model(plan)?;
-        let fallback = plan.fallback(&chosen).transpose()?;
+    with_selection_input(loaded, environment, |input| {
+        let selected = select_model(input)?;
+        let fallback = input.fallback(&selected).transpose()?;
         let jitter: Arc<dyn Fn() -> f64 + Send + Sync> = Arc::new(jitter);
         let mut per_agent = BTreeMap::new();
-        for agent in plan.agent.models.keys() {
+        for agent in input.agent.models.keys() {
             let name = team
                 .find_agent(agent)
                 .ok_or_else(|| unknown_agent_error(team, agent))?
                 .clone();
-            if let Some(own) = plan.for_agent(agent, &chosen).transpose()? {
+            if let Some(own) = input.for_agent(agent, &selected).transpose()? {
                 per_agent.insert(name, own.connect_with_fallback(fallback.as_ref(), &jitter)?);
             }
         }
-        let default = chosen.connect_with_fallback(fallback.as_ref(), &jitter)?;
-        let own = plan.for_agent(LIBRARIAN, &chosen).transpose()?;
+        let default = selected.connect_with_fallback(fallback.as_ref(), &jitter)?;
+        let own = input.for_agent(LIBRARIAN, &selected).transpose()?;
         let librarian = per_agent.get(LIBRARIAN).unwrap_or(&default);
         let librarian =
-            (!own.as_ref().unwrap_or(&chosen).is_offline()).then(|| Arc::clone(librarian));
-        if plan.agent.router == RouterChoice::OfflineFirst && team.tree.mode == TeamMode::Multi {
+            (!own.as_ref().unwrap_or(&selected).is_offline()).then(|| Arc::clone(librarian));
+        if input.agent.router == RouterChoice::OfflineFirst && team.tree.mode == TeamMode::Multi {
             let root = &team.tree.root.name;
             let model = Arc::clone(per_agent.get(root).unwrap_or(&default));
-            let confidence = plan.agent.router_confidence.get();
+            let confidence = input.agent.router_confidence.get();
             per_agent.insert(root.clone(), Arc::new(OfflineFirst { model, confidence }));
         }
         Ok(ConnectedModels {
-            selected: Some(chosen),
+            selected: Some(selected),
             models: Models { default, per_agent },
             librarian,
         })
@@ -334,7 +347,7 @@ pub(crate) fn connect_models(
 }
 
 fn unknown_agent_error(team: &AssembledTeam, agent: &str) -> ConfigError {
-    let error = ConfigError::new(format!("agent.models.{agent}: there is no agent `{agent}`"));
+    let error = ConfigError::new(format!("agent.models.{agent}: unknown agent `{agent}`"));
     let names = team.specs.iter().map(|spec| spec.name.as_str()).chain([team
         .tree
         .root

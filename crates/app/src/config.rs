@@ -1,6 +1,8 @@
-//! Configuration: files, environment and `--set`, merged into [`Settings`] with every value's origin remembered.
+//! Configuration: files, environment and `--set`, merged into [`Settings`] with the origin of every
+//! value.
 //!
-//! Later wins: the user's folder, the working folder (or only `--config`), the environment, `--set`.
+//! Later layers win: the user's folder, the working folder (or only `--config`), the environment,
+//! `--set`.
 
 mod file;
 mod merge;
@@ -27,7 +29,7 @@ pub use merge::SettingOrigin;
 pub use reference::{SettingDoc, commented_file, reference_page, setting_docs};
 pub use trust_request::{PreviewFile, TrustPreview, TrustRequest};
 
-/// A configuration that cannot be used, said to whoever wrote it.
+/// An invalid configuration, with a hint for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ConfigError {
@@ -50,33 +52,33 @@ impl ConfigError {
     }
 }
 
-/// What the command line says about configuration.
+/// Configuration from the command line.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
-    /// Read this file and no other.
+    /// Read only this file.
     pub config: Option<PathBuf>,
     /// `key=value`, applied last.
     pub set: Vec<String>,
 }
 
-/// Settings, and where they come from.
+/// The loaded settings and their origins.
 #[derive(Clone, Debug)]
 pub struct LoadedConfig {
     pub settings: Settings,
-    /// The files that were read, weakest first.
+    /// The files that were read, lowest precedence first.
     pub files: Vec<PathBuf>,
-    /// What a project's file says and is not used.
+    /// Warnings about project settings that are not used.
     pub warnings: Vec<String>,
     merged: MergedConfig,
-    /// The project's own file and the folders that it names, as they were confirmed.
+    /// The project's file and the folders that it names, if they are trusted.
     project: Option<(PathBuf, MarkdownFolders)>,
 }
 
-/// Where the files of a folder in the settings come from.
+/// The source of the files of a folder in the settings.
 pub(crate) enum FolderSource<'a> {
-    /// From a project that was confirmed: they were read when that was checked.
+    /// A trusted project. Its files were read when their trust was checked.
     Project(&'a MarkdownFolder),
-    /// From the user.
+    /// The user's own folder.
     User(PathBuf),
 }
 
@@ -86,7 +88,7 @@ struct ConfigLayer {
     node: SpannedValue,
 }
 
-/// Who says so.
+/// The source of a layer.
 #[derive(Clone, Debug)]
 enum ConfigSource {
     File(PathBuf),
@@ -151,17 +153,17 @@ impl LoadedConfig {
         })
     }
 
-    /// Where the value of a dotted key was set; nothing for a default.
+    /// Returns the origin of a dotted key, or none for a default.
     pub fn origin(&self, key: &str) -> Option<&SettingOrigin> {
         self.merged.origin(key)
     }
 
-    /// Where a dotted key, or what stands below it, was set.
+    /// Returns the origins of a dotted key and all keys below it.
     pub fn origins_under(&self, key: &str) -> impl Iterator<Item = &SettingOrigin> {
         self.merged.origins_under(key)
     }
 
-    /// Where the files of the folder that a setting names come from.
+    /// Returns the source of the files of the folder that a setting names.
     pub(crate) fn folder_source(
         &self,
         environment: &Environment,
@@ -170,18 +172,20 @@ impl LoadedConfig {
     ) -> Result<FolderSource<'_>, ConfigError> {
         match (&self.project, self.origin(key)) {
             (Some((own, folders)), Some(SettingOrigin::File { path, .. })) if own == path => {
-                let unread =
-                    || ConfigError::new(format!("`{key}`: this project's folder was not read"));
+                let unread_error = || {
+                    ConfigError::new(format!("`{key}`: the folder of this project was not read"))
+                };
                 folders
                     .get(key)
                     .map(FolderSource::Project)
-                    .ok_or_else(unread)
+                    .ok_or_else(unread_error)
             }
             _ => Ok(FolderSource::User(self.resolve(environment, key, folder))),
         }
     }
 
-    /// A path from the settings, relative to the file it was written in, else to the working folder.
+    /// Resolves a path from the settings, relative to the file that sets it, or else to the working
+    /// folder.
     pub fn resolve(&self, environment: &Environment, key: &str, path: &Path) -> PathBuf {
         let base = match self.origin(key) {
             Some(SettingOrigin::File { path, .. }) => path.parent(),
@@ -194,7 +198,8 @@ impl LoadedConfig {
     }
 }
 
-/// Takes out of a project's layer what was not confirmed, and says so; gives the folders of one that was.
+/// Removes untrusted settings from a project's layer and returns a warning. Returns the folders of
+/// a trusted project.
 fn remove_untrusted(
     schema: &Value,
     environment: &Environment,
@@ -203,34 +208,34 @@ fn remove_untrusted(
     let ConfigSource::File(path) = &layer.source else {
         return (MarkdownFolders::new(), None);
     };
-    let said = ProjectSettings::new(schema, &layer.node);
-    if said.is_all_allowed() {
+    let settings = ProjectSettings::new(schema, &layer.node);
+    if settings.is_all_allowed() {
         return (MarkdownFolders::new(), None);
     }
-    let why = match trust::trusted_fingerprint(environment, path) {
+    let reason = match trust::trusted_fingerprint(environment, path) {
         None => UntrustedReason::Unconfirmed,
         Some(confirmed) => {
-            let named = ProjectFolders::load(&environment.working_folder, &said.guarded);
-            if named.fingerprint(&said.guarded).as_ref() == Some(&confirmed) {
-                return (named.folders, None);
+            let project = ProjectFolders::load(&environment.working_folder, &settings.guarded);
+            if project.fingerprint(&settings.guarded).as_ref() == Some(&confirmed) {
+                return (project.folders, None);
             }
             UntrustedReason::Changed
         }
     };
-    let warning = said.untrusted_warning(path, why);
-    layer.node = said.allowed;
+    let warning = settings.untrusted_warning(path, reason);
+    layer.node = settings.allowed;
     (MarkdownFolders::new(), Some(warning))
 }
 
-/// The names a configuration file may have.
+/// The names of configuration files.
 pub const FILE_NAMES: [&str; 4] = ["lango.toml", "lango.json", "lango.yaml", "lango.yml"];
 
 fn config_files(
     environment: &Environment,
-    named: Option<&Path>,
+    config_argument: Option<&Path>,
 ) -> Result<Vec<PathBuf>, ConfigError> {
-    if let Some(named) = named {
-        return Ok(vec![environment.working_folder.join(named)]);
+    if let Some(file) = config_argument {
+        return Ok(vec![environment.working_folder.join(file)]);
     }
     let mut files: Vec<PathBuf> = Vec::new();
     for folder in environment
@@ -246,7 +251,8 @@ fn config_files(
     Ok(files)
 }
 
-/// The file of the working folder, where it is not the user's own and was not named.
+/// Returns the configuration file of the working folder, unless it is the user's own or `--config`
+/// is used.
 fn project_file(environment: &Environment, overrides: &Overrides) -> Option<PathBuf> {
     let folder = &environment.working_folder;
     let is_own = overrides.config.is_some() || environment.config_folder().as_ref() == Some(folder);
@@ -258,12 +264,12 @@ fn project_file(environment: &Environment, overrides: &Overrides) -> Option<Path
 }
 
 fn file_in(folder: &Path) -> Result<Option<PathBuf>, ConfigError> {
-    // A link that leads nowhere is there, and will be reported when it is read.
-    let is_there = |file: &PathBuf| file.symlink_metadata().is_ok();
+    // A dangling link counts as existing; reading it reports the error.
+    let exists = |file: &PathBuf| file.symlink_metadata().is_ok();
     let mut present: Vec<PathBuf> = FILE_NAMES
         .iter()
         .map(|name| folder.join(name))
-        .filter(is_there)
+        .filter(exists)
         .collect();
     if present.len() > 1 {
         let names: Vec<String> = present
@@ -271,15 +277,15 @@ fn file_in(folder: &Path) -> Result<Option<PathBuf>, ConfigError> {
             .map(|file| file.display().to_string())
             .collect();
         return Err(ConfigError::new(format!(
-            "more than one configuration file in one folder: {}",
+            "several configuration files in one folder: {}",
             names.join(", ")
         ))
-        .with_hint("keep one of them, or name the one to read with --config"));
+        .with_hint("keep one of them, or choose one with --config"));
     }
     Ok(present.pop())
 }
 
-/// The settings as JSON, for people and scripts: without keys, and without what looks like one.
+/// Returns the settings as JSON, with secrets and everything that looks like one redacted.
 pub fn to_json(settings: &Settings) -> Value {
     let value = serde_json::to_value(settings).unwrap_or_default();
     SchemaPosition::at_root(&Settings::schema()).redact(&value)

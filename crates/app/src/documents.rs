@@ -1,4 +1,4 @@
-//! From settings to what the librarian knows: documents that can be searched, the graph, the web.
+//! Opens the document index, and assembles the knowledge tools.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -20,21 +20,22 @@ use crate::lazy_store::LazyStore;
 use crate::memory::memory_tools;
 use crate::toolset::{Toolset, own_folders};
 
-/// The folder of the index of words and of vectors, beside the store; it can be deleted at any time.
+/// The folder of the lexical index and the vectors, next to the store. It can be deleted at any
+/// time.
 const INDEX_FOLDER: &str = "words";
 
-/// The documents that are kept in this store.
+/// Opens the document index of this store.
 pub fn open_document_index(
     loaded: &LoadedConfig,
     environment: &Environment,
     store: SqliteStore,
 ) -> Result<DocumentIndex, DocumentIndexError> {
-    // What belongs to a store that ends with the process is not left among what is kept.
-    let kept = environment
+    // The index of an in-memory store does not belong in the data folder.
+    let data_folder = environment
         .data_folder()
         .filter(|_| *store.location() != StoreLocation::Memory);
-    // Of each store its own: numbers of changes mean nothing in another one.
-    let folder = kept
+    // Each store has its own folder, since change numbers are only valid within one store.
+    let folder = data_folder
         .unwrap_or_else(std::env::temp_dir)
         .join(INDEX_FOLDER)
         .join(store.identity());
@@ -42,21 +43,21 @@ pub fn open_document_index(
     settings.path = settings
         .path
         .map(|path| loaded.resolve(environment, "embedding.path", &path));
-    let means = EmbedderDeps {
+    let deps = EmbedderDeps {
         jitter: Arc::new(jitter),
     };
-    let embedder = embedding::connect(&settings, means)?;
+    let embedder = embedding::connect(&settings, deps)?;
     Ok(DocumentIndex::new(Arc::new(store), folder, embedder))
 }
 
-/// A path that somebody typed, to be taken in: everything that they may read, but nothing that Lango keeps for itself.
+/// Returns the ingest source for a path that the user typed. Lango's own folders are excluded.
 pub fn user_ingest_source(environment: &Environment, path: &Path) -> io::Result<IngestSource> {
     let root = path.canonicalize()?;
     let own = own_folders(environment);
     let open = move |path: &Path| match own.iter().any(|own| path.starts_with(own)) {
         true => Err(io::Error::new(
             ErrorKind::PermissionDenied,
-            "it belongs to Lango itself",
+            "the file is in Lango's own folder",
         )),
         false => File::open(path),
     };
@@ -66,41 +67,42 @@ pub fn user_ingest_source(environment: &Environment, path: &Path) -> io::Result<
     })
 }
 
-/// The tools for documents, the graph, facts, memory and the web that the settings enable (S80, S81, S82, S83).
+/// Returns the enabled tools for documents, the graph, the knowledge base, memory and the web (S80,
+/// S81, S82, S83).
 pub fn knowledge_tools(
     loaded: &LoadedConfig,
     environment: &Environment,
-    hands: &Toolset,
-    stores: &LazyStore,
+    toolset: &Toolset,
+    store: &LazyStore,
 ) -> Result<Vec<Tool>, ConfigError> {
     let settings = &loaded.settings;
     let mut tools = web::tools(&settings.search, &settings.net)
         .map_err(|error| ConfigError::new(error.to_string()))?;
-    let facts = lazy_graph(stores);
+    let graph = lazy_graph(store);
     if settings.graph.enabled {
-        tools.extend(graph::tools(&facts));
+        tools.extend(graph::tools(&graph));
     }
     if settings.embedding.provider != EmbeddingProvider::None {
-        let is_followed = settings.graph.enabled && settings.rag.graph;
-        let along = if is_followed {
-            GraphExpansion::On(facts)
+        let expands = settings.graph.enabled && settings.rag.graph;
+        let expansion = if expands {
+            GraphExpansion::On(graph)
         } else {
             GraphExpansion::Off
         };
-        let (loaded, environment, stores) = (loaded.clone(), environment.clone(), stores.clone());
+        let (loaded, environment, store) = (loaded.clone(), environment.clone(), store.clone());
         let documents = LazyDocumentIndex::new(move || {
-            let store = stores
+            let store = store
                 .open()
-                .map_err(|trouble| DocumentIndexError::Aborted(trouble.to_string()))?;
+                .map_err(|error| DocumentIndexError::Aborted(error.to_string()))?;
             open_document_index(&loaded, &environment, store).map(Arc::new)
         });
         tools.extend(lango_knowledge::tools(
             &documents,
-            along,
-            Some(hands.document_access()),
+            expansion,
+            Some(toolset.document_access()),
         ));
     }
-    tools.extend(memory_tools(loaded, environment, stores));
-    tools.extend(knowledge_base_tools(loaded, environment, stores));
+    tools.extend(memory_tools(loaded, environment, store));
+    tools.extend(knowledge_base_tools(loaded, environment, store));
     Ok(tools)
 }

@@ -1,10 +1,10 @@
-//! What the process was started with, read once and handed down.
+//! The process environment, read once at startup.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
-/// Variables and the working folder.
+/// The environment variables and the working folder.
 #[derive(Clone, Debug)]
 pub struct Environment {
     pub variables: BTreeMap<String, String>,
@@ -12,7 +12,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// That of this process; variables that are not text are left out.
+    /// Reads the environment of this process. Variables that are not valid UTF-8 are skipped.
     pub fn from_process() -> io::Result<Self> {
         if std::env::var_os("LANGO_HOME").is_some_and(|home| home.to_str().is_none()) {
             return Err(io::Error::other("LANGO_HOME is not valid UTF-8"));
@@ -26,7 +26,7 @@ impl Environment {
         })
     }
 
-    /// A variable that is set to something.
+    /// Returns the value of a variable, if it is set and not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.variables
             .get(name)
@@ -34,22 +34,25 @@ impl Environment {
             .filter(|value| !value.is_empty())
     }
 
-    /// Where the user's configuration lives: `LANGO_HOME` moves it, as everything that Lango keeps.
+    /// Returns the folder of the user's configuration. `LANGO_HOME` overrides it.
     pub fn config_folder(&self) -> Option<PathBuf> {
         self.folder("XDG_CONFIG_HOME", ".config")
     }
 
-    /// Where Lango keeps what it must not lose.
+    /// Returns the folder of Lango's data. `LANGO_HOME` overrides it.
     pub fn data_folder(&self) -> Option<PathBuf> {
         self.folder("XDG_DATA_HOME", ".local/share")
     }
 
-    fn folder(&self, variable: &str, usual: &str) -> Option<PathBuf> {
+    fn folder(&self, variable: &str, default: &str) -> Option<PathBuf> {
         if let Some(home) = self.get("LANGO_HOME") {
             return Some(self.working_folder.join(home));
         }
         let base = self.get(variable).map(PathBuf::from);
-        base.or_else(|| self.get("HOME").map(|home| PathBuf::from(home).join(usual)))
-            .map(|dir| dir.join("lango"))
+        base.or_else(|| {
+            self.get("HOME")
+                .map(|home| PathBuf::from(home).join(default))
+        })
+        .map(|dir| dir.join("lango"))
     }
 }

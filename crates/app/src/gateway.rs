@@ -1,4 +1,4 @@
-//! From settings to a server.
+//! Assembles the HTTP server from the settings.
 
 use std::sync::Arc;
 
@@ -28,65 +28,68 @@ use crate::team::assemble_team_with;
 /// A server that is ready to listen.
 pub struct GatewayServer {
     pub gateway: Gateway,
-    /// Who is asked, for people.
+    /// The display name of the model.
     pub model_name: String,
-    /// What the user should know about the files that the team was read from.
+    /// Warnings about the configuration and the files of the team.
     pub warnings: Vec<String>,
     team_builder: TeamBuilder,
-    /// Which state of the colleagues the team was built of.
+    /// The generation of the remote team from which the team was built.
     team_generation: u64,
 }
 
 impl GatewayServer {
-    /// Whoever can be reached only later, or not any more, joins or leaves the team between turns. Never ends.
+    /// Rebuilds the team between turns when a remote agent becomes reachable or unreachable. Never
+    /// returns.
     pub async fn watch_remote_agents(&self) {
-        let colleagues = &self.team_builder.remote_agents;
-        refresh_in_background(colleagues);
-        let mut built_of = self.team_generation;
+        let remote_agents = &self.team_builder.remote_agents;
+        refresh_in_background(remote_agents);
+        let mut generation = self.team_generation;
         loop {
-            colleagues.wait_for_change(built_of).await;
-            // Before it is built: who joins meanwhile is seen the next time.
-            built_of = colleagues.generation();
+            remote_agents.wait_for_change(generation).await;
+            // Read before the build, so that an agent that joins meanwhile triggers another one.
+            generation = remote_agents.generation();
             match self.team_builder.build() {
                 Ok(built) => self.gateway.replace_team(built.team),
-                Err(error) => tracing::warn!(%error, "the team stays as it is"),
+                Err(error) => {
+                    tracing::warn!(%error, "the team could not be rebuilt and stays unchanged")
+                }
             }
         }
     }
 }
 
-/// Makes the tools of a team; a team that is built anew gets its own.
+/// Creates the tools of a team. Called again when the team is rebuilt.
 pub type ToolFactory = Box<dyn Fn() -> Result<Vec<Tool>, ConfigError> + Send + Sync>;
 
-/// Puts a server around the team that the settings describe.
+/// Builds a server for the team that the settings describe.
 pub fn build_server(
     loaded: &LoadedConfig,
     environment: &Environment,
-    stores: &LazyStore,
+    store: &LazyStore,
     make_tools: ToolFactory,
 ) -> Result<GatewayServer, StartError> {
-    let store = stores.open()?;
+    let store = store.open()?;
     let now: Clock = Arc::new(Timestamp::now);
-    let lobby = ClientBridge::new(store.clone(), Arc::clone(&now));
-    let workshop = TeamBuilder {
+    let bridge = ClientBridge::new(store.clone(), Arc::clone(&now));
+    let team_builder = TeamBuilder {
         loaded: loaded.clone(),
         environment: environment.clone(),
         make_tools,
         remote_agents: connect_remote_agents(loaded, environment)?,
-        bridge: lobby.clone(),
+        bridge: bridge.clone(),
         store: store.clone(),
     };
-    let built_of = workshop.remote_agents.generation();
+    let generation = team_builder.remote_agents.generation();
     let BuiltTeam {
         team,
         model_name,
         warnings,
-    } = workshop.build()?;
+    } = team_builder.build()?;
     let home = environment.clone();
     let parts = lango_gateway::GatewayParts {
         settings: loaded.settings.server.clone(),
         store,
-        client_bridge: lobby,
+        client_bridge: bridge,
         team,
         delete_session_hook: Arc::new(move |principal, session| {
             delete_session_files(&home, principal, session)
@@ -105,12 +108,12 @@ pub fn build_server(
         gateway,
         model_name,
         warnings,
-        team_builder: workshop,
-        team_generation: built_of,
+        team_builder,
+        team_generation: generation,
     })
 }
 
-/// What a team is built from, whenever that is.
+/// Builds the team, at startup and when remote agents change.
 struct TeamBuilder {
     loaded: LoadedConfig,
     environment: Environment,
@@ -142,18 +145,18 @@ impl TeamBuilder {
             .cloned()
             .chain(team.warnings())
             .collect();
-        let facts = TeamInfo::from_tree(&team.tree)
+        let info = TeamInfo::from_tree(&team.tree)
             .with_unreachable(unreachable_agents(&self.remote_agents));
         let model_name = connected.display_name();
-        let mut beside = turn_hooks(
+        let mut hooks = turn_hooks(
             loaded,
             environment,
             &self.store,
             &Recording::Off,
             &connected,
         )?;
-        beside.context_sources.push(self.bridge.context_source());
-        let parts = runner_parts(loaded, team.tree, connected.models, beside, &self.store);
+        hooks.context_sources.push(self.bridge.context_source());
+        let parts = runner_parts(loaded, team.tree, connected.models, hooks, &self.store);
         let runner = Runner::new(RunnerParts {
             approver: Some(self.bridge.approver()),
             remotes: self
@@ -165,19 +168,19 @@ impl TeamBuilder {
             ..parts
         });
         Ok(BuiltTeam {
-            team: ServedTeam::new(facts, runner),
+            team: ServedTeam::new(info, runner),
             model_name,
             warnings,
         })
     }
 }
 
-/// Who of the colleagues is not in the team at the moment that somebody asks.
-fn unreachable_agents(colleagues: &RemoteTeam) -> UnreachableAgents {
-    let colleagues = colleagues.clone();
+/// Returns a function that lists the remote agents that are currently unreachable.
+fn unreachable_agents(remote_agents: &RemoteTeam) -> UnreachableAgents {
+    let remote_agents = remote_agents.clone();
     Arc::new(move || {
         let absent =
-            colleagues
+            remote_agents
                 .statuses()
                 .into_iter()
                 .filter_map(|status| match status.availability {
@@ -191,11 +194,13 @@ fn unreachable_agents(colleagues: &RemoteTeam) -> UnreachableAgents {
     })
 }
 
-/// The value of a token that nobody can guess.
+/// Returns a random value for a new access token.
 pub fn new_token_value() -> Result<Secret, ConfigError> {
     let mut random = [0; 32];
     getrandom::fill(&mut random).map_err(|error| {
-        ConfigError::new(format!("this machine gives no random numbers: {error}"))
+        ConfigError::new(format!(
+            "cannot read random numbers from the system: {error}"
+        ))
     })?;
     Ok(token_value(&random))
 }

@@ -1,4 +1,4 @@
-//! From settings to the knowledge graph.
+//! Opens the knowledge graph.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use lango_store::SqliteStore;
 
 use crate::lazy_store::LazyStore;
 
-/// The graph that is kept in this store.
+/// Opens the graph in this store.
 pub fn open_graph(store: SqliteStore) -> Graph {
     Graph::new(Arc::new(store), Arc::new(Timestamp::now))
 }
 
-/// The same, opened when it is first asked.
-pub fn lazy_graph(stores: &LazyStore) -> LazyGraph {
-    let stores = stores.clone();
+/// Returns a graph that is opened on first use.
+pub fn lazy_graph(store: &LazyStore) -> LazyGraph {
+    let store = store.clone();
     LazyGraph::new(move || {
-        stores
+        store
             .open()
             .map(|store| Arc::new(open_graph(store)))
-            .map_err(|trouble| GraphError::Failed(trouble.to_string()))
+            .map_err(|error| GraphError::Failed(error.to_string()))
     })
 }

@@ -1,4 +1,4 @@
-//! Everything that stands beside turns: what is recalled, what was learned, what is observed.
+//! Assembles the turn hooks of memory and the knowledge base.
 
 use lango_engine::TurnHooks;
 use lango_store::SqliteStore;
@@ -9,31 +9,32 @@ use crate::environment::Environment;
 use crate::recording::Recording;
 use crate::{knowledge_base, memory};
 
-/// A recording holds what a turn took from outside, so nothing else reaches into turns that are recorded or played.
+/// Returns the turn hooks. A recorded or replayed turn gets no context from hooks, since a
+/// recording must contain everything that a turn reads.
 pub(crate) fn turn_hooks(
     loaded: &LoadedConfig,
     environment: &Environment,
     store: &SqliteStore,
-    tape: &Recording,
+    recording: &Recording,
     connected: &ConnectedModels,
 ) -> Result<TurnHooks, StartError> {
-    let mut beside = memory::memory_hooks(
+    let mut hooks = memory::memory_hooks(
         loaded,
         environment,
         store,
-        tape,
+        recording,
         connected.selected.as_ref(),
     )?;
-    if matches!(tape, Recording::Off) {
-        let known = knowledge_base::knowledge_hooks(
+    if matches!(recording, Recording::Off) {
+        let knowledge = knowledge_base::knowledge_hooks(
             loaded,
             environment,
             store,
             connected.librarian.clone(),
         );
-        beside.context_sources.extend(known.context_sources);
-        beside.after_turn.extend(known.after_turn);
-        beside.advisor = known.advisor;
+        hooks.context_sources.extend(knowledge.context_sources);
+        hooks.after_turn.extend(knowledge.after_turn);
+        hooks.advisor = knowledge.advisor;
     }
-    Ok(beside)
+    Ok(hooks)
 }

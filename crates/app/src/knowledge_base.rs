@@ -1,4 +1,4 @@
-//! From settings to what is known: facts, what helped, and questions worth asking.
+//! Opens the knowledge base, with its tools and hooks.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::config::LoadedConfig;
 use crate::environment::Environment;
 use crate::lazy_store::LazyStore;
 
-/// What is known and kept in this store.
+/// Opens the knowledge base in this store.
 pub fn open_knowledge_base(
     loaded: &LoadedConfig,
     environment: &Environment,
@@ -36,28 +36,29 @@ pub fn open_knowledge_base(
     )
 }
 
-/// The librarian's tools for what is known, as far as they are enabled (S83). The store is opened when one is first used.
+/// Returns the librarian's tools for the knowledge base and inquiries that are enabled (S83). The
+/// store is opened on first use.
 pub(crate) fn knowledge_base_tools(
     loaded: &LoadedConfig,
     environment: &Environment,
-    stores: &LazyStore,
+    lazy_store: &LazyStore,
 ) -> Vec<Tool> {
     let settings = &loaded.settings;
     if !settings.knowledge.enabled {
         return Vec::new();
     }
-    let opened = stores.clone();
+    let opened = lazy_store.clone();
     let store = Lazy::new(move || Ok(Arc::new(opened.open()?) as Arc<dyn KnowledgeStore>));
     let mut tools = knowledge_base::tools(&build_knowledge_base(loaded, environment, store));
     if settings.librarian.enabled {
-        let opened = stores.clone();
+        let opened = lazy_store.clone();
         let store = Lazy::new(move || Ok(Arc::new(opened.open()?) as Arc<dyn InquiryStore>));
         tools.extend(inquiries::tools(&store, &clock()));
     }
     tools
 }
 
-/// What stands beside turns, as far as it is enabled.
+/// Returns the turn hooks of the knowledge base and inquiries that are enabled.
 pub(crate) fn knowledge_hooks(
     loaded: &LoadedConfig,
     environment: &Environment,
@@ -68,34 +69,34 @@ pub(crate) fn knowledge_hooks(
     if !settings.knowledge.enabled {
         return TurnHooks::default();
     }
-    let (knowing, sessions) = (
+    let (knowledge_base, sessions) = (
         open_knowledge_base(loaded, environment, store),
         Arc::new(store.clone()),
     );
-    let mut sources: Vec<Arc<dyn ContextSource>> =
-        vec![Arc::new(KnowledgeContext(knowing.clone()))];
+    let mut context_sources: Vec<Arc<dyn ContextSource>> =
+        vec![Arc::new(KnowledgeContext(knowledge_base.clone()))];
     let outcomes = OutcomeTracker {
-        knowledge_base: knowing.clone(),
+        knowledge_base: knowledge_base.clone(),
         sessions: sessions.clone(),
     };
-    let mut afterwards: Vec<Arc<dyn AfterTurn>> = vec![Arc::new(outcomes)];
+    let mut after_turn: Vec<Arc<dyn AfterTurn>> = vec![Arc::new(outcomes)];
     if settings.librarian.enabled {
         let inquiries = Arc::new(Inquiries::new(inquiries::InquiryParts {
             store: Lazy::ready(Arc::new(store.clone()) as Arc<dyn InquiryStore>),
-            knowledge_base: knowing.clone(),
+            knowledge_base: knowledge_base.clone(),
             memories: sessions.clone(),
             sessions,
             model,
             settings: settings.librarian.clone(),
         }));
-        sources.push(inquiries.clone());
-        afterwards.push(inquiries);
+        context_sources.push(inquiries.clone());
+        after_turn.push(inquiries);
     }
-    let advisor: Arc<dyn Advisor> = Arc::new(LearningAdvisor(knowing));
+    let advisor: Arc<dyn Advisor> = Arc::new(LearningAdvisor(knowledge_base));
     TurnHooks {
-        context_sources: sources,
+        context_sources,
         advisor: Some(advisor),
-        after_turn: afterwards,
+        after_turn,
         ..TurnHooks::default()
     }
 }
@@ -105,10 +106,10 @@ fn build_knowledge_base(
     environment: &Environment,
     store: Lazy<dyn KnowledgeStore>,
 ) -> KnowledgeBase {
-    let secrecy = SecretScanner::with_known_secrets(known_secrets(loaded, environment));
+    let secret_scanner = SecretScanner::with_known_secrets(known_secrets(loaded, environment));
     KnowledgeBase {
         store,
-        secret_scanner: secrecy,
+        secret_scanner,
         now: clock(),
     }
 }

@@ -1,4 +1,4 @@
-//! Where everything is kept, opened once in a process and handed down.
+//! The store of the process, opened on first use.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,8 +8,8 @@ use crate::config::LoadedConfig;
 use crate::environment::Environment;
 use crate::store::store_location;
 
-/// The store of this process. Whoever needs it first opens it; everybody else gets the same one, so that what is kept in
-/// memory only is one database, too. Cheap to clone.
+/// The store of this process. The first use opens it; later uses share it, so that an in-memory
+/// store is one database, too. Cheap to clone.
 #[derive(Clone)]
 pub struct LazyStore {
     location: StoreLocation,
@@ -17,7 +17,6 @@ pub struct LazyStore {
 }
 
 impl LazyStore {
-    /// Nothing is opened before it is asked for.
     pub fn new(loaded: &LoadedConfig, environment: &Environment) -> Self {
         Self {
             location: store_location(loaded, environment),
@@ -25,7 +24,7 @@ impl LazyStore {
         }
     }
 
-    /// What could not be opened is tried again.
+    /// Opens the store, or returns the open one. Tries again after an error.
     pub fn open(&self) -> Result<SqliteStore, SqliteStoreError> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(store) = &*opened {
@@ -35,7 +34,7 @@ impl LazyStore {
         Ok(opened.insert(store).clone())
     }
 
-    /// The store, if it is open.
+    /// Returns the store if it is already open.
     pub fn get_if_open(&self) -> Option<SqliteStore> {
         self.opened
             .lock()

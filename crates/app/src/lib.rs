@@ -1,4 +1,5 @@
-//! Assembly: configuration in, running system out. The only crate that reads the environment.
+//! Loads the configuration and assembles the assistant from it. The only crate that reads the
+//! environment.
 
 mod assistant;
 pub mod config;

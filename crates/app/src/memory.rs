@@ -1,4 +1,4 @@
-//! From settings to the memory of conversations.
+//! Opens conversation memory, with its tools and hooks.
 
 use std::sync::Arc;
 
@@ -18,78 +18,80 @@ use crate::environment::Environment;
 use crate::lazy_store::LazyStore;
 use crate::recording::Recording;
 
-/// The chronicler's tools, where memory is switched on (S82).
+/// Returns the chronicler's tools, if memory is enabled (S82).
 pub fn memory_tools(
     loaded: &LoadedConfig,
     environment: &Environment,
-    stores: &LazyStore,
+    store: &LazyStore,
 ) -> Vec<Tool> {
     if !loaded.settings.observational_memory.enabled {
         return Vec::new();
     }
-    let (loaded, environment, stores) = (loaded.clone(), environment.clone(), stores.clone());
+    let (loaded, environment, store) = (loaded.clone(), environment.clone(), store.clone());
     tools(Lazy::new(move || {
-        let store = stores.open().map_err(|trouble| trouble.to_string())?;
+        let store = store.open().map_err(|error| error.to_string())?;
         open_memory(&loaded, &environment, store)
             .map(Arc::new)
             .map_err(|error| error.to_string())
     }))
 }
 
-/// The memory that is kept in this store. It can be looked at and forgotten where no model can be asked.
+/// Opens the memory in this store. Works without a model, so that memories can be listed and
+/// forgotten.
 pub fn open_memory(
     loaded: &LoadedConfig,
     environment: &Environment,
     store: SqliteStore,
 ) -> Result<ObservationalMemory, StartError> {
-    let chosen = observer_model(loaded, environment, None).ok();
-    build_memory(loaded, environment, store, chosen.as_ref())
+    let selected = observer_model(loaded, environment, None).ok();
+    build_memory(loaded, environment, store, selected.as_ref())
 }
 
-/// What stands beside the turns of a conversation that asks this model. What is recorded must be the same when it is
-/// played again, so nothing is recalled then.
+/// Returns the turn hooks of memory. A recorded turn recalls nothing, since it must be the same in
+/// a replay.
 pub(crate) fn memory_hooks(
     loaded: &LoadedConfig,
     environment: &Environment,
     store: &SqliteStore,
-    tape: &Recording,
-    in_force: Option<&SelectedModel>,
+    recording: &Recording,
+    default_model: Option<&SelectedModel>,
 ) -> Result<TurnHooks, StartError> {
-    let (true, Some(in_force)) = (loaded.settings.observational_memory.enabled, in_force) else {
+    let (true, Some(default_model)) = (loaded.settings.observational_memory.enabled, default_model)
+    else {
         return Ok(TurnHooks::default());
     };
-    let chosen = observer_model(loaded, environment, Some(in_force))?;
-    let chronicle = Arc::new(build_memory(
+    let selected = observer_model(loaded, environment, Some(default_model))?;
+    let memory = Arc::new(build_memory(
         loaded,
         environment,
         store.clone(),
-        Some(&chosen),
+        Some(&selected),
     )?);
-    let mut beside = TurnHooks {
-        after_turn: vec![Arc::clone(&chronicle) as _],
+    let mut hooks = TurnHooks {
+        after_turn: vec![Arc::clone(&memory) as _],
         ..TurnHooks::default()
     };
-    if matches!(tape, Recording::Off) {
-        beside.context_sources = vec![Arc::clone(&chronicle) as _];
-        beside.digest_source = Some(chronicle);
+    if matches!(recording, Recording::Off) {
+        hooks.context_sources = vec![Arc::clone(&memory) as _];
+        hooks.digest_source = Some(memory);
     }
-    Ok(beside)
+    Ok(hooks)
 }
 
 fn build_memory(
     loaded: &LoadedConfig,
     environment: &Environment,
     store: SqliteStore,
-    chosen: Option<&SelectedModel>,
+    selected: Option<&SelectedModel>,
 ) -> Result<ObservationalMemory, StartError> {
-    let observer = match chosen.filter(|chosen| !chosen.is_offline()) {
+    let observer = match selected.filter(|selected| !selected.is_offline()) {
         None => Observer::Rules,
-        Some(chosen) => {
+        Some(selected) => {
             let jitter: Arc<dyn Fn() -> f64 + Send + Sync> = Arc::new(jitter);
-            let model = chosen.connect_with_fallback(None, &jitter)?;
+            let model = selected.connect_with_fallback(None, &jitter)?;
             Observer::Model {
                 model,
-                name: format!("{}/{}", chosen.provider, chosen.model),
+                name: format!("{}/{}", selected.provider, selected.model),
             }
         }
     };

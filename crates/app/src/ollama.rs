@@ -1,4 +1,4 @@
-//! Is there an Ollama on this machine? Asked only when nothing else was found.
+//! Detects a local Ollama server. Used only if no other provider is configured.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 
 const PORT: u16 = 11434;
-/// It is on this machine: either it answers at once or it is not there.
+/// Short, since a local server either responds at once or is not running.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(300);
 const MAX_BYTES: usize = 1024 * 1024;
 
@@ -21,7 +21,7 @@ struct TagsModel {
     name: String,
 }
 
-/// The first model that it has and that can talk.
+/// Returns the first chat model of the server.
 pub fn first_model() -> Option<String> {
     let mut stream = TcpStream::connect_timeout(
         &SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)),
@@ -34,31 +34,30 @@ pub fn first_model() -> Option<String> {
     first_chat_model(&read_response(&mut stream, Instant::now() + PROBE_TIMEOUT)?)
 }
 
-/// Everything that comes in time; nothing of an answer that is too long or too slow.
-fn read_response(stream: &mut TcpStream, until: Instant) -> Option<Vec<u8>> {
-    let mut answer = Vec::new();
+/// Reads the whole response. Returns none if it is too long or too slow.
+fn read_response(stream: &mut TcpStream, deadline: Instant) -> Option<Vec<u8>> {
+    let mut response = Vec::new();
     let mut buffer = [0; 16 * 1024];
-    while answer.len() <= MAX_BYTES {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+    while response.len() <= MAX_BYTES {
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        if remaining.is_zero() {
             return None;
         }
-        stream.set_read_timeout(Some(left)).ok()?;
+        stream.set_read_timeout(Some(remaining)).ok()?;
         match stream.read(&mut buffer).ok()? {
-            0 => return Some(answer),
-            count => answer.extend_from_slice(&buffer[..count]),
+            0 => return Some(response),
+            count => response.extend_from_slice(&buffer[..count]),
         }
     }
     None
 }
 
-/// The first of the listed models that does more than embed.
-fn first_chat_model(answer: &[u8]) -> Option<String> {
-    let answer = std::str::from_utf8(answer).ok()?;
-    let (_, body) = answer.split_once("\r\n\r\n")?;
-    let listed: TagsResponse = serde_json::from_str(body.trim()).ok()?;
-    listed
-        .models
+/// Returns the first listed model that is not an embedding model.
+fn first_chat_model(response: &[u8]) -> Option<String> {
+    let response = std::str::from_utf8(response).ok()?;
+    let (_, body) = response.split_once("\r\n\r\n")?;
+    let tags: TagsResponse = serde_json::from_str(body.trim()).ok()?;
+    tags.models
         .into_iter()
         .map(|model| model.name)
         .find(|name| !name.contains("embed"))
@@ -78,16 +77,16 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let served = thread::spawn(move || serve(listener.accept().unwrap().0));
         let mut stream = TcpStream::connect(address).unwrap();
-        let answer = read_response(&mut stream, Instant::now() + time);
+        let response = read_response(&mut stream, Instant::now() + time);
         drop(stream);
         served.join().unwrap();
-        answer
+        response
     }
 
     #[test]
-    fn the_first_model_that_talks_is_taken() {
-        let listed = b"HTTP/1.0 200 OK\r\n\r\n{\"models\":[{\"name\":\"nomic-embed\"},{\"name\":\"qwen3\",\"size\":1}]}";
-        assert_eq!(first_chat_model(listed).as_deref(), Some("qwen3"));
+    fn picks_first_chat_model() {
+        let tags = b"HTTP/1.0 200 OK\r\n\r\n{\"models\":[{\"name\":\"nomic-embed\"},{\"name\":\"qwen3\",\"size\":1}]}";
+        assert_eq!(first_chat_model(tags).as_deref(), Some("qwen3"));
         for odd in [
             &b""[..],
             b"\r\n\r\n{}",
@@ -100,7 +99,7 @@ mod tests {
 
     /// B105
     #[test]
-    fn a_list_without_end_is_left() {
+    fn gives_up_on_endless_or_slow_responses() {
         let endless = |mut stream: TcpStream| while stream.write_all(&[b'x'; 65536]).is_ok() {};
         assert_eq!(
             read_from_server(endless, Duration::from_secs(60)),

@@ -1,9 +1,9 @@
-//! Record and replay: a turn with everything it took from outside, in a file; and the same turn again, without network.
+//! Records a turn with all its inputs to a file, and replays it without network access.
 //!
-//! The form of the file is told in `docs/recordings.md`.
+//! `docs/recordings.md` describes the file format.
 
-mod player;
 mod recorder;
+mod replayer;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use serde_json::Value;
 
 use crate::request::UserRequest;
 
-pub use player::{Replayer, Strictness};
 pub use recorder::Recorder;
+pub use replayer::{Replayer, Strictness};
 
-/// The version of the file's form.
+/// The version of the file format.
 const VERSION: u32 = 1;
 
-/// What happens to the exchanges of a conversation.
+/// The recording mode of an assistant.
 pub enum Recording {
     Off,
     Record(Arc<Recorder>),
@@ -50,15 +50,15 @@ pub enum RecordingError {
 enum RecordingLine {
     /// The first line.
     Recording { v: u32 },
-    /// What the user asked.
+    /// The user's request.
     Request {
         session: SessionId,
         #[serde(flatten)]
         request: UserRequest,
     },
-    /// An id that was made up.
+    /// A generated turn id.
     Turn { id: TurnId },
-    /// The clock was read.
+    /// A reading of the clock.
     Clock { at: Timestamp },
     /// One exchange with a model.
     Model {
@@ -67,24 +67,24 @@ enum RecordingLine {
         fragments: Vec<Fragment>,
         error: Option<ModelError>,
     },
-    /// One call of a tool.
+    /// One tool call.
     Tool {
         agent: AgentName,
         tool: String,
         args: Value,
         output: Result<String, String>,
-        /// What the tool said of it beyond its declaration.
+        /// The label of the output, if it differs from the tool's declaration.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         label: Option<Label>,
     },
-    /// What a call would have done.
+    /// The intent of a tool call.
     Intent {
         agent: AgentName,
         tool: String,
         args: Value,
         intent: Result<Intent, String>,
     },
-    /// The answer to a question about a call.
+    /// The decision about a tool call.
     Decision {
         tool: String,
         args: Value,
@@ -92,7 +92,7 @@ enum RecordingLine {
     },
 }
 
-/// What a model was asked.
+/// A request to a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct RecordedRequest {
     system: String,
@@ -111,21 +111,21 @@ impl RecordedRequest {
 }
 
 impl Recording {
-    /// A tool whose results are kept, or come from the recording.
+    /// Wraps a tool so that its results are recorded or replayed.
     pub fn wrap_tool(&self, tool: Tool) -> Tool {
         match self {
             Self::Off => tool,
             Self::Record(recorder) => recorder.wrap_tool(tool),
-            Self::Replay(player) => player.wrap_tool(tool),
+            Self::Replay(replayer) => replayer.wrap_tool(tool),
         }
     }
 
-    /// Whoever is asked, with answers kept, or the answers of the recording.
+    /// Wraps the approver so that its decisions are recorded or replayed.
     pub fn wrap_approver(&self, real: Option<Arc<dyn Approver>>) -> Option<Arc<dyn Approver>> {
         match self {
             Self::Off => real,
             Self::Record(recorder) => real.map(|approver| recorder.wrap_approver(approver)),
-            Self::Replay(player) => Some(player.approver()),
+            Self::Replay(replayer) => Some(replayer.approver()),
         }
     }
 
@@ -133,16 +133,16 @@ impl Recording {
         match self {
             Self::Off => real,
             Self::Record(recorder) => recorder.wrap_clock_and_ids(real),
-            Self::Replay(player) => player.wrap_clock_and_ids(real),
+            Self::Replay(replayer) => replayer.wrap_clock_and_ids(real),
         }
     }
 
-    /// What went wrong with the tape itself.
+    /// Returns problems with the recording itself.
     pub fn problems(&self) -> Vec<String> {
         match self {
             Self::Off => Vec::new(),
             Self::Record(recorder) => recorder.problems(),
-            Self::Replay(player) => player.problems(),
+            Self::Replay(replayer) => replayer.problems(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! From settings to agents in other processes.
+//! Connects the remote agents of the settings.
 
 use lango_domain::TeamMode;
 use lango_remote::{RemoteSettings, RemoteTeam};
@@ -7,14 +7,14 @@ use crate::config::{ConfigError, LoadedConfig};
 use crate::environment::Environment;
 use crate::team::load_registry;
 
-/// The agents in other processes that the settings name. Everyone is looked for once, side by side, which takes a few
-/// seconds at most (S91).
+/// Connects the remote agents of the settings. Tries each agent once, concurrently, within a few
+/// seconds (S91).
 pub fn connect_remote_agents(
     loaded: &LoadedConfig,
     environment: &Environment,
 ) -> Result<RemoteTeam, ConfigError> {
     let settings = &loaded.settings;
-    // Whoever works alone delegates to nobody.
+    // A single agent does not delegate.
     if settings.agent.team.mode() == TeamMode::Single || !settings.a2a.enabled {
         return Ok(no_remote_agents());
     }
@@ -25,15 +25,15 @@ pub fn connect_remote_agents(
         .collect();
     let team = RemoteTeam::new(&settings.a2a, taken, settings.net.address_policy());
     if !team.is_empty() {
-        let looking = team.clone();
-        // A thread of its own: callers may or may not be inside a runtime already.
-        let looked = std::thread::spawn(move || block_on_new_runtime(looking.load()));
-        let _ = looked.join();
+        let loading = team.clone();
+        // Use a separate thread, since the caller may already be inside a runtime.
+        let thread = std::thread::spawn(move || block_on_new_runtime(loading.load()));
+        let _ = thread.join();
     }
     Ok(team)
 }
 
-/// Nobody elsewhere, whatever the settings say.
+/// Returns a team without remote agents.
 pub fn no_remote_agents() -> RemoteTeam {
     RemoteTeam::new(
         &RemoteSettings::default(),
@@ -42,20 +42,20 @@ pub fn no_remote_agents() -> RemoteTeam {
     )
 }
 
-/// Goes on looking for whoever is missing, beside everything else, for as long as the process lives.
-pub fn refresh_in_background(colleagues: &RemoteTeam) {
-    if !colleagues.is_empty() {
-        let colleagues = colleagues.clone();
-        std::thread::spawn(move || block_on_new_runtime(colleagues.refresh_forever()));
+/// Refreshes the remote agents in a background thread until the process exits.
+pub fn refresh_in_background(remote_agents: &RemoteTeam) {
+    if !remote_agents.is_empty() {
+        let remote_agents = remote_agents.clone();
+        std::thread::spawn(move || block_on_new_runtime(remote_agents.refresh_forever()));
     }
 }
 
-fn block_on_new_runtime(work: impl Future<Output = ()>) {
+fn block_on_new_runtime(future: impl Future<Output = ()>) {
     match tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
     {
-        Ok(runtime) => runtime.block_on(work),
-        Err(error) => eprintln!("remote agents cannot be looked for: {error}"),
+        Ok(runtime) => runtime.block_on(future),
+        Err(error) => eprintln!("cannot start a runtime for remote agents: {error}"),
     }
 }

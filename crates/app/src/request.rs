@@ -1,4 +1,4 @@
-//! What the user asks for, and what comes over a pipe with it.
+//! The user's request, with piped input.
 
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::{Label, LabeledText};
@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 const STDIN: &str = "standard input";
 
-/// Typed text is the user's own. Piped text is data of unknown origin (B101).
+/// A request of the user. Typed text is the user's own; piped text is data of unknown origin
+/// (B101).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserRequest {
     pub text: String,

@@ -1,5 +1,7 @@
-//! Every setting, put together from what each crate owns. The shape serves writing and the schema; reading goes
-//! part by part, so that a wrong value is reported with its own key.
+//! All settings, composed of the settings of each crate.
+//!
+//! These types define the schema and serialization. Deserialization happens group by group, so that
+//! an invalid value is reported with its own key.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -13,44 +15,44 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Settings {
-    /// The team and how it works.
+    /// The team and its turns.
     pub agent: AgentSettings,
-    /// Where models are.
+    /// Model providers.
     pub providers: Providers,
-    /// US dollars per million tokens, by the beginning of a model's name; stand before the built-in table.
+    /// US dollars per million tokens, by model name prefix; override the built-in table.
     pub prices: BTreeMap<String, Price>,
-    /// `lango serve`.
+    /// The HTTP server (`lango serve`).
     pub server: lango_gateway::ServerSettings,
-    /// Where sessions are kept.
+    /// The store of sessions.
     pub store: lango_store::StoreSettings,
-    /// What may happen without a question.
+    /// Approval of tool calls.
     pub security: SecuritySettings,
     /// The workspace and commands.
     pub tools: lango_tools::ToolsSettings,
-    /// How texts become vectors, for documents.
+    /// Embeddings of documents.
     pub embedding: lango_knowledge::embedding::EmbeddingSettings,
-    /// How passages of documents are found.
+    /// Document search.
     pub rag: lango_knowledge::RagSettings,
     /// The knowledge graph.
     pub graph: lango_knowledge::graph::GraphSettings,
-    /// What is remembered of conversations.
+    /// Conversation memory.
     pub observational_memory: lango_knowledge::memory::MemorySettings,
-    /// Facts, and what helped when something failed.
+    /// The knowledge base and learnings.
     pub knowledge: lango_knowledge::knowledge_base::KnowledgeSettings,
-    /// Questions that are worth asking.
+    /// Inquiries: questions for the user.
     pub librarian: lango_knowledge::inquiries::LibrarianSettings,
-    /// Where the web is searched.
+    /// Web search.
     pub search: lango_knowledge::web::SearchSettings,
-    /// Which addresses may be fetched.
+    /// Network access.
     pub net: lango_net::NetSettings,
-    /// Agents in other processes.
+    /// Remote agents (A2A).
     pub a2a: lango_remote::RemoteSettings,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SecuritySettings {
-    /// Which calls of tools run, which are asked about, which never run.
+    /// The approval policy: which tool calls run, need approval, or are denied.
     pub approval: ApprovalPolicy,
 }
 
@@ -66,7 +68,7 @@ pub struct AgentSettings {
 }
 
 impl Settings {
-    /// The limits of a turn, the delegation rounds among them.
+    /// Returns the limits of a turn, including the delegation rounds.
     pub fn limits(&self) -> TurnLimits {
         let rounds = NonZeroU32::new(self.agent.team.delegation_rounds());
         TurnLimits {
@@ -75,7 +77,7 @@ impl Settings {
         }
     }
 
-    /// The JSON Schema of a configuration file; it knows every key there is.
+    /// Returns the JSON Schema of a configuration file, which forbids unknown keys.
     pub fn schema() -> Value {
         let mut schema = schemars::schema_for!(Self).to_value();
         forbid_unknown_keys(&mut schema);
@@ -83,7 +85,7 @@ impl Settings {
     }
 }
 
-/// A table with named keys takes no others.
+/// Forbids additional keys in every table with named keys.
 fn forbid_unknown_keys(schema: &mut Value) {
     match schema {
         Value::Object(map) => {

@@ -1,4 +1,4 @@
-//! Where sessions are kept, as the settings say.
+//! The location of the store, retention and files of deleted sessions.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::environment::Environment;
 
 const STORE_FILE: &str = "lango.sqlite";
 
-/// The file that is in force; a machine without a home folder keeps nothing.
+/// Returns the location of the store: in memory if there is no home folder.
 pub fn store_location(loaded: &LoadedConfig, environment: &Environment) -> StoreLocation {
     match &loaded.settings.store.path {
         Some(path) if path == Path::new(":memory:") => StoreLocation::Memory,
@@ -26,16 +26,16 @@ pub fn store_location(loaded: &LoadedConfig, environment: &Environment) -> Store
     }
 }
 
-/// Said where nobody chose that nothing is kept.
+/// Returns a warning if sessions are not saved and the settings do not ask for that.
 pub(crate) fn unsaved_warning(loaded: &LoadedConfig, environment: &Environment) -> Option<String> {
-    let is_chosen = loaded.settings.store.path.is_some();
-    (!is_chosen && environment.data_folder().is_none()).then(|| {
-        "nothing of this is kept: there is no home folder; set HOME or LANGO_HOME, or `store.path` for the sessions alone"
+    let has_path = loaded.settings.store.path.is_some();
+    (!has_path && environment.data_folder().is_none()).then(|| {
+        "sessions are not saved because there is no home folder; set HOME or LANGO_HOME, or `store.path` for the sessions alone"
             .to_owned()
     })
 }
 
-/// Deletes what `store.retentionDays` says, and gives the number of sessions that went.
+/// Deletes sessions older than `store.retentionDays` and returns their number.
 pub async fn apply_retention(
     loaded: &LoadedConfig,
     environment: &Environment,
@@ -49,15 +49,16 @@ pub async fn apply_retention(
     let before = now.checked_sub(hours.hours()).unwrap_or(Timestamp::MIN);
     let mut count = 0;
     for principal in store.principals().await? {
-        let gone = store.prune(&principal, before).await?;
-        gone.iter()
+        let deleted = store.prune(&principal, before).await?;
+        deleted
+            .iter()
             .for_each(|session| delete_session_files(environment, &principal, session));
-        count += gone.len();
+        count += deleted.len();
     }
     Ok(count)
 }
 
-/// What a deleted session left outside the store.
+/// Deletes the files of a deleted session outside the store.
 pub fn delete_session_files(environment: &Environment, principal: &Principal, session: &SessionId) {
     if let Some(data) = environment.data_folder() {
         delete_outputs(&data, principal, session);
@@ -65,10 +66,10 @@ pub fn delete_session_files(environment: &Environment, principal: &Principal, se
     }
 }
 
-/// Where what a restore replaces is kept.
-pub fn pre_restore_backup_path(place: &StoreLocation, now: Timestamp) -> PathBuf {
+/// Returns the path to which a restore saves the previous store.
+pub fn pre_restore_backup_path(location: &StoreLocation, now: Timestamp) -> PathBuf {
     let stamp = now.strftime("%Y%m%d-%H%M%S");
-    place
+    location
         .path()
         .with_file_name(format!("before-restore-{stamp}.sqlite"))
 }

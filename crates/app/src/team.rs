@@ -1,4 +1,4 @@
-//! From settings to a team.
+//! Assembles the team from the settings.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use crate::config::{ConfigError, FolderSource, LoadedConfig};
 use crate::environment::Environment;
 use crate::remote_agents::connect_remote_agents;
 
-/// A team, and what it was built from.
+/// A team, with its definitions and prompts.
 pub struct AssembledTeam {
     pub tree: AgentTree,
     pub specs: Vec<AgentSpec>,
-    /// Files of the user's that hold no agent.
+    /// Errors in the user's agent files.
     pub file_errors: Vec<AgentFileError>,
-    /// Agents elsewhere, whether or not they could be reached.
+    /// The state of all remote agents, reachable or not.
     pub remote_statuses: Vec<RemoteStatus>,
     prompts: PromptSources,
     remote_warnings: Vec<String>,
 }
 
-/// Builds the team that the settings describe around `tools`, with whoever can be reached elsewhere.
+/// Builds the team of the settings with `tools` and the reachable remote agents.
 pub fn assemble_team(
     loaded: &LoadedConfig,
     environment: &Environment,
@@ -40,73 +40,71 @@ pub fn assemble_team(
     )
 }
 
-/// The same, with these colleagues as they stand now.
+/// Builds the team of the settings with `tools` and the given remote agents.
 pub fn assemble_team_with(
     loaded: &LoadedConfig,
     environment: &Environment,
     tools: Vec<Tool>,
-    colleagues: &RemoteTeam,
+    remote_team: &RemoteTeam,
 ) -> Result<AssembledTeam, ConfigError> {
     let settings = &loaded.settings.agent.team;
-    let roster = load_registry(loaded, environment)?;
+    let registry = load_registry(loaded, environment)?;
     let prompts = load_prompts(loaded, environment)?;
     let tree = build_agent_tree(Config {
         mode: settings.mode(),
         tools,
-        specs: roster.specs.clone(),
+        specs: registry.specs.clone(),
         routes: settings.routes.clone(),
         prompts: prompts.clone(),
         max_delegation_rounds: settings.max_delegation_rounds,
-        remote_agents: remote_cards(colleagues),
-        sub_agent_prompt: Some(prompt_function(&prompts, &roster.specs)),
+        remote_agents: remote_cards(remote_team),
+        sub_agent_prompt: Some(prompt_function(&prompts, &registry.specs)),
     })
-    .map_err(|error| build_error(loaded, &roster.errors, error))?;
-    let (remotes, about_remotes) = (colleagues.statuses(), remote_warnings(loaded, colleagues));
+    .map_err(|error| build_error(loaded, &registry.errors, error))?;
     Ok(AssembledTeam {
         tree,
-        specs: roster.specs,
-        file_errors: roster.errors,
-        remote_statuses: remotes,
+        specs: registry.specs,
+        file_errors: registry.errors,
+        remote_statuses: remote_team.statuses(),
         prompts,
-        remote_warnings: about_remotes,
+        remote_warnings: remote_warnings(loaded, remote_team),
     })
 }
 
-fn remote_cards(colleagues: &RemoteTeam) -> Vec<RemoteCard> {
+fn remote_cards(remote_team: &RemoteTeam) -> Vec<RemoteCard> {
     let card = |member: RemoteMember| RemoteCard {
         name: member.name,
         description: member.description,
     };
-    colleagues.agents().into_iter().map(card).collect()
+    remote_team.agents().into_iter().map(card).collect()
 }
 
-/// What the user should know about agents elsewhere.
-fn remote_warnings(loaded: &LoadedConfig, colleagues: &RemoteTeam) -> Vec<String> {
+/// Returns warnings about remote agents.
+fn remote_warnings(loaded: &LoadedConfig, remote_team: &RemoteTeam) -> Vec<String> {
     let settings = &loaded.settings;
-    let mut warnings = colleagues.warnings();
+    let mut warnings = remote_team.warnings();
     if settings.agent.team.mode() == TeamMode::Single
         && settings.a2a.enabled
         && !settings.a2a.remote_agents.is_empty()
     {
-        warnings.push(
-            "agent.multiAgent is false: nobody delegates, so no remote agent joins".to_owned(),
-        );
+        warnings.push("agent.multiAgent is false, so remote agents are not used".to_owned());
     }
-    for status in colleagues.statuses() {
+    for status in remote_team.statuses() {
         if !lango_team::confusable_words(status.name.as_str()).is_empty() {
             let name = status.name;
             warnings.push(format!(
-                "a2a.remoteAgents: models take the name `{name}` for a kind of agent; another one is safer"
+                "a2a.remoteAgents: models may confuse the name `{name}` with a kind of agent; choose another name"
             ));
         }
     }
     warnings
 }
 
-/// The error with where its cause was written, and with the files that could not be read: they may be the cause.
+/// Converts a build error. Adds the origin of the setting, and errors in agent files, which may be
+/// the cause.
 fn build_error(
     loaded: &LoadedConfig,
-    mistakes: &[AgentFileError],
+    file_errors: &[AgentFileError],
     error: BuildError,
 ) -> ConfigError {
     let (key, hint) = match &error {
@@ -117,9 +115,9 @@ fn build_error(
         _ => (None, None),
     };
     let origin = key.and_then(|agent| loaded.origin(&format!("agent.routes.{agent}")));
-    let place = origin.map_or(String::new(), |origin| format!("{origin}: "));
-    let mut lines = vec![format!("{place}{error}")];
-    lines.extend(mistakes.iter().map(ToString::to_string));
+    let location = origin.map_or(String::new(), |origin| format!("{origin}: "));
+    let mut lines = vec![format!("{location}{error}")];
+    lines.extend(file_errors.iter().map(ToString::to_string));
     ConfigError {
         message: lines.join("\n"),
         hint,
@@ -148,7 +146,7 @@ pub(crate) fn load_registry(
     environment: &Environment,
 ) -> Result<AgentRegistry, ConfigError> {
     let settings = &loaded.settings.agent.team;
-    let own = match &settings.agents_dir {
+    let custom = match &settings.agents_dir {
         Some(folder) => Some(
             match loaded.folder_source(environment, "agent.agentsDir", folder)? {
                 FolderSource::Project(files) => AgentRegistry::from_files(files),
@@ -159,18 +157,19 @@ pub(crate) fn load_registry(
         ),
         None => None,
     };
-    match (settings.team, own) {
+    match (settings.team, custom) {
         (TeamChoice::Default, None) => Ok(AgentRegistry::built_in()),
-        (TeamChoice::Default, Some(own)) => Ok(AgentRegistry::built_in().merge(own)),
-        (TeamChoice::Custom, Some(own)) => Ok(own),
+        (TeamChoice::Default, Some(custom)) => Ok(AgentRegistry::built_in().merge(custom)),
+        (TeamChoice::Custom, Some(custom)) => Ok(custom),
         (TeamChoice::Custom, None) => Err(ConfigError::new(
             "agent.team is `custom`, but agent.agentsDir is not set",
         )
-        .with_hint("name the folder that holds your agents in agent.agentsDir")),
+        .with_hint("set agent.agentsDir to the folder of your agents")),
     }
 }
 
-/// How every specialist's prompt is put together: the shared sections around its instruction (S39).
+/// Returns a function that builds the prompt of a specialist: the shared sections around its
+/// instruction (S39).
 fn prompt_function(prompts: &PromptSources, specs: &[AgentSpec]) -> lango_team::SubAgentPromptFunc {
     let prompts = prompts.clone();
     let with_tools: BTreeSet<AgentName> = specs
@@ -186,7 +185,7 @@ fn prompt_function(prompts: &PromptSources, specs: &[AgentSpec]) -> lango_team::
 }
 
 impl AssembledTeam {
-    /// The agent of that name, whether or not it got tools.
+    /// Returns the agent with this name, even if it has no tools.
     pub fn find_agent(&self, agent: &str) -> Option<&AgentName> {
         let names = self
             .specs
@@ -196,7 +195,7 @@ impl AssembledTeam {
         names.into_iter().find(|name| **name == *agent)
     }
 
-    /// The prompt of one agent of the team, section by section.
+    /// Returns the prompt of an agent.
     pub fn prompt(&self, agent: &str) -> Result<Prompt, ConfigError> {
         if self.tree.root.name == *agent {
             return Ok(self.tree.root.prompt.clone());
@@ -213,7 +212,7 @@ impl AssembledTeam {
                     .specialist(agent, &spec.instruction, spec.can_hold_tools()))
             }
             None if created => Err(ConfigError::new(format!(
-                "`{agent}` is a remote agent: its prompt is where it lives"
+                "`{agent}` is a remote agent; its prompt is not available"
             ))),
             _ => Err(self.unknown_agent_error(agent)),
         }
@@ -227,12 +226,16 @@ impl AssembledTeam {
             .find(|skipped| skipped.name == agent)
         {
             return ConfigError::new(format!("`{agent}` is not in the team: {}", skipped.reason))
-                .with_hint("`--tools a,b` shows the team as it would be with those tools");
+                .with_hint("pass `--tools a,b` to see the team with those tools");
         }
-        let is_of_agent =
-            |mistake: &&AgentFileError| mistake.file.file_stem().is_some_and(|stem| stem == agent);
-        if let Some(mistake) = self.file_errors.iter().find(is_of_agent) {
-            return ConfigError::new(format!("`{agent}` is not in the team: {mistake}"));
+        let has_agent_name = |file_error: &&AgentFileError| {
+            file_error
+                .file
+                .file_stem()
+                .is_some_and(|stem| stem == agent)
+        };
+        if let Some(file_error) = self.file_errors.iter().find(has_agent_name) {
+            return ConfigError::new(format!("`{agent}` is not in the team: {file_error}"));
         }
         let created: Vec<&str> = self
             .tree
@@ -245,39 +248,38 @@ impl AssembledTeam {
             .iter()
             .map(|skipped| skipped.name.as_str());
         let hint = suggest::did_you_mean(agent, created.iter().copied().chain(skipped));
-        ConfigError::new(format!("there is no agent `{agent}` in the team"))
-            .with_hint(hint.unwrap_or_else(|| format!("the team is {}", created.join(", "))))
+        ConfigError::new(format!("unknown agent `{agent}`"))
+            .with_hint(hint.unwrap_or_else(|| format!("the agents are {}", created.join(", "))))
     }
 
-    /// What the user should know about the team's files: bad or unwise definitions, prompts that mean nothing.
+    /// Returns warnings about agent files, unused prompts and remote agents.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings: Vec<String> = self.file_errors.iter().map(ToString::to_string).collect();
         for name in self.prompts.customized_agents() {
             if !self.specs.iter().any(|spec| spec.name == *name) {
                 warnings.push(format!(
-                    "agent.promptsDir has a folder for `{name}`, but there is no such agent"
+                    "agent.promptsDir has a folder for the unknown agent `{name}`"
                 ));
             }
         }
         let ignored = self.prompts.ignored.iter().map(|file| file.display());
         warnings.extend(
-            ignored
-                .map(|file| format!("{file}: this name means nothing here; the file is not used")),
+            ignored.map(|file| format!("{file}: unknown prompt name; the file is not used")),
         );
         warnings.extend(self.remote_warnings.iter().cloned());
         if self.tree.mode == TeamMode::Multi {
             warnings.extend(self.misleading_words());
             if self.tree.specialists.is_empty() {
                 warnings
-                    .push("the team has no specialists; the orchestrator can only talk".to_owned());
+                    .push("the team has no specialists, so no request can be delegated".to_owned());
             }
         }
         warnings
     }
 
-    /// Words in the orchestrator's prompt that models take for agents, where the user brought them in.
+    /// Returns warnings about words in the user's prompts that models may confuse with agents.
     fn misleading_words(&self) -> Vec<String> {
-        let mut found = AgentRegistry {
+        let mut warnings = AgentRegistry {
             specs: self.specs.clone(),
             errors: Vec::new(),
         }
@@ -291,8 +293,10 @@ impl AssembledTeam {
             .collect();
         if !words.is_empty() {
             let words = words.join(", ");
-            found.push(format!("agent.promptsDir brings words into the orchestrator's prompt that models take for agents: {words}"));
+            warnings.push(format!(
+                "agent.promptsDir: models may confuse these words in the orchestrator's prompt with agents: {words}"
+            ));
         }
-        found
+        warnings
     }
 }

@@ -1,4 +1,4 @@
-//! From settings to hands: the workspace, commands, skills.
+//! Assembles the built-in tools: the workspace, commands and skills.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -17,58 +17,59 @@ use lango_tools::skills::{self, SkillCatalog, SkillSettings, TrustFile};
 use crate::config::{ConfigError, LoadedConfig};
 use crate::environment::Environment;
 
-/// A call of a tool is given up at its limit; a command is ended before, so that its output is not lost.
+/// A command is ended this much before the limit of its tool call, so that its output is not lost.
 const COMMAND_TIMEOUT_MARGIN: Duration = Duration::from_secs(3);
 
-/// Every tool that Lango ships and the settings enable, and what they work with.
+/// The built-in tools that the settings enable, with their workspace and skills.
 pub struct Toolset {
     files: FileTools,
     shell: Shell,
     skills: SkillCatalog,
     folders: ToolsetFolders,
-    /// Why there is no workspace.
+    /// The reason why there is no workspace.
     disabled_reason: Option<String>,
     approval: ApprovalPolicy,
 }
 
-/// Folders that are used beside the workspace.
+/// The folders from which skills are loaded.
 struct ToolsetFolders {
-    /// The workspace's own skills, those of the user, and what is known about both.
+    /// The workspace, for the skills of the project.
     project: Option<PathBuf>,
     user: Option<PathBuf>,
+    /// The folder of the list of trusted skills.
     data: Option<PathBuf>,
 }
 
 impl Toolset {
     pub fn new(loaded: &LoadedConfig, environment: &Environment) -> Result<Self, ConfigError> {
         let (workspace, no_workspace) = workspace(loaded, environment)?;
-        let places = ToolsetFolders {
+        let folders = ToolsetFolders {
             project: no_workspace
                 .is_none()
                 .then(|| workspace.root().to_path_buf()),
             user: environment.config_folder(),
             data: environment.data_folder(),
         };
-        let keeping = undo_storage(environment);
+        let undo_storage = undo_storage(environment);
         let shell = Shell::new(shell_parts(
             loaded,
             environment,
             workspace.clone(),
-            &keeping,
+            &undo_storage,
         ));
-        let shelf = places.load_skills();
+        let skills = folders.load_skills();
         let (files, approval) = (
             FileTools {
                 workspace,
-                undo_storage: keeping,
+                undo_storage,
             },
             loaded.settings.security.approval.clone(),
         );
         Ok(Self {
             files,
             shell,
-            skills: shelf,
-            folders: places,
+            skills,
+            folders,
             disabled_reason: no_workspace,
             approval,
         })
@@ -81,17 +82,17 @@ impl Toolset {
         };
         let mut tools = shell::tools(&self.shell);
         tools.extend(files::tools(self.files.clone()));
-        if let Some(why) = &self.disabled_reason {
+        if let Some(reason) = &self.disabled_reason {
             tools = tools
                 .into_iter()
-                .map(|tool| disabled_tool(tool, why))
+                .map(|tool| disabled_tool(tool, reason))
                 .collect();
         }
         tools.extend(skills::tools(&self.skills, self.shell.clone(), settings));
         tools
     }
 
-    /// Where the librarian may take documents from.
+    /// Returns access to the workspace for indexing documents.
     pub fn document_access(&self) -> Arc<dyn DocumentAccess> {
         Arc::new(WorkspaceAccess {
             workspace: self.files.workspace.clone(),
@@ -100,12 +101,12 @@ impl Toolset {
         })
     }
 
-    /// What the user should know about the skills.
+    /// Returns warnings about the skills.
     pub fn warnings(&self) -> Vec<String> {
         self.skills.warnings().to_vec()
     }
 
-    /// Reads skills again where they changed; whether they did.
+    /// Reloads the skills if they changed. Returns true if they did.
     pub fn reload_skills(&mut self) -> bool {
         if self.skills.is_current() {
             return false;
@@ -119,10 +120,10 @@ impl Toolset {
     }
 }
 
-/// The workspace, as far as the tools for files reach it.
+/// Access to the workspace with the limits of the file tools.
 struct WorkspaceAccess {
     workspace: Workspace,
-    /// Why there is none.
+    /// The reason why there is no workspace.
     disabled_reason: Option<String>,
     approval: ApprovalPolicy,
 }
@@ -130,19 +131,20 @@ struct WorkspaceAccess {
 impl DocumentAccess for WorkspaceAccess {
     fn resolve(&self, path: &str) -> Result<(PathBuf, String), ToolError> {
         match &self.disabled_reason {
-            Some(why) => Err(ToolError(why.clone())),
+            Some(reason) => Err(ToolError(reason.clone())),
             None => self.workspace.resolve_for_rules(path),
         }
     }
 
-    /// Nobody is asked about each file of a folder: what reading it would ask about is left out.
+    /// Opens a file of the workspace. Files that need approval are skipped, since a folder may
+    /// contain many.
     fn open(&self, path: &Path) -> io::Result<File> {
         let (file, subject) = self.workspace.open_file(path)?;
-        let refused = |why: &str| Err(io::Error::new(ErrorKind::PermissionDenied, why));
+        let refused = |reason: &str| Err(io::Error::new(ErrorKind::PermissionDenied, reason));
         match self.approval.for_read(&subject) {
             Verdict::Auto => Ok(file),
-            Verdict::Ask => refused("it is only read after a question"),
-            Verdict::Deny => refused("a rule denies it"),
+            Verdict::Ask => refused("reading it needs approval"),
+            Verdict::Deny => refused("a rule denies reading it"),
         }
     }
 }
@@ -158,18 +160,18 @@ impl ToolsetFolders {
     }
 }
 
-/// What deleted and changed files are kept in.
+/// Returns the storage of deleted and changed files.
 pub fn undo_storage(environment: &Environment) -> UndoStorage {
     UndoStorage::in_folder(environment.data_folder().as_deref())
 }
 
-/// The folder that is in force, and why it may not be used.
+/// Returns the workspace folder, and the reason why it may not be used.
 pub fn workspace_folder(
     loaded: &LoadedConfig,
     environment: &Environment,
 ) -> (PathBuf, Option<String>) {
-    let named = &loaded.settings.tools.workspace;
-    let folder = match named {
+    let configured = &loaded.settings.tools.workspace;
+    let folder = match configured {
         Some(path) => loaded.resolve(
             environment,
             "tools.workspace",
@@ -181,19 +183,22 @@ pub fn workspace_folder(
     let home = environment
         .get("HOME")
         .and_then(|home| Path::new(home).canonicalize().ok());
-    let wide = match () {
-        () if named.is_some() => None,
+    let broad_folder = match () {
+        () if configured.is_some() => None,
         () if Some(&real) == home.as_ref() => Some("your home folder"),
         () if real == Path::new("/") => Some("the whole machine"),
         () => None,
     };
-    let why = wide.map(|what| {
-        format!("the current folder is {what}, which is a workspace only when it is named: start in a project's folder, or use --workspace")
+    let reason = broad_folder.map(|description| {
+        format!(
+            "the current folder is {description}, which is not used as a workspace by default; \
+             start in a project's folder, or pass --workspace"
+        )
     });
-    (folder, why)
+    (folder, reason)
 }
 
-/// What commands are confined by on this system.
+/// Returns the mechanisms that confine commands on this system.
 pub async fn confinement(
     loaded: &LoadedConfig,
     environment: &Environment,
@@ -212,7 +217,7 @@ fn workspace(
     loaded: &LoadedConfig,
     environment: &Environment,
 ) -> Result<(Workspace, Option<String>), ConfigError> {
-    let (folder, why) = workspace_folder(loaded, environment);
+    let (folder, reason) = workspace_folder(loaded, environment);
     let hidden = own_folders(environment);
     create_own_folders(&folder, &hidden);
     let limits = WorkspaceLimits {
@@ -222,33 +227,34 @@ fn workspace(
     };
     let workspace = Workspace::open_with_limits(&folder, limits).map_err(|error| {
         ConfigError::new(format!(
-            "the workspace {} cannot be used: {error}",
+            "cannot open the workspace {}: {error}",
             folder.display()
         ))
     })?;
     let is_own = hidden.iter().any(|own| workspace.root().starts_with(own));
-    let own = is_own.then(|| "the current folder is where Lango keeps its own files".to_owned());
-    Ok((workspace, own.or(why)))
+    let own_reason = is_own.then(|| "the workspace is one of Lango's own folders".to_owned());
+    Ok((workspace, own_reason.or(reason)))
 }
 
-/// What is denied to looks at single files is not seen from above either.
+/// Returns a filter that hides files whose reading is denied from listings and searches.
 fn denied_reads(loaded: &LoadedConfig) -> DenyRead {
     let approval = loaded.settings.security.approval.clone();
     Box::new(move |path| approval.for_read(path) == Verdict::Deny)
 }
 
-/// Where settings, agents and prompts are read from: a change there changes what the team obeys.
+/// Returns the paths of settings, agents and prompts. A change there changes the instructions of
+/// the team.
 fn instruction_paths(loaded: &LoadedConfig, environment: &Environment) -> Vec<PathBuf> {
     let team = &loaded.settings.agent.team;
-    let named = [
+    let configured = [
         ("agent.agentsDir", &team.agents_dir),
         ("agent.promptsDir", &team.prompts_dir),
     ];
-    let named = named
+    let configured = configured
         .into_iter()
         .filter_map(|(key, folder)| Some((key, folder.as_ref()?)));
-    let named = named.map(|(key, folder)| loaded.resolve(environment, key, folder));
-    named
+    let configured = configured.map(|(key, folder)| loaded.resolve(environment, key, folder));
+    configured
         .chain(
             loaded
                 .files
@@ -258,24 +264,24 @@ fn instruction_paths(loaded: &LoadedConfig, environment: &Environment) -> Vec<Pa
         .collect()
 }
 
-/// Lango's own folders, which no tool reaches.
+/// Returns Lango's own folders, which no tool may access.
 pub(crate) fn own_folders(environment: &Environment) -> Vec<PathBuf> {
-    let own = [environment.data_folder(), environment.config_folder()]
+    let folders = [environment.data_folder(), environment.config_folder()]
         .into_iter()
         .flatten();
-    let mut own: Vec<PathBuf> = own
+    let mut folders: Vec<PathBuf> = folders
         .map(|folder| folder.canonicalize().unwrap_or(folder))
         .collect();
-    own.dedup();
-    own
+    folders.dedup();
+    folders
 }
 
-/// A folder of Lango's own that is not there yet could be made by a command, where it lies in the workspace.
-fn create_own_folders(workspace: &Path, own: &[PathBuf]) {
+/// Creates Lango's own folders in the workspace, so that no command can create them first.
+fn create_own_folders(workspace: &Path, own_folders: &[PathBuf]) {
     let Ok(workspace) = workspace.canonicalize() else {
         return;
     };
-    for folder in own
+    for folder in own_folders
         .iter()
         .filter(|folder| folder.starts_with(&workspace) && !folder.exists())
     {
@@ -290,7 +296,7 @@ fn shell_parts(
     loaded: &LoadedConfig,
     environment: &Environment,
     workspace: Workspace,
-    keeping: &UndoStorage,
+    undo_storage: &UndoStorage,
 ) -> ShellParts {
     let settings = loaded.settings.tools.exec.clone();
     let hidden = own_folders(environment);
@@ -304,13 +310,13 @@ fn shell_parts(
     let read = read.filter_map(|path| path.canonicalize().ok());
     ShellParts {
         workspace,
-        journal: keeping.journal.clone(),
+        journal: undo_storage.journal.clone(),
         read: read
             .filter(|path| !hidden.iter().any(|own| path.starts_with(own)))
             .collect(),
         settings,
         hidden,
-        // This program, also when its file was replaced meanwhile.
+        // The running program, even if its file was replaced.
         helper: PathBuf::from("/proc/self/exe"),
         variables: environment.variables.clone(),
         data: environment.data_folder(),
@@ -323,7 +329,7 @@ fn shell_parts(
     }
 }
 
-/// `~` stands for the home folder.
+/// Expands `~` to the home folder.
 fn expand_home(environment: &Environment, path: &Path) -> PathBuf {
     match (path.strip_prefix("~"), environment.get("HOME")) {
         (Ok(rest), Some(home)) => Path::new(home).join(rest),
@@ -331,19 +337,19 @@ fn expand_home(environment: &Environment, path: &Path) -> PathBuf {
     }
 }
 
-/// The same tool, which only says why it does nothing.
-fn disabled_tool(tool: Tool, why: &str) -> Tool {
-    let (told, why) = (why.to_owned(), why.to_owned());
+/// Returns a copy of the tool that always fails with `reason`.
+fn disabled_tool(tool: Tool, reason: &str) -> Tool {
+    let (intent_reason, reason) = (reason.to_owned(), reason.to_owned());
     tool.wrap_intent(move |_, _| {
         Arc::new(move |_, _| {
-            let why = told.clone();
-            Box::pin(async move { Err(ToolError(why)) })
+            let reason = intent_reason.clone();
+            Box::pin(async move { Err(ToolError(reason)) })
         })
     })
     .wrap_function(move |_, _| {
         Arc::new(move |_, _| {
-            let why = why.clone();
-            Box::pin(async move { Err(ToolError(why)) })
+            let reason = reason.clone();
+            Box::pin(async move { Err(ToolError(reason)) })
         })
     })
 }

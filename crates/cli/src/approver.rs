@@ -1,4 +1,4 @@
-//! Questions about calls, at the terminal.
+//! Asks for approval of tool calls at the terminal.
 
 use std::io::{IsTerminal, Write as _};
 use std::sync::Arc;
@@ -14,22 +14,23 @@ use rustix::termios::{QueueSelector, tcflush};
 
 use crate::output::{DIM, ERROR, NAME, print_stderr, styled};
 
-/// Of what will happen, so many lines are shown at first.
+/// The number of lines of a call that are shown at first.
 const MAX_LINES: usize = 60;
-/// An answer is a letter; a longer line is none.
+/// The maximum length of an answer line, in bytes. A longer line is not an answer.
 const MAX_ANSWER: usize = 256;
 const POLL_INTERVAL: Duration = Duration::from_millis(30);
 
-/// Whoever can be asked: nobody where there is no terminal, nobody need be where `--yes` was said.
+/// Returns the approver of this process: none without a terminal, unless `--yes` approves every
+/// call.
 pub fn approver(yes: bool) -> Option<Arc<dyn Approver>> {
     if yes {
         return Some(Arc::new(ApproveAll));
     }
-    let is_there = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    is_there.then(|| Arc::new(TerminalApprover) as Arc<dyn Approver>)
+    let has_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    has_terminal.then(|| Arc::new(TerminalApprover) as Arc<dyn Approver>)
 }
 
-/// `--yes`: everything that would be asked about is allowed, once each time.
+/// The approver for `--yes`. Approves every call once.
 struct ApproveAll;
 
 impl Approver for ApproveAll {
@@ -47,11 +48,11 @@ struct TerminalApprover;
 impl Approver for TerminalApprover {
     fn ask(&self, question: ApprovalQuestion) -> BoxFuture<'static, ApprovalDecision> {
         async move {
-            let what = strip_control_chars(&question.intent.shows);
-            let is_long = what.lines().count() > MAX_LINES;
-            print_stderr(&format_question(&question, &truncate_middle(&what)));
+            let details = strip_control_chars(&question.intent.shows);
+            let is_long = details.lines().count() > MAX_LINES;
+            print_stderr(&format_question(&question, &truncate_middle(&details)));
             let pattern = question.intent.pattern.as_deref();
-            // What was typed before the question was there is no answer to it.
+            // Discard input that was typed before the question appeared.
             let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
             let mut has_seen_all = !is_long;
             loop {
@@ -62,11 +63,11 @@ impl Approver for TerminalApprover {
                     return ApprovalDecision::NobodyThere;
                 };
                 if line.trim() == "v" {
-                    print_stderr(&indent(&what));
+                    print_stderr(&indent(&details));
                     has_seen_all = true;
                 }
                 match parse_decision(line.trim(), pattern) {
-                    // Nobody allows what was not shown.
+                    // A call can only be approved after all of it was shown.
                     Some(ApprovalDecision::Approved { .. }) if !has_seen_all => {}
                     Some(decision) => return decision,
                     None => {}
@@ -77,43 +78,43 @@ impl Approver for TerminalApprover {
     }
 }
 
-fn format_question(question: &ApprovalQuestion, what: &str) -> String {
+fn format_question(question: &ApprovalQuestion, details: &str) -> String {
     let (agent, tool) = (&question.agent, one_line(&question.tool));
     let level = match question.intent.level {
         Safety::Safe => styled(DIM, "safe"),
-        Safety::Moderate => styled(NAME, "can be taken back"),
+        Safety::Moderate => styled(NAME, "can be undone"),
         Safety::Dangerous => styled(ERROR, "dangerous"),
     };
     format!(
         "\n{} wants to use {} ({level}):\n{}",
         styled(NAME, agent),
         styled(NAME, tool),
-        indent(what)
+        indent(details)
     )
 }
 
-fn indent(what: &str) -> String {
-    what.lines()
+fn indent(text: &str) -> String {
+    text.lines()
         .map(|line| format!("  {line}"))
         .collect::<Vec<_>>()
         .join("\n")
 }
 
-/// What matters may stand at either end.
-fn truncate_middle(what: &str) -> String {
-    let lines: Vec<&str> = what.lines().collect();
+/// Keeps the beginning and the end, since either may hold the important part.
+fn truncate_middle(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
     if lines.len() <= MAX_LINES {
-        return what.to_owned();
+        return text.to_owned();
     }
     let (head, tail) = (
         &lines[..MAX_LINES / 2],
         &lines[lines.len() - MAX_LINES / 2..],
     );
-    let left = lines.len() - MAX_LINES;
+    let omitted = lines.len() - MAX_LINES;
     format!(
         "{}\n{}\n{}",
         head.join("\n"),
-        styled(ERROR, format!("[{left} lines are not shown]")),
+        styled(ERROR, format!("[{omitted} lines are not shown]")),
         tail.join("\n")
     )
 }
@@ -144,8 +145,9 @@ fn parse_decision(answer: &str, pattern: Option<&str>) -> Option<ApprovalDecisio
     }
 }
 
-/// The next line that is typed. Looks now and then instead of reading, so that nothing is taken from the terminal any
-/// more once the turn is cancelled.
+/// Returns the next line from the terminal.
+///
+/// Polls instead of blocking in a read, so that a cancelled turn takes no further input.
 async fn next_line() -> Option<String> {
     let stdin = std::io::stdin();
     while poll(
@@ -162,7 +164,7 @@ async fn next_line() -> Option<String> {
     if line[..length].contains(&b'\n') {
         return Some(String::from_utf8_lossy(&line[..length]).into_owned());
     }
-    // A line that is too long is no answer, and its rest is none either.
+    // The line is too long to be an answer. Discard the rest of it, too.
     let _ = tcflush(&stdin, QueueSelector::IFlush);
     (length > 0).then(String::new)
 }
@@ -172,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_one_of_those_that_were_offered() {
+    fn parses_only_offered_answers() {
         let scope = |answer, pattern| match parse_decision(answer, pattern) {
             Some(ApprovalDecision::Approved { scope, .. }) => Some(scope),
             _ => None,

@@ -1,4 +1,4 @@
-//! What can be typed.
+//! Command-line arguments.
 
 mod a2a;
 mod graph;
@@ -16,7 +16,10 @@ use clap_complete::Shell;
 use lango_app::Overrides;
 
 pub use a2a::A2aCommand;
-pub use graph::{DiagramFormat, FactFormat, GraphCommand, GraphDirection, TripleArgs};
+pub use graph::{
+    DiagramFormat, FactFormat, FactQueryArgs, GraphCommand, GraphDirection, GraphShowArgs,
+    PathArgs, TraverseArgs, TripleArgs,
+};
 pub use index::{CorpusFormat, EvalCommand, IndexCommand};
 pub use knowledge::{InquiryCommand, KnowledgeCommand};
 pub use memory::{MemoryCommand, MemoryListArgs};
@@ -29,7 +32,8 @@ const STYLES: Styles = Styles::styled()
     .literal(AnsiColor::Cyan.on_default())
     .placeholder(AnsiColor::Cyan.on_default());
 
-/// An assistant that is a team: an orchestrator that only delegates, and specialists that each hold one kind of tool.
+/// A multi-agent assistant: an orchestrator routes each request to a specialist agent with its own
+/// tools.
 #[derive(Parser)]
 #[command(name = "lango", version, styles = STYLES, max_term_width = 100)]
 pub struct Args {
@@ -41,22 +45,22 @@ pub struct Args {
 
 #[derive(clap::Args)]
 pub struct GlobalArgs {
-    /// Read this configuration file and no other.
+    /// Read only this configuration file.
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Change one setting, as in agent.multiAgent=false; the value may be JSON.
+    /// Override one setting, for example agent.multiAgent=false; the value may be JSON.
     #[arg(long, global = true, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Ask this provider (agent.provider).
+    /// Use this provider (agent.provider).
     #[arg(long, global = true, value_name = "ID")]
     pub provider: Option<String>,
-    /// Ask for this model (agent.model).
+    /// Use this model (agent.model).
     #[arg(long, global = true, value_name = "NAME")]
     pub model: Option<String>,
-    /// Work in this folder (tools.workspace); the current one by default.
+    /// Work in this folder (tools.workspace) [default: the current folder].
     #[arg(long, global = true, value_name = "DIR")]
     pub workspace: Option<PathBuf>,
-    /// Say more about what is going on, on stderr.
+    /// Log to stderr; -vv logs more.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
     /// Print one JSON value instead of text.
@@ -91,93 +95,96 @@ impl GlobalArgs {
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// Make one request and show the answer.
+    /// Send one request and print the answer.
     Ask(AskArgs),
-    /// Talk with the team (what `lango` alone does).
+    /// Chat with the team (also `lango` without a command).
     Chat {
-        /// Go on with a session, the last one when none is named; an interrupted turn is picked up where it stopped.
+        /// Resume a session, by default the last one; an interrupted turn continues where it
+        /// stopped.
         #[arg(long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "")]
         resume: Option<String>,
-        /// Allow every call that would be asked about.
+        /// Approve every tool call without asking.
         #[arg(long)]
         yes: bool,
     },
-    /// Answer over HTTP: turns, sessions, and an API that OpenAI's clients understand.
+    /// Run the HTTP server: turns, sessions, an OpenAI-compatible API and A2A.
     Serve(ServeArgs),
-    /// Say who may come in over HTTP: create, list, revoke.
+    /// Manage access tokens for the HTTP server: create, list, revoke.
     #[command(subcommand)]
     Token(TokenCommand),
-    /// Look at sessions: list, show, export, import, delete, fork, search.
+    /// Manage sessions: list, show, export, import, delete, fork, search.
     #[command(subcommand)]
     Session(SessionCommand),
-    /// Copy everything that is kept into one file.
+    /// Back up the store to one file.
     Backup {
-        /// The file to write; it must not exist.
+        /// The file to write; it must not exist yet.
         file: PathBuf,
     },
-    /// Replace everything that is kept by a backup; what was there is kept beside it.
+    /// Replace the store with a backup; the old store is saved next to it.
     Restore {
-        /// A file that `lango backup` wrote.
+        /// A file written by `lango backup`.
         file: PathBuf,
     },
-    /// Look at everything that Lango needs, and say what to do about what is wrong.
+    /// Check the configuration, model, sandbox and store, and suggest fixes.
     Doctor,
-    /// Take back what the last turn did to files, and say what cannot be taken back.
+    /// Undo the file changes of the last turn, and list what cannot be undone.
     Undo(UndoArgs),
-    /// Look at what was deleted: list, restore, empty.
+    /// Manage deleted files: list, restore, empty.
     #[command(subcommand)]
     Trash(TrashCommand),
-    /// Look at skills: list, show, check, add.
+    /// Manage skills: list, show, check, add.
     #[command(subcommand)]
     Skill(SkillCommand),
-    /// Documents that the librarian finds passages in: add, list, remove, refresh, search.
+    /// Manage the document index: add, list, remove, refresh, search.
     #[command(subcommand)]
     Index(IndexCommand),
-    /// Facts and how they hang together: import, export, query, traverse, path, add, retire, forget, stats, show.
+    /// Manage the knowledge graph: import, export, query, traverse, path, add, retire, forget,
+    /// stats, show.
     #[command(subcommand)]
     Graph(GraphCommand),
-    /// What is remembered of conversations: status, observations, reflections, why, forget.
+    /// Manage conversation memory: status, observations, reflections, why, forget.
     #[command(subcommand)]
     Memory(MemoryCommand),
-    /// Facts that the librarian keeps: list, show, history, delete.
+    /// Manage the knowledge base: list, show, history, delete.
     #[command(subcommand)]
     Knowledge(KnowledgeCommand),
-    /// Questions that wait for an answer of yours: list, dismiss.
+    /// Manage questions that wait for your answer: list, dismiss.
     #[command(subcommand)]
     Inquiry(InquiryCommand),
-    /// Measure how well something works.
+    /// Run evaluations.
     #[command(subcommand)]
     Eval(EvalCommand),
-    /// List what tools did: who asked for it, what exactly, who allowed it, what came of it.
+    /// List tool calls with their agent, arguments, approval and outcome.
     Audit(AuditArgs),
-    /// Look at the models.
+    /// Inspect models: list, check.
     #[command(subcommand)]
     Model(ModelCommand),
-    /// Add up what conversations took.
+    /// Show token usage and cost.
     Usage {
-        /// Events as `lango ask --json` prints them, - for standard input; what is kept when no file is named.
+        /// A file of events printed by `lango ask --json`, - for standard input [default: the
+        /// store].
         file: Option<PathBuf>,
-        /// Of this session only.
+        /// Only this session.
         #[arg(long, value_name = "ID", conflicts_with = "file")]
         session: Option<String>,
     },
-    /// Look at the team: who is in it, who holds what, what each one reads.
+    /// Inspect the team: agents, their tools and prompts.
     #[command(subcommand)]
     Agent(AgentCommand),
-    /// Look at agents in other processes.
+    /// Inspect remote agents (A2A).
     #[command(subcommand)]
     A2a(A2aCommand),
-    /// Show which agent a request's words point to, and why.
+    /// Show which agent the offline router picks for a request, and why.
     Route {
         /// The request.
         text: String,
         #[command(flatten)]
         tools: ToolNames,
     },
-    /// Look at the configuration.
+    /// Inspect the configuration: show, check, schema, trust.
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Write a commented lango.toml into this folder.
+    /// Write a commented lango.toml to the current folder.
     Init(InitArgs),
     /// Print the completion script for a shell.
     Completions {
@@ -188,38 +195,38 @@ pub enum Command {
 
 #[derive(clap::Args)]
 pub struct AuditArgs {
-    /// Of this session only.
+    /// Only this session.
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
-    /// So many calls, the newest first.
+    /// The maximum number of calls, newest first.
     #[arg(long, value_name = "N", default_value = "100")]
     pub limit: std::num::NonZeroUsize,
 }
 
 #[derive(clap::Args)]
 pub struct AskArgs {
-    /// The request; - stands for what is piped in.
+    /// The request; - reads standard input.
     #[arg(required_unless_present_any = ["replay", "continue"], value_name = "TEXT")]
     pub text: Vec<String>,
-    /// The session that it belongs to; a new one by default.
+    /// The session to use [default: a new one].
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
-    /// Go on with the turn of the session that was interrupted, where it stopped.
+    /// Continue the interrupted turn of the session where it stopped.
     #[arg(long, requires = "session", conflicts_with_all = ["text", "record", "replay"])]
     pub r#continue: bool,
-    /// Keep every exchange with models and tools in this file, without keys.
+    /// Record every exchange with models and tools to this file, without secrets.
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub record: Option<PathBuf>,
-    /// Run the recorded turn again, without network and without running tools.
+    /// Replay a recorded turn without network access and without running tools.
     #[arg(long, value_name = "FILE")]
     pub replay: Option<PathBuf>,
-    /// Warn where a request differs from the recording, instead of failing.
+    /// Warn instead of failing where a request differs from the recording.
     #[arg(long, requires = "replay")]
     pub replay_loose: bool,
-    /// Allow every call that would be asked about.
+    /// Approve every tool call without asking.
     #[arg(long)]
     pub yes: bool,
-    /// With --json, print text as it comes, too.
+    /// With --json, also print text as it streams.
     #[arg(long)]
     pub deltas: bool,
     #[command(flatten)]
@@ -228,47 +235,47 @@ pub struct AskArgs {
 
 #[derive(Subcommand)]
 pub enum ModelCommand {
-    /// Show the model that is in force, why, and what else is configured.
+    /// Show the selected model, the reason for it, and other configured providers.
     List,
-    /// Make one tiny request and say what is wrong if it fails.
+    /// Send one tiny request to each model, and explain a failure.
     Check,
 }
 
 #[derive(clap::Args)]
 pub struct InitArgs {
-    /// Write it into your own configuration folder instead.
+    /// Write to your user configuration folder instead.
     #[arg(long)]
     pub user: bool,
-    /// Replace a lango.toml that is there.
+    /// Overwrite an existing file.
     #[arg(long)]
     pub force: bool,
 }
 
 #[derive(Subcommand)]
 pub enum AgentCommand {
-    /// List the agents of the team, who was left out, and why.
+    /// List the agents of the team, and the skipped ones with the reason.
     List {
         #[command(flatten)]
         tools: ToolNames,
     },
-    /// Draw the team with its tools.
+    /// Print the team and its tools as a tree.
     Tree {
         #[command(flatten)]
         tools: ToolNames,
     },
-    /// Show which agent each tool name belongs to.
+    /// Show which agent each tool belongs to.
     Partition {
-        /// Names of tools.
+        /// Tool names.
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
     },
-    /// Say in words what a set of tools can do.
+    /// Describe what a set of tools can do.
     Describe {
-        /// Names of tools.
+        /// Tool names.
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
     },
-    /// Print the prompt that an agent reads (the root agent's by default).
+    /// Print the prompt of an agent [default: the root agent].
     Prompt {
         /// The agent's exact name.
         agent: Option<String>,
@@ -279,22 +286,23 @@ pub enum AgentCommand {
 
 #[derive(clap::Args)]
 pub struct ToolNames {
-    /// Pretend that exactly these tools exist: names with commas between them, or `all` for one of each kind.
+    /// Assume exactly these tools: comma-separated names, or `all` for one of each kind.
     #[arg(long, value_name = "A,B|all")]
     pub tools: Option<String>,
 }
 
 #[derive(Subcommand)]
 pub enum ConfigCommand {
-    /// Print every setting that is in force, and where it was set.
+    /// Print every setting with its value and origin.
     Show,
-    /// Check the configuration and the files that it names.
+    /// Check the configuration and the files it refers to.
     Check,
-    /// Print the JSON Schema of a configuration file.
+    /// Print the JSON Schema of the configuration file.
     Schema,
-    /// Show what this folder's own file, prompts, agents and skills ask for, and confirm it; until then it is not used.
+    /// Show the settings, prompts, agents and skills of this folder and trust them; until then they
+    /// are not used.
     Trust {
-        /// Confirm without being asked. Without a terminal nobody is asked either.
+        /// Confirm without a question; without a terminal there is no question either.
         #[arg(long)]
         yes: bool,
     },
@@ -302,49 +310,49 @@ pub enum ConfigCommand {
 
 #[derive(Subcommand)]
 pub enum SessionCommand {
-    /// List them, the one used last first.
+    /// List sessions, most recently used first.
     List,
-    /// Show what was said and done.
+    /// Show the events of a session.
     Show {
         /// The session's id.
         session: String,
     },
-    /// Print a session to be kept elsewhere.
+    /// Print a session for export.
     Export {
         /// The session's id.
         session: String,
-        /// As events, one a line, or to be read.
+        /// One JSON event per line, or readable Markdown.
         #[arg(long, default_value = "jsonl")]
         format: ExportFormat,
     },
-    /// Make a session of exported events, or of older messages (role, content, author), one a line.
+    /// Import a session from exported events, or from messages (role, content, author).
     Import {
-        /// The file with one JSON object a line.
+        /// A file with one JSON object per line.
         file: PathBuf,
-        /// The id that it gets; a new one by default.
+        /// The id of the imported session [default: a new one].
         #[arg(long, value_name = "ID")]
         session: Option<String>,
     },
-    /// Delete sessions for good: their words are in no file afterwards.
+    /// Permanently delete sessions and their text in every file.
     Delete {
-        /// The sessions' ids.
+        /// The session ids.
         #[arg(required = true, value_name = "SESSION")]
         sessions: Vec<String>,
     },
-    /// Begin a new session with the whole turns of another.
+    /// Start a new session with the complete turns of another.
     Fork {
         /// The session's id.
         session: String,
-        /// Only up to this event's number.
+        /// Copy only up to this event number.
         #[arg(long, value_name = "SEQ")]
         at: Option<u64>,
-        /// The new session's id; made up by default.
+        /// The id of the new session [default: a new one].
         #[arg(long = "as", value_name = "ID")]
         into: Option<String>,
     },
-    /// Find requests and answers that hold all these words.
+    /// Find requests and answers that contain all the given words.
     Search {
-        /// The words.
+        /// The words to search for.
         text: String,
     },
 }

@@ -1,4 +1,4 @@
-//! One module per command; each turns arguments into an [`Output`].
+//! One module per command. Each turns its arguments into a [`CommandOutput`].
 
 mod a2a;
 mod agent;
@@ -38,7 +38,7 @@ use crate::output::{CliError, CommandOutput, OutputFormat};
 
 pub fn run(args: Args) -> Result<ExitCode, CliError> {
     let Args { global, command } = args;
-    let form = if global.json {
+    let format = if global.json {
         OutputFormat::Json
     } else {
         OutputFormat::Plain
@@ -46,14 +46,14 @@ pub fn run(args: Args) -> Result<ExitCode, CliError> {
     let output = match command {
         None => return chat::run(&global, None, false),
         Some(Command::Chat { resume, yes }) => return chat::run(&global, resume.as_deref(), yes),
-        Some(Command::Doctor) => return maintenance::doctor(&global, form),
-        Some(Command::Serve(wish)) => return serve::run(&global, &wish, form),
+        Some(Command::Doctor) => return maintenance::doctor(&global, format),
+        Some(Command::Serve(args)) => return serve::run(&global, &args, format),
         Some(Command::Token(command)) => token::run(&global, &command),
         Some(Command::Session(command)) => session::run(&global, &command),
         Some(Command::Backup { file }) => maintenance::back_up(&global, &file),
         Some(Command::Restore { file }) => maintenance::restore(&global, &file),
-        Some(Command::Ask(wish)) => return ask::run(&global, &wish),
-        Some(Command::Undo(wish)) => undo::undo(&global, &wish),
+        Some(Command::Ask(args)) => return ask::run(&global, &args),
+        Some(Command::Undo(args)) => undo::undo(&global, &args),
         Some(Command::Trash(command)) => undo::trash(&global, &command),
         Some(Command::Skill(command)) => skill::run(&global, &command),
         Some(Command::Index(command)) => index::run(&global, &command),
@@ -64,9 +64,9 @@ pub fn run(args: Args) -> Result<ExitCode, CliError> {
         }
         Some(Command::Knowledge(command)) => knowledge::run(&global, &command),
         Some(Command::Inquiry(command)) => inquiry::run(&global, &command),
-        Some(Command::Audit(wish)) => audit::run(&global, &wish),
+        Some(Command::Audit(args)) => audit::run(&global, &args),
         Some(Command::Agent(command)) => agent::run(&global, command),
-        Some(Command::A2a(command)) => return a2a::run(&global, &command, form),
+        Some(Command::A2a(command)) => return a2a::run(&global, &command, format),
         Some(Command::Route { text, tools }) => {
             route::run(&CommandContext::load(&global)?.team(&tools)?, &text)
         }
@@ -79,33 +79,33 @@ pub fn run(args: Args) -> Result<ExitCode, CliError> {
             session,
         }) => usage::report_store(&global, session),
         Some(Command::Config(command)) => config::run(&global, &command),
-        Some(Command::Init(wish)) => config::init(&global, &wish),
+        Some(Command::Init(args)) => config::init(&global, &args),
         Some(Command::Completions { shell }) => Ok(completions(shell)),
     };
-    output.map(|output| output.print(form))
+    output.map(|output| output.print(format))
 }
 
-/// What follows a turn goes on while the user types.
+/// Builds a runtime with a worker thread, so that turn hooks run while the user types.
 fn multi_thread_runtime() -> Result<tokio::runtime::Runtime, CliError> {
     let built = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
         .build();
-    built.map_err(|error| CliError::usage(format!("cannot start: {error}")))
+    built.map_err(|error| CliError::usage(format!("cannot start the async runtime: {error}")))
 }
 
-/// One thread is enough for a person; a server brings its own.
+/// Builds a single-threaded runtime, which is enough for a single command. `serve` builds its own.
 fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
     let built = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    built.map_err(|error| CliError::usage(format!("cannot start: {error}")))
+    built.map_err(|error| CliError::usage(format!("cannot start the async runtime: {error}")))
 }
 
-/// No name of a session is longer.
+/// The maximum length of a session id, in characters.
 const MAX_SESSION_NAME: usize = 200;
 
-/// The session of that name, or a new one. What a terminal would obey is no part of a name.
+/// Returns the session with this id, or a new one. Rejects control characters in ids.
 fn parse_session(name: Option<&str>) -> Result<SessionId, CliError> {
     let Some(name) = name else {
         return Ok(lango_app::new_session());
@@ -113,38 +113,42 @@ fn parse_session(name: Option<&str>) -> Result<SessionId, CliError> {
     let is_odd = |c: char| c.is_control() || lango_domain::text::is_terminal_control(c);
     if name.trim().is_empty() || name.chars().count() > MAX_SESSION_NAME || name.chars().any(is_odd)
     {
-        let message = format!("a session's id has 1 to {MAX_SESSION_NAME} printable characters");
+        let message =
+            format!("invalid session id; expected 1 to {MAX_SESSION_NAME} printable characters");
         return Err(CliError::usage(message));
     }
     Ok(SessionId::new(name))
 }
 
-/// What `store.retentionDays` asks for, when the work is done: what was just used is not old.
-async fn apply_retention(setting: &CommandContext, conversation: &lango_app::Assistant) {
-    let (now, store) = (jiff::Timestamp::now(), &conversation.store);
-    let kept = lango_app::apply_retention(&setting.loaded, &setting.environment, store, now).await;
-    if let Err(trouble) = kept {
+/// Applies `store.retentionDays`. Runs after the command, so that a session used now is not
+/// deleted.
+async fn apply_retention(context: &CommandContext, assistant: &lango_app::Assistant) {
+    let (now, store) = (jiff::Timestamp::now(), &assistant.store);
+    let result =
+        lango_app::apply_retention(&context.loaded, &context.environment, store, now).await;
+    if let Err(error) = result {
         crate::output::warn(
-            &[format!("old sessions could not be deleted: {trouble}")],
+            &[format!("old sessions could not be deleted: {error}")],
             OutputFormat::Plain,
         );
     }
 }
 
-/// So long is waited for what follows a turn, when the program would end.
+/// The maximum time to wait for turn hooks before the program exits.
 const MAX_WAIT: Duration = Duration::from_secs(20);
 
-/// What follows turns comes to its end: the answer is shown already. Ctrl-C skips it; what was not done is done behind
-/// the next turn.
-async fn wait_for_hooks(conversation: &lango_app::Assistant) {
+/// Waits for turn hooks to finish after the answer was printed.
+///
+/// Ctrl-C skips the wait; unfinished work is done after the next turn.
+async fn wait_for_hooks(assistant: &lango_app::Assistant) {
     tokio::select! {
-        () = conversation.runner.wait_for_hooks() => {}
+        () = assistant.runner.wait_for_hooks() => {}
         () = tokio::time::sleep(MAX_WAIT) => {}
         _ = tokio::signal::ctrl_c() => {}
     }
 }
 
-/// Where a command runs: environment, configuration, and what is kept.
+/// The environment, configuration and store of a command.
 struct CommandContext {
     environment: Environment,
     loaded: LoadedConfig,
@@ -156,21 +160,21 @@ impl CommandContext {
         Self::load_with(global, Vec::new())
     }
 
-    /// With settings that the command's own arguments say (`key=value`).
-    fn load_with(global: &GlobalArgs, said: Vec<String>) -> Result<Self, CliError> {
+    /// Loads the context with `extra` settings (`key=value`) from the command's own arguments.
+    fn load_with(global: &GlobalArgs, extra: Vec<String>) -> Result<Self, CliError> {
         let environment = environment()?;
         let mut overrides = global.overrides();
-        overrides.set.extend(said);
+        overrides.set.extend(extra);
         let loaded = LoadedConfig::load(&environment, &overrides)?;
-        let stores = LazyStore::new(&loaded, &environment);
+        let store = LazyStore::new(&loaded, &environment);
         Ok(Self {
             environment,
             loaded,
-            store: stores,
+            store,
         })
     }
 
-    /// The tools that are named, or those that exist.
+    /// Returns stubs for the named tools, or the real tools if none are named.
     fn tools(&self, tools: &ToolNames) -> Result<Vec<Tool>, CliError> {
         match tools.tools.as_deref() {
             None => self.toolset_tools(&self.toolset()?),
@@ -183,13 +187,13 @@ impl CommandContext {
         }
     }
 
-    /// Hands, and what knows things.
-    fn toolset_tools(&self, hands: &Toolset) -> Result<Vec<Tool>, CliError> {
-        let mut tools = hands.tools();
+    /// Returns the built-in tools and the knowledge tools.
+    fn toolset_tools(&self, toolset: &Toolset) -> Result<Vec<Tool>, CliError> {
+        let mut tools = toolset.tools();
         tools.extend(knowledge_tools(
             &self.loaded,
             &self.environment,
-            hands,
+            toolset,
             &self.store,
         )?);
         Ok(tools)
@@ -208,7 +212,7 @@ impl CommandContext {
     }
 }
 
-/// Rows that were skipped are named.
+/// Adds a warning for every damaged row that was skipped.
 fn with_damage_warnings(
     mut output: CommandOutput,
     store: &lango_store::SqliteStore,
@@ -221,20 +225,20 @@ fn damage_warnings(store: &lango_store::SqliteStore) -> Vec<String> {
     let rows = store.damaged_rows();
     let mut lines: Vec<String> = rows
         .iter()
-        .map(|row| format!("{row}; it is skipped"))
+        .map(|row| format!("{row}; it was skipped"))
         .collect();
     if !rows.is_empty() {
-        lines.push("`lango doctor` says what can be done about it".to_owned());
+        lines.push("run `lango doctor` for ways to repair the store".to_owned());
     }
     lines
 }
 
 fn environment() -> Result<Environment, CliError> {
     Environment::from_process()
-        .map_err(|error| CliError::usage(format!("cannot find the working folder: {error}")))
+        .map_err(|error| CliError::usage(format!("cannot read the environment: {error}")))
 }
 
-/// Stand-ins for names as they were typed; one for each name.
+/// Returns one stub tool for each distinct name.
 fn stub_tools(names: impl IntoIterator<Item = impl Into<String>>) -> Vec<Tool> {
     let mut distinct: Vec<String> = Vec::new();
     for name in names.into_iter().map(Into::into) {

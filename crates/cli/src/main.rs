@@ -1,4 +1,4 @@
-//! The `lango` binary: reads arguments, runs one command, prints its result.
+//! The `lango` binary: parses the arguments, runs one command and prints its result.
 
 mod approver;
 mod args;
@@ -20,8 +20,8 @@ use output::{CliError, OutputFormat};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    if let Some(ended) = lango_tools::sandbox::run_if_sandbox_process() {
-        return ended;
+    if let Some(exit_code) = lango_tools::sandbox::run_if_sandbox_process() {
+        return exit_code;
     }
     let raw: Vec<OsString> = std::env::args_os().collect();
     let mut args = match Args::try_parse_from(&raw) {
@@ -29,33 +29,37 @@ fn main() -> ExitCode {
         Err(error) => return output::print_usage_error(&error, usage_error_format(&raw)),
     };
     args.global.set = collect_set_values(&raw);
-    let form = if args.global.json {
+    let format = if args.global.json {
         OutputFormat::Json
     } else {
         OutputFormat::Plain
     };
     init_tracing(args.global.verbose);
-    commands::run(args).unwrap_or_else(|failure| failure.print(form))
+    commands::run(args).unwrap_or_else(|error| error.print(format))
 }
 
-/// The values of every `--set`: the parser forgets those before a command when there are some behind it.
+/// Returns the values of every `--set`.
+///
+/// clap drops the ones before a subcommand when there are others after it.
 fn collect_set_values(raw: &[OsString]) -> Vec<String> {
-    let mut words = raw
+    let mut arguments = raw
         .iter()
-        .map(|word| word.to_string_lossy())
-        .take_while(|word| word != "--");
-    let mut found = Vec::new();
-    while let Some(word) = words.next() {
-        match word.strip_prefix("--set=") {
-            Some(value) => found.push(value.to_owned()),
-            None if word == "--set" => found.extend(words.next().map(|value| value.into_owned())),
+        .map(|argument| argument.to_string_lossy())
+        .take_while(|argument| argument != "--");
+    let mut values = Vec::new();
+    while let Some(argument) = arguments.next() {
+        match argument.strip_prefix("--set=") {
+            Some(value) => values.push(value.to_owned()),
+            None if argument == "--set" => {
+                values.extend(arguments.next().map(|value| value.into_owned()))
+            }
             None => {}
         }
     }
-    found
+    values
 }
 
-/// What the parts report about themselves goes to stderr, and only when it is asked for.
+/// Logs to stderr, only with `--verbose`.
 fn init_tracing(verbose: u8) {
     let level = match verbose {
         0 => return,
@@ -65,16 +69,16 @@ fn init_tracing(verbose: u8) {
     let filter = tracing_subscriber::EnvFilter::new(format!(
         "warn,lango={level},lango_engine={level},lango_gateway={level},lango_models={level}"
     ));
-    let is_coloured = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let use_color = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_ansi(is_coloured)
+        .with_ansi(use_color)
         .without_time()
         .init();
 }
 
-/// Arguments that could not be read still say which form an error should have.
+/// Returns the format for errors in the arguments, which clap could not parse.
 fn usage_error_format(raw: &[OsString]) -> OutputFormat {
     if raw.iter().skip(1).any(|argument| argument == "--json") {
         OutputFormat::Json
@@ -102,6 +106,6 @@ impl From<&clap::Error> for CliError {
             .find_map(|kind| error.get(kind))
             .map(|near| format!("did you mean {near}?"));
         Self::usage(message)
-            .with_hint(hint.unwrap_or_else(|| "`lango --help` shows what there is".to_owned()))
+            .with_hint(hint.unwrap_or_else(|| "`lango --help` lists the commands".to_owned()))
     }
 }

@@ -1,4 +1,4 @@
-//! Results and failures, in the form that was asked for: stdout holds only the result.
+//! Prints results and errors as text or JSON. Stdout holds only the result.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use lango_models::SelectionError;
 use lango_store::SqliteStoreError;
 use serde_json::{Value, json};
 
-/// For people, or for programs.
+/// The output format of a command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum OutputFormat {
     Plain,
@@ -21,12 +21,12 @@ pub const DIM: Style = Style::new().dimmed();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 pub const ERROR: Style = AnsiColor::Red.on_default().bold();
 
-/// `text` in a style; the terminal decides whether it is seen.
+/// Returns `text` with ANSI style codes. The output stream strips them if colors are off.
 pub fn styled(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// What a command found.
+/// The result of a command.
 pub struct CommandOutput {
     pub plain: String,
     pub json: Value,
@@ -48,16 +48,16 @@ impl CommandOutput {
         self
     }
 
-    pub fn print(self, form: OutputFormat) -> ExitCode {
-        warn(&self.warnings, form);
-        let text = match form {
+    pub fn print(self, format: OutputFormat) -> ExitCode {
+        warn(&self.warnings, format);
+        let text = match format {
             OutputFormat::Plain => self.plain,
             OutputFormat::Json => format!("{:#}", self.json),
         };
         let end = if text.ends_with('\n') { "" } else { "\n" };
         match write!(anstream::stdout(), "{text}{end}").and_then(|()| anstream::stdout().flush()) {
             Ok(()) => ExitCode::SUCCESS,
-            // Whoever reads has seen enough (`lango … | head -1`).
+            // The reader closed the pipe (`lango … | head -1`).
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Err(error) => {
                 print_stderr(&format!("cannot write the result: {error}"));
@@ -67,7 +67,7 @@ impl CommandOutput {
     }
 }
 
-/// Why a command did not work, for whoever can mend it.
+/// A failed command, with its exit code.
 #[derive(Debug)]
 pub struct CliError {
     exit: u8,
@@ -77,7 +77,7 @@ pub struct CliError {
 }
 
 impl CliError {
-    /// Something typed or configured is wrong.
+    /// An error in the arguments or the configuration.
     pub fn usage(message: impl Into<String>) -> Self {
         Self {
             exit: 2,
@@ -87,7 +87,7 @@ impl CliError {
         }
     }
 
-    /// No model can be asked.
+    /// A model that is missing or cannot be used.
     pub fn model(message: impl Into<String>) -> Self {
         Self {
             exit: 3,
@@ -97,7 +97,7 @@ impl CliError {
         }
     }
 
-    /// Somebody or nobody said no.
+    /// An action that was not approved.
     pub fn denied(message: impl Into<String>) -> Self {
         Self {
             exit: 5,
@@ -107,7 +107,7 @@ impl CliError {
         }
     }
 
-    /// An agent elsewhere cannot be reached or understood.
+    /// A remote agent that cannot be reached or sent an invalid response.
     pub fn remote(message: impl Into<String>) -> Self {
         Self {
             exit: 1,
@@ -117,7 +117,7 @@ impl CliError {
         }
     }
 
-    /// What is kept cannot be read or written.
+    /// A failure to read or write stored data.
     pub fn store(message: impl Into<String>) -> Self {
         Self {
             exit: 1,
@@ -133,15 +133,15 @@ impl CliError {
         self
     }
 
-    pub fn print(&self, form: OutputFormat) -> ExitCode {
-        match form {
+    pub fn print(&self, format: OutputFormat) -> ExitCode {
+        match format {
             OutputFormat::Json => print_stderr(
                 &json!({ "error": { "code": self.code, "message": self.message, "hint": self.hint } })
                     .to_string(),
             ),
             OutputFormat::Plain => {
                 print_stderr(&format!("{} {}", styled(ERROR, "error:"), self.message));
-                // A message that already ends in the suggestion needs no second one.
+                // Some messages already contain the suggestion.
                 if let Some(hint) = self.hint.as_ref().filter(|hint| !self.message.contains(hint.as_str())) {
                     print_stderr(&format!("{} {hint}", styled(DIM, "hint:")));
                 }
@@ -167,14 +167,14 @@ impl From<SelectionError> for CliError {
         let hint = match &error {
             SelectionError::NoProvider(_) => lango_models::offline::CONNECT_HINT,
             SelectionError::UnknownProvider { .. } => {
-                "`lango config show` prints what is configured"
+                "`lango config show` prints the configured providers"
             }
             SelectionError::UnknownKind(_) => {
-                "it is one of openai, anthropic, gemini, ollama, offline"
+                "expected openai, anthropic, gemini, ollama or offline"
             }
             SelectionError::InvalidBaseUrl(_) => "for example http://127.0.0.1:8080/v1",
             SelectionError::InvalidHeader { .. } => {
-                "a name of letters, digits and `-`, and a value on one line"
+                "a header has a name of letters, digits and `-`, and a value on one line"
             }
             SelectionError::MissingModel(_) => "for example --model gpt-5-mini",
         };
@@ -187,9 +187,9 @@ impl From<SelectionError> for CliError {
 }
 
 impl From<SqliteStoreError> for CliError {
-    fn from(trouble: SqliteStoreError) -> Self {
-        let is_typed = matches!(
-            trouble,
+    fn from(error: SqliteStoreError) -> Self {
+        let is_usage_error = matches!(
+            error,
             SqliteStoreError::SessionNotFound(_)
                 | SqliteStoreError::SessionExists(_)
                 | SqliteStoreError::FileExists(_)
@@ -198,12 +198,12 @@ impl From<SqliteStoreError> for CliError {
                 | SqliteStoreError::TokenNotFound(_)
                 | SqliteStoreError::TokenExists(_)
         );
-        let failure = if is_typed {
-            Self::usage(trouble.to_string())
+        let failure = if is_usage_error {
+            Self::usage(error.to_string())
         } else {
-            Self::store(trouble.to_string())
+            Self::store(error.to_string())
         };
-        failure.with_hint(trouble.hint())
+        failure.with_hint(error.hint())
     }
 }
 
@@ -213,31 +213,31 @@ impl From<StartError> for CliError {
             StartError::Config(error) => error.into(),
             StartError::Selection(error) => error.into(),
             StartError::Model(error) => Self::model(error.to_string()),
-            StartError::Store(trouble) => trouble.into(),
+            StartError::Store(error) => error.into(),
         }
     }
 }
 
-/// Help and version are results; everything else that clap has to say is a mistake in the arguments.
-pub fn print_usage_error(error: &clap::Error, form: OutputFormat) -> ExitCode {
-    if !error.use_stderr() || form == OutputFormat::Plain {
+/// Prints what clap reports. Help and version go to stdout; everything else is a usage error.
+pub fn print_usage_error(error: &clap::Error, format: OutputFormat) -> ExitCode {
+    if !error.use_stderr() || format == OutputFormat::Plain {
         let _ = error.print();
         return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
     }
-    CliError::from(error).print(form)
+    CliError::from(error).print(format)
 }
 
-/// What does not keep a command from working.
-pub fn warn(warnings: &[String], form: OutputFormat) {
+/// Prints warnings to stderr.
+pub fn warn(warnings: &[String], format: OutputFormat) {
     for warning in warnings {
-        print_stderr(&match form {
+        print_stderr(&match format {
             OutputFormat::Plain => format!("{} {warning}", styled(WARNING, "warning:")),
             OutputFormat::Json => json!({ "warning": { "message": warning } }).to_string(),
         });
     }
 }
 
-/// Nothing can be done when stderr is gone.
+/// Prints a line to stderr. Write errors are ignored, since there is nowhere to report them.
 pub fn print_stderr(text: &str) {
     let _ = writeln!(anstream::stderr(), "{text}");
 }

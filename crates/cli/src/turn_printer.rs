@@ -1,4 +1,4 @@
-//! Turns as people and programs see them: who speaks, which tool runs, the answer.
+//! Prints the updates of a turn: the speaking agent, tool calls and the answer.
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -12,36 +12,36 @@ use serde_json::{Value, json};
 
 use crate::output::{self, DIM, ERROR, NAME, print_stderr, styled};
 
-/// The exit code when something was not allowed.
+/// The exit code of a turn in which a tool call was denied.
 const DENIED_EXIT_CODE: u8 = 5;
 
-/// Where and how updates are shown.
+/// Prints the updates of a turn and collects its exit code.
 pub struct TurnPrinter {
     mode: PrintMode,
-    /// Whose words are being shown.
+    /// The agent whose text is being printed.
     speaker: Option<String>,
     exit: u8,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PrintMode {
-    /// Words as they come, with who speaks.
+    /// Text as it streams, with the name of its author.
     Terminal,
-    /// The answer and nothing else.
+    /// Only the answer.
     Pipe,
-    /// One event a line; with provisional text where it was asked for.
+    /// One event per line; also text as it streams, with `deltas`.
     Json { deltas: bool },
 }
 
 impl TurnPrinter {
     pub fn new(json: bool, deltas: bool) -> Self {
-        let form = match json {
+        let mode = match json {
             true => PrintMode::Json { deltas },
             false if std::io::stdout().is_terminal() => PrintMode::Terminal,
             false => PrintMode::Pipe,
         };
         Self {
-            mode: form,
+            mode,
             speaker: None,
             exit: 0,
         }
@@ -72,7 +72,7 @@ impl TurnPrinter {
         }
     }
 
-    /// What a call prints while it runs.
+    /// Prints the output of a running tool call.
     pub fn print_tool_output(&mut self, author: &AgentName, call: &CallId, text: &str) {
         match self.mode {
             PrintMode::Terminal => {
@@ -111,7 +111,8 @@ impl TurnPrinter {
         );
     }
 
-    /// A turn in which something was not allowed did not do what was asked, whatever it answers.
+    /// Sets the exit code for a denied call: the request was not done, even if the turn has an
+    /// answer.
     fn record_decision(&mut self, state: ApprovalState) {
         let is_denied = matches!(
             state,
@@ -121,17 +122,18 @@ impl TurnPrinter {
             self.fail_with(DENIED_EXIT_CODE);
         }
         if state == ApprovalState::NobodyThere && !matches!(self.mode, PrintMode::Json { .. }) {
-            let how = "a call was denied, because nobody is there to allow it: use a terminal, --yes, or a rule in security.approval.rules";
-            output::warn(&[how.to_owned()], output::OutputFormat::Plain);
+            let warning = "a tool call was denied because there is no one to approve it; run in a terminal, \
+                           pass --yes, or add a rule to security.approval.rules";
+            output::warn(&[warning.to_owned()], output::OutputFormat::Plain);
         }
     }
 
-    /// Something else than the turn went wrong.
+    /// Raises the exit code for a failure outside the turn.
     pub fn fail_with(&mut self, exit: u8) {
         self.exit = self.exit.max(exit);
     }
 
-    /// The exit code that the turn deserves.
+    /// Ends the output and returns the exit code.
     pub fn finish(mut self) -> ExitCode {
         ExitCode::from(self.exit_code())
     }
@@ -142,37 +144,37 @@ impl TurnPrinter {
     }
 
     fn print_event_text(&mut self, event: &Event) {
-        let who = event.author.to_string();
+        let author = event.author.to_string();
         match &event.body {
             EventBody::Answer { text } if self.mode == PrintMode::Pipe => {
                 print(&format!("{}\n", strip_control_chars(text).trim_end()))
             }
-            // Words that were shown as they came are not shown again.
-            EventBody::Answer { text } if self.speaker.as_deref() != Some(&who) => {
-                self.start_speaker(&who);
+            // An answer that was streamed is not printed again.
+            EventBody::Answer { text } if self.speaker.as_deref() != Some(&author) => {
+                self.start_speaker(&author);
                 print(&strip_control_chars(text));
             }
-            EventBody::Transfer { to, .. } => self.print_note(&format!("{who} → {to}")),
+            EventBody::Transfer { to, .. } => self.print_note(&format!("{author} → {to}")),
             EventBody::ToolCall { tool, args, .. } => {
-                self.print_note(&format!("{who} · {tool} {}", args_line(args)))
+                self.print_note(&format!("{author} · {tool} {}", args_line(args)))
             }
             EventBody::ToolResult {
                 ok: false, error, ..
             } => {
                 self.print_note(&format!(
-                    "{who} · {}",
-                    one_line(error.as_deref().unwrap_or("it did not work"))
+                    "{author} · {}",
+                    one_line(error.as_deref().unwrap_or("the call failed"))
                 ));
             }
             EventBody::Rejected { reason } => {
-                self.print_note(&format!("{who} handed it back: {}", one_line(reason)))
+                self.print_note(&format!("{author} rejected the task: {}", one_line(reason)))
             }
             EventBody::TurnDone => self.end_speaker(),
             _ => {}
         }
     }
 
-    /// A line about what is going on, on a terminal only.
+    /// Prints a progress line, on a terminal only.
     fn print_note(&mut self, text: &str) {
         if self.mode == PrintMode::Terminal {
             self.end_speaker();
@@ -181,11 +183,11 @@ impl TurnPrinter {
         }
     }
 
-    fn start_speaker(&mut self, who: &str) {
-        if self.speaker.as_deref() != Some(who) {
+    fn start_speaker(&mut self, author: &str) {
+        if self.speaker.as_deref() != Some(author) {
             self.end_speaker();
-            print(&format!("{} ", styled(NAME, format!("{who}:"))));
-            self.speaker = Some(who.to_owned());
+            print(&format!("{} ", styled(NAME, format!("{author}:"))));
+            self.speaker = Some(author.to_owned());
         }
     }
 
@@ -223,9 +225,9 @@ impl TurnPrinter {
     }
 }
 
-/// Arguments on one line.
+/// Returns the arguments of a call on one short line.
 pub fn args_line(args: &Value) -> String {
-    let words: Vec<String> = match args {
+    let values: Vec<String> = match args {
         Value::Object(map) => map
             .values()
             .map(|value| {
@@ -236,8 +238,8 @@ pub fn args_line(args: &Value) -> String {
             .collect(),
         other => vec![other.to_string()],
     };
-    // First written out, so that nothing is dropped without a sign.
-    let line = one_line(&escape_hidden_chars(&words.join(" ")));
+    // Escape hidden characters before `one_line` drops them.
+    let line = one_line(&escape_hidden_chars(&values.join(" ")));
     if line.chars().count() <= 80 {
         line
     } else {
@@ -245,7 +247,7 @@ pub fn args_line(args: &Value) -> String {
     }
 }
 
-/// JSON goes out as it is, apart from characters that a terminal would obey: those are escaped.
+/// Prints a JSON value on one line, with terminal control characters escaped.
 fn print_json_line(value: &Value) {
     let mut line = String::new();
     for c in value.to_string().chars() {
@@ -259,7 +261,7 @@ fn print_json_line(value: &Value) {
     let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
 }
 
-/// Whoever read may have left; the turn goes on to its end all the same.
+/// Prints to stdout. A closed pipe does not stop the turn.
 fn print(text: &str) {
     let mut stdout = anstream::stdout();
     let _ = stdout

@@ -1,4 +1,4 @@
-//! Reading one configuration file: TOML, JSON or YAML, by its extension.
+//! Reads a configuration file: TOML, JSON or YAML, by its extension.
 
 use std::path::Path;
 
@@ -10,15 +10,16 @@ use toml::de::{DeTable, DeValue};
 
 use super::{ConfigError, ConfigLayer, ConfigSource, redaction};
 
-/// A larger file is not a configuration.
+/// The maximum size of a configuration file.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// Reads the file of somebody who may read everything anyway.
+/// Reads the user's own file. Links are followed, since the user may read their targets anyway.
 pub(super) fn read_file(path: &Path) -> Result<ConfigLayer, ConfigError> {
     parse_layer(path, read_bounded(path, MAX_BYTES))
 }
 
-/// Reads the file in the folder `root` that came with it: a link out of there could lead to anything.
+/// Reads a project's file in the folder `root`. Links out of the folder are rejected, since the
+/// project is not trusted.
 pub(super) fn read_project_file(root: &Path, path: &Path) -> Result<ConfigLayer, ConfigError> {
     let name = path.file_name().map(Path::new).unwrap_or(path);
     let content = FolderReader::open_beneath(root, Path::new(""))
@@ -26,7 +27,7 @@ pub(super) fn read_project_file(root: &Path, path: &Path) -> Result<ConfigLayer,
     let is_outside = content == Err(ReadError::Outside);
     parse_layer(path, content).map_err(|error| match error {
         error if is_outside => {
-            error.with_hint("if you mean the file that the link leads to, name it with --config")
+            error.with_hint("to use the target of the link, pass it with --config")
         }
         error => error,
     })
@@ -36,18 +37,18 @@ fn parse_layer(
     path: &Path,
     content: Result<Vec<u8>, ReadError>,
 ) -> Result<ConfigLayer, ConfigError> {
-    let shown = path.display();
-    let unreadable =
-        |error| ConfigError::new(format!("cannot read the configuration {shown}: {error}"));
-    let text = String::from_utf8(content.map_err(unreadable)?)
-        .map_err(|_| ConfigError::new(format!("{shown} is not valid UTF-8")))?;
+    let name = path.display();
+    let read_error =
+        |error| ConfigError::new(format!("cannot read the configuration {name}: {error}"));
+    let text = String::from_utf8(content.map_err(read_error)?)
+        .map_err(|_| ConfigError::new(format!("{name} is not valid UTF-8")))?;
     let mut node = parse(path, &text)?;
     let SpannedKind::Map(entries) = &mut node.kind else {
         return Err(ConfigError::new(format!(
-            "{shown}: a configuration is a table of settings"
+            "{name}: expected a table of settings"
         )));
     };
-    // Editors look there for help with the file.
+    // Editors use this key to find the schema.
     entries.retain(|entry| entry.key != "$schema");
     Ok(ConfigLayer {
         source: ConfigSource::File(path.to_owned()),
@@ -60,18 +61,17 @@ fn parse(path: &Path, text: &str) -> Result<SpannedValue, ConfigError> {
         Some("toml") => parse_toml(text),
         Some("json" | "yaml" | "yml") => parse_yaml(text),
         _ => {
-            let hint = "a configuration file ends in .toml, .json, .yaml or .yml";
-            return Err(
-                ConfigError::new(format!("{}: what form is this?", path.display())).with_hint(hint),
-            );
+            let message = format!("{}: unknown configuration format", path.display());
+            return Err(ConfigError::new(message)
+                .with_hint("use a file that ends in .toml, .json, .yaml or .yml"));
         }
     };
-    parsed.map_err(|mistake| {
+    parsed.map_err(|error| {
         ConfigError::new(format!(
             "{}:{}: {}",
             path.display(),
-            mistake.line,
-            redaction::redact_message(&mistake.message)
+            error.line,
+            redaction::redact_message(&error.message)
         ))
     })
 }
@@ -106,7 +106,7 @@ fn toml_node(value: &Spanned<DeValue<'_>>, line_at: &dyn Fn(usize) -> usize) -> 
             SpannedKind::Scalar(parsed.map_or_else(|_| Value::from(number.as_str()), Value::from))
         }
         DeValue::Float(number) => {
-            // JSON has no infinity: it stays text, which no number setting takes.
+            // JSON has no infinity. It stays text, which number settings reject.
             let parsed = number
                 .as_str()
                 .parse::<f64>()
@@ -114,8 +114,8 @@ fn toml_node(value: &Spanned<DeValue<'_>>, line_at: &dyn Fn(usize) -> usize) -> 
                 .filter(|value| value.is_finite());
             SpannedKind::Scalar(parsed.map_or_else(|| Value::from(number.as_str()), Value::from))
         }
-        DeValue::Boolean(truth) => SpannedKind::Scalar(Value::Bool(*truth)),
-        DeValue::Datetime(moment) => SpannedKind::Scalar(Value::from(moment.to_string())),
+        DeValue::Boolean(value) => SpannedKind::Scalar(Value::Bool(*value)),
+        DeValue::Datetime(datetime) => SpannedKind::Scalar(Value::from(datetime.to_string())),
         DeValue::Array(items) => {
             SpannedKind::List(items.iter().map(|item| toml_node(item, line_at)).collect())
         }

@@ -1,4 +1,4 @@
-//! Layers of settings into one value; each leaf remembers who set it.
+//! Merges layers of settings into one value, with the origin of each leaf.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::{ConfigError, ConfigLayer, ConfigSource, redaction, variables};
 use crate::environment::Environment;
 
-/// Where a value was set.
+/// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingOrigin {
     File { path: PathBuf, line: usize },
@@ -47,7 +47,8 @@ impl ConfigSource {
 pub(super) struct MergedConfig {
     value: Value,
     origins: BTreeMap<String, SettingOrigin>,
-    /// Keys whose value was put together from variables: it is not repeated when it is wrong.
+    /// Keys whose value was expanded from variables. Errors do not repeat it, since it may be a
+    /// secret.
     expanded: BTreeSet<String>,
     schema: Value,
 }
@@ -90,12 +91,12 @@ impl MergedConfig {
         Ok(merged)
     }
 
-    /// What stands under `group`, read as one crate's settings; keys that belong to others are passed over.
+    /// Deserializes `group` as the settings of one crate, ignoring the keys of other crates.
     pub(super) fn deserialize_group<T: DeserializeOwned + Default>(
         &self,
         group: &str,
     ) -> Result<T, ConfigError> {
-        // A table in which nothing is set says nothing.
+        // An empty table is null.
         let Some(value) = self.value.get(group).filter(|value| !value.is_null()) else {
             return Ok(T::default());
         };
@@ -105,16 +106,16 @@ impl MergedConfig {
             let origin = self
                 .nearest_origin(&key)
                 .map_or(String::new(), |origin| format!("{origin}: "));
-            // What stands where a secret belongs is not repeated, nor what a variable holds.
-            let why = if redaction::is_secret(&self.schema, &path) {
-                "a text, or a table of texts, belongs here".to_owned()
+            // Do not repeat secrets or the values of variables.
+            let reason = if redaction::is_secret(&self.schema, &path) {
+                "expected a text or a table of texts".to_owned()
             } else if self.is_expanded(&key) {
-                "the value of a variable does not fit here".to_owned()
+                "the value of the variable has the wrong type".to_owned()
             } else {
                 redaction::redact_message(&error.inner().to_string())
             };
-            ConfigError::new(format!("{origin}`{key}`: {why}"))
-                .with_hint("`lango config schema` says what each setting takes")
+            ConfigError::new(format!("{origin}`{key}`: {reason}"))
+                .with_hint("`lango config schema` prints the type of each setting")
         })
     }
 
@@ -134,31 +135,32 @@ impl MergedConfig {
             .map(|(_, origin)| origin)
     }
 
-    /// Invariant: a leaf replaces whatever stood at or below its path, and its origin with it. Null takes a setting
-    /// back to its default, and so does an empty text where nothing may stand.
+    /// Sets a leaf. Invariant: a leaf replaces everything at or below its path, including the
+    /// origins. Null resets a setting to its default, and so does an empty text for an optional
+    /// setting.
     fn set_leaf(&mut self, path: &[String], value: Value, origin: SettingOrigin) {
         let key = path.join(".");
-        let below = format!("{key}.");
+        let child_prefix = format!("{key}.");
         self.origins
-            .retain(|known, _| *known != key && !known.starts_with(&below));
+            .retain(|known, _| *known != key && !known.starts_with(&child_prefix));
         self.expanded
-            .retain(|known| *known != key && !known.starts_with(&below));
+            .retain(|known| *known != key && !known.starts_with(&child_prefix));
         let Some((last, groups)) = path.split_last() else {
             return;
         };
-        let mut here = &mut self.value;
+        let mut current = &mut self.value;
         for group in groups {
-            here = &mut ensure_table(here)[group.as_str()];
+            current = &mut ensure_table(current)[group.as_str()];
         }
         if !value.is_null() {
-            ensure_table(here)[last.as_str()] = value;
+            ensure_table(current)[last.as_str()] = value;
             self.origins.insert(key, origin);
-        } else if let Value::Object(map) = here {
+        } else if let Value::Object(map) = current {
             map.remove(last);
         }
     }
 
-    /// Whether something at, above or below a key came from a variable.
+    /// Returns true if a value at, above or below the key was expanded from a variable.
     fn is_expanded(&self, key: &str) -> bool {
         let is_below = |one: &str, other: &str| {
             one.strip_prefix(other)
@@ -180,7 +182,7 @@ impl MergedConfig {
     }
 }
 
-/// The value as a table, made one if it is none.
+/// Turns the value into a table if it is not one.
 fn ensure_table(value: &mut Value) -> &mut Value {
     if !value.is_object() {
         *value = Value::Object(Map::new());
@@ -196,17 +198,17 @@ pub(super) fn check_unknown_keys(
     let mut messages = Vec::new();
     let mut hint = None;
     for layer in layers {
-        for mistake in spanned::validate_keys(schema, &layer.node) {
+        for error in spanned::validate_keys(schema, &layer.node) {
             messages.push(format!(
                 "{}: {}",
-                layer.source.origin_at(mistake.line),
-                redaction::redact_message(&text::strip_control_chars(&mistake.message()))
+                layer.source.origin_at(error.line),
+                redaction::redact_message(&text::strip_control_chars(&error.message()))
             ));
             if let KeyErrorKind::Unknown {
-                suggestion: Some(near),
-            } = mistake.kind
+                suggestion: Some(key),
+            } = error.kind
             {
-                hint = hint.or(Some(format!("did you mean `{near}`?")));
+                hint = hint.or(Some(format!("did you mean `{key}`?")));
             }
         }
     }
@@ -219,11 +221,7 @@ pub(super) fn check_unknown_keys(
         messages.push(format!("and {rest} more"));
     }
     let hint = hint.unwrap_or_else(|| "`lango config schema` lists every setting".to_owned());
-    Err(ConfigError::new(messages.join(
-        "
-",
-    ))
-    .with_hint(hint))
+    Err(ConfigError::new(messages.join("\n")).with_hint(hint))
 }
 
 struct Leaf {
@@ -232,29 +230,30 @@ struct Leaf {
     line: usize,
 }
 
-/// Tables of settings are merged key by key, everything else is replaced whole.
+/// Collects the leaves of a layer. Tables of settings are merged key by key; all other values are
+/// replaced.
 fn collect_leaves(
-    place: SettingCursor<'_>,
+    cursor: SettingCursor<'_>,
     node: &SpannedValue,
     line: usize,
     leaves: &mut Vec<Leaf>,
 ) {
-    let is_group = place
+    let is_group = cursor
         .schema
-        .is_some_and(|schema| spanned::is_group(place.root, schema));
+        .is_some_and(|schema| spanned::is_group(cursor.root, schema));
     match &node.kind {
         SpannedKind::Map(entries) if is_group || !entries.is_empty() => {
             for entry in entries {
-                let schema = place.schema.and_then(|schema| {
-                    match spanned::lookup_key(place.root, schema, &entry.key) {
+                let schema = cursor.schema.and_then(|schema| {
+                    match spanned::lookup_key(cursor.root, schema, &entry.key) {
                         SchemaLookup::Known(schema) => Some(schema),
                         SchemaLookup::Anything | SchemaLookup::Unknown(_) => None,
                     }
                 });
-                let path = [place.path, std::slice::from_ref(&entry.key)].concat();
+                let path = [cursor.path, std::slice::from_ref(&entry.key)].concat();
                 collect_leaves(
                     SettingCursor {
-                        root: place.root,
+                        root: cursor.root,
                         schema,
                         path: &path,
                     },
@@ -264,10 +263,10 @@ fn collect_leaves(
                 );
             }
         }
-        // An empty section says nothing.
+        // An empty section sets nothing.
         SpannedKind::Scalar(Value::Null) if is_group => {}
         _ => leaves.push(Leaf {
-            path: place.path.to_vec(),
+            path: cursor.path.to_vec(),
             value: node.to_value(),
             line,
         }),
@@ -282,7 +281,7 @@ struct SettingCursor<'a> {
     path: &'a [String],
 }
 
-/// What can be wrong with a value that takes something from the environment.
+/// An error in a `${NAME}` reference.
 enum VariableError {
     Unset(String),
     Unclosed,
@@ -292,20 +291,21 @@ impl VariableError {
     fn to_config_error(&self, origin: &SettingOrigin, key: &str) -> ConfigError {
         match self {
             Self::Unset(name) => ConfigError::new(format!(
-                "{origin}: `{key}` takes its value from ${{{name}}}, which is not set"
+                "{origin}: `{key}` uses the variable ${{{name}}}, which is not set"
             ))
             .with_hint(format!(
-                "set the variable {name}, or write $${{{name}}} if the text itself is meant"
+                "set the variable {name}, or write $${{{name}}} for the literal text"
             )),
-            Self::Unclosed => {
-                ConfigError::new(format!("{origin}: `{key}` holds a `${{` without its `}}`"))
-                    .with_hint("write $${ if the text itself is meant")
-            }
+            Self::Unclosed => ConfigError::new(format!(
+                "{origin}: `{key}` has a `${{` without a closing `}}`"
+            ))
+            .with_hint("write $${ for the literal text"),
         }
     }
 }
 
-/// `${NAME}` stands for the variable's value, `$${` for itself; a setting that takes no text reads the result as JSON.
+/// Expands `${NAME}` to the value of the variable and `$${` to itself. For settings that are not
+/// text, the result is parsed as JSON.
 fn expand(schema: &Value, leaf: &Leaf, environment: &Environment) -> Result<Value, VariableError> {
     match &leaf.value {
         Value::String(text) if text.contains("${") => {
@@ -341,15 +341,15 @@ fn expand_text(text: &str, environment: &Environment) -> Result<String, Variable
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("${") {
-        let (before, from) = rest.split_at(at);
+        let (before, reference) = rest.split_at(at);
         if let Some(before) = before.strip_suffix('$') {
             expanded.push_str(before);
             expanded.push_str("${");
-            rest = &from[2..];
+            rest = &reference[2..];
             continue;
         }
-        let end = from.find('}').ok_or(VariableError::Unclosed)?;
-        let name = &from[2..end];
+        let end = reference.find('}').ok_or(VariableError::Unclosed)?;
+        let name = &reference[2..end];
         expanded.push_str(before);
         expanded.push_str(
             environment
@@ -357,7 +357,7 @@ fn expand_text(text: &str, environment: &Environment) -> Result<String, Variable
                 .get(name)
                 .ok_or_else(|| VariableError::Unset(name.to_owned()))?,
         );
-        rest = &from[end + 1..];
+        rest = &reference[end + 1..];
     }
     expanded.push_str(rest);
     Ok(expanded)

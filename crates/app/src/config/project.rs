@@ -1,8 +1,10 @@
-//! A project's own file: what it may set by itself, and what only once the user has confirmed it.
+//! Project configuration: the settings that a project may always set, and those that need the
+//! user's trust.
 //!
-//! The file and the folders that it names came with a project, from whoever made it. So until they are confirmed they
-//! decide nothing that could spend, send, keep or loosen anything, or change what a model reads. Afterwards exactly what
-//! was confirmed is used: the files are read once, beneath the project's root, and known by their content.
+//! The author of a project's file and of the folders that it names is unknown. Until the user
+//! trusts them, they cannot spend money, send or store data, loosen a limit or change what a model
+//! reads. Afterwards exactly the trusted content is used: the files are read once, beneath the
+//! project's root, and identified by their content.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,50 +18,51 @@ use serde_json::{Value, json};
 
 use super::redaction;
 
-/// What any project may set. Everything else is closed until it is confirmed, new settings among them.
-/// How often is delegated is bounded by `agent.limits`, and the router only chooses between agents that are there.
+/// The settings that any project may set. All others, including new ones, are guarded until the
+/// project is trusted. Delegation rounds are bounded by `agent.limits`, and the router only chooses
+/// between existing agents.
 const ALLOWED: [&str; 3] = [
     "agent.maxDelegationRounds",
     "agent.router",
     "agent.routerConfidence",
 ];
 
-/// Settings that name a folder whose files models read, and how such a folder is read.
+/// The settings that name a folder with files for models, and the function that reads the folder.
 const FOLDERS: [(&str, ReadFolder); 2] = [
     ("agent.promptsDir", prompt_files),
     ("agent.agentsDir", agent_files),
 ];
 type ReadFolder = fn(&FolderReader, &Path) -> Result<MarkdownFolder, MarkdownFolderError>;
 
-/// So many settings are named in a warning.
+/// The maximum number of settings that a warning lists.
 const MAX_NAMED: usize = 8;
 
-/// The folders of a confirmed project, by the settings that name them.
+/// The folders of a trusted project, by the settings that name them.
 pub(super) type MarkdownFolders = BTreeMap<&'static str, MarkdownFolder>;
 
-/// What a project's file says, apart.
+/// The settings of a project's file, split into allowed and guarded ones.
 pub(super) struct ProjectSettings {
     pub allowed: SpannedValue,
     pub guarded: SpannedValue,
-    /// The closed settings and their lines.
+    /// The guarded settings and their lines.
     names: Vec<(String, usize)>,
 }
 
 impl ProjectSettings {
     pub(super) fn new(schema: &Value, node: &SpannedValue) -> Self {
         let mut names = Vec::new();
-        let (open, closed) = split_settings(
+        let (allowed, guarded) = split_settings(
             ProjectCursor {
                 root: schema,
-                here: schema,
+                schema,
                 key: "",
             },
             node,
             &mut names,
         );
         Self {
-            allowed: open,
-            guarded: closed,
+            allowed,
+            guarded,
             names,
         }
     }
@@ -68,8 +71,8 @@ impl ProjectSettings {
         self.names.is_empty()
     }
 
-    /// What is not used, in one line.
-    pub(super) fn untrusted_warning(&self, path: &Path, why: UntrustedReason) -> String {
+    /// Returns a one-line warning about the settings that are not used.
+    pub(super) fn untrusted_warning(&self, path: &Path, reason: UntrustedReason) -> String {
         let name = |(key, line): &(String, usize)| {
             format!(
                 "`{}` (line {line})",
@@ -81,70 +84,73 @@ impl ProjectSettings {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let why = match why {
-            UntrustedReason::Unconfirmed => "not used until you confirm it for this folder",
+        let reason = match reason {
+            UntrustedReason::Unconfirmed => "settings not used until you trust this folder",
             UntrustedReason::Changed => {
-                "not used, since it or a file that it names changed after you confirmed it"
+                "settings not used because they or their files changed after you trusted them"
             }
         };
         let file = text::one_line(&path.to_string_lossy());
         format!(
-            "{file}: {why}: {}{more}; `lango config trust` shows everything",
+            "{file}: {reason}: {}{more}; review them with `lango config trust`",
             names.join(", ")
         )
     }
 }
 
-/// Why closed settings are not used.
+/// The reason why guarded settings are not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UntrustedReason {
     Unconfirmed,
     Changed,
 }
 
-/// The files that closed settings name, and what stands against using them.
+/// The folders that guarded settings name, and problems with their files.
 pub(super) struct ProjectFolders {
     pub folders: MarkdownFolders,
     pub problems: Vec<String>,
 }
 
 impl ProjectFolders {
-    /// Reads them beneath `root`.
-    pub(super) fn load(root: &Path, closed: &SpannedValue) -> Self {
-        let said = closed.to_value();
-        let mut named = Self {
+    /// Reads the folders beneath `root`.
+    pub(super) fn load(root: &Path, guarded: &SpannedValue) -> Self {
+        let settings = guarded.to_value();
+        let mut loaded = Self {
             folders: MarkdownFolders::new(),
             problems: Vec::new(),
         };
         for (key, read) in FOLDERS {
-            let at = format!("/{}", key.replace('.', "/"));
-            let Some(folder) = said
-                .pointer(&at)
+            let pointer = format!("/{}", key.replace('.', "/"));
+            let Some(folder) = settings
+                .pointer(&pointer)
                 .and_then(Value::as_str)
                 .filter(|path| !path.is_empty())
             else {
                 continue;
             };
             match read_folder(root, folder, read) {
-                Ok(found) => {
-                    named.problems.extend(found.files.iter().filter_map(|file| {
-                        let place = text::one_line(&found.full_path(file).to_string_lossy());
-                        Some(format!("{place}: {}", file_problem(file)?))
-                    }));
-                    named.folders.insert(key, found);
+                Ok(folder) => {
+                    loaded
+                        .problems
+                        .extend(folder.files.iter().filter_map(|file| {
+                            let path = text::one_line(&folder.full_path(file).to_string_lossy());
+                            Some(format!("{path}: {}", file_problem(file)?))
+                        }));
+                    loaded.folders.insert(key, folder);
                 }
-                Err(why) => named.problems.push(format!("`{key}`: {why}")),
+                Err(reason) => loaded.problems.push(format!("`{key}`: {reason}")),
             }
         }
-        named
+        loaded
     }
 
-    /// What is confirmed: the closed settings and the content of every file. Nothing where a file cannot be used.
-    pub(super) fn fingerprint(&self, closed: &SpannedValue) -> Option<String> {
+    /// Returns a fingerprint of the guarded settings and the content of every file, or none if a
+    /// file cannot be used.
+    pub(super) fn fingerprint(&self, guarded: &SpannedValue) -> Option<String> {
         if !self.problems.is_empty() {
             return None;
         }
-        let hashed = |folder: &MarkdownFolder| -> Vec<Value> {
+        let hashes = |folder: &MarkdownFolder| -> Vec<Value> {
             let file = |file: &lango_team::MarkdownFile| {
                 let content = file.content.as_deref().unwrap_or_default();
                 json!([
@@ -157,29 +163,29 @@ impl ProjectFolders {
         let files: BTreeMap<&str, Vec<Value>> = self
             .folders
             .iter()
-            .map(|(key, folder)| (*key, hashed(folder)))
+            .map(|(key, folder)| (*key, hashes(folder)))
             .collect();
-        let all = json!({ "settings": closed.to_value(), "files": files });
+        let all = json!({ "settings": guarded.to_value(), "files": files });
         Some(content_hash(all.to_string().as_bytes()))
     }
 }
 
-fn read_folder(root: &Path, named: &str, read: ReadFolder) -> Result<MarkdownFolder, String> {
-    if named.contains("${") {
-        return Err("a project's folder is named without variables".to_owned());
+fn read_folder(root: &Path, path: &str, read: ReadFolder) -> Result<MarkdownFolder, String> {
+    if path.contains("${") {
+        return Err("variables are not allowed in the folder names of a project".to_owned());
     }
-    let shown: PathBuf = root.join(named);
+    let full_path: PathBuf = root.join(path);
     let folder =
-        FolderReader::open_beneath(root, Path::new(named)).map_err(|why| why.to_string())?;
-    read(&folder, &shown).map_err(|error| error.to_string())
+        FolderReader::open_beneath(root, Path::new(path)).map_err(|error| error.to_string())?;
+    read(&folder, &full_path).map_err(|error| error.to_string())
 }
 
 fn file_problem(file: &lango_team::MarkdownFile) -> Option<String> {
     match &file.content {
         Ok(content) => std::str::from_utf8(content)
             .is_err()
-            .then(|| "it is not valid UTF-8".to_owned()),
-        Err(why) => Some(why.to_string()),
+            .then(|| "not valid UTF-8".to_owned()),
+        Err(error) => Some(error.to_string()),
     }
 }
 
@@ -187,62 +193,62 @@ fn file_problem(file: &lango_team::MarkdownFile) -> Option<String> {
 #[derive(Clone, Copy)]
 struct ProjectCursor<'a> {
     root: &'a Value,
-    here: &'a Value,
+    schema: &'a Value,
     key: &'a str,
 }
 
-/// The open and the closed part of a table of settings. A table in which nothing is set says nothing.
+/// Splits a table into allowed and guarded settings. An empty table is not reported.
 fn split_settings(
-    place: ProjectCursor<'_>,
+    cursor: ProjectCursor<'_>,
     node: &SpannedValue,
     names: &mut Vec<(String, usize)>,
 ) -> (SpannedValue, SpannedValue) {
-    let (mut open, mut closed) = (Vec::new(), Vec::new());
+    let (mut allowed, mut guarded) = (Vec::new(), Vec::new());
     let entries: &[SpannedEntry] = if let SpannedKind::Map(entries) = &node.kind {
         entries
     } else {
         &[]
     };
     for entry in entries {
-        let key = if place.key.is_empty() {
+        let key = if cursor.key.is_empty() {
             entry.key.clone()
         } else {
-            format!("{}.{}", place.key, entry.key)
+            format!("{}.{}", cursor.key, entry.key)
         };
-        let group = match spanned::lookup_key(place.root, place.here, &entry.key) {
-            SchemaLookup::Known(here) if spanned::is_group(place.root, here) => Some(here),
+        let group = match spanned::lookup_key(cursor.root, cursor.schema, &entry.key) {
+            SchemaLookup::Known(schema) if spanned::is_group(cursor.root, schema) => Some(schema),
             _ => None,
         };
         match (&entry.value.kind, group) {
-            (SpannedKind::Map(_), Some(here)) => {
+            (SpannedKind::Map(_), Some(schema)) => {
                 let before = names.len();
-                let (opened, rest) = split_settings(
+                let (inner_allowed, inner_guarded) = split_settings(
                     ProjectCursor {
-                        here,
+                        schema,
                         key: &key,
-                        ..place
+                        ..cursor
                     },
                     &entry.value,
                     names,
                 );
-                open.push(SpannedEntry {
-                    value: opened,
+                allowed.push(SpannedEntry {
+                    value: inner_allowed,
                     ..entry.clone()
                 });
                 if names.len() > before {
-                    closed.push(SpannedEntry {
-                        value: rest,
+                    guarded.push(SpannedEntry {
+                        value: inner_guarded,
                         ..entry.clone()
                     });
                 }
             }
             (SpannedKind::Scalar(Value::Null), Some(_)) => {}
             _ if ALLOWED.contains(&key.as_str()) && !has_variable(&entry.value) => {
-                open.push(entry.clone())
+                allowed.push(entry.clone())
             }
             _ => {
                 names.push((key, entry.line));
-                closed.push(entry.clone());
+                guarded.push(entry.clone());
             }
         }
     }
@@ -250,10 +256,11 @@ fn split_settings(
         line: node.line,
         kind: SpannedKind::Map(entries),
     };
-    (node(open), node(closed))
+    (node(allowed), node(guarded))
 }
 
-/// What the environment holds is nothing that a project may have before it is confirmed.
+/// Returns true if a value refers to an environment variable, which an untrusted project must not
+/// read.
 fn has_variable(node: &SpannedValue) -> bool {
     match &node.kind {
         SpannedKind::Scalar(Value::String(text)) => text.contains("${"),
@@ -268,7 +275,8 @@ mod tests {
     use super::*;
     use crate::config::setting_docs;
 
-    /// What is closed on purpose: whole groups, and single settings of groups that are open in part.
+    /// The settings that are guarded on purpose: whole groups, and single settings of groups with
+    /// allowed ones.
     const GUARDED: [&str; 25] = [
         "agent.multiAgent",
         "agent.team",
@@ -299,24 +307,21 @@ mod tests {
 
     /// B100
     #[test]
-    fn every_setting_is_open_or_closed_on_purpose() {
+    fn every_setting_is_allowed_or_guarded_on_purpose() {
         let keys: Vec<String> = setting_docs().into_iter().map(|entry| entry.key).collect();
-        let is_at_or_below = |key: &str, named: &str| {
-            key.strip_prefix(named)
+        let is_at_or_below = |key: &str, group: &str| {
+            key.strip_prefix(group)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
         for key in &keys {
-            let open = ALLOWED.contains(&key.as_str());
-            let closed = GUARDED.iter().any(|named| is_at_or_below(key, named));
-            assert!(
-                open != closed,
-                "`{key}`: may a project set it before it is confirmed? Say so in OPEN or CLOSED"
-            );
+            let allowed = ALLOWED.contains(&key.as_str());
+            let guarded = GUARDED.iter().any(|group| is_at_or_below(key, group));
+            assert!(allowed != guarded, "`{key}`: add it to ALLOWED or GUARDED");
         }
-        for named in ALLOWED.iter().chain(&GUARDED) {
+        for group in ALLOWED.iter().chain(&GUARDED) {
             assert!(
-                keys.iter().any(|key| is_at_or_below(key, named)),
-                "there is no setting `{named}`"
+                keys.iter().any(|key| is_at_or_below(key, group)),
+                "unknown setting `{group}`"
             );
         }
         for (key, _) in FOLDERS {

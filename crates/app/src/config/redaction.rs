@@ -1,4 +1,4 @@
-//! What must not be shown of settings: values of secret ones, and whatever else looks like a key.
+//! Redacts secrets in settings, and everything that looks like one.
 
 use lango_domain::secret::{self, Secret};
 use lango_domain::spanned::{self, SchemaLookup};
@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 
 const REDACTED: &str = "***";
 
-/// A value with its place in the schema of the settings; without a place where the schema says nothing about it.
+/// A position in the schema of the settings. `schema` is none for values that the schema does not
+/// describe.
 #[derive(Clone, Copy)]
 pub(super) struct SchemaPosition<'a> {
     root: &'a Value,
@@ -43,26 +44,26 @@ impl<'a> SchemaPosition<'a> {
         self.schema.is_some_and(secret::is_secret)
     }
 
-    /// Whether a secret stands here, or a table of nothing else.
+    /// Returns true if the value is a secret, or a table of secrets.
     fn is_for_secrets(self) -> bool {
-        let each = self
+        let value_schema = self
             .schema
             .and_then(|schema| schema.get("additionalProperties"));
-        self.is_secret() || each.is_some_and(secret::is_secret)
+        self.is_secret() || value_schema.is_some_and(secret::is_secret)
     }
 
-    /// The same value for whoever confirms it: of a secret nothing but the variables that it takes, of what only looks
-    /// like one everything else.
+    /// Returns the value without secrets. A secret is replaced except for the variables that it
+    /// refers to; in other texts, only the parts that look like a secret are masked.
     pub(super) fn redact(self, value: &Value) -> Value {
         match value {
             Value::Null => Value::Null,
             Value::Object(map) if !self.is_secret() => {
-                let mut shown = Map::new();
+                let mut redacted = Map::new();
                 for (key, value) in map {
-                    let name = unique_key(&shown, mask_secrets(key).text);
-                    shown.insert(name, self.key(key).redact(value));
+                    let name = unique_key(&redacted, mask_secrets(key).text);
+                    redacted.insert(name, self.key(key).redact(value));
                 }
-                Value::Object(shown)
+                Value::Object(redacted)
             }
             Value::String(text) if self.is_for_secrets() => {
                 Value::from(redact_except_variables(text))
@@ -79,20 +80,19 @@ impl<'a> SchemaPosition<'a> {
         }
     }
 
-    /// Where in there a secret setting has a value of its own, or an address a password. Local servers take `x` or
-    /// `test` as a key. An element of a list is written `[0]`.
+    /// Returns the path of the first literal secret or URL with a password. Short placeholders such
+    /// as `x` or `test` for local servers are allowed. A list element is written `[0]`.
     pub(super) fn find_secret(self, value: &Value) -> Option<Vec<String>> {
-        let below = |part: String, found: Option<Vec<String>>| {
+        let prefixed = |part: String, found: Option<Vec<String>>| {
             found.map(|rest| std::iter::once(part).chain(rest).collect())
         };
         match value {
             Value::Object(map) => map
                 .iter()
-                .find_map(|(key, value)| below(key.clone(), self.key(key).find_secret(value))),
-            Value::Array(items) => items
-                .iter()
-                .enumerate()
-                .find_map(|(at, item)| below(format!("[{at}]"), self.element().find_secret(item))),
+                .find_map(|(key, value)| prefixed(key.clone(), self.key(key).find_secret(value))),
+            Value::Array(items) => items.iter().enumerate().find_map(|(index, item)| {
+                prefixed(format!("[{index}]"), self.element().find_secret(item))
+            }),
             Value::String(text) => {
                 let is_key = self.is_for_secrets()
                     && !is_variable_reference(text)
@@ -107,47 +107,49 @@ impl<'a> SchemaPosition<'a> {
     }
 }
 
-/// Whether what stands at these keys is secret.
+/// Returns true if the value at this path is a secret.
 pub(super) fn is_secret(schema: &Value, path: &[String]) -> bool {
-    let mut place = SchemaPosition::at_root(schema);
+    let mut position = SchemaPosition::at_root(schema);
     for part in path {
-        place = if part.parse::<usize>().is_ok() && place.element().schema.is_some() {
-            place.element()
+        position = if part.parse::<usize>().is_ok() && position.element().schema.is_some() {
+            position.element()
         } else {
-            place.key(part)
+            position.key(part)
         };
-        if place.is_for_secrets() {
+        if position.is_for_secrets() {
             return true;
         }
     }
     false
 }
 
-/// Two keys may look the same without what is masked; neither may hide the other.
-fn unique_key(taken: &Map<String, Value>, name: String) -> String {
+/// Returns a key that is not taken yet. Two keys may be equal once masked, and neither may hide the
+/// other.
+fn unique_key(map: &Map<String, Value>, name: String) -> String {
     let numbered = (2..).map(|number| format!("{name} ({number})"));
     let mut names = std::iter::once(name.clone()).chain(numbered);
-    names.find(|name| !taken.contains_key(name)).unwrap_or(name)
+    names.find(|name| !map.contains_key(name)).unwrap_or(name)
 }
 
-/// A secret text without anything but the `${NAME}`s in it: who confirms it sees what of the environment it takes.
+/// Redacts a secret text except for its `${NAME}` references, so that the user sees which variables
+/// it reads.
 fn redact_except_variables(text: &str) -> String {
-    let (mut shown, mut rest) = (String::new(), text);
+    let (mut redacted, mut rest) = (String::new(), text);
     while let Some(start) = rest.find("${") {
         let end = rest[start..]
             .find('}')
             .map_or(rest.len(), |end| start + end + 1);
-        shown.push_str(if start > 0 { REDACTED } else { "" });
-        shown.push_str(&rest[start..end]);
+        redacted.push_str(if start > 0 { REDACTED } else { "" });
+        redacted.push_str(&rest[start..end]);
         rest = &rest[end..];
     }
     if !rest.is_empty() || text.is_empty() {
-        shown.push_str(REDACTED);
+        redacted.push_str(REDACTED);
     }
-    shown
+    redacted
 }
 
-/// A text as it may be shown: one that seems to hold a secret is not.
+/// Returns the text, or a placeholder if it seems to contain a secret.
 pub(super) fn redact_secrets(text: &str) -> String {
     if is_likely_secret(text) {
         REDACTED.to_owned()
@@ -156,10 +158,10 @@ pub(super) fn redact_secrets(text: &str) -> String {
     }
 }
 
-/// What a parser says, unless it repeats what seems to be a secret.
+/// Returns a parser's message, unless it seems to repeat a secret.
 pub(super) fn redact_message(message: &str) -> String {
     if is_likely_secret(message) {
-        "what stands here is wrong; it seems to be a secret, so it is not repeated".to_owned()
+        "invalid value; it is not shown because it looks like a secret".to_owned()
     } else {
         message.to_owned()
     }
@@ -169,7 +171,7 @@ fn is_likely_secret(text: &str) -> bool {
     SecretScanner::default().find_secret(text).is_some()
 }
 
-/// Whether a text is nothing but the name of a variable: `${NAME}`.
+/// Returns true if the text is exactly one variable reference: `${NAME}`.
 fn is_variable_reference(text: &str) -> bool {
     let name = text
         .strip_prefix("${")

@@ -1,4 +1,5 @@
-//! Every setting with its meaning and default, read off the types: for `lango init` and the reference page.
+//! The documentation of every setting, generated from the types: for `lango init` and the reference
+//! page.
 
 use std::fmt::Write as _;
 
@@ -7,17 +8,17 @@ use serde_json::Value;
 
 use crate::settings::Settings;
 
-/// One setting.
+/// The documentation of one setting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SettingDoc {
-    /// Dotted.
+    /// The dotted key.
     pub key: String,
     pub kind: String,
     pub default: Value,
     pub description: String,
 }
 
-/// Every setting, in the order of the types.
+/// Returns the documentation of every setting, in the order of the types.
 pub fn setting_docs() -> Vec<SettingDoc> {
     let schema = Settings::schema();
     let defaults = super::to_json(&Settings::default());
@@ -25,7 +26,7 @@ pub fn setting_docs() -> Vec<SettingDoc> {
     collect_docs(
         &ReferenceCursor {
             root: &schema,
-            here: &schema,
+            schema: &schema,
             default: &defaults,
             key: "",
         },
@@ -36,22 +37,22 @@ pub fn setting_docs() -> Vec<SettingDoc> {
 
 struct ReferenceCursor<'a> {
     root: &'a Value,
-    here: &'a Value,
+    schema: &'a Value,
     default: &'a Value,
     key: &'a str,
 }
 
-fn collect_docs(place: &ReferenceCursor<'_>, entries: &mut Vec<SettingDoc>) {
-    for shape in spanned::object_schemas(place.root, place.here) {
-        // A table of tables of one kind: its entries are described once.
-        if let Some(each) = shape
+fn collect_docs(cursor: &ReferenceCursor<'_>, entries: &mut Vec<SettingDoc>) {
+    for shape in spanned::object_schemas(cursor.root, cursor.schema) {
+        // Describe the entries of a map once, with a placeholder key.
+        if let Some(entry_schema) = shape
             .get("additionalProperties")
-            .filter(|each| spanned::is_group(place.root, each))
+            .filter(|entry_schema| spanned::is_group(cursor.root, entry_schema))
         {
             let key = format!(
                 "{}.<{}>",
-                place.key,
-                if place.key == "providers" {
+                cursor.key,
+                if cursor.key == "providers" {
                     "id"
                 } else {
                     "model"
@@ -59,8 +60,8 @@ fn collect_docs(place: &ReferenceCursor<'_>, entries: &mut Vec<SettingDoc>) {
             );
             collect_docs(
                 &ReferenceCursor {
-                    root: place.root,
-                    here: each,
+                    root: cursor.root,
+                    schema: entry_schema,
                     default: &Value::Null,
                     key: &key,
                 },
@@ -68,16 +69,16 @@ fn collect_docs(place: &ReferenceCursor<'_>, entries: &mut Vec<SettingDoc>) {
             );
         }
         for name in spanned::property_names(shape) {
-            let here = &shape["properties"][&name];
-            let key = if place.key.is_empty() {
+            let schema = &shape["properties"][&name];
+            let key = if cursor.key.is_empty() {
                 name.clone()
             } else {
-                format!("{}.{name}", place.key)
+                format!("{}.{name}", cursor.key)
             };
-            let default = place.default.get(&name).unwrap_or(&Value::Null);
-            let inner = ReferenceCursor {
-                root: place.root,
-                here,
+            let default = cursor.default.get(&name).unwrap_or(&Value::Null);
+            let child = ReferenceCursor {
+                root: cursor.root,
+                schema,
                 default,
                 key: &key,
             };
@@ -85,40 +86,40 @@ fn collect_docs(place: &ReferenceCursor<'_>, entries: &mut Vec<SettingDoc>) {
                 shape.get("properties").is_some()
                     || shape
                         .get("additionalProperties")
-                        .is_some_and(|each| spanned::is_group(place.root, each))
+                        .is_some_and(|entry_schema| spanned::is_group(cursor.root, entry_schema))
             };
-            if spanned::object_schemas(place.root, here)
+            if spanned::object_schemas(cursor.root, schema)
                 .iter()
                 .any(is_table)
             {
-                collect_docs(&inner, entries);
+                collect_docs(&child, entries);
             } else {
-                entries.push(setting_doc(&inner));
+                entries.push(setting_doc(&child));
             }
         }
     }
 }
 
-fn setting_doc(place: &ReferenceCursor<'_>) -> SettingDoc {
-    let described = place
-        .here
+fn setting_doc(cursor: &ReferenceCursor<'_>) -> SettingDoc {
+    let description = cursor
+        .schema
         .get("description")
         .and_then(Value::as_str)
         .unwrap_or_default();
     SettingDoc {
-        key: place.key.to_owned(),
-        kind: type_name(place.root, place.here),
-        // What stands under names of the user's has its default in the schema only.
-        default: Some(place.default)
+        key: cursor.key.to_owned(),
+        kind: type_name(cursor.root, cursor.schema),
+        // Defaults of map entries are only in the schema.
+        default: Some(cursor.default)
             .filter(|d| !d.is_null())
-            .or(place.here.get("default"))
+            .or(cursor.schema.get("default"))
             .cloned()
             .unwrap_or_default(),
-        description: described.split_whitespace().collect::<Vec<_>>().join(" "),
+        description: description.split_whitespace().collect::<Vec<_>>().join(" "),
     }
 }
 
-/// What a setting takes, in words.
+/// Returns a readable name for the type of a setting.
 fn type_name(root: &Value, schema: &Value) -> String {
     if let Some(target) = schema.get("$ref").and_then(Value::as_str) {
         return target
@@ -154,14 +155,14 @@ fn type_name(root: &Value, schema: &Value) -> String {
     if !choices.is_empty() {
         return choices.join(" or ");
     }
-    let named = match schema.get("type") {
+    let json_type = match schema.get("type") {
         Some(Value::Array(kinds)) => kinds
             .iter()
             .find(|kind| *kind != "null")
             .and_then(Value::as_str),
         other => other.and_then(Value::as_str),
     };
-    match named.unwrap_or("any") {
+    match json_type.unwrap_or("any") {
         "boolean" => "true or false",
         "integer" => "whole number",
         "string" => "text",
@@ -172,16 +173,16 @@ fn type_name(root: &Value, schema: &Value) -> String {
     .to_owned()
 }
 
-/// A configuration file in which every setting stands as a comment with its default.
+/// Returns a configuration file that contains every setting as a comment with its default.
 pub fn commented_file() -> String {
     let mut text = String::from(
-        "# Lango's configuration. Every setting stands here with its default; remove the `#` before it to change it.\n\
-         # Environment variables (LANGO_AGENT__MULTI_AGENT=false) and --set agent.multiAgent=false win over this file.\n\
-         # ${NAME} in a value stands for the environment variable NAME.\n",
+        "# Lango configuration with every setting and its default. To change a setting, remove the `#` before it.\n\
+         # Environment variables (LANGO_AGENT__MULTI_AGENT=false) and --set agent.multiAgent=false override this file.\n\
+         # ${NAME} in a value expands to the environment variable NAME.\n",
     );
     let mut table = String::new();
     let mut entries = setting_docs();
-    // A table stands in one piece, wherever its settings come from.
+    // Settings of one table stay together, even if they come from several crates.
     let order: Vec<String> = entries
         .iter()
         .map(|entry| group_name(entry).to_owned())
@@ -189,7 +190,7 @@ pub fn commented_file() -> String {
     entries.sort_by_key(|entry| order.iter().position(|group| group == group_name(entry)));
     for entry in entries {
         let (group, name) = entry.key.rsplit_once('.').unwrap_or(("", &entry.key));
-        // What can stand there any number of times under names of the user's is only explained.
+        // Map entries are only explained, since their keys are the user's.
         let is_example = group.contains('<');
         if group != table {
             table = group.to_owned();
@@ -240,12 +241,12 @@ fn wrap(text: &str) -> Vec<String> {
     lines
 }
 
-/// The reference page of the documentation.
+/// Returns the reference page of the documentation.
 pub fn reference_page() -> String {
     let mut page = String::from(
         "# Configuration\n\n\
-         Written by `cargo xtask bless` from the types; do not edit. `lango init` writes the same as a commented file.\n\n\
-         | setting | takes | default | meaning |\n|---|---|---|---|\n",
+         Generated by `cargo xtask bless`; do not edit. `lango init` writes the same reference as a commented file.\n\n\
+         | setting | type | default | description |\n|---|---|---|---|\n",
     );
     for entry in setting_docs() {
         let default = if entry.default.is_null() {

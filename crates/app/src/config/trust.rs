@@ -1,4 +1,4 @@
-//! Which projects the user has confirmed, by what their files said then.
+//! The projects that the user trusts, with a fingerprint of their settings and files.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -12,13 +12,14 @@ use super::ConfigError;
 use crate::environment::Environment;
 
 const TRUST_FILE: &str = "trusted-projects.json";
-/// More than anybody's list; a longer file is not ours.
+/// The maximum size of the trust file, far above any real list.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// By the path of a project's file, the fingerprint of what was confirmed: there may be keys in it.
+/// Fingerprints by the path of a project's file. Only fingerprints are stored, since the settings
+/// may contain secrets.
 type TrustedProjects = BTreeMap<PathBuf, String>;
 
-/// What was confirmed of the project with this file.
+/// Returns the trusted fingerprint of the project with this file.
 pub(super) fn trusted_fingerprint(environment: &Environment, path: &Path) -> Option<String> {
     load_all(environment).remove(path)
 }
@@ -29,24 +30,26 @@ pub(super) fn save(
     fingerprint: String,
 ) -> Result<(), ConfigError> {
     let Some(folder) = environment.data_folder() else {
-        return Err(ConfigError::new("there is no folder to remember this in")
-            .with_hint("set HOME or LANGO_HOME"));
+        return Err(
+            ConfigError::new("cannot save the trusted project: there is no data folder")
+                .with_hint("set HOME or LANGO_HOME"),
+        );
     };
-    let mut all = load_all(environment);
-    all.insert(path.to_owned(), fingerprint);
+    let mut projects = load_all(environment);
+    projects.insert(path.to_owned(), fingerprint);
     write_atomically(
         &folder,
-        &serde_json::to_vec_pretty(&all).unwrap_or_default(),
+        &serde_json::to_vec_pretty(&projects).unwrap_or_default(),
     )
     .map_err(|error| {
         ConfigError::new(format!(
-            "cannot remember this in {}: {error}",
+            "cannot save the trusted project in {}: {error}",
             folder.display()
         ))
     })
 }
 
-/// Nothing where there is no such file, or none that can be read.
+/// Returns all trusted projects, or none if the file is missing or unreadable.
 fn load_all(environment: &Environment) -> TrustedProjects {
     let file = environment
         .data_folder()
@@ -57,25 +60,25 @@ fn load_all(environment: &Environment) -> TrustedProjects {
         .unwrap_or_default()
 }
 
-/// Beside it first, then over it: a crash leaves the old file or the new one.
+/// Writes a temporary file and renames it, so that a crash leaves the old file or the new one.
 fn write_atomically(folder: &Path, content: &[u8]) -> io::Result<()> {
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(folder)?;
-    let beside = folder.join(format!(".{TRUST_FILE}-{}", uuid::Uuid::now_v7().simple()));
+    let temporary = folder.join(format!(".{TRUST_FILE}-{}", uuid::Uuid::now_v7().simple()));
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
-        .open(&beside)?;
+        .open(&temporary)?;
     let written = file
         .write_all(content)
         .and_then(|()| file.sync_all())
-        .and_then(|()| fs::rename(&beside, folder.join(TRUST_FILE)));
+        .and_then(|()| fs::rename(&temporary, folder.join(TRUST_FILE)));
     if written.is_err() {
-        // What went wrong first is what is told.
-        let _ = fs::remove_file(&beside);
+        // Report the first error, not one of the cleanup.
+        let _ = fs::remove_file(&temporary);
     }
     written
 }

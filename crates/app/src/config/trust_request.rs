@@ -1,4 +1,4 @@
-//! What a project asks to be confirmed, put before the user.
+//! The settings and files of a project that the user must confirm.
 
 use std::path::{Path, PathBuf};
 
@@ -13,19 +13,19 @@ use super::{ConfigError, LoadedConfig, Overrides, file, merge, project_file, tru
 use crate::environment::Environment;
 use crate::settings::Settings;
 
-/// Nobody reads more than this before confirming it.
+/// The maximum size of a request. A user cannot review more.
 const MAX_BYTES: usize = 256 * 1024;
-/// So many pieces that look like keys may be masked; more of them could say something.
+/// The maximum number of masked secrets. More of them could hide a text from the user.
 const MAX_MASKED: usize = 32;
 
-/// Settings of a project's file that are not used by themselves, and the files that they name.
+/// The settings of a project's file that need trust, and the files that they name.
 #[derive(Clone, Debug)]
 pub struct TrustRequest {
     /// The project's file.
     pub file: PathBuf,
-    /// Without keys, and without what looks like one.
+    /// The settings, with secrets and everything that looks like one redacted.
     pub settings: Value,
-    /// What models will read.
+    /// The files that models will read.
     pub files: Vec<PreviewFile>,
     fingerprint: String,
 }
@@ -35,12 +35,12 @@ pub struct PreviewFile {
     /// Relative to the project.
     pub path: PathBuf,
     pub bytes: usize,
-    /// All of it, without what looks like a key.
+    /// The whole text, with secrets masked.
     pub text: String,
 }
 
 impl LoadedConfig {
-    /// What the file of the working folder asks for; nothing where there is none that would need confirming.
+    /// Returns the request of the working folder, or none if there is no project file.
     pub fn trust_request(
         environment: &Environment,
         overrides: &Overrides,
@@ -51,20 +51,23 @@ impl LoadedConfig {
         let (schema, root) = (Settings::schema(), &environment.working_folder);
         let layer = file::read_project_file(root, &path)?;
         merge::check_unknown_keys(&schema, std::slice::from_ref(&layer))?;
-        let closed = ProjectSettings::new(&schema, &layer.node).guarded;
-        let named = ProjectFolders::load(root, &closed);
-        let Some(fingerprint) = named.fingerprint(&closed) else {
-            let message = format!("this cannot be confirmed:\n{}", named.problems.join("\n"));
-            let hint = "a project's files are regular ones below its folder; until this is changed, nothing of it is used";
+        let guarded = ProjectSettings::new(&schema, &layer.node).guarded;
+        let folders = ProjectFolders::load(root, &guarded);
+        let Some(fingerprint) = folders.fingerprint(&guarded) else {
+            let message = format!(
+                "these files cannot be trusted:\n{}",
+                folders.problems.join("\n")
+            );
+            let hint = "the files of a project must be regular files in its folder; until then, none of them is used";
             return Err(ConfigError::new(message).with_hint(hint));
         };
-        let settings = SchemaPosition::at_root(&schema).redact(&closed.to_value());
-        let mut shown = TrustPreview::default();
-        shown.add_size(&settings.to_string(), 0)?;
+        let settings = SchemaPosition::at_root(&schema).redact(&guarded.to_value());
+        let mut preview = TrustPreview::default();
+        preview.add_size(&settings.to_string(), 0)?;
         let mut files = Vec::new();
-        for folder in named.folders.values() {
+        for folder in folders.folders.values() {
             for file in &folder.files {
-                files.push(shown.add_file(root, folder, file)?);
+                files.push(preview.add_file(root, folder, file)?);
             }
         }
         Ok(Some(TrustRequest {
@@ -77,13 +80,14 @@ impl LoadedConfig {
 }
 
 impl TrustRequest {
-    /// Remembers exactly this. Only for what the user was shown.
+    /// Saves the trust in exactly these settings and files. Call it only after the user saw them.
     pub fn confirm(self, environment: &Environment) -> Result<(), ConfigError> {
         trust::save(environment, &self.file, self.fingerprint)
     }
 }
 
-/// What somebody is shown before it is confirmed. What cannot be shown cannot be confirmed.
+/// Collects the texts that the user sees before confirming, within limits. A text that cannot be
+/// shown cannot be confirmed.
 #[derive(Debug, Default)]
 pub struct TrustPreview {
     bytes: usize,
@@ -91,7 +95,8 @@ pub struct TrustPreview {
 }
 
 impl TrustPreview {
-    /// A whole text that a model will read: what looks like a key is masked, and hidden characters are written out.
+    /// Adds a text that a model will read. Returns it with secrets masked and hidden characters
+    /// escaped.
     pub fn add_text(&mut self, content: &str) -> Result<String, ConfigError> {
         let masked = mask_secrets(content);
         self.add_size(content, masked.count)?;
@@ -104,9 +109,12 @@ impl TrustPreview {
         folder: &MarkdownFolder,
         file: &MarkdownFile,
     ) -> Result<PreviewFile, ConfigError> {
-        let place = folder.full_path(file);
+        let full_path = folder.full_path(file);
         let content = file.content.as_deref().unwrap_or_default();
-        let path = place.strip_prefix(root).unwrap_or(&place).to_owned();
+        let path = full_path
+            .strip_prefix(root)
+            .unwrap_or(&full_path)
+            .to_owned();
         Ok(PreviewFile {
             path,
             bytes: content.len(),
@@ -117,23 +125,27 @@ impl TrustPreview {
     fn add_size(&mut self, content: &str, masked: usize) -> Result<(), ConfigError> {
         self.bytes += content.len();
         self.masked += masked;
-        let refused = |why: String, hint: &str| {
-            Err(ConfigError::new(format!("this cannot be confirmed: {why}")).with_hint(hint))
+        let refused = |reason: String, hint: &str| {
+            Err(
+                ConfigError::new(format!("this folder cannot be trusted: {reason}"))
+                    .with_hint(hint),
+            )
         };
         if self.bytes > MAX_BYTES {
-            let why = format!(
-                "nobody can look through more than {MAX_BYTES} bytes of settings and files"
+            let reason = format!(
+                "its settings and files are longer than {MAX_BYTES} bytes, which is too much to review"
             );
             return refused(
-                why,
+                reason,
                 "make the prompts, agents or skills of this folder shorter",
             );
         }
         if self.masked > MAX_MASKED {
-            let why = format!("more than {MAX_MASKED} places look like keys, which are not shown");
+            let reason =
+                format!("its files contain more than {MAX_MASKED} secrets, which are not shown");
             return refused(
-                why,
-                "take keys and passwords out of the files of this folder",
+                reason,
+                "remove keys and passwords from the files of this folder",
             );
         }
         Ok(())

@@ -1,4 +1,5 @@
-//! Settings from environment variables (`LANGO_AGENT__MULTI_AGENT=false`) and from `--set key=value`.
+//! Settings from environment variables (`LANGO_AGENT__MULTI_AGENT=false`) and from
+//! `--set key=value`.
 
 use lango_domain::spanned::{self, SchemaLookup, SpannedEntry, SpannedKind, SpannedValue};
 use serde_json::Value;
@@ -8,7 +9,7 @@ use super::{ConfigError, ConfigLayer, ConfigSource};
 use crate::environment::Environment;
 
 const PREFIX: &str = "LANGO_";
-/// Between the parts of a key; a variable without it is not a setting.
+/// The separator between the parts of a key. A variable without it is not a setting.
 const SEPARATOR: &str = "__";
 
 pub(super) fn from_environment(schema: &Value, environment: &Environment) -> Vec<ConfigLayer> {
@@ -33,8 +34,8 @@ pub(super) fn from_assignment(
     assignment: &str,
 ) -> Result<ConfigLayer, ConfigError> {
     let malformed = || {
-        let said = redaction::redact_secrets(assignment);
-        ConfigError::new(format!("--set {said}: not of the form key=value"))
+        let redacted = redaction::redact_secrets(assignment);
+        ConfigError::new(format!("--set {redacted}: expected key=value"))
             .with_hint("for example --set agent.multiAgent=false")
     };
     let (key, value) = assignment.split_once('=').ok_or_else(malformed)?;
@@ -43,8 +44,8 @@ pub(super) fn from_assignment(
         return Err(malformed());
     }
     let node = nest(&key, to_node(&parse_value(schema, &key, value)));
-    if let Some(place) = SchemaPosition::at_root(schema).find_secret(&node.to_value()) {
-        return Err(secret_argument_error(schema, &place));
+    if let Some(path) = SchemaPosition::at_root(schema).find_secret(&node.to_value()) {
+        return Err(secret_argument_error(schema, &path));
     }
     Ok(ConfigLayer {
         source: ConfigSource::Set(key.join(".")),
@@ -60,15 +61,15 @@ fn secret_argument_error(schema: &Value, key: &[String]) -> ConfigError {
             .collect::<Vec<_>>()
             .join(SEPARATOR);
     let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    // A variable is offered only where it means this key.
+    // Suggest the variable only if it maps back to this key.
     let variable = (is_name && variable_key(schema, &name) == key)
         .then(|| format!("set the variable {name}, or "));
     let message = format!(
-        "--set {}: a key or password is not taken from the command line, which everybody on this machine can read",
+        "--set {}: secrets are not accepted on the command line, which every user of this machine can read",
         redaction::redact_secrets(&key.join("."))
     );
     ConfigError::new(message).with_hint(format!(
-        "{}write it into your configuration file; `${{NAME}}` there stands for the variable NAME",
+        "{}write it to your configuration file, where `${{NAME}}` expands to the variable NAME",
         variable.unwrap_or_default()
     ))
 }
@@ -85,7 +86,7 @@ fn upper_case(part: &str) -> String {
     text
 }
 
-/// The parts of a dotted key; what stands in quotes is one part, dots and all: `prices."gpt-4.1".input`.
+/// Splits a dotted key. A quoted part may contain dots: `prices."gpt-4.1".input`.
 fn key_parts(key: &str) -> Vec<String> {
     let (mut parts, mut is_quoted) = (vec![String::new()], false);
     for c in key.chars() {
@@ -99,14 +100,14 @@ fn key_parts(key: &str) -> Vec<String> {
     parts
 }
 
-/// `LANGO_AGENT__MULTI_AGENT` → `agent.multiAgent`, by what the schema knows; what it does not know is spelled in
-/// camelCase, so that a suggestion can be made.
+/// Maps `LANGO_AGENT__MULTI_AGENT` to `agent.multiAgent` by the schema. Unknown parts become
+/// camelCase, so that the error can suggest a known key.
 fn variable_key(schema: &Value, name: &str) -> Vec<String> {
-    let mut here = Some(schema);
+    let mut current = Some(schema);
     let mut key = Vec::new();
     for part in name[PREFIX.len()..].split(SEPARATOR) {
-        let shapes = here
-            .map(|here| spanned::object_schemas(schema, here))
+        let shapes = current
+            .map(|current| spanned::object_schemas(schema, current))
             .unwrap_or_default();
         let mut known = shapes
             .iter()
@@ -121,10 +122,12 @@ fn variable_key(schema: &Value, name: &str) -> Vec<String> {
                 part.to_lowercase()
             }
         });
-        here = here.and_then(|here| match spanned::lookup_key(schema, here, &part) {
-            SchemaLookup::Known(next) => Some(next),
-            SchemaLookup::Anything | SchemaLookup::Unknown(_) => None,
-        });
+        current = current.and_then(
+            |current| match spanned::lookup_key(schema, current, &part) {
+                SchemaLookup::Known(next) => Some(next),
+                SchemaLookup::Anything | SchemaLookup::Unknown(_) => None,
+            },
+        );
         key.push(part);
     }
     key
@@ -144,7 +147,8 @@ fn camel_case(part: &str) -> String {
     text
 }
 
-/// Text where a text is wanted, else JSON where it is JSON; `null` where nothing may stand.
+/// Parses a value: as text if the setting is a string, otherwise as JSON if it is valid JSON. An
+/// empty text is null for optional settings.
 pub(super) fn parse_value(schema: &Value, key: &[String], text: &str) -> Value {
     match text {
         "" | "null" if is_optional(schema, key) => Value::Null,
@@ -154,17 +158,17 @@ pub(super) fn parse_value(schema: &Value, key: &[String], text: &str) -> Value {
 }
 
 fn is_text(schema: &Value, key: &[String]) -> bool {
-    schema_at(schema, key).is_some_and(|here| has_type(here, "string"))
+    schema_at(schema, key).is_some_and(|current| has_type(current, "string"))
 }
 
-/// Whether a setting may be left empty.
+/// Returns true if a setting is optional.
 pub(super) fn is_optional(schema: &Value, key: &[String]) -> bool {
-    schema_at(schema, key).is_some_and(|here| has_type(here, "null"))
+    schema_at(schema, key).is_some_and(|current| has_type(current, "null"))
 }
 
 fn schema_at<'a>(schema: &'a Value, key: &[String]) -> Option<&'a Value> {
-    key.iter().try_fold(schema, |here, part| {
-        match spanned::lookup_key(schema, here, part) {
+    key.iter().try_fold(schema, |current, part| {
+        match spanned::lookup_key(schema, current, part) {
             SchemaLookup::Known(next) => Some(next),
             SchemaLookup::Anything | SchemaLookup::Unknown(_) => None,
         }

@@ -1,4 +1,4 @@
-//! Keeping what a turn takes from outside.
+//! Records the inputs of a turn.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,17 +20,18 @@ use serde_json::Value;
 use super::{RecordedRequest, RecordingError, RecordingLine, VERSION};
 use crate::request::UserRequest;
 
-/// Writes one line after the other; a line that cannot be written is told at the end, and the turn goes on.
+/// Writes the lines of a recording. A write error is reported at the end and does not stop the
+/// turn.
 pub struct Recorder {
     path: PathBuf,
-    /// There from the beginning of the turn on.
+    /// Open once the turn has started.
     file: Mutex<Option<File>>,
     secrets: Vec<Secret>,
     problems: Mutex<Vec<String>>,
 }
 
 impl Recorder {
-    /// For a file that is not there yet; one that is, is left alone.
+    /// Creates a recorder for a file that must not exist yet.
     pub fn create(path: &Path, secrets: Vec<Secret>) -> Result<Arc<Self>, RecordingError> {
         let recorder = Self {
             path: path.to_owned(),
@@ -40,13 +41,13 @@ impl Recorder {
         };
         match path.symlink_metadata() {
             Ok(_) => Err(recorder.unusable_error(
-                "it is there already, and a recording is never overwritten".to_owned(),
+                "the file already exists, and recordings are never overwritten".to_owned(),
             )),
             Err(_) => Ok(Arc::new(recorder)),
         }
     }
 
-    /// The turn begins: from here on everything is written down.
+    /// Creates the file and starts recording the turn.
     pub fn start(&self, session: &SessionId, request: &UserRequest) -> Result<(), RecordingError> {
         let file = create_private_file(&self.path)
             .map_err(|error| self.unusable_error(error.to_string()))?;
@@ -59,10 +60,10 @@ impl Recorder {
         Ok(())
     }
 
-    fn unusable_error(&self, why: String) -> RecordingError {
+    fn unusable_error(&self, reason: String) -> RecordingError {
         RecordingError::Unusable {
             file: self.path.clone(),
-            reason: why,
+            reason,
         }
     }
 
@@ -73,9 +74,9 @@ impl Recorder {
             .clone()
     }
 
-    /// The same models, overheard.
+    /// Wraps the models so that their exchanges are recorded.
     pub fn wrap_models(self: &Arc<Self>, models: Models) -> Models {
-        let overhear = |model| {
+        let wrap = |model| {
             Arc::new(RecordingModel {
                 model,
                 recorder: Arc::clone(self),
@@ -84,32 +85,35 @@ impl Recorder {
         let per_agent: BTreeMap<_, _> = models
             .per_agent
             .into_iter()
-            .map(|(agent, model)| (agent, overhear(model)))
+            .map(|(agent, model)| (agent, wrap(model)))
             .collect();
         Models {
-            default: overhear(models.default),
+            default: wrap(models.default),
             per_agent,
         }
     }
 
     pub(super) fn wrap_tool(self: &Arc<Self>, tool: Tool) -> Tool {
-        let (recorder, telling) = (Arc::clone(self), Arc::clone(self));
-        let tool = tool.wrap_intent(move |name, tell| {
+        let (recorder, intent_recorder) = (Arc::clone(self), Arc::clone(self));
+        let tool = tool.wrap_intent(move |name, intent_fn| {
             let name = name.to_owned();
             Arc::new(move |context, args| {
-                let (recorder, agent, tool) =
-                    (Arc::clone(&telling), context.agent.clone(), name.clone());
-                let told = tell(context, args.clone());
+                let (recorder, agent, tool) = (
+                    Arc::clone(&intent_recorder),
+                    context.agent.clone(),
+                    name.clone(),
+                );
+                let future = intent_fn(context, args.clone());
                 Box::pin(async move {
-                    let told = told.await;
-                    let intent = told.clone().map_err(|ToolError(why)| why);
+                    let result = future.await;
+                    let intent = result.clone().map_err(|ToolError(reason)| reason);
                     recorder.write(&RecordingLine::Intent {
                         agent,
                         tool,
                         args,
                         intent,
                     });
-                    told
+                    result
                 })
             })
         });
@@ -118,14 +122,14 @@ impl Recorder {
             Arc::new(move |context, args| {
                 let (recorder, agent, tool) =
                     (Arc::clone(&recorder), context.agent.clone(), name.clone());
-                let running = function(context, args.clone());
+                let future = function(context, args.clone());
                 Box::pin(async move {
-                    let done = running.await;
-                    let label = done.as_ref().ok().and_then(|output| output.label.clone());
-                    let output = done
+                    let result = future.await;
+                    let label = result.as_ref().ok().and_then(|output| output.label.clone());
+                    let output = result
                         .as_ref()
                         .map(|output| output.text.clone())
-                        .map_err(|ToolError(why)| why.clone());
+                        .map_err(|ToolError(reason)| reason.clone());
                     recorder.write(&RecordingLine::Tool {
                         agent,
                         tool,
@@ -133,7 +137,7 @@ impl Recorder {
                         output,
                         label,
                     });
-                    done
+                    result
                 })
             })
         })
@@ -162,7 +166,7 @@ impl Recorder {
         }
     }
 
-    /// Known secrets are taken out of every text, whatever brought them there; never out of names and numbers.
+    /// Writes a line. Known secrets are redacted in every text, but not in keys and numbers.
     fn write(&self, line: &RecordingLine) {
         let mut value = serde_json::to_value(line).unwrap_or_default();
         self.redact(&mut value);
@@ -173,7 +177,7 @@ impl Recorder {
             self.problems
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .push(format!("the recording is not whole: {error}"));
+                .push(format!("the recording is incomplete: {error}"));
         }
     }
 }
@@ -194,7 +198,8 @@ impl Recorder {
         }
     }
 
-    /// A secret that came in pieces is only seen in the whole.
+    /// Returns true if the joined text contains a secret, which may be split over several
+    /// fragments.
     fn is_split_secret(&self, fragments: &[Fragment]) -> bool {
         let text: String = fragments.iter().filter_map(fragment_text).collect();
         let is_in = |secret: &Secret| secret.is_redactable() && secret.redact(&text) != text;
@@ -209,7 +214,7 @@ fn fragment_text(fragment: &Fragment) -> Option<&str> {
     }
 }
 
-/// For its owner only: what was said in a turn is nobody else's business.
+/// Creates a file that only its owner can read, since a recording contains private text.
 fn create_private_file(path: &Path) -> std::io::Result<File> {
     let mut options = File::options();
     options.write(true).create_new(true);
@@ -246,13 +251,13 @@ struct RecordingModel {
 
 impl Model for RecordingModel {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
-        let (agent, asked) = (
+        let (agent, recorded_request) = (
             request.agent.clone(),
             RecordedRequest::from_request(&request),
         );
         let line = RecordingLine::Model {
             agent,
-            request: asked,
+            request: recorded_request,
             fragments: Vec::new(),
             error: None,
         };
@@ -276,7 +281,7 @@ impl Model for RecordingModel {
     }
 }
 
-/// Written down when it ends, however it ends.
+/// An exchange with a model, written when it is dropped.
 struct RecordedExchange {
     line: RecordingLine,
     recorder: Arc<Recorder>,
@@ -290,7 +295,7 @@ impl RecordedExchange {
         {
             match next {
                 Ok(fragment) => fragments.push(fragment.clone()),
-                Err(failed) => *error = Some(failed.clone()),
+                Err(model_error) => *error = Some(model_error.clone()),
             }
         }
     }

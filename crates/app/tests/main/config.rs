@@ -6,14 +6,14 @@ use lango_team::TeamChoice;
 use crate::setup::Machine;
 
 #[test]
-fn nothing_configured_is_a_team() {
+fn default_configuration_is_a_team() {
     let loaded = Machine::new().load(&[]).unwrap();
     assert!(loaded.settings.agent.team.multi_agent && loaded.files.is_empty());
     assert_eq!(loaded.settings.agent.team.max_delegation_rounds, 5);
 }
 
 #[test]
-fn three_forms_say_the_same() {
+fn toml_json_and_yaml_are_equivalent() {
     for (name, text) in [
         (
             "work/lango.toml",
@@ -47,7 +47,7 @@ fn three_forms_say_the_same() {
 }
 
 #[test]
-fn later_wins_user_then_project_then_environment_then_set() {
+fn later_layers_override_earlier_ones() {
     let mut machine = Machine::new().with_file(
         "home/.config/lango/lango.toml",
         "[agent]\nmaxDelegationRounds = 1\nteam = \"custom\"\n",
@@ -82,7 +82,7 @@ fn later_wins_user_then_project_then_environment_then_set() {
 }
 
 #[test]
-fn a_named_file_is_read_alone() {
+fn config_argument_reads_only_that_file() {
     let machine = Machine::new()
         .with_file("work/lango.toml", "[agent]\nmultiAgent = false\n")
         .with_file("work/other.toml", "[agent]\nmaxDelegationRounds = 8\n");
@@ -106,28 +106,23 @@ fn a_named_file_is_read_alone() {
 }
 
 #[test]
-fn lango_home_moves_the_users_configuration() {
+fn lango_home_moves_the_user_configuration() {
     let machine = Machine::new()
         .with_file(
             "home/.config/lango/lango.toml",
             "[agent]\nmaxDelegationRounds = 1\n",
         )
-        .with_file("elsewhere/lango.toml", "[agent]\nmaxDelegationRounds = 6\n");
-    let elsewhere = machine
-        .folder
-        .path()
-        .join("elsewhere")
-        .display()
-        .to_string();
+        .with_file("other/lango.toml", "[agent]\nmaxDelegationRounds = 6\n");
+    let other = machine.folder.path().join("other").display().to_string();
     let loaded = machine
-        .with_variable("LANGO_HOME", &elsewhere)
+        .with_variable("LANGO_HOME", &other)
         .load(&[])
         .unwrap();
     assert_eq!(loaded.settings.agent.team.max_delegation_rounds, 6);
 }
 
 #[test]
-fn an_unknown_key_is_refused_where_it_stands() {
+fn unknown_key_is_reported_with_its_line() {
     for (name, text, line) in [
         (
             "work/lango.toml",
@@ -177,7 +172,7 @@ fn an_unknown_key_is_refused_where_it_stands() {
 }
 
 #[test]
-fn every_unknown_key_is_named_at_once() {
+fn reports_all_unknown_keys_at_once() {
     let error = Machine::new()
         .with_file("work/lango.toml", "[agent]\nfoo = 1\nbar = 2\n")
         .load(&["agent.baz=3"])
@@ -186,7 +181,7 @@ fn every_unknown_key_is_named_at_once() {
 }
 
 #[test]
-fn a_wrong_type_is_refused_where_it_stands() {
+fn wrong_type_is_reported_with_its_line() {
     let error = Machine::new()
         .with_file("work/lango.toml", "[agent]\nmultiAgent = \"maybe\"\n")
         .trust()
@@ -239,7 +234,7 @@ fn a_wrong_type_is_refused_where_it_stands() {
 }
 
 #[test]
-fn values_come_from_the_environment() {
+fn expands_environment_variables() {
     let machine = Machine::new()
         .with_file(
             "home/.config/lango/lango.toml",
@@ -258,14 +253,14 @@ fn values_come_from_the_environment() {
         .unwrap_err();
     assert!(
         error.message.contains(
-            "lango.toml:2: `agent.agentsDir` takes its value from ${NOPE}, which is not set"
+            "lango.toml:2: `agent.agentsDir` uses the variable ${NOPE}, which is not set"
         ),
         "{error}"
     );
 }
 
 #[test]
-fn text_stays_text_even_when_it_looks_like_a_number() {
+fn text_settings_keep_numbers_as_text() {
     let machine = Machine::new().with_variable("LANGO_AGENT__AGENTS_DIR", "2026");
     assert_eq!(
         machine.load(&[]).unwrap().settings.agent.team.agents_dir,
@@ -289,7 +284,7 @@ fn text_stays_text_even_when_it_looks_like_a_number() {
 }
 
 #[test]
-fn paths_are_relative_to_the_file_they_are_written_in() {
+fn paths_are_relative_to_their_file() {
     let machine = Machine::new().with_file(
         "home/.config/lango/lango.toml",
         "[agent]\nagentsDir = \"mine\"\n",
@@ -306,7 +301,7 @@ fn paths_are_relative_to_the_file_they_are_written_in() {
 }
 
 #[test]
-fn bad_files_get_a_clear_error() {
+fn invalid_files_are_reported() {
     for (name, bytes, expected) in [
         ("work/lango.toml", &b"[agent\n"[..], "lango.toml:1: "),
         (
@@ -314,11 +309,7 @@ fn bad_files_get_a_clear_error() {
             b"[agent]\na = \xff\n",
             "is not valid UTF-8",
         ),
-        (
-            "work/lango.json",
-            b"[1, 2]",
-            "a configuration is a table of settings",
-        ),
+        ("work/lango.json", b"[1, 2]", "expected a table of settings"),
         ("work/lango.yaml", b"agent: &x\n  a: *x\n", "lango.yaml:"),
     ] {
         let machine = Machine::new();
@@ -334,7 +325,7 @@ fn bad_files_get_a_clear_error() {
             .load(&[])
             .unwrap_err()
             .message
-            .contains("more than one configuration file")
+            .contains("several configuration files")
     );
     let machine = Machine::new().with_file("work/lango.toml", &"#".repeat(2_000_000));
     assert!(
@@ -365,7 +356,7 @@ fn empty_sections_and_other_variables_are_harmless() {
 }
 
 #[test]
-fn settings_can_be_taken_back_to_their_default() {
+fn null_resets_a_setting() {
     let machine = Machine::new().with_file(
         "home/.config/lango/lango.toml",
         "[agent]\nagentsDir = \"a\"\nmultiAgent = false\nroutes.vault = [\"x_\"]\n",
@@ -388,7 +379,7 @@ fn settings_can_be_taken_back_to_their_default() {
 }
 
 #[test]
-fn values_from_the_environment_have_the_type_that_is_wanted() {
+fn expanded_values_get_the_type_of_the_setting() {
     let machine = Machine::new()
         .with_variable("FLAG", "false")
         .with_variable("N", "7");
@@ -415,12 +406,12 @@ fn values_from_the_environment_have_the_type_that_is_wanted() {
             .load(&["agent.agentsDir=${N"])
             .unwrap_err()
             .message
-            .contains("without its `}`")
+            .contains("without a closing `}`")
     );
 }
 
 #[test]
-fn many_mistakes_are_not_all_told_and_take_no_time() {
+fn limits_the_number_of_reported_errors() {
     let keys: String = (0..50_000).map(|n| format!("k{n} = 1\n")).collect();
     let error = Machine::new()
         .with_file("work/lango.toml", &format!("[agent]\n{keys}"))
@@ -431,7 +422,7 @@ fn many_mistakes_are_not_all_told_and_take_no_time() {
 }
 
 #[test]
-fn a_link_that_leads_nowhere_is_not_passed_over() {
+fn dangling_link_is_reported() {
     let machine = Machine::new();
     std::os::unix::fs::symlink("nowhere", machine.folder.path().join("work/lango.toml")).unwrap();
     assert!(
@@ -444,7 +435,7 @@ fn a_link_that_leads_nowhere_is_not_passed_over() {
 }
 
 #[test]
-fn names_of_agents_in_variables_are_kept() {
+fn agent_names_in_variables_are_preserved() {
     let machine = Machine::new().with_variable("LANGO_AGENT__ROUTES__CODE_REVIEW", "[\"x_\"]");
     assert_eq!(
         machine.load(&[]).unwrap().settings.agent.team.routes["code_review"],
@@ -453,7 +444,7 @@ fn names_of_agents_in_variables_are_kept() {
 }
 
 #[test]
-fn an_editor_may_find_the_schema_through_the_file() {
+fn accepts_schema_key() {
     let machine = Machine::new().with_file(
         "work/lango.json",
         "{ \"$schema\": \"x.json\", \"agent\": {} }",

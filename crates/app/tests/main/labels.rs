@@ -1,11 +1,11 @@
-//! Where the words of every built-in tool come from, and which of them send data out.
+//! The trust of the output of every built-in tool, and the tools that send data out.
 
 use lango_app::{LazyStore, Toolset, knowledge_tools};
 use lango_domain::{Tool, Trust};
 
 use crate::setup::Machine;
 
-/// Words of others that are not meant for others.
+/// Tools with untrusted, private output.
 const PRIVATE_DATA: [&str; 20] = [
     "exec_shell",
     "exec_status",
@@ -28,11 +28,11 @@ const PRIVATE_DATA: [&str; 20] = [
     "search_knowledge",
     "search_learnings",
 ];
-/// Words of others that anyone may read; getting them sends data out.
+/// Tools with untrusted, public output, whose calls send data out.
 const PUBLIC_DATA: [&str; 2] = ["search_fetch", "search_web"];
-/// Words of others: what a skill says, or what it is called.
+/// Tools with untrusted output: the names and texts of skills.
 const UNTRUSTED_DATA: [&str; 1] = ["list_skills"];
-/// Lango's own words about what it did.
+/// Tools with trusted output: Lango's own reports.
 const OWN_DATA: [&str; 14] = [
     "create_skill",
     "exec_start",
@@ -53,17 +53,17 @@ const OWN_DATA: [&str; 14] = [
 fn tools(set: &[&str]) -> Vec<Tool> {
     let machine = Machine::new();
     let loaded = machine.load(set).unwrap();
-    let hands = Toolset::new(&loaded, &machine.environment).unwrap();
-    let stores = LazyStore::new(&loaded, &machine.environment);
-    let mut tools = hands.tools();
-    tools.extend(knowledge_tools(&loaded, &machine.environment, &hands, &stores).unwrap());
+    let toolset = Toolset::new(&loaded, &machine.environment).unwrap();
+    let store = LazyStore::new(&loaded, &machine.environment);
+    let mut tools = toolset.tools();
+    tools.extend(knowledge_tools(&loaded, &machine.environment, &toolset, &store).unwrap());
     tools
 }
 
-/// B101: a new tool says on purpose where its words come from.
+/// B101: every tool, including new ones, is listed here.
 #[test]
-fn every_tool_says_where_its_words_come_from() {
-    let wanted = |name: &str| match () {
+fn every_tool_declares_trust_of_its_output() {
+    let expected = |name: &str| match () {
         () if PRIVATE_DATA.contains(&name) => Some((Trust::Untrusted, true, false)),
         () if PUBLIC_DATA.contains(&name) => Some((Trust::Untrusted, false, true)),
         () if UNTRUSTED_DATA.contains(&name) => Some((Trust::Untrusted, false, false)),
@@ -73,7 +73,7 @@ fn every_tool_says_where_its_words_come_from() {
     let wrong: Vec<String> = tools(&[])
         .iter()
         .filter(|tool| {
-            wanted(&tool.name) != Some((tool.trust, tool.is_private, tool.has_outgoing()))
+            expected(&tool.name) != Some((tool.trust, tool.is_private, tool.has_outgoing()))
         })
         .map(|tool| {
             format!(
@@ -88,9 +88,9 @@ fn every_tool_says_where_its_words_come_from() {
     assert_eq!(wrong, Vec::<String>::new());
 }
 
-/// B103: a command that has a network may send anything anywhere.
+/// B103: a command with network access may send any data.
 #[test]
-fn commands_with_a_network_send_data_out() {
+fn networked_commands_are_outgoing() {
     let sends = |set: &[&str]| {
         let tools = tools(set);
         let tools = tools

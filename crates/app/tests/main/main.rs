@@ -1,4 +1,4 @@
-//! Configuration and assembly.
+//! Tests of configuration and assembly.
 
 #[cfg(test)]
 mod adding_a_tool;
@@ -23,7 +23,7 @@ mod setup {
     use lango_app::{ConfigError, Environment, LoadedConfig, Overrides};
     use tempfile::TempDir;
 
-    /// A machine with a working folder and a home of its own.
+    /// A temporary working folder and home folder.
     pub struct Machine {
         pub folder: TempDir,
         pub environment: Environment,
@@ -59,7 +59,7 @@ mod setup {
             self
         }
 
-        /// With what the working folder's own file asks for, confirmed.
+        /// Trusts the settings and files of the working folder.
         pub fn trust(self) -> Self {
             self.trust_request()
                 .unwrap()

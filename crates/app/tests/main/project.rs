@@ -1,4 +1,4 @@
-//! What a project's own file may do before it is confirmed.
+//! Project configuration before and after the user trusts it.
 
 use lango_app::config::setting_docs;
 
@@ -6,7 +6,7 @@ use crate::setup::Machine;
 
 /// B100
 #[test]
-fn only_what_is_open_is_used_before_it_is_confirmed() {
+fn untrusted_project_may_set_only_allowed_settings() {
     let machine = Machine::new()
         .with_file("home/.config/lango/lango.toml", "[agent]\nroutes.vault = [\"mine_\"]\n")
         .with_file(
@@ -20,7 +20,7 @@ fn only_what_is_open_is_used_before_it_is_confirmed() {
     assert_eq!(
         agent.team.routes["vault"],
         ["mine_"],
-        "taking back is setting, too"
+        "resetting a guarded setting needs trust, too"
     );
     let [warning] = loaded.warnings.as_slice() else {
         panic!("{:?}", loaded.warnings)
@@ -35,7 +35,7 @@ fn only_what_is_open_is_used_before_it_is_confirmed() {
     }
     assert!(
         !warning.contains("tools"),
-        "an empty table says nothing: {warning}"
+        "an empty table is not reported: {warning}"
     );
     let loaded = machine.trust().load(&[]).unwrap();
     assert!(!loaded.settings.agent.team.multi_agent && loaded.warnings.is_empty());
@@ -43,7 +43,7 @@ fn only_what_is_open_is_used_before_it_is_confirmed() {
 
 /// B100
 #[test]
-fn a_file_without_anything_closed_needs_no_confirming() {
+fn project_with_allowed_settings_needs_no_trust() {
     let machine = Machine::new().with_file(
         "work/lango.toml",
         "[agent]\nrouter = \"offline-first\"\n[security]\n",
@@ -53,7 +53,7 @@ fn a_file_without_anything_closed_needs_no_confirming() {
 
 /// B100
 #[test]
-fn a_long_list_of_settings_is_not_told_whole() {
+fn warning_lists_a_limited_number_of_settings() {
     let keys = setting_docs();
     let texts = keys
         .iter()
@@ -77,7 +77,7 @@ fn a_long_list_of_settings_is_not_told_whole() {
 
 /// B100
 #[test]
-fn what_was_confirmed_elsewhere_or_by_others_does_not_count() {
+fn trust_is_bound_to_the_folder() {
     let config = "[agent]\nmultiAgent = false\n";
     let machine = Machine::new().with_file("work/lango.toml", config).trust();
     let moved = machine.folder.path().join("moved");
@@ -98,6 +98,6 @@ fn what_was_confirmed_elsewhere_or_by_others_does_not_count() {
     );
     assert!(
         machine.load(&[]).unwrap().settings.agent.team.multi_agent,
-        "when in doubt, it was not"
+        "an unreadable trust file trusts nothing"
     );
 }

@@ -6,13 +6,13 @@ use lango_testkit::golden;
 use crate::setup::Machine;
 
 #[test]
-fn the_reference_page_is_as_blessed() {
+fn reference_page_is_as_blessed() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
     golden::check(&page, &reference_page());
 }
 
 #[test]
-fn every_setting_is_explained() {
+fn every_setting_has_a_description() {
     for entry in setting_docs() {
         assert!(
             !entry.description.is_empty() && !entry.kind.is_empty(),
@@ -23,7 +23,7 @@ fn every_setting_is_explained() {
 }
 
 #[test]
-fn the_commented_file_changes_nothing_and_works_uncommented() {
+fn commented_file_contains_the_defaults() {
     let file = commented_file();
     let defaults = Machine::new().load(&[]).unwrap().settings;
     assert_eq!(

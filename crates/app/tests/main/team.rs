@@ -24,12 +24,12 @@ fn names(team: &AssembledTeam) -> Vec<&str> {
 #[test]
 fn every_built_in_tool_has_an_owner() {
     let machine = Machine::new();
-    let hands = Toolset::new(&machine.load(&[]).unwrap(), &machine.environment).unwrap();
+    let toolset = Toolset::new(&machine.load(&[]).unwrap(), &machine.environment).unwrap();
     let claims = ToolClaims::new(&AgentRegistry::built_in().specs, &Routes::new()).unwrap();
-    for tool in hands.tools() {
+    for tool in toolset.tools() {
         assert!(
             claims.owner(&tool.name).is_some(),
-            "{} belongs to nobody",
+            "{} has no owner",
             tool.name
         );
     }
@@ -37,7 +37,7 @@ fn every_built_in_tool_has_an_owner() {
 
 /// S01, S02
 #[test]
-fn the_mode_comes_from_the_settings() {
+fn settings_select_the_mode() {
     let machine = Machine::new();
     assert_eq!(
         names(&team(&machine, &["exec_shell"], &[])),
@@ -55,7 +55,7 @@ fn the_mode_comes_from_the_settings() {
 
 /// S06
 #[test]
-fn a_custom_team_has_only_its_own_agents() {
+fn custom_team_has_only_its_own_agents() {
     let machine = Machine::new()
         .with_file(
             "work/lango.toml",
@@ -80,7 +80,7 @@ fn a_custom_team_has_only_its_own_agents() {
 
 /// B14
 #[test]
-fn a_broken_agent_is_reported_and_the_others_join() {
+fn broken_agent_file_is_reported_and_skipped() {
     let machine = Machine::new()
         .with_file(
             "work/a/good.md",
@@ -98,7 +98,7 @@ fn a_broken_agent_is_reported_and_the_others_join() {
 
 /// S39
 #[test]
-fn a_folder_of_prompts_reaches_its_agent() {
+fn prompt_folder_customizes_its_agent() {
     let machine = Machine::new()
         .with_file("work/p/agents/operator/IDENTITY.md", "You are a robot.")
         .with_file("work/p/agents/operater/IDENTITY.md", "Typo.")
@@ -109,7 +109,7 @@ fn a_folder_of_prompts_reaches_its_agent() {
     assert_eq!(
         prompt,
         team.prompt("operator").unwrap().render(),
-        "what is shown is what the model reads"
+        "the shown prompt is the one that the model reads"
     );
     let warnings = team.warnings().join("\n");
     assert!(
@@ -141,7 +141,7 @@ fn unknown_agents_get_suggestions() {
 
 /// B14
 #[test]
-fn a_broken_file_is_named_where_it_is_missed() {
+fn build_error_mentions_broken_agent_files() {
     let machine = Machine::new()
         .with_file("work/a/broken.md", "---\ndescription: x\n")
         .with_file(
@@ -166,7 +166,7 @@ fn a_broken_file_is_named_where_it_is_missed() {
 }
 
 #[test]
-fn misleading_definitions_are_warned_about() {
+fn warns_about_misleading_definitions() {
     let machine = Machine::new().with_file(
         "work/a/zed.md",
         "---\ndescription: Uses the browser and asks vault.\nprefixes: [zed_]\n---\nx\n",

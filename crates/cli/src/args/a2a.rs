@@ -1,12 +1,13 @@
-//! Agents in other processes.
+//! Arguments of `lango a2a`.
 
 use clap::Subcommand;
 
 #[derive(Subcommand)]
 pub enum A2aCommand {
-    /// Fetch an agent's card and explain it: what it offers, what is odd about it, what would be used.
+    /// Fetch an agent card and show its interfaces, skills, problems and the interface Lango would
+    /// use.
     Check {
-        /// Where the card or the agent is, or the name of a configured remote agent.
+        /// The URL of the agent or its card, or the name of a configured remote agent.
         #[arg(value_name = "URL")]
         url: String,
     },

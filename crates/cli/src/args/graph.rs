@@ -1,4 +1,4 @@
-//! What can be typed about the knowledge graph.
+//! Arguments of `lango graph`.
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
@@ -7,141 +7,154 @@ use clap::Subcommand;
 
 #[derive(Subcommand)]
 pub enum GraphCommand {
-    /// Take in the facts of files: subject, predicate, object. Lines that are none are reported and left out.
+    /// Import facts (subject, predicate, object) from files. Invalid lines are reported and
+    /// skipped.
     Import {
         /// The files; - for standard input.
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
-        /// What they are; by the ends of their names when not given.
+        /// The file format [default: from the file extension].
         #[arg(long)]
         format: Option<FactFormat>,
     },
-    /// Print every fact, in an order that stays the same.
+    /// Print every fact, in a stable order.
     Export {
-        /// Write into this file instead.
+        /// Write to this file instead.
         file: Option<PathBuf>,
-        /// Lines of columns, N-Triples (without sources and validity: what holds now), or lines of JSON.
+        /// The output format; N-Triples contain only current facts, without sources and validity.
         #[arg(long)]
         format: Option<FactFormat>,
     },
-    /// Find facts by their parts.
-    Query {
-        /// A name that is their subject or their object.
-        #[arg(required_unless_present_any = ["subject", "predicate", "object"])]
-        name: Option<String>,
-        /// With this subject.
-        #[arg(long, conflicts_with = "name")]
-        subject: Option<String>,
-        /// With this predicate.
-        #[arg(long)]
-        predicate: Option<String>,
-        /// With this object.
-        #[arg(long, conflicts_with = "name")]
-        object: Option<String>,
-        /// As it was then, instead of now.
-        #[arg(long, value_name = "DATE")]
-        at: Option<String>,
-        /// Also what held before or will hold.
-        #[arg(long, conflicts_with = "at")]
-        ever: bool,
-        /// So many at most.
-        #[arg(long, default_value = "100")]
-        limit: NonZeroUsize,
-    },
-    /// Find everything around a name, nearest first.
-    Traverse {
-        /// The name to begin at.
-        name: String,
-        /// So many facts away.
-        #[arg(long, default_value = "2")]
-        depth: NonZeroU32,
-        /// Along this predicate only; may be given several times.
-        #[arg(long = "predicate", value_name = "PREDICATE")]
-        predicates: Vec<String>,
-        /// Which way facts are followed.
-        #[arg(long, default_value = "both")]
-        direction: GraphDirection,
-        /// As it was then, instead of now.
-        #[arg(long, value_name = "DATE")]
-        at: Option<String>,
-        /// So many facts at most.
-        #[arg(long, default_value = "1000")]
-        limit: NonZeroUsize,
-    },
-    /// Find how two names are connected.
-    Path {
-        /// The name to begin at.
-        from: String,
-        /// The name to reach.
-        to: String,
-        /// So many facts long at most.
-        #[arg(long, default_value = "6")]
-        depth: NonZeroU32,
-        /// As it was then, instead of now.
-        #[arg(long, value_name = "DATE")]
-        at: Option<String>,
-    },
+    /// Find facts by subject, predicate or object.
+    Query(FactQueryArgs),
+    /// Find the neighborhood of a name, nearest facts first.
+    Traverse(TraverseArgs),
+    /// Find the shortest path between two names.
+    Path(PathArgs),
     /// Add one fact.
     Add {
         #[command(flatten)]
         triple: TripleArgs,
-        /// What kind of thing the subject is.
+        /// The type of the subject.
         #[arg(long, value_name = "TYPE", default_value = "")]
         subject_type: String,
-        /// What kind of thing the object is.
+        /// The type of the object.
         #[arg(long, value_name = "TYPE", default_value = "")]
         object_type: String,
-        /// What else is known about it; the value may be JSON. May be given several times.
+        /// A property of the fact; the value may be JSON. Can be repeated.
         #[arg(long = "property", value_name = "KEY=VALUE")]
         properties: Vec<String>,
-        /// The first day on which it holds.
+        /// The first day on which the fact is valid.
         #[arg(long, value_name = "DATE")]
         from: Option<String>,
-        /// The first day on which it does not hold any more.
+        /// The first day on which the fact is no longer valid.
         #[arg(long, value_name = "DATE")]
         to: Option<String>,
     },
-    /// Say that a fact does not hold any more; that it did stays known.
+    /// End the validity of a fact; its history is kept.
     Retire {
         #[command(flatten)]
         triple: TripleArgs,
-        /// From this day on instead of now.
+        /// The day on which it ends, instead of now.
         #[arg(long, value_name = "DATE")]
         at: Option<String>,
     },
-    /// Take out everything that a source told, as if it had never been told.
+    /// Delete every fact of a source, including its history.
     Forget {
-        /// As `lango graph query` shows it.
+        /// The source, as printed by `lango graph query`.
         source: String,
     },
-    /// Show how much there is, and of what.
+    /// Show the number of facts, predicates and sources.
     Stats,
-    /// Draw what is around a name: `lango graph show berlin > berlin.svg`.
-    Show {
-        /// The name in the middle; the one with most facts when none is given.
-        name: Option<String>,
-        /// So many facts away.
-        #[arg(long, default_value = "2")]
-        depth: NonZeroU32,
-        /// So many facts at most.
-        #[arg(long, default_value = "60")]
-        limit: NonZeroUsize,
-        /// A picture, or a text for Graphviz.
-        #[arg(long, default_value = "svg")]
-        format: DiagramFormat,
-        /// As it was then, instead of now.
-        #[arg(long, value_name = "DATE")]
-        at: Option<String>,
-    },
+    /// Draw the neighborhood of a name: `lango graph show berlin > berlin.svg`.
+    Show(GraphShowArgs),
+}
+
+#[derive(clap::Args)]
+pub struct FactQueryArgs {
+    /// A name that is the subject or the object.
+    #[arg(required_unless_present_any = ["subject", "predicate", "object"])]
+    pub name: Option<String>,
+    /// With this subject.
+    #[arg(long, conflicts_with = "name")]
+    pub subject: Option<String>,
+    /// With this predicate.
+    #[arg(long)]
+    pub predicate: Option<String>,
+    /// With this object.
+    #[arg(long, conflicts_with = "name")]
+    pub object: Option<String>,
+    /// Show facts that were valid on this date instead of now.
+    #[arg(long, value_name = "DATE")]
+    pub at: Option<String>,
+    /// Also show facts that are no longer or not yet valid.
+    #[arg(long, conflicts_with = "at")]
+    pub ever: bool,
+    /// The maximum number of facts.
+    #[arg(long, default_value = "100")]
+    pub limit: NonZeroUsize,
+}
+
+#[derive(clap::Args)]
+pub struct TraverseArgs {
+    /// The name to start from.
+    pub name: String,
+    /// The maximum distance, in facts.
+    #[arg(long, default_value = "2")]
+    pub depth: NonZeroU32,
+    /// Follow only this predicate; can be repeated.
+    #[arg(long = "predicate", value_name = "PREDICATE")]
+    pub predicates: Vec<String>,
+    /// The direction in which facts are followed.
+    #[arg(long, default_value = "both")]
+    pub direction: GraphDirection,
+    /// Show facts that were valid on this date instead of now.
+    #[arg(long, value_name = "DATE")]
+    pub at: Option<String>,
+    /// The maximum number of facts.
+    #[arg(long, default_value = "1000")]
+    pub limit: NonZeroUsize,
+}
+
+#[derive(clap::Args)]
+pub struct PathArgs {
+    /// The name to start from.
+    pub from: String,
+    /// The name to reach.
+    pub to: String,
+    /// The maximum length of the path, in facts.
+    #[arg(long, default_value = "6")]
+    pub depth: NonZeroU32,
+    /// Show facts that were valid on this date instead of now.
+    #[arg(long, value_name = "DATE")]
+    pub at: Option<String>,
+}
+
+#[derive(clap::Args)]
+pub struct GraphShowArgs {
+    /// The name in the center [default: the name with the most facts].
+    pub name: Option<String>,
+    /// The maximum distance, in facts.
+    #[arg(long, default_value = "2")]
+    pub depth: NonZeroU32,
+    /// The maximum number of facts.
+    #[arg(long, default_value = "60")]
+    pub limit: NonZeroUsize,
+    /// An SVG image, or DOT text for Graphviz.
+    #[arg(long, default_value = "svg")]
+    pub format: DiagramFormat,
+    /// Show facts that were valid on this date instead of now.
+    #[arg(long, value_name = "DATE")]
+    pub at: Option<String>,
 }
 
 #[derive(clap::Args)]
 pub struct TripleArgs {
-    /// What the fact is about.
+    /// The subject of the fact.
     pub subject: String,
-    /// How it is connected.
+    /// The predicate of the fact.
     pub predicate: String,
-    /// What it is connected with.
+    /// The object of the fact.
     pub object: String,
 }
 

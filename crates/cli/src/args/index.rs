@@ -1,4 +1,4 @@
-//! What can be typed about documents.
+//! Arguments of `lango index` and `lango eval`.
 
 use std::path::PathBuf;
 
@@ -7,39 +7,39 @@ use lango_knowledge::rag_index::{DEFAULT_COLLECTION, parse_collection_name};
 
 #[derive(Subcommand)]
 pub enum IndexCommand {
-    /// Take in files, folders and pages; what did not change costs nothing.
+    /// Add files, folders and web pages; unchanged documents are skipped.
     Add {
-        /// Files, folders, and addresses of pages.
+        /// Files, folders and URLs.
         #[arg(required = true, value_name = "PATH|URL")]
-        what: Vec<String>,
-        /// The collection that they belong to.
+        targets: Vec<String>,
+        /// The collection to add to.
         #[arg(long, value_name = "NAME", default_value = DEFAULT_COLLECTION, value_parser = parse_collection_name)]
         collection: String,
-        /// Files and folders, or a folder with a corpus in the BEIR form.
+        /// The input format: files and folders, or a folder with a BEIR corpus.
         #[arg(long, default_value = "files")]
         format: CorpusFormat,
     },
     /// List the collections.
     List,
-    /// Take documents out of the index; the files stay.
+    /// Remove documents from the index; the files stay.
     Remove {
-        /// Files, folders and addresses as they were added.
+        /// Files, folders and URLs, as they were added.
         #[arg(value_name = "PATH|URL")]
-        what: Vec<String>,
-        /// The collection that they belong to, `default` if not said; alone, all of it goes.
+        targets: Vec<String>,
+        /// The collection, `default` if not given; without paths, the whole collection is removed.
         #[arg(long, value_name = "NAME")]
         collection: Option<String>,
     },
-    /// Look again at everything that was added from files: what changed is taken in, what is gone goes.
+    /// Update documents that were added from files, and remove those whose files are gone.
     Refresh,
-    /// Find passages, and show what speaks for each.
+    /// Search for passages, with a score for each.
     Search {
-        /// What to look for.
+        /// The search query.
         query: String,
-        /// In this collection only.
+        /// Search only this collection.
         #[arg(long, value_name = "NAME")]
         collection: Option<String>,
-        /// How many at most.
+        /// The maximum number of passages.
         #[arg(long, value_name = "N", default_value = "5")]
         limit: std::num::NonZeroUsize,
     },
@@ -53,9 +53,9 @@ pub enum CorpusFormat {
 
 #[derive(Subcommand)]
 pub enum EvalCommand {
-    /// Recall and nDCG over a folder with corpus.jsonl, queries.jsonl and qrels.
+    /// Measure recall and nDCG on a folder with corpus.jsonl, queries.jsonl and qrels.
     Retrieval {
-        /// The folder.
+        /// The folder of the evaluation data.
         directory: PathBuf,
     },
 }

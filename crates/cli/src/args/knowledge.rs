@@ -1,31 +1,31 @@
-//! What can be typed about what is known, and about what is asked.
+//! Arguments of `lango knowledge` and `lango inquiry`.
 
 use clap::Subcommand;
 
 #[derive(Subcommand)]
 pub enum KnowledgeCommand {
-    /// List what is known, the newest first.
+    /// List entries, newest first.
     List {
-        /// Of this kind only: rule, definition, preference, fact, pattern or correction.
+        /// Only this category: rule, definition, preference, fact, pattern or correction.
         #[arg(long)]
         category: Option<String>,
-        /// What helps when something fails, instead, with how far it can be relied on.
+        /// List learnings (fixes for failures) with their confidence instead.
         #[arg(long, conflicts_with = "category")]
         learnings: bool,
     },
-    /// Show what is known under a key, and where it comes from.
+    /// Show the entry of a key, and its source.
     Show {
-        /// The key.
+        /// The key of the entry.
         key: String,
     },
-    /// Show every version of what is known under a key.
+    /// Show every version of an entry.
     History {
-        /// The key.
+        /// The key of the entry.
         key: String,
     },
-    /// Delete keys for good, with their history.
+    /// Permanently delete entries with their history.
     Delete {
-        /// The keys.
+        /// The keys of the entries.
         #[arg(required = true, value_name = "KEY")]
         keys: Vec<String>,
     },
@@ -33,15 +33,15 @@ pub enum KnowledgeCommand {
 
 #[derive(Subcommand)]
 pub enum InquiryCommand {
-    /// List those that wait for an answer.
+    /// List pending inquiries.
     List {
-        /// Those that were answered, dismissed or given up, too.
+        /// Also list inquiries that were answered, dismissed or given up.
         #[arg(long)]
         all: bool,
     },
-    /// Take inquiries off the list; they are not asked again.
+    /// Dismiss inquiries; they are not asked again.
     Dismiss {
-        /// Their numbers.
+        /// The ids of the inquiries.
         #[arg(required = true, value_name = "ID")]
         ids: Vec<u64>,
     },

@@ -1,4 +1,4 @@
-//! What can be typed about memory.
+//! Arguments of `lango memory`.
 
 use std::num::NonZeroUsize;
 
@@ -6,23 +6,23 @@ use clap::Subcommand;
 
 #[derive(Subcommand)]
 pub enum MemoryCommand {
-    /// Say how much is remembered, and who observes.
+    /// Show the number of memories, and the model that observes.
     Status,
-    /// List observations, the newest first.
+    /// List observations, newest first.
     Observations(MemoryListArgs),
-    /// List reflections, the newest first.
+    /// List reflections, newest first.
     Reflections(MemoryListArgs),
-    /// Show where a memory comes from: session, events and their words.
+    /// Show the source of a memory: its session, events and their text.
     Why {
-        /// The memory's id, as in o12 or r3.
+        /// The id of the memory, for example o12 or r3.
         id: String,
     },
-    /// Forget for good: by id, or by words; what is found is shown first.
+    /// Permanently forget memories by id or text; matches are shown first.
     Forget {
-        /// Ids (o12, r3) or words.
+        /// Ids (o12, r3) or a text to match.
         #[arg(required = true, value_name = "ID|QUERY")]
-        what: Vec<String>,
-        /// Do not ask.
+        query: Vec<String>,
+        /// Do not ask for confirmation.
         #[arg(long)]
         yes: bool,
     },
@@ -30,10 +30,10 @@ pub enum MemoryCommand {
 
 #[derive(clap::Args)]
 pub struct MemoryListArgs {
-    /// Of this session only.
+    /// Only this session.
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
-    /// How many.
+    /// The maximum number of memories.
     #[arg(long, value_name = "N", default_value = "100")]
     pub limit: NonZeroUsize,
 }

@@ -1,4 +1,4 @@
-//! What can be typed about files and skills.
+//! Arguments of `lango undo`, `lango trash` and `lango skill`.
 
 use std::path::PathBuf;
 
@@ -6,26 +6,26 @@ use clap::Subcommand;
 
 #[derive(clap::Args)]
 pub struct UndoArgs {
-    /// Only show what would be taken back.
+    /// Only show what would be undone.
     #[arg(long, conflicts_with = "skip")]
     pub show: bool,
-    /// Leave the last turn as it is, so that the next undo goes further back.
+    /// Keep the last turn, so that the next undo applies to the turn before it.
     #[arg(long)]
     pub skip: bool,
 }
 
 #[derive(Subcommand)]
 pub enum TrashCommand {
-    /// List what was deleted, the newest first.
+    /// List deleted files, newest first.
     List,
-    /// Bring something back to where it was.
+    /// Restore a file or folder to its original path.
     Restore {
-        /// Its id, or the end of its path.
+        /// The id of the entry, or the end of its path.
         which: String,
     },
-    /// Remove what is in the trash for good.
+    /// Permanently delete the contents of the trash.
     Empty {
-        /// Only what was deleted more than so many days ago.
+        /// Only entries deleted more than this many days ago.
         #[arg(long, value_name = "DAYS")]
         older_than: Option<u32>,
     },
@@ -33,23 +33,23 @@ pub enum TrashCommand {
 
 #[derive(Subcommand)]
 pub enum SkillCommand {
-    /// List them, with where they come from.
+    /// List skills with their origin.
     List,
-    /// Show what a skill says.
+    /// Print a skill.
     Show {
-        /// The skill's name.
+        /// The name of the skill.
         name: String,
     },
-    /// Look for mistakes and for what is worth a second look.
+    /// Check a skill for errors and suspicious content.
     Check {
-        /// The folder that holds the SKILL.md.
+        /// The folder that contains the SKILL.md.
         path: PathBuf,
     },
-    /// Copy a skill into your own folder, after you have looked at it.
+    /// Copy a skill to your user folder, after you confirm it.
     Add {
-        /// The folder that holds the SKILL.md.
+        /// The folder that contains the SKILL.md.
         path: PathBuf,
-        /// Take it in without a question.
+        /// Do not ask for confirmation.
         #[arg(long)]
         yes: bool,
     },

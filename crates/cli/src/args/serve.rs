@@ -1,4 +1,4 @@
-//! What can be typed about serving.
+//! Arguments of `lango serve` and `lango token`.
 
 use std::net::IpAddr;
 
@@ -7,23 +7,23 @@ use lango_store::TokenScope;
 
 #[derive(clap::Args)]
 pub struct ServeArgs {
-    /// Listen on this address (server.host); only this machine reaches the usual one.
+    /// Listen on this address (server.host); the default accepts only local connections.
     #[arg(long, value_name = "ADDRESS")]
     pub host: Option<IpAddr>,
-    /// Listen on this port (server.port); 0 takes any that is free.
+    /// Listen on this port (server.port); 0 picks a free port.
     #[arg(long, value_name = "PORT")]
     pub port: Option<u16>,
 }
 
 #[derive(Subcommand)]
 pub enum TokenCommand {
-    /// Make an access token and show it, this once.
+    /// Create an access token and print it once.
     Create(TokenCreateArgs),
-    /// List tokens: what they are for, when they were used.
+    /// List tokens with their scopes and last use.
     List,
-    /// Make tokens worthless.
+    /// Revoke tokens.
     Revoke {
-        /// Names of tokens.
+        /// The names of the tokens.
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
     },
@@ -31,9 +31,9 @@ pub enum TokenCommand {
 
 #[derive(clap::Args)]
 pub struct TokenCreateArgs {
-    /// Its name.
+    /// The name of the token.
     pub name: String,
-    /// What it is for: chat, approve, read, admin.
+    /// The scopes of the token: chat, approve, read, admin.
     #[arg(
         long,
         value_name = "SCOPES",
@@ -41,10 +41,11 @@ pub struct TokenCreateArgs {
         default_value = "chat,read"
     )]
     pub scope: Vec<TokenScope>,
-    /// Whose sessions it reaches; its own name by default, `local` for those of this terminal.
+    /// The owner of the sessions it can access; `local` for those of this terminal [default: the
+    /// token name].
     #[arg(long, value_name = "NAME")]
     pub principal: Option<String>,
-    /// How long it is valid, as in 30d, 12h or 2w; for good by default.
+    /// The lifetime, for example 30d, 12h or 2w [default: no expiry].
     #[arg(long, value_name = "TIME")]
     pub expires: Option<String>,
 }

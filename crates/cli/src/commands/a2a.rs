@@ -1,4 +1,4 @@
-//! `lango a2a …`: looking at agents in other processes.
+//! `lango a2a …`: inspects remote agents.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -13,17 +13,17 @@ use crate::output::{CliError, CommandOutput, DIM, NAME, OutputFormat, styled};
 pub fn run(
     global: &GlobalArgs,
     command: &A2aCommand,
-    form: OutputFormat,
+    format: OutputFormat,
 ) -> Result<ExitCode, CliError> {
     let A2aCommand::Check { url } = command;
-    let setting = CommandContext::load(global)?;
-    let remote = find_remote(&setting, url);
-    let checking = check_card(&remote, setting.loaded.settings.net.address_policy());
-    let checked = runtime()?.block_on(checking);
-    let report = checked
-        .map_err(|trouble| CliError::remote(format!("{}: {trouble}", remote.agent_card_url)))?;
+    let context = CommandContext::load(global)?;
+    let remote = find_remote(&context, url);
+    let check = check_card(&remote, context.loaded.settings.net.address_policy());
+    let result = runtime()?.block_on(check);
+    let report =
+        result.map_err(|error| CliError::remote(format!("{}: {error}", remote.agent_card_url)))?;
     let is_usable = report.uses.is_some();
-    let printed = CommandOutput::new(format_report(&report), json!(report)).print(form);
+    let printed = CommandOutput::new(format_report(&report), json!(report)).print(format);
     Ok(if is_usable {
         printed
     } else {
@@ -31,20 +31,20 @@ pub fn run(
     })
 }
 
-/// The configured agent of that name or address, with its credentials; else just the address.
-fn find_remote(setting: &CommandContext, url: &str) -> RemoteAgentSettings {
+/// Returns the configured agent with this name or URL, with its credentials, or else only the URL.
+fn find_remote(context: &CommandContext, url: &str) -> RemoteAgentSettings {
     let plain = |url: &str| url.trim().trim_end_matches('/').to_owned();
     let is_meant = |remote: &&RemoteAgentSettings| {
         remote.name == url || plain(&remote.agent_card_url) == plain(url)
     };
-    let known = setting
+    let configured = context
         .loaded
         .settings
         .a2a
         .remote_agents
         .iter()
         .find(is_meant);
-    known.cloned().unwrap_or_else(|| RemoteAgentSettings {
+    configured.cloned().unwrap_or_else(|| RemoteAgentSettings {
         agent_card_url: url.to_owned(),
         ..RemoteAgentSettings::default()
     })
@@ -76,40 +76,45 @@ fn format_report(report: &CardReport) -> String {
             unusable_note(interface)
         );
     }
-    let yes = |flag: bool| if flag { "yes" } else { "no" };
-    let (streaming, push) = (yes(report.streaming), yes(report.push_notifications));
+    let yes_or_no = |flag: bool| if flag { "yes" } else { "no" };
+    let (streaming, push) = (
+        yes_or_no(report.streaming),
+        yes_or_no(report.push_notifications),
+    );
     let _ = writeln!(
         text,
         "\nStreaming: {streaming}. Push notifications: {push}."
     );
     let auth = if report.auth.is_empty() {
-        "none asked for".to_owned()
+        "none required".to_owned()
     } else {
         report.auth.join(", or ")
     };
     let _ = writeln!(text, "Credentials: {auth}.");
-    if !report.skills.is_empty() {
-        text.push_str("\nSkills:\n");
-        for skill in &report.skills {
-            let _ = writeln!(
-                text,
-                "  {}  {}",
-                styled(NAME, &skill.name),
-                skill.description
-            );
-        }
-    }
-    if !report.problems.is_empty() {
-        text.push_str("\nProblems:\n");
-        for problem in &report.problems {
-            let _ = writeln!(text, "  {problem}");
-        }
-    }
+    text.push_str(&skills_and_problems(report));
     match &report.uses {
         Some(interface) => {
             let _ = writeln!(text, "\nLango would use {}.", interface_line(interface));
         }
         None => text.push_str("\nLango can use none of its interfaces.\n"),
+    }
+    text
+}
+
+fn skills_and_problems(report: &CardReport) -> String {
+    let mut text = String::new();
+    if !report.skills.is_empty() {
+        text.push_str("\nSkills:\n");
+    }
+    for skill in &report.skills {
+        let name = styled(NAME, &skill.name);
+        let _ = writeln!(text, "  {name}  {}", skill.description);
+    }
+    if !report.problems.is_empty() {
+        text.push_str("\nProblems:\n");
+    }
+    for problem in &report.problems {
+        let _ = writeln!(text, "  {problem}");
     }
     text
 }
@@ -122,8 +127,8 @@ fn interface_line(interface: &InterfaceReport) -> String {
 }
 
 fn unusable_note(interface: &InterfaceReport) -> String {
-    let why = interface.unusable.as_ref();
-    why.map_or(String::new(), |why| {
-        format!("  {}", styled(DIM, format!("not used: {why}")))
+    let reason = interface.unusable.as_ref();
+    reason.map_or(String::new(), |reason| {
+        format!("  {}", styled(DIM, format!("not used: {reason}")))
     })
 }

@@ -1,4 +1,4 @@
-//! `lango agent …`: looking at the team.
+//! `lango agent …`: inspects the team.
 
 use std::fmt::Write as _;
 
@@ -13,15 +13,15 @@ use crate::args::{AgentCommand, GlobalArgs, ToolNames};
 use crate::output::{CliError, CommandOutput, DIM, NAME, styled};
 
 pub fn run(global: &GlobalArgs, command: AgentCommand) -> Result<CommandOutput, CliError> {
-    let setting = CommandContext::load(global)?;
+    let context = CommandContext::load(global)?;
     match command {
         AgentCommand::List { tools } => {
-            Ok(list(&setting.team(&tools)?).with_warnings(setting.loaded.warnings.clone()))
+            Ok(list(&context.team(&tools)?).with_warnings(context.loaded.warnings.clone()))
         }
-        AgentCommand::Tree { tools } => Ok(tree(&setting.team(&tools)?)),
-        AgentCommand::Prompt { agent, tools } => prompt(&setting.team(&tools)?, agent.as_deref()),
-        AgentCommand::Describe { names } => Ok(describe(&setting.team(&no_tools())?, &names)),
-        AgentCommand::Partition { names } => partition(&setting, &names),
+        AgentCommand::Tree { tools } => Ok(tree(&context.team(&tools)?)),
+        AgentCommand::Prompt { agent, tools } => prompt(&context.team(&tools)?, agent.as_deref()),
+        AgentCommand::Describe { names } => Ok(describe(&context.team(&no_tools())?, &names)),
+        AgentCommand::Partition { names } => partition(&context, &names),
     }
 }
 
@@ -58,42 +58,39 @@ fn agent_json(agent: &Agent) -> Value {
     })
 }
 
-/// A remote agent's entry says more: where its card is, how old that is, and what went wrong lately.
+/// Adds the card URL, the card's age and the last error to the entry of a remote agent.
 fn with_remote_status(mut entry: Value, team: &AssembledTeam) -> Value {
-    let is_it = |status: &&RemoteStatus| entry["name"] == status.name.as_str();
+    let has_name = |status: &&RemoteStatus| entry["name"] == status.name.as_str();
     if let Some(RemoteStatus {
         url,
-        availability:
-            RemoteAvailability::Joined {
-                card_age,
-                error: trouble,
-                ..
-            },
+        availability: RemoteAvailability::Joined {
+            card_age, error, ..
+        },
         ..
-    }) = team.remote_statuses.iter().find(is_it)
+    }) = team.remote_statuses.iter().find(has_name)
     {
         entry["url"] = json!(url);
         entry["cardAgeSeconds"] = json!(card_age.as_secs());
-        entry["trouble"] = json!(trouble);
+        entry["trouble"] = json!(error);
     }
     entry
 }
 
-/// Agents that got no tools, files that hold no agent, and agents elsewhere that cannot be reached.
+/// Returns agents without tools, invalid agent files, and unreachable remote agents.
 fn skipped_agents(team: &AssembledTeam) -> Vec<SkippedAgent> {
     let mut skipped = team.tree.skipped.clone();
-    for mistake in &team.file_errors {
-        let stem = mistake
+    for error in &team.file_errors {
+        let stem = error
             .file
             .file_stem()
             .map(|stem| stem.to_string_lossy().into_owned())
             .unwrap_or_default();
-        // A bad file beside a built-in agent of its name is not that agent.
+        // An invalid file with the name of a built-in agent does not replace that agent.
         let is_taken = team.specs.iter().any(|spec| spec.name == *stem);
         let name = if is_taken { format!("{stem}.md") } else { stem };
         skipped.push(SkippedAgent {
             name,
-            reason: mistake.to_string(),
+            reason: error.to_string(),
         });
     }
     skipped.extend(
@@ -130,7 +127,7 @@ fn list_plain(tree: &AgentTree, listed: &[&Agent], skipped: &[SkippedAgent]) -> 
             _ if agent.location == AgentLocation::Remote => "remote".to_owned(),
             0 => "no tools".to_owned(),
             1 => "1 tool".to_owned(),
-            many => format!("{many} tools"),
+            count => format!("{count} tools"),
         };
         let name = format!("{:width$}", agent.name.as_str());
         let _ = writeln!(
@@ -142,7 +139,7 @@ fn list_plain(tree: &AgentTree, listed: &[&Agent], skipped: &[SkippedAgent]) -> 
         );
     }
     if !skipped.is_empty() {
-        text.push_str("\nNot in the team:\n");
+        text.push_str("\nSkipped:\n");
         let width = skipped
             .iter()
             .map(|agent| agent.name.len())
@@ -165,9 +162,9 @@ fn unmatched_plain(tree: &AgentTree) -> String {
         return String::new();
     }
     format!(
-        "\nBelongs to nobody: {}\n{}\n",
+        "\nTools without an agent: {}\n{}\n",
         tool_names(&tree.unmatched).join(", "),
-        styled(DIM, "agent.routes can give these tools a home.")
+        styled(DIM, "Assign them with agent.routes.")
     )
 }
 
@@ -192,8 +189,8 @@ fn draw(tree: &AgentTree) -> String {
         styled(DIM, &tree.root.description)
     );
     draw_leaves(&mut text, "", &tool_names(&tree.root.tools));
-    for (at, agent) in tree.specialists.iter().enumerate() {
-        let (branch, below) = if at + 1 == tree.specialists.len() {
+    for (index, agent) in tree.specialists.iter().enumerate() {
+        let (branch, indent) = if index + 1 == tree.specialists.len() {
             ("└── ", "    ")
         } else {
             ("├── ", "│   ")
@@ -204,15 +201,15 @@ fn draw(tree: &AgentTree) -> String {
             styled(NAME, &agent.name),
             styled(DIM, &agent.description)
         );
-        draw_leaves(&mut text, below, &tool_names(&agent.tools));
+        draw_leaves(&mut text, indent, &tool_names(&agent.tools));
     }
     text.push_str(&unmatched_plain(tree));
     text
 }
 
 fn draw_leaves(text: &mut String, indent: &str, leaves: &[&str]) {
-    for (at, leaf) in leaves.iter().enumerate() {
-        let branch = if at + 1 == leaves.len() {
+    for (index, leaf) in leaves.iter().enumerate() {
+        let branch = if index + 1 == leaves.len() {
             "└── "
         } else {
             "├── "
@@ -221,15 +218,15 @@ fn draw_leaves(text: &mut String, indent: &str, leaves: &[&str]) {
     }
 }
 
-fn partition(setting: &CommandContext, typed: &[String]) -> Result<CommandOutput, CliError> {
-    let team = setting.team(&no_tools())?;
-    let routes = &setting.loaded.settings.agent.team.routes;
+fn partition(context: &CommandContext, names: &[String]) -> Result<CommandOutput, CliError> {
+    let team = context.team(&no_tools())?;
+    let routes = &context.loaded.settings.agent.team.routes;
     let claims = ToolClaims::new(&team.specs, routes)
         .map_err(|error| ConfigError::new(error.to_string()))?;
     let set = partition_tools(
         &team.specs,
         &claims,
-        stub_tools(typed.iter().map(String::as_str)),
+        stub_tools(names.iter().map(String::as_str)),
     );
     let mut plain = String::new();
     for (owner, tools) in set

@@ -18,103 +18,104 @@ use crate::args::{AskArgs, GlobalArgs};
 use crate::output::CliError;
 use crate::turn_printer::TurnPrinter;
 
-/// No model reads more, and a pipe may never end.
+/// The maximum size of standard input. No model reads more, and a pipe may never end.
 const MAX_STDIN_BYTES: u64 = 4 * 1024 * 1024;
 
 pub fn run(global: &GlobalArgs, ask: &AskArgs) -> Result<ExitCode, CliError> {
-    let setting = CommandContext::load(global)?;
+    let context = CommandContext::load(global)?;
     if ask.r#continue {
-        return continue_turn(global, &setting, ask);
+        return continue_turn(global, &context, ask);
     }
-    let tape = open_recording(&setting, ask)?;
-    let (session, request) = match &tape {
-        Recording::Replay(player) if ask.text.is_empty() => (player.session(), player.request()),
-        Recording::Replay(player) => (player.session(), parse_request(&ask.text)?),
+    let recording = open_recording(&context, ask)?;
+    let (session, request) = match &recording {
+        Recording::Replay(replayer) if ask.text.is_empty() => {
+            (replayer.session(), replayer.request())
+        }
+        Recording::Replay(replayer) => (replayer.session(), parse_request(&ask.text)?),
         _ => (
             parse_session(ask.session.as_deref())?,
             parse_request(&ask.text)?,
         ),
     };
-    let tools = setting.tools(&ask.tools)?;
-    let conversation = open_assistant(&setting, ask, tools, &tape)?;
-    if let Recording::Record(recorder) = &tape {
+    let tools = context.tools(&ask.tools)?;
+    let assistant = open_assistant(&context, ask, tools, &recording)?;
+    if let Recording::Record(recorder) = &recording {
         recorder
             .start(&session, &request)
             .map_err(|error| CliError::usage(error.to_string()))?;
     }
-    let mut show = TurnPrinter::new(global.json, ask.deltas);
-    show.print_warnings(&conversation.warnings);
+    let mut printer = TurnPrinter::new(global.json, ask.deltas);
+    printer.print_warnings(&assistant.warnings);
     let runtime = runtime()?;
-    runtime.block_on(run_turn(&conversation, session, request, &mut show));
-    runtime.block_on(super::wait_for_hooks(&conversation));
-    runtime.block_on(super::apply_retention(&setting, &conversation));
-    let complaints = tape.problems();
-    show.print_warnings(&complaints);
-    show.print_warnings(&super::damage_warnings(&conversation.store));
-    let is_strict = matches!(&tape, Recording::Replay(player) if player.is_strict());
-    if is_strict && !complaints.is_empty() {
-        show.fail_with(3);
+    runtime.block_on(run_turn(&assistant, session, request, &mut printer));
+    runtime.block_on(super::wait_for_hooks(&assistant));
+    runtime.block_on(super::apply_retention(&context, &assistant));
+    let problems = recording.problems();
+    printer.print_warnings(&problems);
+    printer.print_warnings(&super::damage_warnings(&assistant.store));
+    let is_strict = matches!(&recording, Recording::Replay(replayer) if replayer.is_strict());
+    if is_strict && !problems.is_empty() {
+        printer.fail_with(3);
     }
-    Ok(show.finish())
+    Ok(printer.finish())
 }
 
 fn open_assistant(
-    setting: &CommandContext,
+    context: &CommandContext,
     ask: &AskArgs,
     tools: Vec<Tool>,
-    tape: &Recording,
+    recording: &Recording,
 ) -> Result<Assistant, CliError> {
-    let (stores, approver) = (&setting.store, approver(ask.yes));
-    let means = AssistantOptions {
-        store: stores,
+    let options = AssistantOptions {
+        store: &context.store,
         tools,
-        approver,
-        recording: tape,
+        approver: approver(ask.yes),
+        recording,
         remote_agents: None,
     };
     Ok(Assistant::open(
-        &setting.loaded,
-        &setting.environment,
-        means,
+        &context.loaded,
+        &context.environment,
+        options,
     )?)
 }
 
-/// The turn that a session's last process did not finish.
+/// Continues the turn that the last process of the session did not finish.
 fn continue_turn(
     global: &GlobalArgs,
-    setting: &CommandContext,
+    context: &CommandContext,
     ask: &AskArgs,
 ) -> Result<ExitCode, CliError> {
     let session = parse_session(ask.session.as_deref())?;
-    let tools = setting.tools(&ask.tools)?;
-    let conversation = open_assistant(setting, ask, tools, &Recording::Off)?;
+    let tools = context.tools(&ask.tools)?;
+    let assistant = open_assistant(context, ask, tools, &Recording::Off)?;
     let runtime = runtime()?;
-    let unfinished = runtime.block_on(async {
-        conversation
+    let unfinished_turn = runtime.block_on(async {
+        assistant
             .store
             .session(&Principal::local(), &session)
             .await?;
-        let found = conversation
+        let turn = assistant
             .runner
             .find_unfinished_turn(&session, &Principal::local())
             .await;
-        found.map_err(|error| CliError::store(error.to_string()))
+        turn.map_err(|error| CliError::store(error.to_string()))
     })?;
-    if unfinished.is_none() {
+    if unfinished_turn.is_none() {
         return Err(CliError::usage(format!(
-            "the last turn of `{session}` came to its end; there is nothing to go on with"
+            "the last turn of `{session}` is finished; there is nothing to continue"
         )));
     }
-    let mut show = TurnPrinter::new(global.json, ask.deltas);
-    show.print_warnings(&conversation.warnings);
-    runtime.block_on(resume_turn(&conversation, session, &mut show));
-    runtime.block_on(super::wait_for_hooks(&conversation));
-    Ok(show.finish())
+    let mut printer = TurnPrinter::new(global.json, ask.deltas);
+    printer.print_warnings(&assistant.warnings);
+    runtime.block_on(resume_turn(&assistant, session, &mut printer));
+    runtime.block_on(super::wait_for_hooks(&assistant));
+    Ok(printer.finish())
 }
 
-fn open_recording(setting: &CommandContext, ask: &AskArgs) -> Result<Recording, CliError> {
+fn open_recording(context: &CommandContext, ask: &AskArgs) -> Result<Recording, CliError> {
     if let Some(file) = &ask.record {
-        let secrets = known_secrets(&setting.loaded, &setting.environment);
+        let secrets = known_secrets(&context.loaded, &context.environment);
         return Ok(Recording::Record(
             Recorder::create(file, secrets).map_err(|error| CliError::usage(error.to_string()))?,
         ));
@@ -132,40 +133,40 @@ fn open_recording(setting: &CommandContext, ask: &AskArgs) -> Result<Recording, 
     ))
 }
 
-/// One turn, shown as it comes. The first Ctrl-C cancels it, the second leaves.
+/// Runs one turn and prints its updates. The first Ctrl-C cancels it, the second exits.
 pub async fn run_turn(
-    conversation: &Assistant,
+    assistant: &Assistant,
     session: SessionId,
     request: UserRequest,
-    show: &mut TurnPrinter,
+    printer: &mut TurnPrinter,
 ) {
-    let updates = conversation
+    let updates = assistant
         .runner
         .run(request.into_turn(session, Principal::local()));
-    print_turn(updates, show).await;
-    conversation.remote_agents.wait_for_cancellations().await;
+    print_turn(updates, printer).await;
+    assistant.remote_agents.wait_for_cancellations().await;
 }
 
-/// The rest of a turn that was interrupted.
-pub async fn resume_turn(conversation: &Assistant, session: SessionId, show: &mut TurnPrinter) {
+/// Runs the rest of an interrupted turn.
+pub async fn resume_turn(assistant: &Assistant, session: SessionId, printer: &mut TurnPrinter) {
     print_turn(
-        conversation.runner.resume(session, Principal::local()),
-        show,
+        assistant.runner.resume(session, Principal::local()),
+        printer,
     )
     .await;
-    conversation.remote_agents.wait_for_cancellations().await;
+    assistant.remote_agents.wait_for_cancellations().await;
 }
 
-async fn print_turn(mut updates: TurnStream, show: &mut TurnPrinter) {
+async fn print_turn(mut updates: TurnStream, printer: &mut TurnPrinter) {
     let mut interrupts = 0;
     loop {
         tokio::select! {
             biased;
             update = updates.next() => match update {
-                Some(Update::Delta { author, text }) => show.print_delta(&author, &text),
-                Some(Update::ToolOutputDelta { author, call, text }) => show.print_tool_output(&author, &call, &text),
-                Some(Update::Event(event)) => show.print_event(&event),
-                Some(Update::StoreFailed(error)) => show.print_store_error(&error),
+                Some(Update::Delta { author, text }) => printer.print_delta(&author, &text),
+                Some(Update::ToolOutputDelta { author, call, text }) => printer.print_tool_output(&author, &call, &text),
+                Some(Update::Event(event)) => printer.print_event(&event),
+                Some(Update::StoreFailed(error)) => printer.print_store_error(&error),
                 None => return,
             },
             Ok(()) = tokio::signal::ctrl_c() => {
@@ -179,33 +180,32 @@ async fn print_turn(mut updates: TurnStream, show: &mut TurnPrinter) {
     }
 }
 
-/// The words that were typed; `-` among them stands for what is piped in.
-fn parse_request(words: &[String]) -> Result<UserRequest, CliError> {
-    let typed: Vec<&str> = words
+/// Joins the arguments into a request; `-` reads standard input.
+fn parse_request(arguments: &[String]) -> Result<UserRequest, CliError> {
+    let text: Vec<&str> = arguments
         .iter()
         .map(String::as_str)
-        .filter(|word| *word != "-")
+        .filter(|argument| *argument != "-")
         .collect();
-    let mut request = UserRequest::typed(typed.join(" ").trim());
-    if words.iter().any(|word| word == "-") {
+    let mut request = UserRequest::typed(text.join(" ").trim());
+    if arguments.iter().any(|argument| argument == "-") {
         let mut piped = Vec::new();
         std::io::stdin()
             .take(MAX_STDIN_BYTES + 1)
             .read_to_end(&mut piped)
-            .map_err(|error| CliError::usage(format!("cannot read what is piped in: {error}")))?;
+            .map_err(|error| CliError::usage(format!("cannot read standard input: {error}")))?;
         if piped.len() as u64 > MAX_STDIN_BYTES {
             return Err(CliError::usage(format!(
-                "what is piped in is longer than {MAX_STDIN_BYTES} bytes"
+                "standard input is longer than {MAX_STDIN_BYTES} bytes"
             )));
         }
         let piped = String::from_utf8(piped)
-            .map_err(|_| CliError::usage("what is piped in is not valid UTF-8"))?;
+            .map_err(|_| CliError::usage("standard input is not valid UTF-8"))?;
         request.piped = Some(piped.trim_end().to_owned()).filter(|piped| !piped.trim().is_empty());
     }
     if request.text.is_empty() && request.piped.is_none() {
-        return Err(
-            CliError::usage("the request is empty").with_hint("lango ask \"what should be done\"")
-        );
+        return Err(CliError::usage("the request is empty")
+            .with_hint("for example `lango ask \"list the files\"`"));
     }
     Ok(request)
 }

@@ -1,4 +1,4 @@
-//! `lango audit`: every call of a tool, who allowed it, and what came of it.
+//! `lango audit`: tool calls with their approval and outcome.
 
 use std::fmt::Write as _;
 
@@ -12,25 +12,25 @@ use crate::args::{AuditArgs, GlobalArgs};
 use crate::output::{CliError, CommandOutput, DIM, ERROR, NAME, styled};
 use crate::turn_printer::args_line;
 
-pub fn run(global: &GlobalArgs, wish: &AuditArgs) -> Result<CommandOutput, CliError> {
-    let setting = CommandContext::load(global)?;
-    let store = setting.store.open()?;
-    let session = wish.session.as_deref().map(SessionId::new);
+pub fn run(global: &GlobalArgs, args: &AuditArgs) -> Result<CommandOutput, CliError> {
+    let context = CommandContext::load(global)?;
+    let store = context.store.open()?;
+    let session = args.session.as_deref().map(SessionId::new);
     let entries = runtime()?.block_on(async {
         if let Some(session) = &session {
             store.session(&Principal::local(), session).await?;
         }
         store
-            .audit(&Principal::local(), session.as_ref(), wish.limit.get())
+            .audit(&Principal::local(), session.as_ref(), args.limit.get())
             .await
     })?;
     let mut plain = String::new();
     for entry in &entries {
-        let when = entry.at.strftime("%Y-%m-%d %H:%M:%S");
-        let _ = writeln!(plain, "{}  {}", styled(DIM, when), entry_line(entry));
+        let time = entry.at.strftime("%Y-%m-%d %H:%M:%S");
+        let _ = writeln!(plain, "{}  {}", styled(DIM, time), entry_line(entry));
     }
     if entries.is_empty() {
-        plain.push_str("No tool was called yet.\n");
+        plain.push_str("No tool calls yet.\n");
     }
     let output = CommandOutput::new(
         plain,

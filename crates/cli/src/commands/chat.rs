@@ -21,40 +21,40 @@ use crate::args::GlobalArgs;
 use crate::output::{CliError, DIM, NAME, OutputFormat, styled};
 use crate::turn_printer::TurnPrinter;
 
-const HELP: &str = "/new  a new session    /sessions  those of this chat    /agents  the team    /usage  the bill    /quit";
+const HELP: &str = "/new  new session    /sessions  sessions of this chat    /agents  the team    /usage  tokens and cost    /quit";
 
-/// The file that typed lines are kept in.
+/// The file of the input history.
 pub const HISTORY_FILE: &str = "history";
 
-/// `resume` names the session to go on with; the last one when it is empty.
+/// Runs the chat. `resume` is the id of the session to resume, or empty for the last one.
 pub fn run(global: &GlobalArgs, resume: Option<&str>, yes: bool) -> Result<ExitCode, CliError> {
-    let setting = CommandContext::load(global)?;
-    let hands = setting.toolset()?;
-    let colleagues = connect_remote_agents(&setting.loaded, &setting.environment)?;
-    refresh_in_background(&colleagues);
-    let generation = colleagues.generation();
-    let conversation = open_assistant(&setting, &hands, yes, colleagues)?;
-    let show = TurnPrinter::new(global.json, false);
-    show.print_warnings(&conversation.warnings);
-    show.print_warnings(&hands.warnings());
+    let context = CommandContext::load(global)?;
+    let toolset = context.toolset()?;
+    let remote_agents = connect_remote_agents(&context.loaded, &context.environment)?;
+    refresh_in_background(&remote_agents);
+    let generation = remote_agents.generation();
+    let assistant = open_assistant(&context, &toolset, yes, remote_agents)?;
+    let printer = TurnPrinter::new(global.json, false);
+    printer.print_warnings(&assistant.warnings);
+    printer.print_warnings(&toolset.warnings());
     print_notice(&format!(
-        "{} asks {}. {}",
+        "{} uses {}. {}",
         styled(NAME, "Lango"),
-        styled(NAME, &conversation.model_name),
+        styled(NAME, &assistant.model_name),
         styled(DIM, HELP)
     ));
     let runtime = multi_thread_runtime()?;
     let session = match resume {
-        Some(named) => runtime.block_on(find_session(&conversation, named))?,
+        Some(session_name) => runtime.block_on(find_session(&assistant, session_name))?,
         None => new_session(),
     };
     let mut chat = ChatLoop {
         sessions: vec![session],
-        toolset: hands,
+        toolset,
         generation,
         yes,
-        context: &setting,
-        assistant: conversation,
+        context: &context,
+        assistant,
         runtime,
         json: global.json,
         exit: 0,
@@ -62,7 +62,7 @@ pub fn run(global: &GlobalArgs, resume: Option<&str>, yes: bool) -> Result<ExitC
     if resume.is_some() {
         chat.resume_interrupted();
     }
-    let mut lines = LineReader::open(&setting)?;
+    let mut lines = LineReader::open(&context)?;
     while let Some(line) = lines.next() {
         match line.trim() {
             "" => {}
@@ -74,23 +74,23 @@ pub fn run(global: &GlobalArgs, resume: Option<&str>, yes: bool) -> Result<ExitC
     chat.runtime
         .block_on(super::wait_for_hooks(&chat.assistant));
     chat.runtime
-        .block_on(super::apply_retention(&setting, &chat.assistant));
+        .block_on(super::apply_retention(&context, &chat.assistant));
     Ok(ExitCode::from(chat.exit))
 }
 
 struct ChatLoop<'a> {
     context: &'a CommandContext,
     toolset: Toolset,
-    /// Of the colleagues elsewhere, when the conversation was opened.
+    /// The generation of the remote team when the assistant was opened.
     generation: u64,
-    /// Whether nothing is asked about.
+    /// True if every tool call is approved without asking.
     yes: bool,
     assistant: Assistant,
-    /// The last is the one in use.
+    /// The last one is the current session.
     sessions: Vec<SessionId>,
     runtime: tokio::runtime::Runtime,
     json: bool,
-    /// What the last turn deserves.
+    /// The exit code of the last turn.
     exit: u8,
 }
 
@@ -100,54 +100,57 @@ impl ChatLoop<'_> {
     }
 
     fn run_turn(&mut self, request: UserRequest) {
-        let mut show = TurnPrinter::new(self.json, false);
-        self.apply_changes(&show);
+        let mut printer = TurnPrinter::new(self.json, false);
+        self.apply_changes(&printer);
         self.runtime.block_on(ask::run_turn(
             &self.assistant,
             self.session(),
             request,
-            &mut show,
+            &mut printer,
         ));
-        self.exit = show.exit_code();
+        self.exit = printer.exit_code();
     }
 
-    /// A skill that was made or changed, and an agent elsewhere that can be reached now, are there from the next turn on;
-    /// commands that were started run on.
-    fn apply_changes(&mut self, show: &TurnPrinter) {
-        let colleagues = self.assistant.remote_agents.clone();
-        let generation = colleagues.generation();
+    /// Reopens the assistant if skills or remote agents changed since the last turn. Started
+    /// commands keep running.
+    fn apply_changes(&mut self, printer: &TurnPrinter) {
+        let remote_agents = self.assistant.remote_agents.clone();
+        let generation = remote_agents.generation();
         let has_new_skills = self.toolset.reload_skills();
         if !has_new_skills && generation == self.generation {
             return;
         }
         self.generation = generation;
-        match open_assistant(self.context, &self.toolset, self.yes, colleagues) {
-            Ok(conversation) => self.assistant = conversation,
-            Err(failure) => _ = failure.print(OutputFormat::Plain),
+        match open_assistant(self.context, &self.toolset, self.yes, remote_agents) {
+            Ok(assistant) => self.assistant = assistant,
+            Err(error) => _ = error.print(OutputFormat::Plain),
         }
         if has_new_skills {
-            show.print_warnings(&self.toolset.warnings());
+            printer.print_warnings(&self.toolset.warnings());
         }
     }
 
-    /// Goes on with a turn that was interrupted, if there is one.
+    /// Resumes the interrupted turn of the session, if there is one.
     fn resume_interrupted(&mut self) {
-        let mut show = TurnPrinter::new(self.json, false);
-        print_notice(&format!("Going on with {}.", self.session()));
-        self.runtime
-            .block_on(ask::resume_turn(&self.assistant, self.session(), &mut show));
-        self.exit = show.exit_code();
+        let mut printer = TurnPrinter::new(self.json, false);
+        print_notice(&format!("Resuming {}.", self.session()));
+        self.runtime.block_on(ask::resume_turn(
+            &self.assistant,
+            self.session(),
+            &mut printer,
+        ));
+        self.exit = printer.exit_code();
     }
 
     fn run_command(&mut self, command: &str) {
         match command {
             "/new" => {
                 self.sessions.push(new_session());
-                print_notice("A new session begins.");
+                print_notice("Started a new session.");
             }
             "/sessions" => {
-                for (at, session) in self.sessions.iter().enumerate() {
-                    let mark = if at + 1 == self.sessions.len() {
+                for (index, session) in self.sessions.iter().enumerate() {
+                    let mark = if index + 1 == self.sessions.len() {
                         "*"
                     } else {
                         " "
@@ -162,7 +165,7 @@ impl ChatLoop<'_> {
     }
 
     fn format_usage(&self) -> String {
-        let mut bill = UsageSummary::default();
+        let mut summary = UsageSummary::default();
         for session in &self.sessions {
             let key = SessionKeyRef {
                 session,
@@ -170,50 +173,48 @@ impl ChatLoop<'_> {
             };
             let events = self.assistant.store.load(key, HistoryWindow::Everything);
             let events = self.runtime.block_on(events).unwrap_or_default();
-            events.iter().for_each(|event| bill.add(event));
+            events.iter().for_each(|event| summary.add(event));
         }
-        usage::format_usage(&bill)
+        usage::format_usage(&summary)
     }
 }
 
 fn open_assistant(
-    setting: &CommandContext,
-    hands: &Toolset,
+    context: &CommandContext,
+    toolset: &Toolset,
     yes: bool,
-    colleagues: RemoteTeam,
+    remote_agents: RemoteTeam,
 ) -> Result<Assistant, CliError> {
-    let (tools, approver) = (setting.toolset_tools(hands)?, approver(yes));
-    let (stores, colleagues) = (&setting.store, Some(colleagues));
-    let means = AssistantOptions {
-        store: stores,
-        tools,
-        approver,
+    let options = AssistantOptions {
+        store: &context.store,
+        tools: context.toolset_tools(toolset)?,
+        approver: approver(yes),
         recording: &Recording::Off,
-        remote_agents: colleagues,
+        remote_agents: Some(remote_agents),
     };
     Ok(Assistant::open(
-        &setting.loaded,
-        &setting.environment,
-        means,
+        &context.loaded,
+        &context.environment,
+        options,
     )?)
 }
 
-/// The session that is meant: the one of that id, or the one used last.
-async fn find_session(conversation: &Assistant, named: &str) -> Result<SessionId, CliError> {
-    let store = &conversation.store;
-    if !named.is_empty() {
+/// Returns the session with this id, or the last used one if the id is empty.
+async fn find_session(assistant: &Assistant, session_name: &str) -> Result<SessionId, CliError> {
+    let store = &assistant.store;
+    if !session_name.is_empty() {
         return Ok(store
-            .session(&Principal::local(), &SessionId::new(named))
+            .session(&Principal::local(), &SessionId::new(session_name))
             .await?
             .id);
     }
     let sessions = store.sessions(&Principal::local()).await?;
     let last = sessions.into_iter().next();
     last.map(|session| session.id)
-        .ok_or_else(|| CliError::usage("there is no session to go on with"))
+        .ok_or_else(|| CliError::usage("there is no session to resume"))
 }
 
-/// Where requests come from: an editor on a terminal, plain lines elsewhere.
+/// The source of requests: a line editor on a terminal, otherwise plain lines.
 enum LineReader {
     Editor {
         editor: Box<DefaultEditor>,
@@ -223,7 +224,7 @@ enum LineReader {
 }
 
 impl LineReader {
-    /// What comes over a pipe is not in the user's own words.
+    /// Builds a request. A piped line is not the user's own text.
     fn request(&self, line: &str) -> UserRequest {
         match self {
             Self::Editor { .. } => UserRequest::typed(line),
@@ -234,18 +235,18 @@ impl LineReader {
         }
     }
 
-    fn open(setting: &CommandContext) -> Result<Self, CliError> {
+    fn open(context: &CommandContext) -> Result<Self, CliError> {
         if !std::io::stdin().is_terminal() {
             return Ok(Self::Plain(std::io::stdin().lines()));
         }
         let mut editor = DefaultEditor::new()
             .map_err(|error| CliError::usage(format!("no terminal: {error}")))?;
-        let history = setting
+        let history = context
             .environment
             .config_folder()
             .map(|folder| folder.join(HISTORY_FILE));
         if let Some(history) = &history {
-            // There is none the first time.
+            // The file does not exist the first time.
             let _ = editor.load_history(history);
         }
         Ok(Self::Editor {
@@ -259,7 +260,7 @@ impl LineReader {
             Self::Plain(lines) => loop {
                 match lines.next()? {
                     Ok(line) => return Some(line),
-                    Err(error) => print_notice(&format!("a line is left out: {error}")),
+                    Err(error) => print_notice(&format!("skipped a line: {error}")),
                 }
             },
             Self::Editor { editor, history } => {
@@ -276,7 +277,7 @@ impl LineReader {
                         }
                         Err(ReadlineError::Interrupted) if interrupts == 0 => {
                             interrupts += 1;
-                            print_notice("once more, or /quit, leaves");
+                            print_notice("press Ctrl-C again or type /quit to exit");
                         }
                         Err(_) => return None,
                     }
@@ -286,7 +287,8 @@ impl LineReader {
     }
 }
 
-/// What the chat itself says; in a pipe stdout belongs to the answers.
+/// Prints a message of the chat itself. In a pipe it goes to stderr, since stdout holds only
+/// answers.
 fn print_notice(text: &str) {
     if std::io::stdout().is_terminal() {
         anstream::println!("{}", text.trim_end());

@@ -58,7 +58,7 @@ fn show(loaded: &LoadedConfig) -> CommandOutput {
     CommandOutput::new(plain, json).with_warnings(loaded.warnings.clone())
 }
 
-/// The setting with its value; `<…>` in a key stands for every name that is there.
+/// Returns the setting with its value; `<…>` in a key matches every configured name.
 fn setting_values(json: &Value, key: &str) -> Vec<(String, Value)> {
     let mut found = vec![(String::new(), json)];
     for part in key.split('.') {
@@ -70,7 +70,7 @@ fn setting_values(json: &Value, key: &str) -> Vec<(String, Value)> {
                     _ if part.starts_with('<') => Vec::new(),
                     _ => vec![part],
                 };
-                let below = |name: &str| {
+                let child_path = |name: &str| {
                     let path = if path.is_empty() {
                         name.to_owned()
                     } else {
@@ -78,7 +78,7 @@ fn setting_values(json: &Value, key: &str) -> Vec<(String, Value)> {
                     };
                     (path, value.get(name).unwrap_or(&Value::Null))
                 };
-                names.into_iter().map(below).collect::<Vec<_>>()
+                names.into_iter().map(child_path).collect::<Vec<_>>()
             })
             .collect();
     }
@@ -88,102 +88,101 @@ fn setting_values(json: &Value, key: &str) -> Vec<(String, Value)> {
         .collect()
 }
 
-fn check(setting: &CommandContext) -> Result<CommandOutput, CliError> {
-    let team = setting.team(&ToolNames { tools: None })?;
-    check_models(&setting.loaded, &setting.environment, &team)?;
-    let files: Vec<String> = setting
+fn check(context: &CommandContext) -> Result<CommandOutput, CliError> {
+    let team = context.team(&ToolNames { tools: None })?;
+    check_models(&context.loaded, &context.environment, &team)?;
+    let files: Vec<String> = context
         .loaded
         .files
         .iter()
         .map(|file| file.display().to_string())
         .collect();
-    let warnings: Vec<String> = setting
+    let warnings: Vec<String> = context
         .loaded
         .warnings
         .iter()
         .cloned()
         .chain(team.warnings())
         .collect();
-    let read = if files.is_empty() {
-        "no file".to_owned()
+    let file_list = if files.is_empty() {
+        "no files".to_owned()
     } else {
         files.join(", ")
     };
     let verdict = if warnings.is_empty() {
-        "The configuration is good"
+        "The configuration is valid"
     } else {
-        "The configuration can be used"
+        "The configuration is valid, with warnings"
     };
     let json = json!({ "ok": true, "files": files, "warnings": warnings });
-    Ok(CommandOutput::new(format!("{verdict} ({read})."), json).with_warnings(warnings))
+    Ok(CommandOutput::new(format!("{verdict} ({file_list})."), json).with_warnings(warnings))
 }
 
-pub fn init(global: &GlobalArgs, wish: &InitArgs) -> Result<CommandOutput, CliError> {
+pub fn init(global: &GlobalArgs, args: &InitArgs) -> Result<CommandOutput, CliError> {
     let environment = environment()?;
-    let folder = if wish.user {
-        let none = || {
-            CliError::usage("there is no configuration folder: neither LANGO_HOME nor HOME is set")
-        };
+    let folder = if args.user {
+        let none = || CliError::usage("there is no configuration folder; set HOME or LANGO_HOME");
         environment.config_folder().ok_or_else(none)?
     } else {
         environment.working_folder.clone()
     };
     let file = global.config.as_ref().map_or_else(
         || folder.join(FILE_NAMES[0]),
-        |named| environment.working_folder.join(named),
+        |config| environment.working_folder.join(config),
     );
     if file.extension().is_none_or(|extension| extension != "toml") {
         return Err(CliError::usage(format!(
-            "{} does not end in .toml",
+            "cannot write {}: the file name must end in .toml",
             file.display()
         )));
     }
-    check_overwrite(&file, wish.force)?;
+    check_overwrite(&file, args.force)?;
     write_atomically(&file, commented_file().as_bytes())
         .map_err(|error| CliError::usage(format!("cannot write {}: {error}", file.display())))?;
-    let shown = file.display().to_string();
+    let path = file.display().to_string();
     Ok(CommandOutput::new(
-        format!("Wrote {shown}; every setting stands there with its default."),
-        json!({ "written": shown }),
+        format!("Wrote {path} with every setting and its default."),
+        json!({ "written": path }),
     ))
 }
 
 fn check_overwrite(file: &Path, force: bool) -> Result<(), CliError> {
-    let is_there = |file: &Path| file.symlink_metadata().is_ok();
-    if is_there(file) && !force {
-        let message = format!("{} is there already; nothing was written", file.display());
-        return Err(CliError::usage(message).with_hint("--force replaces it"));
+    let exists = |file: &Path| file.symlink_metadata().is_ok();
+    if exists(file) && !force {
+        let message = format!("{} already exists; nothing was written", file.display());
+        return Err(CliError::usage(message).with_hint("pass --force to overwrite it"));
     }
     let is_default_name = file.file_name().is_some_and(|name| name == FILE_NAMES[0]);
     let others = FILE_NAMES[1..].iter().map(|name| file.with_file_name(name));
     match others
         .into_iter()
-        .find(|other| is_default_name && is_there(other))
+        .find(|other| is_default_name && exists(other))
     {
         Some(other) => Err(CliError::usage(format!(
-            "{} is this folder's configuration; nothing was written",
+            "this folder already has the configuration {}; nothing was written",
             other.display()
         ))
-        .with_hint("move it away first: a folder has one configuration file")),
+        .with_hint("move that file first; a folder can have only one configuration file")),
         None => Ok(()),
     }
 }
 
-/// Written beside and renamed, so that a full disk leaves the old file as it was, and nothing is written through a link.
+/// Writes a temporary file and renames it, so that a full disk keeps the old file and no symlink is
+/// followed.
 fn write_atomically(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = file.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    let beside = folder.join(format!(".lango-{}.new", std::process::id()));
+    let temporary = folder.join(format!(".lango-{}.new", std::process::id()));
     let mut new = fs::OpenOptions::new()
         .write(true)
         .create_new(true)
-        .open(&beside)?;
+        .open(&temporary)?;
     let written = new
         .write_all(bytes)
         .and_then(|()| new.sync_all())
-        .and_then(|()| fs::rename(&beside, file));
+        .and_then(|()| fs::rename(&temporary, file));
     if written.is_err() {
-        let _ = fs::remove_file(&beside);
+        let _ = fs::remove_file(&temporary);
     }
     written
 }

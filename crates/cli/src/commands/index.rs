@@ -1,23 +1,21 @@
-//! `lango index …`: documents that the librarian finds passages in.
+//! `lango index …`: the document index.
 
 pub mod corpus;
 mod progress;
+mod search;
 mod web_page;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use lango_app::{open_document_index, user_ingest_source};
-use lango_domain::documents::{DocumentFilter, DocumentSource, SpanUnit};
+use lango_domain::documents::{DocumentFilter, DocumentSource};
 use lango_domain::event::Principal;
 use lango_domain::session::StoreError;
-use lango_domain::suggest::did_you_mean;
-use lango_domain::text::{one_line, strip_control_chars};
+use lango_domain::text::one_line;
 use lango_knowledge::document_index::{
-    DocumentIndex, DocumentIndexError, IngestReport, Passage, SearchScope, is_missing,
-    path_from_text,
+    DocumentIndex, DocumentIndexError, IngestReport, is_missing, path_from_text,
 };
-use lango_knowledge::passage_json;
 use lango_knowledge::rag_index::{DEFAULT_COLLECTION, ingest_report_json};
 use serde_json::json;
 
@@ -25,45 +23,48 @@ use super::{CommandContext, runtime};
 use crate::args::{CorpusFormat, GlobalArgs, IndexCommand};
 use crate::output::{CliError, CommandOutput, DIM, NAME, styled};
 
-/// So much of what was added is listed.
+/// The maximum number of roots that are listed per collection.
 const MAX_ROOTS: usize = 20;
 
 pub fn run(global: &GlobalArgs, command: &IndexCommand) -> Result<CommandOutput, CliError> {
-    let setting = CommandContext::load(global)?;
-    let store = setting.store.open()?;
-    let library =
-        open_document_index(&setting.loaded, &setting.environment, store).map_err(index_error)?;
+    let context = CommandContext::load(global)?;
+    let store = context.store.open()?;
+    let index =
+        open_document_index(&context.loaded, &context.environment, store).map_err(index_error)?;
     runtime()?.block_on(async {
         match command {
             IndexCommand::Add {
-                what,
+                targets,
                 collection,
                 format: CorpusFormat::Files,
-            } => add(&setting, &library, what, collection).await,
+            } => add(&context, &index, targets, collection).await,
             IndexCommand::Add {
-                what,
+                targets,
                 collection,
                 format: CorpusFormat::Beir,
             } => {
-                let mut added = IngestReport::default();
-                for directory in what {
-                    let directory = setting.environment.working_folder.join(directory);
-                    corpus::import_corpus(&library, &directory, collection, &mut added).await?;
+                let mut report = IngestReport::default();
+                for directory in targets {
+                    let directory = context.environment.working_folder.join(directory);
+                    corpus::import_corpus(&index, &directory, collection, &mut report).await?;
                 }
-                library.sync().await.map_err(index_error)?;
-                Ok(print_report(&added))
+                index.sync().await.map_err(index_error)?;
+                Ok(report_output(&report))
             }
-            IndexCommand::List => list(&library).await,
-            IndexCommand::Remove { what, collection } => {
-                let folder = &setting.environment.working_folder;
-                remove(&library, folder, what, collection.as_deref()).await
+            IndexCommand::List => list(&index).await,
+            IndexCommand::Remove {
+                targets,
+                collection,
+            } => {
+                let folder = &context.environment.working_folder;
+                remove(&index, folder, targets, collection.as_deref()).await
             }
-            IndexCommand::Refresh => refresh(&setting, &library).await,
+            IndexCommand::Refresh => refresh(&context, &index).await,
             IndexCommand::Search {
                 query,
                 collection,
                 limit,
-            } => search(&library, query, collection.clone(), limit.get()).await,
+            } => search::search(&index, query, collection.clone(), limit.get()).await,
         }
     })
 }
@@ -79,81 +80,80 @@ fn store_error(error: StoreError) -> CliError {
     CliError::store(error.to_string())
 }
 
-fn is_address(what: &str) -> bool {
-    let start = what.get(..8).unwrap_or(what).to_ascii_lowercase();
+fn is_url(target: &str) -> bool {
+    let start = target.get(..8).unwrap_or(target).to_ascii_lowercase();
     start.starts_with("http://") || start.starts_with("https://")
 }
 
 async fn add(
-    setting: &CommandContext,
-    library: &DocumentIndex,
-    what: &[String],
+    context: &CommandContext,
+    index: &DocumentIndex,
+    targets: &[String],
     collection: &str,
 ) -> Result<CommandOutput, CliError> {
-    let folder = &setting.environment.working_folder;
-    // Nothing is done before all of it makes sense.
-    for path in what.iter().filter(|what| !is_address(what)) {
-        check_path(&folder.join(path)).map_err(|why| CliError::usage(format!("{path}: {why}")))?;
+    let folder = &context.environment.working_folder;
+    // Check every path before adding anything.
+    for path in targets.iter().filter(|target| !is_url(target)) {
+        check_path(&folder.join(path))
+            .map_err(|reason| CliError::usage(format!("{path}: {reason}")))?;
     }
-    let mut all = IngestReport::default();
-    for one in what {
-        if !is_address(one) {
-            merge_report(
-                &mut all,
-                add_path(setting, library, collection, &folder.join(one))
-                    .await
-                    .map_err(index_error)?,
-            );
+    let mut total = IngestReport::default();
+    for target in targets {
+        if !is_url(target) {
+            let added = add_path(context, index, collection, &folder.join(target)).await;
+            merge_report(&mut total, added.map_err(index_error)?);
             continue;
         }
-        match web_page::add(library, one, collection).await? {
-            Ok(added) => merge_report(&mut all, added),
-            Err(why) if what.len() == 1 => return Err(CliError::usage(format!("{one}: {why}"))),
-            Err(why) => all.skipped.push((one.clone(), why)),
+        match web_page::add(index, target, collection).await? {
+            Ok(added) => merge_report(&mut total, added),
+            Err(reason) if targets.len() == 1 => {
+                return Err(CliError::usage(format!("{target}: {reason}")));
+            }
+            Err(reason) => total.skipped.push((target.clone(), reason)),
         }
     }
-    library.sync().await.map_err(index_error)?;
-    Ok(print_report(&all))
+    index.sync().await.map_err(index_error)?;
+    Ok(report_output(&total))
 }
 
 fn check_path(path: &Path) -> Result<(), String> {
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_file() || metadata.is_dir() => Ok(()),
-        Ok(_) => Err("it is neither a file nor a folder".to_owned()),
+        Ok(_) => Err("not a file or a folder".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }
 
-fn merge_report(all: &mut IngestReport, added: IngestReport) {
-    all.new += added.new;
-    all.changed += added.changed;
-    all.unchanged += added.unchanged;
-    all.removed += added.removed;
-    all.chunks += added.chunks;
-    all.skipped.extend(added.skipped);
+fn merge_report(total: &mut IngestReport, added: IngestReport) {
+    total.new += added.new;
+    total.changed += added.changed;
+    total.unchanged += added.unchanged;
+    total.removed += added.removed;
+    total.chunks += added.chunks;
+    total.skipped.extend(added.skipped);
 }
 
-fn print_report(added: &IngestReport) -> CommandOutput {
+fn report_output(report: &IngestReport) -> CommandOutput {
     let IngestReport {
         new,
         changed,
-        unchanged: same,
+        unchanged,
         removed,
-        chunks: pieces,
+        chunks,
         skipped,
-    } = added;
+    } = report;
     let plain = format!(
-        "{new} new, {changed} changed, {same} as before, {removed} gone: {pieces} passages.\n"
+        "{new} new, {changed} changed, {unchanged} unchanged, {removed} removed; {chunks} passages added.\n"
     );
     let warnings = skipped
         .iter()
-        .map(|(path, why)| format!("left out: {}: {}", one_line(path), one_line(why)))
+        .map(|(path, reason)| format!("skipped {}: {}", one_line(path), one_line(reason)))
         .collect();
-    CommandOutput::new(plain, ingest_report_json(added, usize::MAX)).with_warnings(warnings)
+    CommandOutput::new(plain, ingest_report_json(report, usize::MAX)).with_warnings(warnings)
 }
 
-async fn list(library: &DocumentIndex) -> Result<CommandOutput, CliError> {
-    let collections = library
+async fn list(index: &DocumentIndex) -> Result<CommandOutput, CliError> {
+    let collections = index
         .store()
         .collections(&Principal::local())
         .await
@@ -177,110 +177,107 @@ async fn list(library: &DocumentIndex) -> Result<CommandOutput, CliError> {
         }
     }
     if collections.is_empty() {
-        plain.push_str("Nothing is indexed. `lango index add PATH` begins.\n");
+        plain.push_str("No documents are indexed. Add some with `lango index add PATH`.\n");
     }
     Ok(CommandOutput::new(plain, json!({ "items": collections })))
 }
 
 async fn remove(
-    library: &DocumentIndex,
+    index: &DocumentIndex,
     folder: &Path,
-    what: &[String],
+    targets: &[String],
     collection: Option<&str>,
 ) -> Result<CommandOutput, CliError> {
-    let Some(collection) = collection.or((!what.is_empty()).then_some(DEFAULT_COLLECTION)) else {
-        let hint =
-            format!("`--collection {DEFAULT_COLLECTION}` alone takes all of that collection out");
-        return Err(
-            CliError::usage("say what to take out: paths, addresses or a collection")
-                .with_hint(hint),
+    let default_collection = (!targets.is_empty()).then_some(DEFAULT_COLLECTION);
+    let Some(collection) = collection.or(default_collection) else {
+        let hint = format!(
+            "`lango index remove --collection {DEFAULT_COLLECTION}` removes that whole collection"
         );
+        let error = CliError::usage("missing argument: expected paths, URLs or a collection");
+        return Err(error.with_hint(hint));
     };
-    let store = library.store();
-    let (mut which, mut warnings) = (DocumentFilter::All, Vec::new());
-    if !what.is_empty() {
-        let known = store
+    let store = index.store();
+    let (mut filter, mut warnings) = (DocumentFilter::All, Vec::new());
+    if !targets.is_empty() {
+        let sources = store
             .sources(&Principal::local(), collection)
             .await
             .map_err(store_error)?;
-        let mut meant = Vec::new();
-        for one in what {
-            let before = meant.len();
-            let path = canonical_parent(&folder.join(one));
-            meant.extend(
-                known
+        let mut matched = Vec::new();
+        for target in targets {
+            let before = matched.len();
+            let path = canonical_parent(&folder.join(target));
+            matched.extend(
+                sources
                     .iter()
-                    .filter(|known| matches_source(known, one, &path))
-                    .map(|known| known.source.clone()),
+                    .filter(|source| matches_source(source, target, &path))
+                    .map(|source| source.source.clone()),
             );
-            if meant.len() == before {
+            if matched.len() == before {
                 warnings.push(format!(
-                    "nothing of {} is in the collection {}",
-                    one_line(one),
+                    "no documents of {} are in the collection {}",
+                    one_line(target),
                     one_line(collection)
                 ));
             }
         }
-        which = DocumentFilter::Sources(meant);
+        filter = DocumentFilter::Sources(matched);
     }
-    let gone = store
-        .remove(&Principal::local(), collection, which)
+    let removed = store
+        .remove(&Principal::local(), collection, filter)
         .await
         .map_err(store_error)?;
     store.delete_unused_vectors().await.map_err(store_error)?;
-    library.sync().await.map_err(index_error)?;
-    Ok(CommandOutput::new(
-        format!("{gone} documents removed.\n"),
-        json!({ "removed": gone }),
-    )
-    .with_warnings(warnings))
+    index.sync().await.map_err(index_error)?;
+    let plain = format!("{removed} documents removed.\n");
+    Ok(CommandOutput::new(plain, json!({ "removed": removed })).with_warnings(warnings))
 }
 
-fn matches_source(known: &DocumentSource, typed: &str, path: &Path) -> bool {
-    let is_below = |known: &str| path_from_text(known).starts_with(path);
-    let address = if is_address(typed) {
-        web_page::normalize_url(typed)
+fn matches_source(source: &DocumentSource, target: &str, path: &Path) -> bool {
+    let is_below = |source: &str| path_from_text(source).starts_with(path);
+    let url = if is_url(target) {
+        web_page::normalize_url(target)
     } else {
-        typed.to_owned()
+        target.to_owned()
     };
-    [typed, &address]
+    [target, &url]
         .iter()
-        .any(|one| known.source == *one || known.root == *one)
-        || is_below(&known.source)
-        || known
+        .any(|name| source.source == *name || source.root == *name)
+        || is_below(&source.source)
+        || source
             .root
             .strip_prefix(corpus::ROOT_PREFIX)
             .is_some_and(is_below)
 }
 
-/// What is gone has no true name any more, but the folder that it was in may have one.
+/// Canonicalizes the nearest ancestor that exists, since `path` itself may have been deleted.
 fn canonical_parent(path: &Path) -> PathBuf {
     let mut names = Vec::new();
-    for above in path.ancestors() {
-        if let Ok(found) = above.canonicalize() {
+    for ancestor in path.ancestors() {
+        if let Ok(base) = ancestor.canonicalize() {
             return names
                 .into_iter()
                 .rev()
-                .fold(found, |found, name| found.join(name));
+                .fold(base, |base, name| base.join(name));
         }
-        names.extend(above.file_name());
+        names.extend(ancestor.file_name());
     }
     path.to_path_buf()
 }
 
-/// Everything that was added from files, once more: what did not change costs nothing.
+/// Updates all documents that were added from files. Unchanged files are skipped.
 async fn refresh(
-    setting: &CommandContext,
-    library: &DocumentIndex,
+    context: &CommandContext,
+    index: &DocumentIndex,
 ) -> Result<CommandOutput, CliError> {
-    let store = library.store();
-    let mut all = IngestReport::default();
+    let store = index.store();
+    let mut total = IngestReport::default();
     for collection in store
         .collections(&Principal::local())
         .await
         .map_err(store_error)?
     {
-        let known = store
+        let sources = store
             .sources(&Principal::local(), &collection.name)
             .await
             .map_err(store_error)?;
@@ -291,120 +288,40 @@ async fn refresh(
         {
             let path = path_from_text(root);
             if !is_missing(&path) {
-                match add_path(setting, library, &collection.name, &path).await {
-                    Ok(added) => merge_report(&mut all, added),
-                    // What cannot be looked at just now stays.
-                    Err(error) => all.skipped.push((root.clone(), error.to_string())),
+                match add_path(context, index, &collection.name, &path).await {
+                    Ok(added) => merge_report(&mut total, added),
+                    // Documents that cannot be read at the moment stay in the index.
+                    Err(error) => total.skipped.push((root.clone(), error.to_string())),
                 }
             } else {
-                let under = known.iter().filter(|known| known.root == *root);
-                let which =
-                    DocumentFilter::Sources(under.map(|known| known.source.clone()).collect());
-                let gone = store
-                    .remove(&Principal::local(), &collection.name, which)
+                let below_root = sources.iter().filter(|source| source.root == *root);
+                let names = below_root.map(|source| source.source.clone()).collect();
+                let filter = DocumentFilter::Sources(names);
+                let removed = store
+                    .remove(&Principal::local(), &collection.name, filter)
                     .await;
-                all.removed += gone.map_err(store_error)?;
+                total.removed += removed.map_err(store_error)?;
             }
         }
     }
-    library.sync().await.map_err(index_error)?;
-    Ok(print_report(&all))
+    index.sync().await.map_err(index_error)?;
+    Ok(report_output(&total))
 }
 
 async fn add_path(
-    setting: &CommandContext,
-    library: &DocumentIndex,
+    context: &CommandContext,
+    index: &DocumentIndex,
     collection: &str,
     path: &Path,
 ) -> Result<IngestReport, DocumentIndexError> {
-    let broken = |error| DocumentIndexError::Aborted(format!("{}: {error}", path.display()));
-    let taking = user_ingest_source(&setting.environment, path).map_err(broken)?;
-    library
+    let aborted = |error| DocumentIndexError::Aborted(format!("{}: {error}", path.display()));
+    let source = user_ingest_source(&context.environment, path).map_err(aborted)?;
+    index
         .ingest_path(
             &Principal::local(),
             collection,
-            &taking,
+            &source,
             &progress::print_progress,
         )
         .await
-}
-
-async fn search(
-    library: &DocumentIndex,
-    query: &str,
-    collection: Option<String>,
-    limit: usize,
-) -> Result<CommandOutput, CliError> {
-    if query.trim().is_empty() {
-        return Err(CliError::usage("the query is empty: say what to look for"));
-    }
-    let mut warnings = unknown_collection_warning(library, collection.as_deref()).await?;
-    let scope = SearchScope {
-        principal: Principal::local(),
-        session: None,
-        collections: collection.map(|name| vec![name]),
-    };
-    let (found, trouble) = library
-        .search_with_fallback(query, &scope, limit)
-        .await
-        .map_err(index_error)?;
-    warnings.extend(trouble.map(|trouble| format!("found by words alone: {trouble}")));
-    let mut plain = String::new();
-    for passage in &found {
-        let heading = if passage.heading.is_empty() {
-            String::new()
-        } else {
-            format!("  {}", one_line(&passage.heading))
-        };
-        let score = styled(DIM, format!("{:.2}", passage.score));
-        let cited = styled(NAME, citation(passage));
-        let _ = writeln!(
-            plain,
-            "{cited}{heading}  {score}\n{}\n",
-            strip_control_chars(passage.text.trim())
-        );
-    }
-    if found.is_empty() {
-        plain.push_str("Nothing was found.\n");
-    }
-    let json = json!({ "items": found.iter().map(passage_json).collect::<Vec<_>>() });
-    Ok(CommandOutput::new(plain, json).with_warnings(warnings))
-}
-
-fn citation(passage: &Passage) -> String {
-    let (source, first, last) = (
-        one_line(&passage.source),
-        passage.span.first,
-        passage.span.last,
-    );
-    match passage.span.unit {
-        SpanUnit::Lines if first == last => format!("{source}:{first}"),
-        SpanUnit::Lines => format!("{source}:{first}-{last}"),
-        SpanUnit::Pages if first == last => format!("{source}, page {first}"),
-        SpanUnit::Pages => format!("{source}, pages {first}-{last}"),
-    }
-}
-
-/// A name that no collection has finds nothing, which looks as if there were nothing.
-async fn unknown_collection_warning(
-    library: &DocumentIndex,
-    collection: Option<&str>,
-) -> Result<Vec<String>, CliError> {
-    let Some(name) = collection else {
-        return Ok(Vec::new());
-    };
-    let known = library
-        .store()
-        .collections(&Principal::local())
-        .await
-        .map_err(store_error)?;
-    if known.iter().any(|known| known.name == name) {
-        return Ok(Vec::new());
-    }
-    let hint = did_you_mean(name, known.iter().map(|known| known.name.as_str()));
-    let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-    Ok(vec![format!(
-        "there is no collection {}{hint}",
-        one_line(name)
-    )])
 }

@@ -1,4 +1,4 @@
-//! `lango inquiry …`: questions that wait for an answer.
+//! `lango inquiry …`: questions that wait for the user's answer.
 
 use std::fmt::Write as _;
 
@@ -16,8 +16,8 @@ use crate::args::{GlobalArgs, InquiryCommand};
 use crate::output::{CliError, CommandOutput, DIM, styled};
 
 pub fn run(global: &GlobalArgs, command: &InquiryCommand) -> Result<CommandOutput, CliError> {
-    let setting = CommandContext::load(global)?;
-    let store = setting.store.open()?;
+    let context = CommandContext::load(global)?;
+    let store = context.store.open()?;
     let output = runtime()?.block_on(async {
         match command {
             InquiryCommand::List { all } => list(&store, *all).await,
@@ -28,15 +28,15 @@ pub fn run(global: &GlobalArgs, command: &InquiryCommand) -> Result<CommandOutpu
 }
 
 async fn list(store: &SqliteStore, all: bool) -> Result<CommandOutput, CliError> {
-    let of = Principal::local();
-    let found = if all {
-        store.inquiries(&of).await
+    let principal = Principal::local();
+    let inquiries = if all {
+        store.inquiries(&principal).await
     } else {
-        store.pending(&of).await
+        store.pending(&principal).await
     }
     .map_err(store_error)?;
     let mut plain = String::new();
-    for inquiry in &found {
+    for inquiry in &inquiries {
         let state = match (inquiry.status, &inquiry.answer) {
             (InquiryStatus::Pending, _) => format!("asked {} times", inquiry.offers),
             (status, Some(answer)) => format!("{status}: {}", strip_control_chars(answer)),
@@ -49,31 +49,31 @@ async fn list(store: &SqliteStore, all: bool) -> Result<CommandOutput, CliError>
             styled(DIM, state)
         );
     }
-    if found.is_empty() {
+    if inquiries.is_empty() {
         plain.push_str("No inquiry is pending.\n");
     }
-    Ok(CommandOutput::new(plain, json!({ "items": found })))
+    Ok(CommandOutput::new(plain, json!({ "items": inquiries })))
 }
 
 async fn dismiss(store: &SqliteStore, ids: &[u64]) -> Result<CommandOutput, CliError> {
-    let of = Principal::local();
-    let pending = store.pending(&of).await.map_err(store_error)?;
-    if let Some(wrong) = ids
+    let principal = Principal::local();
+    let pending = store.pending(&principal).await.map_err(store_error)?;
+    if let Some(unknown) = ids
         .iter()
         .find(|id| !pending.iter().any(|inquiry| inquiry.id == **id))
     {
-        let failure = CliError::usage(format!("no inquiry {wrong} is pending"));
-        return Err(failure.with_hint("`lango inquiry list` numbers those that are"));
+        let error = CliError::usage(format!("no inquiry {unknown} is pending"));
+        return Err(error.with_hint("`lango inquiry list` lists the pending inquiries"));
     }
     for id in ids {
         store
-            .dismiss(&of, *id, Timestamp::now())
+            .dismiss(&principal, *id, Timestamp::now())
             .await
             .map_err(store_error)?;
     }
-    let named: Vec<String> = ids.iter().map(u64::to_string).collect();
+    let dismissed: Vec<String> = ids.iter().map(u64::to_string).collect();
     Ok(CommandOutput::new(
-        format!("Dismissed: {}.\n", named.join(", ")),
+        format!("Dismissed: {}.\n", dismissed.join(", ")),
         json!({ "dismissed": ids }),
     ))
 }

@@ -1,4 +1,4 @@
-//! `lango knowledge …`: what the librarian keeps, to look at and to delete.
+//! `lango knowledge …`: lists, shows and deletes entries of the knowledge base.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use crate::args::{GlobalArgs, KnowledgeCommand};
 use crate::output::{CliError, CommandOutput, DIM, NAME, styled};
 
 pub fn run(global: &GlobalArgs, command: &KnowledgeCommand) -> Result<CommandOutput, CliError> {
-    let setting = CommandContext::load(global)?;
-    let store = setting.store.open()?;
+    let context = CommandContext::load(global)?;
+    let store = context.store.open()?;
     let output = runtime()?.block_on(async {
         match command {
             KnowledgeCommand::List {
@@ -51,7 +51,7 @@ async fn list(store: &SqliteStore, category: Option<&str>) -> Result<CommandOutp
         .map(|entry| strip_control_chars(&entry_line(entry)) + "\n")
         .collect::<String>();
     if entries.is_empty() {
-        plain.push_str("Nothing is known yet.\n");
+        plain.push_str("There are no entries yet.\n");
     }
     Ok(CommandOutput::new(plain, json!({ "items": entries })))
 }
@@ -59,9 +59,9 @@ async fn list(store: &SqliteStore, category: Option<&str>) -> Result<CommandOutp
 fn parse_category(category: &str) -> Result<KnowledgeCategory, CliError> {
     KnowledgeCategory::from_name(category).ok_or_else(|| {
         let names = KnowledgeCategory::ALL.map(KnowledgeCategory::as_str);
-        let failure = CliError::usage(format!("there is no category `{category}`"));
-        let known = format!("it is one of {}", names.join(", "));
-        failure.with_hint(suggest::did_you_mean(category, names).unwrap_or(known))
+        let error = CliError::usage(format!("unknown category `{category}`"));
+        let expected = format!("expected one of {}", names.join(", "));
+        error.with_hint(suggest::did_you_mean(category, names).unwrap_or(expected))
     })
 }
 
@@ -81,19 +81,19 @@ async fn learnings(store: &SqliteStore) -> Result<CommandOutput, CliError> {
             ..
         } = learning;
         let share = (learning.confidence() * 100.0).round();
-        let counted = styled(
+        let stats = styled(
             DIM,
             format!("{share} %, helped {helped} of {} times", helped + failed),
         );
         let _ = writeln!(
             plain,
-            "{id}  when {}: {}  {counted}",
+            "{id}  when {}: {}  {stats}",
             one_line(trigger),
             one_line(fix)
         );
     }
     if learnings.is_empty() {
-        plain.push_str("Nothing was learned yet.\n");
+        plain.push_str("There are no learnings yet.\n");
     }
     Ok(CommandOutput::new(
         plain,
@@ -122,13 +122,10 @@ async fn load_versions(store: &SqliteStore, key: &str) -> Result<Vec<KnowledgeEn
 }
 
 async fn unknown_key_error(store: &SqliteStore, key: &str) -> CliError {
-    let known = store.entries(&Principal::local()).await.unwrap_or_default();
-    let failure = CliError::usage(format!(
-        "nothing is known under `{}`",
-        strip_control_chars(key)
-    ));
-    let hint = suggest::did_you_mean(key, known.iter().map(|entry| entry.key.as_str()));
-    failure.with_hint(hint.unwrap_or_else(|| "`lango knowledge list` names the keys".to_owned()))
+    let entries = store.entries(&Principal::local()).await.unwrap_or_default();
+    let error = CliError::usage(format!("unknown key `{}`", strip_control_chars(key)));
+    let hint = suggest::did_you_mean(key, entries.iter().map(|entry| entry.key.as_str()));
+    error.with_hint(hint.unwrap_or_else(|| "`lango knowledge list` lists the keys".to_owned()))
 }
 
 async fn show(store: &SqliteStore, key: &str) -> Result<CommandOutput, CliError> {
@@ -150,7 +147,7 @@ async fn history(store: &SqliteStore, key: &str) -> Result<CommandOutput, CliErr
     ))
 }
 
-/// One version, with when and where it was said.
+/// Formats one version of an entry with its time and source.
 fn format_entry(entry: &KnowledgeEntry) -> String {
     let KnowledgeEntry {
         key,
@@ -178,14 +175,14 @@ fn format_entry(entry: &KnowledgeEntry) -> String {
     } else {
         format!("; {}", source.label)
     };
-    let about = format!(
+    let details = format!(
         "version {version}, {category}{tags}; {when}, {session}, turn {}, by {}{label}",
         source.turn, source.by
     );
     format!(
         "{} {}\n{}\n",
         styled(NAME, strip_control_chars(key)),
-        styled(DIM, one_line(&about)),
+        styled(DIM, one_line(&details)),
         strip_control_chars(content)
     )
 }
@@ -195,20 +192,24 @@ async fn delete(store: &SqliteStore, keys: &[String]) -> Result<CommandOutput, C
         load_versions(store, key).await?;
     }
     let keys: Vec<String> = keys.iter().map(|key| normalize_key(key)).collect();
-    let (of, forgetting) = (Principal::local(), Forgetter::new(Arc::new(store.clone())));
-    let gone = match forgetting
-        .find_keys_to_forget(&of, &keys)
+    let (principal, forgetter) = (Principal::local(), Forgetter::new(Arc::new(store.clone())));
+    let forgotten = match forgetter
+        .find_keys_to_forget(&principal, &keys)
         .await
         .map_err(store_error)?
     {
         ForgetSelection::Matched {
-            to_forget: gone, ..
-        } => forgetting.forget(&of, &gone).await.map_err(store_error)?,
+            to_forget: forgotten,
+            ..
+        } => forgetter
+            .forget(&principal, &forgotten)
+            .await
+            .map_err(store_error)?,
         ForgetSelection::NoMatch | ForgetSelection::Ambiguous(_) => Vec::new(),
     };
-    let is_version = |trace: &&LearnedItem| matches!(trace.id, LearnedItemId::Entry { .. });
-    let versions = gone.iter().filter(is_version).count();
-    let mut output = forget_output(&gone, &[]);
+    let is_version = |item: &&LearnedItem| matches!(item.id, LearnedItemId::Entry { .. });
+    let versions = forgotten.iter().filter(is_version).count();
+    let mut output = forget_output(&forgotten, &[]);
     output.json["deleted"] = json!(keys);
     output.json["versions"] = json!(versions);
     Ok(output)

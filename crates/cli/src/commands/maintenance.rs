@@ -1,4 +1,4 @@
-//! `lango backup`, `restore` and `doctor`: keeping what is kept.
+//! `lango backup`, `restore` and `doctor`.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -18,8 +18,8 @@ use crate::args::GlobalArgs;
 use crate::output::{CliError, CommandOutput, DIM, ERROR, NAME, OutputFormat, styled};
 
 pub fn back_up(global: &GlobalArgs, file: &Path) -> Result<CommandOutput, CliError> {
-    let setting = super::CommandContext::load(global)?;
-    let store = setting.store.open()?;
+    let context = super::CommandContext::load(global)?;
+    let store = context.store.open()?;
     runtime()?.block_on(store.back_up(file))?;
     let bytes = std::fs::metadata(file).map_or(0, |file| file.len());
     let plain = format!("{}: {bytes} bytes.\n", file.display());
@@ -30,21 +30,21 @@ pub fn back_up(global: &GlobalArgs, file: &Path) -> Result<CommandOutput, CliErr
 }
 
 pub fn restore(global: &GlobalArgs, file: &Path) -> Result<CommandOutput, CliError> {
-    let setting = super::CommandContext::load(global)?;
-    let place = store_location(&setting.loaded, &setting.environment);
-    let kept = pre_restore_backup_path(&place, Timestamp::now());
-    runtime()?.block_on(SqliteStore::restore(place, file, &kept))?;
+    let context = super::CommandContext::load(global)?;
+    let location = store_location(&context.loaded, &context.environment);
+    let backup = pre_restore_backup_path(&location, Timestamp::now());
+    runtime()?.block_on(SqliteStore::restore(location, file, &backup))?;
     let plain = format!(
-        "Restored. What was there before is in {}.\n",
-        kept.display()
+        "Restored. The previous store was saved to {}.\n",
+        backup.display()
     );
     Ok(CommandOutput::new(
         plain,
-        json!({ "restored": file, "kept": kept }),
+        json!({ "restored": file, "kept": backup }),
     ))
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 struct DoctorCheck {
     id: &'static str,
     status: CheckStatus,
@@ -79,8 +79,8 @@ impl DoctorCheck {
         }
     }
 
-    fn with_hint(mut self, remedy: impl Into<String>) -> Self {
-        self.hint = Some(remedy.into());
+    fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
         self
     }
 
@@ -89,21 +89,21 @@ impl DoctorCheck {
     }
 }
 
-/// Looks at everything that Lango needs; exit code 1 when something is broken.
-pub fn doctor(global: &GlobalArgs, form: OutputFormat) -> Result<ExitCode, CliError> {
+/// Checks everything that Lango needs. The exit code is 1 if a check fails.
+pub fn doctor(global: &GlobalArgs, format: OutputFormat) -> Result<ExitCode, CliError> {
     let environment = environment()?;
     let checks = match LoadedConfig::load(&environment, &global.overrides()) {
         Ok(loaded) => run_checks(&loaded, &environment)?,
         Err(error) => {
-            let remedy = error
+            let hint = error
                 .hint
-                .unwrap_or_else(|| "mend the configuration file".to_owned());
-            vec![DoctorCheck::new("config", CheckStatus::Fail, error.message).with_hint(remedy)]
+                .unwrap_or_else(|| "fix the configuration file".to_owned());
+            vec![DoctorCheck::new("config", CheckStatus::Fail, error.message).with_hint(hint)]
         }
     };
     let mut plain = String::new();
     for check in &checks {
-        let word = styled(
+        let status = styled(
             if check.status == CheckStatus::Fail {
                 ERROR
             } else {
@@ -111,13 +111,13 @@ pub fn doctor(global: &GlobalArgs, form: OutputFormat) -> Result<ExitCode, CliEr
             },
             check.status.as_str(),
         );
-        let _ = writeln!(plain, "{word}  {}: {}", check.id, check.detail);
-        if let Some(remedy) = &check.hint {
-            let _ = writeln!(plain, "      {}", styled(DIM, remedy));
+        let _ = writeln!(plain, "{status}  {}: {}", check.id, check.detail);
+        if let Some(hint) = &check.hint {
+            let _ = writeln!(plain, "      {}", styled(DIM, hint));
         }
     }
     let json = json!({ "checks": checks.iter().map(DoctorCheck::to_json).collect::<Vec<_>>() });
-    let printed = CommandOutput::new(plain, json).print(form);
+    let printed = CommandOutput::new(plain, json).print(format);
     let is_broken = checks.iter().any(|check| check.status == CheckStatus::Fail);
     Ok(if is_broken {
         ExitCode::from(1)
@@ -137,7 +137,7 @@ fn run_checks(
         .collect::<Vec<_>>()
         .join(", ");
     let files = if files.is_empty() {
-        "no files, the defaults hold".to_owned()
+        "no files; the defaults apply".to_owned()
     } else {
         files
     };
@@ -147,21 +147,21 @@ fn run_checks(
     ];
     checks.push(check_workspace(loaded, environment));
     checks.push(runtime()?.block_on(check_sandbox(loaded, environment)));
-    let place = store_location(loaded, environment);
-    if place == StoreLocation::Memory {
-        let nothing = DoctorCheck::new(
+    let location = store_location(loaded, environment);
+    if location == StoreLocation::Memory {
+        let check = DoctorCheck::new(
             "store",
             CheckStatus::Warn,
-            "sessions are kept in memory only",
+            "sessions are stored in memory only",
         );
-        checks.push(nothing.with_hint("set HOME, LANGO_HOME or store.path"));
+        checks.push(check.with_hint("set HOME, LANGO_HOME or store.path"));
         return Ok(checks);
     }
     match LazyStore::new(loaded, environment).open() {
-        Err(trouble) => {
+        Err(error) => {
             checks.push(
-                DoctorCheck::new("store", CheckStatus::Fail, trouble.to_string())
-                    .with_hint(trouble.hint()),
+                DoctorCheck::new("store", CheckStatus::Fail, error.to_string())
+                    .with_hint(error.hint()),
             );
         }
         Ok(store) => runtime()?.block_on(check_store(&store, &mut checks)),
@@ -172,10 +172,10 @@ fn run_checks(
 async fn check_store(store: &SqliteStore, checks: &mut Vec<DoctorCheck>) {
     let file = store.location().path();
     match store.health().await {
-        Err(trouble) => {
+        Err(error) => {
             checks.push(
-                DoctorCheck::new("store", CheckStatus::Fail, trouble.to_string())
-                    .with_hint(trouble.hint()),
+                DoctorCheck::new("store", CheckStatus::Fail, error.to_string())
+                    .with_hint(error.hint()),
             );
             return;
         }
@@ -195,8 +195,8 @@ async fn check_store(store: &SqliteStore, checks: &mut Vec<DoctorCheck>) {
                 file.display(),
                 health.problems.join("; ")
             );
-            let remedy = "copy the file away, then `lango restore` a backup";
-            checks.push(DoctorCheck::new("store", CheckStatus::Fail, detail).with_hint(remedy));
+            let hint = "copy the file to a safe place, then restore a backup with `lango restore`";
+            checks.push(DoctorCheck::new("store", CheckStatus::Fail, detail).with_hint(hint));
             return;
         }
     }
@@ -206,24 +206,24 @@ async fn check_store(store: &SqliteStore, checks: &mut Vec<DoctorCheck>) {
         Ok(()) => checks.push(DoctorCheck::new(
             "disk",
             CheckStatus::Pass,
-            "there is room to write",
+            "the store is writable",
         )),
-        Err(trouble) => {
+        Err(error) => {
             checks.push(
-                DoctorCheck::new("disk", CheckStatus::Fail, trouble.to_string())
-                    .with_hint(trouble.hint()),
+                DoctorCheck::new("disk", CheckStatus::Fail, error.to_string())
+                    .with_hint(error.hint()),
             );
         }
     }
 }
 
-/// How many damaged rows are named.
+/// The maximum number of damaged rows that are listed.
 const MAX_NAMED: usize = 20;
 
 async fn check_rows(store: &SqliteStore) -> DoctorCheck {
     match store.find_damaged_rows().await {
         Ok(rows) if rows.is_empty() => {
-            DoctorCheck::new("rows", CheckStatus::Pass, "everything in it can be read")
+            DoctorCheck::new("rows", CheckStatus::Pass, "all rows can be read")
         }
         Ok(rows) => {
             let named: Vec<String> = rows
@@ -232,23 +232,25 @@ async fn check_rows(store: &SqliteStore) -> DoctorCheck {
                 .map(ToString::to_string)
                 .collect();
             let detail = format!("{} rows are skipped: {}", rows.len(), named.join("; "));
-            let remedy = "a newer Lango may be able to read them; `lango restore` brings a backup back, `lango session delete` \
-                takes a session out, and `lango session export` saves what can be read of it";
-            DoctorCheck::new("rows", CheckStatus::Warn, detail).with_hint(remedy)
+            let hint = "a newer version of Lango may be able to read them; save the readable part of a session with \
+                `lango session export`, delete it with `lango session delete`, or restore a backup with `lango restore`";
+            DoctorCheck::new("rows", CheckStatus::Warn, detail).with_hint(hint)
         }
-        Err(trouble) => DoctorCheck::new("rows", CheckStatus::Fail, trouble.to_string())
-            .with_hint(trouble.hint()),
+        Err(error) => {
+            DoctorCheck::new("rows", CheckStatus::Fail, error.to_string()).with_hint(error.hint())
+        }
     }
 }
 
 fn check_permissions(file: &Path) -> DoctorCheck {
     use std::os::unix::fs::PermissionsExt;
-    let mode =
-        |path: &Path| std::fs::metadata(path).map_or(0, |found| found.permissions().mode() & 0o777);
+    let mode = |path: &Path| {
+        std::fs::metadata(path).map_or(0, |metadata| metadata.permissions().mode() & 0o777)
+    };
     let folder = file.parent().unwrap_or(file);
     if mode(file) & 0o077 != 0 || mode(folder) & 0o022 != 0 {
         let detail = format!(
-            "{} ({:o}) can be reached by others",
+            "{} ({:o}) is accessible to other users",
             folder.display(),
             mode(folder)
         );
@@ -258,7 +260,7 @@ fn check_permissions(file: &Path) -> DoctorCheck {
     DoctorCheck::new(
         "permissions",
         CheckStatus::Pass,
-        "only you can read what is kept",
+        "only you can read the store",
     )
 }
 
@@ -267,66 +269,72 @@ fn check_workspace(loaded: &LoadedConfig, environment: &Environment) -> DoctorCh
         (folder, None) => {
             DoctorCheck::new("workspace", CheckStatus::Pass, folder.display().to_string())
         }
-        (_, Some(why)) => DoctorCheck::new("workspace", CheckStatus::Warn, why)
-            .with_hint("--workspace DIR names one"),
+        (_, Some(reason)) => DoctorCheck::new("workspace", CheckStatus::Warn, reason)
+            .with_hint("choose a workspace with --workspace DIR"),
     }
 }
 
-/// What commands are confined by, as the sandbox says that it is.
+/// Checks the confinement of commands by starting a sandboxed process.
 async fn check_sandbox(loaded: &LoadedConfig, environment: &Environment) -> DoctorCheck {
     let exec = &loaded.settings.tools.exec;
     if exec.sandbox == SandboxChoice::Off {
-        let detail = "switched off: commands can do whatever you can";
+        let detail = "disabled: commands run with all your permissions";
         return DoctorCheck::new("sandbox", CheckStatus::Warn, detail)
             .with_hint("remove tools.exec.sandbox");
     }
     match confinement(loaded, environment).await {
-        Ok(by) => {
+        Ok(mechanisms) => {
             let network = if exec.network {
                 ", the network is open (tools.exec.network)"
             } else {
                 ""
             };
-            let detail = format!("commands are confined by {}{network}", by.join(", "));
-            if by.iter().any(|word| word == "user namespace")
+            let detail = format!(
+                "commands are confined by {}{network}",
+                mechanisms.join(", ")
+            );
+            if mechanisms.iter().any(|status| status == "user namespace")
                 || exec.sandbox == SandboxChoice::NoNamespaces
             {
                 return DoctorCheck::new("sandbox", CheckStatus::Pass, detail);
             }
             let detail = format!(
-                "{detail}; namespaces are not allowed here, so modes and times of other files are not guarded"
+                "{detail}; user namespaces are not available, so modes and times of other files are not protected"
             );
             DoctorCheck::new("sandbox", CheckStatus::Pass, detail)
         }
-        Err(why) => {
-            let remedy = "use a Linux kernel with Landlock (5.13 or newer, lsm=landlock), or decide for tools.exec.sandbox=off";
+        Err(reason) => {
+            let hint = "use a Linux kernel with Landlock (5.13 or newer, lsm=landlock), or set tools.exec.sandbox=off";
             DoctorCheck::new(
                 "sandbox",
                 CheckStatus::Fail,
-                format!("commands cannot be confined, so none will run: {why}"),
+                format!("commands cannot be confined, so none can run: {reason}"),
             )
-            .with_hint(remedy)
+            .with_hint(hint)
         }
     }
 }
 
 fn check_model(loaded: &LoadedConfig, environment: &Environment) -> DoctorCheck {
     match selected_models(loaded, environment) {
-        Ok(chosen) => match chosen.first() {
-            Some((_, chosen)) if chosen.is_offline() => DoctorCheck::new(
+        Ok(models) => match models.first() {
+            Some((_, selected)) if selected.is_offline() => DoctorCheck::new(
                 "model",
                 CheckStatus::Warn,
-                format!("the offline model: {}", chosen.reason),
+                format!("the offline model: {}", selected.reason),
             )
             .with_hint(lango_models::offline::CONNECT_HINT),
-            Some((_, chosen)) => DoctorCheck::new(
+            Some((_, selected)) => DoctorCheck::new(
                 "model",
                 CheckStatus::Pass,
-                format!("{}/{}: {}", chosen.provider, chosen.model, chosen.reason),
+                format!(
+                    "{}/{}: {}",
+                    selected.provider, selected.model, selected.reason
+                ),
             ),
             None => DoctorCheck::new("model", CheckStatus::Fail, "none"),
         },
         Err(error) => DoctorCheck::new("model", CheckStatus::Fail, error.to_string())
-            .with_hint("`lango model list` says more"),
+            .with_hint("run `lango model list` for details"),
     }
 }

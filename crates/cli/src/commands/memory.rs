@@ -1,7 +1,8 @@
-//! `lango memory …`: what is remembered of conversations, why, and no more.
+//! `lango memory …`: lists, explains and forgets memories of conversations.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, IsTerminal as _};
+use std::sync::Arc;
 
 use lango_app::open_memory;
 use lango_domain::event::{Event, EventBody, Principal, SessionId};
@@ -18,24 +19,24 @@ use super::{CommandContext, runtime, with_damage_warnings};
 use crate::args::{GlobalArgs, MemoryCommand, MemoryListArgs};
 use crate::output::{CliError, CommandOutput, DIM, NAME, print_stderr, styled};
 
-/// Of a long event, so much is shown.
+/// The maximum number of characters that are shown of an event.
 const MAX_EVENT_CHARS: usize = 600;
 
 pub fn run(global: &GlobalArgs, command: &MemoryCommand) -> Result<CommandOutput, CliError> {
-    let setting = CommandContext::load(global)?;
-    let store = setting.store.open()?;
-    let chronicle = open_memory(&setting.loaded, &setting.environment, store.clone())?;
+    let context = CommandContext::load(global)?;
+    let store = context.store.open()?;
+    let memory = open_memory(&context.loaded, &context.environment, store.clone())?;
     let output = runtime()?.block_on(async {
         match command {
-            MemoryCommand::Status => status(&chronicle).await,
-            MemoryCommand::Observations(wish) => {
-                list(&chronicle, wish, memory::MemoryLevel::Observations).await
+            MemoryCommand::Status => status(&memory).await,
+            MemoryCommand::Observations(args) => {
+                list(&memory, args, memory::MemoryLevel::Observations).await
             }
-            MemoryCommand::Reflections(wish) => {
-                list(&chronicle, wish, memory::MemoryLevel::Reflections).await
+            MemoryCommand::Reflections(args) => {
+                list(&memory, args, memory::MemoryLevel::Reflections).await
             }
-            MemoryCommand::Why { id } => why(&chronicle, id).await,
-            MemoryCommand::Forget { what, yes } => forget(&chronicle, &what.join(" "), *yes).await,
+            MemoryCommand::Why { id } => why(&memory, id).await,
+            MemoryCommand::Forget { query, yes } => forget(&memory, &query.join(" "), *yes).await,
         }
     })?;
     Ok(with_damage_warnings(output, &store))
@@ -45,81 +46,81 @@ fn store_error(error: StoreError) -> CliError {
     CliError::store(error.to_string())
 }
 
-async fn status(chronicle: &ObservationalMemory) -> Result<CommandOutput, CliError> {
-    let census = chronicle
+async fn status(memory: &ObservationalMemory) -> Result<CommandOutput, CliError> {
+    let stats = memory
         .memories()
         .stats(&Principal::local())
         .await
         .map_err(store_error)?;
-    let settings = chronicle.settings();
-    let (observer, told) = match chronicle.observer() {
+    let settings = memory.settings();
+    let (observer, observer_text) = match memory.observer() {
         Observer::Rules => (
             "rules",
-            "rules: no language model is in force, so names, dates, preferences, decisions and promises are taken from \
+            "rules: without a language model, names, dates, preferences, decisions and promises are extracted from \
              your own sentences"
                 .to_owned(),
         ),
         Observer::Model { name, .. } => (name.as_str(), name.clone()),
     };
     let mut plain = format!(
-        "Observations: {}, of these asked for: {}. Reflections: {}. Sessions: {}.\nObserved by {told}.\n",
-        census.observations, census.asked, census.reflections, census.sessions
+        "Observations: {} ({} on request). Reflections: {}. Sessions: {}.\nObserved by {observer_text}.\n",
+        stats.observations, stats.asked, stats.reflections, stats.sessions
     );
     let _ = writeln!(
         plain,
-        "Sessions in which observations stand for the earlier part: {} (past {} tokens; condensed past {}).",
-        census.condensed_sessions,
+        "Sessions whose earlier part is replaced by observations: {} (above {} tokens; condensed above {}).",
+        stats.condensed_sessions,
         settings.message_token_threshold,
         settings.observation_token_threshold
     );
-    if census.put_off > 0 {
+    if stats.put_off > 0 {
         let _ = writeln!(
             plain,
-            "Sessions in which the model did not get through, to be tried again: {}.",
-            census.put_off
+            "Sessions to retry because the model failed: {}.",
+            stats.put_off
         );
     }
     if !settings.enabled {
         plain.push_str(
-            "Memory is switched off (observationalMemory.enabled): nothing is added, nothing is recalled.\n",
+            "Memory is disabled (observationalMemory.enabled): nothing is added or recalled.\n",
         );
     }
     let json = json!({
         "enabled": settings.enabled,
         "observer": observer,
-        "observations": census.observations,
-        "asked": census.asked,
-        "reflections": census.reflections,
-        "sessions": census.sessions,
-        "condensed_sessions": census.condensed_sessions,
-        "put_off": census.put_off,
+        "observations": stats.observations,
+        "asked": stats.asked,
+        "reflections": stats.reflections,
+        "sessions": stats.sessions,
+        "condensed_sessions": stats.condensed_sessions,
+        "put_off": stats.put_off,
     });
     Ok(CommandOutput::new(plain, json))
 }
 
 async fn list(
-    chronicle: &ObservationalMemory,
-    wish: &MemoryListArgs,
-    what: memory::MemoryLevel,
+    memory: &ObservationalMemory,
+    args: &MemoryListArgs,
+    level: memory::MemoryLevel,
 ) -> Result<CommandOutput, CliError> {
-    let session = wish.session.as_deref().map(SessionId::new);
-    let which = MemoryQuery {
-        level: what,
+    let session = args.session.as_deref().map(SessionId::new);
+    let query = MemoryQuery {
+        level,
         session,
-        limit: wish.limit.get(),
+        limit: args.limit.get(),
     };
-    let found = chronicle
+    let memories = memory
         .memories()
-        .list(&Principal::local(), which)
+        .list(&Principal::local(), query)
         .await
         .map_err(store_error)?;
-    let mut plain = memory_lines(&found);
-    if found.is_empty() {
-        plain.push_str("There is nothing.\n");
+    let mut plain = memory_lines(&memories);
+    if memories.is_empty() {
+        plain.push_str("There are no memories yet.\n");
     }
     Ok(CommandOutput::new(
         plain,
-        json!({ "items": found.iter().map(memory_json).collect::<Vec<_>>() }),
+        json!({ "items": memories.iter().map(memory_json).collect::<Vec<_>>() }),
     ))
 }
 
@@ -130,34 +131,34 @@ fn memory_lines(memories: &[Memory]) -> String {
         .collect()
 }
 
-async fn why(chronicle: &ObservationalMemory, id: &str) -> Result<CommandOutput, CliError> {
+async fn why(memory: &ObservationalMemory, id: &str) -> Result<CommandOutput, CliError> {
     let id: MemoryId = id
         .parse()
         .map_err(|error: memory::InvalidMemoryId| CliError::usage(error.to_string()))?;
-    let found = chronicle
+    let evidence = memory
         .evidence(&Principal::local(), id)
         .await
         .map_err(store_error)?;
-    let Some(reason) = found else {
-        return Err(CliError::usage(format!("nothing is remembered as `{id}`"))
-            .with_hint("`lango memory observations` lists what is"));
+    let Some(evidence) = evidence else {
+        return Err(CliError::usage(format!("unknown memory `{id}`"))
+            .with_hint("`lango memory observations` lists the ids"));
     };
     let MemoryEvidence {
         memory,
         observations,
         events,
-    } = &reason;
+    } = &evidence;
     let mut plain = memory_lines(std::slice::from_ref(memory));
     if !observations.is_empty() {
         let _ = write!(plain, "condensed from\n{}", memory_lines(observations));
     }
-    let written = match &memory.origin {
-        MemoryOrigin::Asked => "kept because it was asked for".to_owned(),
+    let origin = match &memory.origin {
+        MemoryOrigin::Asked => "saved on request".to_owned(),
         MemoryOrigin::Rules => "observed by rules".to_owned(),
         MemoryOrigin::Model(name) => format!("written by {name}"),
     };
     let session = styled(NAME, one_line(memory.session.as_str()));
-    let _ = writeln!(plain, "from session {session}, {written}");
+    let _ = writeln!(plain, "from session {session}, {origin}");
     if !memory.note.label.is_plain() {
         let _ = writeln!(plain, "{}", one_line(&memory.note.label.to_string()));
     }
@@ -176,13 +177,22 @@ async fn why(chronicle: &ObservationalMemory, id: &str) -> Result<CommandOutput,
         );
     }
     if events.is_empty() {
-        plain.push_str("The events are not kept any more.\n");
+        plain.push_str("The source events were deleted.\n");
     }
-    let said = |event: &std::sync::Arc<Event>| json!({ "session": event.session, "seq": event.seq, "author": event.author, "at": event.at.to_string(), "text": event_text(event) });
     let mut json = memory_json(memory);
     json["observations"] = Value::from(observations.iter().map(memory_json).collect::<Vec<_>>());
-    json["events"] = Value::from(events.iter().map(said).collect::<Vec<_>>());
+    json["events"] = Value::from(events.iter().map(event_json).collect::<Vec<_>>());
     Ok(CommandOutput::new(plain, json))
+}
+
+fn event_json(event: &Arc<Event>) -> Value {
+    json!({
+        "session": event.session,
+        "seq": event.seq,
+        "author": event.author,
+        "at": event.at.to_string(),
+        "text": event_text(event),
+    })
 }
 
 fn event_text(event: &Event) -> String {
@@ -200,93 +210,91 @@ fn event_text(event: &Event) -> String {
 }
 
 fn truncate(text: &str) -> String {
-    let cut: String = text.chars().take(MAX_EVENT_CHARS).collect();
-    if cut.len() < text.len() {
-        format!("{cut} …")
+    let prefix: String = text.chars().take(MAX_EVENT_CHARS).collect();
+    if prefix.len() < text.len() {
+        format!("{prefix} …")
     } else {
-        cut
+        prefix
     }
 }
 
 async fn forget(
-    chronicle: &ObservationalMemory,
-    what: &str,
+    memory: &ObservationalMemory,
+    query: &str,
     yes: bool,
 ) -> Result<CommandOutput, CliError> {
-    let of = Principal::local();
-    let (gone, left) = match chronicle
+    let principal = Principal::local();
+    let (forgotten, kept) = match memory
         .forgetter()
-        .find_to_forget(&of, what)
+        .find_to_forget(&principal, query)
         .await
         .map_err(store_error)?
     {
         ForgetSelection::Matched {
-            to_forget: gone,
-            related: left,
-        } => (gone, left),
+            to_forget: forgotten,
+            related: kept,
+        } => (forgotten, kept),
         ForgetSelection::NoMatch => {
-            return Err(CliError::usage(format!(
-                "nothing that is remembered fits `{}`",
-                one_line(what)
-            ))
-            .with_hint("`lango memory observations` lists everything with its id"));
-        }
-        ForgetSelection::Ambiguous(found) => {
-            print_stderr(&trace_lines(&found));
             return Err(
-                CliError::usage("several things are about that, and none says just that")
-                    .with_hint("name ids, say it in its own words, or say \"everything about …\""),
+                CliError::usage(format!("no memory matches `{}`", one_line(query)))
+                    .with_hint("`lango memory observations` lists the memories with their ids"),
             );
+        }
+        ForgetSelection::Ambiguous(items) => {
+            print_stderr(&item_lines(&items));
+            return Err(CliError::usage("several memories match, but none exactly")
+                .with_hint("pass ids, the exact text of a memory, or \"everything about …\""));
         }
     };
     if !yes {
-        confirm_forget(&gone)?;
+        confirm_forget(&forgotten)?;
     }
-    let gone = chronicle
+    let forgotten = memory
         .forgetter()
-        .forget(&of, &gone)
+        .forget(&principal, &forgotten)
         .await
         .map_err(store_error)?;
-    Ok(forget_output(&gone, &left))
+    Ok(forget_output(&forgotten, &kept))
 }
 
-/// What is gone, and what is about the same and stays.
-pub(super) fn forget_output(gone: &[LearnedItem], left: &[LearnedItem]) -> CommandOutput {
+/// Returns the output of a deletion: the forgotten items, and related items that were kept.
+pub(super) fn forget_output(forgotten: &[LearnedItem], kept: &[LearnedItem]) -> CommandOutput {
     let mut plain = format!(
-        "Forgotten:\n{}\nWhat was said stays in its session; `lango session delete` takes that out.\n",
-        trace_lines(gone)
+        "Forgotten:\n{}\nThe conversation itself stays in its session; delete that with `lango session delete`.\n",
+        item_lines(forgotten)
     );
-    if !left.is_empty() {
+    if !kept.is_empty() {
         let _ = writeln!(
             plain,
-            "Left, for it says something else, too:\n{}",
-            trace_lines(left)
+            "Kept, since these also contain other information:\n{}",
+            item_lines(kept)
         );
     }
-    let items =
-        |traces: &[LearnedItem]| traces.iter().map(LearnedItem::to_json).collect::<Vec<_>>();
+    let items = |items: &[LearnedItem]| items.iter().map(LearnedItem::to_json).collect::<Vec<_>>();
     CommandOutput::new(
         plain,
-        json!({ "forgotten": items(gone), "left": items(left) }),
+        json!({ "forgotten": items(forgotten), "left": items(kept) }),
     )
 }
 
-fn trace_lines(traces: &[LearnedItem]) -> String {
-    traces
+fn item_lines(items: &[LearnedItem]) -> String {
+    items
         .iter()
-        .map(|trace| strip_control_chars(&trace.display_line()))
+        .map(|item| strip_control_chars(&item.display_line()))
         .collect::<Vec<_>>()
         .join("\n")
 }
 
-/// Shows what would go, and waits for a yes.
-fn confirm_forget(gone: &[LearnedItem]) -> Result<(), CliError> {
-    print_stderr(&trace_lines(gone));
+/// Prints what would be forgotten, and asks for confirmation.
+fn confirm_forget(forgotten: &[LearnedItem]) -> Result<(), CliError> {
+    print_stderr(&item_lines(forgotten));
     if !std::io::stdin().is_terminal() {
-        return Err(CliError::denied("nobody is there to confirm it")
-            .with_hint("--yes forgets without a question"));
+        return Err(CliError::denied(
+            "nothing was forgotten because there is no terminal to confirm it",
+        )
+        .with_hint("pass --yes to forget without a question"));
     }
-    print_stderr("Forget these for good? [y/N]");
+    print_stderr("Permanently forget these? [y/N]");
     let answer = std::io::stdin()
         .lock()
         .lines()
@@ -296,5 +304,5 @@ fn confirm_forget(gone: &[LearnedItem]) -> Result<(), CliError> {
     let is_yes = matches!(answer.trim().to_lowercase().as_str(), "y" | "yes");
     is_yes
         .then_some(())
-        .ok_or_else(|| CliError::denied("nothing was forgotten"))
+        .ok_or_else(|| CliError::denied("cancelled; nothing was forgotten"))
 }

@@ -1,4 +1,4 @@
-//! `lango model …`: which models there are, and whether the chosen one answers.
+//! `lango model …`: lists models and checks that they respond.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -17,83 +17,84 @@ use crate::args::{GlobalArgs, ModelCommand};
 use crate::output::{CliError, CommandOutput, DIM, NAME, styled};
 
 pub fn run(global: &GlobalArgs, command: &ModelCommand) -> Result<CommandOutput, CliError> {
-    let setting = CommandContext::load(global)?;
+    let context = CommandContext::load(global)?;
     match command {
-        ModelCommand::List => Ok(list(&setting)),
-        ModelCommand::Check => check(&setting),
+        ModelCommand::List => Ok(list(&context)),
+        ModelCommand::Check => check(&context),
     }
 }
 
-fn list(setting: &CommandContext) -> CommandOutput {
-    let chosen = selected_models(&setting.loaded, &setting.environment);
-    let asked = chosen.as_deref().unwrap_or_default();
-    let mut items: Vec<Value> = asked
+fn list(context: &CommandContext) -> CommandOutput {
+    let selection = selected_models(&context.loaded, &context.environment);
+    let models = selection.as_deref().unwrap_or_default();
+    let mut items: Vec<Value> = models
         .iter()
-        .map(|(who, chosen)| model_json(who, chosen))
+        .map(|(agent, selected)| model_json(agent, selected))
         .collect();
-    for id in setting.loaded.settings.providers.keys() {
-        if !asked.iter().any(|(_, chosen)| chosen.provider == *id) {
-            items
-                .push(json!({ "provider": id, "model": null, "selected": false, "why": "it is configured" }));
+    for id in context.loaded.settings.providers.keys() {
+        if !models.iter().any(|(_, selected)| selected.provider == *id) {
+            items.push(
+                json!({ "provider": id, "model": null, "selected": false, "why": "it is configured" }),
+            );
         }
     }
     let mut plain = String::new();
-    for (who, chosen) in asked {
-        let name = styled(NAME, format!("{}/{}", chosen.provider, chosen.model));
-        let who = if who == "default" {
+    for (agent, selected) in models {
+        let name = styled(NAME, format!("{}/{}", selected.provider, selected.model));
+        let agent = if agent == "default" {
             String::new()
         } else {
-            format!("{who}: ")
+            format!("{agent}: ")
         };
-        let price = chosen.price.map_or("unknown".to_owned(), |price| {
+        let price = selected.price.map_or("unknown".to_owned(), |price| {
             format!(
                 "${} in, ${} out per million tokens",
                 price.input, price.output
             )
         });
-        let _ = writeln!(plain, "{who}{name} {}", styled(DIM, &chosen.reason));
-        if chosen.is_offline() {
+        let _ = writeln!(plain, "{agent}{name} {}", styled(DIM, &selected.reason));
+        if selected.is_offline() {
             let _ = writeln!(plain, "  {OFFLINE_DESCRIPTION}\n  {CONNECT_HINT}");
             continue;
         }
         let _ = writeln!(
             plain,
             "  at {}\n  window {} tokens, price {price}",
-            chosen.display_url(),
-            chosen.window
+            selected.display_url(),
+            selected.window
         );
     }
-    if let Err(error) = &chosen {
+    if let Err(error) = &selection {
         let _ = writeln!(plain, "No model: {error}.");
     }
     CommandOutput::new(plain, json!({ "items": items }))
 }
 
-fn model_json(who: &str, chosen: &SelectedModel) -> Value {
+fn model_json(agent: &str, selected: &SelectedModel) -> Value {
     json!({
-        "provider": chosen.provider,
-        "model": chosen.model,
-        "for": who,
-        "base_url": chosen.display_url(),
-        "note": chosen.is_offline().then_some(OFFLINE_DESCRIPTION),
-        "key": chosen.key.is_some(),
-        "window": chosen.window,
-        "price": chosen.price,
-        "selected": who == "default",
-        "why": chosen.reason,
+        "provider": selected.provider,
+        "model": selected.model,
+        "for": agent,
+        "base_url": selected.display_url(),
+        "note": selected.is_offline().then_some(OFFLINE_DESCRIPTION),
+        "key": selected.key.is_some(),
+        "window": selected.window,
+        "price": selected.price,
+        "selected": agent == "default",
+        "why": selected.reason,
     })
 }
 
-/// One tiny request to each model that may be asked, without retries.
-fn check(setting: &CommandContext) -> Result<CommandOutput, CliError> {
-    let chosen = selected_models(&setting.loaded, &setting.environment)?;
+/// Sends one tiny request to each selected model, without retries.
+fn check(context: &CommandContext) -> Result<CommandOutput, CliError> {
+    let models = selected_models(&context.loaded, &context.environment)?;
     let runtime = runtime()?;
     let (mut plain, mut items) = (String::new(), Vec::new());
-    for (who, chosen) in &chosen {
-        let (model, _) = chosen
+    for (agent, selected) in &models {
+        let (model, _) = selected
             .connect(Arc::new(|| 0.0))
-            .map_err(|error| explain_error(chosen, &error))?;
-        let began = Instant::now();
+            .map_err(|error| explain_error(selected, &error))?;
+        let started = Instant::now();
         let request = ModelRequest {
             agent: TeamMode::Single.root_name(),
             system: "Reply with one word.".into(),
@@ -102,12 +103,12 @@ fn check(setting: &CommandContext) -> Result<CommandOutput, CliError> {
         };
         runtime
             .block_on(check_reply(model.as_ref(), request))
-            .map_err(|error| explain_error(chosen, &error))?;
-        let took = began.elapsed().as_millis();
-        let name = format!("{}/{}", chosen.provider, chosen.model);
-        let _ = writeln!(plain, "{} answers ({took} ms).", styled(NAME, name));
+            .map_err(|error| explain_error(selected, &error))?;
+        let elapsed_ms = started.elapsed().as_millis();
+        let name = format!("{}/{}", selected.provider, selected.model);
+        let _ = writeln!(plain, "{} answers ({elapsed_ms} ms).", styled(NAME, name));
         items.push(
-            json!({ "for": who, "provider": chosen.provider, "model": chosen.model, "latency_ms": took }),
+            json!({ "for": agent, "provider": selected.provider, "model": selected.model, "latency_ms": elapsed_ms }),
         );
     }
     Ok(CommandOutput::new(
@@ -126,34 +127,34 @@ async fn check_reply(model: &dyn Model, request: ModelRequest) -> Result<(), Mod
     Err(ModelError::BrokeOff)
 }
 
-/// Which of key, address, model name and quota is wrong.
-fn explain_error(chosen: &SelectedModel, error: &ModelError) -> CliError {
-    let (what, hint) = match error {
+/// Returns an error that says which of key, URL, model name and quota is wrong.
+fn explain_error(selected: &SelectedModel, error: &ModelError) -> CliError {
+    let (problem, hint) = match error {
         ModelError::Auth => (
-            "the key is wrong or missing",
-            format!("set providers.{}.apiKey or its variable", chosen.provider),
+            "the API key is wrong or missing",
+            format!("set providers.{}.apiKey or its variable", selected.provider),
         ),
         ModelError::Quota => (
-            "the quota is used up",
-            "check the account's credit".to_owned(),
+            "the quota is exhausted",
+            "check the credit of the account".to_owned(),
         ),
-        ModelError::Busy { .. } => ("the provider is busy", "try again in a while".to_owned()),
+        ModelError::Busy { .. } => ("the provider is busy", "try again later".to_owned()),
         ModelError::NotFound(_) => (
-            "the model's name or the address is wrong",
-            format!("agent.model is {}", chosen.model),
+            "the model name or the URL is wrong",
+            format!("check agent.model, which is {}", selected.model),
         ),
         ModelError::Connection(_) => (
-            "the address does not answer",
-            format!("it is {}", chosen.display_url()),
+            "the server cannot be reached",
+            format!("check the URL {}", selected.display_url()),
         ),
         _ => (
-            "the reply could not be used",
-            "is this the right type of provider?".to_owned(),
+            "the response is invalid",
+            "check the type of the provider".to_owned(),
         ),
     };
     CliError::model(format!(
-        "{}/{}: {what} ({error})",
-        chosen.provider, chosen.model
+        "{}/{}: {problem} ({error})",
+        selected.provider, selected.model
     ))
     .with_hint(hint)
 }

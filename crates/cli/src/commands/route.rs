@@ -1,4 +1,4 @@
-//! `lango route`: who should get a request, and why, as the offline router sees it.
+//! `lango route`: the agent that the offline router picks for a request, and why.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use lango_models::offline::{OfflineRouter, Routing, RoutingDecision};
 
 use crate::output::{CliError, CommandOutput, DIM, NAME, styled};
 
-/// Less than this is not worth a line for people.
+/// Agents with a lower score are not printed.
 const MIN_SHOWN_SCORE: f32 = 0.005;
 
 pub fn run(team: &AssembledTeam, text: &str) -> Result<CommandOutput, CliError> {
@@ -21,15 +21,15 @@ fn format_routing(routing: &Routing) -> String {
     let mut text = match &routing.decision {
         RoutingDecision::Agent(agent) => format!("{} gets it.\n", styled(NAME, agent)),
         RoutingDecision::Direct => {
-            "The orchestrator answers by itself: no tool is needed.\n".to_owned()
+            "The orchestrator answers itself: no tool is needed.\n".to_owned()
         }
         RoutingDecision::NoAgent {
             absent: Some(agent),
         } => {
-            format!("Nobody: it is work for the {agent}, and the team has none.\n")
+            format!("No agent: the request needs the {agent}, which is not in the team.\n")
         }
         RoutingDecision::NoAgent { absent: None } => {
-            "Nobody: the request does not say enough.\n".to_owned()
+            "No agent: the request is too vague.\n".to_owned()
         }
     };
     for ranked in routing

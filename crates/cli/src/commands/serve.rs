@@ -1,4 +1,4 @@
-//! `lango serve`: the team over HTTP.
+//! `lango serve`: the HTTP server.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -17,95 +17,98 @@ use super::CommandContext;
 use crate::args::{GlobalArgs, ServeArgs};
 use crate::output::{CliError, DIM, NAME, OutputFormat, print_stderr, styled, warn};
 
-/// How often old sessions are looked for.
+/// The interval at which old sessions are deleted.
 const RETENTION_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub fn run(
     global: &GlobalArgs,
-    wish: &ServeArgs,
-    form: OutputFormat,
+    args: &ServeArgs,
+    format: OutputFormat,
 ) -> Result<ExitCode, CliError> {
-    let setting = CommandContext::load_with(global, setting_overrides(wish))?;
-    let served = lango_app::build_server(
-        &setting.loaded,
-        &setting.environment,
-        &setting.store,
-        make_tools(&setting)?,
+    let context = CommandContext::load_with(global, setting_overrides(args))?;
+    let server = lango_app::build_server(
+        &context.loaded,
+        &context.environment,
+        &context.store,
+        make_tools(&context)?,
     )?;
-    warn(&served.warnings, form);
+    warn(&server.warnings, format);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();
-    let runtime = runtime.map_err(|error| CliError::usage(format!("cannot start: {error}")))?;
-    runtime.block_on(serve(&setting, &served, form))?;
-    // What still waits for a slow disk or a stubborn tool does not keep the process.
+    let runtime = runtime
+        .map_err(|error| CliError::usage(format!("cannot start the async runtime: {error}")))?;
+    runtime.block_on(serve(&context, &server, format))?;
+    // Do not wait for tasks that hang in disk access or in a tool.
     runtime.shutdown_timeout(Duration::from_secs(1));
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was started through the hands runs on when the team is built anew.
-fn make_tools(setting: &CommandContext) -> Result<ToolFactory, CliError> {
-    let hands = setting.toolset()?;
-    let (loaded, environment) = (setting.loaded.clone(), setting.environment.clone());
-    let stores = setting.store.clone();
+/// Returns a factory for the tools. All teams share one toolset, so that commands keep running when
+/// the team is rebuilt.
+fn make_tools(context: &CommandContext) -> Result<ToolFactory, CliError> {
+    let toolset = context.toolset()?;
+    let (loaded, environment) = (context.loaded.clone(), context.environment.clone());
+    let store = context.store.clone();
     Ok(Box::new(move || {
-        let mut tools = hands.tools();
-        tools.extend(knowledge_tools(&loaded, &environment, &hands, &stores)?);
+        let mut tools = toolset.tools();
+        tools.extend(knowledge_tools(&loaded, &environment, &toolset, &store)?);
         Ok(tools)
     }))
 }
 
-fn setting_overrides(wish: &ServeArgs) -> Vec<String> {
-    let host = wish.host.iter().map(|host| format!("server.host={host}"));
-    host.chain(wish.port.iter().map(|port| format!("server.port={port}")))
+fn setting_overrides(args: &ServeArgs) -> Vec<String> {
+    let host = args.host.iter().map(|host| format!("server.host={host}"));
+    host.chain(args.port.iter().map(|port| format!("server.port={port}")))
         .collect()
 }
 
 async fn serve(
-    setting: &CommandContext,
-    served: &GatewayServer,
-    form: OutputFormat,
+    context: &CommandContext,
+    server: &GatewayServer,
+    format: OutputFormat,
 ) -> Result<(), CliError> {
-    let settings = served.gateway.settings();
-    let has_token = !served.gateway.store().tokens().await?.is_empty();
+    let settings = server.gateway.settings();
+    let has_token = !server.gateway.store().tokens().await?.is_empty();
     if !has_token && !settings.host.is_loopback() {
         return Err(CliError::usage(format!(
-            "{} can be reached from elsewhere, and there is no access token yet",
+            "refusing to listen on {} without an access token",
             settings.host
         ))
-        .with_hint("make one first: `lango token create NAME`"));
+        .with_hint("create one with `lango token create NAME`"));
     }
-    let wanted = SocketAddr::new(settings.host, settings.port);
-    let listener = TcpListener::bind(wanted).await.map_err(|error| {
-        CliError::usage(format!("cannot listen on {wanted}: {error}"))
-            .with_hint("choose another with --host and --port")
+    let address = SocketAddr::new(settings.host, settings.port);
+    let listener = TcpListener::bind(address).await.map_err(|error| {
+        CliError::usage(format!("cannot listen on {address}: {error}"))
+            .with_hint("choose another address with --host and --port")
     })?;
-    let address = listener.local_addr().unwrap_or(wanted);
-    let ended = shutdown_signal()?;
-    announce(address, &served.model_name, form);
+    let address = listener.local_addr().unwrap_or(address);
+    let shutdown = shutdown_signal()?;
+    announce(address, &server.model_name, format);
     if !has_token {
-        let how = "there is no access token yet, so nobody can ask anything: make one with `lango token create NAME` (no restart is needed)";
-        warn(&[how.to_owned()], form);
+        let warning = "there is no access token yet, so every request is rejected; create one with \
+                       `lango token create NAME` (no restart is needed)";
+        warn(&[warning.to_owned()], format);
     }
     tokio::spawn(apply_retention_daily(
-        setting.environment.clone(),
-        setting.loaded.clone(),
-        served.gateway.store().clone(),
+        context.environment.clone(),
+        context.loaded.clone(),
+        server.gateway.store().clone(),
     ));
     tokio::select! {
-        () = served.gateway.serve(listener, ended) => {}
-        () = served.watch_remote_agents() => {}
+        () = server.gateway.serve(listener, shutdown) => {}
+        () = server.watch_remote_agents() => {}
     }
     Ok(())
 }
 
-/// The first line of output: whoever waits for it can connect now.
-fn announce(address: SocketAddr, model: &str, form: OutputFormat) {
-    let line = match form {
+/// Prints the address as the first line of output, once clients can connect.
+fn announce(address: SocketAddr, model: &str, format: OutputFormat) {
+    let line = match format {
         OutputFormat::Plain => format!(
             "Listening on {} {}",
             styled(NAME, format!("http://{address}")),
-            styled(DIM, format!("({model}; Ctrl-C ends it)"))
+            styled(DIM, format!("({model}; press Ctrl-C to stop)"))
         ),
         OutputFormat::Json => {
             json!({ "url": format!("http://{address}"), "port": address.port(), "model": model })
@@ -116,18 +119,18 @@ fn announce(address: SocketAddr, model: &str, form: OutputFormat) {
     let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
 }
 
-/// Waits for SIGTERM or Ctrl-C; a second one ends the process at once.
+/// Returns a future that waits for SIGTERM or Ctrl-C. A second signal exits immediately.
 fn shutdown_signal() -> Result<impl Future<Output = ()>, CliError> {
-    let cannot =
-        |error: std::io::Error| CliError::usage(format!("cannot listen to signals: {error}"));
-    let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;
+    let signal_error =
+        |error: std::io::Error| CliError::usage(format!("cannot listen for signals: {error}"));
+    let mut terminate = signal(SignalKind::terminate()).map_err(signal_error)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(signal_error)?;
     let mut next = async move || {
         tokio::select! { _ = terminate.recv() => {} _ = interrupt.recv() => {} }
     };
     Ok(async move {
         next().await;
-        print_stderr("Ending: nothing new begins, running turns may finish.");
+        print_stderr("Shutting down: new turns are rejected, running turns may finish.");
         tokio::spawn(async move {
             next().await;
             std::process::exit(130);
@@ -135,14 +138,14 @@ fn shutdown_signal() -> Result<impl Future<Output = ()>, CliError> {
     })
 }
 
-/// What `store.retentionDays` asks for, now and every day.
+/// Applies `store.retentionDays` now and every day.
 async fn apply_retention_daily(environment: Environment, loaded: LoadedConfig, store: SqliteStore) {
     loop {
-        if let Err(trouble) =
+        if let Err(error) =
             apply_retention(&loaded, &environment, &store, jiff::Timestamp::now()).await
         {
             warn(
-                &[format!("old sessions could not be deleted: {trouble}")],
+                &[format!("old sessions could not be deleted: {error}")],
                 OutputFormat::Plain,
             );
         }

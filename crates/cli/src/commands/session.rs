@@ -1,4 +1,4 @@
-//! `lango session …`: conversations as things to list, read, carry away and delete.
+//! `lango session …`: lists, shows, exports, imports and deletes sessions.
 
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -19,17 +19,17 @@ use super::{CommandContext, parse_session, runtime, with_damage_warnings};
 use crate::args::{ExportFormat, GlobalArgs, SessionCommand};
 use crate::output::{CliError, CommandOutput, DIM, NAME, styled};
 
-/// So many hits are shown.
+/// The maximum number of search hits.
 const MAX_HITS: usize = 50;
-/// A longer file is no session.
+/// The maximum size of an imported file.
 const MAX_IMPORT_BYTES: u64 = 256 * 1024 * 1024;
 
-/// How the label of an imported event begins.
+/// The prefix of the label of imported events.
 const IMPORT_LABEL_PREFIX: &str = "the imported session ";
 
 pub fn run(global: &GlobalArgs, command: &SessionCommand) -> Result<CommandOutput, CliError> {
-    let setting = CommandContext::load(global)?;
-    let store = setting.store.open()?;
+    let context = CommandContext::load(global)?;
+    let store = context.store.open()?;
     let output = runtime()?.block_on(async {
         match command {
             SessionCommand::List => list(&store).await,
@@ -38,9 +38,9 @@ pub fn run(global: &GlobalArgs, command: &SessionCommand) -> Result<CommandOutpu
                 export(&store, &session_id(session), *format).await
             }
             SessionCommand::Import { file, session } => {
-                import(&setting, &store, file, session.as_deref()).await
+                import(&context, &store, file, session.as_deref()).await
             }
-            SessionCommand::Delete { sessions } => delete(&setting, &store, sessions).await,
+            SessionCommand::Delete { sessions } => delete(&context, &store, sessions).await,
             SessionCommand::Fork { session, at, into } => {
                 fork(&store, &session_id(session), *at, into.as_deref()).await
             }
@@ -107,23 +107,23 @@ async fn load_events(
 }
 
 async fn show(store: &SqliteStore, session: &SessionId) -> Result<CommandOutput, CliError> {
-    let known = store.session(&Principal::local(), session).await?;
+    let info = store.session(&Principal::local(), session).await?;
     let events = load_events(store, session).await?;
-    let listed: Vec<&Event> = events.iter().map(|event| &**event).collect();
+    let event_refs: Vec<&Event> = events.iter().map(|event| &**event).collect();
     Ok(CommandOutput::new(
         format_events(&events),
-        json!({ "session": session_json(&known), "events": listed }),
+        json!({ "session": session_json(&info), "events": event_refs }),
     ))
 }
 
-/// The conversation as people read it.
+/// Formats the events as readable text.
 fn format_events(events: &[Arc<Event>]) -> String {
     let mut plain = String::new();
     for event in events {
-        let who = styled(NAME, one_line(&event.author.to_string()));
+        let author = styled(NAME, one_line(&event.author.to_string()));
         let _ = match &event.body {
             EventBody::User { text } | EventBody::Answer { text } => {
-                writeln!(plain, "{who}: {}", strip_control_chars(text).trim_end())
+                writeln!(plain, "{author}: {}", strip_control_chars(text).trim_end())
             }
             EventBody::Transfer { to, .. } => {
                 writeln!(plain, "{}", styled(DIM, format!("{} → {to}", event.author)))
@@ -149,22 +149,22 @@ async fn export(
     session: &SessionId,
     format: ExportFormat,
 ) -> Result<CommandOutput, CliError> {
-    let known = store.session(&Principal::local(), session).await?;
+    let info = store.session(&Principal::local(), session).await?;
     let events = load_events(store, session).await?;
     let text = match format {
         ExportFormat::Jsonl => events
             .iter()
             .filter_map(|event| serde_json::to_string(&without_import_label(event)).ok())
             .fold(String::new(), |text, line| text + &line + "\n"),
-        ExportFormat::Markdown => format_markdown(&known, &events),
+        ExportFormat::Markdown => format_markdown(&info, &events),
     };
     let json =
-        json!({ "session": session_json(&known), "format": format.to_string(), "text": text });
+        json!({ "session": session_json(&info), "format": format.to_string(), "text": text });
     Ok(CommandOutput::new(text, json))
 }
 
-/// Where a session was imported from is said of it here, and not part of what is carried on: a session that is carried away
-/// and brought back stays the same.
+/// Removes the label that `import` adds, so that a session stays the same after an export and an
+/// import.
 fn without_import_label(event: &Event) -> Event {
     let label = event
         .label
@@ -180,16 +180,16 @@ fn format_markdown(session: &SessionInfo, events: &[Arc<Event>]) -> String {
     let mut text = format!("# {}\n", one_line(&session.title));
     for event in events {
         let _ = match &event.body {
-            EventBody::User { text: said } => {
+            EventBody::User { text: request } => {
                 write!(
                     text,
                     "\n## {}\n\n{}\n",
                     event.at.strftime("%Y-%m-%d %H:%M"),
-                    said.trim()
+                    request.trim()
                 )
             }
-            EventBody::Answer { text: said } => {
-                write!(text, "\n**{}**\n\n{}\n", event.author, said.trim())
+            EventBody::Answer { text: answer } => {
+                write!(text, "\n**{}**\n\n{}\n", event.author, answer.trim())
             }
             EventBody::ToolCall { tool, args, .. } => {
                 write!(text, "\n- {} calls `{tool}` with `{args}`\n", event.author)
@@ -202,19 +202,19 @@ fn format_markdown(session: &SessionInfo, events: &[Arc<Event>]) -> String {
 }
 
 async fn import(
-    setting: &CommandContext,
+    context: &CommandContext,
     store: &SqliteStore,
     file: &Path,
     session: Option<&str>,
 ) -> Result<CommandOutput, CliError> {
-    let cannot =
+    let read_error =
         |error: std::io::Error| CliError::usage(format!("cannot read {}: {error}", file.display()));
     let mut bytes = Vec::new();
-    let opened = std::fs::File::open(file).map_err(cannot)?;
+    let opened = std::fs::File::open(file).map_err(read_error)?;
     opened
         .take(MAX_IMPORT_BYTES + 1)
         .read_to_end(&mut bytes)
-        .map_err(cannot)?;
+        .map_err(read_error)?;
     if bytes.len() as u64 > MAX_IMPORT_BYTES {
         return Err(CliError::usage(format!(
             "{} is longer than {MAX_IMPORT_BYTES} bytes",
@@ -223,7 +223,7 @@ async fn import(
     }
     let text = String::from_utf8(bytes)
         .map_err(|_| CliError::usage(format!("{} is not valid UTF-8", file.display())))?;
-    let root = setting.loaded.settings.agent.team.mode().root_name();
+    let root = context.loaded.settings.agent.team.mode().root_name();
     let session = parse_session(session)?;
     let mut events = Vec::new();
     let mut turn = 0;
@@ -232,21 +232,21 @@ async fn import(
         .enumerate()
         .filter(|(_, line)| !line.trim().is_empty())
     {
-        let wrong = |error: serde_json::Error| {
+        let line_error = |error: serde_json::Error| {
             CliError::usage(format!("{}:{}: {error}", file.display(), number + 1))
         };
-        let value: Value = serde_json::from_str(line).map_err(wrong)?;
+        let value: Value = serde_json::from_str(line).map_err(line_error)?;
         if value.get("type").is_some() {
-            events.push(serde_json::from_value::<Event>(value).map_err(wrong)?);
+            events.push(serde_json::from_value::<Event>(value).map_err(line_error)?);
             continue;
         }
-        let message: LegacyMessage = serde_json::from_value(value).map_err(wrong)?;
+        let message: LegacyMessage = serde_json::from_value(value).map_err(line_error)?;
         turn += usize::from(matches!(message.body(), EventBody::User { .. }) || turn == 0);
         events.extend(legacy_events(&message, &root, &session, turn));
     }
     if events.is_empty() {
         return Err(CliError::usage(format!(
-            "{} holds no messages",
+            "{} contains no messages",
             file.display()
         )));
     }
@@ -266,8 +266,10 @@ async fn import(
     ))
 }
 
-/// Whoever wrote the file says who said what in it: none of it is known to be the user's own words, and nobody here gave
-/// the permissions that it tells of.
+/// Labels an imported event as untrusted and removes its grant.
+///
+/// The author of the file is unknown: the text may not be the user's own, and the user here never
+/// gave the approvals in it.
 fn sanitize_imported(mut event: Event, source: &Label) -> Event {
     event.label.join(source);
     if let EventBody::Approval { grant, .. } = &mut event.body {
@@ -276,7 +278,8 @@ fn sanitize_imported(mut event: Event, source: &Label) -> Event {
     event
 }
 
-/// A message without an author is the root agent's (S70); an answer ends its turn.
+/// Converts a legacy message to events. A message without an author is the root agent's (S70); an
+/// answer ends its turn.
 fn legacy_events(
     message: &LegacyMessage,
     root: &lango_domain::AgentName,
@@ -284,8 +287,8 @@ fn legacy_events(
     turn: usize,
 ) -> Vec<Event> {
     let author = replay_author(message, root);
-    let ends = matches!(message.body(), EventBody::Answer { .. });
-    let bodies = std::iter::once(message.body()).chain(ends.then_some(EventBody::TurnDone));
+    let is_answer = matches!(message.body(), EventBody::Answer { .. });
+    let bodies = std::iter::once(message.body()).chain(is_answer.then_some(EventBody::TurnDone));
     let event = |body| Event {
         v: EVENT_VERSION,
         seq: 0,
@@ -301,7 +304,7 @@ fn legacy_events(
 }
 
 async fn delete(
-    setting: &CommandContext,
+    context: &CommandContext,
     store: &SqliteStore,
     sessions: &[String],
 ) -> Result<CommandOutput, CliError> {
@@ -312,26 +315,26 @@ async fn delete(
     }
     for session in sessions {
         let session = session_id(session);
-        // What cannot be read any more is deleted all the same.
-        let said = load_events(store, &session).await.unwrap_or_default();
+        // A session that cannot be read can still be deleted.
+        let events = load_events(store, &session).await.unwrap_or_default();
         store.delete(&Principal::local(), &session).await?;
-        delete_typed_lines(setting, &said);
-        delete_session_files(&setting.environment, &Principal::local(), &session);
+        delete_typed_lines(context, &events);
+        delete_session_files(&context.environment, &Principal::local(), &session);
     }
     let plain = format!("Deleted: {}.\n", sessions.join(", "));
     Ok(CommandOutput::new(plain, json!({ "deleted": sessions })))
 }
 
-/// What was typed into a chat stands in its history, too.
-fn delete_typed_lines(setting: &CommandContext, events: &[Arc<Event>]) {
-    let Some(file) = setting
+/// Deletes the requests of a session from the input history of `lango chat`.
+fn delete_typed_lines(context: &CommandContext, events: &[Arc<Event>]) {
+    let Some(file) = context
         .environment
         .config_folder()
         .map(|folder| folder.join(super::chat::HISTORY_FILE))
     else {
         return;
     };
-    let Ok(typed) = std::fs::read_to_string(&file) else {
+    let Ok(history) = std::fs::read_to_string(&file) else {
         return;
     };
     let is_deleted = |line: &str| {
@@ -339,8 +342,8 @@ fn delete_typed_lines(setting: &CommandContext, events: &[Arc<Event>]) {
             .iter()
             .any(|event| matches!(&event.body, EventBody::User { text } if text == line.trim()))
     };
-    let kept: Vec<&str> = typed.lines().filter(|line| !is_deleted(line)).collect();
-    let _ = std::fs::write(&file, kept.join("\n") + "\n");
+    let remaining: Vec<&str> = history.lines().filter(|line| !is_deleted(line)).collect();
+    let _ = std::fs::write(&file, remaining.join("\n") + "\n");
 }
 
 async fn fork(
@@ -353,7 +356,7 @@ async fn fork(
     let copied = store
         .fork(&Principal::local(), session, at.unwrap_or(u64::MAX), &into)
         .await?;
-    let plain = format!("{into} begins with the first {copied} events of {session}.\n");
+    let plain = format!("Created {into} with the first {copied} events of {session}.\n");
     Ok(CommandOutput::new(
         plain,
         json!({ "session": into, "events": copied }),
@@ -362,7 +365,7 @@ async fn fork(
 
 async fn search(store: &SqliteStore, text: &str) -> Result<CommandOutput, CliError> {
     if text.trim().is_empty() {
-        return Err(CliError::usage("there is nothing to search for"));
+        return Err(CliError::usage("the search text is empty"));
     }
     let hits = store.search(&Principal::local(), text, MAX_HITS).await?;
     let mut plain = String::new();
@@ -373,14 +376,14 @@ async fn search(store: &SqliteStore, text: &str) -> Result<CommandOutput, CliErr
         else {
             continue;
         };
-        let short: String = one_line(text).chars().take(160).collect();
-        let place = styled(
+        let excerpt: String = one_line(text).chars().take(160).collect();
+        let location = styled(
             DIM,
             format!("{} {}", one_line(hit.session.as_str()), hit.event.seq),
         );
         let _ = writeln!(
             plain,
-            "{place} {}: {short}",
+            "{location} {}: {excerpt}",
             styled(NAME, one_line(&hit.event.author.to_string()))
         );
         items.push(json!({
@@ -389,7 +392,7 @@ async fn search(store: &SqliteStore, text: &str) -> Result<CommandOutput, CliErr
         }));
     }
     if hits.is_empty() {
-        plain.push_str("Nothing was found.\n");
+        plain.push_str("No matches found.\n");
     }
     Ok(CommandOutput::new(plain, json!({ "items": items })))
 }

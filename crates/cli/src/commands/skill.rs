@@ -1,4 +1,4 @@
-//! `lango skill …`: what the team has learned to do, and what it is offered.
+//! `lango skill …`: lists, checks and installs skills.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
@@ -18,23 +18,23 @@ pub fn run(global: &GlobalArgs, command: &SkillCommand) -> Result<CommandOutput,
     if let SkillCommand::Check { path } = command {
         return check_skill(path);
     }
-    let setting = CommandContext::load(global)?;
-    let hands = setting.toolset()?;
+    let context = CommandContext::load(global)?;
+    let toolset = context.toolset()?;
     match command {
-        SkillCommand::List => Ok(list(hands.skills())),
-        SkillCommand::Show { name } => show(hands.skills(), name),
-        SkillCommand::Add { path, yes } => install_skill(&setting, hands.skills(), path, *yes),
+        SkillCommand::List => Ok(list(toolset.skills())),
+        SkillCommand::Show { name } => show(toolset.skills(), name),
+        SkillCommand::Add { path, yes } => install_skill(&context, toolset.skills(), path, *yes),
         SkillCommand::Check { path } => check_skill(path),
     }
 }
 
-fn list(shelf: &SkillCatalog) -> CommandOutput {
+fn list(catalog: &SkillCatalog) -> CommandOutput {
     let mut plain = String::new();
-    for skill in shelf.skills() {
-        let trusted = if shelf.trusted().is_trusted(skill) {
+    for skill in catalog.skills() {
+        let trusted = if catalog.trusted().is_trusted(skill) {
             ""
         } else {
-            ", not used before"
+            ", not trusted"
         };
         let origin = styled(DIM, format!("({}{trusted})", origin_name(skill)));
         let _ = writeln!(
@@ -44,23 +44,23 @@ fn list(shelf: &SkillCatalog) -> CommandOutput {
             strip_control_chars(&skill.description)
         );
     }
-    if shelf.skills().is_empty() {
-        plain.push_str("There are no skills. `lango skill add PATH` takes one in.\n");
+    if catalog.skills().is_empty() {
+        plain.push_str("There are no skills. Add one with `lango skill add PATH`.\n");
     }
-    let items: Vec<Value> = shelf
+    let items: Vec<Value> = catalog
         .skills()
         .iter()
-        .map(|skill| skill_json(shelf, skill))
+        .map(|skill| skill_json(catalog, skill))
         .collect();
-    CommandOutput::new(plain, json!({ "items": items })).with_warnings(shelf.warnings().to_vec())
+    CommandOutput::new(plain, json!({ "items": items })).with_warnings(catalog.warnings().to_vec())
 }
 
-fn skill_json(shelf: &SkillCatalog, skill: &Skill) -> Value {
+fn skill_json(catalog: &SkillCatalog, skill: &Skill) -> Value {
     json!({
         "name": skill.name,
         "description": skill.description,
         "origin": origin_name(skill),
-        "trusted": shelf.trusted().is_trusted(skill),
+        "trusted": catalog.trusted().is_trusted(skill),
         "folder": skill.folder,
         "allowed_tools": skill.allowed_tools,
         "fingerprint": skill.fingerprint,
@@ -74,11 +74,11 @@ fn origin_name(skill: &Skill) -> &'static str {
     }
 }
 
-fn show(shelf: &SkillCatalog, name: &str) -> Result<CommandOutput, CliError> {
-    let skill = shelf
+fn show(catalog: &SkillCatalog, name: &str) -> Result<CommandOutput, CliError> {
+    let skill = catalog
         .get(name)
         .map_err(|unknown| CliError::usage(unknown.to_string()))?;
-    let mut json = skill_json(shelf, skill);
+    let mut json = skill_json(catalog, skill);
     json["body"] = Value::from(skill.body.as_str());
     Ok(CommandOutput::new(format_skill(skill), json))
 }
@@ -86,7 +86,7 @@ fn show(shelf: &SkillCatalog, name: &str) -> Result<CommandOutput, CliError> {
 fn format_skill(skill: &Skill) -> String {
     let folder = one_line(&skill.folder.display().to_string());
     let tools = if skill.allowed_tools.is_empty() {
-        "none named".to_owned()
+        "none listed".to_owned()
     } else {
         skill.allowed_tools.join(", ")
     };
@@ -106,7 +106,7 @@ fn check_skill(path: &Path) -> Result<CommandOutput, CliError> {
     let findings = check(path);
     let json = json!({ "items": findings.iter().map(finding_json).collect::<Vec<_>>() });
     let plain = if findings.is_empty() {
-        "Nothing to complain about.\n".to_owned()
+        "No problems found.\n".to_owned()
     } else {
         finding_lines(&findings)
     };
@@ -141,12 +141,12 @@ fn finding_json(finding: &Finding) -> Value {
 
 pub fn finding_lines(findings: &[Finding]) -> String {
     let line = |finding: &Finding| {
-        let word = match finding.level {
+        let level = match finding.level {
             FindingLevel::Error => styled(ERROR, "error"),
-            FindingLevel::Warning => styled(NAME, "look"),
+            FindingLevel::Warning => styled(NAME, "warning"),
         };
         format!(
-            "{word}  {}: {}\n",
+            "{level}  {}: {}\n",
             strip_control_chars(&finding.location),
             strip_control_chars(&finding.message)
         )
@@ -154,33 +154,32 @@ pub fn finding_lines(findings: &[Finding]) -> String {
     findings.iter().map(line).collect()
 }
 
-/// Copies a skill into the user's folder, after it was shown and allowed.
+/// Copies a skill to the user's folder, after it was shown and confirmed.
 fn install_skill(
-    setting: &CommandContext,
-    shelf: &SkillCatalog,
+    context: &CommandContext,
+    catalog: &SkillCatalog,
     path: &Path,
     yes: bool,
 ) -> Result<CommandOutput, CliError> {
-    let Some(folder) = setting.environment.config_folder() else {
-        return Err(CliError::usage("there is no folder for your skills")
+    let Some(folder) = context.environment.config_folder() else {
+        return Err(CliError::usage("there is no user folder for skills")
             .with_hint("set HOME or LANGO_HOME"));
     };
-    let source = read_skill(path, SkillOrigin::User)
-        .map_err(|mistake| CliError::usage(mistake.to_string()))?;
+    let source =
+        read_skill(path, SkillOrigin::User).map_err(|error| CliError::usage(error.to_string()))?;
     if !yes && !confirm_install(&source, &check(path))? {
-        return Err(CliError::denied("the skill was not taken in"));
+        return Err(CliError::denied("cancelled; the skill was not added"));
     }
-    let skill =
-        install_from(path, &folder).map_err(|mistake| CliError::usage(mistake.to_string()))?;
-    // What was copied must be what was shown.
+    let skill = install_from(path, &folder).map_err(|error| CliError::usage(error.to_string()))?;
+    // Trust the copy only if it is what was shown.
     if skill.fingerprint == source.fingerprint {
-        shelf
+        catalog
             .trusted()
             .trust(&skill)
             .map_err(|error| CliError::store(error.to_string()))?;
     }
     let plain = format!(
-        "{} can be used from the next turn on.\n",
+        "{} is available from the next turn.\n",
         styled(NAME, &skill.name)
     );
     Ok(CommandOutput::new(
@@ -191,16 +190,16 @@ fn install_skill(
 
 fn confirm_install(skill: &Skill, findings: &[Finding]) -> Result<bool, CliError> {
     if !std::io::stdin().is_terminal() {
-        return Err(
-            CliError::denied("nobody is there to look at the skill before it is taken in")
-                .with_hint("read it first, then say --yes"),
-        );
+        return Err(CliError::denied(
+            "the skill was not added because there is no terminal to confirm it",
+        )
+        .with_hint("read the skill, then pass --yes"));
     }
     print_stderr(&format_skill(skill));
     print_stderr(&finding_lines(findings));
     let _ = write!(
         anstream::stderr(),
-        "Take this skill in? Its scripts will still ask before they run. [y/n] "
+        "Add this skill? Its scripts still ask before they run. [y/n] "
     );
     let _ = std::io::stderr().flush();
     let mut answer = String::new();

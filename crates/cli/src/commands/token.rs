@@ -1,10 +1,11 @@
-//! `lango token …`: who may come in over HTTP.
+//! `lango token …`: access tokens for the HTTP server.
 
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use lango_app::new_token_value;
 use lango_domain::event::Principal;
+use lango_domain::text::one_line;
 use lango_store::{AccessToken, SqliteStore};
 use serde_json::{Value, json};
 
@@ -12,16 +13,16 @@ use super::{CommandContext, runtime};
 use crate::args::{GlobalArgs, TokenCommand, TokenCreateArgs};
 use crate::output::{CliError, CommandOutput, DIM, NAME, styled};
 
-/// No name is longer.
+/// The maximum length of a token name, in bytes.
 const MAX_NAME: usize = 64;
 
 pub fn run(global: &GlobalArgs, command: &TokenCommand) -> Result<CommandOutput, CliError> {
-    let setting = CommandContext::load(global)?;
-    let store = setting.store.open()?;
+    let context = CommandContext::load(global)?;
+    let store = context.store.open()?;
     let now = Timestamp::now();
     runtime()?.block_on(async {
         match command {
-            TokenCommand::Create(wish) => create(&store, wish, now).await,
+            TokenCommand::Create(args) => create(&store, args, now).await,
             TokenCommand::List => list(&store, now).await,
             TokenCommand::Revoke { names } => revoke(&store, names).await,
         }
@@ -30,19 +31,19 @@ pub fn run(global: &GlobalArgs, command: &TokenCommand) -> Result<CommandOutput,
 
 async fn create(
     store: &SqliteStore,
-    wish: &TokenCreateArgs,
+    args: &TokenCreateArgs,
     now: Timestamp,
 ) -> Result<CommandOutput, CliError> {
-    let principal = wish.principal.as_deref().unwrap_or(&wish.name);
-    for name in [&wish.name, principal] {
+    let principal = args.principal.as_deref().unwrap_or(&args.name);
+    for name in [&args.name, principal] {
         check_name(name)?;
     }
     let token = AccessToken {
-        name: wish.name.clone(),
+        name: args.name.clone(),
         principal: Principal::new(principal),
-        scopes: wish.scope.iter().copied().collect(),
+        scopes: args.scope.iter().copied().collect(),
         created: now,
-        expires: wish
+        expires: args
             .expires
             .as_deref()
             .map(|time| parse_expiry(time, now))
@@ -56,7 +57,7 @@ async fn create(
         value.expose(),
         styled(
             DIM,
-            "Keep it: only its hash is kept here, and it is not shown again."
+            "Save this token now: only its hash is stored, and it is not shown again."
         )
     );
     let mut json = token_json(&token, now);
@@ -69,32 +70,36 @@ fn check_name(name: &str) -> Result<(), CliError> {
     if !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_plain) {
         return Ok(());
     }
-    let message = format!("a token's name has 1 to {MAX_NAME} letters, digits and . _ @ -");
-    Err(CliError::usage(message).with_hint("lango token create my-laptop"))
+    let message = format!(
+        "invalid token name `{}`; expected 1 to {MAX_NAME} letters, digits and . _ @ -",
+        one_line(name)
+    );
+    Err(CliError::usage(message).with_hint("for example `lango token create my-laptop`"))
 }
 
-/// The end of a time that begins now.
+/// Returns the time at which a lifetime that begins now ends.
 fn parse_expiry(time: &str, now: Timestamp) -> Result<Timestamp, CliError> {
-    let wrong = || {
-        CliError::usage(format!("`{time}` is no time")).with_hint("for example 30d, 12h, 45m or 2w")
+    let invalid = || {
+        CliError::usage(format!("invalid lifetime `{time}`"))
+            .with_hint("for example 30d, 12h, 45m or 2w")
     };
-    let unit = time.chars().last().ok_or_else(wrong)?;
+    let unit = time.chars().last().ok_or_else(invalid)?;
     let seconds = match unit {
         'm' => 60,
         'h' => 3_600,
         'd' => 86_400,
         'w' => 7 * 86_400,
-        _ => return Err(wrong()),
+        _ => return Err(invalid()),
     };
-    let number: i64 = time[..time.len() - 1].parse().map_err(|_| wrong())?;
+    let number: i64 = time[..time.len() - 1].parse().map_err(|_| invalid())?;
     let seconds = number
         .checked_mul(seconds)
         .filter(|seconds| *seconds > 0)
-        .ok_or_else(wrong)?;
+        .ok_or_else(invalid)?;
     let span = jiff::Span::new()
         .try_seconds(seconds)
-        .map_err(|_| wrong())?;
-    now.checked_add(span).map_err(|_| wrong())
+        .map_err(|_| invalid())?;
+    now.checked_add(span).map_err(|_| invalid())
 }
 
 async fn list(store: &SqliteStore, now: Timestamp) -> Result<CommandOutput, CliError> {
@@ -102,30 +107,30 @@ async fn list(store: &SqliteStore, now: Timestamp) -> Result<CommandOutput, CliE
     let mut plain = String::new();
     for token in &tokens {
         let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
-        let day = |at: Timestamp| at.strftime("%Y-%m-%d %H:%M").to_string();
-        let used = token
-            .used
-            .map_or("never used".to_owned(), |at| format!("used {}", day(at)));
-        let end = match token.expires {
-            Some(at) if token.is_expired(now) => format!(", expired {}", day(at)),
-            Some(at) => format!(", until {}", day(at)),
+        let format_time = |at: Timestamp| at.strftime("%Y-%m-%d %H:%M").to_string();
+        let used = token.used.map_or("never used".to_owned(), |at| {
+            format!("used {}", format_time(at))
+        });
+        let expiry = match token.expires {
+            Some(at) if token.is_expired(now) => format!(", expired {}", format_time(at)),
+            Some(at) => format!(", until {}", format_time(at)),
             None => String::new(),
         };
-        let of = if token.principal.as_str() == token.name {
+        let owner = if token.principal.as_str() == token.name {
             String::new()
         } else {
             format!(" as {}", token.principal)
         };
-        let rest = styled(DIM, format!("{used}{end}"));
+        let rest = styled(DIM, format!("{used}{expiry}"));
         let _ = writeln!(
             plain,
-            "{}{of}  {}  {rest}",
+            "{}{owner}  {}  {rest}",
             styled(NAME, &token.name),
             scopes.join(", ")
         );
     }
     if tokens.is_empty() {
-        plain.push_str("No tokens yet: `lango token create NAME` makes one.\n");
+        plain.push_str("There are no tokens. Create one with `lango token create NAME`.\n");
     }
     let items: Vec<Value> = tokens.iter().map(|token| token_json(token, now)).collect();
     Ok(CommandOutput::new(plain, json!({ "items": items })))
@@ -148,7 +153,7 @@ async fn revoke(store: &SqliteStore, names: &[String]) -> Result<CommandOutput, 
         store.revoke_token(name).await?;
     }
     let plain = format!(
-        "Revoked: {}. A server that runs knows within a second.\n",
+        "Revoked: {}. A running server rejects them within a second.\n",
         names.join(", ")
     );
     Ok(CommandOutput::new(plain, json!({ "revoked": names })))
@@ -160,11 +165,11 @@ mod tests {
     use jiff::ToSpan;
 
     #[test]
-    fn times_are_read_or_refused() {
+    fn parses_valid_lifetimes() {
         let now = Timestamp::UNIX_EPOCH;
         assert_eq!(parse_expiry("30d", now).unwrap(), now + (30 * 24).hours());
         assert_eq!(parse_expiry("2w", now).unwrap(), now + (14 * 24).hours());
-        for wrong in [
+        for invalid in [
             "",
             "d",
             "0d",
@@ -175,7 +180,7 @@ mod tests {
             "9999999999999w",
             "일",
         ] {
-            assert!(parse_expiry(wrong, now).is_err(), "{wrong}");
+            assert!(parse_expiry(invalid, now).is_err(), "{invalid}");
         }
     }
 }

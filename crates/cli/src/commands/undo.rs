@@ -1,4 +1,4 @@
-//! `lango undo` and `lango trash`: taking back what was done to files.
+//! `lango undo` and `lango trash`: undo file changes and restore deleted files.
 
 use std::fmt::Write as _;
 
@@ -12,20 +12,21 @@ use super::CommandContext;
 use crate::args::{GlobalArgs, TrashCommand, UndoArgs};
 use crate::output::{CliError, CommandOutput, DIM, NAME, styled};
 
-pub fn undo(global: &GlobalArgs, wish: &UndoArgs) -> Result<CommandOutput, CliError> {
-    let setting = CommandContext::load(global)?;
-    let journal = undo_storage(&setting.environment).journal;
-    let (root, _) = workspace_folder(&setting.loaded, &setting.environment);
+pub fn undo(global: &GlobalArgs, args: &UndoArgs) -> Result<CommandOutput, CliError> {
+    let context = CommandContext::load(global)?;
+    let journal = undo_storage(&context.environment).journal;
+    let (root, _) = workspace_folder(&context.loaded, &context.environment);
     let root = root
         .canonicalize()
         .map_err(|error| CliError::usage(format!("{}: {error}", root.display())))?;
-    if wish.skip {
+    if args.skip {
         journal.skip_last(&root).map_err(undo_error)?;
-        let plain = "The last turn stays as it is; the next undo goes further back.\n";
+        let plain =
+            "Kept the changes of the last turn; the next undo applies to the turn before it.\n";
         return Ok(CommandOutput::new(plain, json!({ "skipped": true })));
     }
-    let only_show = wish.show;
-    let undone = if only_show {
+    let is_preview = args.show;
+    let undone = if is_preview {
         journal.preview_last(&root)
     } else {
         journal.undo_last(&root)
@@ -34,28 +35,28 @@ pub fn undo(global: &GlobalArgs, wish: &UndoArgs) -> Result<CommandOutput, CliEr
     let json = json!({
         "turn": undone.turn,
         "restored": undone.restored,
-        "left": undone.skipped.iter().map(|(path, why)| json!({ "path": path, "why": why })).collect::<Vec<_>>(),
+        "left": undone.skipped.iter().map(|(path, reason)| json!({ "path": path, "why": reason })).collect::<Vec<_>>(),
         "commands": undone.commands,
     });
-    Ok(CommandOutput::new(format_undo(&undone, only_show), json))
+    Ok(CommandOutput::new(format_undo(&undone, is_preview), json))
 }
 
 fn undo_error(error: UndoError) -> CliError {
     match error {
         UndoError::NothingToUndo => CliError::usage("there is nothing to undo in this workspace")
             .with_hint(
-                "`lango trash list` shows what was deleted; --workspace names another folder",
+                "`lango trash list` shows deleted files; use --workspace for another folder",
             ),
         other => CliError::store(other.to_string()),
     }
 }
 
-fn format_undo(undone: &UndoReport, only_show: bool) -> String {
+fn format_undo(undone: &UndoReport, is_preview: bool) -> String {
     let mut plain = String::new();
-    let verb = if only_show {
-        "would be as before"
+    let verb = if is_preview {
+        "would be restored"
     } else {
-        "as before"
+        "restored"
     };
     for path in &undone.restored {
         let _ = writeln!(
@@ -65,22 +66,22 @@ fn format_undo(undone: &UndoReport, only_show: bool) -> String {
             styled(DIM, verb)
         );
     }
-    for (path, why) in &undone.skipped {
+    for (path, reason) in &undone.skipped {
         let _ = writeln!(
             plain,
-            "{} left as it is: {}",
+            "{} not restored: {}",
             styled(NAME, one_line(path)),
-            one_line(why)
+            one_line(reason)
         );
     }
     if !undone.skipped.is_empty() {
-        plain.push_str("`lango undo` tries it again, `lango undo --skip` goes on without it.\n");
+        plain.push_str("`lango undo` tries again; `lango undo --skip` keeps these changes.\n");
     }
     if undone.restored.is_empty() && undone.skipped.is_empty() {
-        plain.push_str("The turn changed no file by itself.\n");
+        plain.push_str("The turn changed no files with the file tools.\n");
     }
     if !undone.commands.is_empty() {
-        plain.push_str("What commands did cannot be undone:\n");
+        plain.push_str("Changes made by commands cannot be undone:\n");
         undone
             .commands
             .iter()
@@ -90,56 +91,56 @@ fn format_undo(undone: &UndoReport, only_show: bool) -> String {
 }
 
 pub fn trash(global: &GlobalArgs, command: &TrashCommand) -> Result<CommandOutput, CliError> {
-    let setting = CommandContext::load(global)?;
-    let trash = undo_storage(&setting.environment).trash;
+    let context = CommandContext::load(global)?;
+    let trash = undo_storage(&context.environment).trash;
     match command {
         TrashCommand::List => Ok(list(&trash.list())),
         TrashCommand::Restore { which } => {
             let path = trash.restore(which).map_err(trash_error)?;
-            let plain = format!("{} is back.\n", one_line(&path.display().to_string()));
+            let plain = format!("Restored {}.\n", one_line(&path.display().to_string()));
             Ok(CommandOutput::new(plain, json!({ "restored": path })))
         }
         TrashCommand::Empty { older_than } => {
-            let days =
+            let hours =
                 older_than.map(|days| i64::from(days).saturating_mul(24).min(24 * 365 * 100));
-            let before = days.map(|hours| {
+            let before = hours.map(|hours| {
                 Timestamp::now()
                     .checked_sub(hours.hours())
                     .unwrap_or(Timestamp::MIN)
             });
-            let gone = trash.empty(before);
+            let removed = trash.empty(before);
             Ok(CommandOutput::new(
-                format!("{gone} gone for good.\n"),
-                json!({ "emptied": gone }),
+                format!("{removed} entries permanently deleted.\n"),
+                json!({ "emptied": removed }),
             ))
         }
     }
 }
 
-fn list(all: &[TrashEntry]) -> CommandOutput {
+fn list(entries: &[TrashEntry]) -> CommandOutput {
     let mut plain = String::new();
-    for trashed in all {
-        let when = trashed.at.strftime("%Y-%m-%d %H:%M");
-        let path = one_line(&trashed.path.display().to_string());
-        let what = match trashed.kind {
-            TrashedKind::Folder => format!("{} files, {} bytes", trashed.files, trashed.bytes),
+    for entry in entries {
+        let when = entry.at.strftime("%Y-%m-%d %H:%M");
+        let path = one_line(&entry.path.display().to_string());
+        let size = match entry.kind {
+            TrashedKind::Folder => format!("{} files, {} bytes", entry.files, entry.bytes),
             TrashedKind::File | TrashedKind::Link | TrashedKind::Special => {
-                format!("{} bytes", trashed.bytes)
+                format!("{} bytes", entry.bytes)
             }
         };
         let _ = writeln!(
             plain,
             "{}  {path}  {}",
-            styled(NAME, &trashed.id),
-            styled(DIM, format!("{what}, {when}"))
+            styled(NAME, &entry.id),
+            styled(DIM, format!("{size}, {when}"))
         );
     }
-    if all.is_empty() {
+    if entries.is_empty() {
         plain.push_str("The trash is empty.\n");
     }
-    let items: Vec<Value> = all
+    let items: Vec<Value> = entries
         .iter()
-        .map(|trashed| serde_json::to_value(trashed).unwrap_or_default())
+        .map(|entry| serde_json::to_value(entry).unwrap_or_default())
         .collect();
     CommandOutput::new(plain, json!({ "items": items }))
 }
@@ -148,7 +149,7 @@ fn trash_error(error: TrashError) -> CliError {
     match error {
         TrashError::Io(error) => CliError::store(error.to_string()),
         other => {
-            CliError::usage(other.to_string()).with_hint("`lango trash list` shows what is there")
+            CliError::usage(other.to_string()).with_hint("`lango trash list` lists the entries")
         }
     }
 }

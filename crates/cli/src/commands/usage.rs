@@ -1,4 +1,4 @@
-//! `lango usage`: what a conversation took, from its events.
+//! `lango usage`: token usage and cost.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read};
@@ -11,19 +11,19 @@ use super::{CommandContext, runtime, with_damage_warnings};
 use crate::args::GlobalArgs;
 use crate::output::{CliError, CommandOutput, DIM, NAME, styled};
 
-/// The bill of a file of events (`lango ask --json > FILE`), or of standard input.
+/// Reports the usage of a file of events (`lango ask --json > FILE`), or of standard input.
 pub fn report_file(file: &Path) -> Result<CommandOutput, CliError> {
-    let cannot =
+    let read_error =
         |error: std::io::Error| CliError::usage(format!("cannot read {}: {error}", file.display()));
     let reader: Box<dyn Read> = if file == Path::new("-") {
         Box::new(std::io::stdin())
     } else {
-        Box::new(std::fs::File::open(file).map_err(cannot)?)
+        Box::new(std::fs::File::open(file).map_err(read_error)?)
     };
-    let mut bill = UsageSummary::default();
-    for (at, line) in BufReader::new(reader).lines().enumerate() {
-        let line = line.map_err(cannot)?;
-        // Provisional text has no place in a bill, and is no event.
+    let mut summary = UsageSummary::default();
+    for (index, line) in BufReader::new(reader).lines().enumerate() {
+        let line = line.map_err(read_error)?;
+        // Streamed text is not an event.
         let is_provisional = ["delta", "printed"]
             .iter()
             .any(|kind| line.contains(&format!("\"type\":\"{kind}\"")));
@@ -32,23 +32,26 @@ pub fn report_file(file: &Path) -> Result<CommandOutput, CliError> {
         }
         let event: Event = serde_json::from_str(&line).map_err(|error| {
             CliError::usage(format!(
-                "{}:{}: this is no event: {error}",
+                "{}:{}: invalid event: {error}",
                 file.display(),
-                at + 1
+                index + 1
             ))
         })?;
-        bill.add(&event);
+        summary.add(&event);
     }
-    Ok(CommandOutput::new(format_usage(&bill), bill.to_json()))
+    Ok(CommandOutput::new(
+        format_usage(&summary),
+        summary.to_json(),
+    ))
 }
 
-/// The bill of what is kept: of one session, or of everything.
+/// Reports the usage of one stored session, or of all of them.
 pub fn report_store(
     global: &GlobalArgs,
     session: Option<String>,
 ) -> Result<CommandOutput, CliError> {
-    let setting = CommandContext::load(global)?;
-    let store = setting.store.open()?;
+    let context = CommandContext::load(global)?;
+    let store = context.store.open()?;
     let session = session.map(SessionId::new);
     let rows = runtime()?.block_on(async {
         if let Some(session) = &session {
@@ -56,25 +59,25 @@ pub fn report_store(
         }
         store.usage(&Principal::local(), session.as_ref()).await
     })?;
-    let mut bill = UsageSummary::default();
+    let mut summary = UsageSummary::default();
     for row in rows {
         let request = row
             .session
             .map_or("a deleted session".to_owned(), |session| {
                 session.to_string()
             });
-        bill.add_usage(&row.turn, &request, (row.branch, row.agent), &row.usage);
+        summary.add_usage(&row.turn, &request, (row.branch, row.agent), &row.usage);
     }
     Ok(with_damage_warnings(
-        CommandOutput::new(format_usage(&bill), bill.to_json()),
+        CommandOutput::new(format_usage(&summary), summary.to_json()),
         &store,
     ))
 }
 
-/// The bill as people read it.
-pub fn format_usage(bill: &UsageSummary) -> String {
+/// Formats the usage as text.
+pub fn format_usage(summary: &UsageSummary) -> String {
     let mut text = String::new();
-    for turn in bill.turns() {
+    for turn in summary.turns() {
         let _ = writeln!(
             text,
             "{}  {}",
@@ -86,48 +89,48 @@ pub fn format_usage(bill: &UsageSummary) -> String {
             .keys()
             .map(|(branch, _)| branch.matches('/').count())
             .collect();
-        for (at, ((_, author), sum)) in turn.rows.iter().enumerate() {
+        for (index, ((_, author), totals)) in turn.rows.iter().enumerate() {
             let _ = writeln!(
                 text,
                 "{}{author}  {}",
-                tree_prefix(&depths, at),
-                styled(DIM, format_totals(sum))
+                tree_prefix(&depths, index),
+                styled(DIM, format_totals(totals))
             );
         }
     }
-    let _ = writeln!(text, "All in all: {}", format_totals(&bill.total()));
+    let _ = writeln!(text, "Total: {}", format_totals(&summary.total()));
     text
 }
 
-fn format_totals(sum: &UsageTotals) -> String {
-    let cost = sum
+fn format_totals(totals: &UsageTotals) -> String {
+    let cost = totals
         .cost()
         .map_or("price unknown".to_owned(), |cost| format!("${cost:.4}"));
-    let calls = if sum.calls == 1 {
+    let calls = if totals.calls == 1 {
         "1 call".to_owned()
     } else {
-        format!("{} calls", sum.calls)
+        format!("{} calls", totals.calls)
     };
     format!(
         "{calls}, {} in ({} cached), {} out, {cost}",
-        sum.input, sum.cached, sum.output
+        totals.input, totals.cached, totals.output
     )
 }
 
-/// The lines before a row of a tree, given how deep each row is.
-fn tree_prefix(depths: &[usize], at: usize) -> String {
+/// Returns the branch lines of a tree row, given the depth of each row.
+fn tree_prefix(depths: &[usize], index: usize) -> String {
     let has_sibling = |level: usize| {
-        let later = depths[at + 1..].iter();
+        let later = depths[index + 1..].iter();
         later
             .take_while(|depth| **depth >= level)
             .any(|depth| *depth == level)
     };
-    let above: String = (0..depths[at])
+    let prefix: String = (0..depths[index])
         .map(|level| if has_sibling(level) { "│   " } else { "    " })
         .collect();
     format!(
-        "{above}{}",
-        if has_sibling(depths[at]) {
+        "{prefix}{}",
+        if has_sibling(depths[index]) {
             "├── "
         } else {
             "└── "

@@ -13,7 +13,7 @@ fn agent_names(tree: &Value) -> Vec<&str> {
 
 /// S10, S11
 #[test]
-fn partition_puts_every_tool_where_it_belongs() {
+fn partition_assigns_every_tool() {
     let run = lango(&[
         "agent",
         "partition",
@@ -57,13 +57,13 @@ fn partition_puts_every_tool_where_it_belongs() {
 
 /// B14
 #[test]
-fn partition_shows_agents_of_the_user_in_a_ninth_field() {
-    let desk = TestDir::new();
-    desk.write(
+fn partition_lists_custom_agents_separately() {
+    let dir = TestDir::new();
+    dir.write(
         "a/reviewer.md",
         "---\ndescription: Reviews.\nprefixes: [review_]\n---\nReview.\n",
     );
-    let run = desk.lango(&[
+    let run = dir.lango(&[
         "agent",
         "partition",
         "review_code",
@@ -81,7 +81,7 @@ fn partition_shows_agents_of_the_user_in_a_ninth_field() {
 
 /// S04
 #[test]
-fn tree_has_only_agents_with_tools_and_the_planner() {
+fn tree_contains_only_agents_with_tools_and_the_planner() {
     let tree = |tools: &str| lango(&["agent", "tree", "--tools", tools, "--json"]).json();
     assert_eq!(
         agent_names(&tree("exec_shell,search_web")),
@@ -100,7 +100,7 @@ fn tree_has_only_agents_with_tools_and_the_planner() {
 
 /// S02
 #[test]
-fn single_agent_mode_is_one_agent_with_every_tool() {
+fn single_agent_mode_has_one_agent_with_every_tool() {
     let single = [
         "--set",
         "agent.multiAgent=false",
@@ -126,7 +126,7 @@ fn single_agent_mode_is_one_agent_with_every_tool() {
 
 /// S02, through the environment
 #[test]
-fn the_environment_reaches_the_mode() {
+fn environment_variable_sets_the_mode() {
     let run = TestDir::new().lango_with(
         &["agent", "list", "--json"],
         &[("LANGO_AGENT__MULTI_AGENT", "false")],
@@ -137,7 +137,7 @@ fn the_environment_reaches_the_mode() {
 
 /// S32, S33, S34
 #[test]
-fn prompt_names_only_who_is_there() {
+fn prompt_names_only_existing_agents() {
     let run = lango(&["agent", "prompt", "--tools", "exec_shell"]);
     for part in [
         "### operator",
@@ -160,7 +160,7 @@ fn prompt_names_only_who_is_there() {
 }
 
 #[test]
-fn prompt_counts_its_sections_and_says_that_it_estimates() {
+fn prompt_estimates_tokens_per_section() {
     let json = lango(&["agent", "prompt", "operator", "--tools", "all", "--json"]).json();
     assert_eq!(json["agent"], "operator");
     assert_eq!(json["estimate"], true);
@@ -178,7 +178,7 @@ fn prompt_counts_its_sections_and_says_that_it_estimates() {
 }
 
 #[test]
-fn an_unknown_agent_gets_a_suggestion() {
+fn unknown_agent_gets_a_suggestion() {
     let run = lango(&["agent", "prompt", "operater", "--json"]);
     assert_eq!(run.exit, 2);
     assert_eq!(run.error()["hint"], "did you mean `operator`?");
@@ -208,10 +208,10 @@ fn describe_prints_one_line() {
 }
 
 #[test]
-fn list_says_who_was_left_out_and_why() {
-    let desk = TestDir::new();
-    desk.write("a/broken.md", "---\ndescription: x\noops: 1\n---\nx\n");
-    let run = desk.lango(&[
+fn agent_list_shows_skipped_agents() {
+    let dir = TestDir::new();
+    dir.write("a/broken.md", "---\ndescription: x\noops: 1\n---\nx\n");
+    let run = dir.lango(&[
         "agent",
         "list",
         "--json",
@@ -245,7 +245,7 @@ fn list_says_who_was_left_out_and_why() {
 }
 
 #[test]
-fn plain_output_has_no_colour_in_a_pipe() {
+fn piped_output_has_no_color() {
     for command in [
         &["agent", "list", "--tools", "all"][..],
         &["agent", "tree", "--tools", "all,x"],

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use crate::setup::{CommandRun, TestDir};
 
-/// A key that must never be seen.
+/// An API key that must never be printed.
 const KEY: (&str, &str) = ("LANGO_PROVIDERS__X__API_KEY", "sk-secret-123");
 
-/// A folder in which this server is asked.
+/// Returns a folder whose configuration uses this server.
 pub fn provider_dir(server: &ModelServer) -> TestDir {
     TestDir::with_provider("openai", &server.base_url())
 }
@@ -54,7 +54,7 @@ fn delegating_server() -> ModelServer {
 
 /// S50, S51, B54
 #[test]
-fn a_request_is_delegated_and_answered_with_authors_in_order() {
+fn delegates_request_and_orders_events_by_author() {
     let run = ask(&delegating_server(), &["--json", "make a plan"]);
     assert_eq!(run.exit, 0, "{}", run.stderr);
     let events = events(&run);
@@ -71,8 +71,8 @@ fn a_request_is_delegated_and_answered_with_authors_in_order() {
         ]
     );
     assert_eq!(events[4]["text"], "1. Go.");
-    for (at, event) in events.iter().enumerate() {
-        assert_eq!((&event["v"], &event["seq"]), (&json!(1), &json!(at + 1)));
+    for (index, event) in events.iter().enumerate() {
+        assert_eq!((&event["v"], &event["seq"]), (&json!(1), &json!(index + 1)));
         assert!(
             event["session"].is_string()
                 && event["turn"].is_string()
@@ -91,7 +91,7 @@ fn a_request_is_delegated_and_answered_with_authors_in_order() {
 }
 
 #[test]
-fn in_a_pipe_stdout_holds_only_the_answer() {
+fn piped_stdout_contains_only_the_answer() {
     let run = ask(&delegating_server(), &["make", "a", "plan"]);
     assert_eq!(
         (run.stdout.as_str(), run.stderr.as_str(), run.exit),
@@ -100,13 +100,13 @@ fn in_a_pipe_stdout_holds_only_the_answer() {
 }
 
 #[test]
-fn deltas_come_only_when_asked_for() {
+fn prints_deltas_only_with_flag() {
     let run = ask(&delegating_server(), &["--json", "--deltas", "make a plan"]);
     let deltas: Vec<Value> = events(&run)
         .into_iter()
         .filter(|event| event["type"] == "delta")
         .collect();
-    // Pieces that arrive together may be handed on together.
+    // Deltas that arrive together may be merged.
     let text: String = deltas
         .iter()
         .filter_map(|delta| delta["text"].as_str())
@@ -122,7 +122,7 @@ fn deltas_come_only_when_asked_for() {
 }
 
 #[test]
-fn what_is_piped_in_joins_the_request() {
+fn piped_input_is_added_to_the_request() {
     let server = ModelServer::start(vec![ServerReply::text("ok")]).unwrap();
     let run =
         provider_dir(&server).lango_with_input(&["ask", "summarise", "-"], b"line one\nline two\n");
@@ -145,7 +145,7 @@ fn what_is_piped_in_joins_the_request() {
 }
 
 #[test]
-fn the_key_is_sent_and_never_shown() {
+fn api_key_is_sent_but_never_printed() {
     let server = ModelServer::start(vec![ServerReply::status(
         404,
         r#"{"error":{"message":"no model m for sk-secret-123"}}"#,
@@ -169,7 +169,7 @@ fn the_key_is_sent_and_never_shown() {
 }
 
 #[test]
-fn a_provider_that_is_not_there_is_named() {
+fn rejects_unknown_provider() {
     let run = TestDir::new().lango(&["ask", "--provider", "opneai", "hello"]);
     assert!(
         run.exit == 2 && run.stderr.contains("did you mean `openai`?"),
@@ -179,9 +179,10 @@ fn a_provider_that_is_not_there_is_named() {
     assert_eq!(TestDir::new().lango(&["ask", " "]).exit, 2);
 }
 
-/// On a fresh machine: no key, no network, and it talks, delegates and says what it is.
+/// On a fresh machine without a key or network, the offline model answers, delegates and introduces
+/// itself.
 #[test]
-fn without_a_key_the_offline_model_does_the_work() {
+fn uses_offline_model_without_api_key() {
     for args in [
         &["ask", "hello"][..],
         &["ask", "--provider", "offline", "thanks!"],
@@ -230,7 +231,7 @@ fn without_a_key_the_offline_model_does_the_work() {
 
 /// B40: the beginning of consecutive requests is the same, byte for byte.
 #[test]
-fn consecutive_requests_share_their_beginning() {
+fn consecutive_requests_share_a_prefix() {
     let server =
         ModelServer::start(vec![ServerReply::text("one"), ServerReply::text("two")]).unwrap();
     let run = provider_dir(&server).lango_with_input(&["chat"], b"first\nsecond\n/usage\n/quit\n");
@@ -238,7 +239,7 @@ fn consecutive_requests_share_their_beginning() {
     let bodies: Vec<Vec<u8>> = server
         .requests()
         .into_iter()
-        .map(|seen| seen.body)
+        .map(|received| received.body)
         .collect();
     let common = bodies[0]
         .iter()
@@ -261,7 +262,7 @@ fn consecutive_requests_share_their_beginning() {
 }
 
 #[test]
-fn usage_adds_up_what_ask_printed() {
+fn usage_sums_events_of_ask() {
     let run = ask(
         &delegating_server(),
         &[
@@ -271,25 +272,25 @@ fn usage_adds_up_what_ask_printed() {
             "make a plan",
         ],
     );
-    let bill = TestDir::new()
+    let usage = TestDir::new()
         .lango_with_input(&["usage", "-", "--json"], run.stdout.as_bytes())
         .json();
     assert_eq!(
         (
-            &bill["calls"],
-            &bill["tokens_in"],
-            &bill["tokens_out"],
-            &bill["cached"]
+            &usage["calls"],
+            &usage["tokens_in"],
+            &usage["tokens_out"],
+            &usage["cached"]
         ),
         (&json!(2), &json!(200), &json!(20), &json!(120))
     );
     assert!(
-        (bill["cost_usd"].as_f64().unwrap() - 0.0004).abs() < 1e-9,
-        "{bill}"
+        (usage["cost_usd"].as_f64().unwrap() - 0.0004).abs() < 1e-9,
+        "{usage}"
     );
-    assert_eq!(bill["by_agent"].as_array().unwrap().len(), 2);
+    assert_eq!(usage["by_agent"].as_array().unwrap().len(), 2);
     assert_eq!(
-        bill["by_turn"][0]["delegations"][1]["branch"],
+        usage["by_turn"][0]["delegations"][1]["branch"],
         "lango-orchestrator/planner.1"
     );
     let plain = TestDir::new()
@@ -301,20 +302,20 @@ fn usage_adds_up_what_ask_printed() {
         "{plain}"
     );
     let unknown = ask(&delegating_server(), &["--json", "make a plan"]);
-    let bill = TestDir::new()
+    let usage = TestDir::new()
         .lango_with_input(&["usage", "-", "--json"], unknown.stdout.as_bytes())
         .json();
     assert_eq!(
-        bill["cost_usd"],
+        usage["cost_usd"],
         Value::Null,
         "unknown is unknown, not zero"
     );
 }
 
 #[test]
-fn model_check_says_what_is_wrong() {
-    let check = |play: ServerReply| {
-        provider_dir(&ModelServer::start(vec![play]).unwrap()).lango(&["model", "check", "--json"])
+fn model_check_explains_failures() {
+    let check = |reply: ServerReply| {
+        provider_dir(&ModelServer::start(vec![reply]).unwrap()).lango(&["model", "check", "--json"])
     };
     assert_eq!(check(ServerReply::text("pong")).json()["ok"], true);
     let nowhere = TestDir::with_provider("openai", "http://127.0.0.1:9/v1");
@@ -324,33 +325,33 @@ fn model_check_says_what_is_wrong() {
         "{}",
         bad.stderr
     );
-    for (play, words) in [
+    for (reply, message) in [
         (ServerReply::status(401, ""), "key"),
         (ServerReply::status(404, ""), "name"),
         (ServerReply::status(402, ""), "quota"),
-        (ServerReply::status(200, "<html>"), "could not be used"),
+        (ServerReply::status(200, "<html>"), "response is invalid"),
     ] {
-        let run = check(play);
+        let run = check(reply);
         assert_eq!(run.exit, 3);
         assert!(
-            run.error()["message"].as_str().unwrap().contains(words),
+            run.error()["message"].as_str().unwrap().contains(message),
             "{}",
             run.stderr
         );
     }
-    let nobody = nowhere.lango(&["model", "check", "--json"]);
+    let unreachable = nowhere.lango(&["model", "check", "--json"]);
     assert!(
-        nobody.error()["message"]
+        unreachable.error()["message"]
             .as_str()
             .unwrap()
-            .contains("address"),
+            .contains("cannot be reached"),
         "{}",
-        nobody.stderr
+        unreachable.stderr
     );
 }
 
 #[test]
-fn model_list_says_which_and_why() {
+fn model_list_shows_selection_and_reason() {
     let list = |variables: &[(&str, &str)], args: &[&str]| {
         TestDir::new()
             .lango_with(
@@ -371,7 +372,7 @@ fn model_list_says_which_and_why() {
         "gemini"
     );
     assert_eq!(list(&[], &[])["items"][0]["provider"], "offline");
-    let own = list(
+    let custom = list(
         &[("OPENAI_API_KEY", "k")],
         &[
             "--set",
@@ -383,30 +384,30 @@ fn model_list_says_which_and_why() {
         ],
     );
     assert_eq!(
-        (&own["items"][0]["provider"], &own["items"][0]["key"]),
+        (&custom["items"][0]["provider"], &custom["items"][0]["key"]),
         (&json!("mine"), &json!(false)),
-        "a key goes to its own address only"
+        "a key is sent only to its own provider"
     );
 }
 
-fn record(desk: &TestDir, file: &str, args: &[&str]) -> CommandRun {
-    desk.lango(&[&["ask", "--json", "--record", file][..], args].concat())
+fn record(dir: &TestDir, file: &str, args: &[&str]) -> CommandRun {
+    dir.lango(&[&["ask", "--json", "--record", file][..], args].concat())
 }
 
 #[test]
-fn recorded_turns_replay_without_a_network_byte_for_byte() {
+fn replays_recorded_turns_exactly() {
     let server = ModelServer::start(vec![
         ServerReply::tool_call(
             "transfer_to_agent",
             &json!({ "agent_name": "operator", "task": "run it with sk-secret-123" }),
         ),
         ServerReply::tool_call("exec_shell", &json!({ "command": "ls" })),
-        ServerReply::text("It is only a stand-in."),
+        ServerReply::text("It is only a stub."),
         ServerReply::text("Hello."),
     ])
     .unwrap();
-    let desk = provider_dir(&server);
-    // Nobody is there to allow the stand-in's call.
+    let dir = provider_dir(&server);
+    // There is no one to approve the call of the stub.
     for (file, request, exit) in [("one.jsonl", "run ls", 5), ("two.jsonl", "hello", 0)] {
         let args = [
             "ask",
@@ -417,11 +418,14 @@ fn recorded_turns_replay_without_a_network_byte_for_byte() {
             "exec_shell",
             request,
         ];
-        let first = desk.lango_with(&args, &[KEY]);
+        let first = dir.lango_with(&args, &[KEY]);
         assert_eq!(first.exit, exit, "{}", first.stderr);
-        let written = std::fs::read_to_string(desk.path().join(file)).unwrap();
-        assert!(!written.contains("sk-secret"), "a key was written down");
-        let again = desk.lango(&["ask", "--json", "--replay", file, "--tools", "exec_shell"]);
+        let written = std::fs::read_to_string(dir.path().join(file)).unwrap();
+        assert!(
+            !written.contains("sk-secret"),
+            "the recording contains a key"
+        );
+        let again = dir.lango(&["ask", "--json", "--replay", file, "--tools", "exec_shell"]);
         assert_eq!((again.exit, again.stderr.as_str()), (exit, ""));
         assert_eq!(
             again.stdout.replace("***", "sk-secret-123"),
@@ -429,8 +433,8 @@ fn recorded_turns_replay_without_a_network_byte_for_byte() {
             "{file}"
         );
     }
-    assert_eq!(server.requests().len(), 4, "replaying asks nobody");
-    let unstarted = desk.lango(&[
+    assert_eq!(server.requests().len(), 4, "a replay sends no requests");
+    let unstarted = dir.lango(&[
         "ask",
         "--record",
         "never.jsonl",
@@ -439,26 +443,26 @@ fn recorded_turns_replay_without_a_network_byte_for_byte() {
         "hello",
     ]);
     assert!(
-        unstarted.exit == 2 && !desk.path().join("never.jsonl").exists(),
+        unstarted.exit == 2 && !dir.path().join("never.jsonl").exists(),
         "no turn, no file"
     );
-    let there = record(&desk, "one.jsonl", &["x"]);
+    let existing = record(&dir, "one.jsonl", &["x"]);
     assert!(
-        there.exit == 2 && there.stderr.contains("one.jsonl"),
+        existing.exit == 2 && existing.stderr.contains("one.jsonl"),
         "a recording is not overwritten: {}",
-        there.stderr
+        existing.stderr
     );
 }
 
 #[test]
-fn a_replay_that_differs_fails_loudly_or_warns() {
+fn replay_reports_differences() {
     let server = ModelServer::start(vec![ServerReply::text("Hello.")]).unwrap();
-    let desk = provider_dir(&server);
+    let dir = provider_dir(&server);
     assert_eq!(
-        record(&desk, "one.jsonl", &["--tools", "exec_shell", "hello"]).exit,
+        record(&dir, "one.jsonl", &["--tools", "exec_shell", "hello"]).exit,
         0
     );
-    let other = desk.lango(&[
+    let other = dir.lango(&[
         "ask",
         "--replay",
         "one.jsonl",
@@ -470,11 +474,11 @@ fn a_replay_that_differs_fails_loudly_or_warns() {
         other.exit == 3
             && other
                 .stderr
-                .contains("asked otherwise than in the recording: message 1"),
+                .contains("differs from the recording: message 1"),
         "{}",
         other.stderr
     );
-    let loose = desk.lango(&[
+    let loose = dir.lango(&[
         "ask",
         "--replay",
         "one.jsonl",
@@ -485,20 +489,20 @@ fn a_replay_that_differs_fails_loudly_or_warns() {
     ]);
     assert_eq!((loose.exit, loose.stdout.as_str()), (0, "Hello.\n"));
     assert!(loose.stderr.contains("warning:"));
-    let team = desk.lango(&["ask", "--replay", "one.jsonl"]);
+    let team = dir.lango(&["ask", "--replay", "one.jsonl"]);
     assert!(team.stderr.contains("the system prompt"), "{}", team.stderr);
-    desk.write("bad.jsonl", "{\"type\":\"recording\",\"v\":99}\n");
+    dir.write("bad.jsonl", "{\"type\":\"recording\",\"v\":99}\n");
     assert!(
-        desk.lango(&["ask", "--replay", "bad.jsonl"])
+        dir.lango(&["ask", "--replay", "bad.jsonl"])
             .stderr
-            .contains("version 99")
+            .contains("version is 99")
     );
-    desk.write(
+    dir.write(
         "worse.jsonl",
         "{\"type\":\"recording\",\"v\":1}\nnonsense\n",
     );
     assert!(
-        desk.lango(&["ask", "--replay", "worse.jsonl"])
+        dir.lango(&["ask", "--replay", "worse.jsonl"])
             .stderr
             .contains("worse.jsonl:2:")
     );
@@ -506,7 +510,7 @@ fn a_replay_that_differs_fails_loudly_or_warns() {
 
 /// The other dialects through the binary.
 #[test]
-fn anthropic_and_gemini_answer_too() {
+fn anthropic_and_gemini_dialects_work() {
     let anthropic = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":5,\"output_tokens\":1}}}\n\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"Hi.\"}}\n\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":2}}\n\ndata: {\"type\":\"message_stop\"}\n\n";
     let gemini = "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"Hi.\"}]},\"finishReason\":\"STOP\"}]}\n\n";
     for (kind, stream, path, header) in [
@@ -526,8 +530,8 @@ fn anthropic_and_gemini_answer_too() {
         let server =
             ModelServer::start(vec![ServerReply::Stream(vec![stream.as_bytes().to_vec()])])
                 .unwrap();
-        let desk = TestDir::with_provider(kind, &server.origin());
-        let run = desk.lango(&["ask", "--set", "providers.x.apiKey=k-1", "hello"]);
+        let dir = TestDir::with_provider(kind, &server.origin());
+        let run = dir.lango(&["ask", "--set", "providers.x.apiKey=k-1", "hello"]);
         assert_eq!(
             (run.exit, run.stdout.as_str()),
             (0, "Hi.\n"),
@@ -543,26 +547,26 @@ fn anthropic_and_gemini_answer_too() {
 }
 
 #[test]
-fn recordings_hide_what_they_should_and_nothing_else() {
+fn recordings_redact_only_secrets() {
     let pieces = [
         json!({ "content": "key sk-sec" }),
         json!({ "content": "ret-123 end, header hdr-secret-999" }),
     ];
     let server = ModelServer::start(vec![ServerReply::chunks(&pieces, "stop")]).unwrap();
-    let desk = provider_dir(&server);
+    let dir = provider_dir(&server);
     let headers = (
         "LANGO_PROVIDERS__X__HEADERS",
         "{\"x-team\":\"hdr-secret-999\"}",
     );
     assert_eq!(
-        desk.lango_with(
+        dir.lango_with(
             &["ask", "--json", "--record", "r.jsonl", "hello"],
             &[KEY, headers]
         )
         .exit,
         0
     );
-    let file = desk.path().join("r.jsonl");
+    let file = dir.path().join("r.jsonl");
     let written = std::fs::read_to_string(&file).unwrap();
     assert!(
         ["sk-sec", "ret-123", "hdr-secret"]
@@ -570,13 +574,13 @@ fn recordings_hide_what_they_should_and_nothing_else() {
             .all(|part| !written.contains(part)),
         "{written}"
     );
-    assert_eq!(desk.lango(&["ask", "--replay", "r.jsonl"]).exit, 0);
+    assert_eq!(dir.lango(&["ask", "--replay", "r.jsonl"]).exit, 0);
     let mode =
         std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
     assert_eq!(
         record(
-            &desk,
+            &dir,
             "s.jsonl",
             &["--set", "providers.x.apiKey=text", "hello"]
         )
@@ -584,42 +588,38 @@ fn recordings_hide_what_they_should_and_nothing_else() {
         0
     );
     assert_eq!(
-        desk.lango(&["ask", "--replay", "s.jsonl"]).exit,
+        dir.lango(&["ask", "--replay", "s.jsonl"]).exit,
         0,
-        "a short key is an ordinary word"
+        "a short key is not redacted"
     );
     assert!(
-        !desk
-            .lango_with(&["config", "show", "--json"], &[headers])
+        !dir.lango_with(&["config", "show", "--json"], &[headers])
             .stdout
             .contains("hdr-secret")
     );
 }
 
 #[test]
-fn a_replay_that_leaves_something_out_is_told() {
+fn replay_reports_unused_exchanges() {
     let server = ModelServer::start(vec![ServerReply::text("Hi.")]).unwrap();
-    let desk = provider_dir(&server);
-    assert_eq!(record(&desk, "r.jsonl", &["hello"]).exit, 0);
-    let written = std::fs::read_to_string(desk.path().join("r.jsonl")).unwrap();
+    let dir = provider_dir(&server);
+    assert_eq!(record(&dir, "r.jsonl", &["hello"]).exit, 0);
+    let written = std::fs::read_to_string(dir.path().join("r.jsonl")).unwrap();
     let model = written
         .lines()
         .find(|line| line.contains("\"type\":\"model\""))
         .unwrap();
-    desk.write("more.jsonl", &format!("{written}{model}\n"));
-    let left = desk.lango(&["ask", "--replay", "more.jsonl"]);
+    dir.write("more.jsonl", &format!("{written}{model}\n"));
+    let unused = dir.lango(&["ask", "--replay", "more.jsonl"]);
     assert!(
-        left.exit == 3
-            && left
-                .stderr
-                .contains("1 recorded exchanges were not asked for"),
+        unused.exit == 3 && unused.stderr.contains("1 recorded exchanges were not used"),
         "{}",
-        left.stderr
+        unused.stderr
     );
 }
 
 #[test]
-fn json_lines_cannot_command_a_terminal_and_lose_nothing() {
+fn json_lines_escape_terminal_control_characters() {
     let odd = "a\u{7f}b\u{9b}c\u{202e}d\u{1b}[2Je";
     let server = ModelServer::start(vec![ServerReply::text(odd)]).unwrap();
     let run = ask(&server, &["--json", "hello"]);
@@ -636,22 +636,22 @@ fn json_lines_cannot_command_a_terminal_and_lose_nothing() {
 }
 
 #[test]
-fn without_a_home_it_is_said_once_that_nothing_is_kept() {
-    let desk = TestDir::new();
+fn warns_once_if_sessions_are_not_saved() {
+    let dir = TestDir::new();
     let ask = |set: &[&str], variables: &[(&str, &str)]| {
         let args = [&["ask", "--provider", "offline", "hello"][..], set].concat();
-        let run = desk.lango_with(&args, &[&[("LANGO_HOME", "")], variables].concat());
+        let run = dir.lango_with(&args, &[&[("LANGO_HOME", "")], variables].concat());
         assert_eq!(run.exit, 0, "{}", run.stderr);
         run.stderr
     };
     let warned = ask(&[], &[]);
     assert_eq!(
-        warned.matches("nothing of this is kept").count(),
+        warned.matches("sessions are not saved").count(),
         1,
         "{warned}"
     );
     assert!(warned.contains("LANGO_HOME"), "{warned}");
-    let home = desk.path().join("home").display().to_string();
+    let home = dir.path().join("home").display().to_string();
     for (set, variables) in [
         (&["--set", "store.path=:memory:"][..], &[][..]),
         (&[], &[("HOME", home.as_str())]),

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use crate::setup::{TestDir, lango};
 
 #[test]
-fn an_unknown_setting_fails_with_a_suggestion() {
+fn unknown_setting_gets_a_suggestion() {
     let run = lango(&["--set", "agent.multiAgnet=true", "agent", "list"]);
     assert_eq!(run.exit, 2);
     assert!(run.stderr.contains("did you mean `agent.multiAgent`?") && run.stdout.is_empty());
@@ -13,7 +13,7 @@ fn an_unknown_setting_fails_with_a_suggestion() {
 }
 
 #[test]
-fn a_mistake_in_the_arguments_is_json_too() {
+fn usage_errors_are_json() {
     let run = lango(&["agnt", "--json"]);
     assert_eq!(run.exit, 2);
     assert_eq!(run.error()["code"], "usage");
@@ -29,42 +29,42 @@ fn a_mistake_in_the_arguments_is_json_too() {
 }
 
 #[test]
-fn init_writes_a_file_that_changes_nothing() {
-    let desk = TestDir::new();
-    let before = desk.lango(&["config", "show", "--json"]).json();
-    assert_eq!(desk.lango(&["init"]).exit, 0);
-    assert_eq!(desk.lango(&["config", "show", "--json"]).json(), before);
+fn init_writes_only_defaults() {
+    let dir = TestDir::new();
+    let before = dir.lango(&["config", "show", "--json"]).json();
+    assert_eq!(dir.lango(&["init"]).exit, 0);
+    assert_eq!(dir.lango(&["config", "show", "--json"]).json(), before);
     assert!(
-        desk.lango(&["config", "check"])
+        dir.lango(&["config", "check"])
             .stdout
             .contains("lango.toml")
     );
-    std::fs::write(desk.path().join("lango.toml"), "# mine\n").unwrap();
-    let again = desk.lango(&["init"]);
+    std::fs::write(dir.path().join("lango.toml"), "# mine\n").unwrap();
+    let again = dir.lango(&["init"]);
     assert_eq!(again.exit, 2);
     assert!(again.stderr.contains("--force"));
     assert_eq!(
-        std::fs::read_to_string(desk.path().join("lango.toml")).unwrap(),
+        std::fs::read_to_string(dir.path().join("lango.toml")).unwrap(),
         "# mine\n",
-        "nothing is lost"
+        "the file is not overwritten"
     );
-    assert_eq!(desk.lango(&["init", "--force"]).exit, 0);
-    assert_eq!(desk.lango(&["init", "--user"]).exit, 0);
+    assert_eq!(dir.lango(&["init", "--force"]).exit, 0);
+    assert_eq!(dir.lango(&["init", "--user"]).exit, 0);
     assert!(
-        desk.path().join("home/lango.toml").exists(),
+        dir.path().join("home/lango.toml").exists(),
         "LANGO_HOME moves it"
     );
 }
 
 #[test]
-fn show_names_the_origin_of_each_value() {
-    let desk = TestDir::new();
-    desk.write(
+fn config_show_prints_origins() {
+    let dir = TestDir::new();
+    dir.write(
         "lango.toml",
         "[agent]\n\nmaxDelegationRounds = 3\nroutes.vault = [\"x_\"]\n",
     );
-    assert_eq!(desk.lango(&["config", "trust"]).exit, 0);
-    let run = desk.lango_with(
+    assert_eq!(dir.lango(&["config", "trust"]).exit, 0);
+    let run = dir.lango_with(
         &["config", "show"],
         &[("LANGO_AGENT__MULTI_AGENT", "false")],
     );
@@ -80,7 +80,7 @@ fn show_names_the_origin_of_each_value() {
 }
 
 #[test]
-fn schema_is_a_json_schema() {
+fn config_schema_is_a_json_schema() {
     let schema = lango(&["config", "schema"]).json();
     assert!(schema["properties"]["agent"].is_object());
 }
@@ -95,16 +95,16 @@ fn completions_exist_for_every_shell() {
 }
 
 #[test]
-fn version_and_help_answer() {
+fn prints_version_and_help() {
     assert!(lango(&["--version"]).stdout.starts_with("lango "));
     assert!(lango(&["--help"]).stdout.contains("Usage:"));
-    assert_eq!(lango(&[]).exit, 0, "the chat needs no set-up");
+    assert_eq!(lango(&[]).exit, 0, "the chat needs no setup");
     let json: Value = lango(&["config", "check", "--json"]).json();
     assert_eq!(json, json!({ "ok": true, "files": [], "warnings": [] }));
 }
 
 #[test]
-fn a_reader_that_leaves_early_is_no_failure() {
+fn closed_pipe_is_not_an_error() {
     let lango = assert_cmd::cargo::cargo_bin("lango");
     let script = format!(
         "{} agent prompt --tools all | head -c 1; echo ${{PIPESTATUS[0]}}",
@@ -121,40 +121,40 @@ fn a_reader_that_leaves_early_is_no_failure() {
 }
 
 #[test]
-fn init_never_writes_through_a_link_nor_beside_another_configuration() {
-    let desk = TestDir::new();
-    desk.write("victim", "precious");
-    std::os::unix::fs::symlink("victim", desk.path().join("lango.toml")).unwrap();
-    assert_eq!(desk.lango(&["init"]).exit, 2);
-    assert_eq!(desk.lango(&["init", "--force"]).exit, 0);
+fn init_follows_no_links_and_keeps_other_configurations() {
+    let dir = TestDir::new();
+    dir.write("victim", "precious");
+    std::os::unix::fs::symlink("victim", dir.path().join("lango.toml")).unwrap();
+    assert_eq!(dir.lango(&["init"]).exit, 2);
+    assert_eq!(dir.lango(&["init", "--force"]).exit, 0);
     assert_eq!(
-        std::fs::read_to_string(desk.path().join("victim")).unwrap(),
+        std::fs::read_to_string(dir.path().join("victim")).unwrap(),
         "precious"
     );
-    let desk = TestDir::new();
-    desk.write("lango.yaml", "agent: {}");
+    let dir = TestDir::new();
+    dir.write("lango.yaml", "agent: {}");
     for args in [&["init"][..], &["init", "--force"]] {
-        let run = desk.lango(args);
+        let run = dir.lango(args);
         assert!(
             run.exit == 2 && run.stderr.contains("lango.yaml"),
             "{}",
             run.stderr
         );
     }
-    assert_eq!(desk.lango(&["init", "--config", "other.toml"]).exit, 0);
-    assert!(desk.path().join("other.toml").exists());
+    assert_eq!(dir.lango(&["init", "--config", "other.toml"]).exit, 0);
+    assert!(dir.path().join("other.toml").exists());
 }
 
 #[test]
-fn a_pipe_in_the_way_is_reported_not_read() {
-    let desk = TestDir::new();
-    desk.write("a/x.txt", "");
-    let made = std::process::Command::new("mkfifo")
-        .arg(desk.path().join("a/x.md"))
+fn rejects_fifo_as_agent_file() {
+    let dir = TestDir::new();
+    dir.write("a/x.txt", "");
+    let status = std::process::Command::new("mkfifo")
+        .arg(dir.path().join("a/x.md"))
         .status()
         .unwrap();
-    assert!(made.success());
-    let run = desk.lango(&["agent", "list", "--set", "agent.agentsDir=a"]);
+    assert!(status.success());
+    let run = dir.lango(&["agent", "list", "--set", "agent.agentsDir=a"]);
     assert!(
         run.stderr.contains("it is not a regular file"),
         "{}",
@@ -163,10 +163,10 @@ fn a_pipe_in_the_way_is_reported_not_read() {
 }
 
 #[test]
-fn show_names_providers_and_prices_and_hides_what_is_secret() {
-    let desk = TestDir::new();
-    desk.write("home/lango.toml", "[providers.x]\ntype = \"openai\"\napiKey = 12345678901\nbaseUrl = \"http://u:pwpwpwpw@h/v1\"\n[prices.\"gpt-4.1\"]\ninput = 1\noutput = 2\n");
-    let shown = desk.lango(&["config", "show"]).stdout;
+fn config_show_redacts_secrets() {
+    let dir = TestDir::new();
+    dir.write("home/lango.toml", "[providers.x]\ntype = \"openai\"\napiKey = 12345678901\nbaseUrl = \"http://u:pwpwpwpw@h/v1\"\n[prices.\"gpt-4.1\"]\ninput = 1\noutput = 2\n");
+    let shown = dir.lango(&["config", "show"]).stdout;
     for part in [
         "providers.x.apiKey = \"***\"",
         "lango.toml:3",
@@ -175,35 +175,32 @@ fn show_names_providers_and_prices_and_hides_what_is_secret() {
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
-    let both = format!(
-        "{shown}{}",
-        desk.lango(&["config", "show", "--json"]).stdout
-    );
+    let both = format!("{shown}{}", dir.lango(&["config", "show", "--json"]).stdout);
     assert!(
         !both.contains("12345678901") && !both.contains("pwpwpwpw") && !both.contains('<'),
         "{both}"
     );
-    let wrong = desk.lango(&[
+    let invalid = dir.lango(&[
         "config",
         "check",
         "--set",
         "providers.x.headers=Bearer sk-topsecret",
     ]);
     assert!(
-        wrong.exit == 2 && !wrong.stderr.contains("topsecret"),
+        invalid.exit == 2 && !invalid.stderr.contains("topsecret"),
         "{}",
-        wrong.stderr
+        invalid.stderr
     );
     assert_eq!(
-        desk.lango(&["config", "check", "--set", "prices.\"gpt-4.1\".input=3"])
+        dir.lango(&["config", "check", "--set", "prices.\"gpt-4.1\".input=3"])
             .exit,
         0
     );
 }
 
 #[test]
-fn check_refuses_what_no_turn_could_use() {
-    for wrong in [
+fn config_check_rejects_invalid_settings() {
+    for invalid in [
         &["--provider", "nope"][..],
         &["--set", "agent.models.nobody=x"],
         &["--set", "providers.x.retries=1"],
@@ -213,13 +210,13 @@ fn check_refuses_what_no_turn_could_use() {
         &["--set", "prices.m={\"input\":-1,\"output\":1}"],
         &["--set", "agent.limits.usd=0"],
     ] {
-        let run = lango(&[&["config", "check"][..], wrong].concat());
-        assert_eq!(run.exit, 2, "{wrong:?}: {}{}", run.stdout, run.stderr);
+        let run = lango(&[&["config", "check"][..], invalid].concat());
+        assert_eq!(run.exit, 2, "{invalid:?}: {}{}", run.stdout, run.stderr);
     }
 }
 
 #[test]
-fn settings_before_and_behind_a_command_all_count() {
+fn set_works_before_and_after_the_command() {
     let args = [
         "--set",
         "agent.multiAgent=false",

@@ -1,4 +1,4 @@
-//! Every bad day of a provider, through the binary: a clear message, the right exit code, a turn that ends.
+//! Provider faults: a clear message, the right exit code, and a turn that ends.
 
 use lango_testkit::endless;
 use lango_testkit::model_server::{ModelServer, ServerReply};
@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use crate::ask::{ask, events, provider_dir};
 use crate::setup::TestDir;
 
-/// Runs one request against the plays and checks that it ends as it should.
-fn assert_fails(name: &str, plays: Vec<ServerReply>, exit: i32, code: &str) {
-    let server = ModelServer::start(plays).unwrap();
+/// Runs one request against the replies and checks the failure.
+fn assert_fails(name: &str, replies: Vec<ServerReply>, exit: i32, code: &str) {
+    let server = ModelServer::start(replies).unwrap();
     let args = [
         "--json",
         "--set",
@@ -50,7 +50,7 @@ fn sse_event(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn refusals_by_status() {
+fn fails_by_http_status() {
     for (status, code) in [
         (401, "model.auth"),
         (403, "model.auth"),
@@ -73,7 +73,7 @@ fn refusals_by_status() {
         headers: vec![("retry-after", "3600".to_owned())],
         body: String::new(),
     };
-    assert_fails("a wait nobody wants", vec![busy], 3, "model.busy");
+    assert_fails("a long wait", vec![busy], 3, "model.busy");
     assert_fails(
         "quota",
         vec![ServerReply::status(
@@ -102,7 +102,7 @@ fn refusals_by_status() {
 }
 
 #[test]
-fn silence_and_broken_connections() {
+fn fails_on_timeouts_and_broken_connections() {
     assert_fails(
         "hang before",
         vec![ServerReply::Hang],
@@ -138,7 +138,7 @@ fn silence_and_broken_connections() {
 }
 
 #[test]
-fn bytes_that_are_no_reply() {
+fn fails_on_malformed_replies() {
     assert_fails(
         "invalid UTF-8",
         vec![ServerReply::Stream(vec![
@@ -181,7 +181,7 @@ fn bytes_that_are_no_reply() {
     );
 }
 
-/// What a model gets wrong is told to it, and the turn goes on.
+/// Checks that an error is reported to the model and the turn continues.
 fn assert_continues(name: &str, first: ServerReply) -> Value {
     let server = ModelServer::start(vec![first, ServerReply::text("Understood.")]).unwrap();
     let run = ask(&server, &["--json", "hello"]);
@@ -203,7 +203,7 @@ fn tool_call_reply(piece: &Value) -> ServerReply {
 }
 
 #[test]
-fn calls_that_are_wrong_are_answered() {
+fn invalid_tool_calls_are_reported_to_the_model() {
     assert_continues(
         "no name",
         tool_call_reply(&json!({ "index": 0, "id": "c", "function": { "arguments": "{}" } })),
@@ -251,9 +251,9 @@ fn calls_that_are_wrong_are_answered() {
 }
 
 #[test]
-fn odd_but_whole_replies_are_understood() {
-    let answers = |name: &str, play: ServerReply, expected: &str| {
-        let run = ask(&ModelServer::start(vec![play]).unwrap(), &["hello"]);
+fn accepts_unusual_complete_replies() {
+    let answers = |name: &str, reply: ServerReply, expected: &str| {
+        let run = ask(&ModelServer::start(vec![reply]).unwrap(), &["hello"]);
         assert_eq!(
             (run.exit, run.stdout.trim_end()),
             (0, expected),
@@ -303,7 +303,7 @@ fn odd_but_whole_replies_are_understood() {
 
 /// B105
 #[test]
-fn a_reply_without_end_is_stopped() {
+fn stops_endless_replies() {
     assert_fails(
         "6 MB",
         vec![ServerReply::text(&"x".repeat(6 * 1024 * 1024))],
@@ -311,7 +311,7 @@ fn a_reply_without_end_is_stopped() {
         "model.too_large",
     );
     for dialect in endless::DIALECTS {
-        // Each kind is tried with the dialects themselves; here is what the user sees of them.
+        // The models crate tests every kind; this checks the message for the user.
         for endless in endless::replies(dialect).into_iter().filter(|endless| {
             ["text", "thoughts", "arguments", "calls", "a line", "values"].contains(&endless.name)
         }) {
@@ -344,9 +344,9 @@ fn a_reply_without_end_is_stopped() {
     }
 }
 
-/// B105: what was shown of a reply that turns out too long was provisional, and is no answer.
+/// B105: streamed text of a reply that is too long is not an answer.
 #[test]
-fn what_was_shown_of_an_endless_reply_is_no_answer() {
+fn deltas_of_endless_reply_are_not_an_answer() {
     let endless = endless::replies("openai")
         .into_iter()
         .find(|endless| endless.name == "text")
@@ -356,13 +356,13 @@ fn what_was_shown_of_an_endless_reply_is_no_answer() {
         &["--json", "--deltas", "hello"],
     );
     let events = events(&run);
-    let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
-    assert!(of("delta") > 0);
-    assert_eq!((run.exit, of("answer"), of("turn_failed")), (3, 0, 1));
+    let count = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
+    assert!(count("delta") > 0);
+    assert_eq!((run.exit, count("answer"), count("turn_failed")), (3, 0, 1));
 }
 
 #[test]
-fn a_busy_provider_is_asked_again() {
+fn retries_busy_provider() {
     let busy = || ServerReply::Status {
         code: 429,
         headers: vec![("retry-after", "0".to_owned())],
@@ -389,10 +389,10 @@ fn a_busy_provider_is_asked_again() {
 }
 
 #[test]
-fn once_words_were_seen_nothing_is_asked_again() {
-    let begun = sse_event(r#"{"choices":[{"delta":{"content":"Hi"}}]}"#);
+fn does_not_retry_after_the_first_delta() {
+    let partial = sse_event(r#"{"choices":[{"delta":{"content":"Hi"}}]}"#);
     let server = ModelServer::start(vec![
-        ServerReply::Stream(vec![begun]),
+        ServerReply::Stream(vec![partial]),
         ServerReply::text("never"),
     ])
     .unwrap();
@@ -402,7 +402,7 @@ fn once_words_were_seen_nothing_is_asked_again() {
 }
 
 #[test]
-fn another_model_takes_over() {
+fn uses_fallback_model() {
     let down = ModelServer::start(vec![ServerReply::status(503, "")]).unwrap();
     let up = ModelServer::start(vec![ServerReply::text("From the second.")]).unwrap();
     let second = format!("providers.y.baseUrl={}", up.base_url());
@@ -436,7 +436,7 @@ fn another_model_takes_over() {
 }
 
 #[test]
-fn a_request_that_is_too_long_is_made_again_shorter() {
+fn shortens_and_retries_long_requests() {
     let server = ModelServer::start(vec![
         ServerReply::status(400, r#"{"error":{"code":"context_length_exceeded"}}"#),
         ServerReply::text("Fits."),
@@ -452,7 +452,7 @@ fn a_request_that_is_too_long_is_made_again_shorter() {
 }
 
 #[test]
-fn limits_have_their_exit_code() {
+fn limits_have_their_own_exit_code() {
     let server = ModelServer::start(vec![tool_call_reply(
         &json!({ "index": 0, "id": "c", "function": { "name": "make_coffee", "arguments": "{}" } }),
     )])
@@ -466,14 +466,14 @@ fn limits_have_their_exit_code() {
 
 /// B60: Ctrl-C cancels the turn; the events say so.
 #[test]
-fn an_interrupt_cancels_the_turn() {
+fn interrupt_cancels_the_turn() {
     use std::io::{BufRead, BufReader};
     let server = ModelServer::start(vec![ServerReply::Hang]).unwrap();
-    let desk = provider_dir(&server);
+    let dir = provider_dir(&server);
     let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("lango"))
         .args(["ask", "--json", "hello"])
-        .current_dir(desk.path())
-        .env("LANGO_HOME", desk.path().join("home"))
+        .current_dir(dir.path())
+        .env("LANGO_HOME", dir.path().join("home"))
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::null())
         .spawn()
@@ -481,7 +481,7 @@ fn an_interrupt_cancels_the_turn() {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(
         lines.next().unwrap().unwrap().contains("\"type\":\"user\""),
-        "the turn has begun"
+        "the turn has started"
     );
     let interrupted = std::process::Command::new("kill")
         .args(["-INT", &child.id().to_string()])
@@ -496,17 +496,18 @@ fn an_interrupt_cancels_the_turn() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 
-/// B60: whatever happened to a turn, the next one of the session works, and knows about it.
+/// B60: after a failed turn, the next one of the session works and its history includes the
+/// failure.
 #[test]
-fn a_session_survives_the_bad_days() {
-    let begun = sse_event(r#"{"choices":[{"delta":{"content":"Once upon"}}]}"#);
-    let plays = vec![
+fn session_continues_after_failed_turns() {
+    let partial = sse_event(r#"{"choices":[{"delta":{"content":"Once upon"}}]}"#);
+    let replies = vec![
         ServerReply::status(401, ""),
-        ServerReply::Stream(vec![begun]),
+        ServerReply::Stream(vec![partial]),
         ServerReply::Stream(vec![sse_event("{oops")]),
         ServerReply::text("Here I am."),
     ];
-    let server = ModelServer::start(plays).unwrap();
+    let server = ModelServer::start(replies).unwrap();
     let args = ["chat", "--set", "providers.x.retries=0"];
     let run = provider_dir(&server).lango_with_input(&args, b"one\ntwo\nthree\nfour\n/usage\n");
     assert_eq!(run.exit, 0, "{}", run.stderr);
@@ -523,20 +524,20 @@ fn a_session_survives_the_bad_days() {
     );
 }
 
-/// A reply that is whole is an answer, whether or not the server closes the connection.
+/// A complete reply is an answer, whether or not the server closes the connection.
 #[test]
-fn a_server_that_keeps_the_connection_open_does_not_matter() {
+fn complete_reply_does_not_need_a_closed_connection() {
     let whole = ServerReply::sse_bytes(&[json!({ "content": "Hi." })], "stop");
     let without_done = String::from_utf8(whole.clone())
         .unwrap()
         .replace("data: [DONE]\n\n", "")
         .into_bytes();
-    for play in [
+    for reply in [
         ServerReply::StreamThenHang(vec![whole.clone()]),
         ServerReply::Reset(whole),
         ServerReply::StreamThenHang(vec![without_done]),
     ] {
-        let server = ModelServer::start(vec![play]).unwrap();
+        let server = ModelServer::start(vec![reply]).unwrap();
         let run = ask(&server, &["--set", "providers.x.idleSeconds=1", "hello"]);
         assert_eq!(
             (run.exit, run.stdout.as_str()),
@@ -547,19 +548,19 @@ fn a_server_that_keeps_the_connection_open_does_not_matter() {
     }
 }
 
-/// `Retry-After` is waited for.
+/// The retry waits for `Retry-After`.
 #[test]
-fn a_wait_that_is_asked_for_is_waited() {
+fn waits_for_retry_after() {
     let busy = ServerReply::Status {
         code: 429,
         headers: vec![("retry-after", "1".to_owned())],
         body: String::new(),
     };
     let server = ModelServer::start(vec![busy, ServerReply::text("Now.")]).unwrap();
-    let began = std::time::Instant::now();
+    let started = std::time::Instant::now();
     let run = ask(&server, &["hello"]);
     assert_eq!((run.exit, run.stdout.as_str()), (0, "Now.\n"));
-    assert!(began.elapsed() >= std::time::Duration::from_secs(1));
+    assert!(started.elapsed() >= std::time::Duration::from_secs(1));
 }
 
 fn other_provider_faults() -> Vec<(&'static str, ServerReply, &'static str)> {
@@ -623,11 +624,11 @@ fn other_provider_faults() -> Vec<(&'static str, ServerReply, &'static str)> {
     ]
 }
 
-/// The other dialects have their bad days too.
+/// The errors of other dialects.
 #[test]
-fn anthropic_and_gemini_fail_as_clearly() {
-    for (kind, play, code) in other_provider_faults() {
-        let server = ModelServer::start(vec![play]).unwrap();
+fn anthropic_and_gemini_errors_are_classified() {
+    for (kind, reply, code) in other_provider_faults() {
+        let server = ModelServer::start(vec![reply]).unwrap();
         let args = ["ask", "--json", "--set", "providers.x.retries=0", "hello"];
         let run = TestDir::with_provider(kind, &server.origin()).lango(&args);
         assert_eq!(

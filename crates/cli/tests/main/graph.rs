@@ -1,4 +1,4 @@
-//! The knowledge graph as people use it, with no key and no network.
+//! The knowledge graph with the offline model.
 
 use serde_json::{Value, json};
 
@@ -7,34 +7,34 @@ use crate::setup::TestDir;
 const FACTS: &str = "Berlin\tcapital of\tGermany\nGermany\tmember of\tEuropean Union\nFrance\tmember of\tEuropean Union\nParis\tcapital of\tFrance\nSpree\tflows through\tBerlin\n";
 
 fn facts_dir() -> TestDir {
-    let desk = TestDir::new();
-    desk.write("facts.tsv", FACTS);
-    let imported = desk.lango(&["graph", "import", "facts.tsv", "--json"]);
+    let dir = TestDir::new();
+    dir.write("facts.tsv", FACTS);
+    let imported = dir.lango(&["graph", "import", "facts.tsv", "--json"]);
     assert_eq!(
         imported.json(),
         json!({ "facts": 5, "known": 0, "skipped": 0, "mistakes": [] }),
         "{}",
         imported.stderr
     );
-    desk
+    dir
 }
 
 /// S80
 #[test]
-fn facts_are_imported_traversed_and_queried() {
-    let desk = facts_dir();
-    let around = desk
+fn imports_traverses_and_queries_facts() {
+    let dir = facts_dir();
+    let neighborhood = dir
         .lango(&["graph", "traverse", "berlin", "--depth", "2", "--json"])
         .json();
-    let ids: Vec<&str> = around["nodes"]
+    let ids: Vec<&str> = neighborhood["nodes"]
         .as_array()
         .unwrap()
         .iter()
         .map(|node| node["id"].as_str().unwrap())
         .collect();
     assert_eq!(ids, ["Berlin", "Germany", "Spree", "European Union"]);
-    assert_eq!(around["nodes"][3]["depth"], 2);
-    let edge = &around["edges"][0];
+    assert_eq!(neighborhood["nodes"][3]["depth"], 2);
+    let edge = &neighborhood["edges"][0];
     assert_eq!(
         (&edge["subject"], &edge["predicate"], &edge["object"]),
         (&json!("Berlin"), &json!("capital of"), &json!("Germany"))
@@ -44,44 +44,44 @@ fn facts_are_imported_traversed_and_queried() {
             && edge["valid_from"].is_null()
             && edge["valid_to"].is_null()
     );
-    let items = desk
+    let items = dir
         .lango(&["graph", "query", "--object", "european union", "--json"])
         .json()["items"]
         .clone();
     assert_eq!(items.as_array().unwrap().len(), 2);
-    let path = desk.lango(&["graph", "path", "spree", "paris"]);
+    let path = dir.lango(&["graph", "path", "spree", "paris"]);
     assert_eq!(path.stdout.lines().count(), 5, "{}", path.stdout);
-    let stats = desk.lango(&["graph", "stats", "--json"]).json();
+    let stats = dir.lango(&["graph", "stats", "--json"]).json();
     assert_eq!(
         (&stats["facts"], &stats["names"], &stats["holding"]),
         (&json!(5), &json!(6), &json!(5))
     );
-    let again = desk
+    let again = dir
         .lango(&["graph", "import", "facts.tsv", "--json"])
         .json();
     assert_eq!((&again["facts"], &again["known"]), (&json!(0), &json!(5)));
 }
 
 #[test]
-fn mistakes_are_told_where_they_are() {
-    let desk = facts_dir();
-    let unknown = desk.lango(&["graph", "traverse", "Brelin", "--json"]);
+fn reports_invalid_lines_and_arguments() {
+    let dir = facts_dir();
+    let unknown = dir.lango(&["graph", "traverse", "Brelin", "--json"]);
     assert_eq!((unknown.exit, unknown.stdout.as_str()), (2, ""));
     assert_eq!(unknown.error()["hint"], "did you mean `Berlin`?");
-    desk.write("bad.tsv", "one column\nRome\tcapital of\tItaly\n");
-    let bad = desk.lango(&["graph", "import", "bad.tsv"]);
+    dir.write("bad.tsv", "one column\nRome\tcapital of\tItaly\n");
+    let bad = dir.lango(&["graph", "import", "bad.tsv"]);
     assert_eq!(bad.exit, 0);
-    assert!(bad.stderr.contains("bad.tsv:1: left out"), "{}", bad.stderr);
+    assert!(bad.stderr.contains("bad.tsv:1: skipped"), "{}", bad.stderr);
     assert!(
-        desk.lango(&["graph", "query", "Rome"])
+        dir.lango(&["graph", "query", "Rome"])
             .stdout
             .contains("Italy")
     );
-    assert_eq!(desk.lango(&["graph", "import", "nowhere.tsv"]).exit, 2);
-    assert_eq!(desk.lango(&["graph", "import", "."]).exit, 2);
-    assert_eq!(desk.lango(&["graph", "query"]).exit, 2);
+    assert_eq!(dir.lango(&["graph", "import", "nowhere.tsv"]).exit, 2);
+    assert_eq!(dir.lango(&["graph", "import", "."]).exit, 2);
+    assert_eq!(dir.lango(&["graph", "query"]).exit, 2);
     assert_eq!(
-        desk.lango(&["graph", "query", "Berlin", "--at", "someday"])
+        dir.lango(&["graph", "query", "Berlin", "--at", "someday"])
             .exit,
         2
     );
@@ -89,8 +89,8 @@ fn mistakes_are_told_where_they_are() {
 }
 
 #[test]
-fn facts_are_added_retired_and_forgotten() {
-    let desk = facts_dir();
+fn added_fact_has_validity_and_properties() {
+    let dir = facts_dir();
     let add = [
         "graph",
         "add",
@@ -104,14 +104,13 @@ fn facts_are_added_retired_and_forgotten() {
         "--property",
         "beta=true",
     ];
-    assert_eq!(desk.lango(&add).exit, 0);
+    assert_eq!(dir.lango(&add).exit, 0);
     assert!(
-        !desk
-            .lango(&["graph", "query", "Germany"])
+        !dir.lango(&["graph", "query", "Germany"])
             .stdout
             .contains("Bonn")
     );
-    let then = desk
+    let then = dir
         .lango(&["graph", "query", "Germany", "--at", "1970", "--json"])
         .json();
     let bonn = then["items"]
@@ -129,8 +128,13 @@ fn facts_are_added_retired_and_forgotten() {
         ),
         (&json!("1990-10-03"), &json!("user"), &json!(true))
     );
+}
+
+#[test]
+fn retires_and_forgets_facts() {
+    let dir = facts_dir();
     assert_eq!(
-        desk.lango(&[
+        dir.lango(&[
             "graph",
             "retire",
             "france",
@@ -142,36 +146,35 @@ fn facts_are_added_retired_and_forgotten() {
         1
     );
     assert!(
-        !desk
-            .lango(&["graph", "query", "France"])
+        !dir.lango(&["graph", "query", "France"])
             .stdout
             .contains("Union")
     );
     assert!(
-        desk.lango(&["graph", "query", "France", "--ever"])
+        dir.lango(&["graph", "query", "France", "--ever"])
             .stdout
             .contains("Union")
     );
     assert_eq!(
-        desk.lango(&["graph", "retire", "france", "member of", "european union"])
+        dir.lango(&["graph", "retire", "france", "member of", "european union"])
             .exit,
         2
     );
-    assert_eq!(desk.lango(&["graph", "forget", "user"]).exit, 0);
-    assert_eq!(desk.lango(&["graph", "forget", "user"]).exit, 2);
+    assert_eq!(dir.lango(&["graph", "forget", "user"]).exit, 0);
+    assert_eq!(dir.lango(&["graph", "forget", "user"]).exit, 2);
     assert!(
-        desk.lango(&["graph", "query", "France"])
+        dir.lango(&["graph", "query", "France"])
             .stdout
             .contains("Union"),
-        "the end was told by the user, too"
+        "the end of the fact came from the user, too"
     );
 }
 
 #[test]
-fn export_and_import_give_the_same() {
-    let desk = facts_dir();
+fn export_and_import_round_trip() {
+    let dir = facts_dir();
     for format in ["tsv", "nt", "jsonl"] {
-        let first = desk.lango(&["graph", "export", "--format", format]).stdout;
+        let first = dir.lango(&["graph", "export", "--format", format]).stdout;
         let other = TestDir::new();
         let imported = other.lango_with_input(
             &["graph", "import", "-", "--format", format],
@@ -183,19 +186,19 @@ fn export_and_import_give_the_same() {
             first
         );
     }
-    assert_eq!(desk.lango(&["graph", "export", "out.nt"]).exit, 0);
+    assert_eq!(dir.lango(&["graph", "export", "out.nt"]).exit, 0);
     assert!(
-        std::fs::read_to_string(desk.path().join("out.nt"))
+        std::fs::read_to_string(dir.path().join("out.nt"))
             .unwrap()
             .contains("<urn:lango:European%20Union>")
     );
     assert_eq!(
-        desk.lango(&["graph", "export", "out.nt"]).exit,
+        dir.lango(&["graph", "export", "out.nt"]).exit,
         2,
-        "nothing is overwritten"
+        "existing files are not overwritten"
     );
     assert_eq!(
-        desk.lango(&["graph", "export", "--json"]).json()["items"]
+        dir.lango(&["graph", "export", "--json"]).json()["items"]
             .as_array()
             .unwrap()
             .len(),
@@ -204,20 +207,20 @@ fn export_and_import_give_the_same() {
 }
 
 #[test]
-fn pictures_hold_names_and_nothing_that_runs() {
-    let desk = facts_dir();
-    desk.lango(&[
+fn diagrams_escape_names() {
+    let dir = facts_dir();
+    dir.lango(&[
         "graph",
         "add",
         "Berlin",
         "<script>alert(1)</script>",
         "\"quoted\" & co",
     ]);
-    let svg = desk.lango(&["graph", "show", "berlin"]).stdout;
+    let svg = dir.lango(&["graph", "show", "berlin"]).stdout;
     assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"));
     assert!(svg.contains(">European Union<") && svg.contains("prefers-color-scheme: dark"));
     assert!(!svg.contains("<script") && svg.contains("&lt;script&gt;"));
-    let dot = desk.lango(&["graph", "show", "--format", "dot"]).stdout;
+    let dot = dir.lango(&["graph", "show", "--format", "dot"]).stdout;
     assert!(
         dot.starts_with("digraph") && dot.contains(r#"\"quoted\" & co"#),
         "{dot}"
@@ -226,7 +229,7 @@ fn pictures_hold_names_and_nothing_that_runs() {
 
 /// S80: `graph.enabled`
 #[test]
-fn the_tools_are_there_unless_they_are_switched_off() {
+fn graph_tools_can_be_disabled() {
     let tools = |set: &str| {
         let tree = TestDir::new()
             .lango(&["agent", "tree", "--json", "--set", set])
@@ -240,10 +243,10 @@ fn the_tools_are_there_unless_they_are_switched_off() {
 }
 
 #[test]
-fn the_offline_model_asks_the_graph() {
-    let desk = facts_dir();
+fn offline_model_queries_the_graph() {
+    let dir = facts_dir();
     let ask = |text: &str| {
-        let run = desk.lango(&[
+        let run = dir.lango(&[
             "ask",
             "--provider",
             "offline",
@@ -264,7 +267,7 @@ fn the_offline_model_asks_the_graph() {
     assert!(ask("what does the graph know about Rome?").contains("Rome capital Italy"));
     assert!(ask("retire the fact that Rome is the capital of Italy").contains("Ended on"));
     assert!(!ask("what does the graph know about Rome?").contains("Rome capital Italy"));
-    let events = desk.lango(&["session", "show", "s", "--json"]).json();
+    let events = dir.lango(&["session", "show", "s", "--json"]).json();
     let results: Vec<Value> = events["events"]
         .as_array()
         .unwrap()
@@ -273,10 +276,10 @@ fn the_offline_model_asks_the_graph() {
         .cloned()
         .collect();
     assert!(results.iter().any(|result| result["untrusted"] == true));
-    assert_eq!(desk.lango(&["session", "delete", "s"]).exit, 0);
+    assert_eq!(dir.lango(&["session", "delete", "s"]).exit, 0);
     assert_eq!(
-        desk.lango(&["graph", "query", "Rome", "--ever"]).exit,
+        dir.lango(&["graph", "query", "Rome", "--ever"]).exit,
         2,
-        "it went with the session"
+        "the facts are deleted with the session"
     );
 }

@@ -1,15 +1,15 @@
-//! What is known and what is asked, as people use it, with no key and no network.
+//! The knowledge base and inquiries with the offline model.
 
 use serde_json::{Value, json};
 
 use crate::setup::{CommandRun, TestDir};
 
-fn ask(desk: &TestDir, request: &str) -> CommandRun {
-    desk.lango(&["ask", "--provider", "offline", "--session", "s", request])
+fn ask(dir: &TestDir, request: &str) -> CommandRun {
+    dir.lango(&["ask", "--provider", "offline", "--session", "s", request])
 }
 
-fn events(desk: &TestDir, request: &str) -> Vec<Value> {
-    let run = desk.lango(&[
+fn events(dir: &TestDir, request: &str) -> Vec<Value> {
+    let run = dir.lango(&[
         "ask",
         "--provider",
         "offline",
@@ -26,20 +26,20 @@ fn events(desk: &TestDir, request: &str) -> Vec<Value> {
 
 /// S83
 #[test]
-fn facts_are_kept_found_shown_and_deleted() {
-    let desk = TestDir::new();
+fn saves_and_finds_entries_but_no_secrets() {
+    let dir = TestDir::new();
     assert!(
-        ask(&desk, "save this fact: the office closes at six")
+        ask(&dir, "save this fact: the office closes at six")
             .stdout
             .contains("Kept as")
     );
     assert!(
-        ask(&desk, "save this fact: the office closes at six")
+        ask(&dir, "save this fact: the office closes at six")
             .stdout
             .contains("nothing changed")
     );
     assert!(
-        ask(&desk, "what do you know about the office?")
+        ask(&dir, "what do you know about the office?")
             .stdout
             .contains("the office closes at six")
     );
@@ -50,7 +50,7 @@ fn facts_are_kept_found_shown_and_deleted() {
         "--set",
         "agent.multiAgent=false",
     ];
-    let secret = desk.lango(
+    let secret = dir.lango(
         &[
             &alone[..],
             &["save this fact: the wifi password is hunter2"],
@@ -62,7 +62,16 @@ fn facts_are_kept_found_shown_and_deleted() {
         "{}",
         secret.stdout
     );
-    let items = desk.lango(&["knowledge", "list", "--json"]).json()["items"].clone();
+    let items = dir.lango(&["knowledge", "list", "--json"]).json()["items"].clone();
+    assert_eq!(items.as_array().unwrap().len(), 1);
+}
+
+/// S83
+#[test]
+fn lists_shows_and_deletes_entries() {
+    let dir = TestDir::new();
+    ask(&dir, "save this fact: the office closes at six");
+    let items = dir.lango(&["knowledge", "list", "--json"]).json()["items"].clone();
     let key = items[0]["key"].as_str().unwrap();
     assert_eq!(
         (items.as_array().unwrap().len(), &items[0]["version"]),
@@ -73,62 +82,61 @@ fn facts_are_kept_found_shown_and_deleted() {
         (&json!("s"), &json!("librarian"))
     );
     ask(
-        &desk,
+        &dir,
         &format!("save the fact \"{key}\" as \"the office closes at seven\""),
     );
-    let history = desk.lango(&["knowledge", "history", key, "--json"]).json()["items"].clone();
+    let history = dir.lango(&["knowledge", "history", key, "--json"]).json()["items"].clone();
     let versions: Vec<&str> = history
         .as_array()
         .unwrap()
         .iter()
-        .map(|one| one["content"].as_str().unwrap())
+        .map(|version| version["content"].as_str().unwrap())
         .collect();
     assert_eq!(
         versions,
         ["the office closes at seven", "the office closes at six"]
     );
     assert!(
-        desk.lango(&["knowledge", "show", key])
+        dir.lango(&["knowledge", "show", key])
             .stdout
             .contains("session s")
     );
     assert_eq!(
-        desk.lango(&["knowledge", "list", "--category", "rule", "--json"])
+        dir.lango(&["knowledge", "list", "--category", "rule", "--json"])
             .json()["items"],
         json!([])
     );
     assert_eq!(
-        desk.lango(&["knowledge", "list", "--category", "ruel"])
-            .exit,
+        dir.lango(&["knowledge", "list", "--category", "ruel"]).exit,
         2
     );
     assert_eq!(
-        desk.lango(&["knowledge", "delete", key, "nothing"]).exit,
+        dir.lango(&["knowledge", "delete", key, "nothing"]).exit,
         2,
         "all or nothing"
     );
     assert_eq!(
-        desk.lango(&["knowledge", "delete", key, "--json"]).json()["versions"],
+        dir.lango(&["knowledge", "delete", key, "--json"]).json()["versions"],
         2
     );
     assert!(
-        desk.lango(&["knowledge", "list"])
+        dir.lango(&["knowledge", "list"])
             .stdout
-            .contains("Nothing is known")
+            .contains("no entries")
     );
-    assert_eq!(desk.lango(&["knowledge", "show", key]).exit, 2);
+    assert_eq!(dir.lango(&["knowledge", "show", key]).exit, 2);
 }
 
 /// S83
 #[test]
-fn what_helped_is_shown_to_whoever_fails() {
-    let desk = TestDir::new();
+fn failed_call_gets_advice_from_learnings() {
+    let dir = TestDir::new();
     ask(
-        &desk,
+        &dir,
         "save the lesson for fs_read no file notes is to look in docs",
     );
     let result = |request: &str| {
-        events(&desk, request)
+        events(&dir, request)
             .into_iter()
             .find(|event| event["type"] == "tool_result")
             .unwrap()
@@ -139,42 +147,42 @@ fn what_helped_is_shown_to_whoever_fails() {
         "{failed}"
     );
     assert_eq!(result("read the file other.md").get("advice"), None);
-    let learned = desk
+    let learning = dir
         .lango(&["knowledge", "list", "--learnings", "--json"])
         .json()["items"][0]
         .clone();
     assert_eq!(
-        (&learned["helped"], &learned["failed"]),
+        (&learning["helped"], &learning["failed"]),
         (&json!(0), &json!(0))
     );
 }
 
 /// S37
 #[test]
-fn a_gap_is_asked_in_passing_and_its_answer_kept() {
-    let desk = TestDir::new();
-    ask(&desk, "list the files for my sister");
-    let pending = desk.lango(&["inquiry", "list", "--json"]).json()["items"].clone();
+fn asks_inquiry_and_saves_its_answer() {
+    let dir = TestDir::new();
+    ask(&dir, "list the files for my sister");
+    let pending = dir.lango(&["inquiry", "list", "--json"]).json()["items"].clone();
     assert_eq!(
         (&pending[0]["topic"], &pending[0]["found_by"]),
         (&json!("sister"), &json!("rule"))
     );
     let question = "What is your sister's name?";
-    let asked = ask(&desk, "hello").stdout;
+    let asked = ask(&dir, "hello").stdout;
     assert_eq!(asked.matches(question).count(), 1, "{asked}");
-    assert!(!ask(&desk, "hello").stdout.contains(question));
-    ask(&desk, "My sister is called Anna.");
+    assert!(!ask(&dir, "hello").stdout.contains(question));
+    ask(&dir, "My sister is called Anna.");
     assert_eq!(
-        desk.lango(&["inquiry", "list", "--json"]).json()["items"],
+        dir.lango(&["inquiry", "list", "--json"]).json()["items"],
         json!([])
     );
-    let all = desk.lango(&["inquiry", "list", "--all", "--json"]).json()["items"].clone();
+    let all = dir.lango(&["inquiry", "list", "--all", "--json"]).json()["items"].clone();
     assert_eq!(
         (&all[0]["status"], &all[0]["knowledge_key"]),
         (&json!("resolved"), &json!("sister"))
     );
     assert!(
-        desk.lango(&["knowledge", "show", "sister"])
+        dir.lango(&["knowledge", "show", "sister"])
             .stdout
             .contains("Anna")
     );
@@ -182,28 +190,26 @@ fn a_gap_is_asked_in_passing_and_its_answer_kept() {
 
 /// S83
 #[test]
-fn inquiries_are_dismissed_and_everything_can_be_switched_off() {
-    let desk = TestDir::new();
-    ask(&desk, "list the files for my sister");
+fn dismisses_inquiries_and_disables_tools() {
+    let dir = TestDir::new();
+    ask(&dir, "list the files for my sister");
     assert!(
-        ask(&desk, "list the pending inquiries")
+        ask(&dir, "list the pending inquiries")
             .stdout
             .contains("sister")
     );
-    assert_eq!(desk.lango(&["inquiry", "dismiss", "7"]).exit, 2);
+    assert_eq!(dir.lango(&["inquiry", "dismiss", "7"]).exit, 2);
     assert_eq!(
-        desk.lango(&["inquiry", "dismiss", "1", "--json"]).json()["dismissed"],
+        dir.lango(&["inquiry", "dismiss", "1", "--json"]).json()["dismissed"],
         json!([1])
     );
     assert!(
-        desk.lango(&["inquiry", "list"])
+        dir.lango(&["inquiry", "list"])
             .stdout
             .contains("No inquiry")
     );
     let tools = |set: &str| {
-        let agents = desk
-            .lango(&["agent", "list", "--set", set, "--json"])
-            .json();
+        let agents = dir.lango(&["agent", "list", "--set", set, "--json"]).json();
         let agents = agents["agents"].as_array().unwrap().clone();
         agents
             .into_iter()

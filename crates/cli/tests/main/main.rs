@@ -1,4 +1,4 @@
-//! Command in, output out.
+//! End-to-end tests of the binary.
 
 #[cfg(test)]
 mod agent;

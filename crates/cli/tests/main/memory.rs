@@ -1,4 +1,4 @@
-//! Memory as people use it, with no key and no network.
+//! Conversation memory with the offline model.
 
 use lango_testkit::model_server::{ModelServer, ServerReply};
 use serde_json::{Value, json};
@@ -7,14 +7,14 @@ use crate::setup::{CommandRun, TestDir};
 
 const OFFLINE: [&str; 2] = ["--provider", "offline"];
 
-fn ask(desk: &TestDir, request: &[&str]) -> CommandRun {
-    let asked = desk.lango(&[&["ask"], &OFFLINE[..], request].concat());
-    assert_eq!(asked.exit, 0, "{}{}", asked.stdout, asked.stderr);
-    asked
+fn ask(dir: &TestDir, request: &[&str]) -> CommandRun {
+    let run = dir.lango(&[&["ask"], &OFFLINE[..], request].concat());
+    assert_eq!(run.exit, 0, "{}{}", run.stdout, run.stderr);
+    run
 }
 
-fn observations(desk: &TestDir) -> Vec<Value> {
-    desk.lango(&["memory", "observations", "--json"]).json()["items"]
+fn observations(dir: &TestDir) -> Vec<Value> {
+    dir.lango(&["memory", "observations", "--json"]).json()["items"]
         .as_array()
         .unwrap()
         .clone()
@@ -22,11 +22,11 @@ fn observations(desk: &TestDir) -> Vec<Value> {
 
 /// S82
 #[test]
-fn what_is_remembered_is_recalled_in_another_session() {
-    let desk = TestDir::new();
-    ask(&desk, &["--session", "first", "remember that I prefer tea"]);
+fn recalls_memories_in_another_session() {
+    let dir = TestDir::new();
+    ask(&dir, &["--session", "first", "remember that I prefer tea"]);
     let events = ask(
-        &desk,
+        &dir,
         &["--json", "--session", "second", "what do I like to drink?"],
     )
     .stdout;
@@ -50,131 +50,128 @@ fn what_is_remembered_is_recalled_in_another_session() {
     assert!(
         context["source"] == "memory" && context["text"].as_str().unwrap().contains("I prefer tea")
     );
-    let found = observations(&desk);
-    let id = found[0]["id"].as_str().unwrap();
+    let items = observations(&dir);
+    let id = items[0]["id"].as_str().unwrap();
     assert_eq!(
-        found[0]["sources"],
+        items[0]["sources"],
         json!([{ "session": "first", "seq": 1 }])
     );
     assert_eq!(
-        (&found[0]["priority"], &found[0]["generation"]),
+        (&items[0]["priority"], &items[0]["generation"]),
         (&json!("medium"), &json!(0))
     );
-    let why = desk.lango(&["memory", "why", id]).stdout;
-    for told in [
+    let why = dir.lango(&["memory", "why", id]).stdout;
+    for text in [
         "from session first",
         "event 1, user",
         "remember that I prefer tea",
     ] {
-        assert!(why.contains(told), "{told} in {why}");
+        assert!(why.contains(text), "{text} in {why}");
     }
-    let why = desk.lango(&["memory", "why", id, "--json"]).json();
+    let why = dir.lango(&["memory", "why", id, "--json"]).json();
     assert_eq!(why["events"][0]["text"], "remember that I prefer tea");
     assert!(
-        desk.lango(&["memory", "reflections"])
+        dir.lango(&["memory", "reflections"])
             .stdout
-            .contains("There is nothing")
+            .contains("There are no memories")
     );
 }
 
-/// S82: a backup holds what is remembered; whatever was remembered since goes with restoring it.
+/// S82: a backup contains memories; restoring it removes later ones.
 #[test]
-fn a_backup_brings_memory_back() {
-    let desk = TestDir::new();
-    ask(&desk, &["--session", "first", "remember that I prefer tea"]);
-    assert_eq!(desk.lango(&["backup", "b.sqlite"]).exit, 0);
-    assert_eq!(desk.lango(&["memory", "forget", "o1", "--yes"]).exit, 0);
+fn backup_restores_memory() {
+    let dir = TestDir::new();
+    ask(&dir, &["--session", "first", "remember that I prefer tea"]);
+    assert_eq!(dir.lango(&["backup", "b.sqlite"]).exit, 0);
+    assert_eq!(dir.lango(&["memory", "forget", "o1", "--yes"]).exit, 0);
     ask(
-        &desk,
+        &dir,
         &["--session", "later", "remember that I prefer cocoa"],
     );
-    assert_eq!(desk.lango(&["restore", "b.sqlite"]).exit, 0);
-    let found = observations(&desk);
+    assert_eq!(dir.lango(&["restore", "b.sqlite"]).exit, 0);
+    let items = observations(&dir);
     assert_eq!(
-        (found.len(), &found[0]["text"]),
+        (items.len(), &items[0]["text"]),
         (1, &json!("I prefer tea")),
-        "{found:?}"
+        "{items:?}"
     );
     assert_eq!(
-        found[0]["sources"],
+        items[0]["sources"],
         json!([{ "session": "first", "seq": 1 }])
     );
 }
 
-/// S82: rules observe when there is no model, and it is said that they do.
+/// S82: rules observe if there is no model, and the status says so.
 #[test]
-fn what_is_said_in_passing_is_observed() {
-    let desk = TestDir::new();
-    ask(
-        &desk,
-        &["--session", "a", "Hello! My name is Ada Lovelace."],
-    );
-    let found = observations(&desk);
+fn rules_observe_statements_without_a_model() {
+    let dir = TestDir::new();
+    ask(&dir, &["--session", "a", "Hello! My name is Ada Lovelace."]);
+    let items = observations(&dir);
     assert_eq!(
-        (&found[0]["text"], &found[0]["origin"]),
+        (&items[0]["text"], &items[0]["origin"]),
         (&json!("My name is Ada Lovelace"), &json!("rules"))
     );
-    let status = desk
+    let status = dir
         .lango(&[&["memory", "status"], &OFFLINE[..]].concat())
         .stdout;
     assert!(
-        status.contains("Observations: 1") && status.contains("no language model"),
+        status.contains("Observations: 1") && status.contains("without a language model"),
         "{status}"
     );
     assert!(
-        ask(&desk, &["what is my name?"])
+        ask(&dir, &["what is my name?"])
             .stdout
             .contains("Ada Lovelace")
     );
 }
 
 #[test]
-fn forgetting_asks_first() {
-    let desk = TestDir::new();
-    ask(&desk, &["remember that I prefer tea"]);
-    ask(&desk, &["remember that the office closes at six"]);
-    let asked = desk.lango(&["memory", "forget", "I prefer tea"]);
-    assert_eq!(asked.exit, 5);
+fn forget_asks_for_confirmation() {
+    let dir = TestDir::new();
+    ask(&dir, &["remember that I prefer tea"]);
+    ask(&dir, &["remember that the office closes at six"]);
+    let run = dir.lango(&["memory", "forget", "I prefer tea"]);
+    assert_eq!(run.exit, 5);
     assert!(
-        asked.stderr.contains("I prefer tea") && !asked.stderr.contains("office"),
+        run.stderr.contains("I prefer tea") && !run.stderr.contains("office"),
         "{}",
-        asked.stderr
+        run.stderr
     );
     assert_eq!(
-        desk.lango(&["memory", "forget", "something else", "--yes"])
+        dir.lango(&["memory", "forget", "something else", "--yes"])
             .exit,
         2
     );
-    let denied = desk.lango(&[&["ask"], &OFFLINE[..], &["forget that I prefer tea"]].concat());
+    let denied = dir.lango(&[&["ask"], &OFFLINE[..], &["forget that I prefer tea"]].concat());
     assert!(denied.stdout.contains("Not done"), "{}", denied.stdout);
-    assert_eq!(observations(&desk).len(), 2);
-    ask(&desk, &["--yes", "forget that I prefer tea"]);
-    assert_eq!(observations(&desk).len(), 1);
+    assert_eq!(observations(&dir).len(), 2);
+    ask(&dir, &["--yes", "forget that I prefer tea"]);
+    assert_eq!(observations(&dir).len(), 1);
     assert!(
-        ask(&desk, &["what do I like to drink?"])
+        ask(&dir, &["what do I like to drink?"])
             .stdout
             .contains("Nothing is remembered")
     );
-    let gone = desk
+    let forgotten = dir
         .lango(&["memory", "forget", "o2", "--yes", "--json"])
         .json();
     let item = json!({ "kind": "observation", "id": "o2", "text": "the office closes at six" });
-    assert_eq!(gone["forgotten"], json!([item]));
-    for wrong in [["why", "o2"], ["why", "tea"], ["forget", "o2"]] {
+    assert_eq!(forgotten["forgotten"], json!([item]));
+    for invalid in [["why", "o2"], ["why", "tea"], ["forget", "o2"]] {
         assert_eq!(
-            desk.lango(&["memory", wrong[0], wrong[1]]).exit,
+            dir.lango(&["memory", invalid[0], invalid[1]]).exit,
             2,
-            "{wrong:?}"
+            "{invalid:?}"
         );
     }
 }
 
 /// S82
 #[test]
-fn switched_off_there_is_no_memory_and_no_chronicler() {
-    let desk = TestDir::new();
+fn disabled_memory_removes_the_chronicler() {
+    let dir = TestDir::new();
     let off = ["--set", "observationalMemory.enabled=false"];
-    let tree = desk
+    let tree = dir
         .lango(&[&["agent", "tree", "--json"], &off[..]].concat())
         .json();
     let names: Vec<&Value> = tree["agents"]
@@ -184,9 +181,9 @@ fn switched_off_there_is_no_memory_and_no_chronicler() {
         .map(|agent| &agent["name"])
         .collect();
     assert!(!names.contains(&&json!("chronicler")), "{names:?}");
-    ask(&desk, &[&off[..], &["Hello! My name is Ada."]].concat());
-    assert!(observations(&desk).is_empty());
-    let status = desk
+    ask(&dir, &[&off[..], &["Hello! My name is Ada."]].concat());
+    assert!(observations(&dir).is_empty());
+    let status = dir
         .lango(&[&["memory", "status", "--json"], &off[..]].concat())
         .json();
     assert_eq!(
@@ -195,9 +192,9 @@ fn switched_off_there_is_no_memory_and_no_chronicler() {
     );
 }
 
-/// A model that observes is asked behind the answer, and what it took is on the bill.
+/// A model observes after the answer, and its usage is counted.
 #[test]
-fn a_model_observes_behind_the_answer() {
+fn model_observes_after_the_answer() {
     let server = ModelServer::with_responder(|request, _| {
         let is_observing =
             String::from_utf8_lossy(&request.body).contains("priority | kind | numbers | text");
@@ -208,30 +205,30 @@ fn a_model_observes_behind_the_answer() {
         })
     });
     let server = server.unwrap();
-    let desk = TestDir::with_provider("openai", &server.base_url());
+    let dir = TestDir::with_provider("openai", &server.base_url());
     let set = ["--set", "observationalMemory.bufferTokens=1"];
-    let asked = desk.lango(&[&["ask", "--session", "s"], &set[..], &["I like tea best"]].concat());
+    let run = dir.lango(&[&["ask", "--session", "s"], &set[..], &["I like tea best"]].concat());
     assert!(
-        asked.stdout.contains("Noted."),
+        run.stdout.contains("Noted."),
         "{}{}",
-        asked.stdout,
-        asked.stderr
+        run.stdout,
+        run.stderr
     );
-    let found = observations(&desk);
+    let items = observations(&dir);
     assert_eq!(
-        (&found[0]["text"], &found[0]["origin"]),
+        (&items[0]["text"], &items[0]["origin"]),
         (&json!("The user prefers tea."), &json!("x/m"))
     );
     assert_eq!(
-        desk.lango(&["memory", "why", "o1", "--json"]).json()["events"][0]["text"],
+        dir.lango(&["memory", "why", "o1", "--json"]).json()["events"][0]["text"],
         "I like tea best"
     );
-    let bill = desk.lango(&["usage", "--json"]).json();
-    let agents: Vec<&Value> = bill["by_agent"]
+    let usage = dir.lango(&["usage", "--json"]).json();
+    let agents: Vec<&Value> = usage["by_agent"]
         .as_array()
         .unwrap()
         .iter()
         .map(|row| &row["agent"])
         .collect();
-    assert!(agents.contains(&&json!("chronicler")), "{bill}");
+    assert!(agents.contains(&&json!("chronicler")), "{usage}");
 }

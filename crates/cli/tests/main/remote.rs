@@ -1,4 +1,4 @@
-//! Agents in other processes, against scripted ones on loopback.
+//! Remote agents, against scripted ones on loopback.
 
 use lango_testkit::model_server::{ModelServer, ReceivedRequest, ServerReply};
 use serde_json::{Value, json};
@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use crate::ask::{events, provider_dir};
 use crate::setup::TestDir;
 
-fn path(seen: &ReceivedRequest) -> &str {
-    seen.head.split_whitespace().nth(1).unwrap_or_default()
+fn path(request: &ReceivedRequest) -> &str {
+    request.head.split_whitespace().nth(1).unwrap_or_default()
 }
 
-fn card(seen: &ReceivedRequest) -> ServerReply {
-    let host = seen
+fn card(request: &ReceivedRequest) -> ServerReply {
+    let host = request
         .head
         .lines()
         .find_map(|line| line.to_lowercase().strip_prefix("host:").map(str::to_owned));
@@ -27,9 +27,9 @@ fn card(seen: &ReceivedRequest) -> ServerReply {
     ServerReply::page("application/json", card.to_string())
 }
 
-fn task_stream(state: &str, said: Option<&str>, artifact: Option<&str>) -> ServerReply {
-    let message = said
-        .map(|said| json!({ "messageId": "m", "role": "ROLE_AGENT", "parts": [{ "text": said }] }));
+fn task_stream(state: &str, text: Option<&str>, artifact: Option<&str>) -> ServerReply {
+    let message = text
+        .map(|text| json!({ "messageId": "m", "role": "ROLE_AGENT", "parts": [{ "text": text }] }));
     let artifacts: Vec<Value> = artifact
         .map(|text| json!({ "artifactId": "a", "parts": [{ "text": text }] }))
         .into_iter()
@@ -40,13 +40,13 @@ fn task_stream(state: &str, said: Option<&str>, artifact: Option<&str>) -> Serve
     ServerReply::Stream(vec![format!("data: {event}\n\n").into_bytes()])
 }
 
-/// Asks which city, then answers.
+/// Starts a remote agent that asks for a city, then answers.
 fn weather_server() -> ModelServer {
-    ModelServer::with_responder(|seen, _| {
-        if path(seen).contains("/.well-known/agent-card.json") {
-            return card(seen);
+    ModelServer::with_responder(|request, _| {
+        if path(request).contains("/.well-known/agent-card.json") {
+            return card(request);
         }
-        match seen.json()["params"]["message"].get("taskId") {
+        match request.json()["params"]["message"].get("taskId") {
             None => task_stream("TASK_STATE_INPUT_REQUIRED", Some("Which city?"), None),
             Some(_) => task_stream("TASK_STATE_COMPLETED", None, Some("Rain in Köln.")),
         }
@@ -72,23 +72,23 @@ fn remote_settings(agents: &[(&str, &str)]) -> [String; 2] {
 
 /// S90, S91
 #[test]
-fn the_team_shows_who_joined_and_why_others_did_not() {
+fn agent_list_shows_remote_agents_and_skip_reasons() {
     let (weather, slow) = (
         weather_server(),
         ModelServer::start(vec![ServerReply::Hang]).unwrap(),
     );
-    let dead = closed_port();
+    let unreachable = closed_port();
     let set = remote_settings(&[
         ("weather", &weather.origin()),
-        ("dead", &dead),
+        ("dead", &unreachable),
         ("slow", &slow.origin()),
     ]);
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     let run = TestDir::new().lango(&[
         "agent", "list", "--json", "--set", &set[0], "--set", &set[1],
     ]);
     assert_eq!(run.exit, 0, "{}", run.stderr);
-    assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
     let json = run.json();
     let last = json["agents"].as_array().unwrap().last().unwrap().clone();
     assert_eq!(
@@ -101,7 +101,10 @@ fn the_team_shows_who_joined_and_why_others_did_not() {
     );
     let reason = |name: &str| {
         let skipped = json["skipped"].as_array().unwrap().clone();
-        skipped.into_iter().find(|one| one["name"] == name).unwrap()["reason"]
+        skipped
+            .into_iter()
+            .find(|agent| agent["name"] == name)
+            .unwrap()["reason"]
             .as_str()
             .unwrap()
             .to_owned()
@@ -122,7 +125,7 @@ fn the_team_shows_who_joined_and_why_others_did_not() {
 
 /// S90, B92
 #[test]
-fn the_orchestrator_reads_the_card_as_data_behind_the_local_agents() {
+fn orchestrator_prompt_quotes_remote_cards_as_data() {
     let weather = weather_server();
     let set = remote_settings(&[("weather", &weather.origin())]);
     let run = TestDir::new().lango(&["agent", "prompt", "--set", &set[0], "--set", &set[1]]);
@@ -140,16 +143,16 @@ fn the_orchestrator_reads_the_card_as_data_behind_the_local_agents() {
 
 /// S90
 #[test]
-fn a_request_is_answered_elsewhere_under_its_own_name_and_goes_on_there() {
+fn remote_agent_answers_and_continues_its_task() {
     let weather = weather_server();
     let model = ModelServer::with_responder(|_, _| {
         ServerReply::tool_call("transfer_to_agent", &json!({ "agent_name": "weather" }))
     })
     .unwrap();
-    let desk = provider_dir(&model);
+    let dir = provider_dir(&model);
     let set = remote_settings(&[("weather", &weather.origin())]);
     let ask = |text: &str| {
-        let run = desk.lango(&[
+        let run = dir.lango(&[
             "ask",
             "--json",
             "--session",
@@ -171,7 +174,7 @@ fn a_request_is_answered_elsewhere_under_its_own_name_and_goes_on_there() {
         (&question["author"], &question["text"]),
         (&json!("weather"), &json!("Which city?"))
     );
-    // Another process, the same session: the reply goes to the task that waits.
+    // Another process with the same session replies to the waiting task.
     let answer = ask("Köln");
     assert_eq!(
         (&answer["author"], &answer["text"]),
@@ -180,8 +183,8 @@ fn a_request_is_answered_elsewhere_under_its_own_name_and_goes_on_there() {
     let sent: Vec<Value> = weather
         .requests()
         .iter()
-        .filter(|seen| path(seen) == "/a2a")
-        .map(|seen| seen.json()["params"]["message"].clone())
+        .filter(|request| path(request) == "/a2a")
+        .map(|request| request.json()["params"]["message"].clone())
         .collect();
     assert_eq!(sent[0]["parts"][0]["text"], "what will the weather be?");
     assert_eq!(
@@ -191,11 +194,11 @@ fn a_request_is_answered_elsewhere_under_its_own_name_and_goes_on_there() {
 }
 
 #[test]
-fn a_token_comes_from_the_environment_and_is_never_shown() {
+fn remote_token_is_expanded_but_never_printed() {
     let weather = weather_server();
-    let desk = TestDir::new();
+    let dir = TestDir::new();
     let origin = weather.origin();
-    desk.write(
+    dir.write(
         "mine.toml",
         &format!(
             "[a2a]\nenabled = true\n[[a2a.remoteAgents]]\nname = \"weather\"\nagentCardUrl = \"{origin}\"\ntoken = \"${{WEATHER_TOKEN}}\"\n"
@@ -207,35 +210,36 @@ fn a_token_comes_from_the_environment_and_is_never_shown() {
         &["config", "show"],
         &["a2a", "check", "weather", "--json"],
     ] {
-        let run = desk.lango_with(
+        let run = dir.lango_with(
             &[&["--config", "mine.toml", "-vv"], command].concat(),
             &variables,
         );
         assert_eq!(run.exit, 0, "{}", run.stderr);
         assert!(!run.stdout.contains("s3cret") && !run.stderr.contains("s3cret"));
     }
-    let seen = weather.requests();
+    let request = weather.requests();
     assert!(
-        seen.iter()
-            .all(|seen| seen.head.contains("Bearer s3cret-token")),
-        "{seen:?}"
+        request
+            .iter()
+            .all(|request| request.head.contains("Bearer s3cret-token")),
+        "{request:?}"
     );
 }
 
 #[test]
-fn a_projects_own_file_adds_nobody_before_it_is_confirmed() {
+fn untrusted_project_adds_no_remote_agents() {
     let weather = weather_server();
-    let desk = TestDir::new();
+    let dir = TestDir::new();
     let origin = weather.origin();
-    desk.write(
+    dir.write(
         "lango.toml",
         &format!(
             "[a2a]\nenabled = true\n[[a2a.remoteAgents]]\nname = \"weather\"\nagentCardUrl = \"{origin}\"\n"
         ),
     );
-    let run = desk.lango(&["agent", "list", "--json"]);
+    let run = dir.lango(&["agent", "list", "--json"]);
     assert!(
-        run.stderr.contains("not used until you confirm it")
+        run.stderr.contains("not used until you trust this folder")
             && run.stderr.contains("`a2a.remoteAgents`"),
         "{}",
         run.stderr
@@ -244,7 +248,7 @@ fn a_projects_own_file_adds_nobody_before_it_is_confirmed() {
 }
 
 #[test]
-fn a_card_is_explained() {
+fn a2a_check_explains_the_card() {
     let weather = weather_server();
     let run = TestDir::new().lango(&["a2a", "check", &weather.origin()]);
     assert_eq!(run.exit, 0, "{}", run.stderr);
@@ -261,6 +265,9 @@ fn a_card_is_explained() {
         (&json["name"], &json["uses"]["version"]),
         (&json!("Weather"), &json!("1.0"))
     );
-    let dead = TestDir::new().lango(&["a2a", "check", &closed_port(), "--json"]);
-    assert_eq!((dead.exit, &dead.error()["code"]), (1, &json!("remote")));
+    let unreachable = TestDir::new().lango(&["a2a", "check", &closed_port(), "--json"]);
+    assert_eq!(
+        (unreachable.exit, &unreachable.error()["code"]),
+        (1, &json!("remote"))
+    );
 }

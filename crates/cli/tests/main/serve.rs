@@ -1,4 +1,4 @@
-//! The server as people start it.
+//! `lango serve` and `lango token`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -9,20 +9,20 @@ use serde_json::{Value, json};
 
 use crate::setup::TestDir;
 
-/// A server that ends with the test.
+/// A server process that is killed at the end of the test.
 struct TestServer {
     child: Child,
     port: u16,
 }
 
 impl TestServer {
-    fn start(desk: &TestDir, args: &[&str]) -> Self {
+    fn start(dir: &TestDir, args: &[&str]) -> Self {
         let mut child = Command::new(assert_cmd::cargo::cargo_bin!("lango"))
             .args(["serve", "--port", "0", "--json"])
             .args(args)
-            .current_dir(desk.path())
+            .current_dir(dir.path())
             .env_clear()
-            .env("LANGO_HOME", desk.path().join("home"))
+            .env("LANGO_HOME", dir.path().join("home"))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -31,11 +31,11 @@ impl TestServer {
         BufReader::new(child.stdout.take().unwrap())
             .read_line(&mut line)
             .unwrap();
-        let said: Value =
+        let announcement: Value =
             serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
         Self {
             child,
-            port: said["port"].as_u64().unwrap().try_into().unwrap(),
+            port: announcement["port"].as_u64().unwrap().try_into().unwrap(),
         }
     }
 
@@ -48,26 +48,26 @@ impl TestServer {
             body.len()
         )
         .unwrap();
-        let mut said = String::new();
-        stream.read_to_string(&mut said).unwrap();
-        said
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        response
     }
 
-    /// Tells it to end, and waits until it has.
+    /// Sends SIGTERM and waits for the process. Returns its exit code and stderr.
     fn shut_down(mut self) -> (Option<i32>, String) {
-        let killed = Command::new("kill")
+        let signalled = Command::new("kill")
             .arg(self.child.id().to_string())
             .status()
             .unwrap();
-        assert!(killed.success());
-        let mut said = String::new();
+        assert!(signalled.success());
+        let mut stderr = String::new();
         self.child
             .stderr
             .take()
             .unwrap()
-            .read_to_string(&mut said)
+            .read_to_string(&mut stderr)
             .unwrap();
-        (self.child.wait().unwrap().code(), said)
+        (self.child.wait().unwrap().code(), stderr)
     }
 }
 
@@ -79,10 +79,10 @@ impl Drop for TestServer {
 }
 
 #[test]
-fn a_token_opens_the_door_until_it_is_revoked() {
+fn token_grants_access_until_revoked() {
     let model = ModelServer::start(vec![ServerReply::text("Hello.")]).unwrap();
-    let desk = TestDir::with_provider("openai", &model.base_url());
-    let made = desk
+    let dir = TestDir::with_provider("openai", &model.base_url());
+    let created = dir
         .lango(&[
             "token",
             "create",
@@ -94,44 +94,44 @@ fn a_token_opens_the_door_until_it_is_revoked() {
             "--json",
         ])
         .json();
-    let token = made["token"].as_str().unwrap();
+    let token = created["token"].as_str().unwrap();
     assert_eq!(
-        (&made["name"], &made["scopes"]),
+        (&created["name"], &created["scopes"]),
         (&json!("ann"), &json!(["chat"]))
     );
-    let served = TestServer::start(&desk, &[]);
+    let server = TestServer::start(&dir, &[]);
     let body = json!({ "model": "lango", "messages": [{ "role": "user", "content": "hi" }] });
-    let answer = served.ask("/v1/chat/completions", token, &body);
+    let answer = server.ask("/v1/chat/completions", token, &body);
     assert!(
         answer.starts_with("HTTP/1.1 200") && answer.contains("Hello."),
         "{answer}"
     );
-    let listed = desk.lango(&["token", "list", "--json"]);
+    let listed = dir.lango(&["token", "list", "--json"]);
     assert_eq!(listed.json()["items"][0]["name"], "ann");
     assert!(!listed.stdout.contains(token));
-    // What was said over HTTP is not this terminal's.
+    // Sessions over HTTP belong to another principal than the terminal's.
     assert_eq!(
-        desk.lango(&["session", "list", "--json"]).json(),
+        dir.lango(&["session", "list", "--json"]).json(),
         json!({ "items": [] })
     );
-    let (exit, said) = served.shut_down();
-    assert_eq!(exit, Some(0), "{said}");
-    assert!(!said.contains(token));
-    assert_eq!(desk.lango(&["token", "revoke", "ann"]).exit, 0);
-    let served = TestServer::start(&desk, &[]);
+    let (exit, stderr) = server.shut_down();
+    assert_eq!(exit, Some(0), "{stderr}");
+    assert!(!stderr.contains(token));
+    assert_eq!(dir.lango(&["token", "revoke", "ann"]).exit, 0);
+    let server = TestServer::start(&dir, &[]);
     assert!(
-        served
+        server
             .ask("/v1/chat/completions", token, &body)
             .starts_with("HTTP/1.1 401")
     );
 }
 
 #[test]
-fn a_token_is_made_once_and_in_words() {
-    let desk = TestDir::new();
-    let plain = desk.lango(&["token", "create", "ann"]);
+fn rejects_duplicate_and_invalid_tokens() {
+    let dir = TestDir::new();
+    let plain = dir.lango(&["token", "create", "ann"]);
     assert!(plain.stdout.starts_with("lango_"), "{}", plain.stdout);
-    let again = desk.lango(&["token", "create", "ann", "--json"]);
+    let again = dir.lango(&["token", "create", "ann", "--json"]);
     assert_eq!((again.exit, &again.error()["code"]), (2, &json!("usage")));
     for wrong in [
         &["token", "create", "a b"][..],
@@ -140,14 +140,14 @@ fn a_token_is_made_once_and_in_words() {
         &["token", "create", "x", "--expires", "tomorrow"],
         &["token", "revoke", "nobody"],
     ] {
-        assert_eq!(desk.lango(wrong).exit, 2, "{wrong:?}");
+        assert_eq!(dir.lango(wrong).exit, 2, "{wrong:?}");
     }
 }
 
 #[test]
-fn without_a_token_only_this_machine_is_listened_to() {
-    let desk = TestDir::new();
-    let refused = desk.lango(&[
+fn requires_token_for_non_loopback_address() {
+    let dir = TestDir::new();
+    let rejected = dir.lango(&[
         "serve",
         "--provider",
         "offline",
@@ -157,37 +157,42 @@ fn without_a_token_only_this_machine_is_listened_to() {
         "0",
         "--json",
     ]);
-    assert_eq!(refused.exit, 2);
+    assert_eq!(rejected.exit, 2);
     assert!(
-        refused.error()["hint"]
+        rejected.error()["hint"]
             .as_str()
             .unwrap()
             .contains("lango token create")
     );
-    let served = TestServer::start(&desk, &["--provider", "offline"]);
-    let (_, said) = served.shut_down();
-    assert!(said.contains("lango token create"), "{said}");
+    let server = TestServer::start(&dir, &["--provider", "offline"]);
+    let (_, stderr) = server.shut_down();
+    assert!(stderr.contains("lango token create"), "{stderr}");
 }
 
 #[test]
-fn a_port_that_is_taken_is_named() {
-    let desk = TestDir::new();
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = taken.local_addr().unwrap().port().to_string();
-    let refused = desk.lango(&["serve", "--provider", "offline", "--port", &port, "--json"]);
-    assert_eq!(refused.exit, 2);
-    assert!(refused.error()["message"].as_str().unwrap().contains(&port));
+fn reports_port_in_use() {
+    let dir = TestDir::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let rejected = dir.lango(&["serve", "--provider", "offline", "--port", &port, "--json"]);
+    assert_eq!(rejected.exit, 2);
+    assert!(
+        rejected.error()["message"]
+            .as_str()
+            .unwrap()
+            .contains(&port)
+    );
 }
 
 /// B71: however many tools and parts use it, one process opens its store once.
 #[test]
-fn a_server_opens_its_store_once() {
-    let desk = TestDir::new();
-    let made = desk
+fn server_opens_its_store_once() {
+    let dir = TestDir::new();
+    let created = dir
         .lango(&["token", "create", "ann", "--scope", "admin", "--json"])
         .json();
-    let token = made["token"].as_str().unwrap();
-    let served = TestServer::start(&desk, &["--provider", "offline"]);
+    let token = created["token"].as_str().unwrap();
+    let server = TestServer::start(&dir, &["--provider", "offline"]);
     for request in [
         "what do you know about the office?",
         "remember that I prefer tea",
@@ -197,11 +202,11 @@ fn a_server_opens_its_store_once() {
     ] {
         let body =
             json!({ "model": "lango", "messages": [{ "role": "user", "content": request }] });
-        let answer = served.ask("/v1/chat/completions", token, &body);
+        let answer = server.ask("/v1/chat/completions", token, &body);
         assert!(answer.starts_with("HTTP/1.1 200"), "{request}: {answer}");
     }
-    // Each open store has one thread that writes.
-    let tasks = std::fs::read_dir(format!("/proc/{}/task", served.child.id())).unwrap();
+    // Each open store has one writer thread.
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", server.child.id())).unwrap();
     let names =
         tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).unwrap());
     assert_eq!(names.filter(|name| name.trim() == "lango-store").count(), 1);

@@ -5,7 +5,7 @@ use assert_cmd::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// What a run of the binary left behind.
+/// The result of a run of the binary.
 pub struct CommandRun {
     pub exit: i32,
     pub stdout: String,
@@ -23,7 +23,7 @@ impl CommandRun {
     }
 }
 
-/// A folder of its own with nothing in it, and a home that is as empty.
+/// An empty temporary folder with an empty `LANGO_HOME` in it.
 pub struct TestDir {
     folder: TempDir,
 }
@@ -35,17 +35,17 @@ impl TestDir {
         }
     }
 
-    /// A folder whose configuration asks the model `m` of the provider `x` at this address.
+    /// Returns a folder whose configuration uses the model `m` of the provider `x` at this URL.
     pub fn with_provider(kind: &str, base_url: &str) -> Self {
-        let desk = Self::new();
+        let dir = Self::new();
         let provider = format!(
             "[providers.x]\ntype = \"{kind}\"\nbaseUrl = \"{base_url}\"\nretryDelayMs = 1\n"
         );
-        desk.write(
+        dir.write(
             "home/lango.toml",
             &format!("{provider}[agent]\nprovider = \"x\"\nmodel = \"m\"\n"),
         );
-        desk
+        dir
     }
 
     pub fn path(&self) -> &Path {
@@ -77,7 +77,7 @@ impl TestDir {
             .current_dir(self.path())
             .env_clear()
             .env("LANGO_HOME", self.path().join("home"));
-        // Far more than any command takes; whatever waits forever fails.
+        // Far longer than any command takes, so that a hanging command fails.
         command.timeout(Duration::from_secs(300));
         command
     }

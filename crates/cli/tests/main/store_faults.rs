@@ -1,4 +1,4 @@
-//! What is kept, where it is kept badly: in memory only, with damaged rows, where nothing can be written, on a full disk.
+//! The store under faults: in memory only, damaged rows, read-only files and a full disk.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
@@ -12,37 +12,41 @@ use crate::setup::TestDir;
 
 const OFFLINE: [&str; 2] = ["--provider", "offline"];
 
-fn ask(desk: &TestDir, session: &str, request: &str) {
-    let asked = desk.lango(&[&["ask", "--session", session], &OFFLINE[..], &[request]].concat());
-    assert_eq!(asked.exit, 0, "{}{}", asked.stdout, asked.stderr);
+fn ask(dir: &TestDir, session: &str, request: &str) {
+    let run = dir.lango(&[&["ask", "--session", session], &OFFLINE[..], &[request]].concat());
+    assert_eq!(run.exit, 0, "{}{}", run.stdout, run.stderr);
 }
 
-/// B71: one database for all parts of a process, in memory too.
+/// B71: all parts of a process share one database, even in memory.
 #[test]
-fn in_memory_what_one_tool_keeps_another_finds() {
-    let desk = TestDir::new();
-    let said = b"save this fact: the office closes at six\nwhat do you know about the office?\nremember that I prefer tea\n\
+fn tools_share_one_in_memory_store() {
+    let dir = TestDir::new();
+    let input = b"save this fact: the office closes at six\nwhat do you know about the office?\nremember that I prefer tea\n\
         /new\nwhat do I like to drink?\nadd the fact that Ann knows Bob\nwhat do you know about Ann?\n";
     let args = [
         &["chat", "--yes", "--set", "store.path=:memory:"],
         &OFFLINE[..],
     ]
     .concat();
-    let chat = desk.lango_with_input(&args, said);
+    let chat = dir.lango_with_input(&args, input);
     assert_eq!(chat.exit, 0, "{}{}", chat.stdout, chat.stderr);
-    for told in ["fact, version 1", "I prefer tea [preference"] {
-        assert!(chat.stdout.contains(told), "{told} in {}", chat.stdout);
+    for expected in ["fact, version 1", "I prefer tea [preference"] {
+        assert!(
+            chat.stdout.contains(expected),
+            "{expected} in {}",
+            chat.stdout
+        );
     }
-    assert!(!desk.path().join("home/lango.sqlite").exists());
+    assert!(!dir.path().join("home/lango.sqlite").exists());
 }
 
 /// B71
 #[test]
-fn damaged_rows_are_named_and_hide_nothing() {
-    let desk = TestDir::new();
-    ask(&desk, "good", "save this fact: the office closes at six");
-    ask(&desk, "bad", "remember that I prefer tea");
-    let file = desk.path().join("home/lango.sqlite");
+fn damaged_rows_are_reported_and_skipped() {
+    let dir = TestDir::new();
+    ask(&dir, "good", "save this fact: the office closes at six");
+    ask(&dir, "bad", "remember that I prefer tea");
+    let file = dir.path().join("home/lango.sqlite");
     let sqlite = rusqlite::Connection::open(&file).unwrap();
     sqlite
         .execute_batch(
@@ -53,7 +57,7 @@ fn damaged_rows_are_named_and_hide_nothing() {
         )
         .unwrap();
     drop(sqlite);
-    for (args, named) in [
+    for (args, row_name) in [
         (&["session", "list"][..], "session `bad`"),
         (&["session", "show", "bad"], "event 1 of session `bad`"),
         (&["session", "search", "office"], "event 1 of session `bad`"),
@@ -62,14 +66,14 @@ fn damaged_rows_are_named_and_hide_nothing() {
         (&["memory", "observations"], "observation o1"),
         (&["knowledge", "list"], "version 1 of the knowledge"),
     ] {
-        let run = desk.lango(args);
+        let run = dir.lango(args);
         assert_eq!(run.exit, 0, "{args:?}: {}", run.stderr);
-        let is_named = run.stderr.contains(named) && run.stderr.contains("lango doctor");
-        // The offline model takes nothing that could be counted.
-        assert!(is_named || args == ["usage"], "{args:?}: {}", run.stderr);
+        let names_row = run.stderr.contains(row_name) && run.stderr.contains("lango doctor");
+        // The offline model has no usage.
+        assert!(names_row || args == ["usage"], "{args:?}: {}", run.stderr);
     }
-    assert!(desk.lango(&["session", "list"]).stdout.contains("good"));
-    let doctor = desk.lango(&["doctor", "--json"]).json();
+    assert!(dir.lango(&["session", "list"]).stdout.contains("good"));
+    let doctor = dir.lango(&["doctor", "--json"]).json();
     let checks = doctor["checks"].as_array().unwrap();
     let rows = checks.iter().find(|check| check["id"] == "rows").unwrap();
     assert_eq!(rows["status"], "warn");
@@ -84,16 +88,16 @@ fn damaged_rows_are_named_and_hide_nothing() {
             .contains("lango session delete"),
         "{rows}"
     );
-    assert_eq!(desk.lango(&["session", "delete", "bad"]).exit, 0);
-    ask(&desk, "bad", "hello");
+    assert_eq!(dir.lango(&["session", "delete", "bad"]).exit, 0);
+    ask(&dir, "bad", "hello");
 }
 
-/// The binary where every user may run it: the build folder may lie in a private one.
+/// Copies the binary to a place where every user may run it, since the build folder may be private.
 fn public_binary() -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let binary = folder.path().join("lango");
-    // Another process writes it: a file that this one has open for writing could not be run.
+    // Use another process, since a file that this one has open for writing cannot be run.
     let copied = Command::new("cp")
         .arg(assert_cmd::cargo::cargo_bin!("lango"))
         .arg(&binary)
@@ -104,28 +108,28 @@ fn public_binary() -> (TempDir, PathBuf) {
     (folder, binary)
 }
 
-/// Runs the binary as somebody whom file modes bind: root is not.
-fn run_unprivileged(binary: &Path, desk: &TestDir, args: &[&str]) -> Output {
+/// Runs the binary as an unprivileged user, since file modes do not apply to root.
+fn run_unprivileged(binary: &Path, dir: &TestDir, args: &[&str]) -> Output {
     let mut command = Command::new(binary);
     command
         .args(args)
-        .current_dir(desk.path())
+        .current_dir(dir.path())
         .env_clear()
-        .env("LANGO_HOME", desk.path().join("home"));
-    if is_root(desk) {
+        .env("LANGO_HOME", dir.path().join("home"));
+    if is_root(dir) {
         command.uid(65534).gid(65534);
     }
     command.output().unwrap()
 }
 
-fn is_root(desk: &TestDir) -> bool {
-    std::fs::metadata(desk.path().join("home/lango.sqlite"))
+fn is_root(dir: &TestDir) -> bool {
+    std::fs::metadata(dir.path().join("home/lango.sqlite"))
         .unwrap()
         .uid()
         == 65534
 }
 
-/// Gives everything to nobody, if we may, and sets modes.
+/// Changes the owner to an unprivileged user if permitted, and sets modes.
 fn chown_recursive(path: &Path, folders: u32, files: u32) {
     let _ = std::os::unix::fs::chown(path, Some(65534), Some(65534));
     let is_folder = path.is_dir();
@@ -139,19 +143,19 @@ fn chown_recursive(path: &Path, folders: u32, files: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// B71: neither the file nor its folder can be written.
+/// B71: neither the file nor its folder is writable.
 #[test]
-fn what_cannot_be_written_can_be_looked_at() {
+fn read_only_store_can_be_read() {
     let (_folder, binary) = public_binary();
-    let desk = TestDir::new();
-    ask(&desk, "s", "save this fact: the office closes at six");
-    ask(&desk, "s", "remember that I prefer tea");
+    let dir = TestDir::new();
+    ask(&dir, "s", "save this fact: the office closes at six");
+    ask(&dir, "s", "remember that I prefer tea");
     for (folders, files) in [(0o500, 0o400), (0o700, 0o400)] {
-        chown_recursive(desk.path(), folders, files);
+        chown_recursive(dir.path(), folders, files);
         let text = |output: &Output| {
             String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
         };
-        for (args, told) in [
+        for (args, expected) in [
             (&["session", "list"][..], "save this fact"),
             (&["session", "show", "s"], "the office closes at six"),
             (&["session", "search", "office"], "office"),
@@ -159,12 +163,12 @@ fn what_cannot_be_written_can_be_looked_at() {
             (&["memory", "status"], "Observations: 1"),
             (&["knowledge", "list"], "the office closes at six"),
             (&["audit"], "save_knowledge"),
-            (&["usage"], "All in all"),
+            (&["usage"], "Total"),
             (&["inquiry", "list"], "No inquiry"),
         ] {
-            let run = run_unprivileged(&binary, &desk, args);
+            let run = run_unprivileged(&binary, &dir, args);
             assert!(
-                run.status.success() && text(&run).contains(told),
+                run.status.success() && text(&run).contains(expected),
                 "{args:?} {files:o}: {}",
                 text(&run)
             );
@@ -175,24 +179,24 @@ fn what_cannot_be_written_can_be_looked_at() {
             &["knowledge", "delete", "office closes six"],
             &["ask", "--provider", "offline", "--session", "s", "hello"],
         ] {
-            let run = run_unprivileged(&binary, &desk, args);
-            let said = text(&run);
-            let is_clear = said.matches("cannot be written").count() == 1;
+            let run = run_unprivileged(&binary, &dir, args);
+            let output_text = text(&run);
+            let is_clear = output_text.matches("cannot be written").count() == 1;
             assert!(
                 !run.status.success() && is_clear,
-                "{args:?} {folders:o} {files:o}: {said}"
+                "{args:?} {folders:o} {files:o}: {output_text}"
             );
         }
-        chown_recursive(desk.path(), 0o700, 0o600);
+        chown_recursive(dir.path(), 0o700, 0o600);
     }
     assert!(
-        run_unprivileged(&binary, &desk, &["session", "delete", "s"])
+        run_unprivileged(&binary, &dir, &["session", "delete", "s"])
             .status
             .success()
     );
 }
 
-/// A tmpfs of its own is filled to the last byte, and a session is deleted in it.
+/// Fills a tmpfs to the last byte and deletes sessions on it.
 const FULL_DISK_SCRIPT: &str = r#"
 mount -t tmpfs -o size=24m tmpfs "$LANGO_HOME" || exit 77
 head -c 1500000 /dev/urandom | base64 > big.txt
@@ -215,11 +219,11 @@ grep -c "$(head -c 60 big.txt)" "$LANGO_HOME"/lango.sqlite*
 exit 0
 "#;
 
-/// B71: deleting frees room, and works when there is none.
+/// B71: deleting frees space, and works when there is none.
 #[test]
-fn on_a_full_disk_a_session_can_be_deleted() {
-    let desk = TestDir::new();
-    std::fs::create_dir(desk.path().join("home")).unwrap();
+fn deletes_session_on_full_disk() {
+    let dir = TestDir::new();
+    std::fs::create_dir(dir.path().join("home")).unwrap();
     let run = Command::new("unshare")
         .args([
             "--user",
@@ -229,42 +233,47 @@ fn on_a_full_disk_a_session_can_be_deleted() {
             "-c",
             FULL_DISK_SCRIPT,
         ])
-        .current_dir(desk.path())
-        .env("LANGO_HOME", desk.path().join("home"))
+        .current_dir(dir.path())
+        .env("LANGO_HOME", dir.path().join("home"))
         .env("LANGO", assert_cmd::cargo::cargo_bin!("lango"))
         .output();
     let mounted = run
         .ok()
         .filter(|run| !matches!(run.status.code(), Some(77 | 1) | None));
     let Some(run) = mounted else {
-        // Where nothing can be mounted, the room is at least kept, and comes back after a session was deleted.
-        ask(&desk, "s", "hello");
+        // Without mounts, check at least that the reserve file exists and sessions can be deleted.
+        ask(&dir, "s", "hello");
         assert!(
-            desk.path()
+            dir.path()
                 .join("home/lango.sqlite-reserve")
                 .metadata()
                 .unwrap()
                 .len()
                 > 1 << 20
         );
-        assert_eq!(desk.lango(&["session", "delete", "s"]).exit, 0);
+        assert_eq!(dir.lango(&["session", "delete", "s"]).exit, 0);
         return;
     };
-    let said = String::from_utf8_lossy(&run.stdout).into_owned();
+    let output_text = String::from_utf8_lossy(&run.stdout).into_owned();
     assert!(
         run.status.success(),
-        "{:?} {said}{}",
+        "{:?} {output_text}{}",
         run.status,
         String::from_utf8_lossy(&run.stderr)
     );
-    let (looked, afterwards) = said.split_once("afterwards").unwrap();
+    check_script_output(&output_text);
+}
+
+/// Checks the output of [`FULL_DISK_SCRIPT`].
+fn check_script_output(output_text: &str) {
+    let (before, afterwards) = output_text.split_once("afterwards").unwrap();
     assert!(
-        looked.contains("large") && looked.contains("Deleted: large"),
-        "{said}"
+        before.contains("large") && before.contains("Deleted: large"),
+        "{output_text}"
     );
     assert!(
         !afterwards.contains("large") && afterwards.contains("I prefer tea"),
-        "{said}"
+        "{output_text}"
     );
     let (doctor, files) = afterwards
         .split_once("doctor\n")
@@ -278,9 +287,9 @@ fn on_a_full_disk_a_session_can_be_deleted() {
         let check = checks.iter().find(|check| check["id"] == id).unwrap();
         assert_eq!(check["status"], json!("pass"), "{check}");
     }
-    assert!(files.contains("lango.sqlite:0"), "{said}");
+    assert!(files.contains("lango.sqlite:0"), "{output_text}");
     assert!(
         files.lines().all(|line| line.ends_with(":0")),
-        "what is deleted is in no file: {said}"
+        "deleted text is in no file: {output_text}"
     );
 }

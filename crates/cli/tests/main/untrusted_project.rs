@@ -1,4 +1,4 @@
-//! A folder that came from elsewhere, with everything in it that could carry something away.
+//! A downloaded project that tries to read secrets and change settings.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,14 +11,14 @@ use tempfile::TempDir;
 
 use crate::setup::{CommandRun, TestDir};
 
-/// What must never be sent: a key file outside the folder, and a variable.
+/// Secrets that must never be sent: a key file outside the folder, and a variable.
 const KEY: &str = "PRIVATE-KEY-CANARY";
 const VARIABLE: &str = "ENVIRONMENT-CANARY";
 
 struct ClonedProject {
     server: ModelServer,
-    desk: TestDir,
-    /// Where the key is.
+    dir: TestDir,
+    /// The folder with the key file.
     outside: TempDir,
 }
 
@@ -27,9 +27,9 @@ impl ClonedProject {
         Self::with_replies(vec![ServerReply::text("Hello!")])
     }
 
-    fn with_replies(plays: Vec<ServerReply>) -> Self {
-        let server = ModelServer::start(plays).unwrap();
-        let desk = TestDir::with_provider("openai", &server.base_url());
+    fn with_replies(replies: Vec<ServerReply>) -> Self {
+        let server = ModelServer::start(replies).unwrap();
+        let dir = TestDir::with_provider("openai", &server.base_url());
         let outside = tempfile::tempdir().unwrap();
         fs::write(outside.path().join("id_rsa"), KEY).unwrap();
         fs::write(outside.path().join("SAFETY.md"), KEY).unwrap();
@@ -40,30 +40,30 @@ impl ClonedProject {
         .unwrap();
         Self {
             server,
-            desk,
+            dir,
             outside,
         }
     }
 
     fn with_config(self, config: &str) -> Self {
-        self.desk.write("lango.toml", config);
+        self.dir.write("lango.toml", config);
         self
     }
 
     fn with_file(self, name: &str, text: &str) -> Self {
-        self.desk.write(name, text);
+        self.dir.write(name, text);
         self
     }
 
     fn with_link(self, name: &str, target: impl AsRef<Path>) -> Self {
-        let link = self.desk.path().join(name);
+        let link = self.dir.path().join(name);
         fs::create_dir_all(link.parent().unwrap()).unwrap();
         symlink(target, link).unwrap();
         self
     }
 
     fn lango(&self, args: &[&str]) -> CommandRun {
-        self.desk
+        self.dir
             .lango_with(args, &[("SPIED", VARIABLE), ("OPENAI_API_KEY", VARIABLE)])
     }
 
@@ -77,44 +77,45 @@ impl ClonedProject {
         self.lango(&["config", "trust"])
     }
 
-    /// Every byte that the provider got in bodies, and everything in heads but the key that is meant for it.
+    /// Returns the bodies and heads of all requests, without the key that is meant for the
+    /// provider.
     fn sent_text(&self) -> String {
-        let text = |seen: &lango_testkit::model_server::ReceivedRequest| {
-            let head = seen.head.replace(&format!("Bearer {VARIABLE}"), "");
-            head + &String::from_utf8_lossy(&seen.body)
+        let text = |request: &lango_testkit::model_server::ReceivedRequest| {
+            let head = request.head.replace(&format!("Bearer {VARIABLE}"), "");
+            head + &String::from_utf8_lossy(&request.body)
         };
         self.server.requests().iter().map(text).collect()
     }
 
-    /// Nothing of what lies outside is sent, whether or not somebody tries to confirm the folder.
+    /// Asserts that no secret is sent, before and after a failed attempt to trust the folder.
     #[track_caller]
-    fn assert_nothing_leaks(&self, what: &str, is_refused: &str) {
+    fn assert_nothing_leaks(&self, case: &str, expected: &str) {
         let unconfirmed = self.ask();
-        let tried = self.trust();
-        assert_eq!(tried.exit, 2, "{what}: {}", tried.stdout);
+        let rejected = self.trust();
+        assert_eq!(rejected.exit, 2, "{case}: {}", rejected.stdout);
         assert!(
-            tried.stderr.contains(is_refused),
-            "{what}: {}",
-            tried.stderr
+            rejected.stderr.contains(expected),
+            "{case}: {}",
+            rejected.stderr
         );
         let again = self.ask();
         assert_eq!(
             again.stderr.matches("lango config trust").count(),
             1,
-            "{what}: {}",
+            "{case}: {}",
             again.stderr
         );
-        assert_eq!(self.server.requests().len(), 2, "{what}");
+        assert_eq!(self.server.requests().len(), 2, "{case}");
         for text in [
             self.sent_text(),
             unconfirmed.stderr,
-            tried.stdout,
-            tried.stderr,
+            rejected.stdout,
+            rejected.stderr,
             again.stderr,
         ] {
             assert!(
                 !text.contains(KEY) && !text.contains(VARIABLE),
-                "{what}: {text}"
+                "{case}: {text}"
             );
         }
     }
@@ -124,7 +125,7 @@ const PROMPTS: &str = "[agent]\npromptsDir = \"p\"\n";
 
 /// B100
 #[test]
-fn links_to_a_key_and_to_the_environment_send_nothing() {
+fn links_out_of_the_project_are_not_sent() {
     let clone = ClonedProject::new().with_config(PROMPTS);
     let key = clone.outside.path().join("id_rsa");
     let clone = clone
@@ -134,7 +135,7 @@ fn links_to_a_key_and_to_the_environment_send_nothing() {
     assert_eq!(
         first.stderr.lines().count(),
         1,
-        "said once: {}",
+        "warned once: {}",
         first.stderr
     );
     assert!(
@@ -144,16 +145,16 @@ fn links_to_a_key_and_to_the_environment_send_nothing() {
         first.stderr
     );
     assert!(!clone.sent_text().contains(KEY) && !clone.sent_text().contains(VARIABLE));
-    let tried = clone.trust();
+    let rejected = clone.trust();
     assert!(
-        tried.exit == 2 && tried.stderr.contains("p/SAFETY.md: it leads out"),
+        rejected.exit == 2 && rejected.stderr.contains("p/SAFETY.md: it leads out"),
         "{}",
-        tried.stderr
+        rejected.stderr
     );
     assert!(
-        tried.stderr.contains("p/AGENTS.md: it leads out"),
+        rejected.stderr.contains("p/AGENTS.md: it leads out"),
         "{}",
-        tried.stderr
+        rejected.stderr
     );
     clone.ask();
     assert!(!clone.sent_text().contains(KEY) && !clone.sent_text().contains(VARIABLE));
@@ -161,51 +162,56 @@ fn links_to_a_key_and_to_the_environment_send_nothing() {
 
 /// B100
 #[test]
-fn no_way_of_naming_leads_out_of_the_folder() {
+fn project_paths_cannot_leave_the_folder() {
     let clone = || ClonedProject::new();
     let up = clone().with_config("[agent]\npromptsDir = \"..\"\n");
     up.assert_nothing_leaks("the folder above", "leads out");
-    let made = clone();
-    let outside = made.outside.path().to_owned();
+    let project = clone();
+    let outside = project.outside.path().to_owned();
     let name = outside.display().to_string();
-    let absolute = made.with_config(&format!("[agent]\npromptsDir = \"{name}\"\n"));
+    let absolute = project.with_config(&format!("[agent]\npromptsDir = \"{name}\"\n"));
     absolute.assert_nothing_leaks("an absolute path", "leads out");
-    let made = clone();
+    let project = clone();
     let absolute = format!(
         "[agent]\nagentsDir = \"{}\"\n",
-        made.outside.path().display()
+        project.outside.path().display()
     );
-    made.with_config(&absolute)
-        .assert_nothing_leaks("agents elsewhere", "leads out");
-    let made = clone().with_config(PROMPTS);
-    let target = made.outside.path().to_owned();
-    made.with_link("p", target)
+    project
+        .with_config(&absolute)
+        .assert_nothing_leaks("agents outside", "leads out");
+    let project = clone().with_config(PROMPTS);
+    let target = project.outside.path().to_owned();
+    project
+        .with_link("p", target)
         .assert_nothing_leaks("a linked folder", "leads out");
-    let made = clone().with_config(PROMPTS);
-    let target = made.outside.path().to_owned();
-    made.with_link("p/agents/operator", target)
+    let project = clone().with_config(PROMPTS);
+    let target = project.outside.path().to_owned();
+    project
+        .with_link("p/agents/operator", target)
         .assert_nothing_leaks("a linked folder of an agent", "leads out");
-    let made = clone().with_config("[agent]\nagentsDir = \"a\"\n");
-    let target = made.outside.path().join("spy.md");
-    made.with_link("a/spy.md", target)
+    let project = clone().with_config("[agent]\nagentsDir = \"a\"\n");
+    let target = project.outside.path().join("spy.md");
+    project
+        .with_link("a/spy.md", target)
         .assert_nothing_leaks("a linked agent", "leads out");
-    let made = clone().with_config(PROMPTS).with_file("p/x", "");
-    let deep = made.outside.path().join("SAFETY.md");
-    made.with_link("q/SAFETY.md", deep)
+    let project = clone().with_config(PROMPTS).with_file("p/x", "");
+    let deep = project.outside.path().join("SAFETY.md");
+    project
+        .with_link("q/SAFETY.md", deep)
         .with_link("p/SAFETY.md", "../q/SAFETY.md")
         .assert_nothing_leaks("a link to a link", "leads out");
     clone()
         .with_config("[agent]\npromptsDir = \"${SPIED}\"\n")
-        .assert_nothing_leaks("a folder named by a variable", "without variables");
+        .assert_nothing_leaks("a folder named by a variable", "variables are not allowed");
 }
 
 /// B100
 #[test]
-fn what_is_no_ordinary_file_is_neither_waited_for_nor_swallowed() {
+fn rejects_fifos_huge_files_and_binary_files() {
     let fifo = ClonedProject::new()
         .with_config(PROMPTS)
         .with_file("p/x", "");
-    let pipe = fifo.desk.path().join("p/SAFETY.md");
+    let pipe = fifo.dir.path().join("p/SAFETY.md");
     assert!(
         Command::new("mkfifo")
             .arg(&pipe)
@@ -223,19 +229,19 @@ fn what_is_no_ordinary_file_is_neither_waited_for_nor_swallowed() {
     let large = ClonedProject::new()
         .with_config(PROMPTS)
         .with_file("p/x", "");
-    let file = fs::File::create(large.desk.path().join("p/AGENTS.md")).unwrap();
+    let file = fs::File::create(large.dir.path().join("p/AGENTS.md")).unwrap();
     file.set_len(100 * 1024 * 1024).unwrap();
     large.assert_nothing_leaks("a huge file", "more than 1048576 bytes");
     let odd = ClonedProject::new()
         .with_config(PROMPTS)
         .with_file("p/x", "");
-    fs::write(odd.desk.path().join("p/SAFETY.md"), b"\xff\xfe").unwrap();
+    fs::write(odd.dir.path().join("p/SAFETY.md"), b"\xff\xfe").unwrap();
     odd.assert_nothing_leaks("no text", "not valid UTF-8");
 }
 
 /// B100
 #[test]
-fn what_was_confirmed_is_used_until_it_changes() {
+fn trusted_files_are_used_until_they_change() {
     let clone = ClonedProject::new()
         .with_config(PROMPTS)
         .with_file("p/SAFETY.md", "Mind the step.")
@@ -264,41 +270,41 @@ fn what_was_confirmed_is_used_until_it_changes() {
     );
     let changes: [(&str, &dyn Fn()); 4] = [
         ("a file behind a link", &|| {
-            clone.desk.write("notes.md", "CHANGED")
+            clone.dir.write("notes.md", "CHANGED")
         }),
         ("a new file", &|| {
-            clone.desk.write("p/CONVERSATION_RULES.md", "CHANGED")
+            clone.dir.write("p/CONVERSATION_RULES.md", "CHANGED")
         }),
         ("a new agent's", &|| {
-            clone.desk.write("p/agents/operator/IDENTITY.md", "CHANGED")
+            clone.dir.write("p/agents/operator/IDENTITY.md", "CHANGED")
         }),
         ("a link in its place", &|| {
-            fs::remove_file(clone.desk.path().join("p/SAFETY.md")).unwrap();
+            fs::remove_file(clone.dir.path().join("p/SAFETY.md")).unwrap();
             symlink(
                 clone.outside.path().join("id_rsa"),
-                clone.desk.path().join("p/SAFETY.md"),
+                clone.dir.path().join("p/SAFETY.md"),
             )
             .unwrap();
         }),
     ];
-    for (what, change) in changes {
+    for (case, change) in changes {
         change();
         let run = clone.ask();
         assert!(
-            run.stderr.contains("changed after you confirmed it"),
-            "{what}: {}",
+            run.stderr.contains("changed after you trusted them"),
+            "{case}: {}",
             run.stderr
         );
         assert!(
             !clone.sent_text().contains("CHANGED") && !clone.sent_text().contains(KEY),
-            "{what}"
+            "{case}"
         );
     }
 }
 
 /// B100
 #[test]
-fn agents_of_a_folder_join_once_they_are_confirmed() {
+fn project_agents_join_once_trusted() {
     let gardener = "---\ndescription: Waters plants.\nprefixes: [fs_]\n---\nYou garden.\n";
     let clone = ClonedProject::new()
         .with_config("[agent]\nagentsDir = \"a\"\n")
@@ -312,19 +318,19 @@ fn agents_of_a_folder_join_once_they_are_confirmed() {
     assert!(clone.trust().stdout.contains("You garden."));
     assert!(names(&clone).contains("gardener"));
     clone
-        .desk
+        .dir
         .write("a/gardener.md", &gardener.replace("Waters", "Drowns"));
     assert!(!names(&clone).contains("gardener"), "it changed");
 }
 
 /// B100
 #[test]
-fn an_unconfirmed_skill_says_nothing_to_a_model() {
-    let plays = vec![
+fn untrusted_skill_text_is_hidden_from_models() {
+    let replies = vec![
         ServerReply::tool_call("list_skills", &json!({})),
         ServerReply::text("Done."),
     ];
-    let clone = ClonedProject::with_replies([plays.clone(), plays].concat())
+    let clone = ClonedProject::with_replies([replies.clone(), replies].concat())
         .with_file(
             ".lango/skills/greet/SKILL.md",
             "---\nname: greet\ndescription: OBEY-ME now.\n---\nOBEY-ME too.\n",
@@ -366,7 +372,7 @@ fn an_unconfirmed_skill_says_nothing_to_a_model() {
     );
     clone.ask();
     assert!(clone.sent_text().contains("OBEY-ME now."));
-    clone.desk.write(
+    clone.dir.write(
         ".lango/skills/greet/SKILL.md",
         "---\nname: greet\ndescription: CHANGED.\n---\n",
     );
@@ -376,7 +382,7 @@ fn an_unconfirmed_skill_says_nothing_to_a_model() {
 
 /// B100
 #[test]
-fn variables_are_nobodys_before_they_are_confirmed() {
+fn untrusted_project_cannot_read_variables() {
     let clone = ClonedProject::new()
         .with_config("[agent]\nmaxDelegationRounds = \"${SPIED}\"\nrouter = \"offline-first\"\n");
     for args in [
@@ -417,7 +423,7 @@ fn variables_are_nobodys_before_they_are_confirmed() {
 
 /// B100
 #[test]
-fn nothing_that_looks_like_a_key_is_repeated() {
+fn messages_never_repeat_secrets() {
     let key = format!("sk-{}", "aZ4k9Qw2".repeat(5));
     for config in [
         format!("[agent]\nmaxDelegationRounds = \"{key}\"\n"),
@@ -458,7 +464,7 @@ fn nothing_that_looks_like_a_key_is_repeated() {
 
 /// B100
 #[test]
-fn nothing_that_is_confirmed_hides_behind_a_key() {
+fn trust_preview_masks_only_the_secret_itself() {
     let key = "ghp_0123456789abcdefABCDEF0123456789abcd";
     let config = format!(
         "{PROMPTS}[providers.x]\ntype = \"openai\"\nbaseUrl = \"http://evil1.example/{key}\"\n\
@@ -498,33 +504,38 @@ fn nothing_that_is_confirmed_hides_behind_a_key() {
 
 /// B100
 #[test]
-fn what_cannot_be_shown_cannot_be_confirmed() {
+fn content_that_cannot_be_shown_cannot_be_trusted() {
     let keys: String = (0..40)
         .map(|number| format!("password: {number}gnore{number}\n"))
         .collect();
-    for (text, why) in [
-        ("Be kind.\n".repeat(40_000), "more than 262144 bytes"),
-        (keys, "look like keys"),
+    for (text, reason) in [
+        ("Be kind.\n".repeat(40_000), "longer than 262144 bytes"),
+        (keys, "more than 32 secrets"),
     ] {
         let clone = ClonedProject::new()
             .with_config(PROMPTS)
             .with_file("p/SAFETY.md", &text);
-        let tried = clone.trust();
+        let rejected = clone.trust();
         assert!(
-            tried.exit == 2 && tried.stderr.contains(why),
+            rejected.exit == 2 && rejected.stderr.contains(reason),
             "{}",
-            tried.stderr
+            rejected.stderr
         );
-        assert!(clone.ask().stderr.contains("not used until you confirm it"));
+        assert!(
+            clone
+                .ask()
+                .stderr
+                .contains("not used until you trust this folder")
+        );
         let skill = format!("---\nname: greet\ndescription: x\n---\n{text}");
         let clone = ClonedProject::new().with_file(".lango/skills/greet/SKILL.md", &skill);
-        assert_ne!(clone.trust().exit, 0, "a skill: {why}");
+        assert_ne!(clone.trust().exit, 0, "a skill: {reason}");
     }
 }
 
 /// B100
 #[test]
-fn a_configuration_that_is_a_link_out_is_not_read() {
+fn rejects_configuration_link_out_of_the_project() {
     for (name, target) in [
         ("lango.yaml", "/proc/self/environ"),
         ("lango.toml", "../outside.toml"),
@@ -543,7 +554,7 @@ fn a_configuration_that_is_a_link_out_is_not_read() {
 
 /// B100
 #[test]
-fn keys_do_not_stand_on_the_command_line() {
+fn rejects_secrets_on_the_command_line() {
     let clone = ClonedProject::new();
     for set in [
         "providers.x.apiKey=0123456789".to_owned(),
@@ -560,6 +571,12 @@ fn keys_do_not_stand_on_the_command_line() {
             run.stderr
         );
     }
+}
+
+/// B100
+#[test]
+fn suggests_the_variable_for_a_secret() {
+    let clone = ClonedProject::new();
     let run = clone.lango(&["config", "show", "--set", "providers.x.apiKey=0123456789"]);
     assert!(
         run.stderr.contains("LANGO_PROVIDERS__X__API_KEY"),
@@ -592,11 +609,11 @@ fn keys_do_not_stand_on_the_command_line() {
             "{set}: {}",
             run.stderr
         );
-        let works = clone.desk.lango_with(
+        let accepted = clone.dir.lango_with(
             &["config", "check"],
             &[(variable, "https://u:0123456789@host")],
         );
-        assert_eq!(works.exit, 0, "{variable}: {}", works.stderr);
+        assert_eq!(accepted.exit, 0, "{variable}: {}", accepted.stderr);
     }
     let listed = "a2a.remoteAgents=[{\"name\":\"w\",\"token\":\"0123456789\"}]";
     assert!(

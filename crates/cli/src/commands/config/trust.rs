@@ -1,4 +1,4 @@
-//! `lango config trust`: what came with a folder is shown, then confirmed as it is.
+//! `lango config trust`: shows the settings and files of a project, then trusts exactly those.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
@@ -15,49 +15,50 @@ use crate::output::{CliError, CommandOutput, DIM, NAME, print_stderr, styled};
 
 pub fn run(global: &GlobalArgs, yes: bool) -> Result<CommandOutput, CliError> {
     let environment = environment()?;
-    let asked = LoadedConfig::trust_request(&environment, &global.overrides())?;
-    let hands = CommandContext::load(global)?.toolset()?;
-    let skills = unconfirmed_skills(hands.skills());
-    if asked.is_none() && skills.is_empty() {
+    let request = LoadedConfig::trust_request(&environment, &global.overrides())?;
+    let toolset = CommandContext::load(global)?.toolset()?;
+    let skills = unconfirmed_skills(toolset.skills());
+    if request.is_none() && skills.is_empty() {
         return Err(CliError::usage(
-            "there is nothing in this folder that would need it",
+            "nothing in this folder needs to be trusted",
         ));
     }
-    let shown = format_request(asked.as_ref(), &skills)?;
+    let preview = format_request(request.as_ref(), &skills)?;
     let json = json!({
-        "file": asked.as_ref().map(|asked| &asked.file),
-        "trusted": asked.as_ref().map_or(json!({}), |asked| asked.settings.clone()),
-        "files": asked.iter().flat_map(|asked| &asked.files).map(file_json).collect::<Vec<_>>(),
+        "file": request.as_ref().map(|request| &request.file),
+        "trusted": request.as_ref().map_or(json!({}), |request| request.settings.clone()),
+        "files": request.iter().flat_map(|request| &request.files).map(file_json).collect::<Vec<_>>(),
         "skills": skills.iter().map(|skill| json!({ "name": skill.name, "fingerprint": skill.fingerprint })).collect::<Vec<_>>(),
     });
-    let is_asked = !yes && std::io::stdin().is_terminal();
-    if is_asked && !confirm_trust(&shown)? {
-        return Err(CliError::denied("nothing was confirmed"));
+    let is_interactive = !yes && std::io::stdin().is_terminal();
+    if is_interactive && !confirm_trust(&preview)? {
+        return Err(CliError::denied("cancelled; nothing was trusted"));
     }
-    if let Some(asked) = asked {
-        asked.confirm(&environment)?;
+    if let Some(request) = request {
+        request.confirm(&environment)?;
     }
     for skill in &skills {
-        hands
+        toolset
             .skills()
             .trusted()
             .trust(skill)
             .map_err(|error| CliError::store(error.to_string()))?;
     }
-    let confirmed = "Confirmed: it is used from now on, as long as nothing of it changes.\n";
-    let plain = if is_asked {
+    let confirmed = "Trusted: these settings and files are used until one of them changes.\n";
+    let plain = if is_interactive {
         confirmed.to_owned()
     } else {
-        format!("{shown}\n{confirmed}")
+        format!("{preview}\n{confirmed}")
     };
     Ok(CommandOutput::new(plain, json))
 }
 
-/// Skills of the project that nobody has allowed yet.
-fn unconfirmed_skills(shelf: &SkillCatalog) -> Vec<&Skill> {
-    let is_new =
-        |skill: &&Skill| skill.origin == SkillOrigin::Project && !shelf.trusted().is_trusted(skill);
-    shelf
+/// Returns the skills of the project that are not trusted yet.
+fn unconfirmed_skills(catalog: &SkillCatalog) -> Vec<&Skill> {
+    let is_new = |skill: &&Skill| {
+        skill.origin == SkillOrigin::Project && !catalog.trusted().is_trusted(skill)
+    };
+    catalog
         .skills()
         .iter()
         .map(AsRef::as_ref)
@@ -65,14 +66,14 @@ fn unconfirmed_skills(shelf: &SkillCatalog) -> Vec<&Skill> {
         .collect()
 }
 
-fn format_request(asked: Option<&TrustRequest>, skills: &[&Skill]) -> Result<String, CliError> {
+fn format_request(request: Option<&TrustRequest>, skills: &[&Skill]) -> Result<String, CliError> {
     let mut text = String::new();
     if let Some(TrustRequest {
         file,
         settings,
         files,
         ..
-    }) = asked
+    }) = request
     {
         let settings = escape_hidden_chars(&format!("{settings:#}"));
         let _ = writeln!(
@@ -94,30 +95,30 @@ fn format_request(asked: Option<&TrustRequest>, skills: &[&Skill]) -> Result<Str
             );
         }
     }
-    let mut shown = TrustPreview::default();
+    let mut preview = TrustPreview::default();
     for skill in skills {
-        let _ = writeln!(text, "\nThe skill {}", format_skill(skill, &mut shown)?);
+        let _ = writeln!(text, "\nSkill {}", format_skill(skill, &mut preview)?);
     }
     Ok(text)
 }
 
-/// What models read of a skill, and what else is in its folder.
-fn format_skill(skill: &Skill, shown: &mut TrustPreview) -> Result<String, CliError> {
+/// Returns the text of a skill that models read, and the list of its files.
+fn format_skill(skill: &Skill, preview: &mut TrustPreview) -> Result<String, CliError> {
     let name = styled(NAME, &skill.name);
     let (description, body) = (
-        shown.add_text(&skill.description)?,
-        shown.add_text(&skill.body)?,
+        preview.add_text(&skill.description)?,
+        preview.add_text(&skill.body)?,
     );
     let mut text = format!("{name}  {description}\n{body}\n");
     let files = list_files(skill).ok_or_else(|| {
         CliError::usage(format!(
-            "the skill {} cannot be confirmed: it changed just now",
+            "cannot trust the skill {}: it changed while it was read",
             skill.name
         ))
-        .with_hint("look at it again")
+        .with_hint("run the command again")
     })?;
     for (path, bytes) in files {
-        let path = display_path(&shown.add_text(&path)?);
+        let path = display_path(&preview.add_text(&path)?);
         let _ = writeln!(
             text,
             "- {path}  {}",
@@ -127,7 +128,7 @@ fn format_skill(skill: &Skill, shown: &mut TrustPreview) -> Result<String, CliEr
     Ok(text + &skill::finding_lines(&check(&skill.folder)))
 }
 
-/// A path on one line, with what hides in it.
+/// Returns a path on one line, with hidden characters escaped.
 fn display_path(path: &str) -> String {
     one_line(&escape_hidden_chars(path))
 }
@@ -136,11 +137,11 @@ fn file_json(file: &PreviewFile) -> Value {
     json!({ "path": file.path, "bytes": file.bytes, "text": file.text })
 }
 
-fn confirm_trust(shown: &str) -> Result<bool, CliError> {
-    print_stderr(shown);
+fn confirm_trust(preview: &str) -> Result<bool, CliError> {
+    print_stderr(preview);
     let _ = write!(
         anstream::stderr(),
-        "Use this from now on? Scripts of skills will still ask before they run. [y/n] "
+        "Trust these settings and files? Skill scripts still ask before they run. [y/n] "
     );
     let _ = std::io::stderr().flush();
     let mut answer = String::new();

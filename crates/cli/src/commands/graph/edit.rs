@@ -1,4 +1,4 @@
-//! Single facts: added and retired.
+//! Adds and retires single facts.
 
 use lango_domain::event::Principal;
 use lango_domain::graph::FactSource;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::args::TripleArgs;
 use crate::output::{CliError, CommandOutput};
 
-/// What may be said beside the three parts.
+/// The optional details of a new fact.
 pub struct FactDetails {
     pub subject_type: String,
     pub object_type: String,
@@ -21,7 +21,7 @@ pub struct FactDetails {
 pub async fn add(
     graph: &Graph,
     triple: TripleArgs,
-    extras: FactDetails,
+    details: FactDetails,
 ) -> Result<CommandOutput, CliError> {
     let moment = |text: Option<String>| text.map(|text| text.parse::<Moment>()).transpose();
     let TripleArgs {
@@ -30,14 +30,14 @@ pub async fn add(
         object,
     } = triple;
     let fact = NewFact {
-        subject_type: extras.subject_type,
-        object_type: extras.object_type,
-        properties: parse_properties(&extras.properties)?,
-        valid_from: moment(extras.from)?,
-        valid_to: moment(extras.to)?,
+        subject_type: details.subject_type,
+        object_type: details.object_type,
+        properties: parse_properties(&details.properties)?,
+        valid_from: moment(details.from)?,
+        valid_to: moment(details.to)?,
         ..NewFact::new(subject, predicate, object)
     };
-    let shown = one_line(&format!(
+    let triple = one_line(&format!(
         "{} {} {}",
         fact.subject, fact.predicate, fact.object
     ));
@@ -45,20 +45,20 @@ pub async fn add(
         .assert(&Principal::local(), FactSource::User, &[fact])
         .await?;
     Ok(CommandOutput::new(
-        format!("Kept: {shown}\n"),
+        format!("Added: {triple}\n"),
         json!({ "facts": 1 }),
     ))
 }
 
-fn parse_properties(said: &[String]) -> Result<Map<String, Value>, CliError> {
+fn parse_properties(pairs: &[String]) -> Result<Map<String, Value>, CliError> {
     let pair = |text: &String| {
-        let (key, value) = text
-            .split_once('=')
-            .ok_or_else(|| CliError::usage(format!("`{text}` is no KEY=VALUE")))?;
+        let (key, value) = text.split_once('=').ok_or_else(|| {
+            CliError::usage(format!("invalid property `{text}`; expected KEY=VALUE"))
+        })?;
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
         Ok((key.to_owned(), value))
     };
-    said.iter().map(pair).collect()
+    pairs.iter().map(pair).collect()
 }
 
 pub async fn retire(
@@ -70,18 +70,24 @@ pub async fn retire(
         .map(str::parse)
         .transpose()?
         .unwrap_or_else(|| graph.now());
-    let view = graph.snapshot(&Principal::local()).await?;
-    let (subject, object) = (view.find(&triple.subject)?, view.find(&triple.object)?);
-    let predicate = view.find_predicate(&triple.predicate)?;
+    let snapshot = graph.snapshot(&Principal::local()).await?;
+    let (subject, object) = (
+        snapshot.find(&triple.subject)?,
+        snapshot.find(&triple.object)?,
+    );
+    let predicate = snapshot.find_predicate(&triple.predicate)?;
     let pattern = FactPattern {
         subject: Some(subject),
         predicate: Some(predicate),
         object: Some(object),
     };
-    let ended = view.query(pattern, AsOf::At(at), usize::MAX).facts.len();
+    let ended = snapshot
+        .query(pattern, AsOf::At(at), usize::MAX)
+        .facts
+        .len();
     if ended == 0 {
-        return Err(CliError::usage("this fact does not hold at that time")
-            .with_hint("`lango graph query NAME --ever` shows what is known"));
+        return Err(CliError::usage("the fact is not valid at that time")
+            .with_hint("`lango graph query NAME --ever` shows the validity of facts"));
     }
     let TripleArgs {
         subject,

@@ -1,4 +1,4 @@
-//! Facts from files and into files.
+//! Imports facts from files, and exports them.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, IsTerminal, Write};
@@ -16,45 +16,46 @@ use crate::args::FactFormat;
 use crate::output::{CliError, CommandOutput};
 
 pub async fn import(
-    setting: &CommandContext,
+    context: &CommandContext,
     graph: &Graph,
     files: &[PathBuf],
     format: Option<FactFormat>,
 ) -> Result<CommandOutput, CliError> {
-    let (mut all, mut warnings, mut mistakes) = (ImportReport::default(), Vec::new(), Vec::new());
+    let (mut total, mut warnings, mut errors) = (ImportReport::default(), Vec::new(), Vec::new());
     for file in files {
-        let (lines, source) = open_source(setting, file)?;
+        let (lines, source) = open_source(context, file)?;
         let format = format
             .map(to_file_format)
             .or_else(|| FactFileFormat::from_path(file))
             .unwrap_or(FactFileFormat::Tsv);
-        let (of, shown) = (Principal::local(), one_line(&file.display().to_string()));
-        let imported =
-            import_export::import(graph, &of, lines, (format, source), &print_progress).await?;
-        for (line, why) in &imported.errors {
+        let (principal, name) = (Principal::local(), one_line(&file.display().to_string()));
+        let report =
+            import_export::import(graph, &principal, lines, (format, source), &print_progress)
+                .await?;
+        for (line, error) in &report.errors {
             warnings.push(format!(
-                "{shown}:{line}: left out: {}",
-                one_line(&why.to_string())
+                "{name}:{line}: skipped: {}",
+                one_line(&error.to_string())
             ));
-            mistakes.push(json!({ "file": shown, "line": line, "why": why.to_string() }));
+            errors.push(json!({ "file": name, "line": line, "why": error.to_string() }));
         }
-        let untold = imported.skipped - imported.errors.len();
-        if untold > 0 {
-            warnings.push(format!("{shown}: {untold} more lines were left out"));
+        let unlisted = report.skipped - report.errors.len();
+        if unlisted > 0 {
+            warnings.push(format!("{name}: {unlisted} more lines were skipped"));
         }
-        all.facts += imported.facts;
-        all.known += imported.known;
-        all.skipped += imported.skipped;
+        total.facts += report.facts;
+        total.known += report.known;
+        total.skipped += report.skipped;
     }
     let ImportReport {
         facts,
         known,
         skipped,
         ..
-    } = all;
+    } = total;
     let plain =
-        format!("{facts} facts taken in, {known} known before, {skipped} lines left out.\n");
-    let json = json!({ "facts": facts, "known": known, "skipped": skipped, "mistakes": mistakes });
+        format!("{facts} facts imported, {known} already known, {skipped} lines skipped.\n");
+    let json = json!({ "facts": facts, "known": known, "skipped": skipped, "mistakes": errors });
     Ok(CommandOutput::new(plain, json).with_warnings(warnings))
 }
 
@@ -67,7 +68,7 @@ fn to_file_format(format: FactFormat) -> FactFileFormat {
 }
 
 fn open_source(
-    setting: &CommandContext,
+    context: &CommandContext,
     file: &Path,
 ) -> Result<(Box<dyn BufRead + Send>, FactSource), CliError> {
     if file == Path::new("-") {
@@ -76,22 +77,25 @@ fn open_source(
             FactSource::Import("-".to_owned()),
         ));
     }
-    let wrong = |error| CliError::usage(format!("{}: {error}", file.display()));
-    let path = setting
+    let usage_error = |error| CliError::usage(format!("{}: {error}", file.display()));
+    let path = context
         .environment
         .working_folder
         .join(file)
         .canonicalize()
-        .map_err(wrong)?;
-    let opened = File::open(&path).map_err(wrong)?;
+        .map_err(usage_error)?;
+    let opened = File::open(&path).map_err(usage_error)?;
     if path.is_dir() {
-        return Err(CliError::usage(format!("{} is a folder", file.display())));
+        return Err(CliError::usage(format!(
+            "{} is a folder; expected a file",
+            file.display()
+        )));
     }
     let source = FactSource::Import(path.to_string_lossy().into_owned());
     Ok((Box::new(BufReader::with_capacity(1 << 18, opened)), source))
 }
 
-/// On a terminal only.
+/// Prints the number of imported facts, if stderr is a terminal.
 fn print_progress(progress: ImportProgress) {
     if std::io::stderr().is_terminal() {
         let _ = write!(anstream::stderr(), "\r{} facts", progress.facts)
@@ -100,12 +104,12 @@ fn print_progress(progress: ImportProgress) {
 }
 
 pub async fn export(
-    setting: &CommandContext,
+    context: &CommandContext,
     graph: &Graph,
     file: Option<PathBuf>,
     format: Option<FactFormat>,
 ) -> Result<CommandOutput, CliError> {
-    let view = graph.snapshot(&Principal::local()).await?;
+    let snapshot = graph.snapshot(&Principal::local()).await?;
     let by_name = file.as_deref().and_then(FactFileFormat::from_path);
     let format = format
         .map(to_file_format)
@@ -114,13 +118,13 @@ pub async fn export(
     let now = AsOf::At(graph.now());
     let Some(file) = file else {
         let mut text = Vec::new();
-        import_export::export(&view, format, now, &mut text)
+        import_export::export(&snapshot, format, now, &mut text)
             .map_err(|error| CliError::store(error.to_string()))?;
-        let all = view.query(FactPattern::default(), AsOf::AnyTime, usize::MAX);
+        let total = snapshot.query(FactPattern::default(), AsOf::AnyTime, usize::MAX);
         let json = facts_json(
-            &view,
+            &snapshot,
             &FactHits {
-                facts: all.facts,
+                facts: total.facts,
                 has_more: false,
             },
         );
@@ -129,11 +133,11 @@ pub async fn export(
             json,
         ));
     };
-    let path = setting.environment.working_folder.join(&file);
-    let wrong = |error| CliError::usage(format!("{}: {error}", file.display()));
-    let mut out = BufWriter::new(File::create_new(&path).map_err(wrong)?);
-    let facts = import_export::export(&view, format, now, &mut out).map_err(wrong)?;
-    out.flush().map_err(wrong)?;
+    let path = context.environment.working_folder.join(&file);
+    let usage_error = |error| CliError::usage(format!("{}: {error}", file.display()));
+    let mut out = BufWriter::new(File::create_new(&path).map_err(usage_error)?);
+    let facts = import_export::export(&snapshot, format, now, &mut out).map_err(usage_error)?;
+    out.flush().map_err(usage_error)?;
     Ok(CommandOutput::new(
         format!("{facts} facts written.\n"),
         json!({ "facts": facts }),

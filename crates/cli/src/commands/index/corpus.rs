@@ -1,4 +1,4 @@
-//! Corpora in the BEIR form: taken in, and measured with (`lango eval retrieval`).
+//! BEIR corpora: import, and evaluation (`lango eval retrieval`).
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -18,20 +18,20 @@ use crate::args::GlobalArgs;
 use crate::commands::{CommandContext, runtime};
 use crate::output::{CliError, CommandOutput};
 
-/// What stands before the folder of a corpus where documents say what they were found under: it is no path, so nobody
-/// looks there for files.
+/// The prefix of the root of imported documents. It makes the root no path, so that `refresh`
+/// ignores it.
 pub const ROOT_PREFIX: &str = "beir:";
-/// Documents are kept so many at a time.
+/// The number of documents that are saved at once.
 const BATCH_SIZE: usize = 256;
-/// So many passages are looked at to name ten documents.
+/// The number of passages to retrieve in order to rank ten documents.
 const CANDIDATES: usize = 30;
 
-/// Takes a corpus in; what it held before and does not hold any more goes.
+/// Imports a corpus, and removes documents that it no longer contains.
 pub async fn import_corpus(
-    library: &DocumentIndex,
+    index: &DocumentIndex,
     directory: &Path,
     collection: &str,
-    added: &mut IngestReport,
+    report: &mut IngestReport,
 ) -> Result<(), CliError> {
     let lines =
         parse::read_corpus(directory).map_err(|error| CliError::usage(error.to_string()))?;
@@ -39,14 +39,14 @@ pub async fn import_corpus(
         .canonicalize()
         .unwrap_or_else(|_| directory.to_path_buf());
     let root = format!("{ROOT_PREFIX}{}", directory.display());
-    let known = library
+    let sources = index
         .store()
         .sources(&Principal::local(), collection)
         .await
         .map_err(store_error)?;
-    let mut known: HashMap<String, (String, String)> = known
+    let mut known: HashMap<String, (String, String)> = sources
         .into_iter()
-        .map(|known| (known.source, (known.root, known.hash)))
+        .map(|source| (source.source, (source.root, source.hash)))
         .collect();
     let mut batch = Vec::new();
     for line in lines {
@@ -54,7 +54,7 @@ pub async fn import_corpus(
             Ok(record) => to_document(record, collection, &root),
             Err(error @ BeirError::Io { .. }) => return Err(CliError::usage(error.to_string())),
             Err(error) => {
-                added
+                report
                     .skipped
                     .push((directory.display().to_string(), error.to_string()));
                 continue;
@@ -62,53 +62,58 @@ pub async fn import_corpus(
         };
         match known.remove(&document.source) {
             Some((_, hash)) if hash == document.hash => {
-                added.unchanged += 1;
+                report.unchanged += 1;
                 continue;
             }
-            Some(_) => added.changed += 1,
-            None => added.new += 1,
+            Some(_) => report.changed += 1,
+            None => report.new += 1,
         }
-        added.chunks += document.chunks.len();
+        report.chunks += document.chunks.len();
         batch.push(document);
         if batch.len() == BATCH_SIZE {
-            library
+            index
                 .ingest_documents(&Principal::local(), std::mem::take(&mut batch))
                 .await
                 .map_err(index_error)?;
         }
     }
-    library
+    index
         .ingest_documents(&Principal::local(), batch)
         .await
         .map_err(index_error)?;
-    let gone = known
+    let missing = known
         .into_iter()
-        .filter(|(_, (under, _))| *under == root)
+        .filter(|(_, (other_root, _))| *other_root == root)
         .map(|(source, _)| source)
         .collect();
-    let removed = library
-        .store()
-        .remove(
-            &Principal::local(),
-            collection,
-            DocumentFilter::Sources(gone),
-        )
-        .await;
-    added.removed += removed.map_err(store_error)?;
+    report.removed += remove_sources(index, collection, missing).await?;
     Ok(())
+}
+
+async fn remove_sources(
+    index: &DocumentIndex,
+    collection: &str,
+    sources: Vec<String>,
+) -> Result<usize, CliError> {
+    let filter = DocumentFilter::Sources(sources);
+    let removed = index
+        .store()
+        .remove(&Principal::local(), collection, filter)
+        .await;
+    removed.map_err(store_error)
 }
 
 fn to_document(record: BeirDocument, collection: &str, root: &str) -> NewDocument {
     let BeirDocument { id, title, text } = record;
-    // Some have a title only.
-    let found_by = if text.trim().is_empty() {
+    // Some documents have only a title.
+    let searched_text = if text.trim().is_empty() {
         &title
     } else {
         &text
     };
     NewDocument {
         hash: parse::content_hash(format!("{title}\n\n{text}").as_bytes()),
-        chunks: chunk_text(&found_by.replace('\0', " ")),
+        chunks: chunk_text(&searched_text.replace('\0', " ")),
         collection: collection.to_owned(),
         source: id,
         root: root.to_owned(),
@@ -117,26 +122,26 @@ fn to_document(record: BeirDocument, collection: &str, root: &str) -> NewDocumen
     }
 }
 
-/// How well passages are found in a corpus of its own, with nothing else beside it.
+/// Measures retrieval quality on a corpus, in a temporary index of its own.
 pub fn evaluate(global: &GlobalArgs, directory: &Path) -> Result<CommandOutput, CliError> {
-    let setting = CommandContext::load(global)?;
+    let context = CommandContext::load(global)?;
     let folder = TempFolder::new()?;
-    let (measured, skipped) = runtime()?.block_on(measure(&setting, directory, &folder.0))?;
+    let (metrics, skipped) = runtime()?.block_on(measure(&context, directory, &folder.0))?;
     let plain = format!(
         "{} queries: recall@5 {:.3}, recall@10 {:.3}, ndcg@10 {:.3}\n",
-        measured.queries, measured.recall_5, measured.recall_10, measured.ndcg_10
+        metrics.queries, metrics.recall_5, metrics.recall_10, metrics.ndcg_10
     );
     let warnings = skipped
         .iter()
-        .map(|(_, why)| format!("left out: {}", one_line(why)))
+        .map(|(_, reason)| format!("skipped: {}", one_line(reason)))
         .collect();
     Ok(
-        CommandOutput::new(plain, serde_json::to_value(measured).unwrap_or_default())
+        CommandOutput::new(plain, serde_json::to_value(metrics).unwrap_or_default())
             .with_warnings(warnings),
     )
 }
 
-/// A new folder that goes with this.
+/// A temporary folder that is deleted on drop.
 struct TempFolder(PathBuf);
 
 impl TempFolder {
@@ -146,13 +151,13 @@ impl TempFolder {
             let path = std::env::temp_dir().join(format!("{name}-{number}"));
             match std::fs::create_dir(&path) {
                 Ok(()) => return Ok(Self(path)),
-                // Whatever is there already is not ours.
+                // Another process owns an existing folder.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(CliError::store(format!("{}: {error}", path.display()))),
             }
         }
         Err(CliError::store(
-            "there is no place for a folder to measure in",
+            "cannot create a temporary folder for the evaluation",
         ))
     }
 }
@@ -164,60 +169,63 @@ impl Drop for TempFolder {
 }
 
 async fn measure(
-    setting: &CommandContext,
+    context: &CommandContext,
     directory: &Path,
     folder: &Path,
 ) -> Result<(RetrievalMetrics, Vec<(String, String)>), CliError> {
-    let bad = |error: &dyn std::fmt::Display| CliError::usage(error.to_string());
-    let directory = setting.environment.working_folder.join(directory);
-    let mut judged: Judgments = HashMap::new();
-    for line in parse::read_qrels(&directory).map_err(|error| bad(&error))? {
-        let line = line.map_err(|error| bad(&error))?;
-        judged
+    let usage_error = |error: &dyn std::fmt::Display| CliError::usage(error.to_string());
+    let directory = context.environment.working_folder.join(directory);
+    let mut judgments: Judgments = HashMap::new();
+    for line in parse::read_qrels(&directory).map_err(|error| usage_error(&error))? {
+        let line = line.map_err(|error| usage_error(&error))?;
+        judgments
             .entry(line.query)
             .or_default()
             .insert(line.document, u32::try_from(line.score).unwrap_or(0));
     }
     let queries: Result<Vec<_>, _> = parse::read_queries(&directory)
-        .map_err(|error| bad(&error))?
+        .map_err(|error| usage_error(&error))?
         .collect();
-    let queries = queries.map_err(|error| bad(&error))?;
+    let queries = queries.map_err(|error| usage_error(&error))?;
     let store = SqliteStore::open(StoreLocation::File(folder.join("eval.sqlite")))?;
-    let mut environment = setting.environment.clone();
+    let mut environment = context.environment.clone();
     environment
         .variables
         .insert("LANGO_HOME".to_owned(), folder.display().to_string());
-    let library = open_document_index(&setting.loaded, &environment, store).map_err(index_error)?;
-    let mut added = IngestReport::default();
-    import_corpus(&library, &directory, "eval", &mut added).await?;
-    library.sync().await.map_err(index_error)?;
+    let index = open_document_index(&context.loaded, &environment, store).map_err(index_error)?;
+    let mut report = IngestReport::default();
+    import_corpus(&index, &directory, "eval", &mut report).await?;
+    index.sync().await.map_err(index_error)?;
     let scope = SearchScope {
         principal: Principal::local(),
         session: None,
         collections: None,
     };
-    let mut tally = MetricsSum::default();
+    let mut sum = MetricsSum::default();
     for query in queries {
-        let Some(answers) = judged.get(&query.id) else {
+        let Some(relevant) = judgments.get(&query.id) else {
             continue;
         };
-        let found = library
+        let passages = index
             .search(&query.text, &scope, CANDIDATES)
             .await
             .map_err(index_error)?;
-        let documents: Vec<String> = found.into_iter().map(|passage| passage.source).collect();
-        tally.add(&documents, answers);
+        let documents: Vec<String> = passages.into_iter().map(|passage| passage.source).collect();
+        sum.add(&documents, relevant);
     }
-    if added.new == 0 {
+    if report.new == 0 {
         return Err(CliError::usage(format!(
-            "{}: corpus.jsonl holds no document",
+            "{}: corpus.jsonl contains no documents",
             directory.display()
         )));
     }
-    let measured = tally.mean();
-    if measured.queries == 0 {
-        let why = "no query of queries.jsonl has a document that answers it in the qrels";
-        return Err(CliError::usage(format!("{}: {why}", directory.display())));
+    let metrics = sum.mean();
+    if metrics.queries == 0 {
+        let reason = "no query in queries.jsonl has a relevant document in the qrels";
+        return Err(CliError::usage(format!(
+            "{}: {reason}",
+            directory.display()
+        )));
     }
-    Ok((measured, added.skipped))
+    Ok((metrics, report.skipped))
 }

@@ -1,4 +1,4 @@
-//! How far it is, on a terminal.
+//! A progress bar for ingestion.
 
 use std::io::{IsTerminal, Write as _};
 
@@ -6,7 +6,7 @@ use lango_knowledge::document_index::IngestProgress;
 
 const WIDTH: usize = 30;
 
-/// Says nothing where nobody watches.
+/// Prints the progress bar, if stderr is a terminal.
 pub fn print_progress(progress: IngestProgress) {
     if std::io::stderr().is_terminal() {
         let end = if progress.done == progress.total {
@@ -19,10 +19,13 @@ pub fn print_progress(progress: IngestProgress) {
     }
 }
 
-fn format_bar(IngestProgress { done, total: all }: IngestProgress) -> String {
-    let full = (WIDTH * done).checked_div(all).unwrap_or(WIDTH).min(WIDTH);
+fn format_bar(IngestProgress { done, total }: IngestProgress) -> String {
+    let full = (WIDTH * done)
+        .checked_div(total)
+        .unwrap_or(WIDTH)
+        .min(WIDTH);
     format!(
-        "[{}{}] {done} of {all} files",
+        "[{}{}] {done} of {total} files",
         "#".repeat(full),
         " ".repeat(WIDTH - full)
     )
@@ -33,8 +36,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_fills() {
-        let at = |done, all| format_bar(IngestProgress { done, total: all });
+    fn bar_fills_with_progress() {
+        let at = |done, total| format_bar(IngestProgress { done, total });
         assert!(at(0, 7).starts_with(&format!("[{}] 0 of 7", " ".repeat(WIDTH))));
         assert_eq!(at(1, 2).matches('#').count(), WIDTH / 2);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! A page of the web as a document.
+//! Adds a web page to the document index.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use lango_net::{ContentKind, FetchLimits, FetchedPage, GuardedClient, policy_for
 use super::{index_error, store_error};
 use crate::output::CliError;
 
-/// Someone waits for it on purpose.
+/// Longer than for tools, since the user asked for this page.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The one spelling of an address, without the place on its page.
+/// Returns the normalized URL without its fragment.
 pub fn normalize_url(url: &str) -> String {
     let Ok(mut parsed) = lango_net::parse_url(url) else {
         return url.to_owned();
@@ -24,10 +24,11 @@ pub fn normalize_url(url: &str) -> String {
     parsed.into()
 }
 
-/// What came of it, or why it is left out. An address that the user typed may be on a private network, and then lead to
-/// others there; any other may not.
+/// Adds the page. The inner error is the reason why the page was skipped.
+///
+/// A URL that the user typed may be on a private network and redirect within it; any other may not.
 pub async fn add(
-    library: &DocumentIndex,
+    index: &DocumentIndex,
     url: &str,
     collection: &str,
 ) -> Result<Result<IngestReport, String>, CliError> {
@@ -47,13 +48,13 @@ pub async fn add(
         Err(error) => return Ok(Err(error.to_string())),
     };
     let hash = parse::content_hash(&page.bytes);
-    let known = library
+    let sources = index
         .store()
         .sources(&Principal::local(), collection)
         .await
         .map_err(store_error)?;
-    let known = known.into_iter().find(|known| known.source == url);
-    if known.as_ref().is_some_and(|known| known.hash == hash) {
+    let existing = sources.into_iter().find(|source| source.source == url);
+    if existing.as_ref().is_some_and(|source| source.hash == hash) {
         return Ok(Ok(IngestReport {
             unchanged: 1,
             ..IngestReport::default()
@@ -61,14 +62,14 @@ pub async fn add(
     }
     let document = match parse_page(page) {
         Ok(document) => document,
-        Err(why) => return Ok(Err(why.to_string())),
+        Err(error) => return Ok(Err(error.to_string())),
     };
-    let pieces = chunk_document(&document);
-    let (new, changed) = if known.is_some() { (0, 1) } else { (1, 0) };
+    let chunks = chunk_document(&document);
+    let (new, changed) = if existing.is_some() { (0, 1) } else { (1, 0) };
     let added = IngestReport {
         new,
         changed,
-        chunks: pieces.len(),
+        chunks: chunks.len(),
         ..IngestReport::default()
     };
     let (collection, source, root) = (collection.to_owned(), url.to_owned(), url.to_owned());
@@ -80,18 +81,18 @@ pub async fn add(
         title,
         hash,
         session: None,
-        chunks: pieces,
+        chunks,
     };
-    library
+    index
         .ingest_documents(&Principal::local(), vec![document])
         .await
         .map_err(index_error)?;
     Ok(Ok(added))
 }
 
-/// By what the server calls it, or else by the name in its address.
+/// Parses the page by its content type, or by the file name in its URL.
 fn parse_page(page: FetchedPage) -> Result<ParsedDocument, parse::ParseError> {
-    let named = page
+    let file_name = page
         .url
         .path_segments()
         .and_then(|mut segments| segments.next_back())
@@ -101,6 +102,6 @@ fn parse_page(page: FetchedPage) -> Result<ParsedDocument, parse::ParseError> {
         ContentKind::Html => {
             parse::parse_document(Path::new("page.html"), page.text().into_bytes())
         }
-        ContentKind::Text => parse::parse_document(Path::new(named), page.text().into_bytes()),
+        ContentKind::Text => parse::parse_document(Path::new(file_name), page.text().into_bytes()),
     }
 }

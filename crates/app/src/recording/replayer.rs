@@ -1,4 +1,4 @@
-//! The same turn again, from a recording.
+//! Replays a turn from a recording.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead as _, BufReader};
@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::{RecordedRequest, RecordingError, RecordingLine, VERSION};
 use crate::request::UserRequest;
 
-/// What to do where a request differs from the recorded one.
+/// The treatment of requests that differ from the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strictness {
     Strict,
@@ -28,24 +28,24 @@ pub struct Replayer {
     session: SessionId,
     request: UserRequest,
     strictness: Strictness,
-    /// What is left to be played.
+    /// The lines that are not replayed yet.
     lines: Mutex<VecDeque<RecordingLine>>,
     problems: Mutex<Vec<String>>,
 }
 
 impl Replayer {
     pub fn open(path: &Path, strictness: Strictness) -> Result<Arc<Self>, RecordingError> {
-        let unusable = |why: String| RecordingError::Unusable {
+        let unusable = |reason: String| RecordingError::Unusable {
             file: path.to_owned(),
-            reason: why,
+            reason,
         };
         let file = std::fs::File::open(path).map_err(|error| unusable(error.to_string()))?;
         let mut lines = VecDeque::new();
         for (at, text) in BufReader::new(file).lines().enumerate() {
-            let malformed = |why: String| RecordingError::Malformed {
+            let malformed = |reason: String| RecordingError::Malformed {
                 file: path.to_owned(),
                 line: at + 1,
-                reason: why,
+                reason,
             };
             let text = text.map_err(|error| malformed(error.to_string()))?;
             lines.push_back(
@@ -57,16 +57,17 @@ impl Replayer {
             Some(RecordingLine::Recording { v: VERSION }) => {}
             Some(RecordingLine::Recording { v }) => {
                 return Err(unusable(format!(
-                    "it has version {v}; this Lango reads {VERSION}"
+                    "its version is {v}, but only version {VERSION} is supported"
                 )));
             }
-            _ => return Err(unusable("it does not begin like a recording".to_owned())),
+            _ => return Err(unusable("the file is not a recording".to_owned())),
         }
-        let begun = lines.iter().find_map(|line| match line {
+        let start = lines.iter().find_map(|line| match line {
             RecordingLine::Request { session, request } => Some((session.clone(), request.clone())),
             _ => None,
         });
-        let (session, request) = begun.ok_or_else(|| unusable("it holds no request".to_owned()))?;
+        let (session, request) =
+            start.ok_or_else(|| unusable("it contains no request".to_owned()))?;
         Ok(Arc::new(Self {
             session,
             request,
@@ -80,12 +81,12 @@ impl Replayer {
         self.session.clone()
     }
 
-    /// What the user asked then.
+    /// Returns the recorded request of the user.
     pub fn request(&self) -> UserRequest {
         self.request.clone()
     }
 
-    /// A model for every agent.
+    /// Returns a model that replays the exchanges of every agent.
     pub fn models(self: &Arc<Self>) -> Models {
         Models {
             default: Arc::new(ReplayModel(Arc::clone(self))),
@@ -94,18 +95,18 @@ impl Replayer {
     }
 
     pub(super) fn wrap_tool(self: &Arc<Self>, tool: Tool) -> Tool {
-        let (player, telling) = (Arc::clone(self), Arc::clone(self));
+        let (replayer, intent_replayer) = (Arc::clone(self), Arc::clone(self));
         let tool = tool.wrap_intent(move |name, _| {
             let name = name.to_owned();
             Arc::new(move |context, args| {
-                let intent = telling.next_intent(&context.agent, &name, &args);
+                let intent = intent_replayer.next_intent(&context.agent, &name, &args);
                 futures::future::ready(intent.map_err(ToolError)).boxed()
             })
         });
         tool.wrap_function(move |name, _| {
             let name = name.to_owned();
             Arc::new(move |context, args| {
-                let output = player.next_tool_output(&context.agent, &name, &args);
+                let output = replayer.next_tool_output(&context.agent, &name, &args);
                 futures::future::ready(output.map_err(ToolError)).boxed()
             })
         })
@@ -143,15 +144,15 @@ impl Replayer {
         }
     }
 
-    /// Where the turn went another way than the recorded one, what was left unplayed among it.
+    /// Returns differences between the turn and the recording, including unused exchanges.
     pub(super) fn problems(&self) -> Vec<String> {
-        let mut complaints = self
+        let mut problems = self
             .problems
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = lines
+        let unused = lines
             .iter()
             .filter(|line| {
                 matches!(
@@ -160,10 +161,10 @@ impl Replayer {
                 )
             })
             .count();
-        if left > 0 {
-            complaints.push(format!("{left} recorded exchanges were not asked for"));
+        if unused > 0 {
+            problems.push(format!("{unused} recorded exchanges were not used"));
         }
-        complaints
+        problems
     }
 
     pub fn is_strict(&self) -> bool {
@@ -174,18 +175,18 @@ impl Replayer {
         &self,
         caller: &AgentName,
         name: &str,
-        wanted: &Value,
+        expected_args: &Value,
     ) -> Result<Intent, String> {
-        let found = self.take_line(|line| match line {
+        let intent = self.take_line(|line| match line {
             RecordingLine::Intent {
                 agent,
                 tool,
                 args,
                 intent,
-            } if agent == caller && tool == name && args == wanted => Some(intent.clone()),
+            } if agent == caller && tool == name && args == expected_args => Some(intent.clone()),
             _ => None,
         });
-        found.unwrap_or_else(|| {
+        intent.unwrap_or_else(|| {
             Err(self.add_problem(format!(
                 "the recording has no such call of {name} by {caller}"
             )))
@@ -196,16 +197,16 @@ impl Replayer {
         &self,
         caller: &AgentName,
         name: &str,
-        wanted: &Value,
+        expected_args: &Value,
     ) -> Result<ToolOutput, String> {
-        let found = self.take_line(|line| match line {
+        let output = self.take_line(|line| match line {
             RecordingLine::Tool {
                 agent,
                 tool,
                 args,
                 output,
                 label,
-            } if agent == caller && tool == name && args == wanted => {
+            } if agent == caller && tool == name && args == expected_args => {
                 Some(output.clone().map(|text| ToolOutput {
                     text,
                     label: label.clone(),
@@ -213,46 +214,50 @@ impl Replayer {
             }
             _ => None,
         });
-        found.unwrap_or_else(|| {
+        output.unwrap_or_else(|| {
             Err(self.add_problem(format!(
                 "the recording has no such call of {name} by {caller}"
             )))
         })
     }
 
-    /// The next exchange of the agent; a request that differs is told.
+    /// Returns the next exchange of the agent. Reports a request that differs from the recorded
+    /// one.
     fn next_exchange(&self, request: &ModelRequest) -> Vec<Result<Fragment, ModelError>> {
-        let asked = RecordedRequest::from_request(request);
-        // What ran side by side was written down as it ended: the same question first, then the agent's next.
-        let of_agent = |line: &RecordingLine, wanted: Option<&RecordedRequest>| match line {
+        let actual = RecordedRequest::from_request(request);
+        // Concurrent exchanges were recorded in the order in which they ended, so look for the same
+        // request first, then for the agent's next one.
+        let agent_exchange = |line: &RecordingLine, expected: Option<&RecordedRequest>| match line {
             RecordingLine::Model {
                 agent,
                 request: recorded,
                 fragments,
                 error,
-            } if *agent == request.agent && wanted.is_none_or(|wanted| wanted == recorded) => {
+            } if *agent == request.agent
+                && expected.is_none_or(|expected| expected == recorded) =>
+            {
                 Some((recorded.clone(), fragments.clone(), error.clone()))
             }
             _ => None,
         };
-        let found = self
-            .take_line(|line| of_agent(line, Some(&asked)))
-            .or_else(|| self.take_line(|line| of_agent(line, None)));
-        let Some((recorded, fragments, error)) = found else {
-            let why = self.add_problem(format!(
-                "the recording has nothing more for {}",
+        let exchange = self
+            .take_line(|line| agent_exchange(line, Some(&actual)))
+            .or_else(|| self.take_line(|line| agent_exchange(line, None)));
+        let Some((recorded, fragments, error)) = exchange else {
+            let reason = self.add_problem(format!(
+                "the recording has no more exchanges for {}",
                 request.agent
             ));
-            return vec![Err(ModelError::NotRecorded(why))];
+            return vec![Err(ModelError::NotRecorded(reason))];
         };
-        if recorded != asked {
-            let why = self.add_problem(format!(
-                "{} is asked otherwise than in the recording: {}",
+        if recorded != actual {
+            let reason = self.add_problem(format!(
+                "the request to {} differs from the recording: {}",
                 request.agent,
-                first_difference(&recorded, &asked)
+                first_difference(&recorded, &actual)
             ));
             if self.strictness == Strictness::Strict {
-                return vec![Err(ModelError::NotRecorded(why))];
+                return vec![Err(ModelError::NotRecorded(reason))];
             }
         }
         fragments
@@ -262,33 +267,33 @@ impl Replayer {
             .collect()
     }
 
-    fn add_problem(&self, what: String) -> String {
+    fn add_problem(&self, problem: String) -> String {
         self.problems
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(what.clone());
-        what
+            .push(problem.clone());
+        problem
     }
 
-    /// Takes the first line that `find` wants.
+    /// Removes the first line for which `find` returns a value.
     fn take_line<T>(&self, find: impl Fn(&RecordingLine) -> Option<T>) -> Option<T> {
         let mut lines: MutexGuard<'_, VecDeque<RecordingLine>> =
             self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let (at, found) = lines
+        let (at, value) = lines
             .iter()
             .enumerate()
             .find_map(|(at, line)| Some((at, find(line)?)))?;
         lines.remove(at);
-        Some(found)
+        Some(value)
     }
 }
 
-/// Where nobody answered then, nobody is there.
+/// Replays decisions. Without a recorded one, the call counts as having no approver.
 struct ReplayApprover(Arc<Replayer>);
 
 impl Approver for ReplayApprover {
     fn ask(&self, question: ApprovalQuestion) -> BoxFuture<'static, ApprovalDecision> {
-        let found = self.0.take_line(|line| match line {
+        let decision = self.0.take_line(|line| match line {
             RecordingLine::Decision {
                 tool,
                 args,
@@ -296,7 +301,7 @@ impl Approver for ReplayApprover {
             } if *tool == question.tool && *args == question.args => Some(*decision),
             _ => None,
         });
-        futures::future::ready(found.unwrap_or(ApprovalDecision::NobodyThere)).boxed()
+        futures::future::ready(decision.unwrap_or(ApprovalDecision::NobodyThere)).boxed()
     }
 }
 
@@ -307,30 +312,30 @@ impl Model for ReplayModel {
         stream::iter(self.0.next_exchange(&request)).boxed()
     }
 
-    /// What was asked then fitted then.
+    /// Unlimited, since the recorded requests fitted into their window.
     fn window(&self) -> usize {
         usize::MAX / 8
     }
 }
 
-/// Where two requests begin to differ.
-fn first_difference(recorded: &RecordedRequest, asked: &RecordedRequest) -> String {
-    if recorded.system != asked.system {
+/// Describes the first difference between two requests.
+fn first_difference(recorded: &RecordedRequest, actual: &RecordedRequest) -> String {
+    if recorded.system != actual.system {
         return "the system prompt".to_owned();
     }
-    if recorded.tools != asked.tools {
+    if recorded.tools != actual.tools {
         return "the tools".to_owned();
     }
     let same = recorded
         .messages
         .iter()
-        .zip(&asked.messages)
+        .zip(&actual.messages)
         .take_while(|(a, b)| a == b)
         .count();
     format!(
-        "message {} of {} (then there were {})",
+        "message {} of {} (the recording has {})",
         same + 1,
-        asked.messages.len(),
+        actual.messages.len(),
         recorded.messages.len()
     )
 }
