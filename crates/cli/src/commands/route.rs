@@ -19,7 +19,7 @@ pub fn run(team: &AssembledTeam, text: &str) -> Result<CommandOutput, CliError> 
 
 fn format_routing(routing: &Routing) -> String {
     let mut text = match &routing.decision {
-        RoutingDecision::Agent(agent) => format!("{} gets it.\n", styled(NAME, agent)),
+        RoutingDecision::Agent(agent) => format!("Routed to {}.\n", styled(NAME, agent)),
         RoutingDecision::Direct => {
             "The orchestrator answers itself: no tool is needed.\n".to_owned()
         }
