@@ -1,5 +1,5 @@
-//! Forgetting: what was learned from some words goes from every place that learned it, and is not learned from them again.
-//! The conversation itself stays until its session is deleted.
+//! Forgetting: deletes learned items from every store that has them and marks their source events,
+//! so that they are not learned again. The conversation itself stays until its session is deleted.
 
 mod index;
 mod learned_item;
@@ -23,10 +23,10 @@ use statement::{MatchLevel, Statement};
 
 pub use learned_item::{LearnedItem, LearnedItemId};
 
-/// Who wants to forget everything has to say so.
+/// Words that request to forget everything that matches.
 const EVERYTHING_WORDS: [&str; 6] = ["everything", "all", "alles", "todo", "tout", "tutto"];
 
-/// Every place where something is learned, and the conversations that it is learned from.
+/// All stores with learned data, and the sessions that it was learned from.
 pub trait LearnedDataStore:
     ForgetStore + MemoryStore + KnowledgeStore + InquiryStore + GraphStore + SessionStore
 {
@@ -37,21 +37,21 @@ impl<T> LearnedDataStore for T where
 {
 }
 
-/// What somebody means by what they want forgotten.
+/// The items that a request to forget selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ForgetSelection {
     NoMatch,
     Matched {
-        /// All that would go.
+        /// All items to delete.
         to_forget: Vec<LearnedItem>,
-        /// What is about the same, and says something else, too.
+        /// Items that also mention it, among other things. They are not deleted.
         related: Vec<LearnedItem>,
     },
-    /// Several things are about it, and none says just that.
+    /// Several items mention it, and none states exactly that.
     Ambiguous(Vec<LearnedItem>),
 }
 
-/// Cheap to clone.
+/// Finds and deletes learned items. Cheap to clone.
 #[derive(Clone)]
 pub struct Forgetter {
     store: Arc<dyn LearnedDataStore>,
@@ -62,39 +62,39 @@ impl Forgetter {
         Self { store }
     }
 
-    /// What is meant by ids of memories, or by words that say it.
+    /// Finds the items to forget, by memory ids or by a text that states them.
     pub async fn find_to_forget(
         &self,
-        of: &Principal,
-        what: &str,
+        principal: &Principal,
+        query: &str,
     ) -> Result<ForgetSelection, StoreError> {
-        let ledger = ForgetIndex::load(&*self.store, of).await?;
-        let parts: Vec<&str> = what
+        let index = ForgetIndex::load(&*self.store, principal).await?;
+        let parts: Vec<&str> = query
             .split([',', ' '])
             .filter(|part| !part.is_empty())
             .collect();
         let ids: Result<Vec<MemoryId>, _> = parts.iter().map(|part| part.parse()).collect();
-        let fitting = match ids {
+        let matches = match ids {
             Ok(ids) => ForgetMatches {
-                seeds: ledger.find_memories(&ids),
+                seeds: index.find_memories(&ids),
                 others: Vec::new(),
             },
-            Err(_) => find_matches(&ledger, what),
+            Err(_) => find_matches(&index, query),
         };
-        self.resolve_selection(of, &ledger, fitting).await
+        self.resolve_selection(principal, &index, matches).await
     }
 
-    /// The same for everything that is known under some keys.
+    /// Finds the items to forget for all versions of these knowledge keys.
     pub async fn find_keys_to_forget(
         &self,
-        of: &Principal,
+        principal: &Principal,
         keys: &[String],
     ) -> Result<ForgetSelection, StoreError> {
-        let ledger = ForgetIndex::load(&*self.store, of).await?;
-        let seeds = ledger.find_keys(keys);
+        let index = ForgetIndex::load(&*self.store, principal).await?;
+        let seeds = index.find_keys(keys);
         self.resolve_selection(
-            of,
-            &ledger,
+            principal,
+            &index,
             ForgetMatches {
                 seeds,
                 others: Vec::new(),
@@ -105,48 +105,48 @@ impl Forgetter {
 
     async fn resolve_selection(
         &self,
-        of: &Principal,
-        ledger: &ForgetIndex,
+        principal: &Principal,
+        index: &ForgetIndex,
         ForgetMatches { seeds, others }: ForgetMatches,
     ) -> Result<ForgetSelection, StoreError> {
         if seeds.is_empty() {
-            let is_nothing = others.is_empty();
-            return Ok(if is_nothing {
+            return Ok(if others.is_empty() {
                 ForgetSelection::NoMatch
             } else {
-                ForgetSelection::Ambiguous(ledger.items_at(others))
+                ForgetSelection::Ambiguous(index.items_at(others))
             });
         }
-        let gone = ledger.expand_seeds(&*self.store, of, seeds).await?;
-        let left = others
-            .into_iter()
-            .filter(|at| !gone.contains(at))
-            .collect::<Vec<_>>();
+        let to_forget = index.expand_seeds(&*self.store, principal, seeds).await?;
+        let related = others.into_iter().filter(|at| !to_forget.contains(at));
+        let related = index.items_at(related);
         Ok(ForgetSelection::Matched {
-            to_forget: ledger.items_at(gone),
-            related: ledger.items_at(left),
+            to_forget: index.items_at(to_forget),
+            related,
         })
     }
 
-    /// Takes these out, as far as they are still there, and gives what is gone. All or nothing; it can be repeated.
+    /// Deletes those items that still exist and returns them. Deletes all of them or none, and can be
+    /// repeated.
     pub async fn forget(
         &self,
-        of: &Principal,
-        traces: &[LearnedItem],
+        principal: &Principal,
+        items: &[LearnedItem],
     ) -> Result<Vec<LearnedItem>, StoreError> {
-        let ledger = ForgetIndex::load(&*self.store, of).await?;
-        let gone = ledger.find_existing(traces);
-        if gone.is_empty() {
+        let index = ForgetIndex::load(&*self.store, principal).await?;
+        let positions = index.find_existing(items);
+        if positions.is_empty() {
             return Ok(Vec::new());
         }
         let mut removal = Removal {
-            events: ledger.source_events(&*self.store, of, &gone).await?,
+            events: index
+                .source_events(&*self.store, principal, &positions)
+                .await?,
             ..Removal::default()
         };
         let mut facts: BTreeMap<u64, BTreeSet<usize>> = BTreeMap::new();
-        let gone = ledger.items_at(gone);
-        for trace in &gone {
-            match &trace.id {
+        let removed = index.items_at(positions);
+        for item in &removed {
+            match &item.id {
                 LearnedItemId::Memory(id) => removal.memories.push(*id),
                 LearnedItemId::Entry { key, version } => {
                     removal.entries.push((key.clone(), *version))
@@ -158,39 +158,37 @@ impl Forgetter {
                 }
             }
         }
-        for (number, gone) in facts {
-            let Some(body) = ledger.batch_body(number) else {
+        for (number, statements) in facts {
+            let Some(body) = index.batch_body(number) else {
                 continue;
             };
-            let left =
-                remove_statements(body, &gone).map_err(|error| StoreError(error.to_string()))?;
-            removal.batches.push(FactBatchChange {
-                number,
-                remaining: left,
-            });
+            let remaining = remove_statements(body, &statements)
+                .map_err(|error| StoreError(error.to_string()))?;
+            removal.batches.push(FactBatchChange { number, remaining });
         }
-        self.store.remove(of, removal).await?;
-        Ok(gone)
+        self.store.remove(principal, removal).await?;
+        Ok(removed)
     }
 }
 
-/// What fits, by its place in the ledger.
+/// Matches by their positions in the index.
 struct ForgetMatches {
-    /// What is surely meant.
+    /// Items to forget for certain.
     seeds: Vec<usize>,
-    /// What is about the same.
+    /// Items that mention it among other things.
     others: Vec<usize>,
 }
 
-/// What says just that; without any, the one thing that says it among others. Whoever says "everything" means all of it.
-fn find_matches(ledger: &ForgetIndex, what: &str) -> ForgetMatches {
-    let wanted = Statement::parse(what);
-    let is_everything = normalize_words(what)
+/// Selects the items that state exactly the query. If there are none, selects the only item that
+/// mentions it. With a word such as "everything", selects all that mention it.
+fn find_matches(index: &ForgetIndex, query: &str) -> ForgetMatches {
+    let wanted = Statement::parse(query);
+    let is_everything = normalize_words(query)
         .iter()
         .any(|word| EVERYTHING_WORDS.contains(&word.as_str()));
     if wanted.is_empty() {
         let seeds = if is_everything {
-            ledger.all_positions()
+            index.all_positions()
         } else {
             Vec::new()
         };
@@ -199,27 +197,27 @@ fn find_matches(ledger: &ForgetIndex, what: &str) -> ForgetMatches {
             others: Vec::new(),
         };
     }
-    let same = ledger.find_matches(&wanted, MatchLevel::Same);
-    let within = ledger.find_matches(&wanted, MatchLevel::Contains);
+    let exact = index.find_matches(&wanted, MatchLevel::Same);
+    let containing = index.find_matches(&wanted, MatchLevel::Contains);
     if is_everything {
-        let seeds = same.into_iter().chain(within).collect();
+        let seeds = exact.into_iter().chain(containing).collect();
         return ForgetMatches {
             seeds,
             others: Vec::new(),
         };
     }
-    let distinct: BTreeSet<Vec<String>> = within
+    let distinct: BTreeSet<Vec<String>> = containing
         .iter()
-        .map(|at| ledger.normalized_text(*at))
+        .map(|at| index.normalized_text(*at))
         .collect();
-    match (same.is_empty(), distinct.len()) {
+    match (exact.is_empty(), distinct.len()) {
         (true, 1) => ForgetMatches {
-            seeds: within,
+            seeds: containing,
             others: Vec::new(),
         },
         _ => ForgetMatches {
-            seeds: same,
-            others: within,
+            seeds: exact,
+            others: containing,
         },
     }
 }

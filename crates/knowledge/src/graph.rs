@@ -1,5 +1,5 @@
-//! The knowledge graph: facts with their sources. The store keeps them as a log; whoever asks first has them read into memory,
-//! and from then on memory follows the log, whichever process writes to it.
+//! The knowledge graph: facts with their sources. The store keeps them as a log. The first query
+//! loads the log into memory; later queries read only what was appended since, by any process.
 
 mod batch;
 pub mod diagram;
@@ -39,7 +39,7 @@ pub use validity::{AsOf, DateError, Moment};
 
 use in_memory::ApplyResult;
 
-/// Cheap to clone.
+/// Handle to the knowledge graph of every principal. Cheap to clone.
 #[derive(Clone)]
 pub struct Graph {
     inner: Arc<GraphInner>,
@@ -51,17 +51,17 @@ struct GraphInner {
     graphs: Mutex<HashMap<Principal, Arc<PrincipalGraph>>>,
 }
 
-/// What is in memory of one principal's facts.
+/// The in-memory facts of one principal.
 #[derive(Default)]
 struct PrincipalGraph {
     state: Mutex<GraphState>,
-    /// Held by whoever reads the log.
+    /// Held while the log is read.
     sync_lock: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
 struct GraphState {
-    /// Nothing before the first question, and while it is being changed.
+    /// `None` before the first query and while the graph is being updated.
     graph: Option<Arc<InMemoryGraph>>,
     version: Option<FactLogVersion>,
 }
@@ -79,7 +79,7 @@ pub enum GraphError {
 }
 
 impl Graph {
-    /// Nothing is read until something is asked.
+    /// Creates the graph without reading anything; the first query loads it.
     pub fn new(store: Arc<dyn GraphStore>, clock: Clock) -> Self {
         Self {
             inner: Arc::new(GraphInner {
@@ -94,23 +94,23 @@ impl Graph {
         Moment::from((self.inner.clock)())
     }
 
-    /// Tells facts; all of them are kept, or none.
+    /// Appends facts, either all of them or none.
     pub async fn assert(
         &self,
-        of: &Principal,
+        principal: &Principal,
         from: impl Into<FactProvenance>,
         facts: &[NewFact],
     ) -> Result<(), GraphError> {
         let FactProvenance { source, label } = from.into();
         let mut batches = Vec::new();
-        for part in facts.chunks(MAX_FACTS) {
-            let mut writing = BatchWriter::default();
-            for fact in part {
+        for chunk in facts.chunks(MAX_FACTS) {
+            let mut writer = BatchWriter::default();
+            for fact in chunk {
                 let properties = match fact.properties.is_empty() {
                     true => String::new(),
                     false => serde_json::to_string(&fact.properties).unwrap_or_default(),
                 };
-                let told = FactRef {
+                let fact_ref = FactRef {
                     subject: &fact.subject,
                     predicate: &fact.predicate,
                     object: &fact.object,
@@ -120,35 +120,35 @@ impl Graph {
                     valid_from: fact.valid_from,
                     valid_to: fact.valid_to,
                 };
-                told.check()?;
-                writing.push(&told);
+                fact_ref.check()?;
+                writer.push(&fact_ref);
             }
             let (source, label) = (source.clone(), label.clone());
             batches.push(NewFactBatch {
                 source,
                 label,
-                body: writing.finish(),
+                body: writer.finish(),
             });
         }
-        Ok(self.inner.store.append(of, batches).await?)
+        Ok(self.inner.store.append(principal, batches).await?)
     }
 
-    /// Facts do not hold any more; that they did stays known.
+    /// Ends the validity of facts. They remain in the graph as facts of the past.
     pub async fn retire(
         &self,
-        of: &Principal,
+        principal: &Principal,
         from: impl Into<FactProvenance>,
-        endings: &[FactRetirement],
+        retirements: &[FactRetirement],
     ) -> Result<(), GraphError> {
         let FactProvenance { source, label } = from.into();
-        let mut writing = BatchWriter::default();
-        for ending in endings {
+        let mut writer = BatchWriter::default();
+        for retirement in retirements {
             let FactRetirement {
                 subject,
                 predicate,
                 object,
                 at,
-            } = ending;
+            } = retirement;
             FactRef {
                 subject,
                 predicate,
@@ -156,97 +156,95 @@ impl Graph {
                 ..FactRef::default()
             }
             .check()?;
-            writing.retire((subject, predicate, object), *at);
+            writer.retire((subject, predicate, object), *at);
         }
-        Ok(self
-            .inner
-            .store
-            .append(
-                of,
-                vec![NewFactBatch {
-                    source,
-                    label,
-                    body: writing.finish(),
-                }],
-            )
-            .await?)
+        let batch = NewFactBatch {
+            source,
+            label,
+            body: writer.finish(),
+        };
+        Ok(self.inner.store.append(principal, vec![batch]).await?)
     }
 
-    /// Batches that were made ready elsewhere, as a bulk load does.
+    /// Appends batches that the caller has encoded, for example a bulk import.
     pub async fn append(
         &self,
-        of: &Principal,
+        principal: &Principal,
         batches: Vec<NewFactBatch>,
     ) -> Result<(), GraphError> {
-        Ok(self.inner.store.append(of, batches).await?)
+        Ok(self.inner.store.append(principal, batches).await?)
     }
 
-    /// Takes out everything that comes from there, as if it had never been told; gives whether there was anything.
+    /// Deletes all facts from the given sources. Returns true if there were any.
     pub async fn forget_source(
         &self,
-        of: &Principal,
+        principal: &Principal,
         range: FactSourceFilter,
     ) -> Result<bool, GraphError> {
-        Ok(self.inner.store.forget(of, range).await? > 0)
+        Ok(self.inner.store.forget(principal, range).await? > 0)
     }
 
-    /// The facts as they are now, whoever wrote last.
-    pub async fn snapshot(&self, of: &Principal) -> Result<GraphSnapshot, GraphError> {
-        let held = self.principal_graph(of);
-        if let Some(net) = held.current(self.inner.store.log_version()) {
-            return Ok(GraphSnapshot::new(net));
+    /// Returns the current facts, including those that other processes have written.
+    pub async fn snapshot(&self, principal: &Principal) -> Result<GraphSnapshot, GraphError> {
+        let entry = self.principal_graph(principal);
+        if let Some(graph) = entry.current(self.inner.store.log_version()) {
+            return Ok(GraphSnapshot::new(graph));
         }
-        let _alone = held.sync_lock.lock().await;
-        // Before the look: what is written from now on changes it.
-        let pulse = self.inner.store.log_version();
-        if let Some(net) = held.current(pulse) {
-            return Ok(GraphSnapshot::new(net));
+        let _guard = entry.sync_lock.lock().await;
+        // Read the version before the log, so that a concurrent write makes it outdated.
+        let version = self.inner.store.log_version();
+        if let Some(graph) = entry.current(version) {
+            return Ok(GraphSnapshot::new(graph));
         }
-        let before = held.lock().graph.take().unwrap_or_default();
-        let net = self.sync_graph(of, before).await?;
-        *held.lock() = GraphState {
-            graph: Some(Arc::clone(&net)),
-            version: pulse,
+        let before = entry.lock().graph.take().unwrap_or_default();
+        let graph = self.sync_graph(principal, before).await?;
+        *entry.lock() = GraphState {
+            graph: Some(Arc::clone(&graph)),
+            version,
         };
-        Ok(GraphSnapshot::new(net))
+        Ok(GraphSnapshot::new(graph))
     }
 
-    fn principal_graph(&self, of: &Principal) -> Arc<PrincipalGraph> {
+    fn principal_graph(&self, principal: &Principal) -> Arc<PrincipalGraph> {
         let mut all = self
             .inner
             .graphs
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        match all.get(of) {
-            Some(held) => Arc::clone(held),
-            None => Arc::clone(all.entry(of.clone()).or_default()),
+        match all.get(principal) {
+            Some(entry) => Arc::clone(entry),
+            None => Arc::clone(all.entry(principal.clone()).or_default()),
         }
     }
 
-    /// Brought up to the end of the log.
+    /// Applies the log to its end.
     async fn sync_graph(
         &self,
-        of: &Principal,
-        mut net: Arc<InMemoryGraph>,
+        principal: &Principal,
+        mut graph: Arc<InMemoryGraph>,
     ) -> Result<Arc<InMemoryGraph>, GraphError> {
-        let mut is_settled = true;
+        let mut is_rebuilt = true;
         loop {
-            let changes = self.inner.store.changes(of, net.position()).await?;
-            let is_over = changes.batches.is_empty() && changes.removed.is_empty();
-            if is_over && is_settled {
-                return Ok(net);
+            let changes = self
+                .inner
+                .store
+                .changes(principal, graph.position())
+                .await?;
+            let is_at_end = changes.batches.is_empty() && changes.removed.is_empty();
+            if is_at_end && is_rebuilt {
+                return Ok(graph);
             }
             let work = move || {
-                let changing = Arc::make_mut(&mut net);
-                match changing.apply(&changes)? {
-                    ApplyResult::Outdated => *changing = InMemoryGraph::default(),
-                    ApplyResult::Applied if is_over => changing.rebuild_edges(),
+                let target = Arc::make_mut(&mut graph);
+                match target.apply(&changes)? {
+                    ApplyResult::Outdated => *target = InMemoryGraph::default(),
+                    ApplyResult::Applied if is_at_end => target.rebuild_edges(),
                     ApplyResult::Applied => {}
                 }
-                Ok::<_, GraphError>(net)
+                Ok::<_, GraphError>(graph)
             };
-            net = run_blocking(work).await?;
-            is_settled = is_over;
+            graph = run_blocking(work).await?;
+            is_rebuilt = is_at_end;
         }
     }
 }
@@ -256,23 +254,22 @@ impl PrincipalGraph {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is in memory, when it is certain that nobody wrote since.
-    fn current(&self, pulse: Option<FactLogVersion>) -> Option<Arc<InMemoryGraph>> {
-        let now = self.lock();
-        now.graph
-            .clone()
-            .filter(|_| pulse.is_some() && pulse == now.version)
+    /// Returns the graph in memory if the store reports that nothing was written since.
+    fn current(&self, version: Option<FactLogVersion>) -> Option<Arc<InMemoryGraph>> {
+        let state = self.lock();
+        let is_current = version.is_some() && version == state.version;
+        state.graph.clone().filter(|_| is_current)
     }
 }
 
-/// Away from whoever waits for others.
+/// Runs CPU-bound work outside the async runtime.
 async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, GraphError> + Send + 'static,
 ) -> Result<T, GraphError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| {
+    let result = tokio::task::spawn_blocking(work).await;
+    result.unwrap_or_else(|error| {
         Err(GraphError::Failed(format!(
-            "reading the graph broke off: {error}"
+            "the knowledge graph could not be loaded: {error}"
         )))
     })
 }

@@ -1,4 +1,5 @@
-//! Questions that are worth asking: found after a turn, asked in passing, and answered by what the user says next.
+//! Inquiries: questions to the user that are found after a turn, offered in a later turn, and answered
+//! by the user's next messages.
 
 mod answer_rules;
 mod gap_rules;
@@ -22,31 +23,31 @@ use crate::lazy::Lazy;
 pub use settings::LibrarianSettings;
 pub use tools::{inquiry_line, tools};
 
-/// What inquiries are found and kept with.
+/// The dependencies of [`Inquiries`].
 pub struct InquiryParts {
     pub store: Lazy<dyn InquiryStore>,
-    /// What is known is not asked about, and answers become knowledge.
+    /// Known topics are not asked about, and answers are saved as entries.
     pub knowledge_base: KnowledgeBase,
     pub sessions: Arc<dyn SessionStore>,
-    /// Knows which events nothing may be learned from any more.
+    /// Tracks the events that were forgotten, from which nothing may be learned.
     pub memories: Arc<dyn MemoryStore>,
-    /// Without a language model set rules look for gaps, and say so.
+    /// Reviews conversations. Without a model, fixed rules find gaps, and inquiries are marked so.
     pub model: Option<Arc<dyn Model>>,
     pub settings: LibrarianSettings,
 }
 
-/// Finds inquiries when a turn has ended, and offers one to a turn that begins. Cheap to clone.
+/// Finds inquiries after a turn and offers one at the start of a turn. Cheap to clone.
 #[derive(Clone)]
 pub struct Inquiries {
     parts: Arc<InquiryParts>,
-    /// One look at a time: nothing is paid for twice.
+    /// Serializes scans, so that no model call is made twice.
     scan_lock: Arc<Mutex<()>>,
 }
 
 impl Inquiries {
-    pub fn new(means: InquiryParts) -> Self {
+    pub fn new(parts: InquiryParts) -> Self {
         Self {
-            parts: Arc::new(means),
+            parts: Arc::new(parts),
             scan_lock: Arc::default(),
         }
     }

@@ -1,10 +1,10 @@
-//! What is known, with its history; and what helped when something failed.
+//! The knowledge base: keyed entries with their history, and learnings from failed tool calls.
 
-mod advising;
+mod advice;
+mod context;
 mod entries;
 mod matching;
 mod outcomes;
-mod recalling;
 mod settings;
 mod tools;
 
@@ -15,13 +15,13 @@ use lango_domain::session::StoreError;
 use crate::lazy::Lazy;
 use crate::secret_scan::SecretScanner;
 
-pub use advising::{LearningAdvisor, OutcomeTracker};
+pub use advice::{LearningAdvisor, OutcomeTracker};
+pub use context::KnowledgeContext;
 pub use entries::{EntryError, entry_line, normalize_key};
-pub use recalling::KnowledgeContext;
 pub use settings::KnowledgeSettings;
 pub use tools::tools;
 
-/// Cheap to clone.
+/// Saves and finds entries and learnings. Cheap to clone.
 #[derive(Clone)]
 pub struct KnowledgeBase {
     pub store: Lazy<dyn KnowledgeStore>,
@@ -29,10 +29,10 @@ pub struct KnowledgeBase {
     pub now: Clock,
 }
 
-/// Why nothing could be looked up or kept.
+/// Error from reading or writing the knowledge base.
 #[derive(Debug, thiserror::Error)]
 pub enum KnowledgeBaseError {
-    #[error("what is known cannot be read or written: {0}")]
+    #[error("the knowledge base could not be read or written: {0}")]
     Store(#[from] StoreError),
     #[error(transparent)]
     Entry(#[from] EntryError),

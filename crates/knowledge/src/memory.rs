@@ -1,5 +1,5 @@
-//! Observational memory: conversations become dated observations, observations become reflections, and what fits a request
-//! is recalled. Raw history is never touched.
+//! Observational memory: conversations become dated observations, observations are condensed to
+//! reflections, and relevant ones are recalled for a request. The session history is never changed.
 
 mod digest;
 mod model_writer;
@@ -35,12 +35,12 @@ pub(crate) use rules::normalize_words;
 pub use settings::MemorySettings;
 pub use tools::{memory_json, tools};
 
-/// Who puts conversations into words.
+/// The writer of observations and reflections.
 #[derive(Clone)]
 pub enum Observer {
-    /// Rules: names, dates, preferences, decisions and promises in the user's own words.
+    /// Rules that find names, dates, preferences, decisions and promises in the user's messages.
     Rules,
-    /// A language model, and its name.
+    /// A language model with its name.
     Model { model: Arc<dyn Model>, name: String },
 }
 
@@ -53,19 +53,19 @@ impl Observer {
     }
 }
 
-/// What a chronicle is put together from.
+/// The dependencies of [`ObservationalMemory`].
 pub struct MemoryParts {
     pub memories: Arc<dyn MemoryStore>,
     pub observer: Observer,
     pub settings: MemorySettings,
-    /// What nobody may keep.
+    /// Detects secrets, which are never remembered.
     pub secret_scanner: SecretScanner,
-    /// Forgets here and everywhere else.
+    /// Forgets items in memory and in all other stores.
     pub forgetter: Forgetter,
     pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
 }
 
-/// The memory of conversations; cheap to clone.
+/// The memory of conversations. Cheap to clone.
 #[derive(Clone)]
 pub struct ObservationalMemory {
     inner: Arc<ObservationalMemoryInner>,
@@ -73,15 +73,15 @@ pub struct ObservationalMemory {
 
 struct ObservationalMemoryInner {
     parts: MemoryParts,
-    /// One observer at a time for a session.
+    /// Serializes the observers of a session.
     session_locks: Mutex<HashMap<SessionKey, Arc<tokio::sync::Mutex<()>>>>,
     indexes: Mutex<HashMap<Principal, Arc<tokio::sync::Mutex<recall::RecallIndex>>>>,
 }
 
-/// Something that is remembered, down to the words that it comes from.
+/// A memory with the observations and events that it comes from.
 pub struct MemoryEvidence {
     pub memory: Memory,
-    /// What a reflection condenses.
+    /// The observations that a reflection condenses.
     pub observations: Vec<Memory>,
     pub events: Vec<Arc<Event>>,
 }
@@ -113,31 +113,28 @@ impl ObservationalMemory {
         &self.parts().observer
     }
 
-    /// Where a memory comes from: session, events and their words.
+    /// Returns a memory with the observations and events that it comes from.
     pub async fn evidence(
         &self,
-        of: &Principal,
+        principal: &Principal,
         id: MemoryId,
     ) -> Result<Option<MemoryEvidence>, StoreError> {
-        let Some(memory) = self.memories().memory(of, id).await? else {
+        let Some(memory) = self.memories().memory(principal, id).await? else {
             return Ok(None);
         };
         let mut observations = Vec::new();
         for id in &memory.condenses {
             observations.extend(
                 self.memories()
-                    .memory(of, MemoryId::Observation(*id))
+                    .memory(principal, MemoryId::Observation(*id))
                     .await?,
             );
         }
-        let session = SessionKey {
+        let key = SessionKey {
             session: memory.session.clone(),
-            principal: of.clone(),
+            principal: principal.clone(),
         };
-        let events = self
-            .memories()
-            .events(&session, memory.sources.clone())
-            .await?;
+        let events = self.memories().events(&key, memory.sources.clone()).await?;
         Ok(Some(MemoryEvidence {
             memory,
             observations,
@@ -157,13 +154,13 @@ impl ObservationalMemory {
         self.parts().secret_scanner.find_secret(text).is_some()
     }
 
-    fn session_lock(&self, of: &SessionKey) -> Arc<tokio::sync::Mutex<()>> {
-        let mut busy = self
+    fn session_lock(&self, key: &SessionKey) -> Arc<tokio::sync::Mutex<()>> {
+        let mut locks = self
             .inner
             .session_locks
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        busy.retain(|_, lock| Arc::strong_count(lock) > 1);
-        Arc::clone(busy.entry(of.clone()).or_default())
+        locks.retain(|_, lock| Arc::strong_count(lock) > 1);
+        Arc::clone(locks.entry(key.clone()).or_default())
     }
 }

@@ -1,13 +1,13 @@
-//! Whether a sentence wants something done or said. Such a sentence tells nothing about the user's own world, whatever
-//! words it repeats: "forget that my sister is called Anna" is no answer to who the sister is.
+//! Detects requests: sentences that ask or order. A request states nothing about the user, whatever
+//! words it repeats: "forget that my sister is called Anna" does not answer who the sister is.
 
 use crate::memory::normalize_words;
 
-/// What may stand before a request and changes nothing about it.
+/// Words that may precede a request.
 const OPENERS: &str = "ok, okay, well, and, so, now, then, hey, hi, hello, oh, also, just, but, lango, yes, no, thanks, \
     actually, danke, ja, nein, also, und, dann, bueno, si, y, vale, gracias, merci, oui, non, et, alors, grazie, allora, e";
 
-/// How requests begin: an order, a wish that somebody else does something, or what keeps from answering.
+/// Beginnings of requests: orders, wishes addressed to the assistant, and refusals to answer.
 const ORDER_PHRASES: &str = "please, kindly, forget, unlearn, remember, delete, erase, remove, drop, clear, run, show, list, search, \
     find, look, stop, cancel, abort, quit, exit, undo, read, open, send, write, create, make, save, keep, note, store, \
     tell, say, explain, describe, summarise, summarize, translate, fix, change, update, add, put, set, give, get, fetch, \
@@ -25,12 +25,12 @@ const ORDER_PHRASES: &str = "please, kindly, forget, unlearn, remember, delete, 
     per favore, dimentica, scorda, cancella, rimuovi, ricorda, ricordati, esegui, mostra, elenca, cerca, trova, ferma, \
     annulla, leggi, apri, invia, scrivi, dimmi, puoi, potresti, voglio che";
 
-/// How orders begin or end where words have no spaces between them, or verbs stand last.
+/// Parts of orders in languages without spaces between words or with the verb at the end.
 const ORDER_PHRASES_UNSPACED: &str = "해줘, 해 줘, 해주세요, 해 주세요, 하세요, 하십시오, 잊어, 잊으, 지워, 삭제, 기억해, 보여, 찾아, 검색, 멈춰, 취소, 그만, \
     してください, して下さい, 忘れて, 消して, 削除, 覚えて, 見せて, 探して, 検索, 止めて, やめて, 请, 忘记, 忘掉, 删除, 记住, 显示, 列出, 搜索, 停止, \
     取消, 帮我";
 
-/// How questions begin that have no mark at their end.
+/// Beginnings of questions without a question mark.
 const QUESTION_PHRASES: &str = "what, whats, who, whos, whom, whose, which, when, where, why, how, does, did, is, are, was, were, am, \
     can, could, should, would, shall, will you, will i, will it, will we, will the, will my, will there, \
     was, wer, wen, wem, wessen, welche, welcher, welches, wann, wo, wohin, woher, warum, wieso, weshalb, wie, \
@@ -38,79 +38,76 @@ const QUESTION_PHRASES: &str = "what, whats, who, whos, whom, whose, which, when
     quoi, qui, quel, quelle, quand, ou, pourquoi, comment, combien, est ce, quest ce, \
     che cosa, cosa, chi, quale, dove, perche, quanto";
 
-/// What asks to have something forgotten, wherever the politeness before it ends.
+/// Verbs that request forgetting, possibly after polite words.
 const FORGET_WORDS: &str = "forget, unlearn, erase, vergiss, vergesst, olvida, olvidate, olvide, oublie, oubliez, dimentica, scorda";
 const FORGET_WORDS_UNSPACED: &str = "잊어, 잊으, 忘れて, 忘记, 忘掉";
-/// So many words of politeness may stand before it.
+/// Most polite words before the verb.
 const MAX_POLITE: usize = 6;
 
-/// Orders to do away with something. What they repeat is told in order to be gone.
+/// Verbs that order a deletion. A sentence with one repeats a fact in order to delete it.
 const DELETE_WORDS: &str =
     "forget, unlearn, erase, delete, remove, discard, wipe, purge, scrub, disregard";
 const NEGATIONS: &str =
     "dont, not, never, no, stop, quit, avoid, shouldnt, mustnt, neednt, cannot, cant, wont";
 const KEEP_WORDS: &str = "remember, remembering, memorise, memorising, memorize, memorizing, save, saving, keep, keeping, \
     note, noting, store, storing, learn, learning, record, recording, retain, retaining";
-/// What may stand before and between these words without saying anything by itself.
+/// Filler words before and between these words.
 const POLITE_WORDS: &str = "please, kindly, just, also, now, you, can, could, would, will, should, may, must, might, do, i, we, id, \
     wed, want, wanted, need, like, rather, prefer, have, to, there, theres, is, it, ever, even, bother, any, longer, more, feel, free, \
     lets, let, us, go, ahead, and, ok, okay, well, so, then, hey, lango, actually, but, yes, thanks";
 
-/// Whether a sentence asks, orders or wishes.
+/// Returns true if a sentence is a question, an order or a wish.
 pub(crate) fn is_request(sentence: &str) -> bool {
     let words = normalize_words(sentence);
-    let is_begun = |list: &'static str| {
+    let starts_with_any = |list: &'static str| {
         sentence_starts(&words, sentence)
-            .any(|begun| split_phrases(list).any(|row| starts_with_phrase(begun, row)))
+            .any(|start| split_phrases(list).any(|phrase| starts_with_phrase(start, phrase)))
     };
     is_question(sentence)
-        || is_begun(ORDER_PHRASES)
-        || is_begun(QUESTION_PHRASES)
+        || starts_with_any(ORDER_PHRASES)
+        || starts_with_any(QUESTION_PHRASES)
         || split_phrases(ORDER_PHRASES_UNSPACED).any(|order| sentence.contains(order))
         || sentence.trim_start().starts_with('/')
         || is_delete_order(sentence)
 }
 
-/// Whether a sentence asks for something to be forgotten.
+/// Returns true if a sentence asks to forget something.
 pub(crate) fn is_forget_request(sentence: &str) -> bool {
     let words = normalize_words(sentence);
-    let is_meant = |word: &String| split_phrases(FORGET_WORDS).any(|forgetting| forgetting == word);
-    let refuses =
-        |pair: &[String]| ["dont", "not", "never"].contains(&&*pair[0]) && is_meant(&pair[1]);
-    let is_asked = sentence_starts(&words, sentence).any(|begun| {
-        let polite = if is_request(sentence) { MAX_POLITE } else { 1 };
-        begun.iter().take(polite).any(is_meant)
+    let is_forget_word = |word: &String| split_phrases(FORGET_WORDS).any(|verb| verb == word);
+    let is_negated =
+        |pair: &[String]| ["dont", "not", "never"].contains(&&*pair[0]) && is_forget_word(&pair[1]);
+    let is_asked = sentence_starts(&words, sentence).any(|start| {
+        let max_words = if is_request(sentence) { MAX_POLITE } else { 1 };
+        start.iter().take(max_words).any(is_forget_word)
     });
-    let is_unspaced =
-        || split_phrases(FORGET_WORDS_UNSPACED).any(|forgetting| sentence.contains(forgetting));
-    !words.windows(2).any(refuses) && (is_asked || is_unspaced() || is_delete_order(sentence))
+    let is_unspaced = || split_phrases(FORGET_WORDS_UNSPACED).any(|verb| sentence.contains(verb));
+    !words.windows(2).any(is_negated) && (is_asked || is_unspaced() || is_delete_order(sentence))
 }
 
-/// Whether a clause orders to do away with something, or not to keep it: "you can delete that", "don't save it".
+/// Returns true if a clause orders to delete something or not to save it: "you can delete that",
+/// "don't save it".
 fn is_delete_order(sentence: &str) -> bool {
     sentence.split([',', ':', '—', '–', '(']).any(|clause| {
         let words = normalize_words(clause);
-        let is_of = |list: &'static str, word: &String| split_phrases(list).any(|row| row == word);
+        let is_in =
+            |list: &'static str, word: &String| split_phrases(list).any(|entry| entry == word);
         let Some(at) = words
             .iter()
-            .position(|word| !is_of(POLITE_WORDS, word) && !is_of(NEGATIONS, word))
+            .position(|word| !is_in(POLITE_WORDS, word) && !is_in(NEGATIONS, word))
         else {
             return false;
         };
         let (before, order) = (&words[..at], &words[at]);
-        // "I never save" tells of oneself; "I want you to save" asks.
-        let holds = |list: &'static str| {
-            before
-                .iter()
-                .any(|word| split_phrases(list).any(|row| row == word))
-        };
-        let is_order = !holds("i, we, id, wed") || holds("you");
-        let is_negated = before.iter().any(|word| is_of(NEGATIONS, word));
+        // "I never save" is a statement about the user; "I want you to save" is a request.
+        let has_before = |list: &'static str| before.iter().any(|word| is_in(list, word));
+        let is_order = !has_before("i, we, id, wed") || has_before("you");
+        let is_negated = before.iter().any(|word| is_in(NEGATIONS, word));
         is_order
             && if is_negated {
-                is_of(KEEP_WORDS, order)
+                is_in(KEEP_WORDS, order)
             } else {
-                is_of(DELETE_WORDS, order)
+                is_in(DELETE_WORDS, order)
             }
     })
 }
@@ -122,37 +119,39 @@ fn is_question(sentence: &str) -> bool {
             .ends_with(['?', '？', '؟'])
 }
 
-/// The words behind what only opens a sentence, and those behind a name that is called: "Ada, forget that".
+/// Returns the words after the openers of a sentence, and the words after a name that is addressed:
+/// "Ada, forget that".
 fn sentence_starts<'a>(words: &'a [String], sentence: &str) -> impl Iterator<Item = &'a [String]> {
-    let calls_somebody = sentence
+    let addresses_name = sentence
         .split_whitespace()
         .next()
         .is_some_and(|first| first.ends_with([',', ':']));
-    let called = words
+    let after_name = words
         .get(1..)
-        .filter(|behind| calls_somebody && !behind.is_empty());
-    [Some(words), called]
+        .filter(|after| addresses_name && !after.is_empty());
+    [Some(words), after_name]
         .into_iter()
         .flatten()
-        .map(|mut begun| {
-            while begun.len() > 1 && split_phrases(OPENERS).any(|opener| opener == begun[0]) {
-                begun = &begun[1..];
+        .map(|mut start| {
+            while start.len() > 1 && split_phrases(OPENERS).any(|opener| opener == start[0]) {
+                start = &start[1..];
             }
-            begun
+            start
         })
 }
 
-fn starts_with_phrase(words: &[String], row: &str) -> bool {
+fn starts_with_phrase(words: &[String], phrase: &str) -> bool {
     let mut words = words.iter();
-    row.split(' ')
-        .all(|word| words.next().is_some_and(|said| said == word))
+    phrase
+        .split(' ')
+        .all(|expected| words.next().is_some_and(|word| word == expected))
 }
 
 fn split_phrases(list: &'static str) -> impl Iterator<Item = &'static str> {
     list.split(',').map(str::trim)
 }
 
-/// Ways to say that something is not to be kept, for the tests of whoever keeps things.
+/// Requests not to keep something, shared by the tests of several modules.
 #[cfg(test)]
 pub(crate) const FORGET_REQUESTS: [&str; 20] = [
     "don't remember that my cat is called Xylo",
@@ -183,7 +182,7 @@ mod tests {
 
     /// B106
     #[test]
-    fn orders_wishes_and_questions_are_requests() {
+    fn detects_requests() {
         for sentence in [
             "forget that my sister is called Anna",
             "Please forget that my sister is called Anna.",
@@ -227,7 +226,7 @@ mod tests {
 
     /// B106
     #[test]
-    fn asking_to_forget_is_known_however_politely() {
+    fn detects_forget_requests() {
         for sentence in FORGET_REQUESTS {
             assert!(
                 is_forget_request(sentence) && is_request(sentence),

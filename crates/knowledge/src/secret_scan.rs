@@ -1,10 +1,11 @@
-//! Whether a text holds something that must not be kept: keys, passwords, and what else opens a door.
+//! Detects secrets that must not be stored: keys, passwords and other credentials.
 //!
-//! What is found is never repeated. A doubtful case counts as a secret: being asked to word a fact anew costs little.
+//! A detected secret is never repeated in messages. Doubtful cases count as secrets, since rewording
+//! a fact costs the user little.
 
+mod formats;
 mod mask;
-mod shapes;
-mod stated;
+mod statements;
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,13 +14,13 @@ use lango_domain::secret::Secret;
 
 pub use mask::{MaskedText, has_url_password, mask_secrets};
 
-/// What nobody may keep, told from ordinary words by what is known and by how it looks. Cheap to clone.
+/// Detects known secrets by value and unknown ones by format or context. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct SecretScanner {
     known: Arc<[Secret]>,
 }
 
-/// What a text seems to hold.
+/// The kind of secret that a text seems to contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretKind {
     PrivateKey,
@@ -30,14 +31,14 @@ pub enum SecretKind {
 }
 
 impl SecretScanner {
-    /// Knows the values of these, too.
+    /// Creates a scanner that also detects the values of these secrets.
     pub fn with_known_secrets(secrets: Vec<Secret>) -> Self {
         Self {
             known: secrets.into_iter().filter(Secret::is_redactable).collect(),
         }
     }
 
-    /// The first secret that a text seems to hold.
+    /// Returns the kind of the first secret that a text seems to contain.
     pub fn find_secret(&self, text: &str) -> Option<SecretKind> {
         if self
             .known
@@ -46,7 +47,7 @@ impl SecretScanner {
         {
             return Some(SecretKind::AccessKey);
         }
-        shapes::find(text).or_else(|| stated::find(text))
+        formats::find(text).or_else(|| statements::find(text))
     }
 }
 
@@ -66,14 +67,14 @@ impl fmt::Display for SecretKind {
 mod tests {
     use super::*;
 
-    fn found(text: &str) -> Option<SecretKind> {
+    fn find(text: &str) -> Option<SecretKind> {
         SecretScanner::default().find_secret(text)
     }
 
     #[test]
-    fn secrets_are_recognised() {
+    fn detects_secrets() {
         let long = "a".repeat(8) + &"Zk3".repeat(12);
-        for (text, likeness) in [
+        for (text, kind) in [
             (
                 "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Blb",
                 SecretKind::PrivateKey,
@@ -111,12 +112,12 @@ mod tests {
                 SecretKind::PrivateKey,
             ),
         ] {
-            assert_eq!(found(text), Some(likeness), "{text}");
+            assert_eq!(find(text), Some(kind), "{text}");
         }
     }
 
     #[test]
-    fn ordinary_facts_may_be_kept() {
+    fn accepts_ordinary_facts() {
         for text in [
             "",
             "the office closes at six",
@@ -136,27 +137,27 @@ mod tests {
             "The secret of good tea is patience.",
             "transaction 0x4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318 went through",
         ] {
-            assert_eq!(found(text), None, "{text}");
+            assert_eq!(find(text), None, "{text}");
         }
     }
 
     #[test]
-    fn what_is_known_to_be_secret_is_found_whatever_it_looks_like() {
-        let secrecy =
+    fn detects_known_secrets_of_any_format() {
+        let scanner =
             SecretScanner::with_known_secrets(vec![Secret::new("blue horses"), Secret::new("x")]);
         assert_eq!(
-            secrecy.find_secret("she said blue horses, twice"),
+            scanner.find_secret("she said blue horses, twice"),
             Some(SecretKind::AccessKey)
         );
-        assert_eq!(secrecy.find_secret("x marks the spot"), None);
+        assert_eq!(scanner.find_secret("x marks the spot"), None);
     }
 
     #[test]
-    fn odd_and_huge_texts_are_read_quickly() {
+    fn scans_odd_and_huge_texts_quickly() {
         let huge = "password ".repeat(100_000);
-        assert_eq!(found(&huge), None);
-        assert_eq!(found("password:"), None);
-        assert_eq!(found("\u{202e}\u{0}://@"), None);
-        assert_eq!(found(&"é".repeat(500_000)), None);
+        assert_eq!(find(&huge), None);
+        assert_eq!(find("password:"), None);
+        assert_eq!(find("\u{202e}\u{0}://@"), None);
+        assert_eq!(find(&"é".repeat(500_000)), None);
     }
 }

@@ -1,11 +1,11 @@
-//! Everything that was learned for a principal, side by side, and what belongs together in it.
+//! Everything that was learned for a principal, and the relations between the items.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use lango_domain::event::{Event, EventBody, Principal, SessionId, TurnId};
 use lango_domain::inquiries::{Inquiry, InquiryStore};
-use lango_domain::knowledge::{KnowledgeCategory, KnowledgeStore};
+use lango_domain::knowledge::{KnowledgeCategory, KnowledgeEntry, KnowledgeStore};
 use lango_domain::memory::{MemoryId, MemoryKind, MemoryLevel, MemoryQuery, MemoryStore};
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError};
 
@@ -15,7 +15,7 @@ use super::statement::{MatchLevel, Statement};
 use crate::graph::user_batches::{UserFactBatch, load_user_batches};
 use crate::memory::normalize_words;
 
-/// More memories than this are not looked through at once.
+/// Most memories that are loaded.
 const MAX_MEMORIES: usize = 200_000;
 
 pub(super) struct ForgetIndex {
@@ -23,14 +23,14 @@ pub(super) struct ForgetIndex {
     batches: Vec<UserFactBatch>,
 }
 
-/// Something that was learned, ready to be compared.
+/// A learned item, prepared for comparison.
 struct ForgetIndexEntry {
     item: LearnedItem,
-    /// What it says, in one or several places.
+    /// The statements that the item makes; the first is the main one.
     statements: Vec<Statement>,
-    /// Observations that a reflection condenses.
+    /// The observations that a reflection condenses.
     condenses: Vec<u64>,
-    /// The key that an inquiry's answer is kept under.
+    /// The knowledge key under which an inquiry's answer is stored.
     key: Option<String>,
 }
 
@@ -38,9 +38,9 @@ type TurnSet = HashSet<(SessionId, TurnId)>;
 type SessionLogs = HashMap<SessionId, Vec<Arc<Event>>>;
 
 impl ForgetIndexEntry {
-    fn new(trace: LearnedItem, statements: Vec<Statement>) -> Self {
+    fn new(item: LearnedItem, statements: Vec<Statement>) -> Self {
         Self {
-            item: trace,
+            item,
             statements,
             condenses: Vec::new(),
             key: None,
@@ -77,73 +77,58 @@ impl ForgetIndexEntry {
 }
 
 impl ForgetIndex {
-    pub async fn load(store: &dyn LearnedDataStore, of: &Principal) -> Result<Self, StoreError> {
-        let mut lines = Vec::new();
-        for what in [MemoryLevel::Observations, MemoryLevel::Reflections] {
-            let which = MemoryQuery {
-                level: what,
+    pub async fn load(
+        store: &dyn LearnedDataStore,
+        principal: &Principal,
+    ) -> Result<Self, StoreError> {
+        let mut entries = Vec::new();
+        for level in [MemoryLevel::Observations, MemoryLevel::Reflections] {
+            let query = MemoryQuery {
+                level,
                 session: None,
                 limit: MAX_MEMORIES,
             };
-            for memory in MemoryStore::list(store, of, which).await? {
-                let said = Statement::parse(&memory.note.text).with_kind(memory.note.kind);
-                let line = ForgetIndexEntry::new(LearnedItem::from_memory(&memory), vec![said]);
-                lines.push(ForgetIndexEntry {
+            for memory in MemoryStore::list(store, principal, query).await? {
+                let statement = Statement::parse(&memory.note.text).with_kind(memory.note.kind);
+                let item = LearnedItem::from_memory(&memory);
+                entries.push(ForgetIndexEntry {
                     condenses: memory.condenses,
-                    ..line
+                    ..ForgetIndexEntry::new(item, vec![statement])
                 });
             }
         }
-        for newest in KnowledgeStore::entries(store, of).await? {
-            for entry in KnowledgeStore::history(store, of, &newest.key).await? {
-                let said = Statement::parse(&entry.content).with_subject(&entry.key);
-                let is_preference = entry.category == KnowledgeCategory::Preference;
-                let said = if is_preference {
-                    said.with_kind(MemoryKind::Preference)
-                } else {
-                    said
-                };
-                lines.push(ForgetIndexEntry::new(
-                    LearnedItem::from_entry(&entry),
-                    vec![said],
-                ));
-            }
+        for newest in KnowledgeStore::entries(store, principal).await? {
+            let versions = KnowledgeStore::history(store, principal, &newest.key).await?;
+            entries.extend(versions.iter().map(knowledge_entry));
         }
-        for learning in KnowledgeStore::learnings(store, of).await? {
-            let trace = LearnedItem::from_learning(&learning);
-            let said = [
-                Statement::parse(&trace.text),
-                Statement::parse(&learning.trigger),
-                Statement::parse(&learning.fix),
-            ];
-            lines.push(ForgetIndexEntry::new(trace, said.into()));
+        for learning in KnowledgeStore::learnings(store, principal).await? {
+            let item = LearnedItem::from_learning(&learning);
+            let statements =
+                [&item.text, &learning.trigger, &learning.fix].map(|text| Statement::parse(text));
+            entries.push(ForgetIndexEntry::new(item, statements.into()));
         }
-        for inquiry in InquiryStore::inquiries(store, of).await? {
-            lines.push(inquiry_entry(&inquiry));
-        }
-        let batches = load_user_batches(store, of).await?;
+        let inquiries = InquiryStore::inquiries(store, principal).await?;
+        entries.extend(inquiries.iter().map(inquiry_entry));
+        let batches = load_user_batches(store, principal).await?;
         for batch in &batches {
             for (at, text) in batch.statements.iter().enumerate() {
                 let id = LearnedItemId::Fact {
                     batch: batch.number,
                     at,
                 };
-                let trace = LearnedItem {
+                let item = LearnedItem {
                     id,
                     text: text.clone(),
                     origin: LearnedItemOrigin::from_fact_source(&batch.source),
                 };
-                lines.push(ForgetIndexEntry::new(trace, vec![Statement::parse(text)]));
+                entries.push(ForgetIndexEntry::new(item, vec![Statement::parse(text)]));
             }
         }
-        Ok(Self {
-            entries: lines,
-            batches,
-        })
+        Ok(Self { entries, batches })
     }
 
-    pub fn items_at(&self, places: impl IntoIterator<Item = usize>) -> Vec<LearnedItem> {
-        places
+    pub fn items_at(&self, positions: impl IntoIterator<Item = usize>) -> Vec<LearnedItem> {
+        positions
             .into_iter()
             .map(|at| self.entries[at].item.clone())
             .collect()
@@ -152,8 +137,8 @@ impl ForgetIndex {
     pub fn batch_body(&self, batch: u64) -> Option<&[u8]> {
         self.batches
             .iter()
-            .find(|own| own.number == batch)
-            .map(|own| own.body.as_slice())
+            .find(|user_batch| user_batch.number == batch)
+            .map(|user_batch| user_batch.body.as_slice())
     }
 
     pub fn normalized_text(&self, at: usize) -> Vec<String> {
@@ -164,80 +149,82 @@ impl ForgetIndex {
         (0..self.entries.len()).collect()
     }
 
-    /// What fits just so. A reflection that says it among other things goes only with what it was made of.
-    pub fn find_matches(&self, wanted: &Statement, fit: MatchLevel) -> Vec<usize> {
-        let is_meant = |line: &ForgetIndexEntry| {
-            line.match_level(wanted) == fit && (fit == MatchLevel::Same || !line.is_reflection())
+    /// Returns the items with this match level. A reflection that only contains the statement is
+    /// excluded; it is forgotten together with the observations that it condenses.
+    pub fn find_matches(&self, wanted: &Statement, level: MatchLevel) -> Vec<usize> {
+        let matches = |entry: &ForgetIndexEntry| {
+            entry.match_level(wanted) == level
+                && (level == MatchLevel::Same || !entry.is_reflection())
         };
-        self.positions_where(is_meant)
+        self.positions_where(matches)
     }
 
-    /// Memories of these ids; a reflection stands for what it condenses.
+    /// Returns the memories with these ids, including the observations that a reflection condenses.
     pub fn find_memories(&self, ids: &[MemoryId]) -> Vec<usize> {
-        let mut meant: HashSet<MemoryId> = ids.iter().copied().collect();
-        for line in self.entries.iter().filter(|line| line.is_reflection()) {
-            if matches!(line.item.id, LearnedItemId::Memory(id) if ids.contains(&id)) {
-                meant.extend(line.condenses.iter().map(|id| MemoryId::Observation(*id)));
+        let mut wanted_ids: HashSet<MemoryId> = ids.iter().copied().collect();
+        for entry in self.entries.iter().filter(|entry| entry.is_reflection()) {
+            if matches!(entry.item.id, LearnedItemId::Memory(id) if ids.contains(&id)) {
+                wanted_ids.extend(entry.condenses.iter().map(|id| MemoryId::Observation(*id)));
             }
         }
         self.positions_where(
-            |line| matches!(&line.item.id, LearnedItemId::Memory(id) if meant.contains(id)),
+            |entry| matches!(&entry.item.id, LearnedItemId::Memory(id) if wanted_ids.contains(id)),
         )
     }
 
     pub fn find_keys(&self, keys: &[String]) -> Vec<usize> {
         self.positions_where(
-            |line| matches!(&line.item.id, LearnedItemId::Entry { key, .. } if keys.contains(key)),
+            |entry| matches!(&entry.item.id, LearnedItemId::Entry { key, .. } if keys.contains(key)),
         )
     }
 
-    pub fn find_existing(&self, traces: &[LearnedItem]) -> Vec<usize> {
-        self.positions_where(|line| traces.contains(&line.item))
+    pub fn find_existing(&self, items: &[LearnedItem]) -> Vec<usize> {
+        self.positions_where(|entry| items.contains(&entry.item))
     }
 
-    fn positions_where(&self, is_meant: impl Fn(&ForgetIndexEntry) -> bool) -> Vec<usize> {
+    fn positions_where(&self, predicate: impl Fn(&ForgetIndexEntry) -> bool) -> Vec<usize> {
         (0..self.entries.len())
-            .filter(|at| is_meant(&self.entries[*at]))
+            .filter(|at| predicate(&self.entries[*at]))
             .collect()
     }
 
-    /// The seeds, what says the same, what was learned from the same words in the same turn, and what was made of any of
-    /// it.
+    /// Returns the seeds, the items that state the same, the items learned from the same turn about
+    /// the same subject, and everything that depends on them.
     pub async fn expand_seeds(
         &self,
         store: &dyn LearnedDataStore,
-        of: &Principal,
+        principal: &Principal,
         seeds: Vec<usize>,
     ) -> Result<BTreeSet<usize>, StoreError> {
-        let logs = self.load_logs(store, of, &seeds).await?;
-        let mut gone: BTreeSet<usize> = seeds.iter().copied().collect();
+        let logs = self.load_logs(store, principal, &seeds).await?;
+        let mut removed: BTreeSet<usize> = seeds.iter().copied().collect();
         for seed in seeds.iter().map(|at| &self.entries[*at]) {
             let turns = origin_turns(&seed.item.origin, &logs);
-            for (at, line) in self.entries.iter().enumerate() {
-                // Of one message several things are observed: they are told apart by what they say.
-                let is_of_another_kind =
-                    line.item.id.kind() != seed.item.id.kind() && !line.is_reflection();
-                let is_of_same_words = || {
-                    is_of_another_kind
-                        && line.shares_term_with(seed)
-                        && !turns.is_disjoint(&origin_turns(&line.item.origin, &logs))
+            for (at, entry) in self.entries.iter().enumerate() {
+                // Several observations may come from one message; they differ in what they state.
+                let has_other_kind =
+                    entry.item.id.kind() != seed.item.id.kind() && !entry.is_reflection();
+                let has_same_source = || {
+                    has_other_kind
+                        && entry.shares_term_with(seed)
+                        && !turns.is_disjoint(&origin_turns(&entry.item.origin, &logs))
                 };
-                if !gone.contains(&at) && (line.is_same_as(seed) || is_of_same_words()) {
-                    gone.insert(at);
+                if !removed.contains(&at) && (entry.is_same_as(seed) || has_same_source()) {
+                    removed.insert(at);
                 }
             }
         }
-        self.add_dependents(&mut gone);
-        Ok(gone)
+        self.add_dependents(&mut removed);
+        Ok(removed)
     }
 
-    /// A key whose newest version goes has none left; an answer goes with what it is kept as; a reflection with what it
-    /// condenses.
-    fn add_dependents(&self, gone: &mut BTreeSet<usize>) {
+    /// Adds dependent items: all versions of a key whose newest version is removed, an inquiry and the
+    /// entry with its answer, and the reflections that condense a removed observation.
+    fn add_dependents(&self, removed: &mut BTreeSet<usize>) {
         loop {
             let (mut keys, mut observations) = (HashSet::new(), HashSet::new());
-            for line in gone.iter().map(|at| &self.entries[*at]) {
-                match &line.item.id {
+            for entry in removed.iter().map(|at| &self.entries[*at]) {
+                match &entry.item.id {
                     LearnedItemId::Entry { key, version }
                         if self.newest_version(key) == Some(*version) =>
                     {
@@ -248,66 +235,73 @@ impl ForgetIndex {
                     }
                     _ => {}
                 }
-                keys.extend(line.key.as_deref());
+                keys.extend(entry.key.as_deref());
             }
-            let hangs = |line: &ForgetIndexEntry| {
-                let is_key = matches!(&line.item.id, LearnedItemId::Entry { key, .. } if keys.contains(key.as_str()));
-                let is_answer = line.key.as_deref().is_some_and(|key| keys.contains(key));
-                is_key || is_answer || line.condenses.iter().any(|id| observations.contains(id))
+            let is_dependent = |entry: &ForgetIndexEntry| {
+                let entry_key = match &entry.item.id {
+                    LearnedItemId::Entry { key, .. } => Some(key),
+                    _ => entry.key.as_ref(),
+                };
+                entry_key.is_some_and(|key| keys.contains(key.as_str()))
+                    || entry.condenses.iter().any(|id| observations.contains(id))
             };
-            let before = gone.len();
-            gone.extend(self.positions_where(hangs));
-            if gone.len() == before {
+            let before = removed.len();
+            removed.extend(self.positions_where(is_dependent));
+            if removed.len() == before {
                 return;
             }
         }
     }
 
     fn newest_version(&self, wanted: &str) -> Option<u32> {
-        let versions = self.entries.iter().filter_map(|line| match &line.item.id {
-            LearnedItemId::Entry { key, version } if key == wanted => Some(*version),
-            _ => None,
-        });
+        let versions = self
+            .entries
+            .iter()
+            .filter_map(|entry| match &entry.item.id {
+                LearnedItemId::Entry { key, version } if key == wanted => Some(*version),
+                _ => None,
+            });
         versions.max()
     }
 
-    /// The events that these come from, and those that say the same and that nobody has observed yet.
+    /// Returns the events that the removed items come from, and the unobserved events that state the
+    /// same.
     pub async fn source_events(
         &self,
         store: &dyn LearnedDataStore,
-        of: &Principal,
-        gone: &[usize],
+        principal: &Principal,
+        removed: &[usize],
     ) -> Result<Vec<(SessionId, u64)>, StoreError> {
-        let logs = self.load_logs(store, of, gone).await?;
+        let logs = self.load_logs(store, principal, removed).await?;
         let mut events: BTreeSet<(String, u64)> = BTreeSet::new();
-        for line in gone.iter().map(|at| &self.entries[*at]) {
-            let Some(wanted) = line.statements.first() else {
+        for entry in removed.iter().map(|at| &self.entries[*at]) {
+            let Some(wanted) = entry.statements.first() else {
                 continue;
             };
-            if let LearnedItemOrigin::Events { session, seqs } = &line.item.origin {
+            if let LearnedItemOrigin::Events { session, seqs } = &entry.item.origin {
                 events.extend(seqs.iter().map(|seq| (session.to_string(), *seq)));
             }
-            for (session, turn) in origin_turns(&line.item.origin, &logs) {
+            for (session, turn) in origin_turns(&entry.item.origin, &logs) {
                 let log = logs
                     .get(&session)
                     .into_iter()
                     .flatten()
                     .filter(|event| event.turn == turn);
-                let says = log.filter(|event| {
+                let matching = log.filter(|event| {
                     wanted.match_level(&Statement::parse(&event_text(event))) != MatchLevel::None
                 });
-                events.extend(says.map(|event| (session.to_string(), event.seq)));
+                events.extend(matching.map(|event| (session.to_string(), event.seq)));
             }
         }
-        for event in store.unobserved_events(of).await? {
-            let said = Statement::parse(&event_text(&event));
-            let is_said = |at: &usize| {
+        for event in store.unobserved_events(principal).await? {
+            let statement = Statement::parse(&event_text(&event));
+            let is_stated = |at: &usize| {
                 self.entries[*at]
                     .statements
                     .first()
-                    .is_some_and(|wanted| wanted.match_level(&said) == MatchLevel::Same)
+                    .is_some_and(|wanted| wanted.match_level(&statement) == MatchLevel::Same)
             };
-            if gone.iter().any(is_said) {
+            if removed.iter().any(is_stated) {
                 events.insert((event.session.to_string(), event.seq));
             }
         }
@@ -317,23 +311,20 @@ impl ForgetIndex {
             .collect())
     }
 
-    /// The sessions that these come from.
+    /// Loads the sessions that these items come from.
     async fn load_logs(
         &self,
         store: &dyn LearnedDataStore,
-        of: &Principal,
-        places: &[usize],
+        principal: &Principal,
+        positions: &[usize],
     ) -> Result<SessionLogs, StoreError> {
         let mut logs = SessionLogs::new();
-        for session in places
+        for session in positions
             .iter()
             .filter_map(|at| self.entries[*at].item.origin.session())
         {
             if !logs.contains_key(session) {
-                let key = SessionKeyRef {
-                    session,
-                    principal: of,
-                };
+                let key = SessionKeyRef { session, principal };
                 logs.insert(
                     session.clone(),
                     SessionStore::load(store, key, HistoryWindow::Everything).await?,
@@ -344,18 +335,28 @@ impl ForgetIndex {
     }
 }
 
-/// The question with its answer, and what made it worth asking: both repeat what was said.
+fn knowledge_entry(entry: &KnowledgeEntry) -> ForgetIndexEntry {
+    let statement = Statement::parse(&entry.content).with_subject(&entry.key);
+    let statement = if entry.category == KnowledgeCategory::Preference {
+        statement.with_kind(MemoryKind::Preference)
+    } else {
+        statement
+    };
+    ForgetIndexEntry::new(LearnedItem::from_entry(entry), vec![statement])
+}
+
+/// Includes the question with its answer and the reason for asking; both may repeat the user's words.
 fn inquiry_entry(inquiry: &Inquiry) -> ForgetIndexEntry {
-    let trace = LearnedItem::from_inquiry(inquiry);
+    let item = LearnedItem::from_inquiry(inquiry);
     let answer = inquiry.answer.as_deref().unwrap_or_default();
     let statements = vec![
-        Statement::parse(&trace.text).with_subject(&inquiry.topic),
+        Statement::parse(&item.text).with_subject(&inquiry.topic),
         Statement::parse(answer).with_subject(&format!("{} {}", inquiry.topic, inquiry.question)),
         Statement::parse(&inquiry.why),
     ];
     ForgetIndexEntry {
         key: inquiry.knowledge_key.clone(),
-        ..ForgetIndexEntry::new(trace, statements)
+        ..ForgetIndexEntry::new(item, statements)
     }
 }
 
@@ -366,7 +367,7 @@ fn origin_turns(origin: &LearnedItemOrigin, logs: &SessionLogs) -> TurnSet {
     else {
         return TurnSet::new();
     };
-    let is_of_it = |event: &&Arc<Event>| match origin {
+    let is_origin = |event: &&Arc<Event>| match origin {
         LearnedItemOrigin::Events { seqs, .. } => seqs.contains(&event.seq),
         LearnedItemOrigin::Turn { turn, .. } => event.turn == *turn,
         LearnedItemOrigin::Call { call, .. } => {
@@ -377,7 +378,7 @@ fn origin_turns(origin: &LearnedItemOrigin, logs: &SessionLogs) -> TurnSet {
         LearnedItemOrigin::NoSession => false,
     };
     log.iter()
-        .filter(is_of_it)
+        .filter(is_origin)
         .map(|event| (session.clone(), event.turn.clone()))
         .collect()
 }

@@ -1,4 +1,4 @@
-//! Something that was learned, wherever it is kept.
+//! Items that were learned, from all stores.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use lango_domain::memory::{Memory, MemoryId};
 use lango_domain::text::one_line;
 use serde_json::{Value, json};
 
-/// Something that was learned, with the words that it says.
+/// A learned item with its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LearnedItem {
     pub id: LearnedItemId,
@@ -18,25 +18,25 @@ pub struct LearnedItem {
     pub(super) origin: LearnedItemOrigin,
 }
 
-/// What it is known under, by where it is kept.
+/// The id of a learned item in its store.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LearnedItemId {
     Memory(MemoryId),
-    /// A version of a key.
+    /// A version of a knowledge entry.
     Entry {
         key: String,
         version: u32,
     },
     Learning(u64),
     Inquiry(u64),
-    /// A statement of a batch.
+    /// A statement in a batch of facts.
     Fact {
         batch: u64,
         at: usize,
     },
 }
 
-/// Where it was learned.
+/// The part of a session that an item was learned from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum LearnedItemOrigin {
     Events {
@@ -47,7 +47,7 @@ pub(super) enum LearnedItemOrigin {
         session: SessionId,
         turn: TurnId,
     },
-    /// A call, or the number of an event.
+    /// A tool call id, or the sequence number of an event.
     Call {
         session: SessionId,
         call: String,
@@ -68,7 +68,7 @@ impl LearnedItemId {
     }
 }
 
-/// A key, a number, or the number of a batch with the place in it.
+/// Formats the key, the number, or the batch number with the position in the batch.
 impl fmt::Display for LearnedItemId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -81,7 +81,7 @@ impl fmt::Display for LearnedItemId {
 }
 
 impl LearnedItem {
-    /// For people, with its words.
+    /// Formats the item on one line, for people.
     pub fn display_line(&self) -> String {
         format!(
             "- {} {}: {}",

@@ -1,4 +1,4 @@
-//! Whether two texts say the same: decided by the words that tell something, in whatever form and order.
+//! Decides if two texts state the same, by their significant words in any form and order.
 
 use std::collections::HashSet;
 
@@ -7,11 +7,11 @@ use lango_domain::memory::MemoryKind;
 use crate::lexical::{analyze, analyze_query};
 use crate::memory::{RecallQuery, normalize_words};
 
-/// So much of a text is compared.
+/// Most bytes of a text that are compared.
 const MAX_BYTES: usize = 8_000;
-/// A phrase of fewer words is no statement.
+/// Minimum number of significant words in a phrase.
 const MIN_PHRASE_WORDS: usize = 2;
-/// Words that say nothing about what is meant, beside those that no question is asked with.
+/// Words to ignore, in addition to the stop words of recall queries.
 const STOP_WORDS: [&str; 10] = [
     "user",
     "users",
@@ -25,49 +25,49 @@ const STOP_WORDS: [&str; 10] = [
     "todo",
 ];
 
-/// The telling words of a text.
+/// The significant words of a text.
 pub(super) struct Statement {
-    /// One for each word: the terms that may stand for it.
+    /// For each word, the terms that match it.
     term_alternatives: Vec<Vec<String>>,
     terms: HashSet<String>,
     kinds: Vec<MemoryKind>,
-    /// Every word, in a row.
+    /// All words in order.
     word_sequence: Vec<String>,
 }
 
-/// How much a text has to do with what is meant.
+/// The degree to which a text states another statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum MatchLevel {
     None,
-    /// All of it stands there, among other things.
+    /// The text contains the statement among others.
     Contains,
-    /// It says just that.
+    /// The text states exactly that.
     Same,
 }
 
 impl Statement {
     pub fn parse(text: &str) -> Self {
         let text = &text[..text.floor_char_boundary(MAX_BYTES.min(text.len()))];
-        let question = RecallQuery::parse(text);
-        let is_telling = |word: &&str| !STOP_WORDS.contains(word);
-        let content: Vec<&str> = question.content.split(' ').filter(is_telling).collect();
+        let query = RecallQuery::parse(text);
+        let is_significant = |word: &&str| !STOP_WORDS.contains(word);
+        let content: Vec<&str> = query.content.split(' ').filter(is_significant).collect();
         let content = content.join(" ");
         let terms = analyze(text).into_iter().chain(analyze(&content)).collect();
         Self {
             term_alternatives: analyze_query(&content),
             terms,
-            kinds: question.kinds,
+            kinds: query.kinds,
             word_sequence: normalize_words(text),
         }
     }
 
-    /// Where its kind is known from elsewhere.
+    /// Adds a kind that is known apart from the text.
     pub fn with_kind(mut self, kind: MemoryKind) -> Self {
         self.kinds.push(kind);
         self
     }
 
-    /// What it is about, where that is said beside it: it need not be repeated in the text.
+    /// Adds a subject that is stored apart from the text, such as the key of an entry.
     pub fn with_subject(mut self, subject: &str) -> Self {
         let subject = Self::parse(subject);
         self.terms.extend(subject.terms);
@@ -75,24 +75,24 @@ impl Statement {
         self
     }
 
-    /// Whether it tells anything that can be looked for.
+    /// Returns true if the statement has no significant words.
     pub fn is_empty(&self) -> bool {
         self.term_alternatives.is_empty()
     }
 
-    /// Whether one of its telling words stands there, too.
+    /// Returns true if the other statement contains one of the significant words.
     pub fn shares_term_with(&self, other: &Self) -> bool {
         self.term_alternatives
             .iter()
             .any(|word| other.contains_any(word))
     }
 
-    /// How much of this statement another text says.
+    /// Returns the degree to which `text` states this statement.
     pub fn match_level(&self, text: &Self) -> MatchLevel {
-        let is_of_kind =
+        let has_kind =
             self.kinds.is_empty() || self.kinds.iter().any(|kind| text.kinds.contains(kind));
         if self.is_empty()
-            || !is_of_kind
+            || !has_kind
             || !self
                 .term_alternatives
                 .iter()
@@ -100,11 +100,11 @@ impl Statement {
         {
             return MatchLevel::None;
         }
-        let says_no_more = text
+        let has_no_other_words = text
             .term_alternatives
             .iter()
             .all(|word| self.contains_any(word));
-        if says_no_more || self.is_phrase_of(text) {
+        if has_no_other_words || self.is_phrase_of(text) {
             MatchLevel::Same
         } else {
             MatchLevel::Contains
@@ -115,12 +115,13 @@ impl Statement {
         word.iter().any(|term| self.terms.contains(term))
     }
 
-    /// Whether its words stand in the text as they are, one behind the other.
+    /// Returns true if the words occur in the text unchanged and in sequence.
     fn is_phrase_of(&self, text: &Self) -> bool {
-        let empty = |word: &&String| STOP_WORDS.contains(&word.as_str());
-        let phrase = &self.word_sequence[self.word_sequence.iter().take_while(empty).count()..];
-        let telling = self.term_alternatives.len() + usize::from(!self.kinds.is_empty());
-        telling >= MIN_PHRASE_WORDS
+        let is_stop_word = |word: &&String| STOP_WORDS.contains(&word.as_str());
+        let phrase =
+            &self.word_sequence[self.word_sequence.iter().take_while(is_stop_word).count()..];
+        let significant_count = self.term_alternatives.len() + usize::from(!self.kinds.is_empty());
+        significant_count >= MIN_PHRASE_WORDS
             && !phrase.is_empty()
             && text
                 .word_sequence
@@ -133,13 +134,13 @@ impl Statement {
 mod tests {
     use super::*;
 
-    fn fit(wanted: &str, text: &str) -> MatchLevel {
+    fn level(wanted: &str, text: &str) -> MatchLevel {
         Statement::parse(wanted).match_level(&Statement::parse(text))
     }
 
     /// B106
     #[test]
-    fn the_same_is_known_in_other_words_and_no_more_than_that() {
+    fn match_levels() {
         for text in [
             "I prefer tea",
             "The user prefers tea.",
@@ -147,10 +148,10 @@ mod tests {
             "my favourite is tea",
             "I prefer tea, and coffee on Sundays",
         ] {
-            assert_eq!(fit("I prefer tea", text), MatchLevel::Same, "{text}");
+            assert_eq!(level("I prefer tea", text), MatchLevel::Same, "{text}");
         }
         for text in ["My brother Bob prefers tea", "I like green tea from Assam"] {
-            assert_eq!(fit("I prefer tea", text), MatchLevel::Contains, "{text}");
+            assert_eq!(level("I prefer tea", text), MatchLevel::Contains, "{text}");
         }
         for text in [
             "tea is grown in Assam",
@@ -159,18 +160,25 @@ mod tests {
             "",
             "\u{0}",
         ] {
-            assert_eq!(fit("I prefer tea", text), MatchLevel::None, "{text}");
+            assert_eq!(level("I prefer tea", text), MatchLevel::None, "{text}");
         }
-        assert_eq!(fit("my name is Ada", "My name is Ada"), MatchLevel::Same);
-        assert_eq!(fit("my name is Ada", "Ada works at Acme"), MatchLevel::None);
+        assert_eq!(level("my name is Ada", "My name is Ada"), MatchLevel::Same);
         assert_eq!(
-            fit("저는 녹차를 좋아해요", "저는 녹차를 좋아해요"),
+            level("my name is Ada", "Ada works at Acme"),
+            MatchLevel::None
+        );
+        assert_eq!(
+            level("저는 녹차를 좋아해요", "저는 녹차를 좋아해요"),
             MatchLevel::Same
         );
-        assert_eq!(fit("Ich mag Käse", "ich mag käse"), MatchLevel::Same);
-        assert_eq!(fit("tea", "tea is grown in Assam"), MatchLevel::Contains);
+        assert_eq!(level("Ich mag Käse", "ich mag käse"), MatchLevel::Same);
+        assert_eq!(level("tea", "tea is grown in Assam"), MatchLevel::Contains);
         for nothing in ["", "it", "that", "\u{0}", "🙂"] {
-            assert_eq!(fit(nothing, "I prefer tea"), MatchLevel::None, "{nothing}");
+            assert_eq!(
+                level(nothing, "I prefer tea"),
+                MatchLevel::None,
+                "{nothing}"
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Facts as bytes: each batch stands alone, with every name once. What is taken out with a batch is nowhere else.
+//! The binary format of fact batches. Each batch is self-contained and stores every name once, so
+//! that deleting a batch deletes everything in it.
 
 use std::collections::HashMap;
 
@@ -6,12 +7,12 @@ use super::fact::FactRef;
 use super::interner::{StringInterner, normalize_spaces};
 use super::validity::Moment;
 
-/// The first byte; a newer form gets another.
+/// The first byte of a batch. A new format gets another number.
 const FORMAT_VERSION: u8 = 1;
-/// So many facts are written together.
+/// Most facts in one batch.
 pub const MAX_FACTS: usize = 1 << 16;
 
-/// What is known about a fact beside its three parts. Numbers are those of texts; 0 is the empty one.
+/// Everything about a fact apart from its triple. Numbers refer to texts; 0 is the empty text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FactDetail {
     pub from: Option<Moment>,
@@ -22,10 +23,10 @@ pub struct FactDetail {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a batch of facts cannot be read; it is damaged or of a newer Lango")]
+#[error("a batch of facts cannot be decoded: it is corrupt or was written by a newer Lango")]
 pub struct BatchError;
 
-/// A batch that is being written.
+/// Encodes one batch.
 pub struct BatchWriter {
     names: StringInterner,
     predicates: StringInterner,
@@ -61,10 +62,10 @@ impl BatchWriter {
         self.fact_count
     }
 
-    pub fn push(&mut self, told: &FactRef<'_>) {
+    pub fn push(&mut self, fact: &FactRef<'_>) {
         self.fact_count += 1;
-        let triple = self.intern_triple(told.subject, told.predicate, told.object);
-        let detail = self.intern_detail(told);
+        let triple = self.intern_triple(fact.subject, fact.predicate, fact.object);
+        let detail = self.intern_detail(fact);
         triple
             .into_iter()
             .map(u64::from)
@@ -90,21 +91,21 @@ impl BatchWriter {
         ]
     }
 
-    fn intern_detail(&mut self, told: &FactRef<'_>) -> u64 {
-        let is_bare = told.valid_from.is_none() && told.valid_to.is_none();
+    fn intern_detail(&mut self, fact: &FactRef<'_>) -> u64 {
+        let is_bare = fact.valid_from.is_none() && fact.valid_to.is_none();
         if is_bare
-            && told.subject_type.is_empty()
-            && told.object_type.is_empty()
-            && told.properties.is_empty()
+            && fact.subject_type.is_empty()
+            && fact.object_type.is_empty()
+            && fact.properties.is_empty()
         {
             return 0;
         }
         let detail = FactDetail {
-            from: told.valid_from,
-            to: told.valid_to,
-            subject_type: self.texts.intern(&normalize_spaces(told.subject_type)),
-            object_type: self.texts.intern(&normalize_spaces(told.object_type)),
-            properties: self.texts.intern(told.properties),
+            from: fact.valid_from,
+            to: fact.valid_to,
+            subject_type: self.texts.intern(&normalize_spaces(fact.subject_type)),
+            object_type: self.texts.intern(&normalize_spaces(fact.object_type)),
+            properties: self.texts.intern(fact.properties),
         };
         let next = self.details.len() as u64;
         *self.details.entry(detail).or_insert_with(|| {
@@ -137,13 +138,13 @@ impl BatchWriter {
     }
 }
 
-/// A batch that was read. Every number in it is that of something in it.
+/// A decoded batch. Every number in it is a valid index into its own lists.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DecodedBatch<'a> {
     pub names: Vec<&'a str>,
     pub predicates: Vec<&'a str>,
     pub texts: Vec<&'a str>,
-    /// The first is that of facts without any.
+    /// The first entry is the empty detail.
     pub details: Vec<FactDetail>,
     /// Subject, predicate, object, detail.
     pub facts: Vec<[u32; 4]>,
@@ -179,10 +180,10 @@ pub fn decode(body: &[u8]) -> Result<DecodedBatch<'_>, BatchError> {
         let [subject, predicate, object] = bytes.read_triple(names.len(), predicates.len())?;
         facts.push([subject, predicate, object, bytes.read_index(details.len())?]);
     }
-    let mut endings = Vec::new();
+    let mut retirements = Vec::new();
     for _ in 0..bytes.read_count()? {
         let triple = bytes.read_triple(names.len(), predicates.len())?;
-        endings.push((triple, Moment(unzigzag(bytes.read_varint()?))));
+        retirements.push((triple, Moment(unzigzag(bytes.read_varint()?))));
     }
     Ok(DecodedBatch {
         names,
@@ -190,7 +191,7 @@ pub fn decode(body: &[u8]) -> Result<DecodedBatch<'_>, BatchError> {
         texts,
         details,
         facts,
-        retirements: endings,
+        retirements,
     })
 }
 
@@ -210,7 +211,7 @@ impl<'a> BatchBytes<'a> {
         Err(BatchError)
     }
 
-    /// How many things follow, each of at least one byte.
+    /// Reads the number of items that follow, each of at least one byte.
     fn read_count(&mut self) -> Result<usize, BatchError> {
         let count = usize::try_from(self.read_varint()?).map_err(|_| BatchError)?;
         if count > self.0.len() {
@@ -250,7 +251,7 @@ impl<'a> BatchBytes<'a> {
     }
 }
 
-/// Seven bits a byte, the highest says that more follow.
+/// Writes seven bits per byte; the highest bit is set if more bytes follow.
 fn write_varint(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
@@ -259,7 +260,7 @@ fn write_varint(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-/// Small numbers are short, whatever their sign.
+/// Maps numbers of small magnitude to small unsigned numbers.
 fn zigzag(number: i64) -> u64 {
     (number << 1 ^ number >> 63) as u64
 }
@@ -273,14 +274,14 @@ mod tests {
     use super::*;
 
     fn body() -> Vec<u8> {
-        let mut writing = BatchWriter::default();
-        writing.push(&FactRef {
+        let mut writer = BatchWriter::default();
+        writer.push(&FactRef {
             subject: "Berlin",
             predicate: "capital of",
             object: "Deutschland",
             ..FactRef::default()
         });
-        writing.push(&FactRef {
+        writer.push(&FactRef {
             subject: "서울",
             predicate: "in",
             object: " 대한\t민국 ",
@@ -290,33 +291,33 @@ mod tests {
             valid_to: Some(Moment(i64::from(u32::MAX))),
             ..FactRef::default()
         });
-        writing.retire(("Berlin", "capital of", "Deutschland"), Moment(-1));
-        writing.finish()
+        writer.retire(("Berlin", "capital of", "Deutschland"), Moment(-1));
+        writer.finish()
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn round_trips_through_bytes() {
         let body = body();
-        let read = decode(&body).unwrap();
-        assert_eq!(read.names, ["Berlin", "Deutschland", "서울", "대한 민국"]);
-        assert_eq!(read.facts, [[0, 0, 1, 0], [2, 1, 3, 1]]);
-        let detail = read.details[1];
+        let batch = decode(&body).unwrap();
+        assert_eq!(batch.names, ["Berlin", "Deutschland", "서울", "대한 민국"]);
+        assert_eq!(batch.facts, [[0, 0, 1, 0], [2, 1, 3, 1]]);
+        let detail = batch.details[1];
         assert_eq!(
             (detail.from, detail.to),
             (Some(Moment(-5)), Some(Moment(i64::from(u32::MAX))))
         );
         assert_eq!(
             (
-                read.texts[detail.object_type as usize],
-                read.texts[detail.subject_type as usize]
+                batch.texts[detail.object_type as usize],
+                batch.texts[detail.subject_type as usize]
             ),
             ("country", "")
         );
-        assert_eq!(read.retirements, [([0, 0, 1], Moment(-1))]);
+        assert_eq!(batch.retirements, [([0, 0, 1], Moment(-1))]);
     }
 
     #[test]
-    fn damaged_bytes_are_refused_and_never_break_anything() {
+    fn rejects_corrupt_bytes_without_panicking() {
         let body = body();
         for end in 0..body.len() {
             assert_eq!(decode(&body[..end]), Err(BatchError));

@@ -1,4 +1,4 @@
-//! Pictures of the graph around a name.
+//! Diagrams of the graph around a name.
 
 mod dot;
 mod layout;
@@ -12,16 +12,16 @@ use super::snapshot::GraphSnapshot;
 pub use dot::render_dot;
 pub use svg::render_svg;
 
-/// Longer labels end in dots.
+/// Maximum label length in characters; longer labels are truncated with an ellipsis.
 const MAX_LABEL: usize = 32;
 
-/// What is drawn, before it has a place.
+/// The nodes and edges to draw, without positions.
 #[derive(Clone, Debug, Default)]
 pub struct Diagram {
     pub nodes: Vec<DiagramNode>,
     pub edges: Vec<DiagramEdge>,
     pub predicates: Vec<String>,
-    /// Whether something was left out.
+    /// True if the graph has more facts than the diagram shows.
     pub has_more: bool,
 }
 
@@ -32,13 +32,13 @@ pub struct DiagramNode {
     pub depth: u32,
 }
 
-/// From a box to a box, by their places in the list.
+/// An edge between two nodes, given by their indexes in `Diagram::nodes`.
 #[derive(Clone, Debug)]
 pub struct DiagramEdge {
     pub from: usize,
     pub to: usize,
     pub predicate: usize,
-    /// When it holds.
+    /// Suffix with the dates between which the fact is valid; empty if it has none.
     pub validity: String,
 }
 
@@ -51,33 +51,36 @@ impl DiagramNode {
     }
 }
 
-/// The part of the graph that was walked.
-pub fn build_diagram(view: &GraphSnapshot, walked: &TraversalResult) -> Diagram {
-    let mut sketch = Diagram {
-        has_more: walked.hits.has_more,
+/// Builds a diagram of the part of the graph that a traversal visited.
+pub fn build_diagram(snapshot: &GraphSnapshot, traversal: &TraversalResult) -> Diagram {
+    let mut diagram = Diagram {
+        has_more: traversal.hits.has_more,
         ..Diagram::default()
     };
-    let mut places = HashMap::new();
-    for (name, depth) in &walked.names {
-        places.insert(*name, sketch.nodes.len());
-        let (kind, depth) = (view.entity_type(*name).to_owned(), *depth);
-        sketch.nodes.push(DiagramNode {
-            name: view.name(*name).to_owned(),
+    let mut node_indexes = HashMap::new();
+    for (name, depth) in &traversal.names {
+        node_indexes.insert(*name, diagram.nodes.len());
+        let (kind, depth) = (snapshot.entity_type(*name).to_owned(), *depth);
+        diagram.nodes.push(DiagramNode {
+            name: snapshot.name(*name).to_owned(),
             kind,
             depth,
         });
     }
     let mut predicates = HashMap::new();
-    for number in &walked.hits.facts {
-        let (fact, item) = (view.fact(*number), view.fact_item(*number));
-        let (Some(from), Some(to)) = (places.get(&fact.subject), places.get(&fact.object)) else {
+    for number in &traversal.hits.facts {
+        let (fact, item) = (snapshot.fact(*number), snapshot.fact_item(*number));
+        let (Some(from), Some(to)) = (
+            node_indexes.get(&fact.subject),
+            node_indexes.get(&fact.object),
+        ) else {
             continue;
         };
         let predicate = *predicates.entry(fact.predicate).or_insert_with(|| {
-            sketch.predicates.push(item.predicate.to_owned());
-            sketch.predicates.len() - 1
+            diagram.predicates.push(item.predicate.to_owned());
+            diagram.predicates.len() - 1
         });
-        let remark = match (item.valid_from, item.valid_to) {
+        let validity = match (item.valid_from, item.valid_to) {
             (None, None) => String::new(),
             (from, to) => format!(
                 " ({} – {})",
@@ -85,12 +88,12 @@ pub fn build_diagram(view: &GraphSnapshot, walked: &TraversalResult) -> Diagram 
                 to.unwrap_or_default()
             ),
         };
-        sketch.edges.push(DiagramEdge {
+        diagram.edges.push(DiagramEdge {
             from: *from,
             to: *to,
             predicate,
-            validity: remark,
+            validity,
         });
     }
-    sketch
+    diagram
 }

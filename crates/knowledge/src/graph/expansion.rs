@@ -1,26 +1,27 @@
-//! From passages to what hangs together with them: names that the graph knows, their facts, and passages about the other ends.
+//! Graph expansion of search results: finds names of the graph in passages, the facts about those
+//! names, and passages about the other ends of the facts.
 
 use lango_domain::event::Principal;
 
 use super::{AsOf, Graph, GraphError, GraphSnapshot};
 use crate::document_index::{DocumentIndex, DocumentIndexError, Passage, SearchScope};
 
-/// So many names are followed, those of the question first.
+/// Most names to expand; names in the question come first.
 const MAX_NAMES: usize = 6;
-/// So many facts of each.
+/// Most facts per name.
 const FACTS_PER_NAME: usize = 6;
 const MAX_FACTS: usize = 12;
-/// So many further passages are looked for.
+/// Most additional passages.
 const MAX_PASSAGES: usize = 3;
-/// A passage counts when it is among so many that its name finds.
+/// Number of search hits for a name that are considered.
 const CANDIDATES: usize = 3;
 
-/// What the graph adds to passages.
+/// Facts and passages that the graph adds to search results.
 #[derive(Default)]
 pub struct ExpansionResult {
     pub snapshot: Option<GraphSnapshot>,
     pub facts: Vec<u32>,
-    /// Each with the fact that led to it.
+    /// Each passage with the fact that led to it.
     pub passages: Vec<(Passage, u32)>,
 }
 
@@ -32,28 +33,31 @@ pub enum ExpansionError {
     DocumentIndex(#[from] DocumentIndexError),
 }
 
-/// Where the graph knows nothing of what was found, it adds nothing and takes no time.
+/// Expands search results over the graph. Returns an empty result, without searching, if no name
+/// of the graph occurs in them.
 pub async fn expand(
     graph: &Graph,
-    library: &DocumentIndex,
+    documents: &DocumentIndex,
     scope: &SearchScope,
     question: &str,
-    found: &[Passage],
+    passages: &[Passage],
 ) -> Result<ExpansionResult, ExpansionError> {
-    let of: &Principal = &scope.principal;
-    let view = graph.snapshot(of).await?;
-    let mut names = view.find_entities(question);
+    let principal: &Principal = &scope.principal;
+    let snapshot = graph.snapshot(principal).await?;
+    let mut names = snapshot.find_entities(question);
     let mut mentioned = names.clone();
-    for passage in found {
-        let inside = view.find_entities(&passage.text);
-        names.extend(inside.iter().filter(|name| !mentioned.contains(name)));
-        mentioned.extend(inside);
+    for passage in passages {
+        let entities = snapshot.find_entities(&passage.text);
+        names.extend(entities.iter().filter(|name| !mentioned.contains(name)));
+        mentioned.extend(entities);
     }
     names.truncate(MAX_NAMES);
-    let when = AsOf::At(graph.now());
+    let as_of = AsOf::At(graph.now());
     let mut facts: Vec<u32> = Vec::new();
     for name in names {
-        let about = view.facts_about(name, None, when, FACTS_PER_NAME).facts;
+        let about = snapshot
+            .facts_about(name, None, as_of, FACTS_PER_NAME)
+            .facts;
         let new: Vec<u32> = about
             .into_iter()
             .filter(|fact| !facts.contains(fact))
@@ -63,7 +67,7 @@ pub async fn expand(
     facts.truncate(MAX_FACTS);
     let mut expansion = ExpansionResult::default();
     for fact in &facts {
-        let (subject, object) = (view.fact(*fact).subject, view.fact(*fact).object);
+        let (subject, object) = (snapshot.fact(*fact).subject, snapshot.fact(*fact).object);
         let Some(other) = [object, subject]
             .into_iter()
             .find(|name| !mentioned.contains(name))
@@ -74,19 +78,21 @@ pub async fn expand(
             break;
         }
         mentioned.push(other);
-        let near = library.search(view.name(other), scope, CANDIDATES).await?;
+        let candidates = documents
+            .search(snapshot.name(other), scope, CANDIDATES)
+            .await?;
         let is_new = |passage: &Passage| {
             let same =
                 |known: &Passage| known.source == passage.source && known.span == passage.span;
-            !found.iter().any(same) && !expansion.passages.iter().any(|(known, _)| same(known))
+            !passages.iter().any(same) && !expansion.passages.iter().any(|(known, _)| same(known))
         };
-        let about = near
-            .into_iter()
-            .find(|passage| is_new(passage) && view.find_entities(&passage.text).contains(&other));
+        let about = candidates.into_iter().find(|passage| {
+            is_new(passage) && snapshot.find_entities(&passage.text).contains(&other)
+        });
         expansion
             .passages
             .extend(about.map(|passage| (passage, *fact)));
     }
-    (expansion.facts, expansion.snapshot) = (facts, Some(view));
+    (expansion.facts, expansion.snapshot) = (facts, Some(snapshot));
     Ok(expansion)
 }

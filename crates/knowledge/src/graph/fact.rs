@@ -1,15 +1,15 @@
-//! Facts as they are told, before they are kept.
+//! New facts and their validation, before they are stored.
 
 use serde_json::{Map, Value};
 
 use super::validity::Moment;
 
-/// Longer names are texts, not names.
+/// Maximum length of a name in bytes.
 pub const MAX_NAME: usize = 4_096;
-/// So much may be said about a fact.
+/// Maximum length of a fact's properties in bytes.
 pub const MAX_PROPERTIES: usize = 16_384;
 
-/// Subject, predicate, object, and what else is known about them.
+/// A fact to add: subject, predicate, object, and optional details.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NewFact {
     pub subject: String,
@@ -19,7 +19,7 @@ pub struct NewFact {
     pub object_type: String,
     pub properties: Map<String, Value>,
     pub valid_from: Option<Moment>,
-    /// The first moment at which it does not hold any more.
+    /// The first moment at which the fact is no longer valid.
     pub valid_to: Option<Moment>,
 }
 
@@ -39,7 +39,7 @@ impl NewFact {
     }
 }
 
-/// The end of facts: they do not hold any more from a moment on.
+/// Ends the validity of all facts with this triple at a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FactRetirement {
     pub subject: String,
@@ -48,20 +48,20 @@ pub struct FactRetirement {
     pub at: Moment,
 }
 
-/// What is wrong with a fact that somebody told.
+/// Error from validating a fact.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FactError {
     #[error("the {0} is empty")]
     Empty(&'static str),
-    #[error("the {part} has {bytes} bytes; at most {MAX_NAME} are a name")]
+    #[error("the {part} has {bytes} bytes; the limit is {MAX_NAME}")]
     TooLong { part: &'static str, bytes: usize },
-    #[error("the properties have {0} bytes; at most {MAX_PROPERTIES} are kept")]
+    #[error("the properties have {0} bytes; the limit is {MAX_PROPERTIES}")]
     PropertiesTooLong(usize),
-    #[error("it would end ({to}) before it begins ({from})")]
+    #[error("the end of its validity ({to}) is before the start ({from})")]
     EndsBeforeStart { from: Moment, to: Moment },
 }
 
-/// A fact as it is kept: borrowed, checked, in one spelling of spaces.
+/// A borrowed fact in the form in which it is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FactRef<'a> {
     pub subject: &'a str,
@@ -69,7 +69,7 @@ pub struct FactRef<'a> {
     pub object: &'a str,
     pub subject_type: &'a str,
     pub object_type: &'a str,
-    /// JSON, or nothing.
+    /// A JSON object, or empty.
     pub properties: &'a str,
     pub valid_from: Option<Moment>,
     pub valid_to: Option<Moment>,

@@ -1,7 +1,7 @@
-//! Facts in files: lines of columns, N-Triples, lines of JSON. What is written can be read back.
+//! Fact files: TSV, N-Triples and JSON Lines. An exported file can be imported again.
 
-mod exporting;
-mod importing;
+mod export;
+mod import;
 mod json_lines;
 mod ntriples;
 mod tsv;
@@ -12,8 +12,8 @@ use std::path::Path;
 use super::fact::{FactError, FactRef};
 use super::validity::{DateError, Moment};
 
-pub use exporting::export;
-pub use importing::{ImportProgress, ImportReport, import};
+pub use export::export;
+pub use import::{ImportProgress, ImportReport, import};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FactFileFormat {
@@ -23,7 +23,7 @@ pub enum FactFileFormat {
 }
 
 impl FactFileFormat {
-    /// By the end of its name.
+    /// Returns the format for a file's extension.
     pub fn from_path(file: &Path) -> Option<Self> {
         match file.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "tsv" | "txt" | "tab" => Some(Self::Tsv),
@@ -34,7 +34,7 @@ impl FactFileFormat {
     }
 }
 
-/// One line, as it was read.
+/// One parsed line.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct FactLine<'a> {
     subject: Cow<'a, str>,
@@ -45,7 +45,7 @@ struct FactLine<'a> {
     properties: Cow<'a, str>,
     valid_from: Option<Moment>,
     valid_to: Option<Moment>,
-    /// As the file calls it; the file itself when empty.
+    /// The source that the line names; empty means the file itself.
     source: Cow<'a, str>,
 }
 
@@ -64,22 +64,22 @@ impl FactLine<'_> {
     }
 }
 
-/// What is wrong with a line, for whoever wrote it.
+/// Error in one line of a fact file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FactLineError {
-    #[error("it is no UTF-8 text")]
+    #[error("the line is not valid UTF-8")]
     NotUtf8,
-    #[error("it is longer than a million bytes")]
+    #[error("the line is longer than 1 MiB")]
     TooLong,
-    #[error("it has {0} of the 3 columns subject, predicate and object, with tabs between them")]
+    #[error("found {0} of the 3 tab-separated columns subject, predicate and object")]
     MissingColumns(usize),
-    #[error("the column `{0}` means nothing here")]
+    #[error("unknown column `{0}`")]
     UnknownColumn(String),
-    #[error("the properties are no JSON object")]
+    #[error("the properties are not a JSON object")]
     InvalidProperties,
     #[error("{0}")]
     Json(String),
-    #[error("it is no triple: {0}")]
+    #[error("invalid triple: {0}")]
     Triple(&'static str),
     #[error(transparent)]
     Date(#[from] DateError),

@@ -1,4 +1,5 @@
-//! The facts of one principal in memory: names as numbers, and for each name its facts in both directions, side by side.
+//! The facts of one principal in memory. Names are numbers; the edges of a name are adjacent in
+//! memory, first those to objects, then those to subjects.
 
 use std::collections::HashMap;
 
@@ -9,7 +10,7 @@ use super::batch::{self, BatchError, FactDetail};
 use super::interner::{FoldMode, NameInterner, StringInterner};
 use super::validity::{AsOf, Moment};
 
-/// A fact: numbers of names, of a predicate, and of what else is known.
+/// A fact as the numbers of its names, its predicate and its detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fact {
     pub subject: u32,
@@ -24,11 +25,12 @@ impl Fact {
     }
 }
 
-/// A fact as one of its ends sees it.
+/// A fact seen from one of its ends.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Edge {
     pub other: u32,
-    /// The predicate, and whether more is known about the fact: most are asked about no further.
+    /// The predicate, with a low bit that is set if the fact has a detail. Most facts have none,
+    /// which saves a lookup.
     packed_predicate: u32,
     pub fact: u32,
 }
@@ -47,7 +49,7 @@ impl Edge {
     }
 }
 
-/// Which end of its facts a name is.
+/// The end of a fact that a name is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EdgeEnd {
     Subject,
@@ -62,18 +64,18 @@ pub struct InMemoryGraph {
     details: Vec<FactDetail>,
     detail_numbers: HashMap<FactDetail, u32>,
     facts: Vec<Fact>,
-    /// By their first facts.
+    /// The number of its first fact, the source and the label of each batch, in order.
     batches: Vec<(u32, FactSource, Label)>,
-    /// Where the edges of each name begin, and where those begin that lead to it.
+    /// For each name, the start of its edges as subject and of its edges as object.
     starts: Vec<[u32; 2]>,
     edges: Vec<Edge>,
-    /// Edges of facts that came later, until there are enough of them to put everything in order again.
+    /// Edges of facts added since `edges` was sorted. They are merged once there are enough of them.
     recent_edges: HashMap<u32, [Vec<Edge>; 2]>,
-    /// So many facts have their edges.
+    /// Number of facts that have edges.
     linked_count: usize,
-    /// Of those, so many in order.
+    /// Number of facts whose edges are in `edges`.
     sorted_count: usize,
-    /// Endings of facts before a number, not applied yet.
+    /// Retirements that are not applied yet. Each affects only facts before the given number.
     retirements: Vec<([u32; 3], Moment, usize)>,
     position: FactLogPosition,
 }
@@ -101,11 +103,11 @@ impl Default for InMemoryGraph {
     }
 }
 
-/// Whether a net still tells the truth.
+/// Result of applying changes from the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApplyResult {
     Applied,
-    /// Something that it holds was taken out: it has to be read anew.
+    /// A batch in the graph was removed, so the graph has to be loaded again from the start.
     Outdated,
 }
 
@@ -114,7 +116,7 @@ impl InMemoryGraph {
         self.position
     }
 
-    /// Takes in what happened; `settle` makes it ready for questions.
+    /// Applies changes. Call [`Self::rebuild_edges`] before the next query.
     pub fn apply(&mut self, changes: &FactChanges) -> Result<ApplyResult, BatchError> {
         if changes
             .removed
@@ -131,33 +133,33 @@ impl InMemoryGraph {
     }
 
     fn apply_batch(&mut self, batch: &FactBatch) -> Result<(), BatchError> {
-        let read = batch::decode(&batch.body)?;
-        let names: Vec<u32> = read
+        let decoded = batch::decode(&batch.body)?;
+        let names: Vec<u32> = decoded
             .names
             .iter()
             .map(|name| self.names.intern(name))
             .collect();
-        let predicates: Vec<u32> = read
+        let predicates: Vec<u32> = decoded
             .predicates
             .iter()
             .map(|name| self.predicates.intern(name))
             .collect();
-        let texts: Vec<u32> = read
+        let texts: Vec<u32> = decoded
             .texts
             .iter()
             .map(|text| self.texts.intern(text))
             .collect();
-        let own = |detail: &FactDetail| FactDetail {
+        let local = |detail: &FactDetail| FactDetail {
             subject_type: texts[detail.subject_type as usize],
             object_type: texts[detail.object_type as usize],
             properties: texts[detail.properties as usize],
             ..*detail
         };
-        let details: Vec<u32> = read
+        let details: Vec<u32> = decoded
             .details
             .iter()
             .skip(1)
-            .map(|detail| self.intern_detail(own(detail)))
+            .map(|detail| self.intern_detail(local(detail)))
             .collect();
         self.batches.push((
             self.facts.len() as u32,
@@ -165,7 +167,8 @@ impl InMemoryGraph {
             batch.label.clone(),
         ));
         self.facts.extend(
-            read.facts
+            decoded
+                .facts
                 .iter()
                 .map(|&[subject, predicate, object, detail]| Fact {
                     subject: names[subject as usize],
@@ -177,7 +180,7 @@ impl InMemoryGraph {
                 }),
         );
         let before = self.facts.len();
-        self.retirements.extend(read.retirements.iter().map(
+        self.retirements.extend(decoded.retirements.iter().map(
             |&([subject, predicate, object], at)| {
                 let triple = [
                     names[subject as usize],
@@ -197,7 +200,8 @@ impl InMemoryGraph {
         })
     }
 
-    /// A few facts are put beside the others, many among them.
+    /// Adds edges for new facts and applies pending retirements. Few new edges go to `recent_edges`;
+    /// many cause all edges to be sorted again.
     pub fn rebuild_edges(&mut self) {
         if self.facts.len() - self.sorted_count > self.sorted_count / 4 + 1_024 {
             self.sort_edges();
@@ -235,13 +239,13 @@ impl InMemoryGraph {
         }
         let (mut next, mut edges) = (starts.clone(), vec![Edge::default(); at as usize]);
         for (number, fact) in self.facts.iter().enumerate() {
-            for (end, own, other) in [
+            for (end, local, other) in [
                 (0, fact.subject, fact.object),
                 (1, fact.object, fact.subject),
             ] {
-                let place = &mut next[own as usize][end];
-                edges[*place as usize] = Edge::new(other, fact, number);
-                *place += 1;
+                let position = &mut next[local as usize][end];
+                edges[*position as usize] = Edge::new(other, fact, number);
+                *position += 1;
             }
         }
         (self.starts, self.edges) = (starts, edges);
@@ -250,23 +254,23 @@ impl InMemoryGraph {
         self.sorted_count = self.linked_count;
     }
 
-    /// Facts of this triple that were told before and hold at that moment do not any more.
+    /// Ends the validity of earlier facts with this triple at a moment.
     fn retire(&mut self, triple: [u32; 3], at: Moment, before: usize) {
         let [subject, predicate, object] = triple;
-        let is_meant = |edge: &&Edge| {
+        let matches = |edge: &&Edge| {
             edge.predicate() == predicate && edge.other == object && (edge.fact as usize) < before
         };
-        let meant: Vec<usize> = self
+        let matching: Vec<usize> = self
             .edges(subject, EdgeEnd::Subject)
-            .filter(is_meant)
+            .filter(matches)
             .map(|edge| edge.fact as usize)
             .collect();
-        for number in meant {
+        for number in matching {
             let detail = self.details[self.facts[number].detail as usize];
             if detail.to.is_some_and(|to| to <= at) {
                 continue;
             }
-            // What had not begun yet never holds.
+            // A fact that was not yet valid then gets an empty validity.
             let to = Some(detail.from.map_or(at, |from| from.max(at)));
             self.facts[number].detail = self.intern_detail(FactDetail { to, ..detail });
             self.mark_detailed(subject, 0, number as u32);
@@ -283,14 +287,14 @@ impl InMemoryGraph {
                 EdgeEnd::Object
             },
         );
-        let fresh = self
+        let recent = self
             .recent_edges
             .get_mut(&name)
             .into_iter()
             .flat_map(|ends| &mut ends[end]);
         for edge in self.edges[range]
             .iter_mut()
-            .chain(fresh)
+            .chain(recent)
             .filter(|edge| edge.fact == fact)
         {
             edge.packed_predicate |= 1;
@@ -298,45 +302,45 @@ impl InMemoryGraph {
     }
 
     fn edge_range(&self, name: u32, end: EdgeEnd) -> std::ops::Range<usize> {
-        let (Some(own), Some(next)) = (
+        let (Some(local), Some(next)) = (
             self.starts.get(name as usize),
             self.starts.get(name as usize + 1),
         ) else {
             return 0..0;
         };
         match end {
-            EdgeEnd::Subject => own[0] as usize..own[1] as usize,
-            EdgeEnd::Object => own[1] as usize..next[0] as usize,
+            EdgeEnd::Subject => local[0] as usize..local[1] as usize,
+            EdgeEnd::Object => local[1] as usize..next[0] as usize,
         }
     }
 
-    /// The facts that a name is this end of, in the order in which they were told.
+    /// Returns the edges of the facts that have a name at this end, in the order they were added.
     pub fn edges(&self, name: u32, end: EdgeEnd) -> impl Iterator<Item = &Edge> {
-        let fresh = if self.recent_edges.is_empty() {
+        let recent = if self.recent_edges.is_empty() {
             None
         } else {
             self.recent_edges.get(&name)
         };
-        let fresh = fresh
+        let recent = recent
             .into_iter()
             .flat_map(move |ends| &ends[usize::from(end == EdgeEnd::Object)]);
-        self.edges[self.edge_range(name, end)].iter().chain(fresh)
+        self.edges[self.edge_range(name, end)].iter().chain(recent)
     }
 
     pub fn degree(&self, name: u32, end: EdgeEnd) -> usize {
-        let fresh = self
+        let recent = self
             .recent_edges
             .get(&name)
             .map_or(0, |ends| ends[usize::from(end == EdgeEnd::Object)].len());
-        self.edge_range(name, end).len() + fresh
+        self.edge_range(name, end).len() + recent
     }
 
-    /// Whether the fact behind an edge holds.
-    pub fn is_edge_valid(&self, edge: &Edge, when: AsOf) -> bool {
-        edge.packed_predicate & 1 == 0 || self.is_fact_valid(edge.fact, when)
+    /// Returns true if the fact of an edge is valid.
+    pub fn is_edge_valid(&self, edge: &Edge, as_of: AsOf) -> bool {
+        edge.packed_predicate & 1 == 0 || self.is_fact_valid(edge.fact, as_of)
     }
 
-    /// From when to when the fact behind an edge holds.
+    /// Returns the start and the end of the validity of an edge's fact.
     pub fn validity(&self, edge: &Edge) -> (Option<Moment>, Option<Moment>) {
         if edge.packed_predicate & 1 == 0 {
             return (None, None);
@@ -345,8 +349,8 @@ impl InMemoryGraph {
         (detail.from, detail.to)
     }
 
-    pub fn is_fact_valid(&self, number: u32, when: AsOf) -> bool {
-        let AsOf::At(at) = when else { return true };
+    pub fn is_fact_valid(&self, number: u32, as_of: AsOf) -> bool {
+        let AsOf::At(at) = as_of else { return true };
         let detail = self.detail(number);
         detail.from.is_none_or(|from| from <= at) && detail.to.is_none_or(|to| at < to)
     }
@@ -381,7 +385,7 @@ impl InMemoryGraph {
         &self.batches[at - 1]
     }
 
-    /// Sources with how many facts each brought.
+    /// Returns the source and the number of facts of each batch.
     pub fn sources(&self) -> impl Iterator<Item = (&FactSource, usize)> {
         let ends = self
             .batches

@@ -1,4 +1,5 @@
-//! Names as numbers: compared without regard to capitals and ways of writing, shown as they were written first.
+//! Interning of names. Names are compared in a folded form (case, Unicode normalization, spaces) and
+//! displayed in their first spelling.
 
 use std::borrow::Cow;
 use std::hash::{BuildHasher, RandomState};
@@ -6,7 +7,7 @@ use std::hash::{BuildHasher, RandomState};
 use lango_domain::suggest;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 
-/// Names that are the same have the same folded form.
+/// Returns the folded form of a name. Equal names have equal folded forms.
 pub fn fold(name: &str) -> Cow<'_, str> {
     if is_plain_ascii(name) {
         let has_capitals = name.bytes().any(|byte| byte.is_ascii_uppercase());
@@ -24,7 +25,7 @@ pub fn fold(name: &str) -> Cow<'_, str> {
     Cow::Owned(normalize_spaces(&lower).into_owned())
 }
 
-/// Whether there is nothing to do, as with most names: plain letters with single spaces between them.
+/// Returns true for printable ASCII with single spaces between words, which needs no normalization.
 fn is_plain_ascii(name: &str) -> bool {
     let mut before = b' ';
     let is_plain = name.bytes().all(|byte| {
@@ -35,7 +36,7 @@ fn is_plain_ascii(name: &str) -> bool {
     is_plain && before != b' '
 }
 
-/// Predicates are also the same with spaces, hyphens and underlines between their words.
+/// Folds a predicate, which also treats spaces, hyphens and underscores as equal.
 pub fn fold_predicate(name: &str) -> Cow<'_, str> {
     match fold(name) {
         folded if folded.contains([' ', '-']) => Cow::Owned(folded.replace([' ', '-'], "_")),
@@ -43,7 +44,7 @@ pub fn fold_predicate(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// On one line, with single spaces; what a terminal would obey is no part of a name.
+/// Puts a name on one line with single spaces, without terminal control characters.
 pub fn normalize_spaces(name: &str) -> Cow<'_, str> {
     if is_plain_ascii(name) {
         return Cow::Borrowed(name);
@@ -60,7 +61,7 @@ pub fn normalize_spaces(name: &str) -> Cow<'_, str> {
     Cow::Owned(lango_domain::text::one_line(&spaced))
 }
 
-/// Texts in one piece of memory, each with a number.
+/// Strings in one contiguous buffer, addressed by number.
 #[derive(Clone, Default)]
 struct StringArena {
     all: String,
@@ -70,14 +71,14 @@ struct StringArena {
 impl StringArena {
     fn text(&self, number: u32) -> &str {
         let number = number as usize;
-        let begin = number
+        let start = number
             .checked_sub(1)
             .and_then(|before| self.ends.get(before))
             .copied()
             .unwrap_or(0);
         self.ends
             .get(number)
-            .and_then(|end| self.all.get(begin..*end))
+            .and_then(|end| self.all.get(start..*end))
             .unwrap_or_default()
     }
 
@@ -87,11 +88,11 @@ impl StringArena {
     }
 }
 
-/// The same, each text once; found by a table of numbers.
+/// Distinct strings with a hash table from text to number.
 #[derive(Clone, Default)]
 pub struct StringInterner {
     strings: StringArena,
-    /// A number and one, beside a part of the text's hash; zero where there is none.
+    /// The number plus one, and the upper half of the text's hash. Zero marks an empty slot.
     slots: Vec<(u32, u32)>,
     hasher: RandomState,
 }
@@ -116,7 +117,7 @@ impl StringInterner {
         self.probe(text, self.hasher.hash_one(text)).ok()
     }
 
-    /// Its number; a new one where it was not known.
+    /// Returns the number of a text and adds the text if it is new.
     pub fn intern(&mut self, text: &str) -> u32 {
         if self.slots.len() < (self.len() + 1) * 2 {
             self.grow();
@@ -135,14 +136,14 @@ impl StringInterner {
         }
     }
 
-    /// The number, or the slot where it would stand.
+    /// Returns the number of a text, or the slot to insert it at.
     fn probe(&self, text: &str, hash: u64) -> Result<u32, usize> {
-        let (mask, mark) = (self.slots.len() - 1, (hash >> 32) as u32);
+        let (mask, tag) = (self.slots.len() - 1, (hash >> 32) as u32);
         let mut at = hash as usize & mask;
         loop {
             match self.slots.get(at) {
                 Some((0, _)) | None => return Err(at),
-                Some((number, found)) if *found == mark && self.text(number - 1) == text => {
+                Some((number, found)) if *found == tag && self.text(number - 1) == text => {
                     return Ok(number - 1);
                 }
                 Some(_) => at = (at + 1) & mask,
@@ -166,14 +167,14 @@ impl StringInterner {
     }
 }
 
-/// How two spellings are told to be the same.
+/// The folding that decides if two spellings are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoldMode {
     Name,
     Predicate,
 }
 
-/// Names by their folded form, with how each was written first.
+/// Names by their folded form, each with its first spelling.
 #[derive(Clone)]
 pub struct NameInterner {
     folded: StringInterner,
@@ -182,11 +183,11 @@ pub struct NameInterner {
 }
 
 impl NameInterner {
-    pub fn new(folding: FoldMode) -> Self {
+    pub fn new(fold_mode: FoldMode) -> Self {
         Self {
             folded: StringInterner::default(),
             display: StringArena::default(),
-            fold_mode: folding,
+            fold_mode,
         }
     }
 
@@ -205,7 +206,7 @@ impl NameInterner {
         self.folded.find(&self.fold(name))
     }
 
-    /// For who has folded it already.
+    /// Like [`Self::find`], for a name that is folded already.
     pub fn find_folded(&self, folded: &str) -> Option<u32> {
         self.folded.find(folded)
     }
@@ -226,7 +227,7 @@ impl NameInterner {
         self.display.text(number)
     }
 
-    /// Names that could have been meant, best first.
+    /// Returns similar names, best match first, for a "did you mean" hint.
     pub fn similar(&self, name: &str) -> Vec<&str> {
         let folded = self.fold(name);
         let (letters, length) = (letter_mask(&folded), folded.chars().count());
@@ -235,10 +236,10 @@ impl NameInterner {
             if other.starts_with(&*folded) || folded.starts_with(other) {
                 return true;
             }
-            // A difference of one letter changes at most two marks.
-            let most = (length.max(other.len()) * 3).div_ceil(10);
+            // A difference of one letter changes at most two bits of the mask.
+            let max_edits = (length.max(other.len()) * 3).div_ceil(10);
             let differing = (letters ^ letter_mask(other)).count_ones() as usize;
-            other.len() <= folded.len() * 2 + 4 && differing <= most * 2
+            other.len() <= folded.len() * 2 + 4 && differing <= max_edits * 2
         };
         let candidates = (0..self.len() as u32)
             .filter(could_be)
@@ -247,7 +248,7 @@ impl NameInterner {
     }
 }
 
-/// Which letters stand in a text, roughly.
+/// Returns a bit mask of the letters in a text; several letters may share a bit.
 fn letter_mask(text: &str) -> u64 {
     let letters = text.chars().filter(|c| !matches!(c, ' ' | '-' | '_'));
     letters.fold(0, |all, letter| all | 1 << (u32::from(letter) % 61))
@@ -258,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ways_of_writing_are_one_name() {
+    fn folds_spellings_of_one_name() {
         for (one, other) in [
             ("Berlin", "BERLIN"),
             ("  New \t York ", "new york"),
@@ -273,13 +274,13 @@ mod tests {
         assert_ne!(
             fold("Zürich"),
             fold("Zurich"),
-            "another letter is another name"
+            "a different letter makes a different name"
         );
         assert_eq!(fold_predicate("Capital-Of"), fold_predicate("capital of"));
     }
 
     #[test]
-    fn texts_keep_their_numbers_while_the_table_grows() {
+    fn numbers_stay_stable_while_the_table_grows() {
         let mut texts = StringInterner::default();
         assert_eq!(texts.find("a"), None);
         let numbers: Vec<u32> = (0..5_000)
@@ -296,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_spelling_is_shown_and_near_ones_are_found() {
+    fn displays_the_first_spelling_and_suggests_similar_names() {
         let mut names = NameInterner::new(FoldMode::Name);
         for name in ["Berlin", "BERLIN", "Hamburg", "서울특별시", "Österreich"] {
             names.intern(name);

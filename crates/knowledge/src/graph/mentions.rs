@@ -1,19 +1,20 @@
-//! Names that the graph knows, found in running text of any script.
+//! Finds names of the graph in running text of any script.
 
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::interner::fold;
 use super::snapshot::GraphSnapshot;
 
-/// No name of more words is looked for.
+/// Longest name to search for, in words.
 const MAX_WORDS: usize = 8;
-/// So many names are enough of one text.
+/// Most names returned for one text.
 const MAX_NAMES: usize = 64;
-/// Endings of Korean words: a name may stand before so many syllables.
+/// Most Korean particle syllables that may follow a name.
 const MAX_PARTICLES: usize = 3;
 
 impl GraphSnapshot {
-    /// Names that stand in a text, each once, in order; the longest where several begin at one place.
+    /// Returns the names that occur in a text, each once and in order. Where several names begin at
+    /// the same word, the longest one counts.
     pub fn find_entities(&self, text: &str) -> Vec<u32> {
         if self.facts().is_empty() {
             return Vec::new();
@@ -43,13 +44,13 @@ impl GraphSnapshot {
         found
     }
 
-    /// As it is, or without what grammar puts behind it.
+    /// Looks the text up as it is, then without a possessive `'s`, then without Korean particles.
     fn find_mention(&self, folded: &str) -> Option<u32> {
         if !is_name_candidate(folded) {
             return None;
         }
         let whole = self.names.find_folded(folded);
-        let owner = || {
+        let possessor = || {
             self.names.find_folded(
                 folded
                     .strip_suffix("'s")
@@ -68,7 +69,7 @@ impl GraphSnapshot {
                     self.names.find_folded(stem)
                 })
         };
-        whole.or_else(owner).or_else(stem)
+        whole.or_else(possessor).or_else(stem)
     }
 }
 
@@ -76,7 +77,7 @@ fn is_hangul(c: char) -> bool {
     ('\u{ac00}'..='\u{d7a3}').contains(&c)
 }
 
-/// Numbers and very short words stand everywhere.
+/// Rejects numbers and very short words, which occur in almost every text.
 fn is_name_candidate(folded: &str) -> bool {
     let shortest = if folded.is_ascii() { 3 } else { 2 };
     folded.chars().nth(shortest - 1).is_some() && folded.contains(char::is_alphabetic)

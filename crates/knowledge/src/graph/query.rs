@@ -1,14 +1,15 @@
-//! Questions to the facts in memory. They wait for nothing and read no file.
+//! Queries on the in-memory graph: patterns, traversal and shortest paths. None of them waits or
+//! reads a file.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::in_memory::{Edge, EdgeEnd, InMemoryGraph};
 use super::validity::AsOf;
 
-/// More names than this are not looked at to find a way between two.
+/// Most names visited from one side by a shortest-path search.
 const MAX_VISITED: usize = 1_000_000;
 
-/// Which facts; at least one part should be given.
+/// A pattern for facts; at least one part should be given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FactPattern {
     pub subject: Option<u32>,
@@ -16,7 +17,7 @@ pub struct FactPattern {
     pub object: Option<u32>,
 }
 
-/// Which way facts are followed.
+/// The direction in which edges are followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {
     #[default]
@@ -37,26 +38,26 @@ impl Direction {
     }
 }
 
-/// How far and along what.
+/// Parameters of a traversal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Traversal {
     pub depth: u32,
-    /// Along any when there are none.
+    /// Follows only these predicates; all if empty.
     pub predicates: Vec<u32>,
     pub direction: Direction,
     pub as_of: AsOf,
-    /// So many facts at most.
+    /// Most facts to return.
     pub limit: usize,
 }
 
-/// Facts by their numbers, and whether there are more.
+/// The numbers of the facts that a query found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FactHits {
     pub facts: Vec<u32>,
     pub has_more: bool,
 }
 
-/// What a walk met: names with how far away they are, nearest first, and each fact once.
+/// The names that a traversal reached, with their distances and nearest first, and each fact once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraversalResult {
     pub names: Vec<(u32, u32)>,
@@ -64,15 +65,15 @@ pub struct TraversalResult {
 }
 
 impl InMemoryGraph {
-    /// Facts that fit, each once, however many sources tell it.
-    pub fn query(&self, pattern: FactPattern, when: AsOf, limit: usize) -> FactHits {
+    /// Returns the facts that match, each once even if it has several sources.
+    pub fn query(&self, pattern: FactPattern, as_of: AsOf, limit: usize) -> FactHits {
         let FactPattern {
             subject,
             predicate,
             object,
         } = pattern;
         let degree = |name, end| self.degree(name, end);
-        let (own, end, other) = match (subject, object) {
+        let (near, end, other) = match (subject, object) {
             (Some(subject), Some(object))
                 if degree(object, EdgeEnd::Object) < degree(subject, EdgeEnd::Subject) =>
             {
@@ -80,14 +81,14 @@ impl InMemoryGraph {
             }
             (Some(subject), object) => (subject, EdgeEnd::Subject, object),
             (None, Some(object)) => (object, EdgeEnd::Object, None),
-            (None, None) => return self.scan(predicate, when, limit),
+            (None, None) => return self.scan(predicate, as_of, limit),
         };
-        let fits = |edge: &&Edge| {
+        let matches = |edge: &&Edge| {
             predicate.is_none_or(|predicate| edge.predicate() == predicate)
                 && other.is_none_or(|other| edge.other == other)
-                && self.is_edge_valid(edge, when)
+                && self.is_edge_valid(edge, as_of)
         };
-        let edges = self.edges(own, end).filter(fits);
+        let edges = self.edges(near, end).filter(matches);
         dedupe_facts(
             edges.map(|edge| {
                 (
@@ -99,26 +100,26 @@ impl InMemoryGraph {
         )
     }
 
-    /// Everything around a name, as its subject or its object.
+    /// Returns the facts that have a name as their subject or object.
     pub fn facts_about(
         &self,
         name: u32,
         predicate: Option<u32>,
-        when: AsOf,
+        as_of: AsOf,
         limit: usize,
     ) -> FactHits {
-        let fits = |edge: &&Edge| {
+        let matches = |edge: &&Edge| {
             predicate.is_none_or(|predicate| edge.predicate() == predicate)
-                && self.is_edge_valid(edge, when)
+                && self.is_edge_valid(edge, as_of)
         };
         let facts = [EdgeEnd::Subject, EdgeEnd::Object]
             .into_iter()
             .flat_map(|end| {
-                // What it is to itself was seen from the other end.
+                // Facts from a name to itself were found at the subject end.
                 let edges = self
                     .edges(name, end)
                     .filter(move |edge| end == EdgeEnd::Subject || edge.other != name);
-                edges.filter(fits).map(move |edge| {
+                edges.filter(matches).map(move |edge| {
                     (
                         (edge.other, edge.predicate(), end, self.validity(edge)),
                         edge.fact,
@@ -128,77 +129,77 @@ impl InMemoryGraph {
         dedupe_facts(facts, limit)
     }
 
-    fn scan(&self, predicate: Option<u32>, when: AsOf, limit: usize) -> FactHits {
+    fn scan(&self, predicate: Option<u32>, as_of: AsOf, limit: usize) -> FactHits {
         let numbers = 0..self.facts().len() as u32;
-        let fits = |number: &u32| {
+        let matches = |number: &u32| {
             predicate.is_none_or(|predicate| self.fact(*number).predicate == predicate)
-                && self.is_fact_valid(*number, when)
+                && self.is_fact_valid(*number, as_of)
         };
         let key = |number: u32| {
             let detail = self.detail(number);
             (self.fact(number).triple(), detail.from, detail.to)
         };
         dedupe_facts(
-            numbers.filter(fits).map(|number| (key(number), number)),
+            numbers.filter(matches).map(|number| (key(number), number)),
             limit,
         )
     }
 
-    /// Breadth first, both ways round cycles, no name and no fact twice.
-    pub fn traverse(&self, start: u32, walk: &Traversal) -> TraversalResult {
-        let mut walking = TraversalState::new(start, walk.limit);
+    /// Traverses the graph breadth first. Returns no name and no fact twice, also around cycles.
+    pub fn traverse(&self, start: u32, traversal: &Traversal) -> TraversalResult {
+        let mut state = TraversalState::new(start, traversal.limit);
         let mut at = 0;
-        while let Some(&(name, depth)) = walking
+        while let Some(&(name, depth)) = state
             .names
             .get(at)
-            .filter(|(_, depth)| *depth < walk.depth)
+            .filter(|(_, depth)| *depth < traversal.depth)
         {
-            for &end in walk.direction.ends() {
+            for &end in traversal.direction.ends() {
                 for edge in self.edges(name, end) {
                     let predicate = edge.predicate();
-                    let is_wanted =
-                        walk.predicates.is_empty() || walk.predicates.contains(&predicate);
-                    if !is_wanted || !self.is_edge_valid(edge, walk.as_of) {
+                    let is_wanted = traversal.predicates.is_empty()
+                        || traversal.predicates.contains(&predicate);
+                    if !is_wanted || !self.is_edge_valid(edge, traversal.as_of) {
                         continue;
                     }
                     let triple = match end {
                         EdgeEnd::Subject => [name, predicate, edge.other],
                         EdgeEnd::Object => [edge.other, predicate, name],
                     };
-                    // Whoever was asked before told everything that it is an end of.
-                    let told_before = if walk.direction == Direction::Both {
+                    // A name that was expanded in both directions has already returned all its facts.
+                    let expanded_count = if traversal.direction == Direction::Both {
                         at
                     } else {
                         0
                     };
-                    if !walking.visit_edge(edge, triple, (depth + 1, told_before)) {
-                        return walking.finish(true);
+                    if !state.visit_edge(edge, triple, (depth + 1, expanded_count)) {
+                        return state.finish(true);
                     }
                 }
             }
             at += 1;
         }
-        walking.finish(false)
+        state.finish(false)
     }
 
-    /// A shortest way from one name to another, whichever way its facts point. It goes from both sides at once, always on
-    /// where there is less to look at.
-    pub fn shortest_path(&self, from: u32, to: u32, most: u32, when: AsOf) -> Option<Vec<u32>> {
+    /// Returns a shortest path between two names, ignoring the direction of facts. Searches from both
+    /// ends and always expands the smaller frontier.
+    pub fn shortest_path(&self, from: u32, to: u32, max_len: u32, as_of: AsOf) -> Option<Vec<u32>> {
         if from == to {
             return Some(Vec::new());
         }
         let mut sides = [PathFrontier::new(from), PathFrontier::new(to)];
-        for _ in 0..most {
+        for _ in 0..max_len {
             let nearer = usize::from(sides[1].frontier.len() < sides[0].frontier.len());
-            let (own, other) = match &mut sides {
+            let (near, other) = match &mut sides {
                 [first, second] if nearer == 0 => (first, &*second),
                 [first, second] => (second, &*first),
             };
-            if let Some(meeting) = self.expand_frontier(own, other, when) {
-                let mut way = sides[0].path_to(meeting);
-                way.reverse();
-                way.extend(sides[1].path_to(meeting));
-                return Some(way);
+            if let Some(meeting) = self.expand_frontier(near, other, as_of) {
+                let mut path = sides[0].path_to(meeting);
+                path.reverse();
+                path.extend(sides[1].path_to(meeting));
+                return Some(path);
             }
             if sides
                 .iter()
@@ -210,34 +211,34 @@ impl InMemoryGraph {
         None
     }
 
-    /// All names one fact further; the first that the other side knows.
+    /// Expands a frontier by one fact. Returns the first name that the other side has reached too.
     fn expand_frontier(
         &self,
-        own: &mut PathFrontier,
+        near: &mut PathFrontier,
         other: &PathFrontier,
-        when: AsOf,
+        as_of: AsOf,
     ) -> Option<u32> {
-        for name in std::mem::take(&mut own.frontier) {
+        for name in std::mem::take(&mut near.frontier) {
             for edge in Direction::Both
                 .ends()
                 .iter()
                 .flat_map(|end| self.edges(name, *end))
             {
-                if own.parents.contains_key(&edge.other) || !self.is_edge_valid(edge, when) {
+                if near.parents.contains_key(&edge.other) || !self.is_edge_valid(edge, as_of) {
                     continue;
                 }
-                own.parents.insert(edge.other, Some((name, edge.fact)));
+                near.parents.insert(edge.other, Some((name, edge.fact)));
                 if other.parents.contains_key(&edge.other) {
                     return Some(edge.other);
                 }
-                own.frontier.push_back(edge.other);
+                near.frontier.push_back(edge.other);
             }
         }
         None
     }
 }
 
-/// What was reached from one end.
+/// The names reached from one end of a path.
 struct PathFrontier {
     parents: HashMap<u32, Option<(u32, u32)>>,
     frontier: VecDeque<u32>,
@@ -251,7 +252,7 @@ impl PathFrontier {
         }
     }
 
-    /// The facts back to where it began.
+    /// Returns the facts from a name back to the start.
     fn path_to(&self, mut name: u32) -> Vec<u32> {
         let mut facts = Vec::new();
         while let Some(Some((before, fact))) = self.parents.get(&name) {
@@ -262,13 +263,13 @@ impl PathFrontier {
     }
 }
 
-/// What a walk has met so far.
+/// The state of a traversal.
 struct TraversalState {
     names: Vec<(u32, u32)>,
-    /// The fact by which each name was met.
+    /// The fact through which each name was reached.
     reached_by: Vec<[u32; 3]>,
     slots: NameSlots,
-    /// Facts between names that were met already.
+    /// Facts between names that had been reached before.
     extra_facts: HashSet<[u32; 3]>,
     facts: Vec<u32>,
     limit: usize,
@@ -276,31 +277,30 @@ struct TraversalState {
 
 impl TraversalState {
     fn new(start: u32, limit: usize) -> Self {
-        let mut places = NameSlots::default();
-        places.get_or_insert(start, 0);
-        let (names, by, facts) = (vec![(start, 0)], vec![[u32::MAX; 3]], Vec::new());
+        let mut slots = NameSlots::default();
+        slots.get_or_insert(start, 0);
         Self {
-            names,
-            reached_by: by,
-            slots: places,
+            names: vec![(start, 0)],
+            reached_by: vec![[u32::MAX; 3]],
+            slots,
             extra_facts: HashSet::new(),
-            facts,
+            facts: Vec::new(),
             limit,
         }
     }
 
-    /// Takes a fact in that was not met before; false when there is no room for it.
+    /// Adds the fact of an edge if it is new. Returns false if the limit is reached.
     fn visit_edge(
         &mut self,
         edge: &Edge,
         triple: [u32; 3],
-        (depth, told_before): (u32, usize),
+        (depth, expanded_count): (u32, usize),
     ) -> bool {
         let next = self.names.len();
-        let place = self.slots.get_or_insert(edge.other, next);
-        let is_new = place == next
-            || place >= told_before
-                && self.reached_by[place] != triple
+        let index = self.slots.get_or_insert(edge.other, next);
+        let is_new = index == next
+            || index >= expanded_count
+                && self.reached_by[index] != triple
                 && !self.extra_facts.contains(&triple);
         if !is_new {
             return true;
@@ -309,7 +309,7 @@ impl TraversalState {
             return false;
         }
         self.facts.push(edge.fact);
-        if place == next {
+        if index == next {
             self.names.push((edge.other, depth));
             self.reached_by.push(triple);
         } else {
@@ -329,17 +329,17 @@ impl TraversalState {
     }
 }
 
-/// Names with their places in a list, for thousands of looks in microseconds.
+/// A hash table from names to their indexes, faster than `HashMap` for many small lookups.
 #[derive(Default)]
 struct NameSlots {
-    /// A name and one; zero where there is none.
+    /// The name plus one, and its index. Zero marks an empty slot.
     slots: Vec<(u32, u32)>,
     count: usize,
 }
 
 impl NameSlots {
-    /// The place of a name; a new one gets this.
-    fn get_or_insert(&mut self, name: u32, place: usize) -> usize {
+    /// Returns the index of a name; a new name gets the given index.
+    fn get_or_insert(&mut self, name: u32, index: usize) -> usize {
         if self.slots.len() < (self.count + 1) * 2 {
             let size = (self.slots.len() * 4).max(1_024);
             let before = std::mem::replace(&mut self.slots, vec![(0, 0); size]);
@@ -350,13 +350,13 @@ impl NameSlots {
         }
         let at = self.slot(name);
         if self.slots[at].0 == 0 {
-            self.slots[at] = (name + 1, place as u32);
+            self.slots[at] = (name + 1, index as u32);
             self.count += 1;
         }
         self.slots[at].1 as usize
     }
 
-    /// Where it stands or would stand.
+    /// Returns the slot that holds a name, or the free slot for it.
     fn slot(&self, name: u32) -> usize {
         let mask = self.slots.len() - 1;
         let mut at = (u64::from(name).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
@@ -367,7 +367,7 @@ impl NameSlots {
     }
 }
 
-/// Each once, however many sources tell it.
+/// Drops duplicates of a fact from several sources.
 fn dedupe_facts<Key: std::hash::Hash + Eq>(
     facts: impl Iterator<Item = (Key, u32)>,
     limit: usize,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GraphSettings {
-    /// Whether the librarian has tools for the knowledge graph.
+    /// Gives the librarian tools for the knowledge graph.
     pub enabled: bool,
 }
 

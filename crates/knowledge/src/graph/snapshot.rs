@@ -1,4 +1,4 @@
-//! The facts at one moment, with names instead of numbers.
+//! Immutable snapshots of the graph, with names instead of numbers.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -14,12 +14,12 @@ use super::in_memory::{EdgeEnd, InMemoryGraph};
 use super::interner::NameInterner;
 use super::validity::AsOf;
 
-/// A fact with more sources than this does not name them all.
+/// Most sources listed for a fact.
 const MAX_SOURCES: usize = 8;
-/// So many facts of a name are looked at to tell what it is, or who else tells the same.
+/// Most facts of a name scanned for its type, or for further sources of a fact.
 const MAX_SCANNED: usize = 256;
 
-/// Cheap to clone; it stays as it is while others write.
+/// An immutable view of the facts; later writes do not change it. Cheap to clone.
 #[derive(Clone)]
 pub struct GraphSnapshot {
     graph: Arc<InMemoryGraph>,
@@ -33,9 +33,9 @@ impl Deref for GraphSnapshot {
     }
 }
 
-/// A name that no fact holds.
+/// Error for a name or predicate that occurs in no fact.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the graph knows no {what} `{name}`{}", suggestion(near))]
+#[error("the graph has no {what} `{name}`{}", suggestion(near))]
 pub struct UnknownName {
     what: &'static str,
     pub name: String,
@@ -51,7 +51,7 @@ fn suggestion(near: &[String]) -> String {
     }
 }
 
-/// A fact as every command and tool gives it.
+/// A fact in the form that every command and tool returns.
 #[derive(Debug, Serialize)]
 pub struct FactItem<'a> {
     pub subject: &'a str,
@@ -60,7 +60,7 @@ pub struct FactItem<'a> {
     pub valid_from: Option<String>,
     pub valid_to: Option<String>,
     pub source: String,
-    /// All of them, where there are several.
+    /// All sources, if there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<String>,
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -71,16 +71,16 @@ pub struct FactItem<'a> {
     pub properties: Option<Value>,
 }
 
-/// How much there is.
+/// Counts of names and facts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct GraphStats {
     pub names: usize,
     pub facts: usize,
-    /// Facts that hold at the moment that was asked about.
+    /// Facts that are valid at the requested moment.
     pub holding: usize,
     pub predicates: Vec<FactCount>,
     pub sources: Vec<FactCount>,
-    /// Names with most facts.
+    /// The names with the most facts.
     pub busiest: Vec<FactCount>,
 }
 
@@ -91,11 +91,12 @@ pub struct FactCount {
 }
 
 impl GraphSnapshot {
-    pub(super) fn new(net: Arc<InMemoryGraph>) -> Self {
-        Self { graph: net }
+    pub(super) fn new(graph: Arc<InMemoryGraph>) -> Self {
+        Self { graph }
     }
 
-    /// As it is written, else without the article before it: "the Spree" is the Spree, and The Hague stays itself.
+    /// Finds a name as written, then without a leading article, so that "the Spree" finds the Spree
+    /// while "The Hague" keeps its article.
     pub fn find(&self, name: &str) -> Result<u32, UnknownName> {
         find_name(&self.graph.names, "name", name).or_else(|unknown| {
             without_article(name)
@@ -116,9 +117,9 @@ impl GraphSnapshot {
         self.graph.predicates.display_name(number)
     }
 
-    /// What kind of thing it is, as the newest fact says that says so.
+    /// Returns the type of a name from the newest fact that states one.
     pub fn entity_type(&self, name: u32) -> &str {
-        let of_end = |end: EdgeEnd| {
+        let types_at = |end: EdgeEnd| {
             self.graph
                 .edges(name, end)
                 .take(MAX_SCANNED)
@@ -132,8 +133,8 @@ impl GraphSnapshot {
                     (number != 0).then_some((edge.fact, number))
                 })
         };
-        let newest = of_end(EdgeEnd::Subject)
-            .chain(of_end(EdgeEnd::Object))
+        let newest = types_at(EdgeEnd::Subject)
+            .chain(types_at(EdgeEnd::Object))
             .max();
         newest.map_or("", |(_, number)| self.graph.text(number))
     }
@@ -159,7 +160,7 @@ impl GraphSnapshot {
         }
     }
 
-    /// What facts were made from, together.
+    /// Returns the combined label of facts.
     pub fn label(&self, facts: &[u32]) -> Label {
         let mut label = Label::private("the knowledge graph");
         facts
@@ -172,22 +173,24 @@ impl GraphSnapshot {
         self.graph.source(fact)
     }
 
-    /// Whether a source told exactly this already.
-    pub fn contains_fact(&self, told: &FactRef<'_>, source: &str) -> bool {
+    /// Returns true if the graph has exactly this fact from the given source.
+    pub fn contains_fact(&self, fact_ref: &FactRef<'_>, source: &str) -> bool {
         let names = &self.graph.names;
-        let (Some(subject), Some(object)) = (names.find(told.subject), names.find(told.object))
+        let (Some(subject), Some(object)) =
+            (names.find(fact_ref.subject), names.find(fact_ref.object))
         else {
             return false;
         };
         let is_same = |fact: u32| {
             let (detail, text) = (self.graph.detail(fact), |number| self.graph.text(number));
-            // One that was retired since is not told anew by telling it again.
-            let is_as_long = told.valid_to.is_none() || detail.to == told.valid_to;
-            is_as_long
-                && detail.from == told.valid_from
-                && text(detail.subject_type) == told.subject_type
-                && text(detail.object_type) == told.object_type
-                && text(detail.properties) == told.properties
+            // A fact that was retired since is still known, so that importing it again does not
+            // revive it.
+            let has_same_end = fact_ref.valid_to.is_none() || detail.to == fact_ref.valid_to;
+            has_same_end
+                && detail.from == fact_ref.valid_from
+                && text(detail.subject_type) == fact_ref.subject_type
+                && text(detail.object_type) == fact_ref.object_type
+                && text(detail.properties) == fact_ref.properties
                 && self.graph.source(fact).to_string() == source
         };
         let is_less = self.graph.degree(object, EdgeEnd::Object)
@@ -197,17 +200,17 @@ impl GraphSnapshot {
         } else {
             (subject, EdgeEnd::Subject, object)
         };
-        let Some(predicate) = self.graph.predicates.find(told.predicate) else {
+        let Some(predicate) = self.graph.predicates.find(fact_ref.predicate) else {
             return false;
         };
         let mut edges = self.graph.edges(own, end);
         edges.any(|edge| edge.other == other && edge.predicate() == predicate && is_same(edge.fact))
     }
 
-    /// Who tells the same.
+    /// Returns the sources of a fact and of its duplicates.
     fn all_sources(&self, fact: u32) -> Vec<String> {
-        let (told, detail) = (self.graph.fact(fact), self.graph.detail(fact));
-        let (subject, object) = (told.subject, told.object);
+        let (triple, detail) = (self.graph.fact(fact), self.graph.detail(fact));
+        let (subject, object) = (triple.subject, triple.object);
         let is_less = self.graph.degree(object, EdgeEnd::Object)
             < self.graph.degree(subject, EdgeEnd::Subject);
         let (own, end) = if is_less {
@@ -216,10 +219,11 @@ impl GraphSnapshot {
             (subject, EdgeEnd::Subject)
         };
         let mut sources = vec![self.graph.source(fact).to_string()];
-        let far = if is_less { subject } else { object };
+        let other_end = if is_less { subject } else { object };
         for edge in self.graph.edges(own, end).take(MAX_SCANNED) {
-            let is_other =
-                edge.other == far && edge.predicate() == told.predicate && edge.fact != fact;
+            let is_other = edge.other == other_end
+                && edge.predicate() == triple.predicate
+                && edge.fact != fact;
             let is_same = is_other && self.graph.validity(edge) == (detail.from, detail.to);
             if !is_same || sources.len() == MAX_SOURCES {
                 continue;
@@ -232,13 +236,13 @@ impl GraphSnapshot {
         sources
     }
 
-    /// Counted from the facts, with the `most` largest of each kind.
-    pub fn stats(&self, when: AsOf, most: usize) -> GraphStats {
+    /// Counts all facts and returns the `limit` largest counts of each kind.
+    pub fn stats(&self, as_of: AsOf, limit: usize) -> GraphStats {
         let (mut predicates, mut busiest, mut sources) =
             (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let mut holding = 0;
         for (number, fact) in (0_u32..).zip(self.graph.facts()) {
-            holding += usize::from(self.graph.is_fact_valid(number, when));
+            holding += usize::from(self.graph.is_fact_valid(number, as_of));
             *predicates.entry(fact.predicate).or_insert(0) += 1;
             *busiest.entry(fact.subject).or_insert(0) += 1;
             if fact.object != fact.subject {
@@ -255,7 +259,7 @@ impl GraphSnapshot {
                     name: name(number),
                     facts,
                 }),
-                most,
+                limit,
             )
         };
         GraphStats {
@@ -267,17 +271,17 @@ impl GraphSnapshot {
                 sources
                     .into_iter()
                     .map(|(name, facts)| FactCount { name, facts }),
-                most,
+                limit,
             ),
             busiest: named(busiest, &|number| self.name(number).to_owned()),
         }
     }
 }
 
-fn top_counts(counts: impl Iterator<Item = FactCount>, most: usize) -> Vec<FactCount> {
+fn top_counts(counts: impl Iterator<Item = FactCount>, limit: usize) -> Vec<FactCount> {
     let mut counts: Vec<FactCount> = counts.collect();
     counts.sort_by(|a, b| b.facts.cmp(&a.facts).then_with(|| a.name.cmp(&b.name)));
-    counts.truncate(most);
+    counts.truncate(limit);
     counts
 }
 

@@ -1,4 +1,4 @@
-//! Facts that somebody told in their own words, batch by batch, and what stays of a batch without some of them.
+//! Facts that the user stated, batch by batch, and the removal of single statements from a batch.
 
 use std::collections::BTreeSet;
 
@@ -9,98 +9,95 @@ use lango_domain::session::StoreError;
 use super::batch::{BatchError, BatchWriter, DecodedBatch, decode};
 use super::fact::FactRef;
 
-/// A batch that was told at the command line or in a session.
+/// A batch that was added on the command line or in a session.
 pub(crate) struct UserFactBatch {
     pub number: u64,
     pub source: FactSource,
     pub body: Vec<u8>,
-    /// What each of its facts says, and behind them what each of its endings does.
+    /// One text per fact, followed by one text per retirement.
     pub statements: Vec<String>,
 }
 
-/// All that a principal told; a batch that cannot be read says nothing.
+/// Loads the batches that a principal stated. Skips batches that cannot be decoded.
 pub(crate) async fn load_user_batches(
     store: &dyn GraphStore,
-    of: &Principal,
+    principal: &Principal,
 ) -> Result<Vec<UserFactBatch>, StoreError> {
-    let (mut seen, mut own) = (FactLogPosition::default(), Vec::new());
+    let (mut position, mut batches) = (FactLogPosition::default(), Vec::new());
     loop {
-        let changes = store.changes(of, seen).await?;
+        let changes = store.changes(principal, position).await?;
         if changes.batches.is_empty() {
-            return Ok(own);
+            return Ok(batches);
         }
-        seen = changes.position;
-        for batch in changes
+        position = changes.position;
+        let stated = changes
             .batches
             .into_iter()
-            .filter(|batch| batch.source.is_own())
-        {
-            match decode(&batch.body).map(|reading| format_statements(&reading)) {
-                Ok(statements) => {
-                    let (number, source) = (batch.number, batch.source);
-                    own.push(UserFactBatch {
-                        number,
-                        source,
-                        body: batch.body,
-                        statements,
-                    });
-                }
+            .filter(|batch| batch.source.is_own());
+        for batch in stated {
+            match decode(&batch.body).map(|decoded| format_statements(&decoded)) {
+                Ok(statements) => batches.push(UserFactBatch {
+                    number: batch.number,
+                    source: batch.source,
+                    body: batch.body,
+                    statements,
+                }),
                 Err(error) => {
-                    tracing::warn!(batch = batch.number, %error, "its facts are passed over")
+                    tracing::warn!(batch = batch.number, %error, "skipping a batch of facts");
                 }
             }
         }
     }
 }
 
-fn format_statements(reading: &DecodedBatch<'_>) -> Vec<String> {
-    let facts = reading
+fn format_statements(batch: &DecodedBatch<'_>) -> Vec<String> {
+    let facts = batch
         .facts
         .iter()
         .map(|&[subject, predicate, object, _]| [subject, predicate, object]);
-    let endings = reading.retirements.iter().map(|(triple, _)| *triple);
+    let retirements = batch.retirements.iter().map(|(triple, _)| *triple);
     let statement = |triple: [u32; 3]| {
-        let (subject, predicate, object) = triple_names(reading, triple);
+        let (subject, predicate, object) = triple_names(batch, triple);
         format!("{subject} {} {object}", predicate.replace('_', " "))
     };
-    facts.chain(endings).map(statement).collect()
+    facts.chain(retirements).map(statement).collect()
 }
 
 fn triple_names<'a>(
-    reading: &DecodedBatch<'a>,
+    batch: &DecodedBatch<'a>,
     [subject, predicate, object]: [u32; 3],
 ) -> (&'a str, &'a str, &'a str) {
-    let name = |number: u32| reading.names[number as usize];
+    let name = |number: u32| batch.names[number as usize];
     (
         name(subject),
-        reading.predicates[predicate as usize],
+        batch.predicates[predicate as usize],
         name(object),
     )
 }
 
-/// The batch without these statements; nothing where nothing stays.
+/// Returns the batch without the statements at these indexes, or `None` if nothing remains.
 pub(crate) fn remove_statements(
     body: &[u8],
-    gone: &BTreeSet<usize>,
+    removed: &BTreeSet<usize>,
 ) -> Result<Option<Vec<u8>>, BatchError> {
-    let reading = decode(body)?;
-    let mut writing = BatchWriter::default();
-    let mut left = 0;
-    for (at, &[subject, predicate, object, detail]) in reading.facts.iter().enumerate() {
-        if gone.contains(&at) {
+    let batch = decode(body)?;
+    let mut writer = BatchWriter::default();
+    let mut remaining = 0;
+    for (at, &[subject, predicate, object, detail]) in batch.facts.iter().enumerate() {
+        if removed.contains(&at) {
             continue;
         }
-        left += 1;
-        let (subject, predicate, object) = triple_names(&reading, [subject, predicate, object]);
-        let detail = reading.details[detail as usize];
+        remaining += 1;
+        let (subject, predicate, object) = triple_names(&batch, [subject, predicate, object]);
+        let detail = batch.details[detail as usize];
         let text = |number: u32| {
-            reading
+            batch
                 .texts
                 .get(number as usize)
                 .copied()
                 .unwrap_or_default()
         };
-        writing.push(&FactRef {
+        writer.push(&FactRef {
             subject,
             predicate,
             object,
@@ -111,13 +108,13 @@ pub(crate) fn remove_statements(
             valid_to: detail.to,
         });
     }
-    for (at, (triple, moment)) in reading.retirements.iter().enumerate() {
-        if !gone.contains(&(reading.facts.len() + at)) {
-            left += 1;
-            writing.retire(triple_names(&reading, *triple), *moment);
+    for (at, (triple, moment)) in batch.retirements.iter().enumerate() {
+        if !removed.contains(&(batch.facts.len() + at)) {
+            remaining += 1;
+            writer.retire(triple_names(&batch, *triple), *moment);
         }
     }
-    Ok((left > 0).then(|| writing.finish()))
+    Ok((remaining > 0).then(|| writer.finish()))
 }
 
 #[cfg(test)]
@@ -127,8 +124,8 @@ mod tests {
 
     /// B106
     #[test]
-    fn what_stays_of_a_batch_is_as_it_was() {
-        let mut writing = BatchWriter::default();
+    fn removing_statements_leaves_the_rest_unchanged() {
+        let mut writer = BatchWriter::default();
         let tea = FactRef {
             subject: "Ada",
             predicate: "likes",
@@ -143,20 +140,20 @@ mod tests {
             valid_from: from,
             ..tea
         };
-        writing.push(&tea);
-        writing.push(&home);
-        writing.retire(("Ada", "likes", "milk"), Moment(9));
-        let body = writing.finish();
-        let left = remove_statements(&body, &BTreeSet::from([0]))
+        writer.push(&tea);
+        writer.push(&home);
+        writer.retire(("Ada", "likes", "milk"), Moment(9));
+        let body = writer.finish();
+        let remaining = remove_statements(&body, &BTreeSet::from([0]))
             .unwrap()
             .unwrap();
         let mut expected = BatchWriter::default();
         expected.push(&home);
         expected.retire(("Ada", "likes", "milk"), Moment(9));
-        assert_eq!(left, expected.finish());
+        assert_eq!(remaining, expected.finish());
         assert!(
-            !left.windows(3).any(|window| window == b"tea"),
-            "not even its name stays"
+            !remaining.windows(3).any(|window| window == b"tea"),
+            "the name of the removed object is removed too"
         );
         assert_eq!(
             remove_statements(&body, &BTreeSet::from([0, 1, 2])).unwrap(),

@@ -1,4 +1,4 @@
-//! From when to when a fact holds.
+//! The time for which a fact is valid.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,12 +9,12 @@ use jiff::tz::TimeZone;
 
 const SECONDS_PER_DAY: i64 = 86_400;
 
-/// A second; a day means its first.
+/// A moment in seconds since 1970. A date means its first second, in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Moment(pub i64);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no date; write 2024, 2024-05, 2024-05-31 or 2024-05-31T12:00:00Z")]
+#[error("invalid date `{0}`; expected 2024, 2024-05, 2024-05-31 or 2024-05-31T12:00:00Z")]
 pub struct DateError(String);
 
 impl FromStr for Moment {
@@ -22,7 +22,7 @@ impl FromStr for Moment {
 
     fn from_str(text: &str) -> Result<Self, DateError> {
         let text = text.trim();
-        let wrong = || DateError(text.chars().take(40).collect());
+        let invalid_date = || DateError(text.chars().take(40).collect());
         let (sign, digits) = text
             .strip_prefix('-')
             .map_or(("", text), |digits| ("-00", digits));
@@ -43,12 +43,12 @@ impl FromStr for Moment {
                 return text
                     .parse::<Timestamp>()
                     .map(Self::from)
-                    .map_err(|_| wrong());
+                    .map_err(|_| invalid_date());
             }
         };
-        let day: Date = day.parse().map_err(|_| wrong())?;
-        let begin = day.to_zoned(TimeZone::UTC).map_err(|_| wrong())?;
-        Ok(Self::from(begin.timestamp()))
+        let day: Date = day.parse().map_err(|_| invalid_date())?;
+        let start = day.to_zoned(TimeZone::UTC).map_err(|_| invalid_date())?;
+        Ok(Self::from(start.timestamp()))
     }
 }
 
@@ -58,7 +58,7 @@ impl From<Timestamp> for Moment {
     }
 }
 
-/// A day where it is the first second of one.
+/// Formats the first second of a day as a date.
 impl fmt::Display for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Ok(at) = Timestamp::from_second(self.0) else {
@@ -75,11 +75,11 @@ impl fmt::Display for Moment {
     }
 }
 
-/// When a question is about.
+/// The time that a query is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AsOf {
     At(Moment),
-    /// Whether it holds, held or will hold.
+    /// Past, present and future facts.
     AnyTime,
 }
 
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_read_and_written_alike() {
+    fn dates_round_trip_through_text() {
         for (text, shown) in [
             ("2024", "2024-01-01"),
             ("1990-10", "1990-10-01"),
@@ -101,7 +101,7 @@ mod tests {
             assert_eq!(moment.to_string(), shown);
             assert_eq!(shown.parse(), Ok(moment));
         }
-        for wrong in [
+        for invalid_date in [
             "",
             "yesterday",
             "2024-13",
@@ -112,7 +112,7 @@ mod tests {
             "99999",
             "-",
         ] {
-            assert!(wrong.parse::<Moment>().is_err(), "{wrong}");
+            assert!(invalid_date.parse::<Moment>().is_err(), "{invalid_date}");
         }
     }
 }

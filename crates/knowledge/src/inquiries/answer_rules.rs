@@ -1,4 +1,4 @@
-//! Answers that set rules recognise where there is no language model.
+//! Recognizes answers with fixed rules when there is no language model.
 
 use std::collections::HashSet;
 
@@ -10,34 +10,35 @@ use super::offer::count_shared_words;
 use crate::lexical::{analyze, analyze_query};
 use crate::request_detection::is_request;
 
-/// What says something about the words before it.
+/// Words that connect a topic with a statement about it.
 const LINK_WORDS: [&str; 12] = [
     "is", "are", "was", "called", "named", "means", "ist", "heißt", "sind", "=", "am", "were",
 ];
-/// So many words may stand between the topic and what says something about it.
+/// Most words between the topic and a link word.
 const MAX_WORDS_BETWEEN: usize = 3;
-/// A longer reply to a question is a new request.
+/// Maximum number of words in a reply; longer messages count as new requests.
 const MAX_REPLY_WORDS: usize = 8;
 const MAX_ANSWER: usize = 600;
-/// How replies begin that answer nothing, beside requests.
+/// First words of messages that are not answers, in addition to requests.
 const NON_ANSWER_WORDS: [&str; 11] = [
     "ok", "okay", "yes", "no", "thanks", "thank", "hello", "hi", "hey", "later", "nothing",
 ];
 
-/// What the user said to a pending inquiry, in words that can be kept.
+/// An answer to a pending inquiry.
 pub(super) struct RuleAnswer {
     pub answer: String,
     pub content: String,
 }
 
-/// A statement about the topic answers it whenever it is made; a short reply only right after it was asked.
+/// Finds the answer to an inquiry in a message. A statement about the topic is an answer at any time;
+/// a short reply only if the previous answer asked the question.
 pub(super) fn find_answer(
     inquiry: &Inquiry,
-    said: &str,
-    before: Option<&str>,
+    message: &str,
+    previous_answer: Option<&str>,
 ) -> Option<RuleAnswer> {
-    let said = said.trim().split("\n\n").next().unwrap_or_default();
-    let stated = sentences(said).find(|sentence| states_topic(sentence, &inquiry.topic));
+    let message = message.trim().split("\n\n").next().unwrap_or_default();
+    let stated = sentences(message).find(|sentence| states_topic(sentence, &inquiry.topic));
     if let Some(sentence) = stated {
         let answer = truncate(sentence);
         return Some(RuleAnswer {
@@ -45,9 +46,9 @@ pub(super) fn find_answer(
             answer,
         });
     }
-    let was_asked = before.is_some_and(|answer| asks_about(answer, &inquiry.topic));
-    (was_asked && is_reply(said)).then(|| {
-        let answer = truncate(said);
+    let was_asked = previous_answer.is_some_and(|answer| asks_about(answer, &inquiry.topic));
+    (was_asked && is_reply(message)).then(|| {
+        let answer = truncate(message);
         RuleAnswer {
             content: format!("{} {answer}", one_line(&inquiry.question)),
             answer,
@@ -55,12 +56,12 @@ pub(super) fn find_answer(
     })
 }
 
-/// Whether a text says something about a topic.
-pub(super) fn is_stated(said: &str, topic: &str) -> bool {
-    sentences(said).any(|sentence| states_topic(sentence, topic))
+/// Returns true if a text states something about a topic.
+pub(super) fn is_stated(text: &str, topic: &str) -> bool {
+    sentences(text).any(|sentence| states_topic(sentence, topic))
 }
 
-/// What kind of knowledge an answer is.
+/// Returns the knowledge category of an answer about a topic.
 pub(super) fn answer_category(topic: &str) -> KnowledgeCategory {
     match topic.split(' ').next() {
         Some("favourite" | "favorite" | "preferred" | "usual") => KnowledgeCategory::Preference,
@@ -73,24 +74,24 @@ fn truncate(text: &str) -> String {
     one_line(text).chars().take(MAX_ANSWER).collect()
 }
 
-/// With the mark that ends each.
+/// Splits a text into sentences, each with its final punctuation mark.
 pub(super) fn sentences(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive(['!', '?', '\n', ';'])
         .flat_map(|part| part.split_inclusive(". "))
         .map(str::trim)
 }
 
-/// "my sister is called Anna", "Anna is my sister".
+/// Returns true for sentences such as "my sister is called Anna" or "Anna is my sister".
 fn states_topic(sentence: &str, topic: &str) -> bool {
-    let small = sentence.to_lowercase().replace(['’', '\''], " ");
-    let words: Vec<&str> = small
+    let lowercase = sentence.to_lowercase().replace(['’', '\''], " ");
+    let words: Vec<&str> = lowercase
         .split_whitespace()
         .map(|word| word.trim_matches([',', '.', '!', ':', '"', '“', '”']))
         .collect();
-    let begins_otherwise = words
+    let starts_without_answer = words
         .first()
         .is_none_or(|first| NON_ANSWER_WORDS.contains(first));
-    if begins_otherwise || is_request(sentence) {
+    if starts_without_answer || is_request(sentence) {
         return false;
     }
     let topic = analyze_query(topic);
@@ -98,12 +99,12 @@ fn states_topic(sentence: &str, topic: &str) -> bool {
         let terms = analyze(word);
         topic
             .iter()
-            .any(|alternatives| alternatives.iter().any(|one| terms.contains(one)))
+            .any(|alternatives| alternatives.iter().any(|term| terms.contains(term)))
     };
-    let named: HashSet<String> = analyze(&small).into_iter().collect();
-    let names_all = topic
+    let sentence_terms: HashSet<String> = analyze(&lowercase).into_iter().collect();
+    let contains_topic = topic
         .iter()
-        .all(|word| word.iter().any(|one| named.contains(one)));
+        .all(|word| word.iter().any(|term| sentence_terms.contains(term)));
     let (Some(first), Some(last)) = (
         words.iter().position(|word| is_topic(word)),
         words.iter().rposition(|word| is_topic(word)),
@@ -111,34 +112,34 @@ fn states_topic(sentence: &str, topic: &str) -> bool {
         return false;
     };
     let is_link = |word: &&str| LINK_WORDS.contains(word);
-    let behind = words[last + 1..]
+    let link_after = words[last + 1..]
         .iter()
         .take(MAX_WORDS_BETWEEN)
         .position(is_link)
         .map(|at| last + 1 + at);
-    let says_behind = behind.is_some_and(|link| link + 1 < words.len()) && first <= 4;
-    let says_before =
+    let states_after = link_after.is_some_and(|link| link + 1 < words.len()) && first <= 4;
+    let states_before =
         last + 1 == words.len() && words[..first].iter().rev().take(2).any(is_link) && first > 1;
-    names_all && (says_behind || says_before)
+    contains_topic && (states_after || states_before)
 }
 
-/// Whether an answer of the team's asked for it.
+/// Returns true if an answer of the assistant contains a question about the topic.
 fn asks_about(answer: &str, topic: &str) -> bool {
     sentences(answer)
         .filter(|sentence| sentence.ends_with('?'))
         .any(|question| count_shared_words(topic, &analyze(question).into_iter().collect()) > 0)
 }
 
-fn is_reply(said: &str) -> bool {
-    let first = said
+fn is_reply(message: &str) -> bool {
+    let first = message
         .split_whitespace()
         .next()
         .unwrap_or_default()
         .to_lowercase();
     let first = first.trim_matches(|c: char| !c.is_alphanumeric());
-    let count = said.split_whitespace().count();
+    let count = message.split_whitespace().count();
     (1..=MAX_REPLY_WORDS).contains(&count)
-        && !sentences(said).any(is_request)
+        && !sentences(message).any(is_request)
         && !first.is_empty()
         && !NON_ANSWER_WORDS.contains(&first)
 }
@@ -171,14 +172,14 @@ pub(super) mod tests {
         }
     }
 
-    fn content(topic: &str, said: &str, before: Option<&str>) -> Option<String> {
-        find_answer(&inquiry(topic), said, before).map(|said| said.content)
+    fn content(topic: &str, message: &str, previous_answer: Option<&str>) -> Option<String> {
+        find_answer(&inquiry(topic), message, previous_answer).map(|answer| answer.content)
     }
 
     /// S37
     #[test]
-    fn statements_about_the_topic_answer_it() {
-        for (topic, said) in [
+    fn statements_about_the_topic_are_answers() {
+        for (topic, message) in [
             ("sister", "My sister is called Anna."),
             ("sister", "my sister's name is Anna"),
             ("sister", "Anna is my sister"),
@@ -186,20 +187,24 @@ pub(super) mod tests {
             ("project falcon", "The Falcon project is about birds"),
             ("favourite tea", "My favourite tea is oolong!"),
         ] {
-            assert_eq!(content(topic, said, None).as_deref(), Some(said), "{said}");
+            assert_eq!(
+                content(topic, message, None).as_deref(),
+                Some(message),
+                "{message}"
+            );
         }
-        let both = "Thanks! My sister is called Anna. Please write the card.";
+        let message = "Thanks! My sister is called Anna. Please write the card.";
         assert_eq!(
-            content("sister", both, None).as_deref(),
+            content("sister", message, None).as_deref(),
             Some("My sister is called Anna.")
         );
     }
 
     #[test]
-    fn short_replies_answer_what_was_just_asked() {
+    fn short_replies_answer_the_previous_question() {
         let asked = Some("The card is written. By the way: what is your sister's name?");
-        let told = content("sister", "Anna", asked);
-        assert_eq!(told.as_deref(), Some("What about your sister? Anna"));
+        let answer = content("sister", "Anna", asked);
+        assert_eq!(answer.as_deref(), Some("What about your sister? Anna"));
         assert_eq!(
             content("sister", "Anna", Some("The card is written.")),
             None
@@ -227,8 +232,8 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn other_words_about_it_are_no_answers() {
-        for said in [
+    fn other_messages_about_the_topic_are_not_answers() {
+        for message in [
             "write another card for my sister",
             "is my sister called Anna?",
             "tell my sister that the party is at six",
@@ -241,7 +246,7 @@ pub(super) mod tests {
             "my sister",
             "my sister is",
         ] {
-            assert_eq!(content("sister", said, None), None, "{said}");
+            assert_eq!(content("sister", message, None), None, "{message}");
         }
         assert_eq!(content("usual server", "the server is down", None), None);
     }

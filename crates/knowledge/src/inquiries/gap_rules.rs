@@ -1,5 +1,6 @@
-//! Gaps that set rules find where there is no language model: something of the user's own world is named, and what one
-//! would have to know about it is not said. English only; what is not surely a gap is none.
+//! Finds gaps with fixed rules when there is no language model: the user mentions a person, a
+//! preference or a project without the fact that one would need to know. English only. Doubtful cases
+//! are not gaps.
 
 use std::collections::HashSet;
 
@@ -10,12 +11,12 @@ use lango_domain::text::one_line;
 use crate::lexical::{analyze, analyze_query};
 use crate::turn_transcript::TurnTranscript;
 
-/// So much of a request is read: what was pasted behind it is data.
+/// Most bytes of a request that are analyzed; text pasted after it is data.
 const MAX_BYTES: usize = 2_000;
 const MAX_REASON_LEN: usize = 120;
 
 const POSSESSIVES: [&str; 2] = ["my", "our"];
-/// People and animals that have a name.
+/// Relations to people and animals that have a name.
 const NAMED_RELATIONS: [&str; 34] = [
     "sister",
     "brother",
@@ -53,12 +54,12 @@ const NAMED_RELATIONS: [&str; 34] = [
     "niece",
 ];
 const PREFERENCE_WORDS: [&str; 4] = ["favourite", "favorite", "preferred", "usual"];
-/// What follows "the usual" and is nothing to ask about.
+/// Words after "the usual" that are not worth asking about.
 const VAGUE_WORDS: [&str; 12] = [
     "way", "thing", "things", "stuff", "suspects", "one", "ones", "case", "rules", "please", "and",
     "or",
 ];
-/// How a sentence goes on that says what would be asked.
+/// Words by which a sentence states the missing fact itself.
 const STATEMENT_WORDS: [&str; 12] = [
     "is", "are", "was", "called", "named", "name", "means", "=", "named:", "who's", "whose",
     "about",
@@ -78,7 +79,7 @@ const UNANSWERED_PHRASES: [&str; 9] = [
     "nobody here knows",
 ];
 
-/// Something worth asking.
+/// Missing knowledge that is worth asking about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Gap {
     pub topic: String,
@@ -87,7 +88,7 @@ pub(super) struct Gap {
     pub priority: InquiryPriority,
 }
 
-/// What is known, to be asked whether something is.
+/// The terms of all knowledge entries.
 pub(super) struct KnownTopics(Vec<HashSet<String>>);
 
 impl KnownTopics {
@@ -99,27 +100,27 @@ impl KnownTopics {
         Self(entries.iter().map(words).collect())
     }
 
-    /// Whether one entry has every word of a topic.
+    /// Returns true if one entry contains every word of a topic.
     pub fn covers(&self, topic: &str) -> bool {
         let words = analyze_query(topic);
-        let is_in = |entry: &HashSet<String>| {
+        let has_all_words = |entry: &HashSet<String>| {
             words
                 .iter()
-                .all(|word| word.iter().any(|one| entry.contains(one)))
+                .all(|word| word.iter().any(|term| entry.contains(term)))
         };
-        !words.is_empty() && self.0.iter().any(is_in)
+        !words.is_empty() && self.0.iter().any(has_all_words)
     }
 }
 
-/// What an exchange leaves open.
-pub(super) fn find_gaps(exchange: &TurnTranscript, known: &KnownTopics) -> Vec<Gap> {
-    let said = first_paragraph(&exchange.request);
-    let words = parse_words(said);
+/// Finds the gaps in a turn.
+pub(super) fn find_gaps(turn: &TurnTranscript, known: &KnownTopics) -> Vec<Gap> {
+    let request = first_paragraph(&turn.request);
+    let words = parse_words(request);
     let rules: [GapRule; 3] = [relation_gap, preference_gap, project_gap];
     let mut gaps = Vec::new();
     for at in 0..words.len() {
         for (topic, question) in rules.iter().filter_map(|rule| rule(&words, at)) {
-            let why = format!("the user said “{}”", excerpt(said));
+            let why = format!("the user said “{}”", excerpt(request));
             gaps.push(Gap {
                 topic,
                 question,
@@ -128,20 +129,20 @@ pub(super) fn find_gaps(exchange: &TurnTranscript, known: &KnownTopics) -> Vec<G
             });
         }
     }
-    gaps.extend(unanswered_gap(said, &words, exchange.answer.as_deref()));
+    gaps.extend(unanswered_gap(request, &words, turn.answer.as_deref()));
     gaps.retain(|gap| !known.covers(&gap.topic));
     let mut topics = HashSet::new();
     gaps.retain(|gap| topics.insert(gap.topic.clone()));
     gaps
 }
 
-/// What begins at a word and is worth asking: a topic, and a question.
+/// Returns the topic and the question of a gap that begins at a word.
 type GapRule = fn(&[GapWord<'_>], usize) -> Option<(String, String)>;
 
 struct GapWord<'a> {
-    /// Without the marks around it.
+    /// The word without surrounding punctuation.
     plain: &'a str,
-    /// In small letters, without `'s`.
+    /// The word in lower case, without `'s`.
     lowercase: String,
     has_genitive: bool,
     ends_clause: bool,
@@ -161,16 +162,16 @@ fn parse_words(text: &str) -> Vec<GapWord<'_>> {
         .filter_map(|raw| {
             let (start, end) = word(raw)?;
             let plain = &raw[start..end];
-            let small = plain.to_lowercase();
-            let bare = small
+            let lowercase = plain.to_lowercase();
+            let bare = lowercase
                 .strip_suffix("'s")
-                .or_else(|| small.strip_suffix("’s"));
+                .or_else(|| lowercase.strip_suffix("’s"));
             Some(GapWord {
                 plain,
                 has_genitive: bare.is_some(),
                 ends_clause: raw[end..].contains([',', '.', ';', ':', '!', '?', ')']),
                 is_quoted: raw.starts_with(['"', '“', '\'', '`']),
-                lowercase: bare.unwrap_or(&small).to_owned(),
+                lowercase: bare.unwrap_or(&lowercase).to_owned(),
             })
         })
         .collect()
@@ -185,58 +186,58 @@ fn excerpt(text: &str) -> String {
     one_line(text).chars().take(MAX_REASON_LEN).collect()
 }
 
-/// "my sister", without her name.
+/// Matches "my sister" without her name.
 fn relation_gap(words: &[GapWord<'_>], at: usize) -> Option<(String, String)> {
-    let [own, who, ..] = words.get(at..)? else {
+    let [possessive, relation, ..] = words.get(at..)? else {
         return None;
     };
-    if !POSSESSIVES.contains(&own.lowercase.as_str())
-        || !NAMED_RELATIONS.contains(&who.lowercase.as_str())
-        || own.ends_clause
+    if !POSSESSIVES.contains(&possessive.lowercase.as_str())
+        || !NAMED_RELATIONS.contains(&relation.lowercase.as_str())
+        || possessive.ends_clause
     {
         return None;
     }
-    let next = words.get(at + 2).filter(|_| !who.ends_clause);
-    let is_told = next.is_some_and(|next| {
+    let next = words.get(at + 2).filter(|_| !relation.ends_clause);
+    let is_answered = next.is_some_and(|next| {
         STATEMENT_WORDS.contains(&next.lowercase.as_str())
-            || (!who.has_genitive && is_capitalized(next.plain))
+            || (!relation.has_genitive && is_capitalized(next.plain))
     });
-    let who = &who.lowercase;
-    (!is_told).then(|| (who.clone(), format!("What is your {who}'s name?")))
+    let relation = &relation.lowercase;
+    (!is_answered).then(|| (relation.clone(), format!("What is your {relation}'s name?")))
 }
 
-/// "my favourite tea", "the usual server".
+/// Matches "my favourite tea" and "the usual server".
 fn preference_gap(words: &[GapWord<'_>], at: usize) -> Option<(String, String)> {
-    let [whose, liked, what, ..] = words.get(at..)? else {
+    let [owner, preference, thing, ..] = words.get(at..)? else {
         return None;
     };
-    let is_owned = POSSESSIVES.contains(&whose.lowercase.as_str())
-        || (whose.lowercase == "the" && liked.lowercase == "usual");
+    let is_owned = POSSESSIVES.contains(&owner.lowercase.as_str())
+        || (owner.lowercase == "the" && preference.lowercase == "usual");
     if !is_owned
-        || !PREFERENCE_WORDS.contains(&liked.lowercase.as_str())
-        || liked.ends_clause
-        || whose.ends_clause
+        || !PREFERENCE_WORDS.contains(&preference.lowercase.as_str())
+        || preference.ends_clause
+        || owner.ends_clause
     {
         return None;
     }
-    let is_vague = VAGUE_WORDS.contains(&what.lowercase.as_str())
-        || STATEMENT_WORDS.contains(&what.lowercase.as_str());
-    let is_told = !what.ends_clause
+    let is_vague = VAGUE_WORDS.contains(&thing.lowercase.as_str())
+        || STATEMENT_WORDS.contains(&thing.lowercase.as_str());
+    let is_answered = !thing.ends_clause
         && words.get(at + 3).is_some_and(|next| {
             STATEMENT_WORDS.contains(&next.lowercase.as_str()) || is_capitalized(next.plain)
         });
-    if is_vague || is_told || what.has_genitive {
+    if is_vague || is_answered || thing.has_genitive {
         return None;
     }
-    let (liked, what) = (&liked.lowercase, &what.lowercase);
-    let question = match liked.as_str() {
-        "usual" => format!("Which {what} do you usually mean?"),
-        _ => format!("What is your {liked} {what}?"),
+    let (preference, thing) = (&preference.lowercase, &thing.lowercase);
+    let question = match preference.as_str() {
+        "usual" => format!("Which {thing} do you usually mean?"),
+        _ => format!("What is your {preference} {thing}?"),
     };
-    Some((format!("{liked} {what}"), question))
+    Some((format!("{preference} {thing}"), question))
 }
 
-/// "project Falcon", "the Falcon project".
+/// Matches "project Falcon" and "the Falcon project".
 fn project_gap(words: &[GapWord<'_>], at: usize) -> Option<(String, String)> {
     let word = words.get(at).filter(|word| word.lowercase == "project")?;
     let is_name = |word: &&GapWord<'_>| {
@@ -244,28 +245,28 @@ fn project_gap(words: &[GapWord<'_>], at: usize) -> Option<(String, String)> {
             ["the", "my", "our", "this", "that", "a", "new"].contains(&word.lowercase.as_str());
         (is_capitalized(word.plain) || word.is_quoted) && !is_common
     };
-    let behind = words
+    let name_after = words
         .get(at + 1)
         .filter(|_| !word.ends_clause)
         .filter(is_name);
-    let before = || {
+    let name_before = || {
         let (article, name) = (words.get(at.checked_sub(2)?)?, words.get(at - 1)?);
         let is_article = ["the", "my", "our"].contains(&article.lowercase.as_str());
         (is_article && !name.ends_clause && is_name(&name)).then_some((name, at))
     };
-    let (name, end) = behind.map(|name| (name, at + 1)).or_else(before)?;
-    let is_told = !words[end].ends_clause
+    let (name, end) = name_after.map(|name| (name, at + 1)).or_else(name_before)?;
+    let is_answered = !words[end].ends_clause
         && words
             .get(end + 1)
             .is_some_and(|next| ["is", "was", "means"].contains(&next.lowercase.as_str()));
     let topic = format!("project {}", name.lowercase);
-    (!is_told).then(|| (topic, format!("What is the project {} about?", name.plain)))
+    (!is_answered).then(|| (topic, format!("What is the project {} about?", name.plain)))
 }
 
-/// A question about the user's own world that nobody could answer.
-fn unanswered_gap(said: &str, words: &[GapWord<'_>], answered: Option<&str>) -> Option<Gap> {
-    let answered = answered?.to_lowercase();
-    let asks = said.contains('?') || QUESTION_WORDS.contains(&words.first()?.lowercase.as_str());
+/// Matches a question of the user about their own affairs that was not answered.
+fn unanswered_gap(request: &str, words: &[GapWord<'_>], answer: Option<&str>) -> Option<Gap> {
+    let answer = answer?.to_lowercase();
+    let asks = request.contains('?') || QUESTION_WORDS.contains(&words.first()?.lowercase.as_str());
     let is_own = words
         .iter()
         .any(|word| matches!(word.lowercase.as_str(), "my" | "our" | "we" | "us"));
@@ -273,19 +274,19 @@ fn unanswered_gap(said: &str, words: &[GapWord<'_>], answered: Option<&str>) -> 
         || !is_own
         || !UNANSWERED_PHRASES
             .iter()
-            .any(|phrase| answered.contains(phrase))
+            .any(|phrase| answer.contains(phrase))
     {
         return None;
     }
-    let telling = analyze_query(said)
+    let significant_words = analyze_query(request)
         .into_iter()
         .filter_map(|word| word.into_iter().next());
-    let little = ["know", "known", "tell", "find", "say"];
-    let topic: Vec<String> = telling
-        .filter(|word| !little.contains(&word.as_str()))
+    let vague_words = ["know", "known", "tell", "find", "say"];
+    let topic: Vec<String> = significant_words
+        .filter(|word| !vague_words.contains(&word.as_str()))
         .take(4)
         .collect();
-    let asked = excerpt(said);
+    let asked = excerpt(request);
     (!topic.is_empty()).then(|| Gap {
         topic: topic.join(" "),
         question: format!("You asked “{asked}”, and nobody here knew. What is the answer?"),
@@ -307,7 +308,7 @@ mod tests {
 
     use super::*;
 
-    fn found(said: &str, answered: Option<&str>, known: &[&str]) -> Vec<String> {
+    fn questions(request: &str, answer: Option<&str>, known: &[&str]) -> Vec<String> {
         let entries: Vec<KnowledgeEntry> = known
             .iter()
             .map(|content| KnowledgeEntry {
@@ -325,17 +326,17 @@ mod tests {
                 at: Timestamp::UNIX_EPOCH,
             })
             .collect();
-        let exchange = TurnTranscript {
+        let turn = TurnTranscript {
             seq: 1,
             turn: TurnId::new("t"),
             at: Timestamp::UNIX_EPOCH,
             through: 1,
-            request: said.to_owned(),
-            answer: answered.map(str::to_owned),
+            request: request.to_owned(),
+            answer: answer.map(str::to_owned),
             request_label: Label::default(),
             label: Label::default(),
         };
-        find_gaps(&exchange, &KnownTopics::from_entries(&entries))
+        find_gaps(&turn, &KnownTopics::from_entries(&entries))
             .into_iter()
             .map(|gap| gap.question)
             .collect()
@@ -343,8 +344,8 @@ mod tests {
 
     /// S37
     #[test]
-    fn what_is_named_and_not_known_is_a_gap() {
-        for (said, question) in [
+    fn finds_gaps() {
+        for (request, question) in [
             ("write a card for my sister", "What is your sister's name?"),
             (
                 "What could I give my sister's kids?",
@@ -367,9 +368,13 @@ mod tests {
                 "What is the project Falcon about?",
             ),
         ] {
-            assert_eq!(found(said, Some("Done."), &[]), [question], "{said}");
+            assert_eq!(
+                questions(request, Some("Done."), &[]),
+                [question],
+                "{request}"
+            );
         }
-        let asked = found(
+        let asked = questions(
             "when does our office open?",
             Some("Nothing was found."),
             &[],
@@ -378,8 +383,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_asked_that_is_said_or_known_or_nobodys() {
-        for said in [
+    fn ignores_stated_and_known_topics() {
+        for request in [
             "",
             "write a card for my sister Anna",
             "my sister is called Anna",
@@ -393,13 +398,13 @@ mod tests {
             "when does the sun rise?",
         ] {
             assert_eq!(
-                found(said, Some("I don't know"), &[]),
+                questions(request, Some("I don't know"), &[]),
                 Vec::<String>::new(),
-                "{said}"
+                "{request}"
             );
         }
         assert!(
-            found(
+            questions(
                 "write a card for my sister",
                 None,
                 &["My sister is called Anna."]
@@ -407,9 +412,9 @@ mod tests {
             .is_empty()
         );
         assert!(
-            found("summarise this\n\nmy sister wrote", None, &[]).is_empty(),
-            "what is pasted is data"
+            questions("summarise this\n\nmy sister wrote", None, &[]).is_empty(),
+            "pasted text is data"
         );
-        assert!(found(&"my sister ".repeat(100_000), None, &[]).len() == 1);
+        assert!(questions(&"my sister ".repeat(100_000), None, &[]).len() == 1);
     }
 }

@@ -1,4 +1,5 @@
-//! One pending inquiry that fits is put before whoever answers, worded so that it can be asked in passing (S37).
+//! Offers one relevant pending inquiry to the answering agent, phrased so that it can be asked in
+//! passing (S37).
 
 use std::collections::HashSet;
 
@@ -16,12 +17,13 @@ use super::{Inquiries, answer_rules};
 use crate::lexical::{analyze, analyze_query};
 
 const TOKEN_CAP: usize = 160;
-/// Nobody is asked the same more often.
+/// Most times that an inquiry is offered.
 pub(super) const MAX_OFFERS: u32 = 3;
-/// So many hours lie between asking the same twice, so many minutes between asking anything in one session.
+/// Hours between two offers of the same inquiry.
 pub(super) const OFFER_INTERVAL_HOURS: i64 = 20;
+/// Minutes between two offers in one session.
 const SESSION_INTERVAL_MINUTES: i64 = 5;
-/// So much of a request is read.
+/// Most bytes of a request that are analyzed.
 const MAX_BYTES: usize = 4_000;
 
 impl ContextSource for Inquiries {
@@ -55,14 +57,14 @@ impl Inquiries {
             principal,
             text,
         } = request;
-        let of = SessionKey { session, principal };
+        let key = SessionKey { session, principal };
         let store = self.parts.store.get().await?;
-        let pending = store.pending(&of.principal).await?;
+        let pending = store.pending(&key.principal).await?;
         let now = (self.parts.knowledge_base.now)();
-        let Some(chosen) = choose_inquiry(&pending, &of, &text, now) else {
+        let Some(chosen) = choose_inquiry(&pending, &key, &text, now) else {
             return Ok(None);
         };
-        let is_open = store.offer(&of, chosen.id, now).await?;
+        let is_open = store.offer(&key, chosen.id, now).await?;
         Ok(is_open.then(|| LabeledText {
             text: offer_text(chosen),
             label: inquiry_label(chosen),
@@ -70,8 +72,8 @@ impl Inquiries {
     }
 }
 
-/// The question was made of what was said in a conversation. Rules take it from the user's own words; a model read the
-/// answers as well, and those may hold anybody's.
+/// Labels the question. Rules derive it from the user's own messages; a model has also read the
+/// answers, which may contain text from untrusted sources.
 fn inquiry_label(inquiry: &Inquiry) -> Label {
     let label = Label::private("inquiries");
     match inquiry.found_by {
@@ -87,48 +89,54 @@ fn offer_text(inquiry: &Inquiry) -> String {
         id, question, why, ..
     } = inquiry;
     format!(
-        "{INQUIRY_PREFIX}{}\n(Inquiry {id}, because {}. Only where it fits: once, at the end of the answer, in your own words and \
-         the user's language. If the user turns it down, dismiss it.)",
+        "{INQUIRY_PREFIX}{}\n(Inquiry {id}, because {}. Only where it fits: once, at the end of the \
+        answer, in your own words and the user's language. If the user turns it down, dismiss it.)",
         one_line(question),
         one_line(why).trim_end_matches('.'),
     )
 }
 
-/// The one that has most to do with the request; without such a one, what this very conversation left open.
+/// Chooses the inquiry that shares most words with the request, or else one from this session.
 fn choose_inquiry<'a>(
     pending: &'a [Inquiry],
-    of: &SessionKey,
+    key: &SessionKey,
     request: &str,
     now: Timestamp,
 ) -> Option<&'a Inquiry> {
     let is_before =
         |at: Timestamp, span: jiff::Span| now.checked_sub(span).is_ok_and(|limit| at < limit);
-    let just_asked = pending
+    let was_asked_recently = pending
         .iter()
         .filter_map(|inquiry| inquiry.offered.as_ref())
         .any(|offered| {
-            offered.session.as_ref() == Some(&of.session)
+            offered.session.as_ref() == Some(&key.session)
                 && !is_before(offered.at, SESSION_INTERVAL_MINUTES.minutes())
         });
-    if just_asked {
+    if was_asked_recently {
         return None;
     }
     let request = &request[..request.floor_char_boundary(MAX_BYTES.min(request.len()))];
-    let may_be_asked = |inquiry: &&Inquiry| {
-        let rested = inquiry
+    let can_be_asked = |inquiry: &&Inquiry| {
+        let has_waited = inquiry
             .offered
             .as_ref()
             .is_none_or(|last| is_before(last.at, OFFER_INTERVAL_HOURS.hours()));
-        // What the request says is not asked back.
-        inquiry.offers < MAX_OFFERS && rested && !answer_rules::is_stated(request, &inquiry.topic)
+        // A topic that the request states is not asked about.
+        inquiry.offers < MAX_OFFERS
+            && has_waited
+            && !answer_rules::is_stated(request, &inquiry.topic)
     };
-    let said: HashSet<String> = analyze(request).into_iter().collect();
-    let fitting = pending.iter().filter(may_be_asked).filter_map(|inquiry| {
-        let shared = count_shared_words(&inquiry.topic, &said);
-        (shared > 0 || inquiry.session == of.session).then_some((shared, inquiry.priority, inquiry))
+    let request_terms: HashSet<String> = analyze(request).into_iter().collect();
+    let candidates = pending.iter().filter(can_be_asked).filter_map(|inquiry| {
+        let shared = count_shared_words(&inquiry.topic, &request_terms);
+        (shared > 0 || inquiry.session == key.session).then_some((
+            shared,
+            inquiry.priority,
+            inquiry,
+        ))
     });
-    // Of equals the oldest: it comes first.
-    let best = fitting.reduce(|best, next| {
+    // Inquiries are ordered oldest first, so the oldest wins a tie.
+    let best = candidates.reduce(|best, next| {
         if (next.0, next.1) > (best.0, best.1) {
             next
         } else {
@@ -138,10 +146,10 @@ fn choose_inquiry<'a>(
     best.map(|(_, _, inquiry)| inquiry)
 }
 
-/// How many words of a topic are said.
-pub(super) fn count_shared_words(topic: &str, said: &HashSet<String>) -> usize {
+/// Counts the words of a topic that occur among these terms.
+pub(super) fn count_shared_words(topic: &str, request_terms: &HashSet<String>) -> usize {
     analyze_query(topic)
         .iter()
-        .filter(|word| word.iter().any(|one| said.contains(one)))
+        .filter(|word| word.iter().any(|one| request_terms.contains(one)))
         .count()
 }

@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LibrarianSettings {
-    /// Whether conversations are searched for what is worth asking about, after each turn and off its path.
+    /// Scans conversations for questions worth asking the user, in the background after each turn.
     pub enabled: bool,
-    /// So many turns of a session lie between two searches; a model is not asked before there were so many.
+    /// Turns of a session between two scans. A model is not called before the first scan is due.
     pub inquiry_cooldown_turns: NonZeroU32,
-    /// So many minutes lie between two searches that ask a model, whatever the session.
+    /// Minutes between two scans that call a model, across all sessions.
     pub inquiry_cooldown_minutes: u32,
-    /// No more questions than these wait for an answer; while they do, nothing is searched.
+    /// Most questions that may be pending. While that many are pending, nothing is scanned.
     pub max_pending_inquiries: NonZeroU32,
 }
 

@@ -2,6 +2,7 @@
 
 use lango_domain::Clock;
 use lango_domain::inquiries::{Finder, Inquiry, InquiryStore};
+use lango_domain::session::StoreError;
 use lango_domain::text::one_line;
 use lango_domain::{Safety, Tool, ToolError};
 use schemars::JsonSchema;
@@ -18,7 +19,7 @@ pub fn tools(store: &Lazy<dyn InquiryStore>, now: &Clock) -> Vec<Tool> {
 
 #[derive(Deserialize, JsonSchema)]
 struct PendingInquiriesArgs {
-    /// How many, from 1 to 50; 5 if left out.
+    #[schemars(description = "How many, from 1 to 50; 5 if left out.")]
     limit: Option<usize>,
 }
 
@@ -34,17 +35,14 @@ fn pending(store: Lazy<dyn InquiryStore>) -> Tool {
             async move {
                 let limit = args.limit.unwrap_or(DEFAULT_LIMIT);
                 if !(1..=MAX_LIMIT).contains(&limit) {
-                    return Err(ToolError(format!("`limit` goes from 1 to {MAX_LIMIT}")));
+                    let message = format!("`limit` must be from 1 to {MAX_LIMIT}");
+                    return Err(ToolError(message));
                 }
-                let failed =
-                    |error: lango_domain::session::StoreError| ToolError(error.to_string());
+                let store = store.get().await.map_err(tool_error)?;
                 let pending = store
-                    .get()
-                    .await
-                    .map_err(failed)?
                     .pending(&context.principal)
                     .await
-                    .map_err(failed)?;
+                    .map_err(tool_error)?;
                 if pending.is_empty() {
                     return Ok("No inquiry is pending.".to_owned());
                 }
@@ -75,30 +73,41 @@ struct DismissInquiryArgs {
 }
 
 fn dismiss(store: Lazy<dyn InquiryStore>, now: Clock) -> Tool {
-    let description = "Takes a pending inquiry off the list because the user does not want to answer it; it is not asked again.";
-    Tool::new("librarian_dismiss_inquiry", description, Safety::Moderate, move |context, args: DismissInquiryArgs| {
-        let (store, at) = (store.clone(), now());
-        async move {
-            let failed = |error: lango_domain::session::StoreError| ToolError(error.to_string());
-            let store = store.get().await.map_err(failed)?;
-            let id = args.inquiry_id;
-            match store.dismiss(&context.principal, id, at).await.map_err(failed)? {
-                true => Ok(format!("Inquiry {id} is dismissed and will not be asked again.")),
-                false => Err(ToolError(format!(
-                    "no inquiry {id} is pending; librarian_pending_inquiries lists those that are"
-                ))),
+    let description = "Takes a pending inquiry off the list \
+        because the user does not want to answer it; it is not asked again.";
+    Tool::new(
+        "librarian_dismiss_inquiry",
+        description,
+        Safety::Moderate,
+        move |context, args: DismissInquiryArgs| {
+            let (store, at) = (store.clone(), now());
+            async move {
+                let store = store.get().await.map_err(tool_error)?;
+                let id = args.inquiry_id;
+                let dismissed = store.dismiss(&context.principal, id, at);
+                if dismissed.await.map_err(tool_error)? {
+                    Ok(format!("Inquiry {id} is dismissed and will not be asked again."))
+                } else {
+                    Err(ToolError(format!(
+                        "inquiry {id} is not pending; use librarian_pending_inquiries to list those that are"
+                    )))
+                }
             }
-        }
-    })
+        },
+    )
     .with_phrases([
         "(dismiss|drop|skip) [the] inquiry [number] {inquiry_id:word}",
         "(do not|dont) ask [me] [about] [the] inquiry [number] {inquiry_id:word} [again]",
     ])
 }
 
-/// An inquiry on one line.
+fn tool_error(error: StoreError) -> ToolError {
+    ToolError(error.to_string())
+}
+
+/// Formats an inquiry on one line.
 pub fn inquiry_line(inquiry: &Inquiry) -> String {
-    let by = match inquiry.found_by {
+    let suffix = match inquiry.found_by {
         Finder::Model => "",
         Finder::Rule => ", found by rule",
     };
@@ -109,7 +118,7 @@ pub fn inquiry_line(inquiry: &Inquiry) -> String {
         ..
     } = inquiry;
     format!(
-        "{id}. {} (about {}{by})",
+        "{id}. {} (about {}{suffix})",
         one_line(question),
         one_line(topic)
     )

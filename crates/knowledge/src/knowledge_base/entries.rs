@@ -1,4 +1,4 @@
-//! Keeping and finding what is known.
+//! Saves and finds knowledge entries and learnings.
 
 use std::collections::BTreeSet;
 
@@ -19,29 +19,29 @@ const MAX_TRIGGER: usize = 400;
 const MAX_FIX: usize = 1_000;
 const MAX_TAGS: usize = 12;
 const MAX_TAG: usize = 40;
-/// A key that has to be made up has so many words.
+/// Maximum number of words in a derived key.
 const MAX_DERIVED_KEY_WORDS: usize = 5;
-/// What covers less of a question has nothing to do with it.
+/// Minimum search score of a match.
 const MIN_SCORE: f32 = 0.2;
 
-/// Why something is not kept, said to whoever wanted it kept.
+/// Error for an entry or learning that is not saved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EntryError {
     #[error(
-        "this seems to hold {0}, and secrets are never kept here; leave it out, and say instead where it is kept"
+        "the text seems to contain {0}, and secrets are never saved; leave it out and note where it is stored instead"
     )]
     Secret(SecretKind),
     #[error("`{0}` is empty")]
     Empty(&'static str),
-    #[error("`{what}` has {length} characters, but at most {most} are kept; keep the gist of it")]
+    #[error("`{field}` has {length} characters; the limit is {max}, so shorten it")]
     TooLong {
-        what: &'static str,
+        field: &'static str,
         length: usize,
-        most: usize,
+        max: usize,
     },
 }
 
-/// What to keep, as somebody said it.
+/// A new entry before validation.
 pub(super) struct EntryInput {
     pub key: Option<String>,
     pub category: KnowledgeCategory,
@@ -52,55 +52,58 @@ pub(super) struct EntryInput {
 impl KnowledgeBase {
     pub(super) async fn save(
         &self,
-        of: &Principal,
-        said: EntryInput,
+        principal: &Principal,
+        input: EntryInput,
         source: Provenance,
     ) -> Result<(String, EntrySaved), KnowledgeBaseError> {
         let content = check_length(
             "content",
-            strip_control_chars(&said.content).trim(),
+            strip_control_chars(&input.content).trim(),
             MAX_CONTENT,
         )?;
-        let key = match said.key.filter(|key| !key.trim().is_empty()) {
+        let key = match input.key.filter(|key| !key.trim().is_empty()) {
             Some(key) => check_length("key", &normalize_key(&key), MAX_KEY)?,
             None => derive_key(&content),
         };
-        let tags = normalize_tags(&said.tags);
+        let tags = normalize_tags(&input.tags);
         self.reject_secrets(&[&key, &content, &tags.join(" ")])?;
         let at = (self.now)();
         let entry = NewKnowledgeEntry {
             key: key.clone(),
-            category: said.category,
+            category: input.category,
             content,
             tags,
             source,
             at,
         };
-        Ok((key, self.store.get().await?.save_entry(of, entry).await?))
+        Ok((
+            key,
+            self.store.get().await?.save_entry(principal, entry).await?,
+        ))
     }
 
-    /// What covers most of a question, best first.
+    /// Returns the entries that match a query, best first.
     pub async fn find(
         &self,
-        of: &Principal,
-        question: &str,
+        principal: &Principal,
+        query: &str,
         category: Option<KnowledgeCategory>,
-        most: usize,
+        limit: usize,
     ) -> Result<Vec<KnowledgeEntry>, KnowledgeBaseError> {
-        let entries = self.store.get().await?.entries(of).await?;
+        let entries = self.store.get().await?.entries(principal).await?;
         let is_wanted =
             |entry: &KnowledgeEntry| category.is_none_or(|category| entry.category == category);
         Ok(best_matches(
             entries.into_iter().filter(is_wanted).collect(),
-            question,
-            most,
+            query,
+            limit,
             searchable_text,
         ))
     }
 
     pub(super) async fn save_learning(
         &self,
-        of: &Principal,
+        principal: &Principal,
         (trigger, fix): (&str, &str),
         category: FailureCategory,
         source: Provenance,
@@ -115,17 +118,22 @@ impl KnowledgeBase {
             source,
             at: (self.now)(),
         };
-        Ok(self.store.get().await?.save_learning(of, learning).await?)
+        Ok(self
+            .store
+            .get()
+            .await?
+            .save_learning(principal, learning)
+            .await?)
     }
 
     pub async fn find_learnings(
         &self,
-        of: &Principal,
-        question: &str,
+        principal: &Principal,
+        query: &str,
         category: Option<FailureCategory>,
-        most: usize,
+        limit: usize,
     ) -> Result<Vec<Learning>, KnowledgeBaseError> {
-        let learnings = self.store.get().await?.learnings(of).await?;
+        let learnings = self.store.get().await?.learnings(principal).await?;
         let is_wanted =
             |learning: &Learning| category.is_none_or(|category| learning.category == category);
         let text = |learning: &Learning| {
@@ -136,8 +144,8 @@ impl KnowledgeBase {
         };
         Ok(best_matches(
             learnings.into_iter().filter(is_wanted).collect(),
-            question,
-            most,
+            query,
+            limit,
             text,
         ))
     }
@@ -147,13 +155,13 @@ impl KnowledgeBase {
             .iter()
             .find_map(|text| self.secret_scanner.find_secret(text))
         {
-            Some(likeness) => Err(EntryError::Secret(likeness)),
+            Some(kind) => Err(EntryError::Secret(kind)),
             None => Ok(()),
         }
     }
 }
 
-/// A key as it is kept: in small letters, on one line.
+/// Normalizes a key: lower case, one line, no surrounding punctuation.
 pub fn normalize_key(text: &str) -> String {
     let plain = one_line(&text.to_lowercase());
     plain
@@ -161,7 +169,7 @@ pub fn normalize_key(text: &str) -> String {
         .to_owned()
 }
 
-/// An entry on one line, for people and models alike.
+/// Formats an entry on one line, for people and models.
 pub fn entry_line(entry: &KnowledgeEntry) -> String {
     let tags = if entry.tags.is_empty() {
         String::new()
@@ -187,43 +195,38 @@ pub(super) fn searchable_text(entry: &KnowledgeEntry) -> String {
 }
 
 fn best_matches<T>(
-    all: Vec<T>,
-    question: &str,
-    most: usize,
+    items: Vec<T>,
+    query: &str,
+    limit: usize,
     text: impl Fn(&T) -> String,
 ) -> Vec<T> {
-    let list = ShortTextIndex::from_texts(
-        all.iter()
-            .enumerate()
-            .map(|(at, one)| (at as u64, text(one))),
-    );
-    let mut all: Vec<Option<T>> = all.into_iter().map(Some).collect();
-    let found = list
-        .search(question, most)
-        .into_iter()
-        .filter(|(_, score)| *score >= MIN_SCORE);
-    found
-        .filter_map(|(at, _)| all.get_mut(at as usize)?.take())
+    let texts = items.iter().map(text);
+    let index = ShortTextIndex::from_texts((0..).zip(texts));
+    let mut items: Vec<Option<T>> = items.into_iter().map(Some).collect();
+    let hits = index.search(query, limit).into_iter();
+    hits.filter(|(_, score)| *score >= MIN_SCORE)
+        .filter_map(|(number, _)| items.get_mut(number as usize)?.take())
         .collect()
 }
 
-fn check_length(what: &'static str, text: &str, most: usize) -> Result<String, EntryError> {
+fn check_length(field: &'static str, text: &str, max: usize) -> Result<String, EntryError> {
     match text.chars().count() {
-        0 => Err(EntryError::Empty(what)),
-        length if length > most => Err(EntryError::TooLong { what, length, most }),
+        0 => Err(EntryError::Empty(field)),
+        length if length > max => Err(EntryError::TooLong { field, length, max }),
         _ => Ok(text.to_owned()),
     }
 }
 
 fn normalize_tags(tags: &[String]) -> Vec<String> {
-    let tidy = tags
+    let normalized = tags
         .iter()
         .map(|tag| normalize_key(tag).chars().take(MAX_TAG).collect::<String>());
-    let tidy: BTreeSet<String> = tidy.filter(|tag| !tag.is_empty()).collect();
-    tidy.into_iter().take(MAX_TAGS).collect()
+    let distinct: BTreeSet<String> = normalized.filter(|tag| !tag.is_empty()).collect();
+    distinct.into_iter().take(MAX_TAGS).collect()
 }
 
-/// What a sentence is about: what stands before its "is", else its first words that say something.
+/// Derives a key from a sentence: the words before its verb "is", or its first words, without stop
+/// words.
 fn derive_key(content: &str) -> String {
     const STOP_WORDS: [&str; 18] = [
         "the", "a", "an", "my", "our", "your", "that", "this", "is", "are", "was", "of", "in",
@@ -235,19 +238,19 @@ fn derive_key(content: &str) -> String {
         .iter()
         .position(|word| matches!(*word, "is" | "are" | "was" | "means" | "=" | "ist" | "sind"));
     let subject = link.map_or(&words[..], |at| &words[..at]);
-    let is_telling = |word: &&&str| !STOP_WORDS.contains(*word);
-    let telling: Vec<&str> = subject
+    let is_key_word = |word: &&&str| !STOP_WORDS.contains(*word);
+    let key_words: Vec<&str> = subject
         .iter()
-        .filter(is_telling)
+        .filter(is_key_word)
         .take(MAX_DERIVED_KEY_WORDS)
         .copied()
         .collect();
-    let telling = if telling.is_empty() {
+    let key_words = if key_words.is_empty() {
         words.iter().take(MAX_DERIVED_KEY_WORDS).copied().collect()
     } else {
-        telling
+        key_words
     };
-    telling
+    key_words
         .join(" ")
         .trim_matches([':', ',', '.'])
         .chars()
@@ -260,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_what_the_sentence_is_about() {
+    fn derives_keys_from_sentences() {
         for (content, key) in [
             ("The wifi name is Falcon", "wifi name"),
             ("the office closes at six", "office closes six"),
@@ -278,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_tags_are_tidy() {
+    fn normalizes_keys_and_tags() {
         assert_eq!(normalize_key("  Office\n Hours! "), "office hours");
         assert_eq!(
             normalize_tags(&["B".into(), "a".into(), " b ".into(), "".into()]),

@@ -1,4 +1,4 @@
-//! Whether what was learned is about a failure: decided by words, not by exact text.
+//! Decides if a learning matches a failure, by terms and not by exact text.
 
 use std::collections::HashSet;
 
@@ -7,61 +7,65 @@ use serde_json::Value;
 
 use crate::lexical::{analyze, analyze_query};
 
-/// A trigger fits when so much of it is found in the failure.
+/// Minimum share of a trigger's weight that has to occur in the failure.
 const MIN_SHARE: f32 = 0.6;
-/// What a word counts that says little about a failure.
+/// Weight of a word that occurs in most failures.
 const FREQUENT_WORD_WEIGHT: f32 = 0.3;
-/// A single word is enough when it is at least so long.
+/// Minimum length of a word that is enough evidence alone.
 const MIN_EVIDENCE_LETTERS: usize = 4;
-/// So much of an error and of arguments is read.
+/// Most bytes of the error and the arguments that are analyzed.
 const MAX_BYTES: usize = 8_000;
 
-/// Words that nearly every failure has, without their endings.
+/// Stems of words that occur in most failures.
 const FREQUENT_WORDS: [&str; 27] = [
     "error", "fail", "failur", "tool", "call", "command", "problem", "issu", "wrong", "work",
     "code", "exit", "run", "use", "tri", "file", "cannot", "can", "could", "not", "no", "invalid",
     "messag", "say", "return", "doe", "happen",
 ];
 
-/// How well a trigger fits, from 0 to 1; nothing when it is about something else.
+/// Returns how well a trigger matches, from 0 to 1, or `None` if it is about something else.
 pub(super) fn match_score(trigger: &str, failure: &FailureText) -> Option<f32> {
     if names_another_tool(trigger, failure) {
         return None;
     }
-    let (mut found, mut all) = (0.0, 0.0);
-    // Words that say something beside the tool's name, and those of them that are found.
-    let (mut telling, mut evidence) = (0, Vec::new());
+    let (mut found, mut total) = (0.0, 0.0);
+    // Words that are neither frequent nor part of the tool's name, and those found in the failure.
+    let (mut specific_count, mut evidence) = (0, Vec::new());
     for alternatives in analyze_query(trigger) {
         let is_common = alternatives
             .first()
             .is_some_and(|word| FREQUENT_WORDS.contains(&word.as_str()));
-        let is_of_tool = failure.has_tool_term(&alternatives);
-        let is_said = failure.has_term(&alternatives);
+        let is_tool_term = failure.has_tool_term(&alternatives);
+        let is_in_failure = failure.has_term(&alternatives);
         let weight = if is_common { FREQUENT_WORD_WEIGHT } else { 1.0 };
-        all += weight;
-        found += if is_said || is_of_tool { weight } else { 0.0 };
-        if !is_common && !is_of_tool {
-            telling += 1;
-            evidence.extend(is_said.then_some(alternatives));
+        total += weight;
+        found += if is_in_failure || is_tool_term {
+            weight
+        } else {
+            0.0
+        };
+        if !is_common && !is_tool_term {
+            specific_count += 1;
+            evidence.extend(is_in_failure.then_some(alternatives));
         }
     }
     let is_long = |word: &String| word.chars().count() >= MIN_EVIDENCE_LETTERS;
     let is_enough = match &evidence[..] {
         [] => false,
-        [one] => telling <= 2 && one.iter().any(is_long),
+        [one] => specific_count <= 2 && one.iter().any(is_long),
         _ => true,
     };
-    let share = found / all;
+    let share = found / total;
     (share >= MIN_SHARE && is_enough).then_some(share)
 }
 
-/// The words of a failed call.
+/// The terms of a failed call.
 pub(super) struct FailureText {
     tool: String,
     tool_terms: HashSet<String>,
-    /// Of the error and the arguments.
+    /// Terms of the error and the arguments.
     terms: HashSet<String>,
-    /// The same as they stand there, in small letters.
+    /// The error and the arguments in lower case.
     text: String,
 }
 
@@ -70,12 +74,10 @@ impl FailureText {
         let mut text = String::new();
         push_truncated(&mut text, &call.error);
         push_values(&mut text, &call.args);
-        let said = analyze(&text).into_iter().collect();
-        let of_tool = analyze(&call.tool).into_iter().collect();
         Self {
             tool: call.tool.to_lowercase(),
-            tool_terms: of_tool,
-            terms: said,
+            tool_terms: analyze(&call.tool).into_iter().collect(),
+            terms: analyze(&text).into_iter().collect(),
             text: text.to_lowercase(),
         }
     }
@@ -92,14 +94,14 @@ impl FailureText {
 }
 
 fn push_truncated(text: &mut String, more: &str) {
-    let room = MAX_BYTES.saturating_sub(text.len());
-    text.push_str(&more[..more.floor_char_boundary(room.min(more.len()))]);
+    let remaining = MAX_BYTES.saturating_sub(text.len());
+    text.push_str(&more[..more.floor_char_boundary(remaining.min(more.len()))]);
     text.push(' ');
 }
 
 fn push_values(text: &mut String, value: &Value) {
     match value {
-        Value::String(words) => push_truncated(text, words),
+        Value::String(string) => push_truncated(text, string),
         Value::Number(number) => push_truncated(text, &number.to_string()),
         Value::Array(items) => items.iter().for_each(|item| push_values(text, item)),
         Value::Object(fields) => fields.values().for_each(|value| push_values(text, value)),
@@ -107,7 +109,7 @@ fn push_values(text: &mut String, value: &Value) {
     }
 }
 
-/// A trigger that names a tool is about that tool.
+/// Returns true if the trigger names tools, and none of them occurs in the failure.
 fn names_another_tool(trigger: &str, failure: &FailureText) -> bool {
     let trigger = trigger.to_lowercase();
     let names = trigger
@@ -128,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    fn fits(trigger: &str, tool: &str, args: Value, error: &str) -> bool {
+    fn matches(trigger: &str, tool: &str, args: Value, error: &str) -> bool {
         let (session, principal) = (SessionId::new("s"), Principal::local());
         let call = FailedCall {
             session,
@@ -141,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trigger_fits_the_failure_that_it_is_about() {
+    fn matches_related_failures() {
         let cargo = || json!({ "command": "cargo build" });
         for trigger in [
             "exec_shell: cargo cannot reach the registry",
@@ -151,7 +153,7 @@ mod tests {
         ] {
             let error =
                 "exit code 101\nerror: failed to get `serde`: could not reach the registry index";
-            assert!(fits(trigger, "exec_shell", cargo(), error), "{trigger}");
+            assert!(matches(trigger, "exec_shell", cargo(), error), "{trigger}");
         }
         let missing = "no file or folder `notes.txt` in the workspace /home/ann/project";
         for trigger in [
@@ -160,23 +162,23 @@ mod tests {
             "no notes.txt in the workspace",
         ] {
             assert!(
-                fits(trigger, "fs_read", json!({ "path": "notes.txt" }), missing),
+                matches(trigger, "fs_read", json!({ "path": "notes.txt" }), missing),
                 "{trigger}"
             );
         }
-        assert!(fits(
+        assert!(matches(
             "timeout",
             "search_web",
             json!({}),
             "the request hit a timeout"
         ));
-        assert!(fits(
+        assert!(matches(
             "한글 파일 이름",
             "fs_read",
             json!({ "path": "한글 이름.txt" }),
             "그런 파일 없음"
         ));
-        assert!(fits(
+        assert!(matches(
             "Größe der Übertragung überschritten",
             "x_send",
             json!({}),
@@ -185,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_unrelated_is_said() {
+    fn ignores_unrelated_failures() {
         let args = || json!({ "path": "notes.txt" });
         for trigger in [
             "fs_write: permission denied",
@@ -200,9 +202,9 @@ mod tests {
             "🦀",
         ] {
             let error = "no file notes.txt; did you mean note.txt? permission is fine";
-            assert!(!fits(trigger, "fs_read", args(), error), "{trigger}");
+            assert!(!matches(trigger, "fs_read", args(), error), "{trigger}");
         }
-        assert!(!fits(
+        assert!(!matches(
             "no such file",
             "exec_shell",
             json!({}),

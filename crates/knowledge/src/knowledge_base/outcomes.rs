@@ -1,4 +1,4 @@
-//! What came of advice, read out of the events of turns that ended. Pure.
+//! Computes the outcomes of learnings from the events of finished turns. Pure.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,11 +9,12 @@ use serde_json::Value;
 
 use crate::lexical::analyze;
 
-/// How advice begins; the learning's number follows.
+/// Prefix of advice; the learning's id follows.
 pub(super) const ADVICE_PREFIX: &str = "[learning ";
 
-/// One outcome at most for each time that a learning was shown: the next call of the same tool in the same turn, on the
-/// same matter, decides. Another failure than before decides nothing.
+/// Returns at most one outcome for each time a learning was shown. The next related call of the same
+/// tool in the same turn decides: success means it helped, the same failure means it did not. A
+/// different failure decides nothing.
 pub(super) fn outcomes_in(events: &[Arc<Event>]) -> Vec<LearningOutcome> {
     let calls = completed_calls(events);
     let mut outcomes = Vec::new();
@@ -37,14 +38,14 @@ struct CompletedCall<'a> {
     turn: &'a TurnId,
     tool: &'a str,
     args: &'a Value,
-    /// Why it did not work.
+    /// The error, if the call failed.
     error: Option<&'a str>,
     advice: Option<(u64, &'a str)>,
 }
 
 fn completed_calls(events: &[Arc<Event>]) -> Vec<CompletedCall<'_>> {
     let mut open: Vec<(&TurnId, &CallId, &str, &Value)> = Vec::new();
-    let mut answered = Vec::new();
+    let mut completed = Vec::new();
     for event in events {
         match &event.body {
             EventBody::ToolCall { id, tool, args } => open.push((&event.turn, id, tool, args)),
@@ -62,7 +63,7 @@ fn completed_calls(events: &[Arc<Event>]) -> Vec<CompletedCall<'_>> {
                 let Some((turn, _, tool, args)) = at.map(|at| open.swap_remove(at)) else {
                     continue;
                 };
-                // What was denied or never ran says nothing about the tool.
+                // A denied call or one that never ran does not count.
                 if !ok && !matches!(code, Some(ToolCode::Failed | ToolCode::Timeout)) {
                     continue;
                 }
@@ -74,7 +75,7 @@ fn completed_calls(events: &[Arc<Event>]) -> Vec<CompletedCall<'_>> {
                 let advice = advice
                     .as_deref()
                     .and_then(|advice| Some((parse_learning_id(advice)?, advice)));
-                answered.push(CompletedCall {
+                completed.push(CompletedCall {
                     turn,
                     tool,
                     args,
@@ -85,7 +86,7 @@ fn completed_calls(events: &[Arc<Event>]) -> Vec<CompletedCall<'_>> {
             _ => {}
         }
     }
-    answered
+    completed
 }
 
 fn parse_learning_id(advice: &str) -> Option<u64> {
@@ -105,16 +106,16 @@ fn effect(shown: &CompletedCall<'_>, later: &CompletedCall<'_>, advice: &str) ->
     }
 }
 
-/// Whether a call has to do with an earlier one, or with what was advised about it: some word of it is the same.
+/// Returns true if a call shares a term with an earlier call or with the advice for it.
 fn is_related_call(shown: &CompletedCall<'_>, later: &CompletedCall<'_>, advice: &str) -> bool {
-    let mut wanted = argument_terms(shown.args);
-    if wanted.is_empty() {
+    let mut relevant_terms = argument_terms(shown.args);
+    if relevant_terms.is_empty() {
         return true;
     }
-    wanted.extend(analyze(advice));
+    relevant_terms.extend(analyze(advice));
     argument_terms(later.args)
         .iter()
-        .any(|word| wanted.contains(word))
+        .any(|word| relevant_terms.contains(word))
 }
 
 fn argument_terms(args: &Value) -> HashSet<String> {
@@ -122,8 +123,8 @@ fn argument_terms(args: &Value) -> HashSet<String> {
     let mut open = vec![args];
     while let Some(value) = open.pop() {
         match value {
-            Value::String(words) => {
-                text.push_str(words);
+            Value::String(string) => {
+                text.push_str(string);
                 text.push(' ');
             }
             Value::Number(number) => text.push_str(&format!("{number} ")),
@@ -138,7 +139,7 @@ fn argument_terms(args: &Value) -> HashSet<String> {
         .collect()
 }
 
-/// The same words, whatever numbers, times and ids stand in them.
+/// Returns true if the terms are equal, ignoring numbers, times and ids.
 fn is_same_failure(before: &str, now: &str) -> bool {
     let plain = |text: &str| -> Vec<String> {
         analyze(text)
@@ -220,7 +221,7 @@ mod tests {
         Some("[learning 7] When cargo cannot reach the registry: use --offline");
 
     #[test]
-    fn working_afterwards_helps_and_failing_again_does_not() {
+    fn success_counts_as_helped_and_the_same_failure_as_failed() {
         let mut log = Log::default();
         log.call("t1", "cargo build", Err(("no registry, attempt 1", ADVICE)));
         log.call("t1", "cargo build", Err(("no registry, attempt 2", ADVICE)));
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_nothing_to_do_with_it_decides_nothing() {
+    fn unrelated_calls_decide_nothing() {
         let mut log = Log::default();
         log.call("t1", "cargo build", Err(("no registry", ADVICE)));
         log.call("t1", "ls", Ok(()));
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_call_decides_where_the_next_one_does_not() {
+    fn a_later_call_decides_if_the_next_one_does_not() {
         let mut log = Log::default();
         log.call("t1", "cargo build", Err(("no registry", ADVICE)));
         log.call("t1", "cargo update", Err(("something else entirely", None)));
@@ -265,11 +266,11 @@ mod tests {
     }
 
     #[test]
-    fn results_without_calls_are_survived() {
+    fn ignores_results_without_calls() {
         let mut log = Log::default();
         let (content, error) = (String::new(), Some("x".to_owned()));
         let (code, advice) = (Some(ToolCode::Failed), ADVICE.map(str::to_owned));
-        let id = CallId::new("nobody");
+        let id = CallId::new("unknown");
         log.add(
             "t",
             EventBody::ToolResult {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct KnowledgeSettings {
-    /// Whether the librarian keeps facts and lessons, and shows what helped before when a call fails.
+    /// Lets the librarian save facts and learnings, and shows a matching learning when a call fails.
     pub enabled: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The librarian's tools for what is known (S83).
+//! The librarian's tools for the knowledge base (S83).
 
 use lango_domain::knowledge::{
     EntrySaved, FailureCategory, KnowledgeCategory, Learning, LearningSaved, Provenance,
@@ -13,12 +13,12 @@ use super::{KnowledgeBase, KnowledgeBaseError, entry_line};
 const DEFAULT_LIMIT: usize = 10;
 const MAX_LIMIT: usize = 30;
 
-pub fn tools(knowing: &KnowledgeBase) -> Vec<Tool> {
+pub fn tools(knowledge_base: &KnowledgeBase) -> Vec<Tool> {
     vec![
-        save_knowledge(knowing),
-        search_knowledge(knowing),
-        save_learning(knowing),
-        search_learnings(knowing),
+        save_knowledge(knowledge_base),
+        search_knowledge(knowledge_base),
+        save_learning(knowledge_base),
+        search_learnings(knowledge_base),
     ]
 }
 
@@ -27,7 +27,7 @@ struct SaveKnowledgeArgs {
     /// A short name that the fact is found under again, as in "office hours". The same key with another content makes a new
     /// version. Made from the content if left out.
     key: Option<String>,
-    /// What kind of thing it is; a fact if left out.
+    #[schemars(description = "What kind of thing it is; a fact if left out.")]
     category: Option<KnowledgeCategory>,
     /// The fact itself, in whole sentences that can be understood on their own. Never passwords, keys or other secrets.
     content: String,
@@ -35,31 +35,27 @@ struct SaveKnowledgeArgs {
     tags: Option<Vec<String>>,
 }
 
-fn save_knowledge(knowing: &KnowledgeBase) -> Tool {
-    let description = "Keeps a fact, rule, definition or preference for good, under a key. Earlier versions stay in its history; \
-        keeping the same again changes nothing. Secrets are refused.";
-    let knowing = knowing.clone();
-    Tool::new("save_knowledge", description, Safety::Moderate, move |context, args: SaveKnowledgeArgs| {
-        let knowing = knowing.clone();
-        async move {
-            let SaveKnowledgeArgs { key, category, content, tags } = args;
-            let (category, tags) = (category.unwrap_or_default(), tags.unwrap_or_default());
-            let said = EntryInput { key, category, content, tags };
-            let kept = knowing.save(&context.principal, said, provenance(&context)).await.map_err(tool_error)?;
-            Ok(match kept {
-                (key, EntrySaved::New) => format!("Kept as `{key}`."),
-                (key, EntrySaved::Changed(version)) => {
-                    format!("Kept as version {version} of `{key}`; what it said before stays in its history.")
-                }
-                (key, EntrySaved::Same(version)) => {
-                    format!("`{key}` says exactly that already (version {version}); nothing changed.")
-                }
-            })
-        }
-    })
+fn save_knowledge(knowledge_base: &KnowledgeBase) -> Tool {
+    let description = "Keeps a fact, rule, definition or preference for good, under a key. \
+        Earlier versions stay in its history; keeping the same again changes nothing. \
+        Secrets are refused.";
+    let knowledge_base = knowledge_base.clone();
+    Tool::new(
+        "save_knowledge",
+        description,
+        Safety::Moderate,
+        move |context, args: SaveKnowledgeArgs| {
+            let knowledge_base = knowledge_base.clone();
+            async move { run_save_knowledge(&knowledge_base, &context, args).await }
+        },
+    )
     .with_intent(|_, args: SaveKnowledgeArgs| async move {
-        let shows = format!("keep for good: {}", args.content);
-        Ok(Intent { level: Safety::Moderate, shows, subject: args.key.unwrap_or_default(), pattern: None })
+        Ok(Intent {
+            level: Safety::Moderate,
+            shows: format!("keep for good: {}", args.content),
+            subject: args.key.unwrap_or_default(),
+            pattern: None,
+        })
     })
     .with_phrases([
         "save (this|the) fact (that|) {content}",
@@ -70,29 +66,53 @@ fn save_knowledge(knowing: &KnowledgeBase) -> Tool {
     ])
 }
 
+async fn run_save_knowledge(
+    knowledge_base: &KnowledgeBase,
+    context: &ToolContext,
+    args: SaveKnowledgeArgs,
+) -> Result<String, ToolError> {
+    let input = EntryInput {
+        key: args.key,
+        category: args.category.unwrap_or_default(),
+        content: args.content,
+        tags: args.tags.unwrap_or_default(),
+    };
+    let saved = knowledge_base.save(&context.principal, input, provenance(context));
+    Ok(match saved.await.map_err(tool_error)? {
+        (key, EntrySaved::New) => format!("Kept as `{key}`."),
+        (key, EntrySaved::Changed(version)) => {
+            format!("Kept as version {version} of `{key}`; earlier versions stay in its history.")
+        }
+        (key, EntrySaved::Same(version)) => {
+            format!("`{key}` already has this content (version {version}); nothing changed.")
+        }
+    })
+}
+
 #[derive(Deserialize, JsonSchema)]
 struct SearchKnowledgeArgs {
-    /// What to look for, in the words of the question.
+    #[schemars(description = "What to look for, in the words of the question.")]
     query: String,
     /// Of this kind only.
     category: Option<KnowledgeCategory>,
-    /// How many, from 1 to 30; 10 if left out.
+    #[schemars(description = "How many, from 1 to 30; 10 if left out.")]
     limit: Option<usize>,
 }
 
-fn search_knowledge(knowing: &KnowledgeBase) -> Tool {
+fn search_knowledge(knowledge_base: &KnowledgeBase) -> Tool {
     let description =
         "Finds facts, rules and preferences that were kept, by key, content, tags and category.";
-    let knowing = knowing.clone();
+    let knowledge_base = knowledge_base.clone();
     Tool::new(
         "search_knowledge",
         description,
         Safety::Safe,
         move |context, args: SearchKnowledgeArgs| {
-            let knowing = knowing.clone();
+            let knowledge_base = knowledge_base.clone();
             async move {
                 let limit = check_search(&args.query, args.limit)?;
-                let found = knowing.find(&context.principal, &args.query, args.category, limit);
+                let found =
+                    knowledge_base.find(&context.principal, &args.query, args.category, limit);
                 let found = found.await.map_err(tool_error)?;
                 if found.is_empty() {
                     return Ok(ToolOutput::from(format!(
@@ -124,38 +144,37 @@ fn search_knowledge(knowing: &KnowledgeBase) -> Tool {
 struct SaveLearningArgs {
     /// When it helps: the tool, and words of the error, as in "exec_shell: cargo cannot reach the registry".
     trigger: String,
-    /// What to do then.
+    #[schemars(description = "What to do then.")]
     fix: String,
-    /// What kind of trouble it is.
+    #[schemars(description = "What kind of trouble it is.")]
     category: Option<FailureCategory>,
 }
 
-fn save_learning(knowing: &KnowledgeBase) -> Tool {
-    let description = "Keeps what helps when something fails. Whoever meets that failure again is shown it; whether it helped decides \
-        how long. Secrets are refused.";
-    let knowing = knowing.clone();
+fn save_learning(knowledge_base: &KnowledgeBase) -> Tool {
+    let description = "Keeps what helps when something fails. \
+        Whoever meets that failure again is shown it; whether it helped decides how long. \
+        Secrets are refused.";
+    let knowledge_base = knowledge_base.clone();
     Tool::new(
         "save_learning",
         description,
         Safety::Moderate,
         move |context, args: SaveLearningArgs| {
-            let knowing = knowing.clone();
+            let knowledge_base = knowledge_base.clone();
             async move {
-                let words = (args.trigger.as_str(), args.fix.as_str());
-                let category = args.category.unwrap_or_default();
-                let learned = knowing.save_learning(
+                let saved = knowledge_base.save_learning(
                     &context.principal,
-                    words,
-                    category,
+                    (&args.trigger, &args.fix),
+                    args.category.unwrap_or_default(),
                     provenance(&context),
                 );
-                Ok(match learned.await.map_err(tool_error)? {
+                Ok(match saved.await.map_err(tool_error)? {
                     LearningSaved::New(id) => format!("Kept as learning {id}."),
                     LearningSaved::Changed(id) => {
-                        format!("Learning {id} says so from now on, and begins anew.")
+                        format!("Learning {id} has a new fix; its counts start again at zero.")
                     }
                     LearningSaved::Same(id) => {
-                        format!("Learning {id} says exactly that already; nothing changed.")
+                        format!("Learning {id} already has this fix; nothing changed.")
                     }
                 })
             }
@@ -179,28 +198,32 @@ fn save_learning(knowing: &KnowledgeBase) -> Tool {
 
 #[derive(Deserialize, JsonSchema)]
 struct SearchLearningsArgs {
-    /// What failed, or what it is about.
+    #[schemars(description = "What failed, or what it is about.")]
     query: String,
     /// Of this kind only.
     category: Option<FailureCategory>,
-    /// How many, from 1 to 30; 10 if left out.
+    #[schemars(description = "How many, from 1 to 30; 10 if left out.")]
     limit: Option<usize>,
 }
 
-fn search_learnings(knowing: &KnowledgeBase) -> Tool {
+fn search_learnings(knowledge_base: &KnowledgeBase) -> Tool {
     let description =
         "Finds what helped when something failed before, with how far it can be relied on.";
-    let knowing = knowing.clone();
+    let knowledge_base = knowledge_base.clone();
     Tool::new(
         "search_learnings",
         description,
         Safety::Safe,
         move |context, args: SearchLearningsArgs| {
-            let knowing = knowing.clone();
+            let knowledge_base = knowledge_base.clone();
             async move {
                 let limit = check_search(&args.query, args.limit)?;
-                let found =
-                    knowing.find_learnings(&context.principal, &args.query, args.category, limit);
+                let found = knowledge_base.find_learnings(
+                    &context.principal,
+                    &args.query,
+                    args.category,
+                    limit,
+                );
                 let found = found.await.map_err(tool_error)?;
                 if found.is_empty() {
                     return Ok(ToolOutput::from(format!(
@@ -231,7 +254,7 @@ fn search_learnings(knowing: &KnowledgeBase) -> Tool {
     ])
 }
 
-/// A learning on one line.
+/// Formats a learning on one line.
 fn learning_line(learning: &Learning) -> String {
     let Learning {
         id,
@@ -249,7 +272,7 @@ fn learning_line(learning: &Learning) -> String {
     )
 }
 
-/// With what the entries were made from.
+/// Labels the output with the labels of all its sources.
 fn label_output<'a>(
     text: String,
     store: &str,
@@ -284,7 +307,7 @@ fn check_search(query: &str, limit: Option<usize>) -> Result<usize, ToolError> {
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
     if query.trim().is_empty() || !(1..=MAX_LIMIT).contains(&limit) {
         return Err(ToolError(format!(
-            "`query` says what to look for, `limit` goes from 1 to {MAX_LIMIT}"
+            "`query` must not be empty and `limit` must be from 1 to {MAX_LIMIT}"
         )));
     }
     Ok(limit)

@@ -1,4 +1,4 @@
-//! Asking a language model to put a conversation into words, and making the most of whatever it says.
+//! Writes observations and reflections with a language model, and parses its replies leniently.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,16 +14,16 @@ use lango_domain::token_estimate;
 
 const OBSERVER_PROMPT: &str = include_str!("observer.md");
 const REFLECTOR_PROMPT: &str = include_str!("reflector.md");
-/// Whose call it is, in the models' eyes.
+/// The agent in whose name the model is called.
 const AGENT_NAME: &str = "chronicler";
-/// What takes longer is given up.
+/// Timeout of a model call.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(120);
-/// Nobody writes more for good reasons.
+/// Maximum length of a reply in bytes.
 const MAX_BYTES: usize = 64 * 1024;
 const MAX_LINES: usize = 80;
-/// No line of memory is longer (B41).
+/// Maximum tokens of one memory (B41).
 const LINE_CAP: usize = 90;
-/// One request reads no more than this, and no more than this share of the model's window.
+/// Maximum tokens of one request. A request also uses at most a share of the model's window.
 const REQUEST_CAP: usize = 12_000;
 const WINDOW_DIVISOR: usize = 3;
 const MIN_REQUEST_TOKENS: usize = 500;
@@ -34,43 +34,44 @@ pub enum WriteTask {
     Reflect,
 }
 
-/// One line that a model wrote and that can be used.
+/// A usable line of a model's reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenMemory {
     pub priority: MemoryPriority,
     pub kind: MemoryKind,
-    /// What it says to come from, as far as that was in the request.
+    /// The cited ids that were in the request.
     pub cites: Vec<String>,
     pub text: String,
 }
 
-/// Why there is nothing.
+/// Error from writing memories with a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MemoryWriteError {
-    #[error("the model gave no answer: {0}")]
+    #[error("the model did not answer: {0}")]
     Failed(String),
-    /// It answered, and not in the form that it was asked for.
-    #[error("the model's answer is of no use")]
+    /// The answer does not have the requested form.
+    #[error("the model's answer does not have the requested form")]
     Unusable,
 }
 
-/// How much one request may read.
+/// Returns the token budget of one request.
 pub fn request_budget(model: &dyn Model) -> usize {
     (model.window() / WINDOW_DIVISOR).clamp(MIN_REQUEST_TOKENS, REQUEST_CAP)
 }
 
-/// What a model makes of these lines, each with the mark that it is cited by; and what the call took.
+/// Lets a model write memories from lines, each with the id that it is cited by. Also returns the
+/// usage of the call.
 pub async fn write_memories(
     model: &dyn Model,
     task: WriteTask,
     lines: &[(String, String)],
 ) -> (Result<Vec<WrittenMemory>, MemoryWriteError>, Option<Usage>) {
-    let (said, usage) = ask_model(model, task, lines).await;
-    let read = said.and_then(|said| {
-        let known: BTreeSet<&str> = lines.iter().map(|(mark, _)| mark.as_str()).collect();
-        parse_reply(&said, &known).ok_or(MemoryWriteError::Unusable)
+    let (reply, usage) = ask_model(model, task, lines).await;
+    let memories = reply.and_then(|reply| {
+        let known: BTreeSet<&str> = lines.iter().map(|(id, _)| id.as_str()).collect();
+        parse_reply(&reply, &known).ok_or(MemoryWriteError::Unusable)
     });
-    (read, usage)
+    (memories, usage)
 }
 
 async fn ask_model(
@@ -84,65 +85,64 @@ async fn ask_model(
     };
     let body: Vec<String> = lines
         .iter()
-        .map(|(mark, text)| format!("[{mark}] {}", one_line(text)))
+        .map(|(id, text)| format!("[{id}] {}", one_line(text)))
         .collect();
     let fenced = format!(
         "<context source=\"conversation\">\n{}\n</context>",
         escape_fences(&body.join("\n"))
     );
     let Ok(agent) = AgentName::new(AGENT_NAME.to_owned()) else {
-        return (
-            Err(MemoryWriteError::Failed(
-                "there is no such agent".to_owned(),
-            )),
-            None,
-        );
+        let error = MemoryWriteError::Failed(format!("invalid agent name {AGENT_NAME}"));
+        return (Err(error), None);
     };
     let messages = vec![Message::User(fenced)];
-    let mut reply = model.stream(ModelRequest {
+    let mut stream = model.stream(ModelRequest {
         agent,
         system: system.into(),
         tools: [].into(),
         messages,
     });
-    let (mut said, mut usage) = (String::new(), None);
-    let listening = async {
-        while let Some(fragment) = reply.next().await {
+    let (mut reply, mut usage) = (String::new(), None);
+    let read_reply = async {
+        while let Some(fragment) = stream.next().await {
             match fragment.map_err(|error| MemoryWriteError::Failed(error.to_string()))? {
-                Fragment::Text(text) => said.push_str(&text),
-                Fragment::Usage(taken) => usage = Some(taken),
+                Fragment::Text(text) => reply.push_str(&text),
+                Fragment::Usage(reported) => usage = Some(reported),
                 Fragment::Done => return Ok(()),
                 Fragment::Thought(_) | Fragment::Call(_) => {}
             }
-            if said.len() > MAX_BYTES {
+            if reply.len() > MAX_BYTES {
                 return Ok(());
             }
         }
-        Err(MemoryWriteError::Failed("it broke off".to_owned()))
+        Err(MemoryWriteError::Failed(
+            "the reply is incomplete".to_owned(),
+        ))
     };
-    let heard = tokio::time::timeout(WRITE_TIMEOUT, listening).await;
-    let heard =
-        heard.unwrap_or_else(|_| Err(MemoryWriteError::Failed("it took too long".to_owned())));
-    (heard.map(|()| said), usage)
+    let result = tokio::time::timeout(WRITE_TIMEOUT, read_reply).await;
+    let result = result.unwrap_or_else(|_| Err(MemoryWriteError::Failed("timed out".to_owned())));
+    (result.map(|()| reply), usage)
 }
 
-/// The lines that can be used; nothing where there is none and it does not say so.
-fn parse_reply(said: &str, known: &BTreeSet<&str>) -> Option<Vec<WrittenMemory>> {
+/// Returns the usable lines. Returns `None` if there are none, unless the reply says "nothing".
+fn parse_reply(reply: &str, known: &BTreeSet<&str>) -> Option<Vec<WrittenMemory>> {
     let mut written: Vec<WrittenMemory> = Vec::new();
-    for line in said.lines().filter_map(|line| parse_line(line, known)) {
+    for line in reply.lines().filter_map(|line| parse_line(line, known)) {
         if written.len() < MAX_LINES && !written.iter().any(|other| other.text == line.text) {
             written.push(line);
         }
     }
     let says_nothing = || {
-        said.trim()
+        reply
+            .trim()
             .trim_matches(|c: char| !c.is_alphabetic())
             .eq_ignore_ascii_case("nothing")
     };
     (!written.is_empty() || says_nothing()).then_some(written)
 }
 
-/// Models decorate: list marks, tables, bold letters. What cites nothing that was in the request is no observation.
+/// Parses one line, ignoring list markers, table borders and bold text. Rejects a line that cites
+/// nothing from the request.
 fn parse_line(line: &str, known: &BTreeSet<&str>) -> Option<WrittenMemory> {
     let line = line
         .trim()
@@ -157,17 +157,17 @@ fn parse_line(line: &str, known: &BTreeSet<&str>) -> Option<WrittenMemory> {
         fields.next()?,
         fields.next()?,
     );
-    let named = |priority: &str, kind: &str| {
+    let parse = |priority: &str, kind: &str| {
         Some((
             MemoryPriority::from_name(priority)?,
             MemoryKind::from_name(kind)?,
         ))
     };
-    let (priority, kind) = named(first, second).or_else(|| named(second, first))?;
+    let (priority, kind) = parse(first, second).or_else(|| parse(second, first))?;
     let mut cited: Vec<String> = Vec::new();
-    for mark in cites.split(|c: char| !c.is_ascii_alphanumeric()) {
-        if known.contains(mark) && !cited.iter().any(|other| other == mark) {
-            cited.push(mark.to_owned());
+    for id in cites.split(|c: char| !c.is_ascii_alphanumeric()) {
+        if known.contains(id) && !cited.iter().any(|other| other == id) {
+            cited.push(id.to_owned());
         }
     }
     let text = one_line(text);
@@ -185,9 +185,9 @@ fn parse_line(line: &str, known: &BTreeSet<&str>) -> Option<WrittenMemory> {
 mod tests {
     use super::*;
 
-    fn of(said: &str) -> Option<Vec<(String, Vec<String>)>> {
+    fn texts_and_cites(reply: &str) -> Option<Vec<(String, Vec<String>)>> {
         let known = BTreeSet::from(["3", "4", "o7"]);
-        let written = parse_reply(said, &known)?;
+        let written = parse_reply(reply, &known)?;
         Some(
             written
                 .into_iter()
@@ -197,23 +197,23 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_model_says_is_read_as_well_as_it_can_be() {
+    fn parses_replies_leniently() {
         let tea = || {
             Some(vec![(
                 "The user prefers tea.".to_owned(),
                 vec!["3".to_owned()],
             )])
         };
-        for said in [
+        for reply in [
             "high | preference | 3 | The user prefers tea.",
             "- **high** | preference | [3] | The user prefers tea.",
             "| priority | kind | numbers | text |\n|---|---|---|---|\n| High | Preference | 3, 99 | The user prefers tea. |",
             "Here is what matters:\n\npreference | medium | #3 | The user prefers tea.\nThat is all.",
             "high | preference | 3 | The user prefers tea.\nlow | preference | 3 | The user prefers tea.",
         ] {
-            assert_eq!(of(said), tea(), "{said}");
+            assert_eq!(texts_and_cites(reply), tea(), "{reply}");
         }
-        assert_eq!(of("NOTHING."), Some(Vec::new()));
+        assert_eq!(texts_and_cites("NOTHING."), Some(Vec::new()));
         for garbage in [
             "",
             "I cannot help with that.",
@@ -222,15 +222,11 @@ mod tests {
             "{}",
             "\u{0}",
         ] {
-            assert_eq!(of(garbage), None, "{garbage}");
+            assert_eq!(texts_and_cites(garbage), None, "{garbage}");
         }
         let long = format!("high | fact | 3 | {}", "word ".repeat(5_000));
-        assert!(token_estimate::estimate(&of(&long).unwrap()[0].0) <= LINE_CAP);
-        assert_eq!(
-            of(&"high | fact | 4 | a line 가\n".repeat(500))
-                .unwrap()
-                .len(),
-            1
-        );
+        assert!(token_estimate::estimate(&texts_and_cites(&long).unwrap()[0].0) <= LINE_CAP);
+        let repeated = "high | fact | 4 | a line 가\n".repeat(500);
+        assert_eq!(texts_and_cites(&repeated).unwrap().len(), 1);
     }
 }

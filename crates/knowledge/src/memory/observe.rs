@@ -1,4 +1,5 @@
-//! After each turn: what was said becomes observations, in pieces; when enough was said, they stand for it.
+//! Observes sessions after each turn, span by span. Once a session is long enough, observations
+//! replace its older messages in requests.
 
 use std::sync::Arc;
 
@@ -19,29 +20,29 @@ use super::model_writer::{self, MemoryWriteError, WriteTask, WrittenMemory};
 use super::transcript::{Utterance, event_tokens, transcript, truncate_middle};
 use super::{ObservationalMemory, Observer, rules};
 
-/// So many pieces are observed behind one turn; a long session that was brought in is observed little by little.
+/// Most spans observed after one turn; a long imported session is observed over several turns.
 const MAX_SPANS: usize = 6;
-/// A model that gives no usable answer so often leaves the piece to the rules.
+/// Number of unusable answers after which rules replace the model.
 const MAX_UNUSABLE: u32 = 3;
-/// More bytes than any text has for a token.
+/// Upper bound of the bytes per token.
 const BYTES_PER_TOKEN: usize = 8;
-/// After a failure it is tried again in a minute, then in two, and so on up to this.
+/// Delay after the first failure. It doubles with each further failure, up to `MAX_DELAY`.
 const INITIAL_DELAY: SignedDuration = SignedDuration::from_mins(1);
 const MAX_DELAY: SignedDuration = SignedDuration::from_hours(6);
 
 impl AfterTurn for ObservationalMemory {
-    fn on_turn_end(&self, of: SessionKey) -> BoxFuture<'static, ()> {
-        let chronicle = self.clone();
+    fn on_turn_end(&self, key: SessionKey) -> BoxFuture<'static, ()> {
+        let memory = self.clone();
         async move {
-            if let Err(error) = chronicle.process_session(&of).await {
-                tracing::warn!(%error, session = %of.session, "the session was not observed");
+            if let Err(error) = memory.process_session(&key).await {
+                tracing::warn!(%error, session = %key.session, "the session could not be observed");
             }
         }
         .boxed()
     }
 }
 
-/// What is to be observed at one time.
+/// The events of one span to observe.
 pub(super) struct ObservationInput {
     after: u64,
     last: u64,
@@ -50,16 +51,18 @@ pub(super) struct ObservationInput {
 }
 
 impl ObservationalMemory {
-    /// Observes what is new in a session, lets observations stand for what is old, and condenses them where they are many.
-    pub async fn process_session(&self, of: &SessionKey) -> Result<(), StoreError> {
-        let turn = self.session_lock(of);
-        let _turn = turn.lock().await;
-        let unobserved = self.observe(of, self.min_input_tokens()).await?;
-        self.activate(of, unobserved).await?;
-        self.reflect_if_due(of).await
+    /// Observes new turns of a session, activates observations in place of old messages, and condenses
+    /// them if there are many.
+    pub async fn process_session(&self, key: &SessionKey) -> Result<(), StoreError> {
+        let lock = self.session_lock(key);
+        let _guard = lock.lock().await;
+        let unobserved = self.observe(key, self.min_input_tokens()).await?;
+        self.activate(key, unobserved).await?;
+        self.reflect_if_due(key).await
     }
 
-    /// Rules look at every turn; a model at enough of them to be worth a call.
+    /// Returns the minimum size of a span. Rules observe every turn; a model waits until a call is
+    /// worthwhile.
     fn min_input_tokens(&self) -> usize {
         match self.observer() {
             Observer::Rules => 0,
@@ -67,57 +70,55 @@ impl ObservationalMemory {
         }
     }
 
-    /// Everything that can be observed now, in portions of at least so many tokens; gives what is left.
-    pub(super) async fn observe(&self, of: &SessionKey, least: usize) -> Result<usize, StoreError> {
-        let mut left = 0;
+    /// Observes spans of at least `min_tokens`. Returns the number of tokens that remain unobserved.
+    pub(super) async fn observe(
+        &self,
+        key: &SessionKey,
+        min_tokens: usize,
+    ) -> Result<usize, StoreError> {
+        let mut unobserved = 0;
         for _ in 0..MAX_SPANS {
-            let progress = self.memories().progress(of).await?;
-            let Some(portion) = self.next_input(of, progress.observed_through).await? else {
+            let progress = self.memories().progress(key).await?;
+            let Some(input) = self.next_input(key, progress.observed_through).await? else {
                 return Ok(0);
             };
-            left = portion.tokens;
-            if portion.tokens < least || self.is_backing_off(&progress) {
+            unobserved = input.tokens;
+            if input.tokens < min_tokens || self.is_backing_off(&progress) {
                 break;
             }
-            match self.make_observations(of, &portion, &progress).await? {
+            match self.make_observations(key, &input, &progress).await? {
                 None => break,
                 Some((origin, observations)) => {
-                    let ObservationInput {
-                        after: behind,
-                        last,
-                        tokens,
-                        ..
-                    } = portion;
-                    let piece = ObservedSpan {
-                        after: behind,
-                        last,
-                        tokens,
+                    let span = ObservedSpan {
+                        after: input.after,
+                        last: input.last,
+                        tokens: input.tokens,
                         origin,
                         observations,
                     };
-                    // Whoever was first has observed the same events: there is only the rest left to do.
+                    // After a conflict, another observer has saved the same events.
                     let (MemoryWrite::Written | MemoryWrite::Conflict) =
-                        self.memories().save_span(of, piece).await?;
-                    left = 0;
+                        self.memories().save_span(key, span).await?;
+                    unobserved = 0;
                 }
             }
         }
-        Ok(left)
+        Ok(unobserved)
     }
 
-    /// Whole turns behind what was observed, until they are enough for a portion.
+    /// Returns the next whole turns after `after`, until they have enough tokens for a span.
     async fn next_input(
         &self,
-        of: &SessionKey,
-        behind: u64,
+        key: &SessionKey,
+        after: u64,
     ) -> Result<Option<ObservationInput>, StoreError> {
-        let enough = self.settings().buffer_tokens.get();
-        let bytes = enough.saturating_mul(BYTES_PER_TOKEN);
-        let mut events = self.memories().turns_after(of, behind, bytes).await?;
+        let target_tokens = self.settings().buffer_tokens.get();
+        let bytes = target_tokens.saturating_mul(BYTES_PER_TOKEN);
+        let mut events = self.memories().turns_after(key, after, bytes).await?;
         let (mut tokens, mut end) = (0, events.len());
         for (at, event) in events.iter().enumerate() {
             tokens += event_tokens(event);
-            if tokens >= enough
+            if tokens >= target_tokens
                 && matches!(
                     event.body,
                     EventBody::TurnDone | EventBody::TurnFailed { .. }
@@ -130,82 +131,85 @@ impl ObservationalMemory {
         events.truncate(end);
         let last = events.last().map(|event| event.seq);
         Ok(last.map(|last| ObservationInput {
-            after: behind,
+            after,
             last,
             tokens,
             events,
         }))
     }
 
-    /// Whether the model did not get through lately.
+    /// Returns true if the model failed recently and must not be called yet.
     pub(super) fn is_backing_off(&self, progress: &ObservationProgress) -> bool {
         let is_model = matches!(self.observer(), Observer::Model { .. });
         is_model
             && progress
                 .backoff
                 .as_ref()
-                .is_some_and(|setback| setback.not_before > self.now())
+                .is_some_and(|backoff| backoff.not_before > self.now())
     }
 
-    /// What there is to remember of a portion; nothing where the model did not get through.
+    /// Returns the observations of a span, or `None` if the model failed.
     async fn make_observations(
         &self,
-        of: &SessionKey,
-        portion: &ObservationInput,
+        key: &SessionKey,
+        input: &ObservationInput,
         progress: &ObservationProgress,
     ) -> Result<Option<(MemoryOrigin, Vec<NewMemory>)>, StoreError> {
-        let ids = portion
+        let ids = input
             .events
             .iter()
             .map(|event| (event.turn.clone(), event.seq))
             .collect();
-        let forgotten = self.memories().forgotten_events(&of.principal, ids).await?;
-        let heard = transcript(&portion.events, &forgotten);
+        let forgotten = self
+            .memories()
+            .forgotten_events(&key.principal, ids)
+            .await?;
+        let transcript = transcript(&input.events, &forgotten);
         let unusable = progress
             .backoff
             .as_ref()
-            .map_or(0, |setback| setback.unusable);
+            .map_or(0, |backoff| backoff.unusable);
         let (origin, mut observations) = match self.observer() {
             Observer::Model { model, name } if unusable < MAX_UNUSABLE => {
-                match self.observe_with_model(&**model, of, &heard).await? {
+                match self.observe_with_model(&**model, key, &transcript).await? {
                     Ok(observations) => (MemoryOrigin::Model(name.clone()), observations),
-                    Err(failure) => {
-                        self.back_off(of, progress, &failure).await?;
+                    Err(error) => {
+                        self.back_off(key, progress, &error).await?;
                         return Ok(None);
                     }
                 }
             }
             Observer::Rules | Observer::Model { .. } => {
-                (MemoryOrigin::Rules, rules::find_observations(&heard))
+                (MemoryOrigin::Rules, rules::find_observations(&transcript))
             }
         };
         observations.retain(|new| !self.is_secret(&new.note.text));
         Ok(Some((origin, observations)))
     }
 
-    /// All requests that a portion needs: what is kept is kept together.
+    /// Sends all requests for a span. The observations are saved together or not at all.
     async fn observe_with_model(
         &self,
         model: &dyn Model,
-        of: &SessionKey,
-        heard: &[Utterance],
+        key: &SessionKey,
+        transcript: &[Utterance],
     ) -> Result<Result<Vec<NewMemory>, MemoryWriteError>, StoreError> {
         let mut observations = Vec::new();
-        for lines in model_requests(self, model, heard) {
+        for lines in model_requests(self, model, transcript) {
             let (written, usage) =
                 model_writer::write_memories(model, WriteTask::Observe, &lines).await;
-            if let (Some(usage), Some(last)) = (usage, heard.last()) {
+            if let (Some(usage), Some(last)) = (usage, transcript.last()) {
                 self.memories()
-                    .record_usage(of, last.turn.clone(), usage)
+                    .record_usage(key, last.turn.clone(), usage)
                     .await?;
             }
             match written {
                 Ok(written) => observations.extend(
                     written
                         .into_iter()
-                        .filter_map(|line| observation(line, heard)),
+                        .filter_map(|line| observation(line, transcript)),
                 ),
-                Err(failure) => return Ok(Err(failure)),
+                Err(error) => return Ok(Err(error)),
             }
         }
         Ok(Ok(observations))
@@ -213,27 +217,27 @@ impl ObservationalMemory {
 
     pub(super) async fn back_off(
         &self,
-        of: &SessionKey,
+        key: &SessionKey,
         progress: &ObservationProgress,
-        failure: &MemoryWriteError,
+        error: &MemoryWriteError,
     ) -> Result<(), StoreError> {
-        tracing::warn!(%failure, session = %of.session, "observing is tried again later");
+        tracing::warn!(error = %error, session = %key.session, "observing failed; will retry later");
         let (failures, unusable) = progress
             .backoff
             .as_ref()
-            .map_or((0, 0), |setback| (setback.failures, setback.unusable));
-        let is_unusable = *failure == MemoryWriteError::Unusable;
-        let setback = ObserverBackoff {
+            .map_or((0, 0), |backoff| (backoff.failures, backoff.unusable));
+        let is_unusable = *error == MemoryWriteError::Unusable;
+        let backoff = ObserverBackoff {
             failures: failures.saturating_add(1),
             unusable: unusable + u32::from(is_unusable),
             not_before: backoff_until(self.now(), failures),
         };
-        self.memories().save_backoff(of, setback).await
+        self.memories().save_backoff(key, backoff).await
     }
 
-    /// When enough is said, observations stand for it up to where the newest words begin.
-    async fn activate(&self, of: &SessionKey, unobserved: usize) -> Result<(), StoreError> {
-        let progress = self.memories().progress(of).await?;
+    /// Once the session has enough tokens, activates the observations for all but its newest messages.
+    async fn activate(&self, key: &SessionKey, unobserved: usize) -> Result<(), StoreError> {
+        let progress = self.memories().progress(key).await?;
         let raw = unobserved
             + progress
                 .pending
@@ -243,37 +247,37 @@ impl ObservationalMemory {
         if raw < self.settings().message_token_threshold.get() {
             return Ok(());
         }
-        let mut behind = unobserved;
+        let mut newer_tokens = unobserved;
         for (last, tokens) in progress.pending.iter().rev() {
-            if behind >= self.settings().recent_tokens {
-                return self.memories().activate(of, *last).await;
+            if newer_tokens >= self.settings().recent_tokens {
+                return self.memories().activate(key, *last).await;
             }
-            behind += tokens;
+            newer_tokens += tokens;
         }
         Ok(())
     }
 }
 
-/// What was heard as lines with marks, in as many requests as it takes.
+/// Splits a transcript into requests of lines with their ids.
 fn model_requests(
-    chronicle: &ObservationalMemory,
+    memory: &ObservationalMemory,
     model: &dyn Model,
-    heard: &[Utterance],
+    transcript: &[Utterance],
 ) -> Vec<Vec<(String, String)>> {
-    let room = model_writer::request_budget(model);
+    let budget = model_writer::request_budget(model);
     let (mut requests, mut request, mut used) = (Vec::new(), Vec::new(), 0);
-    for utterance in heard
+    for utterance in transcript
         .iter()
-        .filter(|utterance| !chronicle.is_secret(&utterance.text))
+        .filter(|utterance| !memory.is_secret(&utterance.text))
     {
         let at = utterance.at.strftime("%Y-%m-%d %H:%M");
         let text = format!(
             "{at} {}: {}",
             utterance.speaker,
-            truncate_middle(&utterance.text, room / 2)
+            truncate_middle(&utterance.text, budget / 2)
         );
         let tokens = token_estimate::estimate(&text) + 5;
-        if used + tokens > room && !request.is_empty() {
+        if used + tokens > budget && !request.is_empty() {
             requests.push(std::mem::take(&mut request));
             used = 0;
         }
@@ -284,9 +288,10 @@ fn model_requests(
     requests
 }
 
-/// A written line with the events that it cites; the user's own words only if it cites nothing else.
-fn observation(line: WrittenMemory, heard: &[Utterance]) -> Option<NewMemory> {
-    let cited: Vec<&Utterance> = heard
+/// Builds an observation from a line and the events that it cites. It counts as the user's own wording
+/// only if all of them are messages of the user.
+fn observation(line: WrittenMemory, transcript: &[Utterance]) -> Option<NewMemory> {
+    let cited: Vec<&Utterance> = transcript
         .iter()
         .filter(|utterance| line.cites.contains(&utterance.seq.to_string()))
         .collect();
@@ -294,27 +299,30 @@ fn observation(line: WrittenMemory, heard: &[Utterance]) -> Option<NewMemory> {
     let is_own = cited
         .iter()
         .all(|utterance| utterance.spoken_by == MemorySpeaker::User);
-    let words = if is_own {
+    let speaker = if is_own {
         MemorySpeaker::User
     } else {
         MemorySpeaker::Others
     };
-    // The model read everything that was heard, and any of it may have chosen these words; not where they are the user's.
+    // The model has read the whole transcript, so any of it may have influenced the text, unless the
+    // text quotes the user.
     let is_quoted = is_own
         && cited
             .iter()
             .any(|utterance| rules::is_quoted(&line.text, &utterance.text));
     let label = match is_quoted {
         true => Label::default(),
-        false => heard.iter().fold(Label::default(), |label, utterance| {
-            label.joined(&utterance.label)
-        }),
+        false => transcript
+            .iter()
+            .fold(Label::default(), |label, utterance| {
+                label.joined(&utterance.label)
+            }),
     };
     let note = MemoryNote {
         text: line.text,
         kind: line.kind,
         priority: line.priority,
-        speaker: words,
+        speaker,
         label,
         at: last.at,
     };

@@ -1,4 +1,4 @@
-//! Finding what fits: by kind, topic and words, the important and the recent first.
+//! Recalls memories by kind, topic and words, important and recent ones first.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
@@ -16,31 +16,33 @@ use super::topics::topics;
 use super::{ObservationalMemory, digest};
 use crate::short_text_index::ShortTextIndex;
 
-/// What recalled words are marked with.
+/// Name of the context source for recalled memories.
 pub const SOURCE: &str = "memory";
 const RECALL_HEADING: &str = "Remembered from earlier conversations:";
 
-/// Of more observations only the newest are recalled.
+/// Most observations per principal that are indexed, the newest first.
 const MAX_INDEXED: u64 = 50_000;
 const BATCH_SIZE: usize = 2_000;
-/// Indexes of so many principals are kept at hand.
+/// Most principals whose indexes stay in memory.
 const MAX_INDEXES: usize = 64;
-/// So many texts are compared by their words.
+/// Most candidates of the text search.
 const CANDIDATES: usize = 200;
-const MAX_UNASKED: usize = 12;
-/// Longer requests are judged by their beginning: what is pasted is no question.
+/// Most memories recalled automatically.
+const MAX_AUTOMATIC: usize = 12;
+/// Most bytes of a request that are analyzed; the rest of a long request is probably pasted text.
 const MAX_QUESTION_LEN: usize = 1_000;
 
-/// How much of a question's words a memory must cover.
+/// Minimum share of a query's words that a memory must contain.
 const MIN_COVERAGE: f32 = 0.34;
+/// The same for automatic recall.
 const MIN_AUTOMATIC_COVERAGE: f32 = 0.6;
 
-/// How sure one has to be.
+/// Selects how strictly memories are matched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecallMode {
-    /// Somebody asked for it.
+    /// The user or an agent asked for memories.
     Explicit,
-    /// For a request that did not ask: what fits well, and is not of the session itself.
+    /// A request without a question about memory: only good matches, and none from its own session.
     Automatic { session: SessionId },
 }
 
@@ -50,7 +52,7 @@ pub struct RecalledMemory {
     pub score: f32,
 }
 
-/// A principal's observations, ready to be searched.
+/// A search index of one principal's observations.
 #[derive(Default)]
 pub(super) struct RecallIndex {
     revision: MemoryRevision,
@@ -64,61 +66,64 @@ struct IndexedMemory {
 }
 
 impl ObservationalMemory {
-    /// What is remembered that fits, best first.
+    /// Returns the memories that match a query, best first.
     pub async fn recall(
         &self,
-        of: &Principal,
-        question: &str,
-        care: RecallMode,
-        most: usize,
+        principal: &Principal,
+        query: &str,
+        mode: RecallMode,
+        limit: usize,
     ) -> Result<Vec<RecalledMemory>, StoreError> {
-        let index = self.index(of);
+        let index = self.index(principal);
         let mut index = index.lock().await;
-        self.sync_index(of, &mut index).await?;
-        let question =
-            RecallQuery::parse(&question[..question.floor_char_boundary(MAX_QUESTION_LEN)]);
-        let mut found = index.find(&question, &care, most);
+        self.sync_index(principal, &mut index).await?;
+        let query = RecallQuery::parse(&query[..query.floor_char_boundary(MAX_QUESTION_LEN)]);
+        let mut found = index.find(&query, &mode, limit);
         found.retain(|recalled| !self.is_secret(&recalled.memory.note.text));
         Ok(found)
     }
 
-    fn index(&self, of: &Principal) -> Arc<tokio::sync::Mutex<RecallIndex>> {
+    fn index(&self, principal: &Principal) -> Arc<tokio::sync::Mutex<RecallIndex>> {
         let mut indexes = self
             .inner
             .indexes
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if indexes.len() >= MAX_INDEXES && !indexes.contains_key(of) {
+        if indexes.len() >= MAX_INDEXES && !indexes.contains_key(principal) {
             indexes.clear();
         }
-        Arc::clone(indexes.entry(of.clone()).or_default())
+        Arc::clone(indexes.entry(principal.clone()).or_default())
     }
 
-    /// Reads what is new; everything, where something is gone.
-    async fn sync_index(&self, of: &Principal, index: &mut RecallIndex) -> Result<(), StoreError> {
-        let revision = self.memories().revision(of).await?;
+    /// Adds new observations to the index. Rebuilds the index if any were removed.
+    async fn sync_index(
+        &self,
+        principal: &Principal,
+        index: &mut RecallIndex,
+    ) -> Result<(), StoreError> {
+        let revision = self.memories().revision(principal).await?;
         if revision == index.revision {
             return Ok(());
         }
         if revision.removed != index.revision.removed {
             *index = RecallIndex::default();
         }
-        let mut behind = index
+        let mut after = index
             .revision
             .newest
             .max(revision.newest.saturating_sub(MAX_INDEXED));
         loop {
             let batch = self
                 .memories()
-                .observations_after(of, behind, BATCH_SIZE)
+                .observations_after(principal, after, BATCH_SIZE)
                 .await?;
             let is_last = batch.len() < BATCH_SIZE;
             for memory in batch {
-                behind = behind.max(index.add(memory));
+                after = after.max(index.add(memory));
             }
-            // Whoever gives up waiting finds it further along next time.
+            // Record the progress, so that a cancelled sync continues here next time.
             index.revision = MemoryRevision {
-                newest: behind,
+                newest: after,
                 removed: revision.removed,
             };
             if is_last {
@@ -138,12 +143,12 @@ impl RecallIndex {
         id
     }
 
-    fn find(&self, question: &RecallQuery, care: &RecallMode, most: usize) -> Vec<RecalledMemory> {
-        let covered: HashMap<u64, f32> = match question.is_general() {
+    fn find(&self, query: &RecallQuery, mode: &RecallMode, limit: usize) -> Vec<RecalledMemory> {
+        let coverage_by_id: HashMap<u64, f32> = match query.is_general() {
             true => HashMap::new(),
             false => self
                 .text_index
-                .search(&question.content, CANDIDATES)
+                .search(&query.content, CANDIDATES)
                 .into_iter()
                 .collect(),
         };
@@ -153,23 +158,23 @@ impl RecallIndex {
             .last_key_value()
             .map_or(1, |(id, _)| id - oldest + 1) as f32;
         let mut found: Vec<(f32, &Memory)> = Vec::new();
-        for (id, known) in &self.memories {
-            let covers = covered.get(id).copied().unwrap_or_default();
-            if is_match(question, known, covers, care) {
+        for (id, indexed) in &self.memories {
+            let coverage = coverage_by_id.get(id).copied().unwrap_or_default();
+            if is_match(query, indexed, coverage, mode) {
                 let age = (id - oldest) as f32 / span;
                 found.push((
-                    relevance_bonus(question, known) + covers + 0.05 * age,
-                    &known.memory,
+                    relevance_bonus(query, indexed) + coverage + 0.05 * age,
+                    &indexed.memory,
                 ));
             }
         }
         found.sort_by(|(a, x), (b, y)| b.total_cmp(a).then(y.id.cmp(&x.id)));
-        let mut told = HashSet::new();
-        let mut is_new = |memory: &Memory| told.insert(normalize_words(&memory.note.text));
+        let mut seen_texts = HashSet::new();
+        let mut is_new = |memory: &Memory| seen_texts.insert(normalize_words(&memory.note.text));
         let best = found
             .into_iter()
             .filter(|(_, memory)| is_new(memory))
-            .take(most);
+            .take(limit);
         best.map(|(score, memory)| RecalledMemory {
             memory: memory.clone(),
             score,
@@ -178,19 +183,19 @@ impl RecallIndex {
     }
 }
 
-/// What speaks for a memory beside its words.
-fn relevance_bonus(question: &RecallQuery, known: &IndexedMemory) -> f32 {
-    let topic = if question.topics & known.topics != 0 {
+/// Returns the score for topic, kind and priority, in addition to the coverage of words.
+fn relevance_bonus(query: &RecallQuery, indexed: &IndexedMemory) -> f32 {
+    let topic = if query.topics & indexed.topics != 0 {
         0.3
     } else {
         0.0
     };
-    let kind = if question.kinds.contains(&known.memory.note.kind) {
+    let kind = if query.kinds.contains(&indexed.memory.note.kind) {
         0.15
     } else {
         0.0
     };
-    let priority = match known.memory.note.priority {
+    let priority = match indexed.memory.note.priority {
         MemoryPriority::High => 0.04,
         MemoryPriority::Medium => 0.02,
         MemoryPriority::Low => 0.0,
@@ -198,20 +203,25 @@ fn relevance_bonus(question: &RecallQuery, known: &IndexedMemory) -> f32 {
     topic + kind + priority
 }
 
-fn is_match(question: &RecallQuery, known: &IndexedMemory, covers: f32, care: &RecallMode) -> bool {
-    let is_of_kind = question.kinds.contains(&known.memory.note.kind);
-    let is_on_topic = question.topics & known.topics != 0;
-    match care {
+fn is_match(
+    query: &RecallQuery,
+    indexed: &IndexedMemory,
+    coverage: f32,
+    mode: &RecallMode,
+) -> bool {
+    let has_kind = query.kinds.contains(&indexed.memory.note.kind);
+    let is_on_topic = query.topics & indexed.topics != 0;
+    match mode {
         RecallMode::Explicit => {
-            let asks_for_kind = question.kinds.is_empty() || is_of_kind;
-            covers >= MIN_COVERAGE || (asks_for_kind && (is_on_topic || question.is_general()))
+            let asks_for_kind = query.kinds.is_empty() || has_kind;
+            coverage >= MIN_COVERAGE || (asks_for_kind && (is_on_topic || query.is_general()))
         }
         RecallMode::Automatic { session } => {
-            let is_here =
-                known.memory.session == *session && known.memory.origin != MemoryOrigin::Asked;
-            let is_meant =
-                question.is_about_user && is_of_kind && (is_on_topic || question.is_general());
-            !is_here && (covers >= MIN_AUTOMATIC_COVERAGE || is_meant)
+            let is_same_session =
+                indexed.memory.session == *session && indexed.memory.origin != MemoryOrigin::Asked;
+            let asks_for_it =
+                query.is_about_user && has_kind && (is_on_topic || query.is_general());
+            !is_same_session && (coverage >= MIN_AUTOMATIC_COVERAGE || asks_for_it)
         }
     }
 }
@@ -229,17 +239,17 @@ impl ContextSource for ObservationalMemory {
         &self,
         request: ContextRequest,
     ) -> BoxFuture<'static, Result<Option<LabeledText>, ContextError>> {
-        let chronicle = self.clone();
+        let memory = self.clone();
         async move {
-            let cap = chronicle.settings().recall_tokens;
+            let cap = memory.settings().recall_tokens;
             if cap == 0 {
                 return Ok(None);
             }
-            let care = RecallMode::Automatic {
+            let mode = RecallMode::Automatic {
                 session: request.session,
             };
-            let found = chronicle
-                .recall(&request.principal, &request.text, care, MAX_UNASKED)
+            let found = memory
+                .recall(&request.principal, &request.text, mode, MAX_AUTOMATIC)
                 .await;
             let found = found.map_err(|error| ContextError(error.to_string()))?;
             Ok(format_recalled(&found, cap))
@@ -248,7 +258,7 @@ impl ContextSource for ObservationalMemory {
     }
 }
 
-/// As many whole lines as there is room for.
+/// Formats as many whole lines as fit into the token cap.
 fn format_recalled(found: &[RecalledMemory], cap: usize) -> Option<LabeledText> {
     let mut text = RECALL_HEADING.to_owned();
     for recalled in found {

@@ -1,11 +1,11 @@
-//! What a question is after: a kind of memory, a topic, certain words.
+//! Parses recall queries into kinds of memories, topics and words.
 
 use lango_domain::memory::MemoryKind;
 
 use super::rules::normalize_words;
 use super::topics::topics;
 
-/// Words that ask for a kind.
+/// Words that request a kind of memory.
 const KIND_WORDS: [(MemoryKind, &str); 5] = [
     (
         MemoryKind::Preference,
@@ -39,10 +39,10 @@ const KIND_WORDS_UNSPACED: [(MemoryKind, &str); 5] = [
     (MemoryKind::Name, "이름 名前 名字"),
 ];
 
-/// Of these, words that also say what it is about.
+/// Kind words that are also searched for.
 const CONTENT_KIND_WORDS: &str = "birthday deadline deadlines appointment appointments";
 
-/// Words that say nothing about what is asked for.
+/// Words that are not searched for.
 const STOP_WORDS: &str = "a about again all already am an and any anything are as at be been before but by can conversation could did \
     discuss discussed do does earlier ever everything for from had has have hello hey history how i if im in is it \
     its ive know known last me memories memory mention mentioned mine my myself of on or our please recall remember \
@@ -50,19 +50,19 @@ const STOP_WORDS: &str = "a about again all already am an and any anything are a
     told us was we were what whats where which whom why will with would yesterday you your want week to ich mein \
     meine meinen was ist das der die und du uber weisst mich mir wir que me mi sabes de sobre sais tu moi mon ma je";
 
-/// Words that make a question the asker's own.
+/// Words of questions about the user.
 const FIRST_PERSON_WORDS: &str =
     "i im ive me my mine we us our ours ich mich mir mein meine wir mi je moi mon";
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecallQuery {
-    /// Kinds that it asks for.
+    /// The requested kinds.
     pub kinds: Vec<MemoryKind>,
-    /// What it is about, one bit for each topic.
+    /// The topics, one bit for each.
     pub topics: u16,
-    /// Its other words; empty where it asks for everything.
+    /// The remaining words; empty if the query asks for everything.
     pub content: String,
-    /// Whether it asks about the asker.
+    /// True if the query is about the user.
     pub is_about_user: bool,
 }
 
@@ -70,32 +70,32 @@ impl RecallQuery {
     pub fn parse(text: &str) -> Self {
         let words = normalize_words(text);
         let mut kinds: Vec<MemoryKind> = Vec::new();
-        let asks = |word: &str| {
+        let requested_kind = |word: &str| {
             KIND_WORDS
                 .iter()
-                .find(|(_, asking)| contains_word(asking, word))
+                .find(|(_, words_of_kind)| contains_word(words_of_kind, word))
                 .map(|(kind, _)| *kind)
         };
-        let mut rest = text.to_owned();
-        for (kind, pieces) in KIND_WORDS_UNSPACED {
-            for piece in pieces.split(' ').filter(|piece| text.contains(*piece)) {
+        let mut remaining = text.to_owned();
+        for (kind, phrases) in KIND_WORDS_UNSPACED {
+            for phrase in phrases.split(' ').filter(|phrase| text.contains(*phrase)) {
                 kinds.push(kind);
-                rest = rest.replace(piece, " ");
+                remaining = remaining.replace(phrase, " ");
             }
         }
-        kinds.extend(words.iter().filter_map(|word| asks(word)));
-        // A date may be a promise's, and a promise has a date.
+        kinds.extend(words.iter().filter_map(|word| requested_kind(word)));
+        // Dates and promises overlap: a promise often has a date.
         if kinds.contains(&MemoryKind::Date) || kinds.contains(&MemoryKind::Promise) {
             kinds.extend([MemoryKind::Date, MemoryKind::Promise]);
         }
         kinds.sort_unstable();
         kinds.dedup();
-        let only_asks =
-            |word: &str| asks(word).is_some() && !contains_word(CONTENT_KIND_WORDS, word);
-        let is_empty = |word: &String| contains_word(STOP_WORDS, word) || only_asks(word);
-        let content: Vec<String> = normalize_words(&rest)
+        let only_names_kind =
+            |word: &str| requested_kind(word).is_some() && !contains_word(CONTENT_KIND_WORDS, word);
+        let is_ignored = |word: &String| contains_word(STOP_WORDS, word) || only_names_kind(word);
+        let content: Vec<String> = normalize_words(&remaining)
             .into_iter()
-            .filter(|word| !is_empty(word))
+            .filter(|word| !is_ignored(word))
             .collect();
         Self {
             kinds,
@@ -107,7 +107,7 @@ impl RecallQuery {
         }
     }
 
-    /// Whether it asks for all there is, or all of a kind.
+    /// Returns true if the query asks for all memories, or all of a kind.
     pub fn is_general(&self) -> bool {
         self.content.is_empty()
     }
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_is_after_a_kind_a_topic_or_words() {
+    fn parses_kinds_topics_and_words() {
         let drink = RecallQuery::parse("what do I like to drink?");
         assert_eq!(
             (

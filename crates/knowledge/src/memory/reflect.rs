@@ -1,4 +1,4 @@
-//! Condensing: many observations become few reflections, and each still says where it comes from.
+//! Condenses observations to reflections. Each reflection cites the observations that it comes from.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,63 +14,63 @@ use lango_domain::session::StoreError;
 use super::model_writer::{self, MemoryWriteError, WriteTask, WrittenMemory};
 use super::{ObservationalMemory, Observer, digest};
 
-/// Reflections hold at most this share of what observations may.
+/// Reflections may use the token threshold of observations divided by this.
 const REFLECTION_BUDGET_DIVISOR: usize = 4;
-/// A model that gives no usable answer so often leaves it to the rules.
+/// Number of unusable answers after which rules replace the model.
 const MAX_UNUSABLE: u32 = 3;
 
 impl ObservationalMemory {
-    pub(super) async fn reflect_if_due(&self, of: &SessionKey) -> Result<(), StoreError> {
-        let progress = self.memories().progress(of).await?;
+    pub(super) async fn reflect_if_due(&self, key: &SessionKey) -> Result<(), StoreError> {
+        let progress = self.memories().progress(key).await?;
         if progress.tokens < self.settings().observation_tokens() {
             return Ok(());
         }
-        let told = self.memories().digest_memories(of).await?;
-        self.condense(of, told).await.map(drop)
+        let memories = self.memories().digest_memories(key).await?;
+        self.condense(key, memories).await.map(drop)
     }
 
-    /// Condenses everything that is known of a session, however little; whether anything was.
-    pub async fn reflect(&self, of: &SessionKey) -> Result<bool, StoreError> {
-        let turn = self.session_lock(of);
-        let _turn = turn.lock().await;
-        self.observe(of, 0).await?;
-        let reflections = self.memories().digest_memories(of).await?.into_iter();
+    /// Condenses all observations of a session, however few. Returns true if it has reflections.
+    pub async fn reflect(&self, key: &SessionKey) -> Result<bool, StoreError> {
+        let lock = self.session_lock(key);
+        let _guard = lock.lock().await;
+        self.observe(key, 0).await?;
+        let reflections = self.memories().digest_memories(key).await?.into_iter();
         let mut all: Vec<Memory> = reflections.filter(|memory| memory.generation > 0).collect();
-        let fresh = self.memories().uncondensed_memories(of).await?;
-        if fresh.is_empty() {
+        let uncondensed = self.memories().uncondensed_memories(key).await?;
+        if uncondensed.is_empty() {
             return Ok(!all.is_empty());
         }
-        all.extend(fresh);
-        self.condense(of, all).await
+        all.extend(uncondensed);
+        self.condense(key, all).await
     }
 
-    async fn condense(&self, of: &SessionKey, told: Vec<Memory>) -> Result<bool, StoreError> {
-        let progress = self.memories().progress(of).await?;
+    async fn condense(&self, key: &SessionKey, memories: Vec<Memory>) -> Result<bool, StoreError> {
+        let progress = self.memories().progress(key).await?;
         if self.is_backing_off(&progress) {
             return Ok(false);
         }
         let unusable = progress
             .backoff
             .as_ref()
-            .map_or(0, |setback| setback.unusable);
+            .map_or(0, |backoff| backoff.unusable);
         let (origin, mut reflections) = match self.observer() {
             Observer::Model { model, name } if unusable < MAX_UNUSABLE => {
-                match self.reflect_with_model(&**model, of, &told).await? {
+                match self.reflect_with_model(&**model, key, &memories).await? {
                     Ok(reflections) => (MemoryOrigin::Model(name.clone()), reflections),
-                    Err(failure) => {
-                        self.back_off(of, &progress, &failure).await?;
+                    Err(error) => {
+                        self.back_off(key, &progress, &error).await?;
                         return Ok(false);
                     }
                 }
             }
             Observer::Rules | Observer::Model { .. } => {
-                (MemoryOrigin::Rules, reflect_by_rules(&told))
+                (MemoryOrigin::Rules, reflect_by_rules(&memories))
             }
         };
         reflections.retain(|new| !self.is_secret(&new.note.text));
-        let room = self.settings().observation_tokens() / REFLECTION_BUDGET_DIVISOR;
-        let reflections = fit_to_budget(reflections, room);
-        let condensed = told.iter().filter_map(|memory| match memory.id {
+        let budget = self.settings().observation_tokens() / REFLECTION_BUDGET_DIVISOR;
+        let reflections = fit_to_budget(reflections, budget);
+        let condensed = memories.iter().filter_map(|memory| match memory.id {
             MemoryId::Observation(id) => Some(id),
             MemoryId::Reflection(_) => None,
         });
@@ -81,26 +81,26 @@ impl ObservationalMemory {
             condensed,
             reflections,
         };
-        Ok(self.memories().save_reflections(of, new).await? == MemoryWrite::Written)
+        Ok(self.memories().save_reflections(key, new).await? == MemoryWrite::Written)
     }
 
     async fn reflect_with_model(
         &self,
         model: &dyn Model,
-        of: &SessionKey,
-        told: &[Memory],
+        key: &SessionKey,
+        memories: &[Memory],
     ) -> Result<Result<Vec<NewReflection>, MemoryWriteError>, StoreError> {
-        let turn = lango_domain::event::TurnId::new(format!("reflection of {}", of.session));
-        let room = model_writer::request_budget(model);
-        let (mut reflections, mut rest) = (Vec::new(), told);
-        while !rest.is_empty() {
+        let turn = lango_domain::event::TurnId::new(format!("reflection of {}", key.session));
+        let budget = model_writer::request_budget(model);
+        let (mut reflections, mut remaining) = (Vec::new(), memories);
+        while !remaining.is_empty() {
             let mut used = 0;
-            let fitting = rest.iter().take_while(|memory| {
+            let fitting = remaining.iter().take_while(|memory| {
                 used += digest::estimate_tokens(&memory.note.text);
-                used <= room
+                used <= budget
             });
-            let (part, behind) = rest.split_at(fitting.count().max(1));
-            rest = behind;
+            let (part, rest) = remaining.split_at(fitting.count().max(1));
+            remaining = rest;
             let lines: Vec<(String, String)> = part
                 .iter()
                 .map(|memory| (memory.id.to_string(), digest::memory_text(memory)))
@@ -109,7 +109,7 @@ impl ObservationalMemory {
                 model_writer::write_memories(model, WriteTask::Reflect, &lines).await;
             if let Some(usage) = usage {
                 self.memories()
-                    .record_usage(of, turn.clone(), usage)
+                    .record_usage(key, turn.clone(), usage)
                     .await?;
             }
             match written {
@@ -118,7 +118,7 @@ impl ObservationalMemory {
                         .into_iter()
                         .filter_map(|line| reflection(line, part)),
                 ),
-                Err(failure) => return Ok(Err(failure)),
+                Err(error) => return Ok(Err(error)),
             }
         }
         Ok(Ok(reflections))
@@ -126,20 +126,20 @@ impl ObservationalMemory {
 }
 
 fn reflection(line: WrittenMemory, part: &[Memory]) -> Option<NewReflection> {
-    let made_of: Vec<&Memory> = part
+    let sources: Vec<&Memory> = part
         .iter()
         .filter(|memory| line.cites.contains(&memory.id.to_string()))
         .collect();
-    let at = made_of.iter().map(|memory| memory.note.at).max()?;
-    let is_own = made_of
+    let at = sources.iter().map(|memory| memory.note.at).max()?;
+    let is_own = sources
         .iter()
         .all(|memory| memory.note.speaker == MemorySpeaker::User);
-    let words = if is_own {
+    let speaker = if is_own {
         MemorySpeaker::User
     } else {
         MemorySpeaker::Others
     };
-    // The model read the whole part, and any of it may have chosen these words.
+    // The model has read the whole part, so any of it may have influenced the text.
     let label = part.iter().fold(Label::default(), |label, memory| {
         label.joined(&memory.note.label)
     });
@@ -147,20 +147,20 @@ fn reflection(line: WrittenMemory, part: &[Memory]) -> Option<NewReflection> {
         text: line.text,
         kind: line.kind,
         priority: line.priority,
-        speaker: words,
+        speaker,
         label,
         at,
     };
     Some(NewReflection {
         note,
-        condenses: observation_ids(&made_of),
+        condenses: observation_ids(&sources),
     })
 }
 
-/// Down to the observations: a reflection of reflections cites what those cite.
-fn observation_ids(made_of: &[&Memory]) -> Vec<u64> {
+/// Returns the cited observations. A reflection of reflections cites what those cite.
+fn observation_ids(sources: &[&Memory]) -> Vec<u64> {
     let mut ids = BTreeSet::new();
-    for memory in made_of {
+    for memory in sources {
         match memory.id {
             MemoryId::Observation(id) => _ = ids.insert(id),
             MemoryId::Reflection(_) => ids.extend(&memory.condenses),
@@ -169,10 +169,10 @@ fn observation_ids(made_of: &[&Memory]) -> Vec<u64> {
     ids.into_iter().collect()
 }
 
-/// Without a model the same words are told once, and what matters little is left out.
-fn reflect_by_rules(told: &[Memory]) -> Vec<NewReflection> {
+/// Merges observations with equal words. Less important ones are dropped later by the budget.
+fn reflect_by_rules(memories: &[Memory]) -> Vec<NewReflection> {
     let mut groups: BTreeMap<String, Vec<&Memory>> = BTreeMap::new();
-    for memory in told {
+    for memory in memories {
         let words: Vec<String> = super::rules::normalize_words(&memory.note.text);
         groups.entry(words.join(" ")).or_default().push(memory);
     }
@@ -190,29 +190,33 @@ fn reflect_by_rules(told: &[Memory]) -> Vec<NewReflection> {
     reflections
 }
 
-/// As many as there is room for: what matters most and is newest stays, in the order that it had.
-fn fit_to_budget(reflections: Vec<NewReflection>, room: usize) -> Vec<NewReflection> {
+/// Selects the most important and newest reflections that fit, in their original order.
+fn fit_to_budget(reflections: Vec<NewReflection>, budget: usize) -> Vec<NewReflection> {
     let mut order: Vec<usize> = (0..reflections.len()).collect();
     let weight = |at: usize| {
         let note = &reflections[at].note;
-        let worth = match note.priority {
+        let importance = match note.priority {
             MemoryPriority::High => 2,
             MemoryPriority::Medium => 1,
             MemoryPriority::Low => 0,
         };
-        (worth, note.at)
+        (importance, note.at)
     };
     order.sort_by_key(|at| std::cmp::Reverse(weight(*at)));
     let mut used = 0;
-    let fits = |at: &usize| {
+    let fits_budget = |at: &usize| {
         used += digest::estimate_tokens(&reflections[*at].note.text);
-        used <= room
+        used <= budget
     };
     let first = order.first().copied();
-    let kept: BTreeSet<usize> = order.into_iter().take_while(fits).chain(first).collect();
+    let selected: BTreeSet<usize> = order
+        .into_iter()
+        .take_while(fits_budget)
+        .chain(first)
+        .collect();
     let numbered = reflections.into_iter().enumerate();
     numbered
-        .filter(|(at, _)| kept.contains(at))
+        .filter(|(at, _)| selected.contains(at))
         .map(|(_, reflection)| reflection)
         .collect()
 }

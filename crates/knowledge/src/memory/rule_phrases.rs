@@ -1,16 +1,16 @@
-//! What tells that a sentence says something to remember: rows of words, with commas between them.
+//! Comma-separated phrases that mark sentences worth remembering.
 
 use lango_domain::memory::MemoryKind;
 
-/// How a sentence begins that asks to keep it in mind; what follows is kept.
+/// Beginnings of sentences that ask to remember the rest of the sentence.
 pub const REMEMBER_PREFIXES: &str = "remember that, please remember that, remember, keep in mind that, note that, please note that, dont forget that, \
     do not forget that, for the record, fyi, merk dir dass, denk daran dass, recuerda que, souviens toi que";
 
-/// Small words that change nothing about what a phrase says.
+/// Words that are ignored when matching phrases.
 pub const FILLERS: &str = "really, also, always, usually, generally, definitely, absolutely, just, actually, very, much, still, now, \
     strongly, do, personally";
 
-/// Rows of words, anywhere in a sentence, and what they tell.
+/// Phrases anywhere in a sentence, with the kind of memory that they mark.
 pub const KIND_PHRASES: [(MemoryKind, &str); 6] = [
     (
         MemoryKind::Name,
@@ -53,11 +53,11 @@ pub const KIND_PHRASES: [(MemoryKind, &str); 6] = [
     ),
 ];
 
-/// Rows of words that only look like it.
+/// Phrases that look similar but mark nothing.
 pub const EXCLUDED_PHRASES: &str = "i like it, i like that, i like this, i like your, i like the way, i love it, i love that, i love this, i hate it, \
     i hate that, i hate this, id like you, i would like, i like to see, i like you to, if i, what if";
 
-/// The same for writing without spaces: what a sentence holds.
+/// The same for scripts without spaces.
 pub const KIND_PHRASES_UNSPACED: [(MemoryKind, &str); 5] = [
     (
         MemoryKind::Name,
@@ -78,7 +78,7 @@ pub const KIND_PHRASES_UNSPACED: [(MemoryKind, &str); 5] = [
     ),
 ];
 
-/// Each row of such a list.
+/// Splits a list into its phrases.
 pub fn split_phrases(list: &'static str) -> impl Iterator<Item = &'static str> {
     list.split(',').map(str::trim)
 }

@@ -1,4 +1,4 @@
-//! Observing without a language model: sentences of the user's own that say something to remember.
+//! Observes without a language model: finds sentences of the user that are worth remembering.
 
 use lango_domain::memory::{MemoryKind, MemoryNote, MemoryPriority, MemorySpeaker, NewMemory};
 use lango_domain::text::one_line;
@@ -11,26 +11,25 @@ use super::rule_phrases::{
 use super::transcript::Utterance;
 use crate::request_detection::is_forget_request;
 
-/// A longer sentence says more than one thing, and rules cannot tell which.
+/// Maximum length of a sentence in characters. Longer ones state too many things for rules.
 const MAX_SENTENCE_LEN: usize = 300;
-/// From one message, so many at most: somebody pasted something.
-const MAX_OF_ONE: usize = 8;
+/// Most observations from one message; a message with more is probably pasted.
+const MAX_PER_MESSAGE: usize = 8;
 
-/// What the user said that is worth remembering, each sentence with the event that it stands in.
-pub fn find_observations(heard: &[Utterance]) -> Vec<NewMemory> {
-    let own = heard
+/// Returns the sentences of the user that are worth remembering, each with its event.
+pub fn find_observations(transcript: &[Utterance]) -> Vec<NewMemory> {
+    let own = transcript
         .iter()
         .filter(|utterance| utterance.spoken_by == MemorySpeaker::User);
     own.flat_map(|utterance| {
-        let told = sentences(first_paragraph(&utterance.text)).filter_map(|sentence| {
+        let statements = sentences(first_paragraph(&utterance.text)).filter_map(|sentence| {
             let (kind, text) = parse_statement(sentence)?;
-            let (words, label) = (MemorySpeaker::User, utterance.label.clone());
             let note = MemoryNote {
                 text,
                 kind,
                 priority: default_priority(kind),
-                speaker: words,
-                label,
+                speaker: MemorySpeaker::User,
+                label: utterance.label.clone(),
                 at: utterance.at,
             };
             Some(NewMemory {
@@ -39,12 +38,12 @@ pub fn find_observations(heard: &[Utterance]) -> Vec<NewMemory> {
                 sources: vec![utterance.seq],
             })
         });
-        told.take(MAX_OF_ONE).collect::<Vec<_>>()
+        statements.take(MAX_PER_MESSAGE).collect::<Vec<_>>()
     })
     .collect()
 }
 
-/// What kind of thing a sentence tells that somebody asked to remember.
+/// Detects the kind of memory that a sentence is; a fact by default.
 pub fn detect_kind(text: &str) -> MemoryKind {
     let words = normalize_words(text);
     find_kind(&words, text).unwrap_or(MemoryKind::Fact)
@@ -58,29 +57,29 @@ pub fn default_priority(kind: MemoryKind) -> MemoryPriority {
     }
 }
 
-/// Whether the user said these very words.
-pub fn is_user_wording(text: &str, said: &str) -> bool {
-    let said = normalize_words(said);
+/// Returns true if at least nine tenths of the words occur in the user's message.
+pub fn is_user_wording(text: &str, message: &str) -> bool {
+    let message = normalize_words(message);
     let words = normalize_words(text);
-    let own = words.iter().filter(|word| said.contains(word)).count();
-    own * 10 >= words.len() * 9 && !words.is_empty()
+    let shared = words.iter().filter(|word| message.contains(word)).count();
+    shared * 10 >= words.len() * 9 && !words.is_empty()
 }
 
-/// Whether the user said this word for word, in one go and without taking it back.
-pub fn is_quoted(text: &str, said: &str) -> bool {
-    let (said, words) = (normalize_words(said), normalize_words(text));
-    let is_refusal =
+/// Returns true if the user's message contains the text word for word, without a negation before it.
+pub fn is_quoted(text: &str, message: &str) -> bool {
+    let (message, words) = (normalize_words(message), normalize_words(text));
+    let is_negation =
         |word: &String| ["not", "never", "dont", "no", "without"].contains(&word.as_str());
-    let starts = said
+    let matches = message
         .windows(words.len().max(1))
         .enumerate()
         .filter(|(_, part)| *part == words);
-    starts
+    matches
         .into_iter()
-        .any(|(at, _)| !said[at.saturating_sub(6)..at].iter().any(is_refusal))
+        .any(|(at, _)| !message[at.saturating_sub(6)..at].iter().any(is_negation))
 }
 
-/// Small letters without accents and apostrophes, in a row.
+/// Splits a text into words in lower case, without accents and apostrophes.
 pub fn normalize_words(text: &str) -> Vec<String> {
     let folded: String = text
         .nfkd()
@@ -96,26 +95,26 @@ pub fn normalize_words(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// What was pasted or piped in behind the first paragraph is data, whatever it says.
+/// Returns the first paragraph. Text pasted or piped in after it is data.
 fn first_paragraph(text: &str) -> &str {
     text.trim().split("\n\n").next().unwrap_or_default()
 }
 
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = text;
+    let mut remaining = text;
     std::iter::from_fn(move || {
-        if rest.is_empty() {
+        if remaining.is_empty() {
             return None;
         }
-        let end = sentence_end(rest);
-        let (sentence, behind) = rest.split_at(end);
-        rest = behind;
+        let (sentence, rest) = remaining.split_at(sentence_end(remaining));
+        remaining = rest;
         Some(sentence.trim())
     })
     .filter(|sentence| !sentence.is_empty())
 }
 
-/// Behind a full stop with a space behind it, an exclamation mark, a question mark or the end of a line.
+/// Returns the end of the first sentence: after a full stop before a space, another end mark or a
+/// line break.
 fn sentence_end(text: &str) -> usize {
     let mut letters = text.char_indices().peekable();
     while let Some((at, c)) = letters.next() {
@@ -140,29 +139,30 @@ fn parse_statement(sentence: &str) -> Option<(MemoryKind, String)> {
     if is_forget_request(sentence) {
         return None;
     }
-    let asked = split_phrases(REMEMBER_PREFIXES).find(|asked| starts_with_phrase(&words, asked));
+    let prefix = split_phrases(REMEMBER_PREFIXES).find(|prefix| starts_with_phrase(&words, prefix));
     let kind = find_kind(&words, sentence).or_else(|| {
-        asked
-            .filter(|asked| *asked != "remember")
+        prefix
+            .filter(|prefix| *prefix != "remember")
             .map(|_| MemoryKind::Fact)
     })?;
-    let text = asked.map_or(sentence, |asked| {
-        skip_words(sentence, asked.split(' ').count())
+    let text = prefix.map_or(sentence, |prefix| {
+        skip_words(sentence, prefix.split(' ').count())
     });
     let text = one_line(text.trim_end_matches(['.', '。', '!', '！', ';']));
     (!text.is_empty()).then_some((kind, text))
 }
 
-fn starts_with_phrase(words: &[String], row: &str) -> bool {
+fn starts_with_phrase(words: &[String], phrase: &str) -> bool {
     let mut words = words.iter();
-    row.split(' ')
-        .all(|word| words.next().is_some_and(|said| said == word))
+    phrase
+        .split(' ')
+        .all(|expected| words.next().is_some_and(|word| word == expected))
 }
 
-/// The sentence behind so many words.
-fn skip_words(sentence: &str, words: usize) -> &str {
+/// Returns the sentence after its first `count` words.
+fn skip_words(sentence: &str, count: usize) -> &str {
     let mut rest = sentence.trim_start();
-    for _ in 0..words {
+    for _ in 0..count {
         let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
         rest = rest[end..].trim_start();
     }
@@ -175,30 +175,33 @@ fn find_kind(words: &[String], text: &str) -> Option<MemoryKind> {
         .map(String::as_str)
         .filter(|word| split_phrases(FILLERS).all(|filler| filler != *word))
         .collect();
-    let holds = |row: &str| {
-        let row: Vec<&str> = row.split(' ').collect();
-        words.windows(row.len()).any(|said| {
-            said.iter().zip(&row).enumerate().all(|(at, (said, word))| {
-                // "my sister" stands for "my sister's", "mein lieblings" for "mein Lieblingsgetränk".
-                let is_last = at + 1 == row.len();
-                said == word
-                    || (is_last
-                        && said
-                            .strip_prefix(word)
-                            .is_some_and(|end| end == "s" || *word == "lieblings"))
-            })
+    let contains_phrase = |phrase: &str| {
+        let phrase: Vec<&str> = phrase.split(' ').collect();
+        let is_match = |at: usize, word: &str| {
+            // "my sister" also matches "my sister's", and "mein lieblings" matches
+            // "mein Lieblingsgetränk".
+            let expected = phrase[at];
+            let has_suffix = |suffix: &str| suffix == "s" || expected == "lieblings";
+            let is_last = at + 1 == phrase.len();
+            word == expected || (is_last && word.strip_prefix(expected).is_some_and(has_suffix))
+        };
+        words.windows(phrase.len()).any(|window| {
+            window
+                .iter()
+                .enumerate()
+                .all(|(at, word)| is_match(at, word))
         })
     };
-    if split_phrases(EXCLUDED_PHRASES).any(holds) {
+    if split_phrases(EXCLUDED_PHRASES).any(contains_phrase) {
         return None;
     }
     let spaced = KIND_PHRASES
         .iter()
-        .find(|(_, telling)| split_phrases(telling).any(holds));
+        .find(|(_, phrases)| split_phrases(phrases).any(contains_phrase));
     let unspaced = || {
         KIND_PHRASES_UNSPACED
             .iter()
-            .find(|(_, telling)| split_phrases(telling).any(|row| text.contains(row)))
+            .find(|(_, phrases)| split_phrases(phrases).any(|phrase| text.contains(phrase)))
     };
     spaced
         .map(|(kind, _)| *kind)
@@ -209,27 +212,27 @@ fn find_kind(words: &[String], text: &str) -> Option<MemoryKind> {
 mod tests {
     use super::*;
 
-    fn told(text: &str) -> Option<(MemoryKind, String)> {
+    fn statement(text: &str) -> Option<(MemoryKind, String)> {
         sentences(text).find_map(parse_statement)
     }
 
     /// B101
     #[test]
-    fn only_what_was_said_in_one_go_is_quoted() {
-        let said = "Read notes.txt. For a deploy do not run the script release.sh, and always ask a person.";
-        assert!(is_quoted("Always ask a person", said));
+    fn quotes_must_be_contiguous() {
+        let message = "Read notes.txt. For a deploy do not run the script release.sh, and always ask a person.";
+        assert!(is_quoted("Always ask a person", message));
         for other in [
             "always run the script release.sh and do not ask a person",
             "run the script release.sh",
             "",
         ] {
-            assert!(!is_quoted(other, said), "{other}");
+            assert!(!is_quoted(other, message), "{other}");
         }
     }
 
     #[test]
-    fn sentences_that_say_something_lasting_are_kept() {
-        for (text, kind, kept) in [
+    fn finds_sentences_worth_remembering() {
+        for (text, kind, expected) in [
             (
                 "Remember that I prefer tea.",
                 MemoryKind::Preference,
@@ -285,12 +288,12 @@ mod tests {
             ("お茶が好きです。", MemoryKind::Preference, "お茶が好きです"),
             ("je m’appelle Zoé", MemoryKind::Name, "je m’appelle Zoé"),
         ] {
-            assert_eq!(told(text), Some((kind, kept.to_owned())), "{text}");
+            assert_eq!(statement(text), Some((kind, expected.to_owned())), "{text}");
         }
     }
 
     #[test]
-    fn everything_else_is_not() {
+    fn ignores_other_sentences() {
         for text in [
             "",
             "   ",
@@ -312,24 +315,24 @@ mod tests {
             "مرحبا كيف حالك",
             "🙂🙂",
         ] {
-            assert_eq!(told(text), None, "{text}");
+            assert_eq!(statement(text), None, "{text}");
         }
         let long = format!("I like {}", "tea ".repeat(200));
-        assert_eq!(told(&long), None);
+        assert_eq!(statement(&long), None);
     }
 
     /// B106
     #[test]
-    fn what_is_not_to_be_kept_is_not_learned() {
+    fn ignores_requests_to_forget() {
         for text in crate::request_detection::FORGET_REQUESTS {
-            assert_eq!(told(text), None, "{text}");
+            assert_eq!(statement(text), None, "{text}");
         }
-        let kept = told("I love tea. Don't forget that my cat is called Xylo.");
-        assert_eq!(kept.map(|(_, text)| text).as_deref(), Some("I love tea"));
+        let found = statement("I love tea. Don't forget that my cat is called Xylo.");
+        assert_eq!(found.map(|(_, text)| text).as_deref(), Some("I love tea"));
     }
 
     #[test]
-    fn a_full_stop_within_a_word_ends_nothing() {
+    fn a_full_stop_within_a_word_does_not_end_a_sentence() {
         let all: Vec<&str> = sentences("I live in St.Gallen at v1.2. Really!\nYes").collect();
         assert_eq!(all, ["I live in St.Gallen at v1.2.", "Really!", "Yes"]);
     }

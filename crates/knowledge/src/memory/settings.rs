@@ -8,21 +8,21 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MemorySettings {
-    /// Whether conversations are observed and remembered. Without it there is no chronicler.
+    /// Observes and remembers conversations. If off, there is no chronicler.
     pub enabled: bool,
-    /// When so many tokens of a session stand in requests as they were said, observations take the place of the older ones.
+    /// Tokens of a session's messages in a request from which observations replace the older messages.
     pub message_token_threshold: NonZeroUsize,
-    /// When the observations of a session hold so many tokens, they are condensed to reflections; at most 44,000.
+    /// Tokens of a session's observations from which they are condensed to reflections; at most 44,000.
     pub observation_token_threshold: NonZeroUsize,
-    /// Observations are made ahead, whenever so many tokens were said. Rules look at every turn.
+    /// Tokens of new messages from which a model makes observations ahead. Rules check every turn.
     pub buffer_tokens: NonZeroUsize,
-    /// So many of the newest tokens always stay as they were said.
+    /// Tokens of the newest messages that are never replaced.
     pub recent_tokens: usize,
-    /// So many tokens are recalled for a request at most; 0 recalls nothing by itself.
+    /// Most tokens that are recalled for a request; 0 disables automatic recall.
     pub recall_tokens: usize,
-    /// The provider of the model that observes; the one in force by default.
+    /// Provider of the observing model; defaults to the active provider.
     pub provider: Option<String>,
-    /// The model that observes; the one in force by default. Without a language model, rules do it.
+    /// The observing model; defaults to the active model. Without a language model, rules observe.
     pub model: Option<String>,
 }
 
@@ -45,7 +45,8 @@ impl Default for MemorySettings {
 }
 
 impl MemorySettings {
-    /// With the reflections and what comes between two looks, no digest holds more than the engine reads.
+    /// Together with the reflections and the observations between two checks, this keeps a digest
+    /// within the engine's limit.
     const MAX_OBSERVED: usize = 44_000;
 
     pub(super) fn observation_tokens(&self) -> usize {

@@ -1,6 +1,7 @@
-//! What everyday words are about, so that a question about drinks finds tea without a language model.
+//! Topics of everyday words, so that a query about drinks finds tea without a language model.
 
-/// Sets of words, in several languages, small letters and no accents; a word stands in one of them.
+/// Words of each topic in several languages, in lower case and without accents. A word belongs to one
+/// topic.
 const TOPICS: [&str; 9] = [
     "drink drinks beverage beverages tea coffee water juice beer wine milk cola cocoa espresso cappuccino latte \
      matcha lemonade whisky soda trinken getrank tee kaffee wasser bier wein beber bebida te cafe cerveza vino boire \
@@ -16,7 +17,7 @@ const TOPICS: [&str; 9] = [
     "editor ide vim neovim emacs vscode helix intellij zed",
 ];
 
-/// The same for writing without spaces.
+/// The same for scripts without spaces.
 const TOPICS_UNSPACED: [(usize, &str); 3] = [
     (
         0,
@@ -26,7 +27,7 @@ const TOPICS_UNSPACED: [(usize, &str); 3] = [
     (5, "강아지 고양이 犬 猫 狗"),
 ];
 
-/// The topics of a text, one bit for each.
+/// Returns the topics of a text, one bit for each.
 pub fn topics(words: &[String], text: &str) -> u16 {
     let mut bits = 0;
     for (at, topic) in TOPICS.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! What the observer reads of a conversation: who said what, and what was done. Never what was recalled, looked up or
-//! digested, nor the memory's own work: memory is not made of memory.
+//! The transcript that the observer reads: messages, tool calls and results. It excludes recalled
+//! context, digests and memory tools, so that memory is never made of memory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,12 +11,14 @@ use lango_domain::{Label, token_estimate};
 
 use super::tools::{MEMORY_CHANGING_TOOLS, is_memory_tool};
 
-/// So much is read of one message, and of one result.
+/// Maximum tokens of one message.
 const MESSAGE_CAP: usize = 4_000;
+/// Maximum tokens of one tool result.
 const RESULT_CAP: usize = 300;
+/// Maximum tokens of a call's arguments.
 const ARGUMENTS_CAP: usize = 100;
 
-/// Something that was said or done.
+/// A message, a tool call or a tool result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Utterance {
     pub seq: u64,
@@ -24,22 +26,23 @@ pub struct Utterance {
     pub at: Timestamp,
     pub speaker: String,
     pub spoken_by: MemorySpeaker,
-    /// What it was made from.
+    /// The label of the event.
     pub label: Label,
     pub text: String,
 }
 
-/// What is to be observed of these events, without those that are forgotten.
+/// Returns the transcript of these events without the forgotten ones.
 pub fn transcript(events: &[Arc<Event>], forgotten: &[u64]) -> Vec<Utterance> {
     let turns = memory_turns(events);
-    let seen = events
+    let visible = events
         .iter()
         .filter(|event| !forgotten.contains(&event.seq));
-    seen.filter_map(|event| utterance(event, turns.get(&event.turn)?))
+    visible
+        .filter_map(|event| utterance(event, turns.get(&event.turn)?))
         .collect()
 }
 
-/// What an event takes in a request, about.
+/// Estimates the tokens that an event uses in a request.
 pub fn event_tokens(event: &Event) -> usize {
     match &event.body {
         EventBody::User { text }
@@ -53,7 +56,7 @@ pub fn event_tokens(event: &Event) -> usize {
     }
 }
 
-/// The beginning and the end of a long text.
+/// Shortens a long text to its beginning and its end.
 pub fn truncate_middle(text: &str, cap: usize) -> String {
     if token_estimate::estimate(text) <= cap {
         return text.to_owned();
@@ -63,7 +66,7 @@ pub fn truncate_middle(text: &str, cap: usize) -> String {
     format!("{head} […] {}", &text[tail..])
 }
 
-/// What a turn had to do with memory.
+/// The memory tools that a turn used.
 #[derive(Default)]
 struct MemoryTurn<'a> {
     uses_memory: bool,
@@ -85,15 +88,15 @@ fn memory_turns(events: &[Arc<Event>]) -> HashMap<&TurnId, MemoryTurn<'_>> {
 }
 
 fn utterance(event: &Event, turn: &MemoryTurn<'_>) -> Option<Utterance> {
-    let (words, text) = match &event.body {
-        // What was piped in is not in the user's own words.
+    let (spoken_by, text) = match &event.body {
+        // Piped input is not the user's own wording.
         EventBody::User { text } if !turn.changes_memory => {
-            let words = if event.label.is_plain() {
+            let spoken_by = if event.label.is_plain() {
                 MemorySpeaker::User
             } else {
                 MemorySpeaker::Others
             };
-            (words, truncate_middle(text, MESSAGE_CAP))
+            (spoken_by, truncate_middle(text, MESSAGE_CAP))
         }
         EventBody::Answer { text } | EventBody::Report { text } | EventBody::Note { text }
             if !turn.uses_memory =>
@@ -122,11 +125,11 @@ fn utterance(event: &Event, turn: &MemoryTurn<'_>) -> Option<Utterance> {
                 .get(id)
                 .copied()
                 .filter(|tool| !is_memory_tool(tool))?;
-            let said = error.as_deref().filter(|_| !ok).unwrap_or(content);
-            let ended = if *ok { "gave" } else { "failed" };
+            let output = error.as_deref().filter(|_| !ok).unwrap_or(content);
+            let verb = if *ok { "gave" } else { "failed" };
             (
                 MemorySpeaker::Others,
-                format!("{tool} {ended}: {}", truncate_middle(said, RESULT_CAP)),
+                format!("{tool} {verb}: {}", truncate_middle(output, RESULT_CAP)),
             )
         }
         _ => return None,
@@ -137,7 +140,7 @@ fn utterance(event: &Event, turn: &MemoryTurn<'_>) -> Option<Utterance> {
         turn: event.turn.clone(),
         at: event.at,
         speaker,
-        spoken_by: words,
+        spoken_by,
         label,
         text,
     })

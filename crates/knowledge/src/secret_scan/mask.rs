@@ -1,46 +1,46 @@
-//! A text for whoever decides about it: what looks like a secret is masked, everything else stays.
+//! Masks likely secrets in a text that is shown for approval. Everything else stays visible.
 //!
-//! An instruction is made of words, so words stay visible even within what looks like a key.
+//! Words stay visible even inside a likely key, since a hidden instruction consists of words.
 
 use std::ops::Range;
 
-use super::{shapes, stated};
+use super::{formats, statements};
 
 const MASK: &str = "***";
-/// A longer run of letters is no word.
+/// Maximum length of a run of letters that counts as a word.
 const MAX_WORD_LEN: usize = 20;
-/// A line of a key file is at least this long; no word is.
+/// Minimum length of a line in a key file.
 const MIN_KEY_LINE_LEN: usize = 32;
 
-/// A text without the secrets that it seems to hold.
+/// A text with its likely secrets masked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MaskedText {
     pub text: String,
-    /// How many pieces are masked.
+    /// Number of masked parts.
     pub count: usize,
 }
 
-/// Masks nothing but the pieces of a text that look like secrets. The host of an address is never one.
+/// Masks only the parts of a text that look like secrets. The host of a URL is never masked.
 pub fn mask_secrets(text: &str) -> MaskedText {
-    let told = stated::stated_values(text);
-    let has_key_file = shapes::has_private_key(text);
-    let is_secret = |piece: &str| {
-        let small = piece.to_lowercase();
-        shapes::classify_word(piece, text).is_some()
-            || (has_key_file && is_key_line(piece))
-            || told.iter().any(|value| small.contains(value))
+    let stated = statements::stated_values(text);
+    let has_key_file = formats::has_private_key(text);
+    let is_secret = |part: &str| {
+        let lower = part.to_lowercase();
+        formats::classify_word(part, text).is_some()
+            || (has_key_file && is_key_line(part))
+            || stated.iter().any(|value| lower.contains(value))
     };
-    let mut ranges = shapes::card_numbers(text);
-    for (at, word) in shapes::split_words(text) {
-        let password = shapes::url_password(word);
-        let host = shapes::url_host(word);
+    let mut ranges = formats::card_numbers(text);
+    for (at, word) in formats::split_words(text) {
+        let password = formats::url_password(word);
+        let host = formats::url_host(word);
         ranges.extend(
             password
                 .iter()
                 .map(|password| at + password.start..at + password.end),
         );
-        for (start, piece) in split_url_parts(word).filter(|(_, piece)| is_secret(piece)) {
-            let runs = non_word_runs(piece).map(|run| start + run.start..start + run.end);
+        for (start, part) in split_url_parts(word).filter(|(_, part)| is_secret(part)) {
+            let runs = non_word_runs(part).map(|run| start + run.start..start + run.end);
             let runs =
                 runs.filter(|run| host.as_ref().is_none_or(|host| !host.contains(&run.start)));
             ranges.extend(runs.map(|run| at + run.start..at + run.end));
@@ -49,32 +49,33 @@ pub fn mask_secrets(text: &str) -> MaskedText {
     mask_ranges(text, ranges)
 }
 
-/// Whether an address with a password in it stands in a text: `https://name:password@host`.
+/// Returns true if a text contains a URL with a password: `https://name:password@host`.
 pub fn has_url_password(text: &str) -> bool {
-    shapes::split_words(text).any(|(_, word)| shapes::url_password(word).is_some())
+    formats::split_words(text).any(|(_, word)| formats::url_password(word).is_some())
 }
 
-fn is_key_line(piece: &str) -> bool {
-    piece.len() >= MIN_KEY_LINE_LEN
-        && piece
+fn is_key_line(part: &str) -> bool {
+    part.len() >= MIN_KEY_LINE_LEN
+        && part
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b"+/=".contains(&b))
 }
 
-/// The parts of a word, so that only the secret one is masked: of an address its path, its names and values.
+/// Splits a URL into its path segments, names and values, so that only the secret part is masked.
+/// Returns other words unchanged.
 fn split_url_parts(word: &str) -> impl Iterator<Item = (usize, &str)> {
-    let is_address = word.contains("://");
-    let is_between =
-        move |c: char| is_address && matches!(c, '/' | '\\' | '?' | '#' | '&' | '@' | ':');
+    let is_url = word.contains("://");
+    let is_separator =
+        move |c: char| is_url && matches!(c, '/' | '\\' | '?' | '#' | '&' | '@' | ':');
     let mut at = 0;
-    word.split_inclusive(is_between).map(move |piece| {
+    word.split_inclusive(is_separator).map(move |part| {
         let start = at;
-        at += piece.len();
-        (start, piece.trim_end_matches(is_between))
+        at += part.len();
+        (start, part.trim_end_matches(is_separator))
     })
 }
 
-/// Runs of letters and digits that are no words.
+/// Returns the runs of letters and digits that are not words.
 fn non_word_runs(word: &str) -> impl Iterator<Item = Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for (at, c) in word.char_indices().filter(|(_, c)| c.is_alphanumeric()) {
@@ -86,12 +87,12 @@ fn non_word_runs(word: &str) -> impl Iterator<Item = Range<usize>> {
     runs.into_iter().filter(|run| !is_word(&word[run.clone()]))
 }
 
-/// Letters alone, in one case or with a capital before them.
+/// Returns true for letters only, in one case or capitalized.
 fn is_word(run: &str) -> bool {
-    let behind_first = run.chars().skip(1);
+    let after_first = run.chars().skip(1);
     run.chars().all(char::is_alphabetic)
         && run.chars().count() <= MAX_WORD_LEN
-        && (!behind_first.clone().any(char::is_uppercase) || !run.chars().any(char::is_lowercase))
+        && (!after_first.clone().any(char::is_uppercase) || !run.chars().any(char::is_lowercase))
 }
 
 fn mask_ranges(text: &str, mut ranges: Vec<Range<usize>>) -> MaskedText {
@@ -119,7 +120,7 @@ mod tests {
 
     /// B100
     #[test]
-    fn only_the_secret_itself_is_masked() {
+    fn masks_only_the_secret_itself() {
         let key = "ghp_0123456789abcdefABCDEF0123456789abcd";
         for (text, expected) in [
             (

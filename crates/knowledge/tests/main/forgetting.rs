@@ -1,4 +1,4 @@
-//! What is forgotten is gone from every place that learned it from the same words (B106). The store here is the real one.
+//! Forgetting removes learned items from every store (B106), over a real store file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -30,63 +30,69 @@ use serde_json::{Value, json};
 use crate::harness::{KnowledgeHarness, answer, bob_conversation, conversation};
 use crate::tool_calls::context_for;
 
-/// Stands in everything that was learned, and in no event.
+/// A word that occurs in every learned item and in no event.
 const MARK: &str = "zanzibar";
 const REQUEST: &str = "that I prefer tea";
 
-fn forgetting(desk: &KnowledgeHarness) -> Forgetter {
-    Forgetter::new(Arc::new(desk.store.clone()))
+fn forgetter(harness: &KnowledgeHarness) -> Forgetter {
+    Forgetter::new(Arc::new(harness.store.clone()))
 }
 
-fn observational_memory(desk: &KnowledgeHarness) -> ObservationalMemory {
-    let now = Arc::clone(&desk.now);
+fn observational_memory(harness: &KnowledgeHarness) -> ObservationalMemory {
+    let now = Arc::clone(&harness.now);
     ObservationalMemory::new(MemoryParts {
-        memories: Arc::new(desk.store.clone()),
+        memories: Arc::new(harness.store.clone()),
         observer: Observer::Rules,
         settings: MemorySettings::default(),
         secret_scanner: SecretScanner::default(),
-        forgetter: forgetting(desk),
+        forgetter: forgetter(harness),
         now: Arc::new(move || *now.lock().unwrap()),
     })
 }
 
-fn source(of: &SessionKey, turn: &str) -> Provenance {
+fn source(session_key: &SessionKey, turn: &str) -> Provenance {
     Provenance {
-        session: Some(of.session.clone()),
+        session: Some(session_key.session.clone()),
         turn: TurnId::new(turn),
         by: "librarian".to_owned(),
         label: Label::default(),
     }
 }
 
-fn entry(desk: &KnowledgeHarness, of: &SessionKey, key: &str, content: &str) -> NewKnowledgeEntry {
+fn entry(
+    harness: &KnowledgeHarness,
+    session_key: &SessionKey,
+    key: &str,
+    content: &str,
+) -> NewKnowledgeEntry {
     NewKnowledgeEntry {
         key: key.to_owned(),
         category: KnowledgeCategory::Fact,
         content: content.to_owned(),
         tags: Vec::new(),
-        source: source(of, "t1"),
-        at: *desk.now.lock().unwrap(),
+        source: source(session_key, "t1"),
+        at: *harness.now.lock().unwrap(),
     }
 }
 
-/// One turn, and what every part of the house could have learned from it, in words of its own.
-async fn learn(desk: &KnowledgeHarness, of: &SessionKey) {
+/// Appends one turn, and items that each store could have learned from it.
+async fn learn(harness: &KnowledgeHarness, session_key: &SessionKey) {
     let call = EventBody::ToolCall {
         id: CallId::new("c7"),
         tool: "graph_add_fact".into(),
         args: json!({}),
     };
-    let mut then = vec![call];
-    then.extend(answer("As you like."));
-    desk.turn(
-        of,
-        "t1",
-        "I prefer tea, and my sister lives in Vienna.",
-        then,
-    )
-    .await;
-    let at = *desk.now.lock().unwrap();
+    let mut events = vec![call];
+    events.extend(answer("As you like."));
+    harness
+        .turn(
+            session_key,
+            "t1",
+            "I prefer tea, and my sister lives in Vienna.",
+            events,
+        )
+        .await;
+    let at = *harness.now.lock().unwrap();
     let note = |text: &str, kind: MemoryKind| MemoryNote {
         text: text.to_owned(),
         kind,
@@ -108,27 +114,37 @@ async fn learn(desk: &KnowledgeHarness, of: &SessionKey) {
         new(note("My sister lives in Vienna", MemoryKind::Fact)),
     ];
     let origin = lango_domain::memory::MemoryOrigin::Rules;
-    let piece = ObservedSpan {
+    let span = ObservedSpan {
         after: 0,
         last: 4,
         tokens: 9,
         origin,
         observations,
     };
-    desk.store.save_span(of, piece).await.unwrap();
+    harness.store.save_span(session_key, span).await.unwrap();
     for content in [
         format!("coffee from {MARK}"),
         format!("tea from {MARK}, at four"),
     ] {
-        desk.store
-            .save_entry(&of.principal, entry(desk, of, "drink", &content))
+        harness
+            .store
+            .save_entry(
+                &session_key.principal,
+                entry(harness, session_key, "drink", &content),
+            )
             .await
             .unwrap();
     }
-    desk.store
+    harness
+        .store
         .save_entry(
-            &of.principal,
-            entry(desk, of, "home", "Vienna is where the sister lives"),
+            &session_key.principal,
+            entry(
+                harness,
+                session_key,
+                "home",
+                "Vienna is where the sister lives",
+            ),
         )
         .await
         .unwrap();
@@ -137,32 +153,33 @@ async fn learn(desk: &KnowledgeHarness, of: &SessionKey) {
         trigger,
         fix,
         category: FailureCategory::default(),
-        source: source(of, "t1"),
+        source: source(session_key, "t1"),
         at,
     };
-    desk.store
-        .save_learning(&of.principal, learning)
+    harness
+        .store
+        .save_learning(&session_key.principal, learning)
         .await
         .unwrap();
-    inquire(desk, of).await;
-    let told = FactSource::Session {
-        session: of.session.clone(),
+    inquire(harness, session_key).await;
+    let fact_source = FactSource::Session {
+        session: session_key.session.clone(),
         event: "c7".to_owned(),
     };
     let facts = [
         NewFact::new("Ada", "drinks", format!("tea of {MARK}")),
         NewFact::new("Ada", "lives in", "Vienna"),
     ];
-    open_graph(desk)
-        .assert(&of.principal, told, &facts)
+    open_graph(harness)
+        .assert(&session_key.principal, fact_source, &facts)
         .await
         .unwrap();
 }
 
-/// An inquiry that was answered, and one that waits.
-async fn inquire(desk: &KnowledgeHarness, of: &SessionKey) {
-    let at = *desk.now.lock().unwrap();
-    let found = |topic: &str| NewInquiry {
+/// Adds a resolved and a pending inquiry.
+async fn inquire(harness: &KnowledgeHarness, session_key: &SessionKey) {
+    let at = *harness.now.lock().unwrap();
+    let new_inquiry = |topic: &str| NewInquiry {
         topic: topic.to_owned(),
         question: format!("Which {topic} do you like?"),
         reason: format!("you spoke of tea and {MARK}"),
@@ -170,10 +187,10 @@ async fn inquire(desk: &KnowledgeHarness, of: &SessionKey) {
         found_by: Finder::Rule,
         turn: TurnId::new("t1"),
     };
-    let settled = |behind, through, resolutions, found| ScanResult {
+    let scan_result = |after, through, resolutions, new_inquiry| ScanResult {
         after: ScanPosition {
-            answers: behind,
-            gaps: behind,
+            answers: after,
+            gaps: after,
         },
         through: ScanPosition {
             answers: through,
@@ -182,75 +199,92 @@ async fn inquire(desk: &KnowledgeHarness, of: &SessionKey) {
         by: Finder::Rule,
         at,
         resolutions,
-        new_inquiries: found,
+        new_inquiries: new_inquiry,
         max_pending: 9,
         expiry: ExpiryRule {
             offers: 9,
             before: at,
         },
     };
-    let first = settled(0, 3, Vec::new(), vec![found("tea house"), found("tea pot")]);
-    desk.store.save_scan(of, first).await.unwrap();
-    let inquiry = desk.store.pending(&of.principal).await.unwrap()[0].id;
-    let known = entry(desk, of, "tea house", &format!("the tea house of {MARK}"));
+    let first = scan_result(
+        0,
+        3,
+        Vec::new(),
+        vec![new_inquiry("tea house"), new_inquiry("tea pot")],
+    );
+    harness.store.save_scan(session_key, first).await.unwrap();
+    let inquiry = harness.store.pending(&session_key.principal).await.unwrap()[0].id;
+    let answer_entry = entry(
+        harness,
+        session_key,
+        "tea house",
+        &format!("the tea house of {MARK}"),
+    );
     let answer = format!("the one in {MARK}");
     let resolution = Resolution {
         inquiry,
         answer,
-        entry: Some(known),
+        entry: Some(answer_entry),
     };
-    desk.store
-        .save_scan(of, settled(3, 4, vec![resolution], Vec::new()))
+    harness
+        .store
+        .save_scan(session_key, scan_result(3, 4, vec![resolution], Vec::new()))
         .await
         .unwrap();
 }
 
-fn open_graph(desk: &KnowledgeHarness) -> Graph {
-    Graph::new(Arc::new(desk.store.clone()), Arc::new(jiff::Timestamp::now))
+fn open_graph(harness: &KnowledgeHarness) -> Graph {
+    Graph::new(
+        Arc::new(harness.store.clone()),
+        Arc::new(jiff::Timestamp::now),
+    )
 }
 
-async fn find_to_forget(desk: &KnowledgeHarness, of: &Principal, what: &str) -> Vec<LearnedItem> {
-    match forgetting(desk).find_to_forget(of, what).await.unwrap() {
-        ForgetSelection::Matched {
-            to_forget: gone, ..
-        } => gone,
+async fn find_to_forget(
+    harness: &KnowledgeHarness,
+    principal: &Principal,
+    query: &str,
+) -> Vec<LearnedItem> {
+    let selection = forgetter(harness).find_to_forget(principal, query).await;
+    match selection.unwrap() {
+        ForgetSelection::Matched { to_forget, .. } => to_forget,
         ForgetSelection::NoMatch | ForgetSelection::Ambiguous(_) => Vec::new(),
     }
 }
 
-fn kinds(traces: &[LearnedItem]) -> BTreeMap<&'static str, usize> {
+fn kinds(items: &[LearnedItem]) -> BTreeMap<&'static str, usize> {
     let mut kinds = BTreeMap::new();
-    for trace in traces {
-        *kinds.entry(trace.id.kind()).or_default() += 1;
+    for item in items {
+        *kinds.entry(item.id.kind()).or_default() += 1;
     }
     kinds
 }
 
-/// Whether any file of the folder holds these bytes.
-fn is_in_files(folder: &Path, words: &str) -> bool {
+/// Returns true if any file of the folder contains the text.
+fn is_in_files(folder: &Path, text: &str) -> bool {
     let files = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path());
     let holds = |file: &Path| {
         std::fs::read(file)
             .unwrap()
-            .windows(words.len())
-            .any(|window| window == words.as_bytes())
+            .windows(text.len())
+            .any(|window| window == text.as_bytes())
     };
     files.filter(|path| path.is_file()).any(|file| holds(&file))
 }
 
-/// What every tool says about it.
-async fn answers(desk: &KnowledgeHarness, of: &SessionKey) -> String {
+/// Returns the combined output of all tools that read learned items.
+async fn answers(harness: &KnowledgeHarness, session_key: &SessionKey) -> String {
     let mut tools = memory::tools(Lazy::new({
-        let chronicle = observational_memory(desk);
-        move || Ok(Arc::new(chronicle.clone()))
+        let memory = observational_memory(harness);
+        move || Ok(Arc::new(memory.clone()))
     }));
     tools.extend(graph::tools(&LazyGraph::new({
-        let graph = open_graph(desk);
+        let graph = open_graph(harness);
         move || Ok(Arc::new(graph.clone()))
     })));
-    let mut said = String::new();
+    let mut text = String::new();
     for (name, args) in [
         (
             "memory_recall",
@@ -262,8 +296,8 @@ async fn answers(desk: &KnowledgeHarness, of: &SessionKey) -> String {
     ] {
         let tool = tools.iter().find(|tool| tool.name == name).unwrap();
         let mut context = context_for("chronicler");
-        context.principal = of.principal.clone();
-        said += &tool
+        context.principal = session_key.principal.clone();
+        text += &tool
             .call(context, args)
             .await
             .map_or_else(|failure| failure.0, |output| output.text);
@@ -274,18 +308,18 @@ async fn answers(desk: &KnowledgeHarness, of: &SessionKey) -> String {
         ("search_learnings", json!({ "query": "tea" })),
         ("librarian_pending_inquiries", json!({})),
     ] {
-        said += &desk.call(of, name, args).await.unwrap();
+        text += &harness.call(session_key, name, args).await.unwrap();
     }
-    said
+    text
 }
 
 /// B106
 #[tokio::test]
-async fn what_is_forgotten_is_gone_from_every_place() {
-    let (desk, of) = (KnowledgeHarness::new(), conversation("s"));
-    learn(&desk, &of).await;
-    assert!(answers(&desk, &of).await.matches(MARK).count() >= 5);
-    let gone = find_to_forget(&desk, &of.principal, REQUEST).await;
+async fn forgetting_removes_items_from_every_store() {
+    let (harness, session_key) = (KnowledgeHarness::new(), conversation("s"));
+    learn(&harness, &session_key).await;
+    assert!(answers(&harness, &session_key).await.matches(MARK).count() >= 5);
+    let to_forget = find_to_forget(&harness, &session_key.principal, REQUEST).await;
     let expected = [
         ("fact", 1),
         ("inquiry", 2),
@@ -293,117 +327,125 @@ async fn what_is_forgotten_is_gone_from_every_place() {
         ("learning", 1),
         ("observation", 1),
     ];
-    assert_eq!(kinds(&gone), BTreeMap::from(expected), "{gone:#?}");
-    let forgotten = forgetting(&desk)
-        .forget(&of.principal, &gone)
+    assert_eq!(
+        kinds(&to_forget),
+        BTreeMap::from(expected),
+        "{to_forget:#?}"
+    );
+    let forgotten = forgetter(&harness)
+        .forget(&session_key.principal, &to_forget)
         .await
         .unwrap();
-    assert_eq!(forgotten, gone, "it says what it removed");
-    let said = answers(&desk, &of).await;
-    assert!(!said.contains(MARK), "{said}");
-    for kept in [
+    assert_eq!(forgotten, to_forget, "returns the removed items");
+    let text = answers(&harness, &session_key).await;
+    assert!(!text.contains(MARK), "{text}");
+    for expected in [
         "My sister lives in Vienna",
         "Vienna is where the sister lives",
         "\"Vienna\"",
     ] {
         assert!(
-            said.contains(kept),
-            "no more than what was meant: {kept} in {said}"
+            text.contains(expected),
+            "removes nothing else: {expected} in {text}"
         );
     }
-    assert!(!is_in_files(desk.folder.path(), MARK));
-    // The conversation stays; nothing is learned from it again, in a copy of it neither.
-    observational_memory(&desk).on_turn_end(of.clone()).await;
-    let (copy, local) = (conversation("copy"), &of.principal);
-    desk.store
-        .fork(local, &of.session, 99, &copy.session)
+    assert!(!is_in_files(harness.folder.path(), MARK));
+    // The conversation stays, but nothing is learned again from it or from a copy.
+    observational_memory(&harness)
+        .on_turn_end(session_key.clone())
+        .await;
+    let (copy, local) = (conversation("copy"), &session_key.principal);
+    harness
+        .store
+        .fork(local, &session_key.session, 99, &copy.session)
         .await
         .unwrap();
-    observational_memory(&desk).on_turn_end(copy).await;
-    let which = MemoryQuery {
+    observational_memory(&harness).on_turn_end(copy).await;
+    let query = MemoryQuery {
         level: MemoryLevel::Observations,
         session: None,
         limit: 9,
     };
-    let left = MemoryStore::list(&desk.store, local, which).await.unwrap();
+    let remaining = MemoryStore::list(&harness.store, local, query)
+        .await
+        .unwrap();
     assert!(
-        left.iter().all(|memory| !memory.note.text.contains("tea")),
-        "{left:?}"
+        remaining
+            .iter()
+            .all(|memory| !memory.note.text.contains("tea")),
+        "{remaining:?}"
     );
 }
 
-/// B106: whichever of them is named.
+/// B106: by session_key or by memory id.
 #[tokio::test]
-async fn forgetting_one_of_them_forgets_the_others() {
+async fn forgetting_one_item_forgets_the_related_ones() {
     for by_key in [true, false] {
-        let (desk, of) = (KnowledgeHarness::new(), conversation("s"));
-        learn(&desk, &of).await;
-        let gone = match by_key {
-            true => forgetting(&desk)
-                .find_keys_to_forget(&of.principal, &["drink".to_owned()])
+        let (harness, session_key) = (KnowledgeHarness::new(), conversation("s"));
+        learn(&harness, &session_key).await;
+        let selection = match by_key {
+            true => forgetter(&harness)
+                .find_keys_to_forget(&session_key.principal, &["drink".to_owned()])
                 .await
                 .unwrap(),
-            false => forgetting(&desk)
-                .find_to_forget(&of.principal, "o1")
+            false => forgetter(&harness)
+                .find_to_forget(&session_key.principal, "o1")
                 .await
                 .unwrap(),
         };
-        let ForgetSelection::Matched {
-            to_forget: gone, ..
-        } = gone
-        else {
-            panic!("{gone:?}")
+        let ForgetSelection::Matched { to_forget, .. } = selection else {
+            panic!("{selection:?}")
         };
-        forgetting(&desk)
-            .forget(&of.principal, &gone)
+        forgetter(&harness)
+            .forget(&session_key.principal, &to_forget)
             .await
             .unwrap();
-        assert!(!is_in_files(desk.folder.path(), MARK), "{gone:#?}");
+        assert!(!is_in_files(harness.folder.path(), MARK), "{to_forget:#?}");
     }
 }
 
 /// B106, B74
 #[tokio::test]
-async fn nobody_forgets_for_another() {
-    let (desk, of, bob) = (
+async fn principals_cannot_forget_for_each_other() {
+    let (harness, session_key, bob) = (
         KnowledgeHarness::new(),
         conversation("s"),
         bob_conversation("s"),
     );
-    learn(&desk, &of).await;
-    learn(&desk, &bob).await;
-    let gone = find_to_forget(&desk, &of.principal, REQUEST).await;
+    learn(&harness, &session_key).await;
+    learn(&harness, &bob).await;
+    let to_forget = find_to_forget(&harness, &session_key.principal, REQUEST).await;
     assert!(
-        forgetting(&desk)
-            .forget(&Principal::new("eve"), &gone)
+        forgetter(&harness)
+            .forget(&Principal::new("eve"), &to_forget)
             .await
             .unwrap()
             .is_empty()
     );
-    forgetting(&desk)
-        .forget(&of.principal, &gone)
+    forgetter(&harness)
+        .forget(&session_key.principal, &to_forget)
         .await
         .unwrap();
-    assert!(!answers(&desk, &of).await.contains(MARK));
+    assert!(!answers(&harness, &session_key).await.contains(MARK));
     assert!(
-        answers(&desk, &bob).await.matches(MARK).count() >= 5,
-        "bob's own stays"
+        answers(&harness, &bob).await.matches(MARK).count() >= 5,
+        "bob's items stay"
     );
 }
 
-/// B106, B73: one change for all places, so that there is nothing between them to crash in; what failed can be repeated.
+/// B106, B73: all stores change in one transaction, so a failure removes nothing and can be repeated.
 #[tokio::test]
-async fn forgetting_is_all_or_nothing_and_can_be_repeated() {
-    let (desk, of) = (KnowledgeHarness::new(), conversation("s"));
-    learn(&desk, &of).await;
+async fn forgetting_is_atomic_and_can_be_repeated() {
+    let (harness, session_key) = (KnowledgeHarness::new(), conversation("s"));
+    learn(&harness, &session_key).await;
     let sqlite = |sql: &str| {
-        rusqlite::Connection::open(desk.store.location().path())
+        rusqlite::Connection::open(harness.store.location().path())
             .unwrap()
             .execute_batch(sql)
             .unwrap();
     };
-    let before = answers(&desk, &of).await;
-    let gone = find_to_forget(&desk, &of.principal, REQUEST).await;
+    let before = answers(&harness, &session_key).await;
+    let to_forget = find_to_forget(&harness, &session_key.principal, REQUEST).await;
     for table in [
         "graph_batches",
         "knowledge",
@@ -415,34 +457,34 @@ async fn forgetting_is_all_or_nothing_and_can_be_repeated() {
             "CREATE TRIGGER dies BEFORE DELETE ON {table} BEGIN SELECT RAISE(ABORT, 'died'); END"
         ));
         assert!(
-            forgetting(&desk)
-                .forget(&of.principal, &gone)
+            forgetter(&harness)
+                .forget(&session_key.principal, &to_forget)
                 .await
                 .is_err(),
             "{table}"
         );
         sqlite("DROP TRIGGER dies");
-        assert_eq!(answers(&desk, &of).await, before, "{table}");
+        assert_eq!(answers(&harness, &session_key).await, before, "{table}");
     }
     assert_eq!(
-        forgetting(&desk)
-            .forget(&of.principal, &gone)
+        forgetter(&harness)
+            .forget(&session_key.principal, &to_forget)
             .await
             .unwrap()
             .len(),
-        gone.len()
+        to_forget.len()
     );
     assert!(
-        forgetting(&desk)
-            .forget(&of.principal, &gone)
+        forgetter(&harness)
+            .forget(&session_key.principal, &to_forget)
             .await
             .unwrap()
             .is_empty(),
-        "twice is once"
+        "repeating it removes nothing"
     );
     assert_eq!(
-        forgetting(&desk)
-            .find_to_forget(&of.principal, REQUEST)
+        forgetter(&harness)
+            .find_to_forget(&session_key.principal, REQUEST)
             .await
             .unwrap(),
         ForgetSelection::NoMatch
@@ -451,25 +493,31 @@ async fn forgetting_is_all_or_nothing_and_can_be_repeated() {
 
 /// B106
 #[tokio::test]
-async fn what_is_not_surely_meant_is_shown_and_stays() {
-    let (desk, of) = (KnowledgeHarness::new(), conversation("s"));
-    desk.turn(&of, "t1", "hello", answer("hello")).await;
+async fn ambiguous_matches_are_returned_and_stay() {
+    let (harness, session_key) = (KnowledgeHarness::new(), conversation("s"));
+    harness
+        .turn(&session_key, "t1", "hello", answer("hello"))
+        .await;
     for (key, content) in [
         ("assam", "I like green tea from Assam"),
         ("party", "The tea party is at six"),
         ("bob", "My brother Bob prefers tea"),
     ] {
-        desk.store
-            .save_entry(&of.principal, entry(&desk, &of, key, content))
+        harness
+            .store
+            .save_entry(
+                &session_key.principal,
+                entry(&harness, &session_key, key, content),
+            )
             .await
             .unwrap();
     }
-    let forgetting = forgetting(&desk);
-    let meant = async |what: &str| {
-        forgetting
-            .find_to_forget(&of.principal, what)
-            .await
-            .unwrap()
+    let forgetter = forgetter(&harness);
+    let find = async |query: &str| {
+        let selection = forgetter
+            .find_to_forget(&session_key.principal, query)
+            .await;
+        selection.unwrap()
     };
     for nothing in [
         "",
@@ -481,99 +529,115 @@ async fn what_is_not_surely_meant_is_shown_and_stays() {
         "DROP TABLE knowledge",
         "%",
     ] {
-        assert_eq!(meant(nothing).await, ForgetSelection::NoMatch, "{nothing}");
+        assert_eq!(find(nothing).await, ForgetSelection::NoMatch, "{nothing}");
     }
-    let ForgetSelection::Ambiguous(several) = meant("tea").await else {
-        panic!("three things are about tea")
+    let ForgetSelection::Ambiguous(items) = find("tea").await else {
+        panic!("three items mention tea")
     };
-    assert_eq!(several.len(), 3);
-    let ForgetSelection::Matched {
-        to_forget: gone, ..
-    } = meant("everything about tea").await
-    else {
-        panic!("all three")
+    assert_eq!(items.len(), 3);
+    let ForgetSelection::Matched { to_forget, .. } = find("everything about tea").await else {
+        panic!("all three match")
     };
-    assert_eq!(gone.len(), 3);
-    let ForgetSelection::Matched {
-        to_forget: gone, ..
-    } = meant("that the tea party is at six").await
+    assert_eq!(to_forget.len(), 3);
+    let ForgetSelection::Matched { to_forget, .. } = find("that the tea party is at six").await
     else {
-        panic!("that one")
+        panic!("one item matches")
     };
     assert_eq!(
-        gone[0].to_json(),
+        to_forget[0].to_json(),
         json!({ "kind": "knowledge", "id": "party", "text": "The tea party is at six" })
     );
-    // What says it plainly is meant; what says something else, too, is named and stays.
-    desk.store
-        .save_entry(&of.principal, entry(&desk, &of, "drink", "I prefer tea"))
+    // An item that states exactly that is removed; items that also state other things stay.
+    harness
+        .store
+        .save_entry(
+            &session_key.principal,
+            entry(&harness, &session_key, "drink", "I prefer tea"),
+        )
         .await
         .unwrap();
-    let ForgetSelection::Matched {
-        to_forget: gone,
-        related: left,
-    } = meant("that I prefer tea").await
-    else {
-        panic!("that one")
+    let ForgetSelection::Matched { to_forget, related } = find("that I prefer tea").await else {
+        panic!("one item matches")
     };
     assert_eq!(
-        (gone.len(), gone[0].text.as_str(), left.len()),
+        (to_forget.len(), to_forget[0].text.as_str(), related.len()),
         (1, "I prefer tea", 2)
     );
 }
 
-/// B106: an older version alone goes alone.
+/// B106: forgetting an older version does not remove the newest one.
 #[tokio::test]
-async fn a_version_that_is_not_the_newest_goes_alone() {
-    let (desk, of) = (KnowledgeHarness::new(), conversation("s"));
-    desk.turn(&of, "t1", "hello", answer("hello")).await;
+async fn forgetting_an_old_version_keeps_the_newest() {
+    let (harness, session_key) = (KnowledgeHarness::new(), conversation("s"));
+    harness
+        .turn(&session_key, "t1", "hello", answer("hello"))
+        .await;
     for content in ["I prefer tea", "I prefer cocoa"] {
-        desk.store
-            .save_entry(&of.principal, entry(&desk, &of, "drink", content))
+        harness
+            .store
+            .save_entry(
+                &session_key.principal,
+                entry(&harness, &session_key, "drink", content),
+            )
             .await
             .unwrap();
     }
-    let gone = find_to_forget(&desk, &of.principal, REQUEST).await;
-    forgetting(&desk)
-        .forget(&of.principal, &gone)
+    let to_forget = find_to_forget(&harness, &session_key.principal, REQUEST).await;
+    forgetter(&harness)
+        .forget(&session_key.principal, &to_forget)
         .await
         .unwrap();
-    let left = desk.store.history(&of.principal, "drink").await.unwrap();
+    let remaining = harness
+        .store
+        .history(&session_key.principal, "drink")
+        .await
+        .unwrap();
     assert_eq!(
-        left.iter()
+        remaining
+            .iter()
             .map(|entry| entry.content.as_str())
             .collect::<Vec<_>>(),
         ["I prefer cocoa"]
     );
 }
 
-/// B106: what was said and not observed yet is not observed later.
+/// B106: forgotten messages that are not observed yet are not observed later.
 #[tokio::test]
-async fn what_nobody_observed_yet_is_not_learned_later() {
-    let (desk, of) = (KnowledgeHarness::new(), conversation("s"));
-    desk.turn(&of, "t1", "I prefer tea.", answer("As you like."))
+async fn forgotten_messages_are_not_observed_later() {
+    let (harness, session_key) = (KnowledgeHarness::new(), conversation("s"));
+    harness
+        .turn(&session_key, "t1", "I prefer tea.", answer("As you like."))
         .await;
-    desk.turn(&of, "t2", "I live in Vienna.", answer("As you like."))
+    harness
+        .turn(
+            &session_key,
+            "t2",
+            "I live in Vienna.",
+            answer("As you like."),
+        )
         .await;
-    desk.store
+    harness
+        .store
         .save_entry(
-            &of.principal,
-            entry(&desk, &conversation("other"), "drink", "I prefer tea"),
+            &session_key.principal,
+            entry(&harness, &conversation("other"), "drink", "I prefer tea"),
         )
         .await
         .unwrap();
-    let gone = find_to_forget(&desk, &of.principal, REQUEST).await;
-    forgetting(&desk)
-        .forget(&of.principal, &gone)
+    let to_forget = find_to_forget(&harness, &session_key.principal, REQUEST).await;
+    forgetter(&harness)
+        .forget(&session_key.principal, &to_forget)
         .await
         .unwrap();
-    observational_memory(&desk).on_turn_end(of.clone()).await;
-    let which = MemoryQuery {
+    observational_memory(&harness)
+        .on_turn_end(session_key.clone())
+        .await;
+    let query = MemoryQuery {
         level: MemoryLevel::Observations,
         session: None,
         limit: 9,
     };
-    let observed = MemoryStore::list(&desk.store, &of.principal, which)
+    let observed = MemoryStore::list(&harness.store, &session_key.principal, query)
         .await
         .unwrap();
     let texts: Vec<&str> = observed
@@ -583,11 +647,11 @@ async fn what_nobody_observed_yet_is_not_learned_later() {
     assert_eq!(texts, ["I live in Vienna"]);
 }
 
-/// B106: facts of documents are not the user's words, and order and endings of what stays are as they were.
+/// B106: imported facts are not forgotten, and the remaining facts do not change.
 #[tokio::test]
-async fn only_what_somebody_told_is_taken_out_of_the_graph() {
-    let (desk, of) = (KnowledgeHarness::new(), conversation("s"));
-    let graph = open_graph(&desk);
+async fn removes_only_facts_that_the_user_stated() {
+    let (harness, session_key) = (KnowledgeHarness::new(), conversation("s"));
+    let graph = open_graph(&harness);
     let tea = || {
         [
             NewFact::new("user", "prefers", "tea"),
@@ -595,29 +659,29 @@ async fn only_what_somebody_told_is_taken_out_of_the_graph() {
         ]
     };
     graph
-        .assert(&of.principal, FactSource::User, &tea())
+        .assert(&session_key.principal, FactSource::User, &tea())
         .await
         .unwrap();
     graph
         .assert(
-            &of.principal,
+            &session_key.principal,
             FactSource::Import("drinks.tsv".to_owned()),
             &tea(),
         )
         .await
         .unwrap();
-    let before = graph.snapshot(&of.principal).await.unwrap();
-    let gone = find_to_forget(&desk, &of.principal, REQUEST).await;
-    assert_eq!(kinds(&gone), BTreeMap::from([("fact", 1)]));
-    forgetting(&desk)
-        .forget(&of.principal, &gone)
+    let before = graph.snapshot(&session_key.principal).await.unwrap();
+    let to_forget = find_to_forget(&harness, &session_key.principal, REQUEST).await;
+    assert_eq!(kinds(&to_forget), BTreeMap::from([("fact", 1)]));
+    forgetter(&harness)
+        .forget(&session_key.principal, &to_forget)
         .await
         .unwrap();
-    let after = graph.snapshot(&of.principal).await.unwrap();
+    let after = graph.snapshot(&session_key.principal).await.unwrap();
     assert_eq!((before.facts().len(), after.facts().len()), (4, 3));
     let batches = GraphStore::changes(
-        &desk.store,
-        &of.principal,
+        &harness.store,
+        &session_key.principal,
         lango_domain::graph::FactLogPosition::default(),
     );
     assert_eq!(batches.await.unwrap().batches.len(), 2);

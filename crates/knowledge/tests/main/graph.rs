@@ -1,4 +1,4 @@
-//! The knowledge graph over a real file, as whoever asks sees it.
+//! The knowledge graph over a real store file.
 
 mod expansion;
 mod import_export;
@@ -34,7 +34,7 @@ impl GraphHarness {
         }
     }
 
-    /// Facts of `S | P | O` lines, told by the user.
+    /// Adds facts from `S | P | O` lines with the user as their source.
     pub async fn add_facts(&self, lines: &str) {
         self.add_facts_from(FactSource::User, lines).await;
     }
@@ -84,10 +84,10 @@ pub fn facts(lines: &str) -> Vec<NewFact> {
         .collect()
 }
 
-/// Facts as `S P O`.
-pub fn fact_lines(view: &GraphSnapshot, facts: &[u32]) -> Vec<String> {
+/// Formats facts as `S P O`.
+pub fn fact_lines(snapshot: &GraphSnapshot, facts: &[u32]) -> Vec<String> {
     let item = |fact: &u32| {
-        let item = view.fact_item(*fact);
+        let item = snapshot.fact_item(*fact);
         format!("{} {} {}", item.subject, item.predicate, item.object)
     };
     facts.iter().map(item).collect()

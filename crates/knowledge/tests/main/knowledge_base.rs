@@ -1,4 +1,4 @@
-//! What is known and what helped, from the tool to the file and back.
+//! Knowledge entries and learnings, from the tools to the store file and back.
 
 use lango_domain::event::Principal;
 use lango_domain::hooks::{Advisor, AfterTurn, ContextRequest, ContextSource, FailedCall};
@@ -11,12 +11,17 @@ use crate::harness::{KnowledgeHarness, answer, bob_conversation, call_and_result
 
 /// S83
 #[tokio::test]
-async fn knowledge_is_versioned_and_the_same_again_changes_nothing() {
-    let (desk, of) = (KnowledgeHarness::new(), conversation("s"));
-    desk.turn(&of, "t1", "hello", answer("hi")).await;
+async fn entries_are_versioned_and_saving_the_same_changes_nothing() {
+    let (harness, session_key) = (KnowledgeHarness::new(), conversation("s"));
+    harness
+        .turn(&session_key, "t1", "hello", answer("hi"))
+        .await;
     let save = async |content: &str| {
         let args = json!({ "key": "Office Hours", "category": "fact", "content": content, "tags": ["Office"] });
-        desk.call(&of, "save_knowledge", args).await.unwrap()
+        harness
+            .call(&session_key, "save_knowledge", args)
+            .await
+            .unwrap()
     };
     assert!(
         save("The office closes at six.")
@@ -28,23 +33,23 @@ async fn knowledge_is_versioned_and_the_same_again_changes_nothing() {
             .await
             .contains("nothing changed")
     );
-    desk.advance_minutes(5);
+    harness.advance_minutes(5);
     assert!(
         save("The office closes at seven.")
             .await
             .contains("version 2")
     );
-    let versions = desk
+    let versions = harness
         .store
-        .history(&of.principal, "office hours")
+        .history(&session_key.principal, "office hours")
         .await
         .unwrap();
-    let told: Vec<(u32, &str)> = versions
+    let contents: Vec<(u32, &str)> = versions
         .iter()
-        .map(|one| (one.version, one.content.as_str()))
+        .map(|entry| (entry.version, entry.content.as_str()))
         .collect();
     assert_eq!(
-        told,
+        contents,
         [
             (2, "The office closes at seven."),
             (1, "The office closes at six.")
@@ -54,16 +59,24 @@ async fn knowledge_is_versioned_and_the_same_again_changes_nothing() {
     let source = &versions[0].source;
     assert_eq!(
         (source.session.as_ref(), source.turn.as_str()),
-        (Some(&of.session), "t1")
+        (Some(&session_key.session), "t1")
     );
     assert_eq!(source.by, "librarian");
-    assert_eq!(desk.store.entries(&of.principal).await.unwrap().len(), 1);
+    assert_eq!(
+        harness
+            .store
+            .entries(&session_key.principal)
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
 }
 
 /// S83
 #[tokio::test]
-async fn knowledge_is_found_by_key_content_tags_and_category_in_any_script() {
-    let (desk, of) = (KnowledgeHarness::new(), conversation("s"));
+async fn finds_entries_by_key_content_tags_and_category_in_any_script() {
+    let (harness, session_key) = (KnowledgeHarness::new(), conversation("s"));
     for (key, category, content, tags) in [
         (
             "office hours",
@@ -86,10 +99,14 @@ async fn knowledge_is_found_by_key_content_tags_and_category_in_any_script() {
         ),
     ] {
         let args = json!({ "key": key, "category": category, "content": content, "tags": tags });
-        desk.call(&of, "save_knowledge", args).await.unwrap();
+        harness
+            .call(&session_key, "save_knowledge", args)
+            .await
+            .unwrap();
     }
     let search = async |query: &str| {
-        desk.call(&of, "search_knowledge", json!({ "query": query }))
+        harness
+            .call(&session_key, "search_knowledge", json!({ "query": query }))
             .await
             .unwrap()
     };
@@ -115,21 +132,25 @@ async fn knowledge_is_found_by_key_content_tags_and_category_in_any_script() {
     }
     assert!(search("submarines").await.starts_with("Nothing is known"));
     let rules = json!({ "query": "office tee 회의", "category": "rule" });
-    let found = desk.call(&of, "search_knowledge", rules).await.unwrap();
+    let found = harness
+        .call(&session_key, "search_knowledge", rules)
+        .await
+        .unwrap();
     assert!(
         found.contains("세 시에") && found.lines().count() == 1,
         "{found}"
     );
     assert!(
-        desk.call(&of, "search_knowledge", json!({ "query": " " }))
+        harness
+            .call(&session_key, "search_knowledge", json!({ "query": " " }))
             .await
             .is_err()
     );
 }
 
 #[tokio::test]
-async fn what_must_not_or_cannot_be_kept_is_refused_with_the_reason() {
-    let (desk, of) = (KnowledgeHarness::new(), conversation("s"));
+async fn rejects_secrets_and_invalid_entries_with_a_reason() {
+    let (harness, session_key) = (KnowledgeHarness::new(), conversation("s"));
     for (args, reason) in [
         (json!({ "content": "the password is hunter2" }), "password"),
         (
@@ -143,18 +164,35 @@ async fn what_must_not_or_cannot_be_kept_is_refused_with_the_reason() {
             "200 characters",
         ),
     ] {
-        let refused = desk.call(&of, "save_knowledge", args).await.unwrap_err().0;
+        let error = harness
+            .call(&session_key, "save_knowledge", args)
+            .await
+            .unwrap_err()
+            .0;
         assert!(
-            refused.contains(reason) && !refused.contains("hunter2"),
-            "{refused}"
+            error.contains(reason) && !error.contains("hunter2"),
+            "{error}"
         );
     }
     let learning = json!({ "trigger": "login fails", "fix": "use password=hunter2" });
-    assert!(desk.call(&of, "save_learning", learning).await.is_err());
-    assert!(desk.store.entries(&of.principal).await.unwrap().is_empty());
     assert!(
-        desk.store
-            .learnings(&of.principal)
+        harness
+            .call(&session_key, "save_learning", learning)
+            .await
+            .is_err()
+    );
+    assert!(
+        harness
+            .store
+            .entries(&session_key.principal)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    assert!(
+        harness
+            .store
+            .learnings(&session_key.principal)
             .await
             .unwrap()
             .is_empty()
@@ -162,45 +200,49 @@ async fn what_must_not_or_cannot_be_kept_is_refused_with_the_reason() {
 }
 
 #[tokio::test]
-async fn a_key_is_made_from_the_content_where_none_is_given() {
-    let (desk, of) = (KnowledgeHarness::new(), conversation("s"));
-    desk.call(
-        &of,
-        "save_knowledge",
-        json!({ "content": "The wifi name is Falcon" }),
-    )
-    .await
-    .unwrap();
-    let known = desk.store.entries(&of.principal).await.unwrap();
+async fn derives_a_missing_key_from_the_content() {
+    let (harness, session_key) = (KnowledgeHarness::new(), conversation("s"));
+    harness
+        .call(
+            &session_key,
+            "save_knowledge",
+            json!({ "content": "The wifi name is Falcon" }),
+        )
+        .await
+        .unwrap();
+    let entries = harness.store.entries(&session_key.principal).await.unwrap();
     assert_eq!(
-        (known[0].key.as_str(), known[0].category),
+        (entries[0].key.as_str(), entries[0].category),
         ("wifi name", KnowledgeCategory::Fact)
     );
 }
 
 /// B74
 #[tokio::test]
-async fn nothing_is_seen_or_advised_across_principals() {
-    let (desk, of) = (KnowledgeHarness::new(), conversation("s"));
-    desk.call(
-        &of,
-        "save_knowledge",
-        json!({ "key": "tea", "content": "oolong" }),
-    )
-    .await
-    .unwrap();
+async fn principals_do_not_share_entries_or_advice() {
+    let (harness, session_key) = (KnowledgeHarness::new(), conversation("s"));
+    harness
+        .call(
+            &session_key,
+            "save_knowledge",
+            json!({ "key": "tea", "content": "oolong" }),
+        )
+        .await
+        .unwrap();
     let learning = json!({ "trigger": "cargo cannot reach the registry", "fix": "use --offline" });
-    desk.call(&of, "save_learning", learning.clone())
+    harness
+        .call(&session_key, "save_learning", learning.clone())
         .await
         .unwrap();
     let bob = bob_conversation("s");
     assert!(
-        desk.call(&bob, "search_knowledge", json!({ "query": "tea" }))
+        harness
+            .call(&bob, "search_knowledge", json!({ "query": "tea" }))
             .await
             .unwrap()
             .starts_with("Nothing")
     );
-    let found = desk
+    let found = harness
         .call(
             &bob,
             "search_learnings",
@@ -209,49 +251,50 @@ async fn nothing_is_seen_or_advised_across_principals() {
         .await
         .unwrap();
     assert!(found.starts_with("Nothing"));
-    assert_eq!(advice(&desk, &bob.principal).await, None);
-    let request = |of: &lango_domain::session::SessionKey| {
-        let (session, principal) = (of.session.clone(), of.principal.clone());
+    assert_eq!(advice(&harness, &bob.principal).await, None);
+    let request = |session_key: &lango_domain::session::SessionKey| {
+        let (session, principal) = (session_key.session.clone(), session_key.principal.clone());
         ContextRequest {
             session,
             principal,
             text: "order tea".into(),
         }
     };
-    let recalling = KnowledgeContext(desk.knowledge_base());
-    assert_eq!(recalling.gather(request(&bob)).await, Ok(None));
+    let source = KnowledgeContext(harness.knowledge_base());
+    assert_eq!(source.gather(request(&bob)).await, Ok(None));
     assert!(
-        recalling
-            .gather(request(&of))
+        source
+            .gather(request(&session_key))
             .await
             .unwrap()
             .unwrap()
             .text
             .contains("oolong")
     );
-    assert_eq!(desk.store.forget(&bob.principal, "tea").await, Ok(0));
+    assert_eq!(harness.store.forget(&bob.principal, "tea").await, Ok(0));
 }
 
 #[tokio::test]
-async fn what_a_request_names_is_recalled_and_nothing_else() {
-    let (desk, of) = (KnowledgeHarness::new(), conversation("s"));
+async fn recalls_only_entries_that_a_request_names() {
+    let (harness, session_key) = (KnowledgeHarness::new(), conversation("s"));
     for (key, content) in [
         ("usual tea", "oolong"),
         ("usual server", "build-7"),
         ("회의", "세 시"),
     ] {
-        desk.call(
-            &of,
-            "save_knowledge",
-            json!({ "key": key, "content": content }),
-        )
-        .await
-        .unwrap();
+        harness
+            .call(
+                &session_key,
+                "save_knowledge",
+                json!({ "key": key, "content": content }),
+            )
+            .await
+            .unwrap();
     }
-    let recalling = KnowledgeContext(desk.knowledge_base());
-    let recalled = async |text: &str| {
-        let (session, principal) = (of.session.clone(), of.principal.clone());
-        recalling
+    let source = KnowledgeContext(harness.knowledge_base());
+    let gather = async |text: &str| {
+        let (session, principal) = (session_key.session.clone(), session_key.principal.clone());
+        source
             .gather(ContextRequest {
                 session,
                 principal,
@@ -259,43 +302,43 @@ async fn what_a_request_names_is_recalled_and_nothing_else() {
             })
             .await
             .unwrap()
-            .map(|recalled| recalled.text)
+            .map(|context| context.text)
     };
-    let tea = recalled("please order my usual tea for tomorrow")
+    let tea = gather("please order my usual tea for tomorrow")
         .await
         .unwrap();
     assert!(tea.contains("oolong") && !tea.contains("build-7"), "{tea}");
-    assert!(recalled("회의 언제야?").await.unwrap().contains("세 시"));
+    assert!(gather("회의 언제야?").await.unwrap().contains("세 시"));
     for nothing in ["what is usual?", "", "🦀"] {
-        assert_eq!(recalled(nothing).await, None, "{nothing}");
+        assert_eq!(gather(nothing).await, None, "{nothing}");
     }
 }
 
 const ERROR: &str = "error: failed to get `serde`: could not reach the registry index";
 
-async fn advice(desk: &KnowledgeHarness, principal: &Principal) -> Option<String> {
-    let about = FailedCall {
+async fn advice(harness: &KnowledgeHarness, principal: &Principal) -> Option<String> {
+    let call = FailedCall {
         session: lango_domain::event::SessionId::new("s"),
         principal: principal.clone(),
         tool: "exec_shell".to_owned(),
         args: command("cargo build"),
         error: ERROR.to_owned(),
     };
-    LearningAdvisor(desk.knowledge_base())
-        .advice(about)
+    LearningAdvisor(harness.knowledge_base())
+        .advice(call)
         .await
         .map(|advice| advice.text)
 }
 
-fn command(words: &str) -> Value {
-    json!({ "command": words })
+fn command(command_line: &str) -> Value {
+    json!({ "command": command_line })
 }
 
-/// A learning that fits, shown in a turn, with what came of it afterwards.
-async fn show_in_turn(desk: &KnowledgeHarness, turn: &str, then: Result<(), &str>) {
-    let of = conversation("s");
-    let advice = advice(desk, &of.principal).await;
-    let then = then.map_err(|error| (error, None));
+/// Runs a turn in which a matching learning is shown, with the result of the next call.
+async fn show_in_turn(harness: &KnowledgeHarness, turn: &str, later_result: Result<(), &str>) {
+    let session_key = conversation("s");
+    let advice = advice(harness, &session_key.principal).await;
+    let later_result = later_result.map_err(|error| (error, None));
     let mut bodies: Vec<_> = call_and_result(
         "c1",
         "exec_shell",
@@ -307,73 +350,84 @@ async fn show_in_turn(desk: &KnowledgeHarness, turn: &str, then: Result<(), &str
         "c2",
         "exec_shell",
         command("cargo build --offline"),
-        then,
+        later_result,
     ));
     bodies.extend(answer("so it is"));
-    desk.turn(&of, turn, "build it", bodies).await;
+    harness.turn(&session_key, turn, "build it", bodies).await;
     let outcomes = OutcomeTracker {
-        knowledge_base: desk.knowledge_base(),
-        sessions: desk.sessions(),
+        knowledge_base: harness.knowledge_base(),
+        sessions: harness.sessions(),
     };
-    // Told twice, and twice at once: counted once.
-    outcomes.on_turn_end(of.clone()).await;
-    futures::join!(outcomes.on_turn_end(of.clone()), outcomes.on_turn_end(of));
+    // Repeated and concurrent notifications count each outcome once.
+    outcomes.on_turn_end(session_key.clone()).await;
+    futures::join!(
+        outcomes.on_turn_end(session_key.clone()),
+        outcomes.on_turn_end(session_key)
+    );
 }
 
 /// S83
 #[tokio::test]
-async fn confidence_follows_outcomes_up_and_down_and_each_counts_once() {
-    let (desk, of) = (KnowledgeHarness::new(), conversation("s"));
+async fn outcomes_change_the_confidence_and_count_once() {
+    let (harness, session_key) = (KnowledgeHarness::new(), conversation("s"));
     let learning =
         json!({ "trigger": "exec_shell: cargo cannot reach the registry", "fix": "use --offline" });
     assert!(
-        desk.call(&of, "save_learning", learning.clone())
+        harness
+            .call(&session_key, "save_learning", learning.clone())
             .await
             .unwrap()
             .contains("learning 1")
     );
     assert!(
-        desk.call(&of, "save_learning", learning.clone())
+        harness
+            .call(&session_key, "save_learning", learning.clone())
             .await
             .unwrap()
             .contains("nothing changed")
     );
     let counts = async || {
-        let one = desk.store.learnings(&of.principal).await.unwrap().remove(0);
-        (one.helped, one.failed, one.confidence())
+        let learning = harness
+            .store
+            .learnings(&session_key.principal)
+            .await
+            .unwrap()
+            .remove(0);
+        (learning.helped, learning.failed, learning.confidence())
     };
     assert!(
-        advice(&desk, &of.principal)
+        advice(&harness, &session_key.principal)
             .await
             .unwrap()
             .contains("use --offline")
     );
-    let (_, _, begun) = counts().await;
-    show_in_turn(&desk, "t1", Ok(())).await;
-    let (helped, failed, risen) = counts().await;
-    assert!((helped, failed) == (1, 0) && risen > begun);
-    show_in_turn(&desk, "t2", Err(ERROR)).await;
-    let (helped, failed, fallen) = counts().await;
-    assert!((helped, failed) == (1, 1) && fallen < risen);
+    let (_, _, initial) = counts().await;
+    show_in_turn(&harness, "t1", Ok(())).await;
+    let (helped, failed, after_success) = counts().await;
+    assert!((helped, failed) == (1, 0) && after_success > initial);
+    show_in_turn(&harness, "t2", Err(ERROR)).await;
+    let (helped, failed, after_failure) = counts().await;
+    assert!((helped, failed) == (1, 1) && after_failure < after_success);
     for turn in ["t3", "t4"] {
-        show_in_turn(&desk, turn, Err(ERROR)).await;
+        show_in_turn(&harness, turn, Err(ERROR)).await;
     }
     assert_eq!(
-        advice(&desk, &of.principal).await,
+        advice(&harness, &session_key.principal).await,
         None,
-        "what did not help is not shown any more"
+        "a learning that did not help is not shown any more"
     );
-    // Said again it begins anew, and there is still one of it.
+    // Saving it again resets its counts and does not create a second learning.
     assert!(
-        desk.call(&of, "save_learning", learning)
+        harness
+            .call(&session_key, "save_learning", learning)
             .await
             .unwrap()
-            .contains("anew")
+            .contains("start again at zero")
     );
-    assert!(advice(&desk, &of.principal).await.is_some());
-    let found = desk
+    assert!(advice(&harness, &session_key.principal).await.is_some());
+    let found = harness
         .call(
-            &of,
+            &session_key,
             "search_learnings",
             json!({ "query": "cargo registry" }),
         )
@@ -385,42 +439,58 @@ async fn confidence_follows_outcomes_up_and_down_and_each_counts_once() {
     );
 }
 
-/// B73: another process that opens the file afterwards counts nothing again.
+/// B73: another process that opens the file later does not count outcomes again.
 #[tokio::test]
 async fn outcomes_are_counted_once_across_processes_and_forks() {
-    let (desk, of) = (KnowledgeHarness::new(), conversation("s"));
+    let (harness, session_key) = (KnowledgeHarness::new(), conversation("s"));
     let learning = json!({ "trigger": "cargo cannot reach the registry", "fix": "use --offline" });
-    desk.call(&of, "save_learning", learning).await.unwrap();
-    show_in_turn(&desk, "t1", Ok(())).await;
-    let file = desk.folder.path().join("store.sqlite");
-    let again = KnowledgeHarness {
+    harness
+        .call(&session_key, "save_learning", learning)
+        .await
+        .unwrap();
+    show_in_turn(&harness, "t1", Ok(())).await;
+    let file = harness.folder.path().join("store.sqlite");
+    let reopened = KnowledgeHarness {
         store: SqliteStore::open(StoreLocation::File(file)).unwrap(),
-        ..desk
+        ..harness
     };
     let outcomes = OutcomeTracker {
-        knowledge_base: again.knowledge_base(),
-        sessions: again.sessions(),
+        knowledge_base: reopened.knowledge_base(),
+        sessions: reopened.sessions(),
     };
-    outcomes.on_turn_end(of.clone()).await;
+    outcomes.on_turn_end(session_key.clone()).await;
     let fork = conversation("fork");
-    again
+    reopened
         .store
-        .fork(&of.principal, &of.session, u64::MAX, &fork.session)
+        .fork(
+            &session_key.principal,
+            &session_key.session,
+            u64::MAX,
+            &fork.session,
+        )
         .await
         .unwrap();
     outcomes.on_turn_end(fork).await;
     assert_eq!(
-        again.store.learnings(&of.principal).await.unwrap()[0].helped,
+        reopened
+            .store
+            .learnings(&session_key.principal)
+            .await
+            .unwrap()[0]
+            .helped,
         1
     );
 }
 
 #[tokio::test]
-async fn many_turns_that_nobody_counted_are_caught_up_with() {
-    let (desk, of) = (KnowledgeHarness::new(), conversation("s"));
+async fn counts_the_outcomes_of_many_earlier_turns() {
+    let (harness, session_key) = (KnowledgeHarness::new(), conversation("s"));
     let learning = json!({ "trigger": "cargo cannot reach the registry", "fix": "use --offline" });
-    desk.call(&of, "save_learning", learning).await.unwrap();
-    let shown = advice(&desk, &of.principal).await;
+    harness
+        .call(&session_key, "save_learning", learning)
+        .await
+        .unwrap();
+    let shown = advice(&harness, &session_key.principal).await;
     let filler = "x".repeat(40_000);
     for turn in 0..6 {
         let mut bodies: Vec<_> = call_and_result(
@@ -437,16 +507,22 @@ async fn many_turns_that_nobody_counted_are_caught_up_with() {
             Ok(()),
         ));
         bodies.extend(answer(&filler));
-        desk.turn(&of, &format!("t{turn}"), "build it", bodies)
+        harness
+            .turn(&session_key, &format!("t{turn}"), "build it", bodies)
             .await;
     }
     let outcomes = OutcomeTracker {
-        knowledge_base: desk.knowledge_base(),
-        sessions: desk.sessions(),
+        knowledge_base: harness.knowledge_base(),
+        sessions: harness.sessions(),
     };
-    outcomes.on_turn_end(of.clone()).await;
+    outcomes.on_turn_end(session_key.clone()).await;
     assert_eq!(
-        desk.store.learnings(&of.principal).await.unwrap()[0].helped,
+        harness
+            .store
+            .learnings(&session_key.principal)
+            .await
+            .unwrap()[0]
+            .helped,
         6
     );
 }

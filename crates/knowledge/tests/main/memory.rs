@@ -1,4 +1,4 @@
-//! Memory from the conversation to what is recalled of it. The store here is the real one.
+//! Observational memory from conversation to recall, over a real store.
 
 mod crash_points;
 mod forget;
@@ -48,25 +48,25 @@ impl MemoryHarness {
         }
     }
 
-    /// With small thresholds, and a model.
+    /// Creates a harness with a model and small thresholds.
     pub fn observed_by(model: impl Model + 'static) -> Self {
-        let mut desk = Self::new();
-        desk.observer = Observer::Model {
+        let mut harness = Self::new();
+        harness.observer = Observer::Model {
             model: Arc::new(model),
             name: "x/m".to_owned(),
         };
         let number = |n: usize| std::num::NonZeroUsize::new(n).unwrap();
-        desk.settings = MemorySettings {
+        harness.settings = MemorySettings {
             message_token_threshold: number(1_000),
             buffer_tokens: number(200),
             recent_tokens: 200,
             observation_token_threshold: number(100_000),
             ..MemorySettings::default()
         };
-        desk
+        harness
     }
 
-    /// As another process sees it.
+    /// Opens the store a second time, as another process would.
     pub fn reopened(&self) -> SqliteStore {
         open(self.folder.path())
     }
@@ -91,34 +91,36 @@ impl MemoryHarness {
         Forgetter::new(Arc::new(self.store.clone()))
     }
 
-    /// What would go, in the order that it was made in.
-    pub async fn find_to_forget(&self, what: &str) -> Vec<LearnedItem> {
-        match self.forgetting().find_to_forget(&me(), what).await.unwrap() {
-            ForgetSelection::Matched {
-                to_forget: mut gone,
-                ..
-            } => {
-                gone.sort_by(|a, b| a.id.cmp(&b.id));
-                gone
+    /// Returns the items to forget, in the order of their ids.
+    pub async fn find_to_forget(&self, query: &str) -> Vec<LearnedItem> {
+        match self
+            .forgetting()
+            .find_to_forget(&me(), query)
+            .await
+            .unwrap()
+        {
+            ForgetSelection::Matched { mut to_forget, .. } => {
+                to_forget.sort_by(|a, b| a.id.cmp(&b.id));
+                to_forget
             }
             ForgetSelection::NoMatch | ForgetSelection::Ambiguous(_) => Vec::new(),
         }
     }
 
-    /// Forgets it, and gives the texts of what is gone.
-    pub async fn forget(&self, what: &str) -> Vec<String> {
-        let meant = self.find_to_forget(what).await;
-        let mut gone = self.forgetting().forget(&me(), &meant).await.unwrap();
-        gone.sort_by(|a, b| a.id.cmp(&b.id));
-        gone.into_iter().map(|trace| trace.text).collect()
+    /// Forgets what the query selects, and returns the texts of the removed items.
+    pub async fn forget(&self, query: &str) -> Vec<String> {
+        let selected = self.find_to_forget(query).await;
+        let mut removed = self.forgetting().forget(&me(), &selected).await.unwrap();
+        removed.sort_by(|a, b| a.id.cmp(&b.id));
+        removed.into_iter().map(|item| item.text).collect()
     }
 
-    /// One whole turn.
-    pub async fn say(&self, session: &str, turn: &str, words: &str) {
+    /// Appends a complete turn with a message of the user and an answer.
+    pub async fn say(&self, session: &str, turn: &str, text: &str) {
         self.turn(
             session,
             turn,
-            vec![user_message(words), answer("As you like.")],
+            vec![user_message(text), answer("As you like.")],
         )
         .await;
     }
@@ -178,16 +180,20 @@ impl MemoryHarness {
         self.list(MemoryLevel::Reflections).await
     }
 
-    /// In the order that they were made in.
-    async fn list(&self, what: MemoryLevel) -> Vec<Memory> {
-        let which = MemoryQuery {
-            level: what,
+    /// Lists memories, oldest first.
+    async fn list(&self, level: MemoryLevel) -> Vec<Memory> {
+        let memory_query = MemoryQuery {
+            level,
             session: None,
             limit: 10_000,
         };
-        let mut found = self.store.list(&Principal::local(), which).await.unwrap();
-        found.reverse();
-        found
+        let mut memories = self
+            .store
+            .list(&Principal::local(), memory_query)
+            .await
+            .unwrap();
+        memories.reverse();
+        memories
     }
 
     pub fn advance_hours(&self, hours: i64) {
@@ -223,7 +229,7 @@ pub fn answer(text: &str) -> EventBody {
     }
 }
 
-/// A call and its result.
+/// Returns the events of a tool call and its result.
 pub fn call_and_result(tool: &str, result: &str) -> Vec<EventBody> {
     let id = CallId::new("c");
     vec![
@@ -253,47 +259,47 @@ pub fn texts(memories: &[Memory]) -> Vec<&str> {
 
 type Replies = Arc<dyn Fn(usize, &[(String, String)]) -> Result<String, ModelError> + Send + Sync>;
 
-/// Answers from what it is asked, and remembers that.
+/// A model that computes its replies from the requests and records them.
 #[derive(Clone)]
 pub struct WriterModel {
     reply: Replies,
-    pub asked: Arc<Mutex<Vec<String>>>,
+    pub requests: Arc<Mutex<Vec<String>>>,
     pub window: usize,
 }
 
 impl WriterModel {
-    /// `reply` is given how often it was asked before, and the lines of the request with their marks.
+    /// `reply` gets the number of earlier requests, and the lines of the request with their ids.
     pub fn new(
         reply: impl Fn(usize, &[(String, String)]) -> Result<String, ModelError> + Send + Sync + 'static,
     ) -> Self {
         Self {
             reply: Arc::new(reply),
-            asked: Arc::default(),
+            requests: Arc::default(),
             window: 100_000,
         }
     }
 
-    pub fn replying(words: &'static str) -> Self {
-        Self::new(move |_, _| Ok(words.to_owned()))
+    pub fn replying(text: &'static str) -> Self {
+        Self::new(move |_, _| Ok(text.to_owned()))
     }
 
-    /// One observation for each message of the user's.
+    /// Writes one observation for each message of the user.
     pub fn thorough() -> Self {
         Self::new(|_, lines| {
-            let own = lines
+            let user_lines = lines
                 .iter()
-                .filter(|(mark, text)| mark.starts_with('o') || text.contains("user: "));
-            let line = |(mark, text): &(String, String)| {
-                let words: String = text
+                .filter(|(id, text)| id.starts_with('o') || text.contains("user: "));
+            let line = |(id, text): &(String, String)| {
+                let text: String = text
                     .rsplit(": ")
                     .next()
                     .unwrap_or_default()
                     .chars()
                     .take(60)
                     .collect();
-                format!("medium | fact | {mark} | {mark} says {words}")
+                format!("medium | fact | {id} | {id} says {text}")
             };
-            let lines: Vec<String> = own.map(line).collect();
+            let lines: Vec<String> = user_lines.map(line).collect();
             Ok(if lines.is_empty() {
                 "NOTHING".to_owned()
             } else {
@@ -303,7 +309,7 @@ impl WriterModel {
     }
 
     pub fn request_count(&self) -> usize {
-        self.asked.lock().unwrap().len()
+        self.requests.lock().unwrap().len()
     }
 }
 
@@ -312,23 +318,23 @@ impl Model for WriterModel {
         let [Message::User(text)] = request.messages.as_slice() else {
             panic!("one message")
         };
-        let mut asked = self.asked.lock().unwrap();
-        let marked = |line: &str| {
-            let (mark, text) = line.strip_prefix('[')?.split_once("] ")?;
-            Some((mark.to_owned(), text.to_owned()))
+        let mut requests = self.requests.lock().unwrap();
+        let parse_line = |line: &str| {
+            let (id, text) = line.strip_prefix('[')?.split_once("] ")?;
+            Some((id.to_owned(), text.to_owned()))
         };
-        let lines: Vec<(String, String)> = text.lines().filter_map(marked).collect();
-        let said = (self.reply)(asked.len(), &lines);
-        asked.push(text.clone());
+        let lines: Vec<(String, String)> = text.lines().filter_map(parse_line).collect();
+        let reply = (self.reply)(requests.len(), &lines);
+        requests.push(text.clone());
         let usage = Usage {
             model: "m".to_owned(),
             input: 7,
             output: 3,
             ..Usage::default()
         };
-        match said {
-            Ok(said) => iter([
-                Ok(Fragment::Text(said)),
+        match reply {
+            Ok(reply) => iter([
+                Ok(Fragment::Text(reply)),
                 Ok(Fragment::Usage(usage)),
                 Ok(Fragment::Done),
             ])

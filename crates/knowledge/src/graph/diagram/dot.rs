@@ -1,34 +1,31 @@
-//! For Graphviz.
+//! Renders diagrams in Graphviz DOT.
 
 use std::fmt::Write as _;
 
 use super::Diagram;
 
-pub fn render_dot(sketch: &Diagram) -> String {
+pub fn render_dot(diagram: &Diagram) -> String {
     let mut text = "digraph lango {\n  graph [overlap=false, splines=true];\n  node [shape=box, style=rounded, fontname=\"sans-serif\"];\n  edge [fontname=\"sans-serif\", fontsize=10];\n".to_owned();
-    for (at, name) in sketch.nodes.iter().enumerate() {
-        let kind = if name.kind.is_empty() {
+    for (index, node) in diagram.nodes.iter().enumerate() {
+        let kind = if node.kind.is_empty() {
             String::new()
         } else {
-            format!("\\n{}", escape(&name.kind))
+            format!("\\n{}", escape(&node.kind))
         };
-        let bold = if name.depth == 0 { ", penwidth=2" } else { "" };
-        let _ = writeln!(
-            text,
-            "  n{at} [label=\"{}{kind}\"{bold}];",
-            escape(&name.name)
-        );
+        let bold = if node.depth == 0 { ", penwidth=2" } else { "" };
+        let name = escape(&node.name);
+        let _ = writeln!(text, "  n{index} [label=\"{name}{kind}\"{bold}];");
     }
-    for link in &sketch.edges {
-        let predicate = sketch
+    for edge in &diagram.edges {
+        let predicate = diagram
             .predicates
-            .get(link.predicate)
+            .get(edge.predicate)
             .map_or("", String::as_str);
-        let label = escape(&format!("{predicate}{}", link.validity));
+        let label = escape(&format!("{predicate}{}", edge.validity));
         let _ = writeln!(
             text,
             "  n{} -> n{} [label=\"{label}\"];",
-            link.from, link.to
+            edge.from, edge.to
         );
     }
     text.push_str("}\n");

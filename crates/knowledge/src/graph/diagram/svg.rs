@@ -1,4 +1,5 @@
-//! A picture to look at: boxes for names, arrows for facts, a colour for each predicate. Bright or dark as the reader's screen is.
+//! Renders diagrams as SVG: a box per name, an arrow per fact, a color per predicate. Follows the
+//! viewer's light or dark color scheme.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -10,9 +11,9 @@ const COLORS: [&str; 10] = [
     "#4e79a7", "#e0813a", "#4f9a5b", "#c9525b", "#8a6fb0", "#2f9aa0", "#b8902f", "#c4679a",
     "#7a6a5c", "#6b8e23",
 ];
-/// Predicates beyond the colours are told apart by their strokes.
+/// Dash patterns distinguish predicates that share a color.
 const DASH_PATTERNS: [&str; 3] = ["", "6 4", "2 4"];
-/// No legend is longer.
+/// Most entries in the legend.
 const MAX_IN_LEGEND: usize = 24;
 const MARGIN: f64 = 36.0;
 const LEGEND_LINE_HEIGHT: f64 = 20.0;
@@ -42,27 +43,27 @@ const STYLE: &str = "
   }
 ";
 
-pub fn render_svg(sketch: &Diagram) -> String {
-    let placed = layout::place_nodes(sketch);
-    let frame = SvgFrame::around(sketch, &placed);
+pub fn render_svg(diagram: &Diagram) -> String {
+    let placed = layout::place_nodes(diagram);
+    let frame = SvgFrame::around(diagram, &placed);
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"{:.0} {:.0} {:.0} {:.0}\" width=\"{:.0}\" height=\"{:.0}\" role=\"img\">\n",
         frame.x, frame.y, frame.width, frame.height, frame.width, frame.height
     );
-    let title = sketch
+    let title = diagram
         .nodes
         .first()
-        .map_or("an empty graph", |name| name.name.as_str());
+        .map_or("an empty graph", |node| node.name.as_str());
     let _ = writeln!(
         text,
         "<title>{}</title>\n<style>{STYLE}</style>",
         escape_xml(title)
     );
     text.push_str("<defs>\n");
-    for (at, colour) in COLORS.iter().enumerate().take(sketch.predicates.len()) {
+    for (at, color) in COLORS.iter().enumerate().take(diagram.predicates.len()) {
         let _ = writeln!(
             text,
-            "<marker id=\"a{at}\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"8\" markerHeight=\"8\" markerUnits=\"userSpaceOnUse\" orient=\"auto-start-reverse\"><path d=\"M0 1 L10 5 L0 9 Z\" fill=\"{colour}\"/></marker>"
+            "<marker id=\"a{at}\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"8\" markerHeight=\"8\" markerUnits=\"userSpaceOnUse\" orient=\"auto-start-reverse\"><path d=\"M0 1 L10 5 L0 9 Z\" fill=\"{color}\"/></marker>"
         );
     }
     text.push_str("</defs>\n");
@@ -76,9 +77,9 @@ pub fn render_svg(sketch: &Diagram) -> String {
         text,
         "<rect class=\"ground\" x=\"{x:.0}\" y=\"{y:.0}\" width=\"{width:.0}\" height=\"{height:.0}\"/>"
     );
-    draw_edges(&mut text, sketch, &placed);
-    draw_nodes(&mut text, sketch, &placed);
-    draw_legend(&mut text, sketch, &frame);
+    draw_edges(&mut text, diagram, &placed);
+    draw_nodes(&mut text, diagram, &placed);
+    draw_legend(&mut text, diagram, &frame);
     text.push_str("</svg>\n");
     text
 }
@@ -91,21 +92,21 @@ struct SvgFrame {
 }
 
 impl SvgFrame {
-    fn around(sketch: &Diagram, placed: &[PlacedNode]) -> Self {
+    fn around(diagram: &Diagram, placed: &[PlacedNode]) -> Self {
         let sides = placed
             .iter()
-            .fold([0.0_f64; 4], |[left, top, right, bottom], place| {
-                let (w, h) = (place.width / 2.0, place.height / 2.0);
+            .fold([0.0_f64; 4], |[left, top, right, bottom], node| {
+                let (w, h) = (node.width / 2.0, node.height / 2.0);
                 [
-                    left.min(place.x - w),
-                    top.min(place.y - h - 20.0),
-                    right.max(place.x + w),
-                    bottom.max(place.y + h),
+                    left.min(node.x - w),
+                    top.min(node.y - h - 20.0),
+                    right.max(node.x + w),
+                    bottom.max(node.y + h),
                 ]
             });
         let [left, top, right, bottom] = sides;
-        let legend = sketch.predicates.len().min(MAX_IN_LEGEND) as f64 * LEGEND_LINE_HEIGHT + 60.0;
-        let names = sketch.predicates.iter().take(MAX_IN_LEGEND);
+        let legend = diagram.predicates.len().min(MAX_IN_LEGEND) as f64 * LEGEND_LINE_HEIGHT + 60.0;
+        let names = diagram.predicates.iter().take(MAX_IN_LEGEND);
         let widest = names
             .map(|name| layout::text_width(&short_predicate(name), 12.0))
             .fold(90.0, f64::max);
@@ -121,45 +122,45 @@ impl SvgFrame {
     }
 }
 
-fn draw_edges(text: &mut String, sketch: &Diagram, placed: &[PlacedNode]) {
-    let mut beside: HashMap<(usize, usize), usize> = HashMap::new();
-    let mut all: HashMap<(usize, usize), usize> = HashMap::new();
-    let pair = |link: &DiagramEdge| (link.from.min(link.to), link.from.max(link.to));
-    sketch
+fn draw_edges(text: &mut String, diagram: &Diagram, placed: &[PlacedNode]) {
+    let mut drawn_per_pair: HashMap<(usize, usize), usize> = HashMap::new();
+    let mut edges_per_pair: HashMap<(usize, usize), usize> = HashMap::new();
+    let pair = |edge: &DiagramEdge| (edge.from.min(edge.to), edge.from.max(edge.to));
+    diagram
         .edges
         .iter()
-        .for_each(|link| *all.entry(pair(link)).or_default() += 1);
+        .for_each(|edge| *edges_per_pair.entry(pair(edge)).or_default() += 1);
     let mut labels = String::new();
-    for link in &sketch.edges {
-        let number = beside.entry(pair(link)).or_default();
-        let count = all.get(&pair(link)).copied().unwrap_or(1);
+    for edge in &diagram.edges {
+        let number = drawn_per_pair.entry(pair(edge)).or_default();
+        let count = edges_per_pair.get(&pair(edge)).copied().unwrap_or(1);
         let bend = (*number as f64 - (count as f64 - 1.0) / 2.0) * 34.0;
         *number += 1;
-        // Seen from the same side, whichever way it points.
-        let bend = if link.from < link.to { bend } else { -bend };
+        // Bend to the same side, whatever the edge's direction.
+        let bend = if edge.from < edge.to { bend } else { -bend };
         let (curve, middle) = curve(
-            placed[link.from],
-            placed[link.to],
-            link.from == link.to,
+            placed[edge.from],
+            placed[edge.to],
+            edge.from == edge.to,
             bend,
         );
-        let (colour, stroke) = edge_style(link.predicate);
+        let (color, stroke) = edge_style(edge.predicate);
         let dashes = if stroke.is_empty() {
             String::new()
         } else {
             format!(" stroke-dasharray=\"{stroke}\"")
         };
-        let predicate = &sketch.predicates[link.predicate];
-        let (from, to) = (&sketch.nodes[link.from].name, &sketch.nodes[link.to].name);
+        let predicate = &diagram.predicates[edge.predicate];
+        let (from, to) = (&diagram.nodes[edge.from].name, &diagram.nodes[edge.to].name);
         let _ = writeln!(
             text,
-            "<path class=\"fact\" d=\"{curve}\" stroke=\"{colour}\"{dashes} marker-end=\"url(#a{})\"><title>{}</title></path>",
-            link.predicate % COLORS.len(),
-            escape_xml(&format!("{from} {predicate} {to}{}", link.validity))
+            "<path class=\"fact\" d=\"{curve}\" stroke=\"{color}\"{dashes} marker-end=\"url(#a{})\"><title>{}</title></path>",
+            edge.predicate % COLORS.len(),
+            escape_xml(&format!("{from} {predicate} {to}{}", edge.validity))
         );
         let _ = writeln!(
             labels,
-            "<text class=\"predicate\" x=\"{:.1}\" y=\"{:.1}\" style=\"fill:{colour}\">{}</text>",
+            "<text class=\"predicate\" x=\"{:.1}\" y=\"{:.1}\" style=\"fill:{color}\">{}</text>",
             middle.0,
             middle.1 + 3.0,
             escape_xml(&short_predicate(predicate))
@@ -168,7 +169,7 @@ fn draw_edges(text: &mut String, sketch: &Diagram, placed: &[PlacedNode]) {
     text.push_str(&labels);
 }
 
-/// The path of an arrow from border to border, and the middle of it.
+/// Returns the path of an arrow from border to border, and its midpoint.
 fn curve(from: PlacedNode, to: PlacedNode, is_loop: bool, bend: f64) -> (String, (f64, f64)) {
     if is_loop {
         let (x, y) = (from.x, from.y - from.height / 2.0);
@@ -200,19 +201,19 @@ fn curve(from: PlacedNode, to: PlacedNode, is_loop: bool, bend: f64) -> (String,
     (path, middle)
 }
 
-/// Where the line from the middle of a box to a point leaves the box.
-fn border(place: PlacedNode, towards: (f64, f64), gap: f64) -> (f64, f64) {
-    let (dx, dy) = (towards.0 - place.x, towards.1 - place.y);
-    let (w, h) = (place.width / 2.0 + gap, place.height / 2.0 + gap);
+/// Returns the point where the line from a node's center towards a point crosses its border.
+fn border(node: PlacedNode, towards: (f64, f64), gap: f64) -> (f64, f64) {
+    let (dx, dy) = (towards.0 - node.x, towards.1 - node.y);
+    let (w, h) = (node.width / 2.0 + gap, node.height / 2.0 + gap);
     let share = (w / dx.abs().max(1e-9))
         .min(h / dy.abs().max(1e-9))
         .min(1.0);
-    (place.x + dx * share, place.y + dy * share)
+    (node.x + dx * share, node.y + dy * share)
 }
 
-fn draw_nodes(text: &mut String, sketch: &Diagram, placed: &[PlacedNode]) {
-    for (name, place) in sketch.nodes.iter().zip(placed) {
-        let class = if name.depth == 0 {
+fn draw_nodes(text: &mut String, diagram: &Diagram, placed: &[PlacedNode]) {
+    for (node, position) in diagram.nodes.iter().zip(placed) {
+        let class = if node.depth == 0 {
             " class=\"middle\""
         } else {
             ""
@@ -222,64 +223,60 @@ fn draw_nodes(text: &mut String, sketch: &Diagram, placed: &[PlacedNode]) {
             y,
             width,
             height,
-        } = *place;
+        } = *position;
         let _ = writeln!(
             text,
             "<g{class}><title>{}</title><rect class=\"name\" x=\"{:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"9\"/>",
-            escape_xml(&name.name),
+            escape_xml(&node.name),
             x - width / 2.0,
             y - height / 2.0
         );
-        let lift = if name.kind.is_empty() { 4.5 } else { -2.0 };
+        let lift = if node.kind.is_empty() { 4.5 } else { -2.0 };
         let _ = writeln!(
             text,
             "<text class=\"label\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
             y + lift,
-            escape_xml(&name.label())
+            escape_xml(&node.label())
         );
-        if !name.kind.is_empty() {
+        if !node.kind.is_empty() {
             let _ = writeln!(
                 text,
                 "<text class=\"kind\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
                 y + 13.0,
-                escape_xml(&name.kind)
+                escape_xml(&node.kind)
             );
         }
         text.push_str("</g>\n");
     }
 }
 
-fn draw_legend(text: &mut String, sketch: &Diagram, frame: &SvgFrame) {
-    let widest = sketch.predicates.iter().take(MAX_IN_LEGEND);
+fn draw_legend(text: &mut String, diagram: &Diagram, frame: &SvgFrame) {
+    let widest = diagram.predicates.iter().take(MAX_IN_LEGEND);
     let widest = widest
         .map(|name| layout::text_width(&short_predicate(name), 12.0))
         .fold(90.0, f64::max);
     let x = frame.x + frame.width - MARGIN - widest - 36.0;
     let mut y = frame.y + MARGIN + 6.0;
-    for (at, predicate) in sketch.predicates.iter().enumerate().take(MAX_IN_LEGEND) {
-        let (colour, stroke) = edge_style(at);
+    for (at, predicate) in diagram.predicates.iter().enumerate().take(MAX_IN_LEGEND) {
+        let (color, stroke) = edge_style(at);
         let _ = writeln!(
             text,
-            "<path d=\"M{x:.0} {:.0} h26\" stroke=\"{colour}\" stroke-width=\"2.4\" stroke-dasharray=\"{stroke}\"/><text class=\"legend\" x=\"{:.0}\" y=\"{y:.0}\">{}</text>",
+            "<path d=\"M{x:.0} {:.0} h26\" stroke=\"{color}\" stroke-width=\"2.4\" stroke-dasharray=\"{stroke}\"/><text class=\"legend\" x=\"{:.0}\" y=\"{y:.0}\">{}</text>",
             y - 4.0,
             x + 34.0,
             escape_xml(&short_predicate(predicate))
         );
         y += LEGEND_LINE_HEIGHT;
     }
-    let hidden = sketch.predicates.len().saturating_sub(MAX_IN_LEGEND);
-    let more = if sketch.has_more {
-        ", more are known"
-    } else {
-        ""
-    };
-    let mut remark = format!("{} facts{more}", sketch.edges.len());
+    let hidden = diagram.predicates.len().saturating_sub(MAX_IN_LEGEND);
+    let more = if diagram.has_more { ", more exist" } else { "" };
+    let mut summary = format!("{} facts{more}", diagram.edges.len());
     if hidden > 0 {
-        let _ = write!(remark, ", {hidden} other predicates");
+        let _ = write!(summary, ", {hidden} other predicates");
     }
     let _ = writeln!(
         text,
-        "<text class=\"legend soft\" x=\"{x:.0}\" y=\"{:.0}\">{remark}</text>",
+        "<text class=\"legend soft\" x=\"{x:.0}\" y=\"{:.0}\">{summary}</text>",
         y + 6.0
     );
 }
@@ -291,7 +288,7 @@ fn edge_style(predicate: usize) -> (&'static str, &'static str) {
     )
 }
 
-/// The end of an address says enough.
+/// Returns the last segment of an IRI, truncated for display.
 fn short_predicate(predicate: &str) -> String {
     let end = match predicate.contains("://") {
         true => predicate

@@ -1,4 +1,4 @@
-//! One JSON object a line.
+//! JSON Lines: one JSON object per line.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -27,7 +27,7 @@ struct JsonFact {
     valid_to: Option<String>,
     #[serde(default)]
     source: Option<String>,
-    /// What commands print beside it.
+    /// Printed by commands in addition to `source`; ignored here.
     #[serde(default, rename = "sources")]
     _sources: Option<Vec<String>>,
 }

@@ -1,5 +1,5 @@
-//! N-Triples. Names that are no addresses get one (`urn:lango:…`); literals are names whose type says what they were.
-//! Validity, properties and sources have no place in it.
+//! N-Triples. Names that are not IRIs are written as `urn:lango:…`. Literals become names whose type
+//! records the datatype or language. Validity, properties and sources are not represented.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -25,7 +25,7 @@ pub fn parse_line(text: &str) -> Result<Option<FactLine<'_>>, FactLineError> {
     let end = rest.trim_start().strip_prefix('.').map(str::trim_start);
     match end {
         Some(end) if end.is_empty() || end.starts_with('#') => {}
-        _ => return Err(FactLineError::Triple("a full stop should end it")),
+        _ => return Err(FactLineError::Triple("expected `.` at the end")),
     }
     Ok(Some(FactLine {
         subject,
@@ -42,26 +42,26 @@ fn parse_node(text: &str) -> Result<(Cow<'_, str>, &str), FactLineError> {
     }
     let end = text
         .find(char::is_whitespace)
-        .ok_or(FactLineError::Triple("it ends too early"))?;
+        .ok_or(FactLineError::Triple("the line ends too early"))?;
     Ok((Cow::Borrowed(&text[..end]), &text[end..]))
 }
 
 fn parse_iri(text: &str) -> Result<(Cow<'_, str>, &str), FactLineError> {
     let inside = text
         .strip_prefix('<')
-        .ok_or(FactLineError::Triple("`<` should begin an address"))?;
+        .ok_or(FactLineError::Triple("expected `<` before an IRI"))?;
     let end = inside
         .find('>')
-        .ok_or(FactLineError::Triple("an address has no `>`"))?;
-    let (address, rest) = (unescape(&inside[..end])?, &inside[end + 1..]);
-    let name = match address.strip_prefix(URN_PREFIX) {
+        .ok_or(FactLineError::Triple("expected `>` after an IRI"))?;
+    let (iri, rest) = (unescape(&inside[..end])?, &inside[end + 1..]);
+    let name = match iri.strip_prefix(URN_PREFIX) {
         Some(name) => Cow::Owned(percent_decode(name)?),
-        None => address,
+        None => iri,
     };
     Ok((name, rest))
 }
 
-/// The text, its kind as a type, and what follows.
+/// Returns the text of a literal, its type, and the rest of the line.
 fn parse_literal(text: &str) -> Result<(Cow<'_, str>, Cow<'_, str>, &str), FactLineError> {
     let inside = &text[1..];
     let mut is_escaped = false;
@@ -70,7 +70,7 @@ fn parse_literal(text: &str) -> Result<(Cow<'_, str>, Cow<'_, str>, &str), FactL
         is_escaped = c == '\\' && !is_escaped;
         is_end
     });
-    let end = end.ok_or(FactLineError::Triple("a literal has no second `\"`"))?;
+    let end = end.ok_or(FactLineError::Triple("expected `\"` after a literal"))?;
     let (value, rest) = (unescape(&inside[..end])?, &inside[end + 1..]);
     if let Some(typed) = rest.strip_prefix("^^") {
         let (kind, rest) = parse_iri(typed)?;
@@ -93,12 +93,12 @@ fn unescape(text: &str) -> Result<Cow<'_, str>, FactLineError> {
     if !text.contains('\\') {
         return Ok(Cow::Borrowed(text));
     }
-    let wrong = FactLineError::Triple("an escape is none");
+    let invalid_escape = FactLineError::Triple("invalid escape sequence");
     let (mut plain, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(at) = rest.find('\\') {
         plain.push_str(&rest[..at]);
         let mut after = rest[at + 1..].chars();
-        let digits = match after.next().ok_or(wrong.clone())? {
+        let digits = match after.next().ok_or(invalid_escape.clone())? {
             't' => (plain.push('\t'), 0).1,
             'n' => (plain.push('\n'), 0).1,
             'r' => (plain.push('\r'), 0).1,
@@ -106,14 +106,17 @@ fn unescape(text: &str) -> Result<Cow<'_, str>, FactLineError> {
             c @ ('"' | '\'' | '\\') => (plain.push(c), 0).1,
             'u' => 4,
             'U' => 8,
-            _ => return Err(wrong),
+            _ => return Err(invalid_escape),
         };
         rest = after.as_str();
         if digits > 0 {
             let code = rest
                 .get(..digits)
                 .and_then(|code| u32::from_str_radix(code, 16).ok());
-            plain.push(code.and_then(char::from_u32).ok_or(wrong.clone())?);
+            plain.push(
+                code.and_then(char::from_u32)
+                    .ok_or(invalid_escape.clone())?,
+            );
             rest = &rest[digits..];
         }
     }
@@ -128,7 +131,8 @@ fn percent_decode(name: &str) -> Result<String, FactLineError> {
         let hex = |digits: &[u8]| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
         match (first, after) {
             (b'%', [high, low, ..]) => {
-                bytes.push(hex(&[*high, *low]).ok_or(FactLineError::Triple("an escape is none"))?);
+                let byte = hex(&[*high, *low]);
+                bytes.push(byte.ok_or(FactLineError::Triple("invalid escape sequence"))?);
                 rest = &after[2..];
             }
             _ => {
@@ -140,7 +144,7 @@ fn percent_decode(name: &str) -> Result<String, FactLineError> {
     String::from_utf8(bytes).map_err(|_| FactLineError::NotUtf8)
 }
 
-/// A triple as a line, without its end.
+/// Formats a triple as a line without the line break.
 pub fn triple_line(subject: &str, predicate: &str, object: &str, object_type: &str) -> String {
     let object = match object_type.strip_prefix(LITERAL_TYPE) {
         Some("") => quote_literal(object),
@@ -189,18 +193,18 @@ fn format_iri(name: &str) -> String {
     if is_iri(name) && !name.starts_with(URN_PREFIX) {
         return format!("<{name}>");
     }
-    let mut address = format!("<{URN_PREFIX}");
+    let mut iri = format!("<{URN_PREFIX}");
     for c in name.chars() {
         if c.is_alphanumeric() || matches!(c, '-' | '.' | '_' | '~') {
-            address.push(c);
+            iri.push(c);
             continue;
         }
         for byte in c.encode_utf8(&mut [0; 4]).bytes() {
-            let _ = write!(address, "%{byte:02X}");
+            let _ = write!(iri, "%{byte:02X}");
         }
     }
-    address.push('>');
-    address
+    iri.push('>');
+    iri
 }
 
 fn is_iri(name: &str) -> bool {

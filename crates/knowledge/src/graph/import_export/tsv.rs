@@ -1,4 +1,5 @@
-//! Columns with tabs between them: subject, predicate, object, and more where a first line names them or in this order.
+//! Tab-separated columns: subject, predicate, object, and optional columns. A header line may name
+//! the columns; otherwise they are in the order of `COLUMNS`.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -20,7 +21,7 @@ const COLUMNS: [&str; 9] = [
     "source",
 ];
 
-/// Which column is which.
+/// For each column of the file, its index in `COLUMNS`.
 pub struct TsvColumns(Vec<usize>);
 
 impl Default for TsvColumns {
@@ -30,14 +31,14 @@ impl Default for TsvColumns {
 }
 
 impl TsvColumns {
-    /// Where a first line names them, they are those from then on.
+    /// Uses the first line as the header if it names the columns. Returns `None` for other lines.
     pub fn read_header(&mut self, line: &str, number: usize) -> Option<Result<(), FactLineError>> {
-        let named = if number == 1 {
+        let columns = if number == 1 {
             Self::parse_header(line)?
         } else {
             return None;
         };
-        Some(named.map(|named| *self = named))
+        Some(columns.map(|columns| *self = columns))
     }
 
     fn parse_header(line: &str) -> Option<Result<Self, FactLineError>> {
@@ -60,10 +61,10 @@ impl TsvColumns {
         Some(names.iter().map(number).collect::<Result<_, _>>().map(Self))
     }
 
-    /// Nothing for an empty line and a remark.
+    /// Returns `None` for an empty line or a comment.
     pub fn parse_line<'a>(&self, text: &'a str) -> Result<Option<FactLine<'a>>, FactLineError> {
-        let is_remark = text.starts_with('#') && text.split('\t').nth(2).is_none();
-        if text.trim().is_empty() || is_remark {
+        let is_comment = text.starts_with('#') && text.split('\t').nth(2).is_none();
+        if text.trim().is_empty() || is_comment {
             return Ok(None);
         }
         let mut line = FactLine::default();
@@ -90,7 +91,7 @@ impl TsvColumns {
     }
 }
 
-/// In the one form that they are kept in.
+/// Parses properties into the normalized form in which they are stored.
 fn parse_properties(text: &str) -> Result<String, FactLineError> {
     if text.trim().is_empty() {
         return Ok(String::new());

@@ -1,4 +1,4 @@
-//! Passages are followed over the graph: content, not bare names.
+//! Graph expansion of search results returns passages, not only names.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use serde_json::{Value, json};
 use super::{GraphHarness, graph, me};
 use crate::tool_calls::context;
 
-pub fn lazy(desk: &GraphHarness) -> LazyGraph {
-    let store = desk.store.clone();
+pub fn lazy(harness: &GraphHarness) -> LazyGraph {
+    let store = harness.store.clone();
     LazyGraph::new(move || Ok(Arc::new(graph(&store))))
 }
 
-async fn document_index(desk: &GraphHarness) -> DocumentIndex {
-    let library = DocumentIndex::new(
-        Arc::new(desk.store.clone()),
-        desk.folder.path().join("words"),
+async fn document_index(harness: &GraphHarness) -> DocumentIndex {
+    let documents = DocumentIndex::new(
+        Arc::new(harness.store.clone()),
+        harness.folder.path().join("words"),
         Some(Arc::new(HashedEmbedder::default())),
     );
-    let document = |of: &Principal, name: &str, text: &str| {
+    let document = |principal: &Principal, name: &str, text: &str| {
         let document = NewDocument {
             collection: "notes".to_owned(),
             source: name.to_owned(),
@@ -33,8 +33,13 @@ async fn document_index(desk: &GraphHarness) -> DocumentIndex {
             session: None,
             chunks: chunk_text(text),
         };
-        let (library, of) = (library.clone(), of.clone());
-        async move { library.ingest_documents(&of, vec![document]).await.unwrap() }
+        let (documents, principal) = (documents.clone(), principal.clone());
+        async move {
+            documents
+                .ingest_documents(&principal, vec![document])
+                .await
+                .unwrap()
+        }
     };
     document(
         &me(),
@@ -55,14 +60,14 @@ async fn document_index(desk: &GraphHarness) -> DocumentIndex {
         "Quarry House is where Bob hides.\n",
     )
     .await;
-    library
+    documents
 }
 
-async fn retrieve(desk: &GraphHarness, along: GraphExpansion, query: &str) -> Value {
-    let library = document_index(desk).await;
+async fn retrieve(harness: &GraphHarness, expansion: GraphExpansion, query: &str) -> Value {
+    let documents = document_index(harness).await;
     let tools = lango_knowledge::tools(
-        &Lazy::new(move || Ok(Arc::new(library.clone()))),
-        along,
+        &Lazy::new(move || Ok(Arc::new(documents.clone()))),
+        expansion,
         None,
     );
     let output = tools[0]
@@ -73,12 +78,12 @@ async fn retrieve(desk: &GraphHarness, along: GraphExpansion, query: &str) -> Va
 }
 
 #[tokio::test]
-async fn a_passage_leads_to_passages_about_what_is_connected() {
-    let desk = GraphHarness::new();
-    desk.add_facts("ann lee | lives in | Quarry House").await;
+async fn adds_passages_about_connected_names() {
+    let harness = GraphHarness::new();
+    harness.add_facts("ann lee | lives in | Quarry House").await;
     let found = retrieve(
-        &desk,
-        GraphExpansion::On(lazy(&desk)),
+        &harness,
+        GraphExpansion::On(lazy(&harness)),
         "who is the gardener",
     )
     .await;
@@ -96,17 +101,17 @@ async fn a_passage_leads_to_passages_about_what_is_connected() {
 }
 
 #[tokio::test]
-async fn without_the_graph_and_without_facts_passages_stay_alone() {
-    let desk = GraphHarness::new();
-    let along = GraphExpansion::On(lazy(&desk));
-    let found = retrieve(&desk, along, "who is the gardener").await;
+async fn adds_nothing_without_the_graph_or_without_facts() {
+    let harness = GraphHarness::new();
+    let expansion = GraphExpansion::On(lazy(&harness));
+    let found = retrieve(&harness, expansion, "who is the gardener").await;
     assert_eq!(
         (found["items"].as_array().unwrap().len(), found.get("facts")),
         (1, None)
     );
-    desk.add_facts("Ann Lee | lives in | Quarry House").await;
+    harness.add_facts("Ann Lee | lives in | Quarry House").await;
     assert_eq!(
-        retrieve(&desk, GraphExpansion::Off, "who is the gardener").await["items"]
+        retrieve(&harness, GraphExpansion::Off, "who is the gardener").await["items"]
             .as_array()
             .unwrap()
             .len(),

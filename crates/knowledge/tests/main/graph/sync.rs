@@ -1,4 +1,4 @@
-//! Memory follows the store: other processes, other principals, what is forgotten.
+//! The in-memory graph follows the store: other processes, other principals, forgotten facts.
 
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::graph::{FactSource, FactSourceFilter};
@@ -7,24 +7,24 @@ use lango_knowledge::graph::{AsOf, FactError, FactPattern, GraphError, NewFact};
 
 use super::{GraphHarness, fact_lines, facts, graph, me, now, open};
 
-fn is_in_files(folder: &std::path::Path, words: &str) -> bool {
+fn is_in_files(folder: &std::path::Path, text: &str) -> bool {
     let files = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.is_file());
     files
         .map(|file| std::fs::read(file).unwrap())
-        .any(|bytes| bytes.windows(words.len()).any(|w| w == words.as_bytes()))
+        .any(|bytes| bytes.windows(text.len()).any(|w| w == text.as_bytes()))
 }
 
 #[tokio::test]
-async fn what_another_connection_writes_is_seen_at_once() {
-    let desk = GraphHarness::new();
-    let other = graph(&open(&desk.folder));
+async fn sees_writes_of_other_connections_at_once() {
+    let harness = GraphHarness::new();
+    let other = graph(&open(&harness.folder));
     for number in 0_usize..40 {
         let fact = NewFact::new(format!("name {number}"), "is", "thing");
         let writer = if number.is_multiple_of(2) {
-            &desk.graph
+            &harness.graph
         } else {
             &other
         };
@@ -32,39 +32,40 @@ async fn what_another_connection_writes_is_seen_at_once() {
             .assert(&me(), FactSource::User, &[fact])
             .await
             .unwrap();
-        for reader in [&desk.graph, &other] {
-            let view = reader.snapshot(&me()).await.unwrap();
-            assert_eq!(view.facts().len(), number + 1);
-            assert!(view.find(&format!("NAME {number}")).is_ok());
+        for reader in [&harness.graph, &other] {
+            let snapshot = reader.snapshot(&me()).await.unwrap();
+            assert_eq!(snapshot.facts().len(), number + 1);
+            assert!(snapshot.find(&format!("NAME {number}")).is_ok());
         }
     }
 }
 
 #[tokio::test]
-async fn a_view_stays_as_it_is_while_others_write() {
-    let desk = GraphHarness::new();
-    desk.add_facts("a1 | is | b1").await;
-    let before = desk.snapshot().await;
-    desk.add_facts("c1 | is | b1").await;
+async fn snapshots_do_not_change() {
+    let harness = GraphHarness::new();
+    harness.add_facts("a1 | is | b1").await;
+    let before = harness.snapshot().await;
+    harness.add_facts("c1 | is | b1").await;
     assert_eq!(
-        (before.facts().len(), desk.snapshot().await.facts().len()),
+        (before.facts().len(), harness.snapshot().await.facts().len()),
         (1, 2)
     );
 }
 
 /// B74
 #[tokio::test]
-async fn nobodys_facts_are_seen_by_another() {
-    let desk = GraphHarness::new();
-    desk.add_facts("secret plan | is | good").await;
+async fn principals_do_not_see_each_others_facts() {
+    let harness = GraphHarness::new();
+    harness.add_facts("secret plan | is | good").await;
     let bob = Principal::new("bob");
-    desk.graph
+    harness
+        .graph
         .assert(&bob, FactSource::User, &facts("tea | is | green"))
         .await
         .unwrap();
     let (mine, his) = (
-        desk.snapshot().await,
-        desk.graph.snapshot(&bob).await.unwrap(),
+        harness.snapshot().await,
+        harness.graph.snapshot(&bob).await.unwrap(),
     );
     assert!(mine.find("tea").is_err() && his.find("secret plan").is_err());
     assert!(
@@ -73,7 +74,7 @@ async fn nobodys_facts_are_seen_by_another() {
     );
     assert!(his.find_entities("the secret plan").is_empty());
     assert!(
-        !desk
+        !harness
             .graph
             .forget_source(
                 &Principal::new("eve"),
@@ -83,78 +84,85 @@ async fn nobodys_facts_are_seen_by_another() {
             .unwrap()
     );
     assert_eq!(
-        (desk.snapshot().await.facts().len(), his.facts().len()),
+        (harness.snapshot().await.facts().len(), his.facts().len()),
         (1, 1)
     );
 }
 
 #[tokio::test]
-async fn what_is_forgotten_is_in_no_file_and_no_answer() {
-    let desk = GraphHarness::new();
+async fn forgotten_facts_are_in_no_file_and_no_query() {
+    let harness = GraphHarness::new();
     let session = |event: &str| FactSource::Session {
         session: SessionId::new("s#1"),
         event: event.to_owned(),
     };
-    let document = |place: &str| FactSource::Document {
+    let document = |location: &str| FactSource::Document {
         source: "/docs/a.md".to_owned(),
-        span: place.to_owned(),
+        span: location.to_owned(),
     };
-    desk.add_facts("Berlin | capital of | Germany").await;
-    desk.add_facts_from(session("3"), "xylophone club | meets in | Berlin")
+    harness.add_facts("Berlin | capital of | Germany").await;
+    harness
+        .add_facts_from(session("3"), "xylophone club | meets in | Berlin")
         .await;
-    desk.add_facts_from(session("4"), "xylophone club | led by | Quentin")
+    harness
+        .add_facts_from(session("4"), "xylophone club | led by | Quentin")
         .await;
-    desk.add_facts_from(document("lines 1-4"), "zanzibar | in | Africa")
+    harness
+        .add_facts_from(document("lines 1-4"), "zanzibar | in | Africa")
         .await;
-    desk.add_facts_from(document("lines 5-9"), "zanzibar | is | island")
+    harness
+        .add_facts_from(document("lines 5-9"), "zanzibar | is | island")
         .await;
-    assert_eq!(desk.snapshot().await.facts().len(), 5);
+    assert_eq!(harness.snapshot().await.facts().len(), 5);
     let other = FactSource::Session {
         session: SessionId::new("s"),
         event: "1".to_owned(),
     };
-    desk.add_facts_from(other, "kept | is | kept").await;
+    harness.add_facts_from(other, "apple | is | fruit").await;
     assert!(
-        desk.graph
-            .forget_source(&me(), FactSourceFilter::Session(SessionId::new("s#1")))
-            .await
-            .unwrap()
-    );
-    assert!(
-        !desk
+        harness
             .graph
             .forget_source(&me(), FactSourceFilter::Session(SessionId::new("s#1")))
             .await
             .unwrap()
     );
-    assert!(desk.snapshot().await.find("Quentin").is_err());
     assert!(
-        desk.graph
+        !harness
+            .graph
+            .forget_source(&me(), FactSourceFilter::Session(SessionId::new("s#1")))
+            .await
+            .unwrap()
+    );
+    assert!(harness.snapshot().await.find("Quentin").is_err());
+    assert!(
+        harness
+            .graph
             .forget_source(&me(), FactSourceFilter::One(document("lines 1-4")))
             .await
             .unwrap()
     );
     assert!(
-        desk.snapshot().await.find("Africa").is_err()
-            && desk.snapshot().await.find("zanzibar").is_ok()
+        harness.snapshot().await.find("Africa").is_err()
+            && harness.snapshot().await.find("zanzibar").is_ok()
     );
     assert!(
-        desk.graph
+        harness
+            .graph
             .forget_source(&me(), FactSourceFilter::Document("/docs/a.md".to_owned()))
             .await
             .unwrap()
     );
-    assert_eq!(desk.snapshot().await.facts().len(), 2);
-    for words in ["xylophone", "zanzibar"] {
-        assert!(!is_in_files(desk.folder.path(), words), "{words}");
+    assert_eq!(harness.snapshot().await.facts().len(), 2);
+    for text in ["xylophone", "zanzibar"] {
+        assert!(!is_in_files(harness.folder.path(), text), "{text}");
     }
-    assert!(is_in_files(desk.folder.path(), "Germany"));
+    assert!(is_in_files(harness.folder.path(), "Germany"));
 }
 
-/// Deleting a session takes along what it told.
+/// Deleting a session deletes its facts.
 #[tokio::test]
-async fn facts_of_a_deleted_session_go_with_it() {
-    let desk = GraphHarness::new();
+async fn deleting_a_session_deletes_its_facts() {
+    let harness = GraphHarness::new();
     let session = SessionId::new("work");
     let draft = lango_domain::event::NewEvent {
         turn: lango_domain::event::TurnId::new("t"),
@@ -170,44 +178,48 @@ async fn facts_of_a_deleted_session_go_with_it() {
         session: &session,
         principal: &me(),
     };
-    desk.store.append(key, vec![draft]).await.unwrap();
-    desk.add_facts_from(
-        FactSource::Session {
-            session: session.clone(),
-            event: "1".to_owned(),
-        },
-        "okapi | is | shy",
-    )
-    .await;
-    desk.add_facts("tea | is | green").await;
-    assert_eq!(desk.snapshot().await.facts().len(), 2);
-    desk.store.delete(&me(), &session).await.unwrap();
-    assert_eq!(fact_lines(&desk.snapshot().await, &[0]), ["tea is green"]);
-    assert!(!is_in_files(desk.folder.path(), "okapi"));
+    harness.store.append(key, vec![draft]).await.unwrap();
+    harness
+        .add_facts_from(
+            FactSource::Session {
+                session: session.clone(),
+                event: "1".to_owned(),
+            },
+            "okapi | is | shy",
+        )
+        .await;
+    harness.add_facts("tea | is | green").await;
+    assert_eq!(harness.snapshot().await.facts().len(), 2);
+    harness.store.delete(&me(), &session).await.unwrap();
+    assert_eq!(
+        fact_lines(&harness.snapshot().await, &[0]),
+        ["tea is green"]
+    );
+    assert!(!is_in_files(harness.folder.path(), "okapi"));
 }
 
 #[tokio::test]
-async fn a_backup_brings_the_facts_back_also_into_memory() {
-    let desk = GraphHarness::new();
-    desk.add_facts("a1 | is | b1").await;
-    let backup = desk.folder.path().join("backup");
-    desk.store.back_up(&backup).await.unwrap();
-    desk.add_facts("c1 | is | d1").await;
-    assert_eq!(desk.snapshot().await.facts().len(), 2);
-    let place = desk.store.location().clone();
-    lango_store::SqliteStore::restore(place, &backup, &desk.folder.path().join("kept"))
+async fn restoring_a_backup_reloads_the_graph() {
+    let harness = GraphHarness::new();
+    harness.add_facts("a1 | is | b1").await;
+    let backup = harness.folder.path().join("backup");
+    harness.store.back_up(&backup).await.unwrap();
+    harness.add_facts("c1 | is | d1").await;
+    assert_eq!(harness.snapshot().await.facts().len(), 2);
+    let location = harness.store.location().clone();
+    lango_store::SqliteStore::restore(location, &backup, &harness.folder.path().join("before"))
         .await
         .unwrap();
-    let view = desk.snapshot().await;
-    assert_eq!(view.facts().len(), 1);
-    assert!(view.find("c1").is_err());
+    let snapshot = harness.snapshot().await;
+    assert_eq!(snapshot.facts().len(), 1);
+    assert!(snapshot.find("c1").is_err());
 }
 
 #[tokio::test]
-async fn what_is_no_fact_is_refused_whole() {
-    let desk = GraphHarness::new();
+async fn rejects_batches_with_an_invalid_fact() {
+    let harness = GraphHarness::new();
     let long = "x".repeat(5_000);
-    for (fact, bad) in [
+    for (fact, expected) in [
         (NewFact::new("", "is", "b"), FactError::Empty("subject")),
         (NewFact::new("a", " \t", "b"), FactError::Empty("predicate")),
         (
@@ -218,32 +230,34 @@ async fn what_is_no_fact_is_refused_whole() {
             },
         ),
     ] {
-        let both = [NewFact::new("fine", "is", "fine"), fact];
-        let refused = desk
+        let batch = [NewFact::new("fine", "is", "fine"), fact];
+        let error = harness
             .graph
-            .assert(&me(), FactSource::User, &both)
+            .assert(&me(), FactSource::User, &batch)
             .await
             .unwrap_err();
         assert!(
-            matches!(&refused, GraphError::Fact(found) if *found == bad),
-            "{refused}"
+            matches!(&error, GraphError::Fact(found) if *found == expected),
+            "{error}"
         );
     }
-    assert!(desk.snapshot().await.facts().is_empty());
-    desk.add_facts("a\u{202e}b | is\u{7} | 🎉 party\0").await;
-    let view = desk.snapshot().await;
+    assert!(harness.snapshot().await.facts().is_empty());
+    harness.add_facts("a\u{202e}b | is\u{7} | 🎉 party\0").await;
+    let snapshot = harness.snapshot().await;
     assert_eq!(
         fact_lines(
-            &view,
-            &view.query(FactPattern::default(), AsOf::AnyTime, 9).facts
+            &snapshot,
+            &snapshot
+                .query(FactPattern::default(), AsOf::AnyTime, 9)
+                .facts
         ),
         ["ab is 🎉 party"]
     );
 }
 
 #[tokio::test]
-async fn many_facts_are_put_in_order_and_few_beside_them() {
-    let desk = GraphHarness::new();
+async fn sorts_many_facts_and_appends_few() {
+    let harness = GraphHarness::new();
     let fact = |number: usize| {
         NewFact::new(
             format!("n{}", number % 700),
@@ -252,26 +266,33 @@ async fn many_facts_are_put_in_order_and_few_beside_them() {
         )
     };
     let all: Vec<NewFact> = (0..5_000).map(fact).collect();
-    desk.graph
+    harness
+        .graph
         .assert(&me(), FactSource::User, &all)
         .await
         .unwrap();
-    let view = desk.snapshot().await;
-    let name = view.find("n7").unwrap();
-    let before = view.facts_about(name, None, now(), usize::MAX).facts.len();
-    desk.add_facts("n7 | new | n8\n n9 | new | n7").await;
-    let view = desk.snapshot().await;
+    let snapshot = harness.snapshot().await;
+    let name = snapshot.find("n7").unwrap();
+    let before = snapshot
+        .facts_about(name, None, now(), usize::MAX)
+        .facts
+        .len();
+    harness.add_facts("n7 | new | n8\n n9 | new | n7").await;
+    let snapshot = harness.snapshot().await;
     assert_eq!(
-        view.facts_about(name, None, now(), usize::MAX).facts.len(),
+        snapshot
+            .facts_about(name, None, now(), usize::MAX)
+            .facts
+            .len(),
         before + 2
     );
     assert_eq!(
         fact_lines(
-            &view,
-            &view
+            &snapshot,
+            &snapshot
                 .query(
                     FactPattern {
-                        predicate: view.find_predicate("new").ok(),
+                        predicate: snapshot.find_predicate("new").ok(),
                         ..FactPattern::default()
                     },
                     now(),

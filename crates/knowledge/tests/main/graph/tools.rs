@@ -1,4 +1,4 @@
-//! The tools as a model calls them, rightly and wrongly.
+//! The graph tools, with valid and invalid calls.
 
 use lango_domain::{Safety, Trust};
 use serde_json::{Value, json};
@@ -7,8 +7,8 @@ use super::GraphHarness;
 use super::expansion::lazy;
 use crate::tool_calls::context;
 
-async fn call(desk: &GraphHarness, tool: &str, args: Value) -> Result<String, String> {
-    let tools = lango_knowledge::graph::tools(&lazy(desk));
+async fn call(harness: &GraphHarness, tool: &str, args: Value) -> Result<String, String> {
+    let tools = lango_knowledge::graph::tools(&lazy(harness));
     let tool = tools.iter().find(|found| found.name == tool).unwrap();
     tool.call(context(), args)
         .await
@@ -18,21 +18,21 @@ async fn call(desk: &GraphHarness, tool: &str, args: Value) -> Result<String, St
 
 /// S80
 #[tokio::test]
-async fn facts_are_added_found_followed_and_retired() {
-    let desk = GraphHarness::new();
+async fn adds_finds_traverses_and_retires_facts() {
+    let harness = GraphHarness::new();
     let fact = json!({ "subject": "Ann", "predicate": "works at", "object": "Acme", "subject_type": "person", "properties": { "as": "baker" }, "valid_from": "2020" });
     assert_eq!(
-        call(&desk, "graph_add_fact", fact).await.unwrap(),
+        call(&harness, "graph_add_fact", fact).await.unwrap(),
         "Kept: Ann works at Acme, from 2020-01-01."
     );
     call(
-        &desk,
+        &harness,
         "graph_add_fact",
         json!({ "subject": "Bob", "predicate": "works at", "object": "ACME" }),
     )
     .await
     .unwrap();
-    let found = call(&desk, "graph_query", json!({ "subject": "ann" }))
+    let found = call(&harness, "graph_query", json!({ "subject": "ann" }))
         .await
         .unwrap();
     let item = serde_json::from_str::<Value>(&found).unwrap()["items"][0].clone();
@@ -42,7 +42,7 @@ async fn facts_are_added_found_followed_and_retired() {
             "source": "session:s#c1", "subject_type": "person", "properties": { "as": "baker" } })
     );
     let around = call(
-        &desk,
+        &harness,
         "graph_traverse",
         json!({ "start_node": "ann", "max_depth": 2, "predicates": ["works_at"], "limit": 10 }),
     )
@@ -53,30 +53,40 @@ async fn facts_are_added_found_followed_and_retired() {
         json!([{ "id": "Ann", "depth": 0 }, { "id": "Acme", "depth": 1 }, { "id": "Bob", "depth": 2 }])
     );
     assert_eq!(around["edges"].as_array().unwrap().len(), 2);
-    let way = call(&desk, "graph_path", json!({ "from": "Ann", "to": "Bob" }))
-        .await
-        .unwrap();
+    let path = call(
+        &harness,
+        "graph_path",
+        json!({ "from": "Ann", "to": "Bob" }),
+    )
+    .await
+    .unwrap();
     assert_eq!(
-        serde_json::from_str::<Value>(&way).unwrap()["items"]
+        serde_json::from_str::<Value>(&path).unwrap()["items"]
             .as_array()
             .unwrap()
             .len(),
         2
     );
-    let gone =
+    let retirement =
         json!({ "subject": "ann", "predicate": "works-at", "object": "acme", "valid_to": "2025" });
     assert_eq!(
-        call(&desk, "graph_retire_fact", gone).await.unwrap(),
+        call(&harness, "graph_retire_fact", retirement)
+            .await
+            .unwrap(),
         "Ended on 2025-01-01: Ann works at Acme."
     );
     assert!(
-        call(&desk, "graph_path", json!({ "from": "Ann", "to": "Bob" }))
-            .await
-            .unwrap()
-            .starts_with("No chain")
+        call(
+            &harness,
+            "graph_path",
+            json!({ "from": "Ann", "to": "Bob" })
+        )
+        .await
+        .unwrap()
+        .starts_with("No chain")
     );
     let before = call(
-        &desk,
+        &harness,
         "graph_query",
         json!({ "object": "acme", "at": "2024-06-01" }),
     )
@@ -84,20 +94,24 @@ async fn facts_are_added_found_followed_and_retired() {
     .unwrap();
     assert!(before.contains("Ann") && before.contains("2025-01-01"));
     let again = call(
-        &desk,
+        &harness,
         "graph_retire_fact",
         json!({ "subject": "ann", "predicate": "works at", "object": "acme" }),
     )
     .await;
-    assert!(again.unwrap_err().contains("does not hold"));
+    assert!(again.unwrap_err().contains("no such fact that is valid"));
 }
 
 #[tokio::test]
-async fn wrong_calls_say_what_would_be_right() {
-    let desk = GraphHarness::new();
-    desk.add_facts("Berlin | capital of | Germany").await;
-    for (tool, args, words) in [
-        ("graph_query", json!({}), "say `subject`"),
+async fn errors_explain_invalid_calls() {
+    let harness = GraphHarness::new();
+    harness.add_facts("Berlin | capital of | Germany").await;
+    for (tool, args, expected) in [
+        (
+            "graph_query",
+            json!({}),
+            "at least one of `subject`, `object`, `predicate` or `about`",
+        ),
         (
             "graph_query",
             json!({ "subject": "Berlni" }),
@@ -117,13 +131,9 @@ async fn wrong_calls_say_what_would_be_right() {
         (
             "graph_query",
             json!({ "subject": "Berlin", "at": "some day" }),
-            "is no date",
+            "invalid date `some day`",
         ),
-        (
-            "graph_traverse",
-            json!({ "start_node": "" }),
-            "knows no name",
-        ),
+        ("graph_traverse", json!({ "start_node": "" }), "has no name"),
         (
             "graph_traverse",
             json!({ "start_node": "Berlin", "max_depth": 99 }),
@@ -132,7 +142,7 @@ async fn wrong_calls_say_what_would_be_right() {
         (
             "graph_traverse",
             json!({ "start_node": "Berlin", "predicates": ["x"] }),
-            "knows no predicate",
+            "has no predicate",
         ),
         (
             "graph_path",
@@ -147,29 +157,29 @@ async fn wrong_calls_say_what_would_be_right() {
         (
             "graph_add_fact",
             json!({ "subject": "s", "predicate": "p", "object": "o", "valid_from": "2020", "valid_to": "2019" }),
-            "before it begins",
+            "is before the start",
         ),
         (
             "graph_retire_fact",
             json!({ "subject": "Germany", "predicate": "capital of", "object": "Berlin" }),
-            "not known",
+            "the graph has no such fact",
         ),
     ] {
-        let failure = call(&desk, tool, args.clone()).await.unwrap_err();
-        assert!(failure.contains(words), "{tool} {args}: {failure}");
+        let failure = call(&harness, tool, args.clone()).await.unwrap_err();
+        assert!(failure.contains(expected), "{tool} {args}: {failure}");
     }
-    assert_eq!(desk.snapshot().await.facts().len(), 1);
+    assert_eq!(harness.snapshot().await.facts().len(), 1);
 }
 
 #[tokio::test]
-async fn looking_is_safe_telling_is_not_and_facts_are_data() {
-    let desk = GraphHarness::new();
-    let tools = lango_knowledge::graph::tools(&lazy(&desk));
+async fn reading_is_safe_and_untrusted_and_writing_is_moderate() {
+    let harness = GraphHarness::new();
+    let tools = lango_knowledge::graph::tools(&lazy(&harness));
     for tool in &tools {
-        let looks = !tool.name.ends_with("_fact");
+        let is_read_only = !tool.name.ends_with("_fact");
         assert_eq!(
             tool.safety,
-            if looks {
+            if is_read_only {
                 Safety::Safe
             } else {
                 Safety::Moderate
@@ -179,7 +189,11 @@ async fn looking_is_safe_telling_is_not_and_facts_are_data() {
         );
         assert_eq!(
             tool.trust,
-            if looks { Trust::Untrusted } else { Trust::Own },
+            if is_read_only {
+                Trust::Untrusted
+            } else {
+                Trust::Own
+            },
             "{}",
             tool.name
         );

@@ -1,4 +1,4 @@
-//! The process dies at every moment: nothing is lost, nothing is observed twice.
+//! Simulates a crash at every step: nothing is lost, and nothing is observed twice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,27 +16,31 @@ use tokio::sync::Notify;
 
 use super::{MemoryHarness, WriterModel, conversation};
 
-/// Stops for good at one of its calls, before it or behind it, as if the process had died there.
+/// Never returns from one of its calls, either before or after executing it, as if the process had
+/// crashed.
 struct CrashingStore {
     store: SqliteStore,
     calls: AtomicUsize,
-    /// Two moments for each call.
+    /// Each call has two crash points, one before and one after it.
     crashes_at: usize,
     crashed: Arc<Notify>,
 }
 
 impl CrashingStore {
-    fn answer<'a, T: Send + 'a>(&'a self, answer: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
+    fn with_crash_points<'a, T: Send + 'a>(
+        &'a self,
+        call: StoreFuture<'a, T>,
+    ) -> StoreFuture<'a, T> {
         let moment = 2 * self.calls.fetch_add(1, Ordering::Relaxed);
         async move {
             if moment == self.crashes_at {
                 return self.crash().await;
             }
-            let answered = answer.await;
+            let result = call.await;
             if moment + 1 == self.crashes_at {
                 self.crash().await
             } else {
-                answered
+                result
             }
         }
         .boxed()
@@ -48,98 +52,100 @@ impl CrashingStore {
     }
 }
 
-macro_rules! dying {
+macro_rules! crashing {
     ($($name:ident($($argument:ident: $type:ty),*) -> $out:ty;)*) => {
         impl MemoryStore for CrashingStore {
             $(fn $name<'a>(&'a self, $($argument: $type),*) -> StoreFuture<'a, $out> {
-                self.answer(MemoryStore::$name(&self.store, $($argument),*))
+                self.with_crash_points(MemoryStore::$name(&self.store, $($argument),*))
             })*
         }
     };
 }
 
-dying! {
-    progress(of: &'a SessionKey) -> ObservationProgress;
-    turns_after(of: &'a SessionKey, seq: u64, bytes: usize) -> Vec<Arc<Event>>;
-    request(of: &'a SessionKey, turn: &'a TurnId) -> Option<(u64, String)>;
-    events(of: &'a SessionKey, seqs: Vec<u64>) -> Vec<Arc<Event>>;
-    forgotten_events(of: &'a Principal, events: Vec<(TurnId, u64)>) -> Vec<u64>;
-    save_span(of: &'a SessionKey, piece: ObservedSpan) -> MemoryWrite;
-    activate(of: &'a SessionKey, through: u64) -> ();
-    digest_memories(of: &'a SessionKey) -> Vec<Memory>;
-    uncondensed_memories(of: &'a SessionKey) -> Vec<Memory>;
-    save_reflections(of: &'a SessionKey, new: NewReflections) -> MemoryWrite;
-    store(of: &'a SessionKey, memory: NewMemory) -> MemoryId;
-    save_backoff(of: &'a SessionKey, setback: ObserverBackoff) -> ();
-    record_usage(of: &'a SessionKey, turn: TurnId, usage: Usage) -> ();
-    revision(of: &'a Principal) -> MemoryRevision;
-    observations_after(of: &'a Principal, id: u64, most: usize) -> Vec<Memory>;
-    list(of: &'a Principal, which: MemoryQuery) -> Vec<Memory>;
-    memory(of: &'a Principal, id: MemoryId) -> Option<Memory>;
-    stats(of: &'a Principal) -> MemoryStats;
+crashing! {
+        progress(key: &'a SessionKey) -> ObservationProgress;
+        turns_after(key: &'a SessionKey, seq: u64, bytes: usize) -> Vec<Arc<Event>>;
+        request(key: &'a SessionKey, turn: &'a TurnId) -> Option<(u64, String)>;
+        events(key: &'a SessionKey, seqs: Vec<u64>) -> Vec<Arc<Event>>;
+        forgotten_events(principal: &'a Principal, events: Vec<(TurnId, u64)>) -> Vec<u64>;
+        save_span(key: &'a SessionKey, span: ObservedSpan) -> MemoryWrite;
+        activate(key: &'a SessionKey, through: u64) -> ();
+        digest_memories(key: &'a SessionKey) -> Vec<Memory>;
+        uncondensed_memories(key: &'a SessionKey) -> Vec<Memory>;
+        save_reflections(key: &'a SessionKey, reflections: NewReflections) -> MemoryWrite;
+        store(key: &'a SessionKey, memory: NewMemory) -> MemoryId;
+        save_backoff(key: &'a SessionKey, backoff: ObserverBackoff) -> ();
+        record_usage(key: &'a SessionKey, turn: TurnId, usage: Usage) -> ();
+        revision(principal: &'a Principal) -> MemoryRevision;
+        observations_after(principal: &'a Principal, id: u64, limit: usize) -> Vec<Memory>;
+        list(principal: &'a Principal, query: MemoryQuery) -> Vec<Memory>;
+        memory(principal: &'a Principal, id: MemoryId) -> Option<Memory>;
+        stats(principal: &'a Principal) -> MemoryStats;
 }
 
 const TURNS: u64 = 8;
 
 async fn harness() -> MemoryHarness {
-    let mut desk = MemoryHarness::observed_by(WriterModel::thorough());
-    desk.settings.observation_token_threshold = std::num::NonZeroUsize::new(100).unwrap();
+    let mut harness = MemoryHarness::observed_by(WriterModel::thorough());
+    harness.settings.observation_token_threshold = std::num::NonZeroUsize::new(100).unwrap();
     for turn in 0..TURNS {
-        let words = format!("number {turn} matters {}", "and so on and on ".repeat(20));
-        desk.say("a", &format!("t{turn}"), &words).await;
+        let message = format!("number {turn} matters {}", "and so on and on ".repeat(20));
+        harness.say("a", &format!("t{turn}"), &message).await;
     }
-    desk
+    harness
 }
 
-/// Every message of the user's stands in exactly one observation, and in what is told or condensed.
-async fn assert_consistent(desk: &MemoryHarness, moment: usize) {
-    let observed = desk
+/// Checks that every observed message of the user is the source of exactly one observation.
+async fn assert_consistent(harness: &MemoryHarness, moment: usize) {
+    let observed = harness
         .store
         .progress(&conversation("a"))
         .await
         .unwrap()
         .observed_through;
-    let said: Vec<u64> = (0..TURNS)
+    let expected: Vec<u64> = (0..TURNS)
         .map(|turn| turn * 3 + 1)
         .filter(|seq| *seq <= observed)
         .collect();
-    let cited: Vec<u64> = desk
+    let cited: Vec<u64> = harness
         .observations()
         .await
         .iter()
         .flat_map(|memory| memory.sources.clone())
         .collect();
-    assert_eq!(cited, said, "died at moment {moment}");
+    assert_eq!(cited, expected, "crashed at {moment}");
 }
 
 /// B73, S82
 #[tokio::test]
-async fn dying_at_any_moment_loses_nothing_and_repeats_nothing() {
+async fn crashing_at_any_step_loses_nothing_and_repeats_nothing() {
     for crashes_at in 0.. {
-        let desk = harness().await;
-        let (session, is_dead) = (conversation("a"), Arc::new(Notify::new()));
-        let dying = CrashingStore {
-            store: desk.reopened(),
+        let harness = harness().await;
+        let (session, crashed) = (conversation("a"), Arc::new(Notify::new()));
+        let crashing = CrashingStore {
+            store: harness.reopened(),
             calls: AtomicUsize::new(0),
             crashes_at,
-            crashed: Arc::clone(&is_dead),
+            crashed: Arc::clone(&crashed),
         };
-        let chronicle = desk.memory_over(Arc::new(dying));
-        let ran = tokio::select! {
-            done = chronicle.process_session(&session) => { done.unwrap(); true }
-            () = is_dead.notified() => false,
+        let memory = harness.memory_over(Arc::new(crashing));
+        let completed = tokio::select! {
+            done = memory.process_session(&session) => { done.unwrap(); true }
+            () = crashed.notified() => false,
         };
-        drop(chronicle);
-        assert_consistent(&desk, crashes_at).await;
-        desk.memory()
+        drop(memory);
+        assert_consistent(&harness, crashes_at).await;
+        harness
+            .memory()
             .process_session(&conversation("a"))
             .await
             .unwrap();
-        desk.memory()
+        harness
+            .memory()
             .process_session(&conversation("a"))
             .await
             .unwrap();
-        let observed = desk
+        let observed = harness
             .store
             .progress(&conversation("a"))
             .await
@@ -147,23 +153,26 @@ async fn dying_at_any_moment_loses_nothing_and_repeats_nothing() {
             .observed_through;
         assert!(
             observed >= 3 * TURNS - 6,
-            "what was left is done: {observed}"
+            "the remaining turns are observed: {observed}"
         );
-        assert_consistent(&desk, crashes_at).await;
-        if ran {
-            assert!(crashes_at > 20, "it was cut at every step");
+        assert_consistent(&harness, crashes_at).await;
+        if completed {
+            assert!(crashes_at > 20, "every step was interrupted");
             break;
         }
     }
 }
 
-/// S82: two processes at once.
+/// S82: two processes observe concurrently.
 #[tokio::test(flavor = "multi_thread")]
-async fn two_observers_observe_once() {
-    let desk = harness().await;
-    let (one, other) = (desk.memory(), desk.memory_over(Arc::new(desk.reopened())));
+async fn concurrent_observers_observe_once() {
+    let harness = harness().await;
+    let (one, other) = (
+        harness.memory(),
+        harness.memory_over(Arc::new(harness.reopened())),
+    );
     let (a, b) = (conversation("a"), conversation("a"));
     let (done, other) = tokio::join!(one.process_session(&a), other.process_session(&b));
     done.and(other).unwrap();
-    assert_consistent(&desk, usize::MAX).await;
+    assert_consistent(&harness, usize::MAX).await;
 }

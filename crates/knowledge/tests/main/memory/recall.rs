@@ -9,12 +9,12 @@ use lango_knowledge::memory::{ObservationalMemory, RecallMode, detect_kind};
 
 use super::{MemoryHarness, conversation, me};
 
-async fn store_memory(desk: &MemoryHarness, session: &str, text: &str) {
-    store_memory_as(desk, session, text, detect_kind(text)).await;
+async fn store_memory(harness: &MemoryHarness, session: &str, text: &str) {
+    store_memory_as(harness, session, text, detect_kind(text)).await;
 }
 
-async fn store_memory_as(desk: &MemoryHarness, session: &str, text: &str, kind: MemoryKind) {
-    let at = *desk.now.lock().unwrap();
+async fn store_memory_as(harness: &MemoryHarness, session: &str, text: &str, kind: MemoryKind) {
+    let at = *harness.now.lock().unwrap();
     let note = MemoryNote {
         text: text.to_owned(),
         kind,
@@ -28,11 +28,15 @@ async fn store_memory_as(desk: &MemoryHarness, session: &str, text: &str, kind: 
         turn: lango_domain::event::TurnId::new("t"),
         sources: Vec::new(),
     };
-    desk.store.store(&conversation(session), new).await.unwrap();
+    harness
+        .store
+        .store(&conversation(session), new)
+        .await
+        .unwrap();
 }
 
-async fn recall_texts(chronicle: &ObservationalMemory, question: &str) -> Vec<String> {
-    let found = chronicle
+async fn recall_texts(memory: &ObservationalMemory, question: &str) -> Vec<String> {
+    let found = memory
         .recall(&me(), question, RecallMode::Explicit, 5)
         .await
         .unwrap();
@@ -42,10 +46,10 @@ async fn recall_texts(chronicle: &ObservationalMemory, question: &str) -> Vec<St
         .collect()
 }
 
-/// S82: kinds and topics find what no word of the question stands in.
+/// S82: kinds and topics match memories that share no word with the query.
 #[tokio::test]
-async fn questions_find_what_they_are_after_and_no_junk() {
-    let desk = MemoryHarness::new();
+async fn recalls_matching_memories_only() {
+    let harness = MemoryHarness::new();
     for text in [
         "I prefer tea",
         "I prefer dark mode in every editor",
@@ -60,9 +64,9 @@ async fn questions_find_what_they_are_after_and_no_junk() {
         "اسم مشروعي هو لانغو",
         "🦀 is my mascot",
     ] {
-        store_memory(&desk, "a", text).await;
+        store_memory(&harness, "a", text).await;
     }
-    let chronicle = desk.memory();
+    let memory = harness.memory();
     for (question, first) in [
         ("what do I like to drink?", "I prefer tea"),
         (
@@ -90,7 +94,7 @@ async fn questions_find_what_they_are_after_and_no_junk() {
         ("🦀", "🦀 is my mascot"),
     ] {
         assert_eq!(
-            recall_texts(&chronicle, question)
+            recall_texts(&memory, question)
                 .await
                 .first()
                 .map(String::as_str),
@@ -105,13 +109,13 @@ async fn questions_find_what_they_are_after_and_no_junk() {
         "where do my parents hide gold",
     ] {
         assert_eq!(
-            recall_texts(&chronicle, question).await,
+            recall_texts(&memory, question).await,
             Vec::<String>::new(),
             "{question}"
         );
     }
     assert_eq!(
-        chronicle
+        memory
             .recall(&me(), "what do you know about me", RecallMode::Explicit, 99)
             .await
             .unwrap()
@@ -121,17 +125,18 @@ async fn questions_find_what_they_are_after_and_no_junk() {
 }
 
 #[tokio::test]
-async fn the_newest_of_what_fits_comes_first_and_is_told_once() {
-    let desk = MemoryHarness::new();
-    store_memory(&desk, "a", "I prefer tea").await;
-    store_memory(&desk, "b", "I prefer coffee").await;
-    desk.say("c", "t1", "i prefer COFFEE!").await;
-    desk.memory()
+async fn recalls_newest_first_without_duplicates() {
+    let harness = MemoryHarness::new();
+    store_memory(&harness, "a", "I prefer tea").await;
+    store_memory(&harness, "b", "I prefer coffee").await;
+    harness.say("c", "t1", "i prefer COFFEE!").await;
+    harness
+        .memory()
         .process_session(&conversation("c"))
         .await
         .unwrap();
-    assert_eq!(desk.observations().await.len(), 3);
-    let found = recall_texts(&desk.memory(), "what do I like to drink").await;
+    assert_eq!(harness.observations().await.len(), 3);
+    let found = recall_texts(&harness.memory(), "what do I like to drink").await;
     assert_eq!(found.len(), 2, "{found:?}");
     assert_eq!(found[1], "I prefer tea");
 }
@@ -144,28 +149,30 @@ fn request(session: &str, principal: Principal, text: &str) -> ContextRequest {
     }
 }
 
-/// B41, B74: recalled by itself is only what fits well, within its cap, of other sessions, and nobody else's.
+/// B41, B74: automatic recall returns only good matches, within its cap, from other sessions of the
+/// same principal.
 #[tokio::test]
-async fn a_request_is_given_what_fits_it_well() {
-    let mut desk = MemoryHarness::new();
-    desk.settings.recall_tokens = 60;
-    desk.say("a", "t1", "I prefer tea.").await;
-    desk.memory()
+async fn recalls_good_matches_automatically() {
+    let mut harness = MemoryHarness::new();
+    harness.settings.recall_tokens = 60;
+    harness.say("a", "t1", "I prefer tea.").await;
+    harness
+        .memory()
         .process_session(&conversation("a"))
         .await
         .unwrap();
     for number in 0..50 {
         store_memory_as(
-            &desk,
+            &harness,
             "a",
             &format!("the invoice of customer {number} was paid in full by bank transfer"),
             MemoryKind::Fact,
         )
         .await;
     }
-    let chronicle = desk.memory();
+    let memory = harness.memory();
     let gather = async |session: &str, text: &str| {
-        chronicle
+        memory
             .gather(request(session, me(), text))
             .await
             .unwrap()
@@ -179,7 +186,7 @@ async fn a_request_is_given_what_fits_it_well() {
     assert_eq!(
         gather("a", "what do I like to drink?").await,
         None,
-        "it stands in the session itself"
+        "the session itself already contains it"
     );
     assert_eq!(
         gather("b", "run the tests and tell me what failed").await,
@@ -195,7 +202,7 @@ async fn a_request_is_given_what_fits_it_well() {
         token_estimate::estimate(&invoices) <= 60 && invoices.contains("customer"),
         "{invoices}"
     );
-    let bobs = chronicle
+    let foreign = memory
         .gather(request(
             "b",
             Principal::new("bob"),
@@ -203,35 +210,34 @@ async fn a_request_is_given_what_fits_it_well() {
         ))
         .await
         .unwrap();
-    assert_eq!(bobs, None);
-    desk.settings.recall_tokens = 0;
-    let silent = desk
+    assert_eq!(foreign, None);
+    harness.settings.recall_tokens = 0;
+    let disabled = harness
         .memory()
         .gather(request("b", me(), "what do I like to drink?"))
         .await
         .unwrap();
-    assert_eq!(silent, None);
+    assert_eq!(disabled, None);
 }
 
-/// What another process remembers or forgets is known at once.
+/// Changes by another process are visible at once.
 #[tokio::test]
-async fn what_changes_elsewhere_is_seen() {
-    let desk = MemoryHarness::new();
-    let (here, there) = (
-        desk.memory(),
-        Forgetter::new(std::sync::Arc::new(desk.reopened())),
+async fn sees_changes_of_other_processes() {
+    let harness = MemoryHarness::new();
+    let (local, remote) = (
+        harness.memory(),
+        Forgetter::new(std::sync::Arc::new(harness.reopened())),
     );
-    assert!(recall_texts(&here, "tea").await.is_empty());
-    store_memory(&desk, "a", "I prefer tea").await;
-    store_memory(&desk, "a", "tea is grown in Assam").await;
-    assert_eq!(recall_texts(&here, "tea").await.len(), 2);
-    let ForgetSelection::Matched {
-        to_forget: gone, ..
-    } = there.find_to_forget(&me(), "o1").await.unwrap()
+    assert!(recall_texts(&local, "tea").await.is_empty());
+    store_memory(&harness, "a", "I prefer tea").await;
+    store_memory(&harness, "a", "tea is grown in Assam").await;
+    assert_eq!(recall_texts(&local, "tea").await.len(), 2);
+    let ForgetSelection::Matched { to_forget, .. } =
+        remote.find_to_forget(&me(), "o1").await.unwrap()
     else {
-        panic!("it is there")
+        panic!("o1 exists")
     };
-    assert_eq!(gone[0].text, "I prefer tea");
-    there.forget(&me(), &gone).await.unwrap();
-    assert_eq!(recall_texts(&here, "tea").await, ["tea is grown in Assam"]);
+    assert_eq!(to_forget[0].text, "I prefer tea");
+    remote.forget(&me(), &to_forget).await.unwrap();
+    assert_eq!(recall_texts(&local, "tea").await, ["tea is grown in Assam"]);
 }

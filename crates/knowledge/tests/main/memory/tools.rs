@@ -9,14 +9,17 @@ use serde_json::{Value, json};
 use super::{MemoryHarness, WriterModel, conversation, texts, user_message};
 use crate::tool_calls::context_for;
 
-fn memory_tools(desk: &MemoryHarness) -> Vec<Tool> {
-    let chronicle = desk.memory();
-    tools(Lazy::new(move || Ok(Arc::new(chronicle.clone()))))
+fn memory_tools(harness: &MemoryHarness) -> Vec<Tool> {
+    let memory = harness.memory();
+    tools(Lazy::new(move || Ok(Arc::new(memory.clone()))))
 }
 
-async fn call(desk: &MemoryHarness, tool: &str, args: Value) -> Result<String, String> {
-    let tools = memory_tools(desk);
-    let tool = tools.iter().find(|known| known.name == tool).unwrap();
+async fn call(harness: &MemoryHarness, tool: &str, args: Value) -> Result<String, String> {
+    let tools = memory_tools(harness);
+    let tool = tools
+        .iter()
+        .find(|candidate| candidate.name == tool)
+        .unwrap();
     let context = ToolContext {
         session: conversation("a").session,
         principal: super::me(),
@@ -24,18 +27,18 @@ async fn call(desk: &MemoryHarness, tool: &str, args: Value) -> Result<String, S
     };
     tool.intent(context.clone(), args.clone())
         .await
-        .map_err(|failure| failure.0)?;
+        .map_err(|error| error.0)?;
     tool.call(context, args)
         .await
         .map(|output| output.text)
-        .map_err(|failure| failure.0)
+        .map_err(|error| error.0)
 }
 
 /// S82
 #[tokio::test]
-async fn the_chronicler_has_its_tools() {
-    let desk = MemoryHarness::new();
-    let tools = memory_tools(&desk);
+async fn chronicler_has_its_tools() {
+    let harness = MemoryHarness::new();
+    let tools = memory_tools(&harness);
     let levels: Vec<(&str, Safety, Trust)> = tools
         .iter()
         .map(|tool| (tool.name.as_str(), tool.safety, tool.trust))
@@ -57,30 +60,39 @@ async fn the_chronicler_has_its_tools() {
 
 /// S82
 #[tokio::test]
-async fn what_is_stored_is_recalled_and_forgotten() {
-    let desk = MemoryHarness::new();
-    desk.turn("a", "t1", vec![user_message("remember that I prefer tea")])
+async fn stores_recalls_and_forgets() {
+    let harness = MemoryHarness::new();
+    harness
+        .turn("a", "t1", vec![user_message("remember that I prefer tea")])
         .await;
-    let stored = call(&desk, "memory_store", json!({ "content": "I prefer tea" }))
-        .await
-        .unwrap();
+    let stored = call(
+        &harness,
+        "memory_store",
+        json!({ "content": "I prefer tea" }),
+    )
+    .await
+    .unwrap();
     assert_eq!(stored, "Remembered as o1 (preference): I prefer tea");
     assert_eq!(
-        call(&desk, "memory_store", json!({ "content": "I PREFER tea" }))
-            .await
-            .unwrap()
-            .split(' ')
-            .nth(2),
+        call(
+            &harness,
+            "memory_store",
+            json!({ "content": "I PREFER tea" })
+        )
+        .await
+        .unwrap()
+        .split(' ')
+        .nth(2),
         Some("o1")
     );
     call(
-        &desk,
+        &harness,
         "observe_event",
         json!({ "event": "The release went out" }),
     )
     .await
     .unwrap();
-    let found = desk.observations().await;
+    let found = harness.observations().await;
     assert_eq!(
         (found[0].sources.as_slice(), found[0].note.speaker),
         (&[1][..], MemorySpeaker::User)
@@ -90,7 +102,7 @@ async fn what_is_stored_is_recalled_and_forgotten() {
         (MemoryKind::Event, MemorySpeaker::Others)
     );
     let recalled = call(
-        &desk,
+        &harness,
         "memory_recall",
         json!({ "query": "what do I like to drink?" }),
     )
@@ -101,14 +113,14 @@ async fn what_is_stored_is_recalled_and_forgotten() {
         "- 2026-05-01: I prefer tea [preference, medium] (o1)"
     );
     let nothing = call(
-        &desk,
+        &harness,
         "memory_recall",
         json!({ "query": "what do I like to eat?" }),
     )
     .await
     .unwrap();
     assert_eq!(nothing, "Nothing is remembered about that.");
-    let listed = call(&desk, "memory_list_observations", json!({}))
+    let listed = call(&harness, "memory_list_observations", json!({}))
         .await
         .unwrap();
     assert!(
@@ -116,32 +128,40 @@ async fn what_is_stored_is_recalled_and_forgotten() {
         "{listed}"
     );
     assert_eq!(
-        call(&desk, "memory_list_observations", json!({ "session": "" }))
-            .await
-            .unwrap(),
+        call(
+            &harness,
+            "memory_list_observations",
+            json!({ "session": "" })
+        )
+        .await
+        .unwrap(),
         listed
     );
-    let other = call(&desk, "memory_list_observations", json!({ "session": "b" }))
-        .await
-        .unwrap();
+    let other = call(
+        &harness,
+        "memory_list_observations",
+        json!({ "session": "b" }),
+    )
+    .await
+    .unwrap();
     assert_eq!(other, "There is nothing yet.");
     assert_eq!(
-        call(&desk, "memory_forget", json!({ "what": "I prefer tea" }))
+        call(&harness, "memory_forget", json!({ "what": "I prefer tea" }))
             .await
             .unwrap(),
         "Forgotten: observation o1."
     );
     assert!(
-        call(&desk, "memory_forget", json!({ "what": "I prefer tea" }))
+        call(&harness, "memory_forget", json!({ "what": "I prefer tea" }))
             .await
             .is_err()
     );
 }
 
 #[tokio::test]
-async fn bad_input_is_answered_with_what_to_do() {
-    let desk = MemoryHarness::new();
-    for (tool, args, says) in [
+async fn errors_explain_invalid_calls() {
+    let harness = MemoryHarness::new();
+    for (tool, args, expected) in [
         ("memory_store", json!({}), "content"),
         ("memory_store", json!({ "content": 7 }), "content"),
         (
@@ -176,54 +196,58 @@ async fn bad_input_is_answered_with_what_to_do() {
         ),
         ("memory_forget", json!({ "what": "" }), "nothing like that"),
     ] {
-        let failure = call(&desk, tool, args).await.unwrap_err();
-        assert!(failure.contains(says), "{tool}: {failure}");
+        let error = call(&harness, tool, args).await.unwrap_err();
+        assert!(error.contains(expected), "{tool}: {error}");
     }
-    assert!(desk.observations().await.is_empty());
+    assert!(harness.observations().await.is_empty());
 }
 
 #[tokio::test]
-async fn a_conversation_can_be_condensed_at_once() {
-    let desk = MemoryHarness::new();
-    let nothing = call(&desk, "reflect_summary", json!({})).await.unwrap();
+async fn reflects_on_request() {
+    let harness = MemoryHarness::new();
+    let nothing = call(&harness, "reflect_summary", json!({})).await.unwrap();
     assert_eq!(nothing, "Nothing was observed in this conversation yet.");
-    for (turn, words) in [
+    for (turn, message) in [
         ("t2", "I prefer tea."),
         ("t3", "We decided to use SQLite."),
         ("t4", "I prefer TEA!"),
     ] {
-        desk.say("a", turn, words).await;
+        harness.say("a", turn, message).await;
     }
-    let told = call(&desk, "reflect_summary", json!({})).await.unwrap();
+    let reflected = call(&harness, "reflect_summary", json!({})).await.unwrap();
     assert!(
-        told.contains("decided to use SQLite") && told.contains("(r"),
-        "{told}"
+        reflected.contains("decided to use SQLite") && reflected.contains("(r"),
+        "{reflected}"
     );
-    let reflections = desk.reflections().await;
+    let reflections = harness.reflections().await;
     assert!(
         reflections
             .iter()
             .all(|reflection| !reflection.sources.is_empty())
     );
-    let listed = call(&desk, "memory_list_reflections", json!({ "session": "a" }))
-        .await
-        .unwrap();
+    let listed = call(
+        &harness,
+        "memory_list_reflections",
+        json!({ "session": "a" }),
+    )
+    .await
+    .unwrap();
     assert_eq!(listed.lines().count(), reflections.len());
 }
 
 #[tokio::test]
-async fn without_a_place_to_keep_it_the_tools_say_so() {
+async fn reports_why_the_store_cannot_be_opened() {
     let tools = tools(Lazy::new(|| Err("the disk is full".to_owned())));
-    let desk = MemoryHarness::observed_by(WriterModel::thorough());
+    let harness = MemoryHarness::observed_by(WriterModel::thorough());
     let context = ToolContext {
         session: conversation("a").session,
         principal: super::me(),
         ..context_for("chronicler")
     };
-    let failure = tools[1]
+    let error = tools[1]
         .call(context, json!({ "query": "tea" }))
         .await
         .unwrap_err();
-    assert_eq!(failure.0, "memory cannot be used: the disk is full");
-    assert!(texts(&desk.observations().await).is_empty());
+    assert_eq!(error.0, "memory is not available: the disk is full");
+    assert!(texts(&harness.observations().await).is_empty());
 }

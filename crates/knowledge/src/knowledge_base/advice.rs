@@ -1,4 +1,4 @@
-//! What was learned is shown where it fits, and what came of that is counted.
+//! Shows a learning when a matching call fails, and records if it helped.
 
 use std::sync::Arc;
 
@@ -13,19 +13,19 @@ use super::matching::{FailureText, match_score};
 use super::{KnowledgeBase, KnowledgeBaseError, outcomes};
 use crate::turn_transcript;
 
-/// What can be relied on less is not shown any more.
+/// Learnings with a lower confidence are not shown.
 const MIN_CONFIDENCE: f64 = 0.45;
 
-/// Shows one learning to whoever hits the failure that it is about.
+/// Adds the best matching learning to the error of a failed call.
 pub struct LearningAdvisor(pub KnowledgeBase);
 
 impl Advisor for LearningAdvisor {
-    fn advice(&self, about: FailedCall) -> BoxFuture<'static, Option<LabeledText>> {
-        let knowing = self.0.clone();
+    fn advice(&self, call: FailedCall) -> BoxFuture<'static, Option<LabeledText>> {
+        let knowledge_base = self.0.clone();
         async move {
-            let found = best_advice(&knowing, &about).await;
-            found.unwrap_or_else(|error| {
-                tracing::warn!(%error, "nobody could say what helped before");
+            let advice = best_advice(&knowledge_base, &call).await;
+            advice.unwrap_or_else(|error| {
+                tracing::warn!(%error, "learnings could not be loaded");
                 None
             })
         }
@@ -34,20 +34,20 @@ impl Advisor for LearningAdvisor {
 }
 
 async fn best_advice(
-    knowing: &KnowledgeBase,
-    about: &FailedCall,
+    knowledge_base: &KnowledgeBase,
+    call: &FailedCall,
 ) -> Result<Option<LabeledText>, KnowledgeBaseError> {
-    let learnings = knowing
+    let learnings = knowledge_base
         .store
         .get()
         .await?
-        .learnings(&about.principal)
+        .learnings(&call.principal)
         .await?;
     if learnings.is_empty() {
         return Ok(None);
     }
-    let failure = FailureText::from_call(about);
-    let weighed = learnings.iter().filter_map(|learning| {
+    let failure = FailureText::from_call(call);
+    let weighted = learnings.iter().filter_map(|learning| {
         let confidence =
             Some(learning.confidence()).filter(|confidence| *confidence >= MIN_CONFIDENCE)?;
         Some((
@@ -55,11 +55,11 @@ async fn best_advice(
             learning,
         ))
     });
-    // Of equals the newest: it comes first.
-    let best = weighed.fold(
+    // Learnings are ordered newest first, so the newest wins a tie.
+    let best = weighted.fold(
         None,
         |best: Option<(f64, &Learning)>, (weight, learning)| match best {
-            Some((most, _)) if most >= weight => best,
+            Some((best_weight, _)) if best_weight >= weight => best,
             _ => Some((weight, learning)),
         },
     );
@@ -72,7 +72,7 @@ async fn best_advice(
     }))
 }
 
-/// Begins with which one it is: so that what came of it can be counted.
+/// Formats the advice. It begins with the learning's id, from which the outcome is attributed later.
 fn advice_text(learning: &Learning) -> String {
     format!(
         "{}{}] When {}: {}",
@@ -83,46 +83,43 @@ fn advice_text(learning: &Learning) -> String {
     )
 }
 
-/// Counts, when a turn has ended, whether what was shown helped.
+/// Records after each turn if the learnings shown in it helped.
 pub struct OutcomeTracker {
     pub knowledge_base: KnowledgeBase,
     pub sessions: Arc<dyn SessionStore>,
 }
 
 impl AfterTurn for OutcomeTracker {
-    fn on_turn_end(&self, of: SessionKey) -> BoxFuture<'static, ()> {
-        let (knowing, sessions) = (self.knowledge_base.clone(), Arc::clone(&self.sessions));
+    fn on_turn_end(&self, key: SessionKey) -> BoxFuture<'static, ()> {
+        let (knowledge_base, sessions) = (self.knowledge_base.clone(), Arc::clone(&self.sessions));
         async move {
-            if let Err(error) = count_outcomes(&knowing, &*sessions, &of).await {
-                tracing::warn!(%error, "what helped could not be counted");
+            if let Err(error) = count_outcomes(&knowledge_base, &*sessions, &key).await {
+                tracing::warn!(%error, "the outcomes of learnings could not be recorded");
             }
         }
         .boxed()
     }
 }
 
-/// Invariant: an outcome and the mark behind which it lies change together, so that each is counted once.
+/// Invariant: outcomes and the position they were counted through are saved together, so that each
+/// outcome is counted once.
 async fn count_outcomes(
-    knowing: &KnowledgeBase,
+    knowledge_base: &KnowledgeBase,
     sessions: &dyn SessionStore,
-    of: &SessionKey,
+    key: &SessionKey,
 ) -> Result<(), StoreError> {
-    let store = knowing.store.get().await?;
-    let behind = store.counted_through(of).await?;
-    let mut events = turn_transcript::load_finished_turns(sessions, of, behind).await?;
-    events.retain(|event| event.seq > behind);
+    let store = knowledge_base.store.get().await?;
+    let after = store.counted_through(key).await?;
+    let mut events = turn_transcript::load_finished_turns(sessions, key, after).await?;
+    events.retain(|event| event.seq > after);
     let Some(last) = events.last() else {
         return Ok(());
     };
     let (through, outcomes) = (last.seq, outcomes::outcomes_in(&events));
-    store
-        .record_outcomes(
-            of,
-            OutcomeBatch {
-                after: behind,
-                through,
-                outcomes,
-            },
-        )
-        .await
+    let batch = OutcomeBatch {
+        after,
+        through,
+        outcomes,
+    };
+    store.record_outcomes(key, batch).await
 }

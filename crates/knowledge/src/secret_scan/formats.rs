@@ -1,10 +1,10 @@
-//! Secrets that are known by how they look.
+//! Detects secrets by their format.
 
 use std::ops::Range;
 
 use super::SecretKind;
 
-/// How keys of well-known providers begin, and how many characters follow at least.
+/// Key prefixes of well-known providers, with the minimum number of characters that follow.
 const KEY_PREFIXES: [(&str, usize); 28] = [
     ("sk-", 20),
     ("sk_live_", 16),
@@ -36,11 +36,11 @@ const KEY_PREFIXES: [(&str, usize); 28] = [
     ("AGE-SECRET-KEY-1", 20),
 ];
 
-/// A run of mixed letters and digits this long is no word.
+/// Minimum length of a run of mixed letters and digits that may be a key.
 const MIN_RANDOM_RUN_LEN: usize = 32;
-/// Bits for each character, above which letters follow no language.
+/// Entropy in bits per character above which a run is random.
 const MIN_ENTROPY: f64 = 4.2;
-/// Digits of a payment card.
+/// Number of digits of a payment card.
 const CARD_DIGITS: std::ops::RangeInclusive<usize> = 13..=19;
 
 pub(super) fn find(text: &str) -> Option<SecretKind> {
@@ -57,16 +57,16 @@ pub(super) fn has_private_key(text: &str) -> bool {
     text.contains("-----BEGIN ") && text.contains("PRIVATE KEY")
 }
 
-/// The words of a text, each with its place.
+/// Splits a text into words, each with its byte offset.
 pub(super) fn split_words(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let is_between = |c: char| {
+    let is_separator = |c: char| {
         c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>' | '(' | ')' | ',' | ';')
     };
     let mut at = 0;
-    text.split_inclusive(is_between).map(move |piece| {
+    text.split_inclusive(is_separator).map(move |part| {
         let start = at;
-        at += piece.len();
-        (start, piece.trim_end_matches(is_between))
+        at += part.len();
+        (start, part.trim_end_matches(is_separator))
     })
 }
 
@@ -85,20 +85,20 @@ fn is_key_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
 }
 
-/// A well-known beginning at a place where a word begins.
+/// Returns true if a well-known key prefix occurs at a word boundary.
 fn has_key_prefix(word: &str) -> bool {
-    KEY_PREFIXES.iter().any(|(beginning, rest)| {
-        word.match_indices(beginning).any(|(at, _)| {
+    KEY_PREFIXES.iter().any(|(prefix, min_len)| {
+        word.match_indices(prefix).any(|(at, _)| {
             let is_start =
                 !word[..at].ends_with(|c: char| c.is_alphanumeric() || c == '-' || c == '_');
-            let tail = &word[at + beginning.len()..];
+            let tail = &word[at + prefix.len()..];
             let length = tail.chars().take_while(|c| is_key_char(*c)).count();
-            is_start && length >= *rest && tail.chars().any(|c| c.is_ascii_digit())
+            is_start && length >= *min_len && tail.chars().any(|c| c.is_ascii_digit())
         })
     })
 }
 
-/// Three parts of base 64 with points between them, the first an object.
+/// Returns true for three dot-separated base64 parts, the first of which is a JSON object.
 fn is_jwt(word: &str) -> bool {
     let Some(at) = word.find("eyJ") else {
         return false;
@@ -111,17 +111,18 @@ fn is_jwt(word: &str) -> bool {
             .all(|part| part.len() >= 8 && part.chars().all(is_key_char))
 }
 
-/// Where the password stands in `scheme://name:password@host`. A backslash ends the host, as it does for browsers.
+/// Returns the range of the password in `scheme://name:password@host`. A backslash ends the host, as
+/// it does in browsers.
 pub(super) fn url_password(word: &str) -> Option<Range<usize>> {
     let authority = url_authority(word)?;
     let at = authority.start;
     let (credentials, _) = word[authority].rsplit_once('@')?;
     let (name, password) = credentials.split_once(':')?;
-    let is_told = !password.is_empty() && !password.starts_with(['$', '<', '*', '{']);
-    is_told.then(|| at + name.len() + 1..at + credentials.len())
+    let is_literal = !password.is_empty() && !password.starts_with(['$', '<', '*', '{']);
+    is_literal.then(|| at + name.len() + 1..at + credentials.len())
 }
 
-/// Where the host stands in an address.
+/// Returns the range of the host in a URL.
 pub(super) fn url_host(word: &str) -> Option<Range<usize>> {
     let authority = url_authority(word)?;
     let before = word[authority.clone()].rfind('@').map_or(0, |at| at + 1);
@@ -149,7 +150,8 @@ fn mentions_transactions(text: &str) -> bool {
         .any(|word| text.contains(word))
 }
 
-/// A long run of large and small letters and digits that follow no language. Paths and addresses are made of words.
+/// Returns true for a long, random run of upper-case and lower-case letters and digits. Paths and URLs
+/// consist of words and have a lower entropy.
 fn has_random_run(word: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '=' | '_' | '-');
     word.split(|c: char| !is_part(c))
@@ -174,12 +176,12 @@ fn entropy(run: &str) -> f64 {
     counts.iter().filter(|count| **count > 0).map(bits).sum()
 }
 
-/// Digits in the usual groups whose check digit is right.
+/// Returns the ranges of card numbers: digits, possibly grouped, with a valid check digit.
 pub(super) fn card_numbers(text: &str) -> Vec<Range<usize>> {
     let is_digit = |c: char| c.is_ascii_digit();
-    let (mut rest, mut found) = (text, Vec::new());
-    while let Some(at) = rest.find(is_digit) {
-        let run = &rest[at..];
+    let (mut remaining, mut found) = (text, Vec::new());
+    while let Some(at) = remaining.find(is_digit) {
+        let run = &remaining[at..];
         let end = run
             .find(|c: char| !(is_digit(c) || c == ' ' || c == '-'))
             .unwrap_or(run.len());
@@ -188,9 +190,9 @@ pub(super) fn card_numbers(text: &str) -> Vec<Range<usize>> {
             .filter(u8::is_ascii_digit)
             .map(|b| b - b'0')
             .collect();
-        let stands_alone =
-            !rest[..at].ends_with(|c: char| c.is_alphanumeric() || c == '-' || c == '.');
-        if stands_alone
+        let is_separate =
+            !remaining[..at].ends_with(|c: char| c.is_alphanumeric() || c == '-' || c == '.');
+        if is_separate
             && CARD_DIGITS.contains(&digits.len())
             && (3..=6).contains(&digits[0])
             && is_luhn_valid(&digits)
@@ -198,14 +200,14 @@ pub(super) fn card_numbers(text: &str) -> Vec<Range<usize>> {
             let start = text.len() - run.len();
             found.push(start..start + run[..end].trim_end_matches([' ', '-']).len());
         }
-        rest = &run[end..];
+        remaining = &run[end..];
     }
     found
 }
 
-/// Luhn's sum.
+/// Checks the Luhn checksum.
 fn is_luhn_valid(digits: &[u8]) -> bool {
-    let weighed = digits
+    let weighted = digits
         .iter()
         .rev()
         .enumerate()
@@ -214,5 +216,5 @@ fn is_luhn_valid(digits: &[u8]) -> bool {
             (_, doubled) if doubled > 9 => u32::from(doubled) - 9,
             (_, doubled) => u32::from(doubled),
         });
-    weighed.sum::<u32>() % 10 == 0
+    weighted.sum::<u32>() % 10 == 0
 }

@@ -1,4 +1,4 @@
-//! Every fact as a line, in an order that does not depend on when it was told.
+//! Writes every fact as a line, in an order that does not depend on when it was added.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -8,56 +8,58 @@ use crate::graph::interner::normalize_spaces;
 use crate::graph::snapshot::{FactItem, GraphSnapshot};
 use crate::graph::validity::AsOf;
 
-/// Writes every fact, also those that do not hold any more. N-Triples have no place for when a fact holds, so that they get
-/// those that do at the moment given.
+/// Writes every fact, including those that are no longer valid, and returns their number.
+/// N-Triples cannot express validity, so that format gets only the facts that are valid at `as_of`.
 pub fn export(
-    view: &GraphSnapshot,
+    snapshot: &GraphSnapshot,
     format: FactFileFormat,
-    when: AsOf,
+    as_of: AsOf,
     out: &mut dyn Write,
 ) -> io::Result<usize> {
     match format {
         FactFileFormat::NTriples => {
-            let lines = ntriples_lines(view, when);
+            let lines = ntriples_lines(snapshot, as_of);
             lines.iter().try_for_each(|line| writeln!(out, "{line}"))?;
             Ok(lines.len())
         }
         FactFileFormat::Tsv => {
             tsv::write_header(out)?;
-            write_facts(view, &mut |item| tsv::write_line(out, item))
+            write_facts(snapshot, &mut |item| tsv::write_line(out, item))
         }
         FactFileFormat::JsonLines => {
-            write_facts(view, &mut |item| json_lines::write_line(out, item))
+            write_facts(snapshot, &mut |item| json_lines::write_line(out, item))
         }
     }
 }
 
 fn write_facts(
-    view: &GraphSnapshot,
+    snapshot: &GraphSnapshot,
     write: &mut dyn FnMut(&FactItem<'_>) -> io::Result<()>,
 ) -> io::Result<usize> {
-    let facts = sorted_facts(view);
-    let (mut before, mut count) = (String::new(), 0);
+    let facts = sorted_facts(snapshot);
+    let (mut previous, mut count) = (String::new(), 0);
     for fact in facts {
-        let mut item = view.fact_item(fact);
+        let mut item = snapshot.fact_item(fact);
         item.sources.clear();
         item.source = normalize_spaces(&item.source).into_owned();
         let line = serde_json::to_string(&item)?;
-        if line != before {
+        if line != previous {
             write(&item)?;
             count += 1;
         }
-        before = line;
+        previous = line;
     }
     Ok(count)
 }
 
-/// By names first, each compared once; then by everything else.
-fn sorted_facts(view: &GraphSnapshot) -> Vec<u32> {
-    let names = ranks(view.names.len(), |number| view.name(number));
-    let predicates = ranks(view.predicates.len(), |number| view.predicate_name(number));
+/// Sorts by the ranks of names, which are compared once each, then by all other parts.
+fn sorted_facts(snapshot: &GraphSnapshot) -> Vec<u32> {
+    let names = ranks(snapshot.names.len(), |number| snapshot.name(number));
+    let predicates = ranks(snapshot.predicates.len(), |number| {
+        snapshot.predicate_name(number)
+    });
     let rank = |fact: u32| {
-        let [subject, predicate, object] = view.fact(fact).triple();
+        let [subject, predicate, object] = snapshot.fact(fact).triple();
         (
             names[subject as usize],
             predicates[predicate as usize],
@@ -65,8 +67,8 @@ fn sorted_facts(view: &GraphSnapshot) -> Vec<u32> {
         )
     };
     let rest = |fact: u32| {
-        let detail = view.detail(fact);
-        let text = |number| view.text(number);
+        let detail = snapshot.detail(fact);
+        let text = |number| snapshot.text(number);
         let texts = (
             text(detail.subject_type),
             text(detail.object_type),
@@ -76,10 +78,10 @@ fn sorted_facts(view: &GraphSnapshot) -> Vec<u32> {
             detail.from,
             detail.to,
             texts,
-            normalize_spaces(&view.fact_source(fact).to_string()).into_owned(),
+            normalize_spaces(&snapshot.fact_source(fact).to_string()).into_owned(),
         )
     };
-    let mut facts: Vec<u32> = (0..view.facts().len() as u32).collect();
+    let mut facts: Vec<u32> = (0..snapshot.facts().len() as u32).collect();
     facts.sort_by(|a, b| {
         rank(*a)
             .cmp(&rank(*b))
@@ -98,21 +100,22 @@ fn ranks<'a>(count: usize, name: impl Fn(u32) -> &'a str) -> Vec<u32> {
     ranks
 }
 
-fn ntriples_lines(view: &GraphSnapshot, when: AsOf) -> BTreeSet<String> {
+fn ntriples_lines(snapshot: &GraphSnapshot, as_of: AsOf) -> BTreeSet<String> {
     let mut lines = BTreeSet::new();
-    for number in (0..view.facts().len() as u32).filter(|number| view.is_fact_valid(*number, when))
+    for number in
+        (0..snapshot.facts().len() as u32).filter(|number| snapshot.is_fact_valid(*number, as_of))
     {
-        let (fact, detail) = (view.fact(number), view.detail(number));
-        let (subject, object) = (view.name(fact.subject), view.name(fact.object));
-        let object_type = view.text(detail.object_type);
+        let (fact, detail) = (snapshot.fact(number), snapshot.detail(number));
+        let (subject, object) = (snapshot.name(fact.subject), snapshot.name(fact.object));
+        let object_type = snapshot.text(detail.object_type);
         lines.insert(ntriples::triple_line(
             subject,
-            view.predicate_name(fact.predicate),
+            snapshot.predicate_name(fact.predicate),
             object,
             object_type,
         ));
         let types = [
-            (subject, view.text(detail.subject_type)),
+            (subject, snapshot.text(detail.subject_type)),
             (object, object_type),
         ];
         for (name, kind) in types

@@ -1,4 +1,4 @@
-//! What is known about a request is read with it, where the request names it.
+//! Adds the knowledge entries that a request names to its context.
 
 use std::collections::HashSet;
 
@@ -12,10 +12,10 @@ use crate::lexical::{analyze, analyze_query};
 
 const TOKEN_CAP: usize = 300;
 const MAX_ENTRIES: usize = 4;
-/// So much of a request is read.
+/// Most bytes of a request that are analyzed.
 const MAX_BYTES: usize = 4_000;
 
-/// Gives what is known under keys whose words all stand in the request.
+/// Provides the entries whose keys occur, word by word, in the request.
 pub struct KnowledgeContext(pub KnowledgeBase);
 
 impl ContextSource for KnowledgeContext {
@@ -31,11 +31,15 @@ impl ContextSource for KnowledgeContext {
         &self,
         request: ContextRequest,
     ) -> BoxFuture<'static, Result<Option<LabeledText>, ContextError>> {
-        let knowing = self.0.clone();
+        let knowledge_base = self.0.clone();
         async move {
-            let failed = |error: lango_domain::session::StoreError| ContextError(error.to_string());
-            let store = knowing.store.get().await.map_err(failed)?;
-            let entries = store.entries(&request.principal).await.map_err(failed)?;
+            let context_error =
+                |error: lango_domain::session::StoreError| ContextError(error.to_string());
+            let store = knowledge_base.store.get().await.map_err(context_error)?;
+            let entries = store
+                .entries(&request.principal)
+                .await
+                .map_err(context_error)?;
             let named = entries_named_in(&request.text, &entries);
             let lines: Vec<String> = named.iter().map(|entry| entry_line(entry)).collect();
             let label = named
@@ -52,20 +56,20 @@ impl ContextSource for KnowledgeContext {
     }
 }
 
-/// The longest keys first: they say most exactly what is meant.
+/// Returns the entries that a request names. The longest keys come first, as the most specific.
 fn entries_named_in<'a>(request: &str, entries: &'a [KnowledgeEntry]) -> Vec<&'a KnowledgeEntry> {
     let request = &request[..request.floor_char_boundary(MAX_BYTES.min(request.len()))];
-    let said: HashSet<String> = analyze(request).into_iter().collect();
-    let words_named = |entry: &KnowledgeEntry| {
+    let request_terms: HashSet<String> = analyze(request).into_iter().collect();
+    let key_length_if_named = |entry: &KnowledgeEntry| {
         let words = analyze_query(&entry.key);
-        let are_named = words
+        let is_named = words
             .iter()
-            .all(|word| word.iter().any(|one| said.contains(one)));
-        (are_named && !words.is_empty()).then_some(words.len())
+            .all(|word| word.iter().any(|term| request_terms.contains(term)));
+        (is_named && !words.is_empty()).then_some(words.len())
     };
     let mut named: Vec<(usize, &KnowledgeEntry)> = entries
         .iter()
-        .filter_map(|entry| Some((words_named(entry)?, entry)))
+        .filter_map(|entry| Some((key_length_if_named(entry)?, entry)))
         .collect();
     named.sort_by_key(|(words, _)| std::cmp::Reverse(*words));
     named

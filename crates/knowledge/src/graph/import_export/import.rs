@@ -1,4 +1,5 @@
-//! Many facts at once: lines are read on one thread and kept on another, in batches between which others can write.
+//! Bulk import. One thread parses lines while another stores batches; other writers can write
+//! between two batches.
 
 use std::collections::{HashMap, HashSet};
 use std::io::BufRead;
@@ -14,63 +15,63 @@ use crate::graph::interner::normalize_spaces;
 use crate::graph::snapshot::GraphSnapshot;
 use crate::graph::{Graph, GraphError};
 
-/// So many mistakes are told; the others are counted.
+/// Most errors reported in full; the rest are only counted.
 const MAX_REPORTED_ERRORS: usize = 100;
-/// So many batches wait to be kept.
+/// Number of parsed batches that may wait to be stored.
 const BATCH_QUEUE_LEN: usize = 2;
-/// No line is longer.
+/// Maximum length of a line in bytes.
 const MAX_LINE: u64 = 1 << 20;
 
-/// What came of an import.
+/// Result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportReport {
     pub facts: usize,
-    /// Facts that the same source had told already.
+    /// Facts that the graph already had from the same source.
     pub known: usize,
-    /// Lines that are no facts, the first of them with what is wrong.
+    /// Number of invalid lines. `errors` holds the first of them with their line numbers.
     pub skipped: usize,
     pub errors: Vec<(usize, FactLineError)>,
 }
 
-/// How far it is.
+/// Number of facts stored so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImportProgress {
     pub facts: usize,
 }
 
-/// Keeps the facts of a file that can be read; the others are told with their lines.
+/// Imports the valid lines of a file and reports the others with their line numbers.
 pub async fn import(
     graph: &Graph,
-    of: &Principal,
+    principal: &Principal,
     lines: Box<dyn BufRead + Send>,
     (format, source): (FactFileFormat, FactSource),
     progress: &(dyn Fn(ImportProgress) + Sync),
 ) -> Result<ImportReport, GraphError> {
-    let view = graph.snapshot(of).await?;
-    let (sender, mut received) = mpsc::channel(BATCH_QUEUE_LEN);
-    let reading = tokio::task::spawn_blocking(move || {
-        ImportReader::new(view, source, sender).read_all(lines, format)
+    let snapshot = graph.snapshot(principal).await?;
+    let (sender, mut receiver) = mpsc::channel(BATCH_QUEUE_LEN);
+    let reader = tokio::task::spawn_blocking(move || {
+        ImportReader::new(snapshot, source, sender).read_all(lines, format)
     });
     let mut facts = 0;
-    while let Some((batch, count)) = received.recv().await {
-        graph.append(of, batch).await?;
+    while let Some((batch, count)) = receiver.recv().await {
+        graph.append(principal, batch).await?;
         facts += count;
         progress(ImportProgress { facts });
     }
-    let broken = |error: &dyn std::fmt::Display| {
-        GraphError::Failed(format!("the file cannot be read: {error}"))
+    let read_error = |error: &dyn std::fmt::Display| {
+        GraphError::Failed(format!("the file could not be read: {error}"))
     };
-    reading
+    reader
         .await
-        .map_err(|error| broken(&error))?
-        .map_err(|error| broken(&error))
+        .map_err(|error| read_error(&error))?
+        .map_err(|error| read_error(&error))
 }
 
 type ImportBatches = (Vec<NewFactBatch>, usize);
 
 struct ImportReader {
     snapshot: GraphSnapshot,
-    /// Sources that told something before.
+    /// Sources that already have facts in the graph.
     known_sources: HashSet<String>,
     file: String,
     writers: HashMap<String, BatchWriter>,
@@ -80,20 +81,23 @@ struct ImportReader {
 }
 
 impl ImportReader {
-    fn new(view: GraphSnapshot, source: FactSource, sender: mpsc::Sender<ImportBatches>) -> Self {
-        let known = view
+    fn new(
+        snapshot: GraphSnapshot,
+        source: FactSource,
+        sender: mpsc::Sender<ImportBatches>,
+    ) -> Self {
+        let known_sources = snapshot
             .sources()
             .map(|(source, _)| source.to_string())
             .collect();
-        let (open, imported) = (HashMap::new(), ImportReport::default());
         Self {
-            snapshot: view,
-            known_sources: known,
+            snapshot,
+            known_sources,
             file: normalize_spaces(&source.to_string()).into_owned(),
-            writers: open,
+            writers: HashMap::new(),
             pending_facts: 0,
             sender,
-            report: imported,
+            report: ImportReport::default(),
         }
     }
 
@@ -108,12 +112,12 @@ impl ImportReader {
             if std::io::Read::take(&mut lines, MAX_LINE).read_until(b'\n', &mut bytes)? == 0 {
                 break;
             }
-            let is_cut = bytes.len() as u64 == MAX_LINE && !bytes.ends_with(b"\n");
-            if is_cut {
+            let is_too_long = bytes.len() as u64 == MAX_LINE && !bytes.ends_with(b"\n");
+            if is_too_long {
                 lines.skip_until(b'\n')?;
             }
             let text = std::str::from_utf8(&bytes).map_err(|_| FactLineError::NotUtf8);
-            let text = if is_cut {
+            let text = if is_too_long {
                 Err(FactLineError::TooLong)
             } else {
                 text
@@ -125,20 +129,20 @@ impl ImportReader {
             let line = match (text, format) {
                 (Err(error), _) => Err(error),
                 (Ok(text), FactFileFormat::Tsv) => match columns.read_header(text, number) {
-                    Some(named) => named.map(|()| None),
+                    Some(header) => header.map(|()| None),
                     None => columns.parse_line(text),
                 },
                 (Ok(text), FactFileFormat::NTriples) => ntriples::parse_line(text),
                 (Ok(text), FactFileFormat::JsonLines) => json_lines::parse_line(text),
             };
-            let kept = line.and_then(|line| line.map_or(Ok(()), |line| self.add_line(&line)));
-            if let Err(mistake) = kept {
+            let added = line.and_then(|line| line.map_or(Ok(()), |line| self.add_line(&line)));
+            if let Err(error) = added {
                 self.report.skipped += 1;
                 if self.report.errors.len() < MAX_REPORTED_ERRORS {
-                    self.report.errors.push((number, mistake));
+                    self.report.errors.push((number, error));
                 }
             }
-            // Whoever keeps them has given up.
+            // The receiver is dropped when storing a batch fails.
             if self.sender.is_closed() {
                 break;
             }
@@ -148,8 +152,8 @@ impl ImportReader {
     }
 
     fn add_line(&mut self, line: &FactLine<'_>) -> Result<(), FactLineError> {
-        let told = line.fact_ref();
-        told.check()?;
+        let fact = line.fact_ref();
+        fact.check()?;
         let source = if line.source.is_empty() {
             &*self.file
         } else {
@@ -157,18 +161,18 @@ impl ImportReader {
         };
         if !self.known_sources.is_empty()
             && self.known_sources.contains(source)
-            && self.snapshot.contains_fact(&told, source)
+            && self.snapshot.contains_fact(&fact, source)
         {
             self.report.known += 1;
             return Ok(());
         }
         match self.writers.get_mut(source) {
-            Some(writing) => writing.push(&told),
+            Some(writer) => writer.push(&fact),
             None => self
                 .writers
                 .entry(source.to_owned())
                 .or_default()
-                .push(&told),
+                .push(&fact),
         }
         self.report.facts += 1;
         self.pending_facts += 1;
@@ -179,15 +183,15 @@ impl ImportReader {
     }
 
     fn send(&mut self) {
-        let mut open: Vec<(String, BatchWriter)> = self.writers.drain().collect();
-        open.sort_by(|a, b| a.0.cmp(&b.0));
-        // Whatever source a file claims, its facts are not the user's own words.
-        let batch = |(source, writing): (String, BatchWriter)| NewFactBatch {
+        let mut writers: Vec<(String, BatchWriter)> = self.writers.drain().collect();
+        writers.sort_by(|a, b| a.0.cmp(&b.0));
+        // Imported facts are untrusted whatever source the file claims: the user did not state them.
+        let batch = |(source, writer): (String, BatchWriter)| NewFactBatch {
             label: Label::untrusted(format!("imported facts ({source})")),
             source: FactSource::from(source.as_str()),
-            body: writing.finish(),
+            body: writer.finish(),
         };
-        let batches: Vec<NewFactBatch> = open.into_iter().map(batch).collect();
+        let batches: Vec<NewFactBatch> = writers.into_iter().map(batch).collect();
         if !batches.is_empty() {
             let _ = self
                 .sender

@@ -1,10 +1,10 @@
-//! Secrets that a sentence calls by what they are: "the password is …".
+//! Detects secrets that a sentence names: "the password is …".
 
 use std::collections::BTreeSet;
 
 use super::SecretKind;
 
-/// What is behind these is a secret, whatever it looks like.
+/// Names whose values are secrets in any format.
 const PASSWORD_NAMES: [&str; 22] = [
     "password",
     "passwort",
@@ -29,7 +29,7 @@ const PASSWORD_NAMES: [&str; 22] = [
     "mot de passe",
     "密码",
 ];
-/// Behind these only what is no word.
+/// Names whose values are secrets only if they are not words.
 const AMBIGUOUS_NAMES: [&str; 6] = ["secret", "token", "pin", "credential", "암호", "暗証番号"];
 const RECOVERY_PHRASE_NAMES: [&str; 5] = [
     "seed phrase",
@@ -38,11 +38,11 @@ const RECOVERY_PHRASE_NAMES: [&str; 5] = [
     "seed words",
     "secret phrase",
 ];
-/// What stands between the name and the value.
+/// Words and signs between the name and the value.
 const LINK_WORDS: [&str; 14] = [
     ":", "=", "is", "was", "are", "ist", "war", "lautet", "es", "est", "は", "는", "은", "为",
 ];
-/// What a sentence about passwords goes on with.
+/// Words that may follow in a sentence about passwords and are not values.
 const NON_VALUE_WORDS: [&str; 36] = [
     "required",
     "needed",
@@ -81,43 +81,42 @@ const NON_VALUE_WORDS: [&str; 36] = [
     "hidden",
     "read",
 ];
-/// A text has so many secrets at most that are looked at.
+/// Most occurrences of a name that are examined.
 const MAX_MATCHES: usize = 200;
-/// How far behind the name its value may stand.
+/// Maximum distance in bytes between a name and its value.
 const MAX_VALUE_DISTANCE: usize = 400;
 
 pub(super) fn find(text: &str) -> Option<SecretKind> {
-    let small = text.to_lowercase();
-    if text_after(&small, &RECOVERY_PHRASE_NAMES).any(is_recovery_phrase) {
+    let lower = text.to_lowercase();
+    if text_after(&lower, &RECOVERY_PHRASE_NAMES).any(is_recovery_phrase) {
         return Some(SecretKind::RecoveryPhrase);
     }
-    let told = text_after(&small, &PASSWORD_NAMES)
+    let is_stated = text_after(&lower, &PASSWORD_NAMES)
         .filter_map(parse_value)
         .any(|value| is_secret_value(&value));
     let likely = || {
-        text_after(&small, &AMBIGUOUS_NAMES)
+        text_after(&lower, &AMBIGUOUS_NAMES)
             .filter_map(parse_value)
             .any(|value| is_non_word(&value.word))
     };
-    (told || likely()).then_some(SecretKind::Password)
+    (is_stated || likely()).then_some(SecretKind::Password)
 }
 
-/// What is said to be secret and is no word, in small letters.
+/// Returns the values, in lower case, that a text states to be secret and that are not words.
 pub(super) fn stated_values(text: &str) -> BTreeSet<String> {
-    let small = text.to_lowercase();
+    let lower = text.to_lowercase();
     let names = [&PASSWORD_NAMES[..], &AMBIGUOUS_NAMES[..]].concat();
-    let told = text_after(&small, &names)
-        .filter_map(parse_value)
-        .map(|value| value.word);
-    told.filter(|word| is_non_word(word)).collect()
+    let values = text_after(&lower, &names).filter_map(parse_value);
+    let words = values.map(|value| value.word);
+    words.filter(|word| is_non_word(word)).collect()
 }
 
-/// What follows each of these names where it stands as a word.
+/// Returns the text after each whole-word occurrence of these names.
 fn text_after<'a>(text: &'a str, names: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
-    let places = names
+    let matches = names
         .iter()
         .flat_map(|name| text.match_indices(*name).take(MAX_MATCHES));
-    places.filter_map(|(at, name)| {
+    matches.filter_map(|(at, name)| {
         let rest = &text[at + name.len()..];
         let is_whole = !rest.starts_with(|c: char| c.is_ascii_alphanumeric());
         let is_start = !name.is_ascii() || !text[..at].ends_with(|c: char| c.is_alphanumeric());
@@ -128,31 +127,33 @@ fn text_after<'a>(text: &'a str, names: &'a [&'a str]) -> impl Iterator<Item = &
 
 struct StatedValue {
     word: String,
-    /// Whether `:` or `=` led to it.
+    /// True if `:` or `=` precedes the value.
     is_assigned: bool,
     is_quoted: bool,
-    /// Whether nothing follows it in its sentence.
+    /// True if the value ends its sentence.
     is_last: bool,
 }
 
-/// What a name is said to be.
+/// Parses the value that is stated after a name.
 fn parse_value(rest: &str) -> Option<StatedValue> {
     let rest = rest.trim_start_matches(['"', '\'', '`', '*', ' ', '\t']);
     let link = LINK_WORDS.iter().find(|link| {
         let is_word = link.bytes().all(|b| b.is_ascii_alphabetic());
         rest.strip_prefix(**link)
-            .is_some_and(|left| !is_word || left.starts_with(char::is_whitespace))
+            .is_some_and(|remaining| !is_word || remaining.starts_with(char::is_whitespace))
     })?;
-    let said = rest[link.len()..].trim_start_matches([':', '=', ' ', '\t']);
+    let value_text = rest[link.len()..].trim_start_matches([':', '=', ' ', '\t']);
     let is_quote = |c: char| matches!(c, '"' | '\'' | '`' | '「' | '“' | '«');
-    let is_quoted = said.starts_with(is_quote);
-    let said = said.trim_start_matches(is_quote);
+    let is_quoted = value_text.starts_with(is_quote);
+    let value_text = value_text.trim_start_matches(is_quote);
     let is_end =
         |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '」' | '”' | '»' | ',' | ';');
-    let end = said.find(is_end).unwrap_or(said.len());
-    let word = said[..end].trim_end_matches(['.', '!', '?']).to_owned();
-    let left = said[end..].trim_start_matches(is_end);
-    let is_last = left.is_empty() || said[..end].ends_with(['.', '!', '?']);
+    let end = value_text.find(is_end).unwrap_or(value_text.len());
+    let word = value_text[..end]
+        .trim_end_matches(['.', '!', '?'])
+        .to_owned();
+    let remaining = value_text[end..].trim_start_matches(is_end);
+    let is_last = remaining.is_empty() || value_text[..end].ends_with(['.', '!', '?']);
     (!word.is_empty()).then_some(StatedValue {
         word,
         is_assigned: matches!(*link, ":" | "="),
@@ -161,7 +162,7 @@ fn parse_value(rest: &str) -> Option<StatedValue> {
     })
 }
 
-/// A value, and not how a sentence about passwords goes on.
+/// Returns true for a value, false for a sentence about passwords in general.
 fn is_secret_value(value: &StatedValue) -> bool {
     let word = value.word.as_str();
     if is_placeholder(word) || NON_VALUE_WORDS.contains(&word) {
@@ -171,7 +172,7 @@ fn is_secret_value(value: &StatedValue) -> bool {
     is_long && (is_non_word(word) || value.is_quoted || value.is_last || value.is_assigned)
 }
 
-/// Letters and digits or signs together, or digits alone.
+/// Returns true for letters mixed with digits, or for digits only.
 fn is_non_word(word: &str) -> bool {
     let count = |is: fn(char) -> bool| word.chars().filter(|c| is(*c)).count();
     let (digits, letters) = (count(|c| c.is_ascii_digit()), count(char::is_alphabetic));
@@ -185,7 +186,7 @@ fn is_placeholder(word: &str) -> bool {
         || word.contains("***")
 }
 
-/// Twelve words of small letters in a row.
+/// Returns true for twelve lower-case words in sequence.
 fn is_recovery_phrase(rest: &str) -> bool {
     let words = rest
         .trim_start_matches([':', '=', ' ', '"', '\''])
