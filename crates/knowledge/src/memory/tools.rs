@@ -51,7 +51,7 @@ pub fn tools(memory: Lazy<ObservationalMemory, String>) -> Vec<Tool> {
     ]
 }
 
-/// Formats memories line by line, labelled with what they come from.
+/// Formats memories line by line, labeled with what they come from.
 fn memories_output(memories: &[Memory], empty_text: &str) -> ToolOutput {
     let lines: Vec<String> = memories.iter().map(digest::memory_line).collect();
     let text = if lines.is_empty() {

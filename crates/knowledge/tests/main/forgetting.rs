@@ -75,6 +75,17 @@ fn entry(
     }
 }
 
+async fn save_entry(
+    harness: &KnowledgeHarness,
+    session_key: &SessionKey,
+    key: &str,
+    content: &str,
+) {
+    let entry = entry(harness, session_key, key, content);
+    let saved = harness.store.save_entry(&session_key.principal, entry);
+    saved.await.unwrap();
+}
+
 /// Appends one turn, and items that each store could have learned from it.
 async fn learn(harness: &KnowledgeHarness, session_key: &SessionKey) {
     let call = EventBody::ToolCall {
@@ -92,6 +103,50 @@ async fn learn(harness: &KnowledgeHarness, session_key: &SessionKey) {
             events,
         )
         .await;
+    observe(harness, session_key).await;
+    for content in [
+        format!("coffee from {MARK}"),
+        format!("tea from {MARK}, at four"),
+    ] {
+        save_entry(harness, session_key, "drink", &content).await;
+    }
+    save_entry(
+        harness,
+        session_key,
+        "home",
+        "Vienna is where the sister lives",
+    )
+    .await;
+    let (trigger, fix) = (format!("tea is asked for {MARK}"), "bring milk".to_owned());
+    let learning = NewLearning {
+        trigger,
+        fix,
+        category: FailureCategory::default(),
+        source: source(session_key, "t1"),
+        at: *harness.now.lock().unwrap(),
+    };
+    harness
+        .store
+        .save_learning(&session_key.principal, learning)
+        .await
+        .unwrap();
+    inquire(harness, session_key).await;
+    let fact_source = FactSource::Session {
+        session: session_key.session.clone(),
+        event: "c7".to_owned(),
+    };
+    let facts = [
+        NewFact::new("Ada", "drinks", format!("tea of {MARK}")),
+        NewFact::new("Ada", "lives in", "Vienna"),
+    ];
+    open_graph(harness)
+        .assert(&session_key.principal, fact_source, &facts)
+        .await
+        .unwrap();
+}
+
+/// Saves the observations of the turn.
+async fn observe(harness: &KnowledgeHarness, session_key: &SessionKey) {
     let at = *harness.now.lock().unwrap();
     let note = |text: &str, kind: MemoryKind| MemoryNote {
         text: text.to_owned(),
@@ -122,58 +177,6 @@ async fn learn(harness: &KnowledgeHarness, session_key: &SessionKey) {
         observations,
     };
     harness.store.save_span(session_key, span).await.unwrap();
-    for content in [
-        format!("coffee from {MARK}"),
-        format!("tea from {MARK}, at four"),
-    ] {
-        harness
-            .store
-            .save_entry(
-                &session_key.principal,
-                entry(harness, session_key, "drink", &content),
-            )
-            .await
-            .unwrap();
-    }
-    harness
-        .store
-        .save_entry(
-            &session_key.principal,
-            entry(
-                harness,
-                session_key,
-                "home",
-                "Vienna is where the sister lives",
-            ),
-        )
-        .await
-        .unwrap();
-    let (trigger, fix) = (format!("tea is asked for {MARK}"), "bring milk".to_owned());
-    let learning = NewLearning {
-        trigger,
-        fix,
-        category: FailureCategory::default(),
-        source: source(session_key, "t1"),
-        at,
-    };
-    harness
-        .store
-        .save_learning(&session_key.principal, learning)
-        .await
-        .unwrap();
-    inquire(harness, session_key).await;
-    let fact_source = FactSource::Session {
-        session: session_key.session.clone(),
-        event: "c7".to_owned(),
-    };
-    let facts = [
-        NewFact::new("Ada", "drinks", format!("tea of {MARK}")),
-        NewFact::new("Ada", "lives in", "Vienna"),
-    ];
-    open_graph(harness)
-        .assert(&session_key.principal, fact_source, &facts)
-        .await
-        .unwrap();
 }
 
 /// Adds a resolved and a pending inquiry.
@@ -491,34 +494,36 @@ async fn forgetting_is_atomic_and_can_be_repeated() {
     );
 }
 
-/// B106
-#[tokio::test]
-async fn ambiguous_matches_are_returned_and_stay() {
-    let (harness, session_key) = (KnowledgeHarness::new(), conversation("s"));
+/// Saves three entries that mention tea.
+async fn save_tea_entries(harness: &KnowledgeHarness, session_key: &SessionKey) {
     harness
-        .turn(&session_key, "t1", "hello", answer("hello"))
+        .turn(session_key, "t1", "hello", answer("hello"))
         .await;
     for (key, content) in [
         ("assam", "I like green tea from Assam"),
         ("party", "The tea party is at six"),
         ("bob", "My brother Bob prefers tea"),
     ] {
-        harness
-            .store
-            .save_entry(
-                &session_key.principal,
-                entry(&harness, &session_key, key, content),
-            )
-            .await
-            .unwrap();
+        save_entry(harness, session_key, key, content).await;
     }
-    let forgetter = forgetter(&harness);
-    let find = async |query: &str| {
-        let selection = forgetter
-            .find_to_forget(&session_key.principal, query)
-            .await;
-        selection.unwrap()
-    };
+}
+
+async fn find(
+    harness: &KnowledgeHarness,
+    session_key: &SessionKey,
+    query: &str,
+) -> ForgetSelection {
+    let forgetter = forgetter(harness);
+    let selection = forgetter.find_to_forget(&session_key.principal, query);
+    selection.await.unwrap()
+}
+
+/// B106
+#[tokio::test]
+async fn ambiguous_matches_are_returned_and_stay() {
+    let (harness, session_key) = (KnowledgeHarness::new(), conversation("s"));
+    save_tea_entries(&harness, &session_key).await;
+    let find = async |query: &str| find(&harness, &session_key, query).await;
     for nothing in [
         "",
         "it",
@@ -547,16 +552,17 @@ async fn ambiguous_matches_are_returned_and_stay() {
         to_forget[0].to_json(),
         json!({ "kind": "knowledge", "id": "party", "text": "The tea party is at six" })
     );
-    // An item that states exactly that is removed; items that also state other things stay.
-    harness
-        .store
-        .save_entry(
-            &session_key.principal,
-            entry(&harness, &session_key, "drink", "I prefer tea"),
-        )
-        .await
-        .unwrap();
-    let ForgetSelection::Matched { to_forget, related } = find("that I prefer tea").await else {
+}
+
+/// B106: an item that states exactly the query is selected; items that also state other things stay.
+#[tokio::test]
+async fn exact_matches_are_selected_and_related_ones_stay() {
+    let (harness, session_key) = (KnowledgeHarness::new(), conversation("s"));
+    save_tea_entries(&harness, &session_key).await;
+    save_entry(&harness, &session_key, "drink", "I prefer tea").await;
+    let ForgetSelection::Matched { to_forget, related } =
+        find(&harness, &session_key, "that I prefer tea").await
+    else {
         panic!("one item matches")
     };
     assert_eq!(
@@ -573,14 +579,7 @@ async fn forgetting_an_old_version_keeps_the_newest() {
         .turn(&session_key, "t1", "hello", answer("hello"))
         .await;
     for content in ["I prefer tea", "I prefer cocoa"] {
-        harness
-            .store
-            .save_entry(
-                &session_key.principal,
-                entry(&harness, &session_key, "drink", content),
-            )
-            .await
-            .unwrap();
+        save_entry(&harness, &session_key, "drink", content).await;
     }
     let to_forget = find_to_forget(&harness, &session_key.principal, REQUEST).await;
     forgetter(&harness)
@@ -616,14 +615,7 @@ async fn forgotten_messages_are_not_observed_later() {
             answer("As you like."),
         )
         .await;
-    harness
-        .store
-        .save_entry(
-            &session_key.principal,
-            entry(&harness, &conversation("other"), "drink", "I prefer tea"),
-        )
-        .await
-        .unwrap();
+    save_entry(&harness, &conversation("other"), "drink", "I prefer tea").await;
     let to_forget = find_to_forget(&harness, &session_key.principal, REQUEST).await;
     forgetter(&harness)
         .forget(&session_key.principal, &to_forget)

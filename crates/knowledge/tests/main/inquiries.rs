@@ -84,85 +84,49 @@ async fn offered_with_label(
 async fn finds_offers_and_resolves_a_gap() {
     let (harness, key) = (KnowledgeHarness::new(), conversation("s"));
     let inquiries = inquiries(&harness, None);
-    harness
-        .turn(
-            &key,
-            "t1",
-            "write a card for my sister",
-            answer("Here is one."),
-        )
-        .await;
+    let run_turn = async |turn: &str, message: &str, reply: &str| {
+        harness.turn(&key, turn, message, answer(reply)).await;
+        inquiries.on_turn_end(key.clone()).await;
+    };
+    run_turn("t1", "write a card for my sister", "Here is one.").await;
     inquiries.on_turn_end(key.clone()).await;
-    inquiries.on_turn_end(key.clone()).await;
+    let question = "What is your sister's name?";
+    assert_eq!(questions(&harness, &key).await, [question]);
+    let pending = harness.store.pending(&key.principal).await.unwrap();
     assert_eq!(
-        questions(&harness, &key).await,
-        ["What is your sister's name?"]
+        (pending[0].found_by, pending[0].turn.as_str()),
+        (Finder::Rule, "t1")
     );
-    let inquiry = harness
-        .store
-        .pending(&key.principal)
-        .await
-        .unwrap()
-        .remove(0);
-    assert_eq!(
-        (inquiry.found_by, inquiry.turn.as_str(), inquiry.offers),
-        (Finder::Rule, "t1", 0)
-    );
+    assert_eq!(pending[0].offers, 0);
     harness.advance_minutes(1);
     let offer = offered(&inquiries, &key, "make it blue").await.unwrap();
-    assert!(offer.contains("What is your sister's name?"), "{offer}");
-    harness
-        .turn(
-            &key,
-            "t2",
-            "make it blue",
-            answer("Blue it is. By the way, what is your sister's name?"),
-        )
-        .await;
-    inquiries.on_turn_end(key.clone()).await;
+    assert!(offer.contains(question), "{offer}");
+    let reply = "Blue it is. By the way, what is your sister's name?";
+    run_turn("t2", "make it blue", reply).await;
     harness.advance_minutes(1);
     assert_eq!(
         offered(&inquiries, &key, "and a bow").await,
         None,
         "an inquiry is not offered in every turn"
     );
-    harness.turn(&key, "t3", "Anna", answer("Thank you.")).await;
-    inquiries.on_turn_end(key.clone()).await;
+    run_turn("t3", "Anna", "Thank you.").await;
     assert!(questions(&harness, &key).await.is_empty());
-    let resolved = harness
-        .store
-        .inquiries(&key.principal)
-        .await
-        .unwrap()
-        .remove(0);
+    let resolved = harness.store.inquiries(&key.principal).await.unwrap();
     assert_eq!(
-        (resolved.status, resolved.answer.as_deref()),
+        (resolved[0].status, resolved[0].answer.as_deref()),
         (InquiryStatus::Resolved, Some("Anna"))
     );
-    let entries = harness
-        .store
-        .history(&key.principal, &resolved.knowledge_key.unwrap())
-        .await
-        .unwrap();
-    assert!(entries[0].content.contains("Anna"), "{entries:?}");
+    let knowledge_key = resolved[0].knowledge_key.as_deref().unwrap();
+    let entries = harness.store.history(&key.principal, knowledge_key);
+    let entry = entries.await.unwrap().remove(0);
+    assert!(entry.content.contains("Anna"), "{entry:?}");
     assert_eq!(
-        (
-            entries[0].source.turn.as_str(),
-            entries[0].source.by.as_str()
-        ),
+        (entry.source.turn.as_str(), entry.source.by.as_str()),
         ("t3", "inquiry 1")
     );
     // A known topic is not asked about again.
     for turn in ["t4", "t5", "t6", "t7"] {
-        harness
-            .turn(
-                &key,
-                turn,
-                "write another card for my sister",
-                answer("Here."),
-            )
-            .await;
-        inquiries.on_turn_end(key.clone()).await;
+        run_turn(turn, "write another card for my sister", "Here.").await;
     }
     assert!(questions(&harness, &key).await.is_empty());
 }

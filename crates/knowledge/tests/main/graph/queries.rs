@@ -106,52 +106,45 @@ async fn ignores_an_article_that_is_not_part_of_a_name() {
     assert_eq!(find_name("the Rhine").unwrap_err().name, "the Rhine");
 }
 
+async fn facts_to_germany(harness: &GraphHarness, as_of: AsOf) -> Vec<String> {
+    let snapshot = harness.snapshot().await;
+    let pattern = FactPattern {
+        object: snapshot.find("Germany").ok(),
+        ..FactPattern::default()
+    };
+    fact_lines(&snapshot, &snapshot.query(pattern, as_of, 10).facts)
+}
+
 #[tokio::test]
-async fn facts_have_a_validity_and_can_be_retired() {
+async fn facts_are_found_by_their_validity() {
     let harness = GraphHarness::new();
     let from_to = |from: &str, to: &str| NewFact {
         valid_from: Some(from.parse().unwrap()),
         valid_to: (!to.is_empty()).then(|| to.parse().unwrap()),
         ..NewFact::new("Bonn", "capital of", "Germany")
     };
+    let facts = [from_to("1949-05-23", "1990-10-03"), from_to("2030", "")];
     harness
         .graph
-        .assert(
-            &me(),
-            FactSource::User,
-            &[from_to("1949-05-23", "1990-10-03"), from_to("2030", "")],
-        )
+        .assert(&me(), FactSource::User, &facts)
         .await
         .unwrap();
     harness.add_facts("Berlin | capital of | Germany").await;
-    let germany = async |as_of: AsOf| {
-        let snapshot = harness.snapshot().await;
-        let object = snapshot.find("Germany").ok();
-        fact_lines(
-            &snapshot,
-            &snapshot
-                .query(
-                    FactPattern {
-                        object,
-                        ..FactPattern::default()
-                    },
-                    as_of,
-                    10,
-                )
-                .facts,
-        )
-    };
-    assert_eq!(germany(now()).await, ["Berlin capital of Germany"]);
+    let (bonn, berlin) = ("Bonn capital of Germany", "Berlin capital of Germany");
+    assert_eq!(facts_to_germany(&harness, now()).await, [berlin]);
+    assert_eq!(facts_to_germany(&harness, at("1960")).await, [bonn, berlin]);
     assert_eq!(
-        germany(at("1960")).await,
-        ["Bonn capital of Germany", "Berlin capital of Germany"]
-    );
-    assert_eq!(
-        germany(at("1990-10-03")).await,
-        ["Berlin capital of Germany"],
+        facts_to_germany(&harness, at("1990-10-03")).await,
+        [berlin],
         "the end is exclusive"
     );
-    assert_eq!(germany(AsOf::AnyTime).await.len(), 3);
+    assert_eq!(facts_to_germany(&harness, AsOf::AnyTime).await.len(), 3);
+}
+
+#[tokio::test]
+async fn facts_can_be_retired_and_added_again() {
+    let harness = GraphHarness::new();
+    harness.add_facts("Berlin | capital of | Germany").await;
     let retirement = FactRetirement {
         subject: "BERLIN".to_owned(),
         predicate: "capital-of".to_owned(),
@@ -163,30 +156,22 @@ async fn facts_have_a_validity_and_can_be_retired() {
         .retire(&me(), FactSource::User, &[retirement])
         .await
         .unwrap();
-    assert!(germany(now()).await.is_empty());
-    assert_eq!(
-        germany(at("2025-05-31")).await,
-        ["Berlin capital of Germany"]
-    );
+    let fact = "Berlin capital of Germany";
+    assert!(facts_to_germany(&harness, now()).await.is_empty());
+    assert_eq!(facts_to_germany(&harness, at("2025-05-31")).await, [fact]);
     let snapshot = harness.snapshot().await;
-    let berlin = snapshot
-        .facts_about(snapshot.find("Berlin").unwrap(), None, AsOf::AnyTime, 10)
-        .facts[0];
+    let berlin = snapshot.find("Berlin").unwrap();
+    let retired = snapshot.facts_about(berlin, None, AsOf::AnyTime, 10).facts[0];
     assert_eq!(
-        snapshot.fact_item(berlin).valid_to.as_deref(),
+        snapshot.fact_item(retired).valid_to.as_deref(),
         Some("2025-06-01")
     );
-    assert!(
-        snapshot
-            .traverse(snapshot.find("Berlin").unwrap(), &both_ways(2, 10))
-            .hits
-            .facts
-            .is_empty()
-    );
+    let reached = snapshot.traverse(berlin, &both_ways(2, 10)).hits;
+    assert!(reached.facts.is_empty());
     harness.add_facts("Berlin | capital of | Germany").await;
     assert_eq!(
-        germany(now()).await,
-        ["Berlin capital of Germany"],
+        facts_to_germany(&harness, now()).await,
+        [fact],
         "a fact that is added again is valid again"
     );
 }

@@ -119,39 +119,18 @@ async fn forgotten_facts_are_in_no_file_and_no_query() {
         event: "1".to_owned(),
     };
     harness.add_facts_from(other, "apple | is | fruit").await;
-    assert!(
-        harness
-            .graph
-            .forget_source(&me(), FactSourceFilter::Session(SessionId::new("s#1")))
-            .await
-            .unwrap()
-    );
-    assert!(
-        !harness
-            .graph
-            .forget_source(&me(), FactSourceFilter::Session(SessionId::new("s#1")))
-            .await
-            .unwrap()
-    );
+    let forget = async |filter: FactSourceFilter| {
+        let forgotten = harness.graph.forget_source(&me(), filter).await;
+        forgotten.unwrap()
+    };
+    let whole_session = || FactSourceFilter::Session(SessionId::new("s#1"));
+    assert!(forget(whole_session()).await);
+    assert!(!forget(whole_session()).await);
     assert!(harness.snapshot().await.find("Quentin").is_err());
-    assert!(
-        harness
-            .graph
-            .forget_source(&me(), FactSourceFilter::One(document("lines 1-4")))
-            .await
-            .unwrap()
-    );
-    assert!(
-        harness.snapshot().await.find("Africa").is_err()
-            && harness.snapshot().await.find("zanzibar").is_ok()
-    );
-    assert!(
-        harness
-            .graph
-            .forget_source(&me(), FactSourceFilter::Document("/docs/a.md".to_owned()))
-            .await
-            .unwrap()
-    );
+    assert!(forget(FactSourceFilter::One(document("lines 1-4"))).await);
+    let snapshot = harness.snapshot().await;
+    assert!(snapshot.find("Africa").is_err() && snapshot.find("zanzibar").is_ok());
+    assert!(forget(FactSourceFilter::Document("/docs/a.md".to_owned())).await);
     assert_eq!(harness.snapshot().await.facts().len(), 2);
     for text in ["xylophone", "zanzibar"] {
         assert!(!is_in_files(harness.folder.path(), text), "{text}");

@@ -13,60 +13,49 @@ async fn call(harness: &GraphHarness, tool: &str, args: Value) -> Result<String,
     tool.call(context(), args)
         .await
         .map(|output| output.text)
-        .map_err(|failure| failure.0)
+        .map_err(|error| error.0)
+}
+
+async fn call_json(harness: &GraphHarness, tool: &str, args: Value) -> Value {
+    let text = call(harness, tool, args).await.unwrap();
+    serde_json::from_str(&text).unwrap()
 }
 
 /// S80
 #[tokio::test]
-async fn adds_finds_traverses_and_retires_facts() {
+async fn adds_and_finds_facts() {
     let harness = GraphHarness::new();
     let fact = json!({ "subject": "Ann", "predicate": "works at", "object": "Acme", "subject_type": "person", "properties": { "as": "baker" }, "valid_from": "2020" });
     assert_eq!(
         call(&harness, "graph_add_fact", fact).await.unwrap(),
         "Kept: Ann works at Acme, from 2020-01-01."
     );
-    call(
-        &harness,
-        "graph_add_fact",
-        json!({ "subject": "Bob", "predicate": "works at", "object": "ACME" }),
-    )
-    .await
-    .unwrap();
-    let found = call(&harness, "graph_query", json!({ "subject": "ann" }))
-        .await
-        .unwrap();
-    let item = serde_json::from_str::<Value>(&found).unwrap()["items"][0].clone();
+    let found = call_json(&harness, "graph_query", json!({ "subject": "ann" })).await;
     assert_eq!(
-        item,
+        found["items"][0],
         json!({ "subject": "Ann", "predicate": "works at", "object": "Acme", "valid_from": "2020-01-01", "valid_to": null,
             "source": "session:s#c1", "subject_type": "person", "properties": { "as": "baker" } })
     );
-    let around = call(
-        &harness,
-        "graph_traverse",
-        json!({ "start_node": "ann", "max_depth": 2, "predicates": ["works_at"], "limit": 10 }),
-    )
-    .await;
-    let around: Value = serde_json::from_str(&around.unwrap()).unwrap();
+}
+
+/// S80
+#[tokio::test]
+async fn traverses_and_retires_facts() {
+    let harness = GraphHarness::new();
+    harness
+        .add_facts("Ann | works at | Acme\n Bob | works at | ACME")
+        .await;
+    let around =
+        json!({ "start_node": "ann", "max_depth": 2, "predicates": ["works_at"], "limit": 10 });
+    let around = call_json(&harness, "graph_traverse", around).await;
     assert_eq!(
         around["nodes"],
         json!([{ "id": "Ann", "depth": 0 }, { "id": "Acme", "depth": 1 }, { "id": "Bob", "depth": 2 }])
     );
     assert_eq!(around["edges"].as_array().unwrap().len(), 2);
-    let path = call(
-        &harness,
-        "graph_path",
-        json!({ "from": "Ann", "to": "Bob" }),
-    )
-    .await
-    .unwrap();
-    assert_eq!(
-        serde_json::from_str::<Value>(&path).unwrap()["items"]
-            .as_array()
-            .unwrap()
-            .len(),
-        2
-    );
+    let ends = json!({ "from": "Ann", "to": "Bob" });
+    let path = call_json(&harness, "graph_path", ends.clone()).await;
+    assert_eq!(path["items"].as_array().unwrap().len(), 2);
     let retirement =
         json!({ "subject": "ann", "predicate": "works-at", "object": "acme", "valid_to": "2025" });
     assert_eq!(
@@ -75,80 +64,62 @@ async fn adds_finds_traverses_and_retires_facts() {
             .unwrap(),
         "Ended on 2025-01-01: Ann works at Acme."
     );
-    assert!(
-        call(
-            &harness,
-            "graph_path",
-            json!({ "from": "Ann", "to": "Bob" })
-        )
-        .await
-        .unwrap()
-        .starts_with("No chain")
-    );
-    let before = call(
-        &harness,
-        "graph_query",
-        json!({ "object": "acme", "at": "2024-06-01" }),
-    )
-    .await
-    .unwrap();
-    assert!(before.contains("Ann") && before.contains("2025-01-01"));
-    let again = call(
-        &harness,
-        "graph_retire_fact",
-        json!({ "subject": "ann", "predicate": "works at", "object": "acme" }),
-    )
-    .await;
+    let path = call(&harness, "graph_path", ends).await.unwrap();
+    assert!(path.starts_with("No chain"));
+    let earlier = json!({ "object": "acme", "at": "2024-06-01" });
+    let earlier = call(&harness, "graph_query", earlier).await.unwrap();
+    assert!(earlier.contains("Ann") && earlier.contains("2025-01-01"));
+    let again = json!({ "subject": "ann", "predicate": "works at", "object": "acme" });
+    let again = call(&harness, "graph_retire_fact", again).await;
     assert!(again.unwrap_err().contains("no such fact that is valid"));
 }
 
 #[tokio::test]
-async fn errors_explain_invalid_calls() {
+async fn errors_explain_invalid_reads() {
     let harness = GraphHarness::new();
     harness.add_facts("Berlin | capital of | Germany").await;
-    for (tool, args, expected) in [
+    let query = |args: Value| ("graph_query", args);
+    let traverse = |args: Value| ("graph_traverse", args);
+    for ((tool, args), expected) in [
+        (query(json!({})), "at least one of `subject`, `object`"),
+        (query(json!({ "subject": "Berlni" })), "mean `Berlin`?"),
         (
-            "graph_query",
-            json!({}),
-            "at least one of `subject`, `object`, `predicate` or `about`",
-        ),
-        (
-            "graph_query",
-            json!({ "subject": "Berlni" }),
-            "did you mean `Berlin`?",
-        ),
-        (
-            "graph_query",
-            json!({ "subject": "Berlin", "predicate": "capitol of" }),
+            query(json!({ "subject": "Berlin", "predicate": "capitol of" })),
             "did you mean `capital of`?",
         ),
-        ("graph_query", json!({ "subject": 7 }), "argument `subject`"),
+        (query(json!({ "subject": 7 })), "argument `subject`"),
         (
-            "graph_query",
-            json!({ "subject": "Berlin", "limit": 0 }),
+            query(json!({ "subject": "Berlin", "limit": 0 })),
             "from 1 to 1000",
         ),
         (
-            "graph_query",
-            json!({ "subject": "Berlin", "at": "some day" }),
+            query(json!({ "subject": "Berlin", "at": "some day" })),
             "invalid date `some day`",
         ),
-        ("graph_traverse", json!({ "start_node": "" }), "has no name"),
+        (traverse(json!({ "start_node": "" })), "has no name"),
         (
-            "graph_traverse",
-            json!({ "start_node": "Berlin", "max_depth": 99 }),
+            traverse(json!({ "start_node": "Berlin", "max_depth": 99 })),
             "from 1 to 6",
         ),
         (
-            "graph_traverse",
-            json!({ "start_node": "Berlin", "predicates": ["x"] }),
+            traverse(json!({ "start_node": "Berlin", "predicates": ["x"] })),
             "has no predicate",
         ),
         (
-            "graph_path",
-            json!({ "from": "Berlin" }),
+            ("graph_path", json!({ "from": "Berlin" })),
             "missing field `to`",
         ),
+    ] {
+        let error = call(&harness, tool, args.clone()).await.unwrap_err();
+        assert!(error.contains(expected), "{tool} {args}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn errors_explain_invalid_writes() {
+    let harness = GraphHarness::new();
+    harness.add_facts("Berlin | capital of | Germany").await;
+    for (tool, args, expected) in [
         (
             "graph_add_fact",
             json!({ "subject": " ", "predicate": "p", "object": "o" }),
@@ -165,8 +136,8 @@ async fn errors_explain_invalid_calls() {
             "the graph has no such fact",
         ),
     ] {
-        let failure = call(&harness, tool, args.clone()).await.unwrap_err();
-        assert!(failure.contains(expected), "{tool} {args}: {failure}");
+        let error = call(&harness, tool, args.clone()).await.unwrap_err();
+        assert!(error.contains(expected), "{tool} {args}: {error}");
     }
     assert_eq!(harness.snapshot().await.facts().len(), 1);
 }

@@ -46,24 +46,26 @@ async fn recall_texts(memory: &ObservationalMemory, question: &str) -> Vec<Strin
         .collect()
 }
 
+const MEMORIES: [&str; 12] = [
+    "I prefer tea",
+    "I prefer dark mode in every editor",
+    "My name is Ada",
+    "my birthday is on 5 May",
+    "We decided to use SQLite for the store",
+    "I promised to send the invoice on Friday",
+    "I live in Vienna",
+    "my sister's name is Zoé",
+    "저는 강아지를 좋아해요",
+    "Die Übergabe der Schlüssel ist am Freitag",
+    "اسم مشروعي هو لانغو",
+    "🦀 is my mascot",
+];
+
 /// S82: kinds and topics match memories that share no word with the query.
 #[tokio::test]
 async fn recalls_matching_memories_only() {
     let harness = MemoryHarness::new();
-    for text in [
-        "I prefer tea",
-        "I prefer dark mode in every editor",
-        "My name is Ada",
-        "my birthday is on 5 May",
-        "We decided to use SQLite for the store",
-        "I promised to send the invoice on Friday",
-        "I live in Vienna",
-        "my sister's name is Zoé",
-        "저는 강아지를 좋아해요",
-        "Die Übergabe der Schlüssel ist am Freitag",
-        "اسم مشروعي هو لانغو",
-        "🦀 is my mascot",
-    ] {
+    for text in MEMORIES {
         store_memory(&harness, "a", text).await;
     }
     let memory = harness.memory();
@@ -93,14 +95,8 @@ async fn recalls_matching_memories_only() {
         ("مشروعي", "اسم مشروعي هو لانغو"),
         ("🦀", "🦀 is my mascot"),
     ] {
-        assert_eq!(
-            recall_texts(&memory, question)
-                .await
-                .first()
-                .map(String::as_str),
-            Some(first),
-            "{question}"
-        );
+        let found = recall_texts(&memory, question).await;
+        assert_eq!(found.first().map(String::as_str), Some(first), "{question}");
     }
     for question in [
         "what do I like to eat?",
@@ -202,22 +198,12 @@ async fn recalls_good_matches_automatically() {
         token_estimate::estimate(&invoices) <= 60 && invoices.contains("customer"),
         "{invoices}"
     );
-    let foreign = memory
-        .gather(request(
-            "b",
-            Principal::new("bob"),
-            "what do I like to drink?",
-        ))
-        .await
-        .unwrap();
-    assert_eq!(foreign, None);
+    let question = "what do I like to drink?";
+    let foreign = memory.gather(request("b", Principal::new("bob"), question));
+    assert_eq!(foreign.await.unwrap(), None);
     harness.settings.recall_tokens = 0;
-    let disabled = harness
-        .memory()
-        .gather(request("b", me(), "what do I like to drink?"))
-        .await
-        .unwrap();
-    assert_eq!(disabled, None);
+    let disabled = harness.memory().gather(request("b", me(), question));
+    assert_eq!(disabled.await.unwrap(), None);
 }
 
 /// Changes by another process are visible at once.

@@ -65,33 +65,13 @@ async fn stores_recalls_and_forgets() {
     harness
         .turn("a", "t1", vec![user_message("remember that I prefer tea")])
         .await;
-    let stored = call(
-        &harness,
-        "memory_store",
-        json!({ "content": "I prefer tea" }),
-    )
-    .await
-    .unwrap();
+    let run = async |tool: &str, args: Value| call(&harness, tool, args).await.unwrap();
+    let stored = run("memory_store", json!({ "content": "I prefer tea" })).await;
     assert_eq!(stored, "Remembered as o1 (preference): I prefer tea");
-    assert_eq!(
-        call(
-            &harness,
-            "memory_store",
-            json!({ "content": "I PREFER tea" })
-        )
-        .await
-        .unwrap()
-        .split(' ')
-        .nth(2),
-        Some("o1")
-    );
-    call(
-        &harness,
-        "observe_event",
-        json!({ "event": "The release went out" }),
-    )
-    .await
-    .unwrap();
+    let again = run("memory_store", json!({ "content": "I PREFER tea" })).await;
+    assert_eq!(again.split(' ').nth(2), Some("o1"));
+    let event = json!({ "event": "The release went out" });
+    run("observe_event", event).await;
     let found = harness.observations().await;
     assert_eq!(
         (found[0].sources.as_slice(), found[0].note.speaker),
@@ -101,60 +81,42 @@ async fn stores_recalls_and_forgets() {
         (found[1].note.kind, found[1].note.speaker),
         (MemoryKind::Event, MemorySpeaker::Others)
     );
-    let recalled = call(
-        &harness,
-        "memory_recall",
-        json!({ "query": "what do I like to drink?" }),
-    )
-    .await
-    .unwrap();
+    let drink = json!({ "query": "what do I like to drink?" });
     assert_eq!(
-        recalled,
+        run("memory_recall", drink).await,
         "- 2026-05-01: I prefer tea [preference, medium] (o1)"
     );
-    let nothing = call(
-        &harness,
-        "memory_recall",
-        json!({ "query": "what do I like to eat?" }),
-    )
-    .await
-    .unwrap();
-    assert_eq!(nothing, "Nothing is remembered about that.");
-    let listed = call(&harness, "memory_list_observations", json!({}))
-        .await
-        .unwrap();
+    let food = json!({ "query": "what do I like to eat?" });
+    assert_eq!(
+        run("memory_recall", food).await,
+        "Nothing is remembered about that."
+    );
+    let what = json!({ "what": "I prefer tea" });
+    assert_eq!(
+        run("memory_forget", what.clone()).await,
+        "Forgotten: observation o1."
+    );
+    assert!(call(&harness, "memory_forget", what).await.is_err());
+}
+
+/// S82
+#[tokio::test]
+async fn lists_observations_by_session() {
+    let harness = MemoryHarness::new();
+    harness.turn("a", "t1", vec![user_message("hello")]).await;
+    let run = async |tool: &str, args: Value| call(&harness, tool, args).await.unwrap();
+    let event = json!({ "event": "The release went out" });
+    run("observe_event", event).await;
+    let list = async |args: Value| run("memory_list_observations", args).await;
+    let listed = list(json!({})).await;
     assert!(
         listed.contains("o1") && listed.contains("not in the user's own words"),
         "{listed}"
     );
+    assert_eq!(list(json!({ "session": "" })).await, listed);
     assert_eq!(
-        call(
-            &harness,
-            "memory_list_observations",
-            json!({ "session": "" })
-        )
-        .await
-        .unwrap(),
-        listed
-    );
-    let other = call(
-        &harness,
-        "memory_list_observations",
-        json!({ "session": "b" }),
-    )
-    .await
-    .unwrap();
-    assert_eq!(other, "There is nothing yet.");
-    assert_eq!(
-        call(&harness, "memory_forget", json!({ "what": "I prefer tea" }))
-            .await
-            .unwrap(),
-        "Forgotten: observation o1."
-    );
-    assert!(
-        call(&harness, "memory_forget", json!({ "what": "I prefer tea" }))
-            .await
-            .is_err()
+        list(json!({ "session": "b" })).await,
+        "There is nothing yet."
     );
 }
 
