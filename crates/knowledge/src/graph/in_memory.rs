@@ -56,6 +56,12 @@ pub enum EdgeEnd {
     Object,
 }
 
+impl EdgeEnd {
+    fn index(self) -> usize {
+        usize::from(self == Self::Object)
+    }
+}
+
 #[derive(Clone)]
 pub struct InMemoryGraph {
     pub(super) names: NameInterner,
@@ -208,16 +214,13 @@ impl InMemoryGraph {
         }
         for number in self.linked_count..self.facts.len() {
             let fact = self.facts[number];
-            self.recent_edges.entry(fact.subject).or_default()[0].push(Edge::new(
-                fact.object,
-                &fact,
-                number,
-            ));
-            self.recent_edges.entry(fact.object).or_default()[1].push(Edge::new(
-                fact.subject,
-                &fact,
-                number,
-            ));
+            for (name, end, other) in [
+                (fact.subject, EdgeEnd::Subject, fact.object),
+                (fact.object, EdgeEnd::Object, fact.subject),
+            ] {
+                let edges = self.recent_edges.entry(name).or_default();
+                edges[end.index()].push(Edge::new(other, &fact, number));
+            }
         }
         self.linked_count = self.facts.len();
         for (triple, at, before) in std::mem::take(&mut self.retirements) {
@@ -273,30 +276,17 @@ impl InMemoryGraph {
             // A fact that was not yet valid then gets an empty validity.
             let to = Some(detail.from.map_or(at, |from| from.max(at)));
             self.facts[number].detail = self.intern_detail(FactDetail { to, ..detail });
-            self.mark_detailed(subject, 0, number as u32);
-            self.mark_detailed(object, 1, number as u32);
+            self.mark_detailed(subject, EdgeEnd::Subject, number as u32);
+            self.mark_detailed(object, EdgeEnd::Object, number as u32);
         }
     }
 
-    fn mark_detailed(&mut self, name: u32, end: usize, fact: u32) {
-        let range = self.edge_range(
-            name,
-            if end == 0 {
-                EdgeEnd::Subject
-            } else {
-                EdgeEnd::Object
-            },
-        );
-        let recent = self
-            .recent_edges
-            .get_mut(&name)
-            .into_iter()
-            .flat_map(|ends| &mut ends[end]);
-        for edge in self.edges[range]
-            .iter_mut()
-            .chain(recent)
-            .filter(|edge| edge.fact == fact)
-        {
+    fn mark_detailed(&mut self, name: u32, end: EdgeEnd, fact: u32) {
+        let range = self.edge_range(name, end);
+        let recent = self.recent_edges.get_mut(&name);
+        let recent = recent.into_iter().flat_map(|ends| &mut ends[end.index()]);
+        let edges = self.edges[range].iter_mut().chain(recent);
+        for edge in edges.filter(|edge| edge.fact == fact) {
             edge.packed_predicate |= 1;
         }
     }
@@ -321,9 +311,7 @@ impl InMemoryGraph {
         } else {
             self.recent_edges.get(&name)
         };
-        let recent = recent
-            .into_iter()
-            .flat_map(move |ends| &ends[usize::from(end == EdgeEnd::Object)]);
+        let recent = recent.into_iter().flat_map(move |ends| &ends[end.index()]);
         self.edges[self.edge_range(name, end)].iter().chain(recent)
     }
 
@@ -331,7 +319,7 @@ impl InMemoryGraph {
         let recent = self
             .recent_edges
             .get(&name)
-            .map_or(0, |ends| ends[usize::from(end == EdgeEnd::Object)].len());
+            .map_or(0, |ends| ends[end.index()].len());
         self.edge_range(name, end).len() + recent
     }
 
