@@ -1,4 +1,4 @@
-//! Reading a whole file that may be something else than it seems.
+//! Reads a whole file up to a size limit, and rejects everything that is not a regular file.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -10,21 +10,21 @@ use rustix::io::Errno;
 
 use crate::confined_open::READ;
 
-/// Why a file or a folder is not read.
+/// The reason why a file or folder could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     #[error("it is not a regular file")]
     NotRegular,
     #[error("it has more than {0} bytes")]
     TooLarge(u64),
-    /// Its path or a link on the way leads out of the folder that it must stay in.
+    /// The path, or a link in it, leads out of the folder it is confined to.
     #[error("it leads out of the folder")]
     Outside,
-    #[error("there is no such file or folder")]
+    #[error("no such file or folder")]
     Missing,
     #[error("it is not a folder")]
     NotAFolder,
-    /// What the system says.
+    /// The message of the operating system.
     #[error("{0}")]
     Failed(String),
 }
@@ -42,24 +42,25 @@ impl From<Errno> for ReadError {
     }
 }
 
-/// The whole of a regular file of at most `most` bytes. Pipes and devices, which never end, are refused.
-pub fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, ReadError> {
-    read_bounded_fd(rustix::fs::open(path, READ, Mode::empty())?, most)
+/// Reads a regular file of at most `max_bytes`. Rejects pipes and devices, which may never end.
+pub fn read_bounded(path: &Path, max_bytes: u64) -> Result<Vec<u8>, ReadError> {
+    read_bounded_fd(rustix::fs::open(path, READ, Mode::empty())?, max_bytes)
 }
 
-/// The same of what was opened with [`READ`]. What it is, is looked up behind opening it: nobody can exchange it then.
-pub(crate) fn read_bounded_fd(opened: OwnedFd, most: u64) -> Result<Vec<u8>, ReadError> {
+/// Like [`read_bounded`], for a descriptor opened with [`READ`]. The file type is checked after
+/// opening, so the file cannot be swapped in between.
+pub(crate) fn read_bounded_fd(opened: OwnedFd, max_bytes: u64) -> Result<Vec<u8>, ReadError> {
     let failed = |error: io::Error| ReadError::Failed(error.to_string());
     let file = File::from(opened);
     if !file.metadata().map_err(failed)?.is_file() {
         return Err(ReadError::NotRegular);
     }
     let mut bytes = Vec::new();
-    file.take(most.saturating_add(1))
+    file.take(max_bytes.saturating_add(1))
         .read_to_end(&mut bytes)
         .map_err(failed)?;
-    if bytes.len() as u64 > most {
-        return Err(ReadError::TooLarge(most));
+    if bytes.len() as u64 > max_bytes {
+        return Err(ReadError::TooLarge(max_bytes));
     }
     Ok(bytes)
 }

@@ -1,4 +1,5 @@
-//! Opening what lies beneath a folder, and nothing else: the kernel holds the border while it resolves the path.
+//! Opens paths beneath a folder. The kernel enforces the confinement while it resolves the path
+//! (`openat2`).
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -8,22 +9,22 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
-/// For reading: neither a fifo nor a device may keep anybody waiting.
+/// Flags to open a file for reading without blocking on a FIFO or a device.
 pub const READ: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
-/// A folder as a place, to do something in it.
+/// Flags to open a folder as the base of other calls, without listing it.
 pub const DIRECTORY_PATH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-/// A folder whose names are read.
+/// Flags to open a folder in order to list it.
 pub const DIRECTORY_LISTING: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::CLOEXEC);
 
-/// The kernel gives up a look-up that others disturb; so often it is tried again.
+/// Number of attempts: the kernel aborts a lookup when a concurrent rename interferes.
 const MAX_TRIES: usize = 128;
 
-/// Opens a path beneath `folder`; links are followed as long as they stay beneath it.
+/// Opens a path beneath `folder`. Follows links as long as they stay beneath it.
 pub fn open(folder: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     resolve(
         folder,
@@ -33,7 +34,7 @@ pub fn open(folder: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Er
     )
 }
 
-/// The same without following any link, so that the path is the real one.
+/// Like [`open`], but follows no link, so `path` is the real path.
 pub fn open_no_follow(folder: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     resolve(
         folder,
@@ -43,12 +44,12 @@ pub fn open_no_follow(folder: impl AsFd, path: &Path, flags: OFlags) -> Result<O
     )
 }
 
-/// Opens an absolute path that has no link in it; one that got a link meanwhile is refused.
+/// Opens an absolute path without links. Fails if a component has become a link.
 pub fn open_real(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     resolve(rustix::fs::CWD, path, flags, ResolveFlags::NO_SYMLINKS)
 }
 
-/// What a name in a folder is, links themselves included.
+/// Returns the metadata of a name in a folder, without following a link.
 pub fn lstat(folder: impl AsFd, name: &OsStr) -> Result<Stat, Errno> {
     rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
 }
@@ -57,13 +58,13 @@ pub fn file_type(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
-/// Where an open file really lies, as the kernel knows it.
+/// Returns the real path of an open file, as reported by the kernel.
 pub fn real_path(opened: impl AsFd) -> std::io::Result<PathBuf> {
     use std::os::fd::AsRawFd;
     std::fs::read_link(format!("/proc/self/fd/{}", opened.as_fd().as_raw_fd()))
 }
 
-/// Where a link leads.
+/// Returns the target of a link.
 pub fn link_target(folder: impl AsFd, name: &OsStr) -> Result<PathBuf, Errno> {
     let target = rustix::fs::readlinkat(folder, name, Vec::new())?;
     Ok(PathBuf::from(std::ffi::OsString::from_vec(
@@ -71,7 +72,7 @@ pub fn link_target(folder: impl AsFd, name: &OsStr) -> Result<PathBuf, Errno> {
     )))
 }
 
-/// The names in a folder, unsorted, with the kind where the file system tells it.
+/// Returns the names in a folder, unsorted, with their types if the file system reports them.
 pub fn read_dir(folder: impl AsFd) -> Result<Vec<(std::ffi::OsString, FileType)>, Errno> {
     let mut names = Vec::new();
     for entry in Dir::read_from(folder)? {
@@ -87,7 +88,8 @@ pub fn read_dir(folder: impl AsFd) -> Result<Vec<(std::ffi::OsString, FileType)>
     Ok(names)
 }
 
-/// Makes what was changed in a folder last. Not every file system can; the change itself is done all the same.
+/// Flushes changes of a folder to disk. Errors are ignored: not every file system supports it, and
+/// the change itself is already done.
 pub fn sync(folder: impl AsFd) {
     if let Ok(opened) = rustix::fs::openat(folder, c".", DIRECTORY_LISTING, Mode::empty()) {
         let _ = rustix::fs::fsync(opened);

@@ -1,4 +1,4 @@
-//! A folder to read from, and how far its links may lead.
+//! A folder to read from, with a policy for links.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -10,11 +10,11 @@ use rustix::io::Errno;
 use crate::bounded_read::{ReadError, read_bounded_fd};
 use crate::confined_open::{self, DIRECTORY_LISTING, DIRECTORY_PATH, READ};
 
-/// Everything in it is opened below a folder that is already open.
+/// Reads files relative to an open folder.
 #[derive(Debug)]
 pub struct FolderReader {
     root: OwnedFd,
-    /// Below the root.
+    /// Relative to the root.
     path: PathBuf,
     links: LinkPolicy,
 }
@@ -26,7 +26,7 @@ enum LinkPolicy {
 }
 
 impl FolderReader {
-    /// A folder of somebody who may read everything anyway: links lead wherever they lead.
+    /// Opens a folder of a trusted user. Links may lead anywhere.
     pub fn open_unconfined(folder: &Path) -> Result<Self, ReadError> {
         let root = rustix::fs::open(folder, DIRECTORY_PATH, Mode::empty())?;
         Ok(Self {
@@ -36,7 +36,8 @@ impl FolderReader {
         })
     }
 
-    /// The folder at `path` below `root`. Neither this path nor a link in the folder leads out of `root`.
+    /// Opens the folder at `path` below `root`. Neither this path nor a link in the folder may lead
+    /// out of `root`.
     pub fn open_beneath(root: &Path, path: &Path) -> Result<Self, ReadError> {
         let root = rustix::fs::open(root, DIRECTORY_PATH, Mode::empty())?;
         confined_open::open(&root, path, DIRECTORY_PATH)?;
@@ -47,16 +48,17 @@ impl FolderReader {
         })
     }
 
-    /// What is in the folder at `path`, sorted by name, with the kind where the file system tells it.
+    /// Returns the names in the folder at `path`, sorted, with their types if the file system
+    /// reports them.
     pub fn read_dir(&self, path: &Path) -> Result<Vec<(OsString, FileType)>, ReadError> {
         let mut names = confined_open::read_dir(self.open(path, DIRECTORY_LISTING)?)?;
         names.sort_by(|(one, _), (other, _)| one.cmp(other));
         Ok(names)
     }
 
-    /// The whole of a regular file of at most `most` bytes.
-    pub fn read(&self, path: &Path, most: u64) -> Result<Vec<u8>, ReadError> {
-        read_bounded_fd(self.open(path, READ)?, most)
+    /// Reads a regular file of at most `max_bytes`.
+    pub fn read(&self, path: &Path, max_bytes: u64) -> Result<Vec<u8>, ReadError> {
+        read_bounded_fd(self.open(path, READ)?, max_bytes)
     }
 
     fn open(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -86,7 +88,7 @@ mod tests {
 
     /// B100
     #[test]
-    fn nothing_outside_is_read_whatever_leads_there() {
+    fn rejects_paths_and_links_that_lead_outside() {
         let outer = tempfile::tempdir().unwrap();
         let root = outer.path().join("root");
         fs::create_dir_all(root.join("p/deep")).unwrap();
@@ -99,7 +101,7 @@ mod tests {
             ("folder", outer.path()),
             ("environ", Path::new("/proc/self/environ")),
             ("cwd", Path::new("/proc/self/cwd")),
-            ("round", Path::new("round")),
+            ("loop", Path::new("loop")),
             ("within", Path::new("../inside")),
         ] {
             symlink(target, root.join("p").join(name)).unwrap();
@@ -120,7 +122,7 @@ mod tests {
             read(&folder, key.to_str().unwrap()),
             Err(ReadError::Outside)
         );
-        assert!(matches!(read(&folder, "round"), Err(ReadError::Failed(_))));
+        assert!(matches!(read(&folder, "loop"), Err(ReadError::Failed(_))));
         assert_eq!(
             folder.read_dir(Path::new("folder")).unwrap_err(),
             ReadError::Outside
@@ -149,7 +151,7 @@ mod tests {
 
     /// B100
     #[test]
-    fn what_never_ends_is_not_waited_for() {
+    fn rejects_pipes_sockets_devices_and_large_files() {
         let root = tempfile::tempdir().unwrap();
         let (pipe, large) = (root.path().join("pipe"), root.path().join("large"));
         rustix::fs::mknodat(

@@ -1,4 +1,5 @@
-//! Files that somebody else may have put there: opened beneath a folder, read up to a limit, never waited for.
+//! Reads untrusted files: opens them beneath a folder, up to a size limit, without blocking on
+//! pipes or devices.
 
 mod bounded_read;
 pub mod confined_open;

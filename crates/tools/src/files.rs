@@ -1,4 +1,4 @@
-//! Files of a workspace: eight tools that stay inside it, and what lets their changes be taken back.
+//! The eight file tools, confined to the workspace, and the storage to undo their changes.
 
 mod atomic;
 mod change;
@@ -36,14 +36,14 @@ pub use trash::{Trash, TrashEntry, TrashError, TrashedKind};
 pub use undo::{UndoError, UndoReport};
 pub use workspace::Workspace;
 
-/// What the tools work on.
+/// The state shared by the file tools.
 #[derive(Clone)]
 pub struct FileTools {
     pub workspace: Workspace,
     pub undo_storage: UndoStorage,
 }
 
-/// What lets changes be taken back.
+/// The storage to undo changes: trash and journal.
 #[derive(Clone)]
 pub struct UndoStorage {
     pub trash: Trash,
@@ -51,7 +51,8 @@ pub struct UndoStorage {
 }
 
 impl UndoStorage {
-    /// Kept below `data`. Without such a folder changes still work, but none can be taken back, and nothing is deleted.
+    /// Stores undo data below `data`. Without a folder, changes cannot be undone and `fs_delete` is
+    /// rejected.
     pub fn in_folder(data: Option<&Path>) -> Self {
         let trash = Trash::in_folder(data);
         Self {
@@ -61,7 +62,7 @@ impl UndoStorage {
     }
 }
 
-/// The tools for files.
+/// Returns the file tools.
 pub fn tools(files: FileTools) -> Vec<Tool> {
     vec![
         read::tool(files.clone()),
@@ -75,10 +76,10 @@ pub fn tools(files: FileTools) -> Vec<Tool> {
     ]
 }
 
-/// File work waits for the disk, so it is done where waiting holds nobody up.
+/// Runs blocking file work on a thread for blocking tasks.
 async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(ToolError(format!("the work on files broke off: {error}"))))
+    let result = tokio::task::spawn_blocking(work).await;
+    result.unwrap_or_else(|error| Err(ToolError(format!("the file operation failed: {error}"))))
 }

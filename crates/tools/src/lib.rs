@@ -1,4 +1,5 @@
-//! Hands: files of a workspace, commands in a sandbox, skills. Each part owns its tools and its settings.
+//! The built-in tools: workspace files, sandboxed commands and skills. Each module owns its tools
+//! and its settings.
 
 pub mod files;
 pub mod sandbox;

@@ -1,8 +1,10 @@
-//! The sandbox that commands run in. It is put on in a helper process, the program itself started anew: first `outer`,
-//! which makes namespaces and watches, then `inner`, which gives everything away for good and starts the command.
+//! The sandbox for commands. Two helper processes, both re-executions of the program, set it up:
+//! `outer` creates the namespaces and supervises, `inner` drops all privileges for good and
+//! executes the command.
 //!
-//! Over stdin comes the [`Spec`], then what the command reads; stdout carries what the command prints, both its streams;
-//! stderr carries [`Word`]s, and when its reader is gone, the helper ends the command and everything below it.
+//! stdin carries the [`SandboxSpec`], then the input of the command. stdout carries the output of
+//! the command, both of its streams. stderr carries [`SandboxMessage`]s; when its reader is gone,
+//! the helper kills the command and all of its descendants.
 
 mod cgroup;
 mod descendants;
@@ -27,11 +29,11 @@ pub use spec::{
 };
 pub use temp_dir::{new_temp_path, remove_stale_temp_dirs};
 
-/// The first argument that makes the program the outer helper.
+/// The first argument that turns the program into the outer helper.
 pub const OUTER_ARG: &str = "__sandbox";
 const INNER_ARG: &str = "__sandbox-inner";
 
-/// What `main` does before anything else: nothing, unless this process was started as a helper.
+/// Runs the helper if this process was started as one. `main` calls this before anything else.
 pub fn run_if_sandbox_process() -> Option<ExitCode> {
     let first = std::env::args_os().nth(1)?;
     if first == OsStr::new(OUTER_ARG) {

@@ -1,4 +1,4 @@
-//! `tools`.
+//! The `tools` section of the configuration.
 
 use std::path::PathBuf;
 
@@ -11,8 +11,8 @@ use crate::shell;
 #[serde(rename_all = "camelCase", default)]
 pub struct ToolsSettings {
     /// The folder that the file tools and commands work in (`--workspace`); the current folder by default. A home folder or `/`
-    /// is one only when it is named here.
+    /// is used only if it is set here.
     pub workspace: Option<PathBuf>,
-    /// Commands.
+    /// Settings for commands.
     pub exec: shell::ExecSettings,
 }

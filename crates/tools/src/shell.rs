@@ -1,4 +1,5 @@
-//! Commands: each runs in the sandbox, is shown while it runs, and ends with its call.
+//! Runs commands in the sandbox. Their output is shown while they run, and they end with the tool
+//! call.
 
 mod capture;
 mod command;
@@ -30,7 +31,7 @@ pub use process::probe_confinement;
 pub use settings::{ExecSettings, SandboxChoice};
 pub use tools::tools;
 
-/// Runs programs in the sandbox; cheap to clone.
+/// Runs commands in the sandbox. Cheap to clone.
 #[derive(Clone)]
 pub struct Shell {
     inner: Arc<ShellInner>,
@@ -40,37 +41,37 @@ struct ShellInner {
     parts: ShellParts,
     outputs: OutputStore,
     jobs: ShellJobs,
-    /// Looked up for the first command.
+    /// Computed for the first command.
     readable_etc: OnceLock<Vec<PathBuf>>,
 }
 
-/// What a shell is made of.
+/// Constructor arguments of a [`Shell`].
 pub struct ShellParts {
     pub workspace: Workspace,
     pub journal: Journal,
     pub settings: ExecSettings,
-    /// Folders of `tools.exec.read`, in full.
+    /// Folders of `tools.exec.read`, as absolute paths.
     pub read: Vec<PathBuf>,
-    /// Lango's own folders: out of reach for every command.
+    /// Lango's own folders, which no command may access.
     pub hidden: Vec<PathBuf>,
-    /// The program that becomes the sandbox's helper: this one, started anew.
+    /// The program to start as the sandbox helper, usually this one.
     pub helper: PathBuf,
-    /// The variables of this process, of which a command sees a few.
+    /// The environment of this process. Commands see only a few of its variables.
     pub variables: BTreeMap<String, String>,
-    /// Where whole outputs are kept.
+    /// The data folder, for complete outputs.
     pub data: Option<PathBuf>,
-    /// No call may take longer.
+    /// The upper limit for the timeout of a call.
     pub max_duration: Duration,
 }
 
 impl ShellParts {
-    /// Where the temporary folders of commands are made.
+    /// Returns the folder in which temporary folders of commands are created.
     fn temp_root(&self) -> PathBuf {
-        let named = self
+        let configured = self
             .variables
             .get("TMPDIR")
             .filter(|folder| !folder.is_empty());
-        named.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
+        configured.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
     }
 }
 
@@ -87,34 +88,35 @@ impl Shell {
         }
     }
 
-    /// Runs it to its end and words what came of it for a model: exit code, duration, output (head and tail). What did
-    /// not end with 0 is a failure that says the same.
+    /// Runs a command to its end and returns the result for the model: exit code, duration, head
+    /// and tail of the output. An exit code other than 0 is an error with the same text.
     pub async fn run(
         &self,
         context: &ToolContext,
-        errand: CommandRequest,
+        request: CommandRequest,
     ) -> Result<String, ToolError> {
         let parts = &self.inner.parts;
-        let usual = Duration::from_secs(parts.settings.seconds.get());
-        let time = errand.timeout.unwrap_or(usual).min(parts.max_duration);
-        let (line, folder) = (errand.command_line(), errand.folder.clone());
+        let default = Duration::from_secs(parts.settings.seconds.get());
+        let timeout = request.timeout.unwrap_or(default).min(parts.max_duration);
+        let (line, folder) = (request.command_line(), request.folder.clone());
         let output = self.inner.outputs.create(context);
         let mut running =
-            RunningCommand::start(parts, self.readable_etc_paths(), errand, output).await?;
+            RunningCommand::start(parts, self.readable_etc_paths(), request, output).await?;
         self.record_command(context, folder, line);
-        let ended = running.finish(time, &context.output_sink).await;
-        report::format_result(parts, &ended)
+        let result = running.finish(timeout, &context.output_sink).await;
+        report::format_result(parts, &result)
     }
 
     fn readable_etc_paths(&self) -> &[PathBuf] {
         self.inner.readable_etc.get_or_init(|| {
-            // What is found on the way to the first command: folders of a Lango that was killed.
+            // Folders left by a Lango process that was killed.
             remove_stale_temp_dirs(&self.inner.parts.temp_root());
             readable_etc()
         })
     }
 
-    /// For `lango undo`, which cannot take it back; written while the command runs.
+    /// Records the command for `lango undo`, which lists it but cannot undo it. Written while the
+    /// command runs.
     fn record_command(&self, context: &ToolContext, folder: PathBuf, line: String) {
         let (journal, context) = (self.inner.parts.journal.clone(), context.clone());
         tokio::task::spawn_blocking(move || journal.record_command(&context, &folder, &line));

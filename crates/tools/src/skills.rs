@@ -1,7 +1,9 @@
-//! Skills: folders with instructions and scripts in the open Agent Skills form, `<name>/SKILL.md`.
+//! Skills: folders with instructions and scripts in the open Agent Skills format,
+//! `<name>/SKILL.md`.
 //!
-//! A skill is other people's text until its owner has seen it. So it is known by a fingerprint of everything in its
-//! folder: what was allowed once is this content, not this name, and nothing acts on content that changed since.
+//! A skill is untrusted text until the user has reviewed it. It is identified by a fingerprint of
+//! all files in its folder: trust is granted to the content, not to the name, and content that
+//! changed since is not used.
 
 mod catalog;
 mod check;
@@ -32,13 +34,13 @@ pub use trust::TrustFile;
 const SKILL_FILE: &str = "SKILL.md";
 const MAX_SKILL_FILE_BYTES: usize = 256 * 1024;
 
-/// One skill, as it was when it was read.
+/// A skill as it was when it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skill {
     pub name: String,
     /// On one line.
     pub description: String,
-    /// What it says it needs. Shown to the user; it grants nothing.
+    /// The tools that the skill says it needs. Shown to the user; they grant nothing.
     pub allowed_tools: Vec<String>,
     pub body: String,
     /// Absolute, without links.
@@ -48,16 +50,16 @@ pub struct Skill {
     pub fingerprint: String,
 }
 
-/// Who brought a skill.
+/// The source of a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SkillOrigin {
-    /// It came with the project's files.
+    /// Part of the project's files.
     Project,
-    /// The user keeps it.
+    /// Installed by the user.
     User,
 }
 
-/// What is wrong with a skill, and where.
+/// An error in a skill, with its file and line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{line}: {message}", text::strip_control_chars(&file.to_string_lossy()))]
 pub struct SkillError {
@@ -67,7 +69,7 @@ pub struct SkillError {
 }
 
 impl SkillError {
-    /// A mistake of a file or folder as a whole.
+    /// An error that concerns a file or folder as a whole.
     fn for_path(file: impl Into<PathBuf>, message: impl AsRef<str>) -> Self {
         Self {
             file: file.into(),
@@ -77,7 +79,7 @@ impl SkillError {
     }
 }
 
-/// Reads the skill in `folder`. Reads all of its files, so it blocks for as long as that takes.
+/// Reads the skill in `folder`. Blocks while it reads all of its files.
 pub fn read_skill(folder: &Path, origin: SkillOrigin) -> Result<Skill, SkillError> {
     let real = real_folder(folder)?;
     let snapshot = SkillSnapshot::take(
@@ -89,7 +91,8 @@ pub fn read_skill(folder: &Path, origin: SkillOrigin) -> Result<Skill, SkillErro
     from_snapshot(folder, real, origin, &snapshot)
 }
 
-/// The files of a skill with their sizes, as long as they are what was read. Blocks while it reads them.
+/// Returns the files of a skill with their sizes, or `None` if they changed since the skill was
+/// read. Blocks.
 pub fn list_files(skill: &Skill) -> Option<Vec<(String, usize)>> {
     let now = SkillSnapshot::take(&skill.folder, SnapshotPurpose::Use { contents_of: &[] }).ok()?;
     let is_same = now.fingerprint == skill.fingerprint;
@@ -101,14 +104,14 @@ pub fn list_files(skill: &Skill) -> Option<Vec<(String, usize)>> {
     })
 }
 
-/// The folder without links. What is no folder is a mistake.
+/// Returns the real path of the folder, without links.
 fn real_folder(folder: &Path) -> Result<PathBuf, SkillError> {
     folder
         .canonicalize()
         .map_err(|error| SkillError::for_path(folder, error.to_string()))
 }
 
-/// The skill that a snapshot holds; `folder` is the path under which it was found.
+/// Builds the skill from a snapshot; `folder` is the path it was found under.
 fn from_snapshot(
     folder: &Path,
     real: PathBuf,
@@ -116,20 +119,20 @@ fn from_snapshot(
     snapshot: &SkillSnapshot,
 ) -> Result<Skill, SkillError> {
     let file = folder.join(SKILL_FILE);
-    let text = skill_file_text(snapshot).map_err(|why| SkillError::for_path(&file, why))?;
-    let page = skill_file::parse(text).map_err(|mistake| SkillError {
+    let text = skill_file_text(snapshot).map_err(|reason| SkillError::for_path(&file, reason))?;
+    let page = skill_file::parse(text).map_err(|error| SkillError {
         file: file.clone(),
-        line: mistake.line,
-        message: mistake.message,
+        line: error.line,
+        message: error.message,
     })?;
-    let called = folder
+    let folder_name = folder
         .file_name()
         .or(real.file_name())
         .unwrap_or_default()
         .to_string_lossy();
-    if called != page.name.as_str() {
+    if folder_name != page.name.as_str() {
         let message = format!(
-            "`name` is `{}`, but the folder is called `{called}`; they must be equal",
+            "`name` is `{}`, but the folder is called `{folder_name}`; they must be equal",
             page.name
         );
         return Err(SkillError {
@@ -152,10 +155,10 @@ fn from_snapshot(
 fn skill_file_text(snapshot: &SkillSnapshot) -> Result<&str, String> {
     let content = snapshot
         .content(SKILL_FILE)
-        .ok_or("there is no such file; every skill needs one")?;
+        .ok_or("no such file; every skill needs one")?;
     if content.len() > MAX_SKILL_FILE_BYTES {
         return Err(format!(
-            "it has {} KiB; at most {} fit",
+            "it has {} KiB; the limit is {} KiB",
             content.len() / 1024,
             MAX_SKILL_FILE_BYTES / 1024
         ));

@@ -1,4 +1,5 @@
-//! The sandbox's helper by itself, for tests and measuring; the product is its own helper.
+//! The sandbox helper as a separate binary, for tests and benchmarks. `lango` itself re-executes
+//! its own binary.
 
 use std::process::ExitCode;
 

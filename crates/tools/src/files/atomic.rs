@@ -1,4 +1,4 @@
-//! Putting new content in place of old: whole, or not at all.
+//! Replaces file content atomically.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Stat, Uid};
 use uuid::Uuid;
 
-/// What the new file takes over from the one before.
+/// Attributes that the new file takes over from the old one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FileAttributes {
     pub mode: Option<u32>,
@@ -23,49 +23,53 @@ impl FileAttributes {
         }
     }
 
-    /// The rights of a file with other content: never those of whoever owns it (set-user-id).
+    /// Returns the permission bits for changed content, without set-user-id, set-group-id and
+    /// sticky.
     fn permissions(self) -> Option<Mode> {
         self.mode.map(|mode| Mode::from_raw_mode(mode & 0o777))
     }
 }
 
-/// Writes `bytes` as `name` into a folder. Whoever reads meanwhile sees the old content or the new.
+/// Writes `bytes` as `name` into a folder. Concurrent readers see either the old or the new
+/// content.
 pub fn write_atomically(
     folder: impl AsFd,
     name: &OsStr,
     bytes: &[u8],
-    like: FileAttributes,
+    attributes: FileAttributes,
 ) -> io::Result<()> {
     let folder = folder.as_fd();
-    let mut draft = TempFile {
+    let mut temp = TempFile {
         folder,
         name: format!(".lango-{}.tmp", Uuid::now_v7().simple()),
         is_persisted: false,
     };
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let rights = like.permissions().unwrap_or(Mode::from_raw_mode(0o666));
-    let opened = rustix::fs::openat(folder, draft.name.as_str(), flags, rights);
-    let mut file = File::from(opened.inspect_err(|_| draft.is_persisted = true)?);
-    if let Some((user, group)) = like.owner {
+    let permissions = attributes
+        .permissions()
+        .unwrap_or(Mode::from_raw_mode(0o666));
+    let opened = rustix::fs::openat(folder, temp.name.as_str(), flags, permissions);
+    let mut file = File::from(opened.inspect_err(|_| temp.is_persisted = true)?);
+    if let Some((user, group)) = attributes.owner {
         let ours = rustix::fs::fstat(&file)?;
         if (ours.st_uid, ours.st_gid) != (user, group) {
-            // Only some may give files away; the content counts more than the owner.
+            // Changing the owner needs privileges; the content matters more than the owner.
             let _ =
                 rustix::fs::fchown(&file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
         }
     }
-    if let Some(rights) = like.permissions() {
-        rustix::fs::fchmod(&file, rights)?;
+    if let Some(permissions) = attributes.permissions() {
+        rustix::fs::fchmod(&file, permissions)?;
     }
     file.write_all(bytes)?;
     file.sync_all()?;
-    rustix::fs::renameat(folder, draft.name.as_str(), folder, name)?;
-    draft.is_persisted = true;
+    rustix::fs::renameat(folder, temp.name.as_str(), folder, name)?;
+    temp.is_persisted = true;
     super::confined_open::sync(folder);
     Ok(())
 }
 
-/// A file under way; it goes when it does not come to its place.
+/// A temporary file; removed on drop unless it was renamed to its final name.
 struct TempFile<'a> {
     folder: BorrowedFd<'a>,
     name: String,
@@ -86,7 +90,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_failure_leaves_no_draft_behind() {
+    fn removes_the_temporary_file_after_a_failure() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("taken/inside")).unwrap();
         let opened = File::open(folder.path()).unwrap();
@@ -101,14 +105,14 @@ mod tests {
     }
 
     #[test]
-    fn rights_are_kept_but_not_set_user_id() {
+    fn keeps_permissions_without_set_user_id() {
         let folder = tempfile::tempdir().unwrap();
         let opened = File::open(folder.path()).unwrap();
-        let like = FileAttributes {
+        let attributes = FileAttributes {
             mode: Some(0o104_751),
             owner: None,
         };
-        write_atomically(&opened, OsStr::new("a"), b"x", like).unwrap();
+        write_atomically(&opened, OsStr::new("a"), b"x", attributes).unwrap();
         let mode = folder
             .path()
             .join("a")

@@ -1,4 +1,4 @@
-//! New content for a file: planned, shown, and carried out so that it can be taken back.
+//! A change of a file's content: planned, previewed, and applied so that it can be undone.
 
 use std::ffi::OsStr;
 use std::io::Read as _;
@@ -15,28 +15,28 @@ use super::text::{count, display_path, size};
 use super::workspace::{OpenedFile, WriteTarget};
 use super::{FileTools, Workspace, confined_open};
 
-/// Files above this are neither edited nor kept for undoing.
+/// Larger files are neither edited nor stored for undo.
 pub const MAX_BYTES: u64 = 64 * 1024 * 1024;
-/// What is shown of a new file, and of a difference, to whoever decides.
+/// Limits for the preview of a new file and of a diff in an approval question.
 const MAX_SHOWN_LINES: usize = 1_000;
 const MAX_DIFF_LINES: usize = 1_000;
 
-/// What was there before a change.
+/// The content of a file before a change.
 pub enum PriorContent {
     Nothing,
     Content {
         bytes: Vec<u8>,
         stat: Stat,
     },
-    /// Too large to keep.
+    /// Too large to store for undo.
     TooLarge(Stat),
 }
 
 /// A file with its new content, before it is written.
 pub struct FileChange {
-    /// As it was asked for, links not followed.
+    /// The requested path, links not followed.
     pub requested: PathBuf,
-    /// Its real place, relative to the root.
+    /// The real path, relative to the root.
     pub relative: PathBuf,
     pub before: PriorContent,
     pub after: Vec<u8>,
@@ -75,7 +75,8 @@ impl PriorContent {
 }
 
 impl FileChange {
-    /// Where a change may be written at all. A file that is read-only stays so, though a new one could take its place.
+    /// Returns the write target of a path. Rejects read-only files, although a new file could
+    /// replace them.
     pub fn write_target(workspace: &Workspace, path: &str) -> Result<WriteTarget, ToolError> {
         let target = workspace.write_target(path)?;
         if target.existing.is_some() {
@@ -94,11 +95,11 @@ impl FileChange {
         matches!(&self.before, PriorContent::Content { bytes, .. } if *bytes == self.after)
     }
 
-    /// What would happen, for whoever decides.
+    /// Describes the change for the approval policy.
     pub fn intent(&self, workspace: &Workspace) -> Intent {
         let level = match &self.before {
             _ if self.is_empty() => Safety::Safe,
-            // What cannot be taken back is not moderate.
+            // A change that cannot be undone is dangerous.
             PriorContent::TooLarge(_) => Safety::Dangerous,
             PriorContent::Nothing | PriorContent::Content { .. } => Safety::Moderate,
         };
@@ -138,42 +139,44 @@ impl FileChange {
         }
     }
 
-    pub fn diff(&self, before: &[u8], most: usize) -> String {
+    pub fn diff(&self, before: &[u8], max_lines: usize) -> String {
         let (old, new) = (
             String::from_utf8_lossy(before),
             String::from_utf8_lossy(&self.after),
         );
-        unified_diff(&self.relative, &old, &new, most)
+        unified_diff(&self.relative, &old, &new, max_lines)
     }
 
-    /// Keeps what was there, then writes. Nothing is written that could not be kept first.
+    /// Records the old content in the journal, then writes. Fails without writing if it cannot be
+    /// recorded.
     pub fn apply(&self, files: &FileTools, context: &ToolContext) -> Result<(), ToolError> {
         let workspace = &files.workspace;
         let journal = &files.undo_storage.journal;
-        let folder = workspace.create_parents(&self.relative, |made| {
+        let folder = workspace.create_parents(&self.relative, |created| {
             journal
-                .record_mkdir(context, &workspace.root().join(made))
+                .record_mkdir(context, &workspace.root().join(created))
                 .map(drop)
         })?;
         let path = display_path(&self.relative);
         let name = self
             .relative
             .file_name()
-            .ok_or_else(|| ToolError(format!("`{path}` names no file")))?;
+            .ok_or_else(|| ToolError(format!("`{path}` does not name a file")))?;
         self.check_unchanged(&folder, name)?;
-        let kept = journal.record_write(context, &workspace.root().join(&self.relative), self)?;
-        let like = self
+        let pending =
+            journal.record_write(context, &workspace.root().join(&self.relative), self)?;
+        let attributes = self
             .before
             .stat()
             .map(FileAttributes::from_stat)
             .unwrap_or_default();
-        atomic::write_atomically(&folder, name, &self.after, like).map_err(|error| {
-            kept.remove();
+        atomic::write_atomically(&folder, name, &self.after, attributes).map_err(|error| {
+            pending.remove();
             ToolError(format!("`{path}` could not be written: {error}"))
         })
     }
 
-    /// Others work with these files too; what they wrote since it was read is not overwritten.
+    /// Rejects the write if another program changed the file since it was read.
     fn check_unchanged(&self, folder: impl AsFd, name: &OsStr) -> Result<(), ToolError> {
         let version = |stat: &Stat| (stat.st_ino, stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
         let now = confined_open::lstat(folder, name).ok();
@@ -181,7 +184,7 @@ impl FileChange {
             return Ok(());
         }
         Err(ToolError(format!(
-            "`{}` was changed by somebody else meanwhile; read it again",
+            "`{}` was changed by another program since it was read; read it again",
             display_path(&self.relative)
         )))
     }
@@ -207,11 +210,11 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_wrote_meanwhile_stays() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("a.txt");
+    fn keeps_concurrent_changes_of_other_programs() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("a.txt");
         std::fs::write(&path, "old").unwrap();
-        let workspace = Workspace::open(place.path(), Vec::new()).unwrap();
+        let workspace = Workspace::open(temp.path(), Vec::new()).unwrap();
         let files = FileTools {
             workspace,
             undo_storage: UndoStorage::in_folder(None),
@@ -219,18 +222,20 @@ mod tests {
         for name in ["a.txt", "new.txt"] {
             let target = FileChange::write_target(&files.workspace, name).unwrap();
             let before = PriorContent::read(name, target.existing).unwrap();
-            let (asked, relative) = (target.requested, target.relative);
             let change = FileChange {
-                requested: asked,
-                relative,
+                requested: target.requested,
+                relative: target.relative,
                 before,
                 after: b"mine".to_vec(),
             };
-            std::fs::write(place.path().join(name), "theirs").unwrap();
+            std::fs::write(temp.path().join(name), "theirs").unwrap();
             let failure = change.apply(&files, &context()).unwrap_err();
-            assert!(failure.0.contains("somebody else"), "{failure}");
+            assert!(
+                failure.0.contains("changed by another program"),
+                "{failure}"
+            );
             assert_eq!(
-                std::fs::read_to_string(place.path().join(name)).unwrap(),
+                std::fs::read_to_string(temp.path().join(name)).unwrap(),
                 "theirs"
             );
         }

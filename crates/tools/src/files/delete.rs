@@ -1,4 +1,4 @@
-//! `fs_delete`: into the trash, never for good.
+//! `fs_delete`: moves files to the trash.
 
 use lango_domain::{Intent, Safety, Tool, ToolContext, ToolError};
 use rustix::fs::FileType;
@@ -22,7 +22,7 @@ struct FsDeleteArgs {
 }
 
 pub fn tool(files: FileTools) -> Tool {
-    let telling = files.clone();
+    let intent_files = files.clone();
     let description = "Moves a file, a link or a folder of the workspace to the trash, from where the user can \
         restore it. A folder with something in it needs recursive=true.";
     Tool::new(
@@ -35,7 +35,7 @@ pub fn tool(files: FileTools) -> Tool {
         },
     )
     .with_intent(move |_, args: FsDeleteArgs| {
-        let files = telling.clone();
+        let files = intent_files.clone();
         async move { run_blocking(move || intent(&files, &args)).await }
     })
     .with_phrases([
@@ -51,122 +51,119 @@ fn delete(
     context: &ToolContext,
     args: &FsDeleteArgs,
 ) -> Result<String, ToolError> {
-    let _alone = files.workspace.write_lock();
-    let DeletePlan {
-        entry: named,
-        size: tally,
-        ..
-    } = plan(files, args)?;
+    let _lock = files.workspace.write_lock();
+    let DeletePlan { entry, size, .. } = plan(files, args)?;
     let (trash, journal) = (&files.undo_storage.trash, &files.undo_storage.journal);
-    let path = display_path(&named.relative);
-    let failed = |error: TrashError| ToolError(format!("`{path}` was not deleted: {error}"));
+    let path = display_path(&entry.relative);
+    let failed = |error: TrashError| ToolError(format!("cannot delete `{path}`: {error}"));
     let id = trash.reserve_id().map_err(failed)?;
-    let original = files.workspace.root().join(&named.relative);
-    let kept = journal
+    let original = files.workspace.root().join(&entry.relative);
+    let pending = journal
         .record_delete(context, &original, &id)
         .inspect_err(|_| trash.discard_id(&id))?;
-    let trashed = TrashEntry::new(id, &files.workspace, &named, tally).with_context(context);
-    trash.move_in(&named, &trashed).map_err(|error| {
-        kept.remove();
+    let trashed = TrashEntry::new(id, &files.workspace, &entry, size).with_context(context);
+    trash.move_in(&entry, &trashed).map_err(|error| {
+        pending.remove();
         failed(error)
     })?;
     Ok(format!(
         "moved {} to the trash as {}",
-        describe_entry(&named, tally),
+        describe_entry(&entry, size),
         trashed.id
     ))
 }
 
 fn intent(files: &FileTools, args: &FsDeleteArgs) -> Result<Intent, ToolError> {
     let DeletePlan {
-        entry: named,
-        size: tally,
+        entry,
+        size,
         inside,
     } = plan(files, args)?;
     Ok(files.workspace.change_intent(PlannedChange {
         requested: &files.workspace.relative(&args.path)?,
-        real: &named.relative,
+        real: &entry.relative,
         level: Safety::Moderate,
-        shows: format!("to the trash: {}", describe_entry(&named, tally)),
-        subject: match confined_open::file_type(&named.stat) {
-            FileType::Directory => format!("{}/", display_path(&named.relative)),
-            _ => display_path(&named.relative),
+        shows: format!("to the trash: {}", describe_entry(&entry, size)),
+        subject: match confined_open::file_type(&entry.stat) {
+            FileType::Directory => format!("{}/", display_path(&entry.relative)),
+            _ => display_path(&entry.relative),
         },
         inside,
     }))
 }
 
-/// What would go.
+/// A deletion before it is applied.
 struct DeletePlan {
     entry: WorkspaceEntry,
     size: TreeSize,
-    /// What of it others run or obey.
+    /// The first path inside that other programs run or obey.
     inside: Option<SensitivePath>,
 }
 
-/// What would go, if it may.
+/// Plans the deletion and checks that it is allowed.
 fn plan(files: &FileTools, args: &FsDeleteArgs) -> Result<DeletePlan, ToolError> {
     let workspace = &files.workspace;
     if !files.undo_storage.trash.exists() {
-        let why = "nothing can be deleted here: Lango has no folder for its trash, so it could not be restored";
-        return Err(ToolError(why.to_owned()));
+        let reason =
+            "cannot delete: Lango has no data folder for its trash, so it could not be restored";
+        return Err(ToolError(reason.to_owned()));
     }
-    let named = workspace.find_entry(&args.path)?;
-    let real = workspace.root().join(&named.relative);
+    let entry = workspace.find_entry(&args.path)?;
+    let real = workspace.root().join(&entry.relative);
     if workspace
         .hidden_inside()
         .iter()
         .any(|hidden| hidden.starts_with(&real))
     {
         return Err(ToolError(format!(
-            "`{}` holds folders of Lango itself; it stays",
+            "`{}` contains folders that belong to Lango; it is not deleted",
             args.path
         )));
     }
-    let spot = FolderEntry::new(&named.folder, &named.name);
+    let folder_entry = FolderEntry::new(&entry.folder, &entry.name);
     let mut inside = None;
-    let tally = measure(spot, &named.relative, &mut |path| {
+    let size = measure(folder_entry, &entry.relative, &mut |path| {
         if inside.is_none() {
             inside = workspace.sensitive_inside(path);
         }
     });
-    let tally = tally.map_err(|error| ToolError(format!("`{}`: {error}", args.path)))?;
-    if !args.recursive && tally.files + tally.folders > 1 {
-        let (path, holds) = (&args.path, describe_contents(tally));
+    let size = size.map_err(|error| ToolError(format!("`{}`: {error}", args.path)))?;
+    if !args.recursive && size.files + size.folders > 1 {
+        let (path, contents) = (&args.path, describe_contents(size));
         return Err(ToolError(format!(
-            "`{path}` is a folder that holds {holds}; delete it with recursive=true"
+            "`{path}` is a folder with {contents}; delete it with recursive=true"
         )));
     }
     Ok(DeletePlan {
-        entry: named,
-        size: tally,
+        entry,
+        size,
         inside,
     })
 }
 
-fn describe_entry(named: &WorkspaceEntry, tally: TreeSize) -> String {
-    let path = display_path(&named.relative);
-    match confined_open::file_type(&named.stat) {
-        FileType::Directory if tally.files + tally.folders == 1 => {
+fn describe_entry(entry: &WorkspaceEntry, size: TreeSize) -> String {
+    let path = display_path(&entry.relative);
+    match confined_open::file_type(&entry.stat) {
+        FileType::Directory if size.files + size.folders == 1 => {
             format!("{path}/ (an empty folder)")
         }
         FileType::Directory => format!(
             "{path}/ ({}, {})",
-            describe_contents(tally),
-            count(tally.bytes, "byte")
+            describe_contents(size),
+            count(size.bytes, "byte")
         ),
-        FileType::Symlink => format!("{path} (a link; what it leads to stays)"),
-        _ => format!("{path} ({})", count(tally.bytes, "byte")),
+        FileType::Symlink => format!("{path} (a link; its target is not deleted)"),
+        _ => format!("{path} ({})", count(size.bytes, "byte")),
     }
 }
 
-/// What is in a folder, without itself.
-fn describe_contents(tally: TreeSize) -> String {
-    match tally.folders.saturating_sub(1) {
-        0 => count(tally.files, "file"),
+/// Describes the contents of a folder, not counting the folder itself.
+fn describe_contents(size: TreeSize) -> String {
+    match size.folders.saturating_sub(1) {
+        0 => count(size.files, "file"),
         folders => format!(
             "{} and {}",
-            count(tally.files, "file"),
+            count(size.files, "file"),
             count(folders, "folder")
         ),
     }

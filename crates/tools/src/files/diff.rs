@@ -1,4 +1,4 @@
-//! The difference between two texts, as people and models read it.
+//! Diffs and excerpts for people and models.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,54 +7,58 @@ use similar::TextDiff;
 
 use super::text::{display_path, truncate};
 
-/// A shortest difference is looked for this long; then a longer one is good enough.
+/// Time limit for finding a minimal diff; after that, a longer one is used.
 const DIFF_TIMEOUT: Duration = Duration::from_millis(500);
 const MAX_LINE_CHARS: usize = 300;
 
-/// The unified difference, at most so many lines of it.
-pub fn unified_diff(path: &Path, old: &str, new: &str, most: usize) -> String {
-    let difference = TextDiff::configure()
+/// Returns the unified diff, shortened to `max_lines`.
+pub fn unified_diff(path: &Path, old: &str, new: &str, max_lines: usize) -> String {
+    let diff = TextDiff::configure()
         .timeout(DIFF_TIMEOUT)
         .diff_lines(old, new);
     let name = display_path(path);
-    let text = difference
+    let text = diff
         .unified_diff()
         .context_radius(3)
         .header(&name, &name)
         .to_string();
-    head_and_tail(&text, most)
+    head_and_tail(&text, max_lines)
 }
 
-/// The first and the last lines of a text, and how many there are between them: what matters may stand at either end.
-pub fn head_and_tail(text: &str, most: usize) -> String {
+/// Returns the first and the last lines of a text with the number of lines between them, because
+/// either end may matter.
+pub fn head_and_tail(text: &str, max_lines: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
-    if lines.len() <= most {
-        return first_lines(text, most);
+    if lines.len() <= max_lines {
+        return first_lines(text, max_lines);
     }
-    let cut_each = |lines: &[&str]| {
+    let truncate_each = |lines: &[&str]| {
         lines
             .iter()
             .map(|line| truncate(line, MAX_LINE_CHARS))
             .collect::<Vec<_>>()
             .join("\n")
     };
-    let (head, tail) = (&lines[..most / 2], &lines[lines.len() - most / 2..]);
+    let (head, tail) = (
+        &lines[..max_lines / 2],
+        &lines[lines.len() - max_lines / 2..],
+    );
     format!(
         "{}\n[{} lines between]\n{}",
-        cut_each(head),
+        truncate_each(head),
         lines.len() - head.len() - tail.len(),
-        cut_each(tail)
+        truncate_each(tail)
     )
 }
 
-/// The first lines of a text, and how many more there are.
-pub fn first_lines(text: &str, most: usize) -> String {
+/// Returns the first lines of a text with the number of omitted lines.
+pub fn first_lines(text: &str, max_lines: usize) -> String {
     let mut lines: Vec<String> = text
         .lines()
-        .take(most)
+        .take(max_lines)
         .map(|line| truncate(line, MAX_LINE_CHARS))
         .collect();
-    let more = text.lines().count().saturating_sub(most);
+    let more = text.lines().count().saturating_sub(max_lines);
     if more > 0 {
         lines.push(format!("[{more} more lines]"));
     }
@@ -66,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_differences_are_cut() {
+    fn shortens_long_diffs() {
         let new: String = (0..100).map(|number| format!("{number}\n")).collect();
         let text = unified_diff(Path::new("a"), "", &new, 10);
         assert_eq!(text.lines().count(), 11);

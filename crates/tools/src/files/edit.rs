@@ -1,4 +1,4 @@
-//! `fs_edit`: a part of a file, found by its text or by its lines.
+//! `fs_edit`: replaces a part of a file, given as text or as a range of lines.
 
 use lango_domain::{Safety, Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
@@ -9,7 +9,7 @@ use super::replace::{ReplaceTarget, Replacement, replace};
 use super::text::display_path;
 use super::{FileTools, Workspace, run_blocking};
 
-/// So many lines of the difference are given back.
+/// Maximum number of diff lines in the result.
 const MAX_DIFF_LINES: usize = 60;
 
 #[derive(Deserialize, JsonSchema)]
@@ -18,7 +18,7 @@ struct FsEditArgs {
     path: String,
     /// The exact text to replace; it must be in the file exactly once. Instead of it, start_line and end_line can be given.
     old_text: Option<String>,
-    /// What stands there afterwards; empty to remove.
+    #[schemars(description = "What stands there afterwards; empty to remove.")]
     new_text: String,
     /// First line to replace, counted from 1.
     start_line: Option<u64>,
@@ -30,7 +30,7 @@ struct FsEditArgs {
 }
 
 pub fn tool(files: FileTools) -> Tool {
-    let telling = files.clone();
+    let intent_files = files.clone();
     let description = "Replaces a part of a text file of the workspace: an exact text that occurs once, or a \
         range of lines. Gives back the difference.";
     Tool::new("fs_edit", description, Safety::Moderate, move |context, args: FsEditArgs| {
@@ -38,7 +38,7 @@ pub fn tool(files: FileTools) -> Tool {
         async move { run_blocking(move || edit(&files, &context, &args)).await }
     })
     .with_intent(move |_, args: FsEditArgs| {
-        let files = telling.clone();
+        let files = intent_files.clone();
         async move { run_blocking(move || plan(&files.workspace, &args).map(|(change, _)| change.intent(&files.workspace))).await }
     })
     .with_untrusted_output()
@@ -52,7 +52,7 @@ pub fn tool(files: FileTools) -> Tool {
 }
 
 fn edit(files: &FileTools, context: &ToolContext, args: &FsEditArgs) -> Result<String, ToolError> {
-    let _alone = files.workspace.write_lock();
+    let _lock = files.workspace.write_lock();
     let (change, replaced) = plan(&files.workspace, args)?;
     change.apply(files, context)?;
     let before = match &change.before {
@@ -71,7 +71,7 @@ fn edit(files: &FileTools, context: &ToolContext, args: &FsEditArgs) -> Result<S
 }
 
 fn plan(workspace: &Workspace, args: &FsEditArgs) -> Result<(FileChange, Replacement), ToolError> {
-    let place = replace_target(args)?;
+    let replace_target = replace_target(args)?;
     let target = FileChange::write_target(workspace, &args.path)?;
     if target.existing.is_none() {
         let missing = workspace.explain(
@@ -79,13 +79,15 @@ fn plan(workspace: &Workspace, args: &FsEditArgs) -> Result<(FileChange, Replace
             &workspace.relative(&args.path)?,
             rustix::io::Errno::NOENT,
         );
-        return Err(ToolError(format!("{missing}; fs_write makes new files")));
+        return Err(ToolError(format!(
+            "{missing}; use fs_write to create a file"
+        )));
     }
     let before = PriorContent::read(&args.path, target.existing)?;
     let PriorContent::Content { bytes, .. } = &before else {
-        let most = MAX_BYTES / 1024 / 1024;
+        let limit = MAX_BYTES / 1024 / 1024;
         return Err(ToolError(format!(
-            "`{}` is larger than {most} MiB; too large to edit",
+            "`{}` is larger than {limit} MiB; too large to edit",
             args.path
         )));
     };
@@ -95,8 +97,8 @@ fn plan(workspace: &Workspace, args: &FsEditArgs) -> Result<(FileChange, Replace
             args.path
         )));
     };
-    let replaced = replace(text, &place, &args.new_text)
-        .map_err(|why| ToolError(format!("`{}`: {why}", args.path)))?;
+    let replaced = replace(text, &replace_target, &args.new_text)
+        .map_err(|reason| ToolError(format!("`{}`: {reason}", args.path)))?;
     let after = replaced.text.clone().into_bytes();
     Ok((
         FileChange {
@@ -109,7 +111,7 @@ fn plan(workspace: &Workspace, args: &FsEditArgs) -> Result<(FileChange, Replace
     ))
 }
 
-/// What is to be replaced, if the arguments agree about it.
+/// Returns the part to replace, or an error if the arguments contradict each other.
 fn replace_target(args: &FsEditArgs) -> Result<ReplaceTarget<'_>, ToolError> {
     let old_text = args.old_text.as_deref();
     match (old_text, args.start_line) {
@@ -121,10 +123,9 @@ fn replace_target(args: &FsEditArgs) -> Result<ReplaceTarget<'_>, ToolError> {
         (None | Some(""), Some(first)) => {
             let last = args.end_line.unwrap_or(first);
             if first == 0 || last < first {
-                let why = format!(
-                    "lines {first} to {last} are no range: they count from 1, the first comes first"
-                );
-                return Err(ToolError(why));
+                return Err(ToolError(format!(
+                    "lines {first} to {last} are not a valid range; lines count from 1"
+                )));
             }
             Ok(ReplaceTarget::Lines { first, last })
         }

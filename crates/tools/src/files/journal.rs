@@ -1,4 +1,4 @@
-//! What was there before each change, turn by turn.
+//! The undo journal: the state before each change, grouped by turn.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use super::change::{FileChange, PriorContent};
 use super::private_directory;
 use super::trash::Trash;
 
-/// Older turns are forgotten.
+/// Older turns are removed.
 const MAX_TURNS: usize = 50;
 const FOLDER: &str = "undo";
 const TURN_FILE: &str = "turn.json";
 const UNDONE_MARKER: &str = "undone";
 
-/// What lets the changes of recent turns be taken back; cheap to clone.
+/// The data to undo the changes of recent turns. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Journal {
     pub(super) folder: Option<PathBuf>,
@@ -28,10 +28,11 @@ pub struct Journal {
     write_lock: Arc<Mutex<()>>,
 }
 
-/// A turn as the journal knows it.
+/// A turn in the journal.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct JournalTurn {
-    /// Whose session it is. Turns that were noted without it are anybody's.
+    /// The owner of the session. Empty in entries of older versions, which belong to every
+    /// principal.
     #[serde(default)]
     pub principal: String,
     pub session: String,
@@ -55,14 +56,14 @@ pub(super) enum JournalEntry {
         path: PathBuf,
         trash: String,
     },
-    /// It cannot be taken back; whoever undoes the rest should know of it.
+    /// It cannot be undone; it is listed when the rest of the turn is undone.
     Command {
         line: String,
         folder: PathBuf,
     },
 }
 
-/// What was where a file was written.
+/// The state of a path before a file was written there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "was", rename_all = "camelCase")]
 pub(super) enum PriorState {
@@ -75,7 +76,7 @@ pub(super) enum PriorState {
     TooLarge,
 }
 
-/// An entry made before its change; forgotten when the change fails.
+/// An entry recorded before its change; removed if the change fails.
 #[derive(Debug)]
 #[must_use]
 pub(super) struct PendingEntry(Option<PathBuf>);
@@ -90,7 +91,7 @@ impl PendingEntry {
 }
 
 impl Journal {
-    /// Kept below `data`; without such a folder nothing is kept.
+    /// Stores the journal below `data`. Without a folder, nothing is recorded.
     pub(super) fn in_folder(data: Option<&Path>, trash: Trash) -> Self {
         Self {
             folder: data.map(|data| data.join(FOLDER)),
@@ -99,14 +100,14 @@ impl Journal {
         }
     }
 
-    /// Notes a command, which cannot be taken back.
+    /// Records a command, which cannot be undone.
     pub fn record_command(&self, context: &ToolContext, folder: &Path, line: &str) {
-        // Nothing depends on this note; a command is not refused for want of it.
-        let note = |_| JournalEntry::Command {
+        // The record is informational: a failure to write it does not stop the command.
+        let entry = |_| JournalEntry::Command {
             line: line.to_owned(),
             folder: folder.to_owned(),
         };
-        let _ = self.append(context, &[], note);
+        let _ = self.append(context, &[], entry);
     }
 
     pub(super) fn record_write(
@@ -160,34 +161,36 @@ impl Journal {
         })
     }
 
-    /// Folders of turns that were not undone, newest first.
+    /// Returns the folders of turns that were not undone, newest first.
     pub(super) fn undoable_turns(&self) -> Vec<(PathBuf, JournalTurn)> {
         let Some(folder) = &self.folder else {
             return Vec::new();
         };
         let mut folders = turn_folders(folder);
         folders.reverse();
-        let open = folders
+        let undoable = folders
             .into_iter()
             .filter(|folder| !folder.join(UNDONE_MARKER).exists());
-        open.filter_map(|folder| {
-            private_directory::read_json(&folder.join(TURN_FILE)).map(|turn| (folder, turn))
-        })
-        .collect()
+        undoable
+            .filter_map(|folder| {
+                private_directory::read_json(&folder.join(TURN_FILE)).map(|turn| (folder, turn))
+            })
+            .collect()
     }
 
-    /// The changes of a turn that were not taken back yet, in order, each with the file it is noted in.
+    /// Returns the changes of a turn that were not undone yet, in order, each with its journal
+    /// file.
     pub(super) fn entries(folder: &Path) -> Vec<(PathBuf, JournalEntry)> {
         let mut paths = entry_paths(folder);
         paths.sort();
-        let noted = |path: PathBuf| private_directory::read_json(&path).map(|entry| (path, entry));
-        paths.into_iter().filter_map(noted).collect()
+        let read = |path: PathBuf| private_directory::read_json(&path).map(|entry| (path, entry));
+        paths.into_iter().filter_map(read).collect()
     }
 
-    /// A change that was taken back; the turn is done with when none is left.
-    pub(super) fn forget(folder: &Path, noted: &Path) -> io::Result<()> {
-        let _ = std::fs::remove_file(noted.with_extension("old"));
-        std::fs::remove_file(noted)?;
+    /// Removes the entry of an undone change. Marks the turn as undone if it was the last one.
+    pub(super) fn remove_entry(folder: &Path, entry_file: &Path) -> io::Result<()> {
+        let _ = std::fs::remove_file(entry_file.with_extension("old"));
+        std::fs::remove_file(entry_file)?;
         if entry_paths(folder).is_empty() {
             Self::mark_undone(folder)
         } else {
@@ -207,12 +210,12 @@ impl Journal {
     ) -> Result<PendingEntry, ToolError> {
         self.append(context, old, entry).map_err(|error| {
             ToolError(format!(
-                "nothing was changed, because the old state could not be kept: {error}"
+                "nothing was changed, because the old state could not be saved for undo: {error}"
             ))
         })
     }
 
-    /// Writes an entry, after a copy of what was there.
+    /// Writes an entry, after a copy of the old content.
     fn append(
         &self,
         context: &ToolContext,
@@ -222,7 +225,7 @@ impl Journal {
         let Some(folder) = &self.folder else {
             return Ok(PendingEntry(None));
         };
-        let _alone = self
+        let _lock = self
             .write_lock
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
@@ -253,7 +256,7 @@ impl Journal {
     }
 }
 
-/// What the turns of a deleted session did: its command lines, its paths, and the states before them.
+/// Deletes the turns of a deleted session: its commands, its paths and their old contents.
 pub fn delete_turns(data: &Path, principal: &Principal, session: &SessionId) {
     let (principal, session) = (principal.to_string(), session.to_string());
     for folder in turn_folders(&data.join(FOLDER)) {
@@ -275,16 +278,17 @@ pub(super) fn to_hex(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The folder of the turn that calls; the first change of a turn makes it and forgets the oldest ones.
+/// Returns the folder of the calling turn. The first change of a turn creates it and removes the
+/// oldest turns.
 fn turn_folder(journal: &Path, context: &ToolContext) -> io::Result<PathBuf> {
     let (session, turn) = (context.session.to_string(), context.turn.to_string());
     let principal = context.principal.to_string();
     let name = &hash(format!("{session}\0{turn}").as_bytes())[..16];
-    let known = turn_folders(journal);
-    let is_this = |folder: &&PathBuf| {
+    let existing = turn_folders(journal);
+    let is_current = |folder: &&PathBuf| {
         folder.to_string_lossy().ends_with(name) && !folder.join(UNDONE_MARKER).exists()
     };
-    if let Some(folder) = known.iter().rfind(is_this) {
+    if let Some(folder) = existing.iter().rfind(is_current) {
         return Ok(folder.clone());
     }
     let at = Timestamp::now();
@@ -299,16 +303,14 @@ fn turn_folder(journal: &Path, context: &ToolContext) -> io::Result<PathBuf> {
             at,
         },
     )?;
-    for old in known
-        .iter()
-        .take((known.len() + 1).saturating_sub(MAX_TURNS))
-    {
+    let excess = (existing.len() + 1).saturating_sub(MAX_TURNS);
+    for old in existing.iter().take(excess) {
         let _ = private_directory::remove_folder(old);
     }
     Ok(folder)
 }
 
-/// Oldest first: names begin with the time.
+/// Returns the folders of all turns, oldest first: their names start with the time.
 fn turn_folders(journal: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(journal).into_iter().flatten().flatten();
     let mut folders: Vec<PathBuf> = entries
@@ -327,7 +329,7 @@ fn entry_paths(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The number of an entry; none for other files.
+/// Returns the number of an entry file, or `None` for other files.
 fn entry_number(path: &Path) -> Option<u64> {
     let name = path.file_name()?.to_str()?;
     name.strip_suffix(".json")?.parse().ok()

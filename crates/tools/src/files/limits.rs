@@ -1,15 +1,15 @@
-//! What is special inside a workspace.
+//! Restrictions inside a workspace.
 
 use std::path::PathBuf;
 
-/// Whether a path is closed to looks.
+/// Returns true if a path must not be read.
 pub type DenyRead = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
 pub struct WorkspaceLimits {
-    /// Folders that no tool touches.
+    /// Folders that no tool may access.
     pub hidden: Vec<PathBuf>,
-    /// Paths that are not even looked at from above.
+    /// Returns true for paths that lists and searches omit.
     pub deny_read: DenyRead,
-    /// Where Lango itself reads settings, agents and prompts from: changing those is dangerous.
+    /// Paths from which Lango reads settings, agents and prompts. Changing them is dangerous.
     pub instruction_paths: Vec<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! `fs_list`: what is in a folder.
+//! `fs_list`: lists the contents of a folder.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -19,12 +19,12 @@ const MAX_DEPTH: u64 = 5;
 struct FsListArgs {
     /// Path of the folder, relative to the workspace; without it the workspace itself.
     path: Option<String>,
-    /// How many levels of folders to show, from 1 (the default) to 5.
+    #[schemars(description = "How many levels of folders to show, from 1 (the default) to 5.")]
     depth: Option<u64>,
 }
 
 pub fn tool(files: FileTools) -> Tool {
-    let telling = files.workspace.clone();
+    let intent_workspace = files.workspace.clone();
     let description = "Lists what is in a folder of the workspace, sorted by name, with sizes and times of \
         change. Folders end with `/`.";
     Tool::new("fs_list", description, Safety::Safe, move |_, args: FsListArgs| {
@@ -32,7 +32,7 @@ pub fn tool(files: FileTools) -> Tool {
         async move { run_blocking(move || list(&workspace, &args)).await }
     })
     .with_intent(move |_, args: FsListArgs| {
-        let workspace = telling.clone();
+        let workspace = intent_workspace.clone();
         async move { run_blocking(move || workspace.read_intent(args.path.as_deref().unwrap_or("."))).await }
     })
     .with_untrusted_output()
@@ -54,7 +54,7 @@ fn list(workspace: &Workspace, args: &FsListArgs) -> Result<String, ToolError> {
     let depth = args.depth.unwrap_or(1);
     if !(1..=MAX_DEPTH).contains(&depth) {
         return Err(ToolError(format!(
-            "depth is {depth}, but goes from 1 to {MAX_DEPTH}"
+            "depth is {depth}, but must be from 1 to {MAX_DEPTH}"
         )));
     }
     let (folder, relative) = workspace.open_dir(path)?;
@@ -83,7 +83,7 @@ struct DirectoryListing<'a> {
 }
 
 impl DirectoryListing<'_> {
-    /// Adds what is in a folder that really lies at `real` and is shown as `prefix`.
+    /// Adds the contents of a folder with the real path `real`, displayed under `prefix`.
     fn add(
         &mut self,
         folder: &OwnedFd,
@@ -94,9 +94,9 @@ impl DirectoryListing<'_> {
         let mut names = confined_open::read_dir(folder)
             .map_err(|error| self.workspace.explain(&display_path(real), real, error))?;
         names.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        for (at, (name, kind)) in names.iter().enumerate() {
+        for (index, (name, kind)) in names.iter().enumerate() {
             if self.lines.len() >= MAX_ENTRIES {
-                self.omitted += names.len() - at;
+                self.omitted += names.len() - index;
                 return Ok(());
             }
             let (real, path) = (real.join(name), prefix.join(name));
@@ -109,9 +109,9 @@ impl DirectoryListing<'_> {
                 continue;
             };
             self.lines.push(line);
-            // Git's own store is large and nobody's to read.
-            let is_deeper = depth > 1 && name != ".git" && *kind != FileType::RegularFile;
-            if is_deeper
+            // Git's object store is large and of no use to the model.
+            let can_descend = depth > 1 && name != ".git" && *kind != FileType::RegularFile;
+            if can_descend
                 && let Ok(inner) = confined_open::open_no_follow(
                     folder,
                     Path::new(name),
@@ -125,7 +125,7 @@ impl DirectoryListing<'_> {
     }
 }
 
-/// One entry; none when it vanished meanwhile.
+/// Returns the line of an entry, or `None` if it no longer exists.
 fn entry_line(folder: impl AsFd + Copy, name: &Path, path: &Path) -> Option<String> {
     let stat = confined_open::lstat(folder, name.as_os_str()).ok()?;
     let path = display_path(path);

@@ -1,4 +1,4 @@
-//! `fs_mkdir`: a folder, with those around it.
+//! `fs_mkdir`: creates a folder and its missing parents.
 
 use std::path::PathBuf;
 
@@ -16,14 +16,14 @@ struct FsMkdirArgs {
     path: String,
 }
 
-/// What making a folder comes to.
+/// The effect of creating a folder.
 enum MkdirPlan {
     Exists(PathBuf),
     New(PathBuf),
 }
 
 pub fn tool(files: FileTools) -> Tool {
-    let telling = files.clone();
+    let intent_files = files.clone();
     let description =
         "Makes a folder in the workspace, and the folders around it that are missing.";
     Tool::new(
@@ -36,7 +36,7 @@ pub fn tool(files: FileTools) -> Tool {
         },
     )
     .with_intent(move |_, args: FsMkdirArgs| {
-        let files = telling.clone();
+        let files = intent_files.clone();
         async move { run_blocking(move || intent(&files.workspace, &args.path)).await }
     })
     .with_phrases([
@@ -48,20 +48,21 @@ pub fn tool(files: FileTools) -> Tool {
 
 fn make(files: &FileTools, context: &ToolContext, path: &str) -> Result<String, ToolError> {
     let workspace = &files.workspace;
-    let _alone = workspace.write_lock();
+    let _lock = workspace.write_lock();
     match plan(workspace, path)? {
         MkdirPlan::Exists(relative) => Ok(format!(
             "the folder {} exists already",
             display_path(&relative)
         )),
         MkdirPlan::New(relative) => {
-            // Made as the folder around something in it.
+            // `create_parents` creates the parents of a path, so it gets a path inside the new
+            // folder.
             let inside = relative.join("inside");
-            workspace.create_parents(&inside, |made| {
+            workspace.create_parents(&inside, |created| {
                 files
                     .undo_storage
                     .journal
-                    .record_mkdir(context, &workspace.root().join(made))
+                    .record_mkdir(context, &workspace.root().join(created))
                     .map(drop)
             })?;
             Ok(format!("made the folder {}", display_path(&relative)))
@@ -78,15 +79,15 @@ fn plan(workspace: &Workspace, path: &str) -> Result<MkdirPlan, ToolError> {
 }
 
 fn intent(workspace: &Workspace, path: &str) -> Result<Intent, ToolError> {
-    let asked = workspace.relative(path)?;
-    let (level, words, real) = match plan(workspace, path)? {
+    let requested = workspace.relative(path)?;
+    let (level, effect, real) = match plan(workspace, path)? {
         MkdirPlan::Exists(real) => (Safety::Safe, "nothing to do for the folder", real),
         MkdirPlan::New(real) => (Safety::Moderate, "new folder", real),
     };
     let subject = display_path(&real);
-    let shows = format!("{words} {subject}");
+    let shows = format!("{effect} {subject}");
     Ok(workspace.change_intent(PlannedChange {
-        requested: &asked,
+        requested: &requested,
         real: &real,
         level,
         shows,

@@ -1,4 +1,4 @@
-//! Going through the files of a workspace on all processors, reading each beneath its root.
+//! Searches the files of a workspace on all processors, opening each beneath the root.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -19,17 +19,17 @@ use ignore::{DirEntry, ParallelVisitor, ParallelVisitorBuilder, WalkBuilder, Wal
 use super::confined_open;
 use super::workspace::Workspace;
 
-/// Much more of a line is never shown.
+/// Longer lines are cut; the result shows even less.
 const MAX_LINE_BYTES: usize = 2_000;
 const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
 
-/// What is looked for.
+/// The parameters of a search.
 pub struct FileQuery {
     pub pattern: Option<RegexMatcher>,
     pub glob: Option<GlobMatcher>,
-    /// Whether the glob is about paths rather than names.
+    /// True if the glob matches paths instead of names.
     pub is_path_glob: bool,
-    /// Where the search begins: a real path, and the same relative to the root.
+    /// The real path of the folder or file to search in; `prefix` is the same relative to the root.
     pub start: PathBuf,
     pub prefix: PathBuf,
     pub context: usize,
@@ -40,7 +40,7 @@ pub struct FileQuery {
 #[derive(Default)]
 pub struct SearchResults {
     pub files: Vec<FileMatches>,
-    /// Once there are more than the limit, nobody counts on.
+    /// Exact up to the limit; counting stops after it.
     pub matches: usize,
     pub searched: u64,
 }
@@ -56,22 +56,22 @@ pub struct MatchedLine {
     pub is_match: bool,
 }
 
-/// Everything that is found, unsorted; ends early when there is more than the limit.
+/// Returns all matches, unsorted. Stops early when there are more than the limit.
 pub fn search_files(
     workspace: &Workspace,
     query: &FileQuery,
-    is_over: &AtomicBool,
+    is_cancelled: &AtomicBool,
 ) -> SearchResults {
-    let shared = SearchState {
+    let state = SearchState {
         workspace,
         query,
-        is_cancelled: is_over,
+        is_cancelled,
         matches: AtomicUsize::new(0),
         found: Mutex::default(),
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let hidden = workspace.hidden_inside();
-    let closing = workspace.clone();
+    let filter_workspace = workspace.clone();
     let mut builder = WalkBuilder::new(&query.start);
     builder
         .threads(threads)
@@ -81,22 +81,23 @@ pub fn search_files(
         .filter_entry(move |entry| {
             let relative = entry
                 .path()
-                .strip_prefix(closing.root())
+                .strip_prefix(filter_workspace.root())
                 .unwrap_or(entry.path());
-            can_enter(entry, &hidden) && !closing.is_denied(relative)
+            can_enter(entry, &hidden) && !filter_workspace.is_denied(relative)
         });
     if has_plain_ignore_files(&query.start) {
-        builder.build_parallel().visit(&mut &shared);
+        builder.build_parallel().visit(&mut &state);
     }
-    let mut found = shared
+    let mut found = state
         .found
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
-    found.matches = shared.matches.into_inner();
+    found.matches = state.matches.into_inner();
     found
 }
 
-/// Folders of Lango and of Git are not entered, nor those whose ignore files would keep their reader waiting.
+/// Returns false for folders of Lango and Git, and for folders whose ignore files are pipes or
+/// devices, which would block the reader.
 fn can_enter(entry: &DirEntry, hidden: &[PathBuf]) -> bool {
     if hidden.iter().any(|hidden| entry.path().starts_with(hidden)) {
         return false;
@@ -113,7 +114,7 @@ fn has_plain_ignore_files(folder: &Path) -> bool {
         folder
             .join(name)
             .metadata()
-            .map_or(true, |known| known.is_file())
+            .map_or(true, |metadata| metadata.is_file())
     })
 }
 
@@ -153,7 +154,7 @@ impl<'s> ParallelVisitorBuilder<'s> for &'s SearchState<'s> {
     }
 }
 
-/// One thread's part.
+/// The search of one thread.
 struct SearchVisitor<'s> {
     state: &'s SearchState<'s>,
     searcher: Searcher,
@@ -197,7 +198,7 @@ impl SearchVisitor<'_> {
     fn search(&mut self, relative: &Path) {
         let root = self.state.workspace.root_fd();
         let Some(pattern) = &self.pattern else {
-            // The walk goes by names; that one of them lies beneath the root is what the kernel says.
+            // The walk uses paths; opening the file confirms that it is beneath the root.
             let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
             if confined_open::open_no_follow(root, relative, flags).is_ok() {
                 self.push_file(relative, 1);
@@ -208,18 +209,17 @@ impl SearchVisitor<'_> {
             return;
         };
         self.lines.clear();
-        let most = self.state.query.limit + 1;
-        let mut catcher = LineSink {
+        let mut sink = LineSink {
             lines: &mut self.lines,
-            max_matches: most,
+            max_matches: self.state.query.limit + 1,
             matches: 0,
             is_binary: false,
         };
         let done = self
             .searcher
-            .search_file(pattern, &File::from(opened), &mut catcher);
-        if done.is_ok() && !catcher.is_binary && catcher.matches > 0 {
-            let matches = catcher.matches;
+            .search_file(pattern, &File::from(opened), &mut sink);
+        if done.is_ok() && !sink.is_binary && sink.matches > 0 {
+            let matches = sink.matches;
             self.push_file(relative, matches);
         }
     }
@@ -246,7 +246,7 @@ impl Drop for SearchVisitor<'_> {
     }
 }
 
-/// What follows the root in a path that was found below it.
+/// Returns the part of a path after the root.
 fn relative_path<'a>(root: &Path, path: &'a Path) -> Option<&'a Path> {
     let rest = path
         .as_os_str()
@@ -256,7 +256,7 @@ fn relative_path<'a>(root: &Path, path: &'a Path) -> Option<&'a Path> {
     Some(Path::new(OsStr::from_bytes(rest)))
 }
 
-/// Catches lines of one file.
+/// Collects the matched lines of one file.
 struct LineSink<'a> {
     lines: &'a mut Vec<MatchedLine>,
     max_matches: usize,

@@ -1,4 +1,4 @@
-//! Lango's own folders: nobody else reads them, and what is written there lasts.
+//! Lango's own folders: readable only by their owner, and written durably.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
@@ -8,26 +8,26 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// A folder that only its owner enters, with those around it.
+/// Creates a folder that only its owner can enter, with its missing parents.
 pub fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// A file that is there whole, or not at all.
+/// Writes a file atomically.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let draft = path.with_extension("draft");
+    let temp = path.with_extension("draft");
     let mut file = OpenOptions::new()
         .write(true)
         .create(true)
         .truncate(true)
         .mode(0o600)
-        .open(&draft)?;
+        .open(&temp)?;
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
-    let placed = written.and_then(|()| std::fs::rename(&draft, path));
-    if placed.is_err() {
-        let _ = std::fs::remove_file(&draft);
+    let renamed = written.and_then(|()| std::fs::rename(&temp, path));
+    if renamed.is_err() {
+        let _ = std::fs::remove_file(&temp);
     }
-    placed?;
+    renamed?;
     sync(path.parent().unwrap_or(path));
     Ok(())
 }
@@ -40,14 +40,14 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
-/// Makes the names in a folder last, where the file system can.
+/// Flushes the names in a folder to disk, if the file system supports it.
 pub fn sync(folder: &Path) {
     if let Ok(folder) = File::open(folder) {
         let _ = folder.sync_all();
     }
 }
 
-/// Removes a folder with everything in it, also where folders inside are read-only.
+/// Removes a folder with all of its contents, even if folders inside are read-only.
 pub fn remove_folder(path: &Path) -> io::Result<()> {
     if std::fs::remove_dir_all(path).is_ok() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `fs_read`: the text of a file, or what kind of file it is when it holds no text.
+//! `fs_read`: returns the text of a file, or describes a file that is not text.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _, Seek};
@@ -11,15 +11,15 @@ use super::text::count;
 use super::workspace::{OpenedFile, Workspace};
 use super::{FileTools, run_blocking};
 
-/// At most so much text is given at once.
+/// Maximum size of one result.
 const MAX_BYTES: usize = 256 * 1024;
-/// A longer line is cut.
+/// Longer lines are cut.
 const MAX_LINE_CHARS: usize = 2_000;
-/// So much of a line is looked at: every character that is shown fits.
+/// Maximum number of bytes kept of a line; enough for every character that is shown.
 const MAX_LINE_BYTES: usize = MAX_LINE_CHARS * 4 + 4;
-/// What tells text from other files.
+/// Number of bytes inspected to tell text from binary files.
 const HEAD_BYTES: u64 = 8 * 1024;
-/// Behind what is shown, lines are counted this far.
+/// Lines after the shown part are counted up to this many bytes.
 const MAX_COUNTED: u64 = 256 * 1024 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
@@ -28,12 +28,12 @@ struct FsReadArgs {
     path: String,
     /// First line to read, counted from 1.
     start_line: Option<u64>,
-    /// How many lines to read.
+    #[schemars(description = "How many lines to read.")]
     lines: Option<u64>,
 }
 
 pub fn tool(files: FileTools) -> Tool {
-    let telling = files.workspace.clone();
+    let intent_workspace = files.workspace.clone();
     let description = "Reads a text file of the workspace, whole or a range of its lines. \
         Large files are cut with a note how to read on; files that hold no text are described.";
     Tool::new("fs_read", description, Safety::Safe, move |_, args: FsReadArgs| {
@@ -41,7 +41,7 @@ pub fn tool(files: FileTools) -> Tool {
         async move { run_blocking(move || read(&workspace, &args)).await }
     })
     .with_intent(move |_, args: FsReadArgs| {
-        let workspace = telling.clone();
+        let workspace = intent_workspace.clone();
         async move { run_blocking(move || workspace.read_intent(&args.path)).await }
     })
     .with_untrusted_output()
@@ -70,26 +70,26 @@ fn read(workspace: &Workspace, args: &FsReadArgs) -> Result<String, ToolError> {
     }
     let mut file = &opened.file;
     file.rewind().map_err(failed)?;
-    let passage =
+    let excerpt =
         FileExcerpt::read(BufReader::with_capacity(64 * 1024, file), &range).map_err(failed)?;
-    if passage.last == 0 {
-        let lines = count(passage.total, "line");
+    if excerpt.last == 0 {
+        let lines = count(excerpt.total, "line");
         let (path, start) = (&args.path, range.start);
         return Err(ToolError(format!(
             "`{path}` has {lines}, so there is no line {start}"
         )));
     }
-    Ok(passage.to_text(&range))
+    Ok(excerpt.into_text(&range))
 }
 
-/// The first bytes.
+/// Reads the first bytes of a file.
 pub(super) fn read_head(file: &File) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     file.take(HEAD_BYTES).read_to_end(&mut head)?;
     Ok(head)
 }
 
-/// What a file without text is, by its first bytes.
+/// Returns the type of a binary file, guessed from its first bytes.
 pub(super) fn guess_type(head: &[u8]) -> &'static str {
     const KINDS: [(&[u8], &str); 10] = [
         (b"\x89PNG\r\n\x1a\n", "PNG image"),
@@ -111,13 +111,13 @@ pub(super) fn guess_type(head: &[u8]) -> &'static str {
 
 fn describe_binary(path: &str, opened: &OpenedFile, head: &[u8]) -> String {
     format!(
-        "`{path}` holds no plain text: {}, {}",
+        "`{path}` is not plain text: {}, {}",
         guess_type(head),
         count(opened.bytes(), "byte")
     )
 }
 
-/// Which lines are wanted.
+/// The requested range of lines.
 struct LineRange {
     start: u64,
     limit: u64,
@@ -141,14 +141,14 @@ impl LineRange {
     }
 }
 
-/// What was read, and what is worth knowing about it.
+/// The lines read from a file.
 #[derive(Default)]
 struct FileExcerpt {
     text: String,
-    /// 0: none of the lines that were wanted exists.
+    /// The number of the last line in `text`; 0 if none of the requested lines exists.
     last: u64,
     total: u64,
-    /// The file goes on behind what was counted.
+    /// True if the file has more lines than were counted.
     is_endless: bool,
     is_full: bool,
     has_cut_lines: bool,
@@ -157,26 +157,26 @@ struct FileExcerpt {
 
 impl FileExcerpt {
     fn read(mut reader: impl BufRead, range: &LineRange) -> io::Result<Self> {
-        let mut passage = Self::default();
+        let mut excerpt = Self::default();
         let mut line = Vec::new();
         let mut uncounted = MAX_COUNTED;
         while let Some(length) = next_line(&mut reader, &mut line)? {
-            passage.total += 1;
-            let number = passage.total;
+            excerpt.total += 1;
+            let number = excerpt.total;
             if number < range.start {
                 continue;
             }
-            if passage.is_full || number - range.start >= range.limit {
+            if excerpt.is_full || number - range.start >= range.limit {
                 uncounted = uncounted.saturating_sub(length);
-                passage.is_endless = uncounted == 0;
-                if passage.is_endless {
+                excerpt.is_endless = uncounted == 0;
+                if excerpt.is_endless {
                     break;
                 }
                 continue;
             }
-            passage.add(&line, length, number);
+            excerpt.add(&line, length, number);
         }
-        Ok(passage)
+        Ok(excerpt)
     }
 
     fn add(&mut self, line: &[u8], length: u64, number: u64) {
@@ -198,7 +198,7 @@ impl FileExcerpt {
         self.last = number;
     }
 
-    fn to_text(self, range: &LineRange) -> String {
+    fn into_text(self, range: &LineRange) -> String {
         let mut notes = Vec::new();
         if !range.is_whole || self.is_full {
             let total = if self.is_endless { "more than " } else { "" };
@@ -216,7 +216,7 @@ impl FileExcerpt {
             ));
         }
         if self.is_lossy {
-            notes.push("not valid UTF-8: what is no text is shown as �".to_owned());
+            notes.push("not valid UTF-8; invalid bytes are shown as �".to_owned());
         }
         if notes.is_empty() {
             self.text
@@ -226,7 +226,7 @@ impl FileExcerpt {
     }
 }
 
-/// The next line with its end, as far as it is looked at, and its whole length.
+/// Reads the next line with its line ending, up to [`MAX_LINE_BYTES`], and returns its full length.
 fn next_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<u64>> {
     line.clear();
     let mut length = 0;
@@ -238,7 +238,7 @@ fn next_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option
         let end = buffer
             .iter()
             .position(|byte| *byte == b'\n')
-            .map(|at| at + 1);
+            .map(|index| index + 1);
         let taken = end.unwrap_or(buffer.len());
         let room = MAX_LINE_BYTES.saturating_sub(line.len());
         line.extend_from_slice(&buffer[..taken.min(room)]);
@@ -250,7 +250,8 @@ fn next_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option
     }
 }
 
-/// The text of a line, and whether something in it is none; a character that was cut in two does not count.
+/// Returns the text of a line, and true if it had invalid bytes. A character split by the cut does
+/// not count as invalid.
 fn decode_lossy(line: &[u8], is_cut: bool) -> (String, bool) {
     match std::str::from_utf8(line) {
         Ok(text) => (text.to_owned(), false),
@@ -266,12 +267,12 @@ fn decode_lossy(line: &[u8], is_cut: bool) -> (String, bool) {
 mod tests {
     use super::*;
 
-    fn passage(text: &[u8], start: u64, most: u64) -> FileExcerpt {
+    fn excerpt(text: &[u8], start: u64, limit: u64) -> FileExcerpt {
         FileExcerpt::read(
             text,
             &LineRange {
                 start,
-                limit: most,
+                limit,
                 is_whole: false,
             },
         )
@@ -279,12 +280,12 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_counted_with_and_without_a_last_line_end() {
+    fn counts_lines_with_and_without_final_newline() {
         assert_eq!(
-            (passage(b"a\nb\n", 1, 9).total, passage(b"a\nb", 1, 9).total),
+            (excerpt(b"a\nb\n", 1, 9).total, excerpt(b"a\nb", 1, 9).total),
             (2, 2)
         );
-        let middle = passage(b"a\nb\nc\nd\n", 2, 2);
+        let middle = excerpt(b"a\nb\nc\nd\n", 2, 2);
         assert_eq!(
             (middle.text.as_str(), middle.last, middle.total),
             ("b\nc\n", 3, 4)
@@ -292,10 +293,10 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_exactly_the_limit_is_whole() {
+    fn keeps_a_line_of_exactly_the_limit() {
         let line = "ü".repeat(MAX_LINE_CHARS);
-        assert!(!passage(format!("{line}\r\n").as_bytes(), 1, 1).has_cut_lines);
-        let cut = passage(format!("{line}ü\n").as_bytes(), 1, 1);
+        assert!(!excerpt(format!("{line}\r\n").as_bytes(), 1, 1).has_cut_lines);
+        let cut = excerpt(format!("{line}ü\n").as_bytes(), 1, 1);
         assert!(
             cut.has_cut_lines && !cut.is_lossy && cut.text.ends_with("[… 3 bytes more]\n"),
             "{}",

@@ -1,4 +1,4 @@
-//! What looking at a path means for rules.
+//! Intents of read access, for approval rules.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -12,7 +12,7 @@ use super::text::display_path;
 use super::workspace::{Workspace, not_a_regular_file};
 
 impl Workspace {
-    /// What a look at this path would be, for rules: where it really lies.
+    /// Returns the intent of reading a path. Its subject is the real path.
     pub(super) fn read_intent(&self, path: &str) -> Result<Intent, ToolError> {
         let relative = self.relative(path)?;
         let subject = match self.resolve(&relative, OFlags::PATH | OFlags::CLOEXEC) {
@@ -22,9 +22,9 @@ impl Workspace {
                     .is_ok_and(|stat| confined_open::file_type(&stat) == FileType::Directory);
                 if is_folder { format!("{real}/") } else { real }
             }
-            // A link that leads nowhere can still be looked at itself.
+            // A dangling link can still be inspected itself.
             Err(error) => match self.find_entry(path) {
-                Ok(named) => display_path(&named.relative),
+                Ok(entry) => display_path(&entry.relative),
                 Err(_) => return Err(self.explain(path, &relative, error)),
             },
         };
@@ -36,7 +36,8 @@ impl Workspace {
         })
     }
 
-    /// The real path of a file or folder inside, and how rules know it.
+    /// Returns the real path of a file or folder in the workspace, and its subject for approval
+    /// rules.
     pub fn resolve_for_rules(&self, path: &str) -> Result<(PathBuf, String), ToolError> {
         let relative = self.relative(path)?;
         let opened = self.resolve(&relative, OFlags::PATH | OFlags::CLOEXEC);
@@ -52,17 +53,18 @@ impl Workspace {
         Ok((self.root().join(real).components().collect(), subject))
     }
 
-    /// A file at a real path, and how rules know it. No link is followed: it would lead elsewhere by now.
+    /// Opens a file at a real path, and returns it with its subject for approval rules. Follows no
+    /// link, because a link there would be new.
     pub fn open_file(&self, path: &Path) -> io::Result<(File, String)> {
-        let refused = |why: ToolError| io::Error::new(ErrorKind::PermissionDenied, why.0);
+        let denied = |error: ToolError| io::Error::new(ErrorKind::PermissionDenied, error.0);
         let name = display_path(path);
         let relative = path.strip_prefix(self.root()).map_err(io::Error::other)?;
         let opened = confined_open::open_no_follow(self.root_fd(), relative, READ)?;
-        let opened = self.check_regular(&name, opened).map_err(refused)?;
+        let opened = self.check_regular(&name, opened).map_err(denied)?;
         Ok((opened.file, display_path(&opened.relative)))
     }
 
-    /// Whether lists and searches leave this out.
+    /// Returns true if lists and searches omit this path.
     pub(super) fn is_denied(&self, relative: &Path) -> bool {
         let path = display_path(relative);
         self.denies_path(&path) || self.denies_path(&format!("{path}/"))

@@ -1,4 +1,4 @@
-//! Moving a file or a whole folder to another place, also onto another file system, without losing anything on the way.
+//! Moves a file or a folder, also to another file system, without losing data on failure.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::confined_open::{self, DIRECTORY_LISTING, READ};
 use super::text::size;
 
-/// Each level takes a descriptor and a piece of the stack.
+/// Each level takes a file descriptor and stack space.
 const MAX_DEPTH: usize = 200;
 
 /// A name in an open folder.
@@ -22,7 +22,7 @@ pub struct FolderEntry<'a> {
     pub name: &'a OsStr,
 }
 
-/// What a file or folder holds.
+/// The size of a file or folder with all of its contents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TreeSize {
     pub files: u64,
@@ -47,12 +47,12 @@ impl<'a> FolderEntry<'a> {
     }
 }
 
-/// Moves it; refuses where something is in the way. After a failure it is where it was.
+/// Moves an entry. Fails if the target exists. After a failure the entry is unchanged.
 pub fn move_entry(from: FolderEntry<'_>, to: FolderEntry<'_>) -> io::Result<()> {
     match rename(from, to) {
         Err(Errno::XDEV) => move_by_copy(from, to),
-        done => {
-            done?;
+        result => {
+            result?;
             confined_open::sync(to.folder);
             confined_open::sync(from.folder);
             Ok(())
@@ -60,45 +60,45 @@ pub fn move_entry(from: FolderEntry<'_>, to: FolderEntry<'_>) -> io::Result<()> 
     }
 }
 
-/// The original goes only when the copy is whole and lasts.
+/// Copies, then removes the original once the copy is complete and flushed to disk.
 fn move_by_copy(from: FolderEntry<'_>, to: FolderEntry<'_>) -> io::Result<()> {
-    let draft = format!(".lango-{}.tmp", uuid::Uuid::now_v7().simple());
-    let draft = FolderEntry {
+    let temp = format!(".lango-{}.tmp", uuid::Uuid::now_v7().simple());
+    let temp = FolderEntry {
         folder: to.folder,
-        name: OsStr::new(&draft),
+        name: OsStr::new(&temp),
     };
-    let copied = copy(from, draft).and_then(|()| Ok(rename(draft, to)?));
+    let copied = copy(from, temp).and_then(|()| Ok(rename(temp, to)?));
     if let Err(error) = copied {
-        let _ = remove(draft);
+        let _ = remove(temp);
         return Err(error);
     }
     confined_open::sync(to.folder);
     remove(from)
 }
 
-/// Counts without following links, and shows each path on the way; `path` is that of the spot. What is nested beyond all use
-/// is refused here, before anything is moved.
+/// Measures an entry without following links, and calls `visit` with each path; `path` is the path
+/// of the entry. Fails if folders are nested too deeply, before anything is moved.
 pub fn measure(
-    spot: FolderEntry<'_>,
+    entry: FolderEntry<'_>,
     path: &Path,
-    see: &mut dyn FnMut(&Path),
+    visit: &mut dyn FnMut(&Path),
 ) -> io::Result<TreeSize> {
-    measure_at(spot, path, see, 0)
+    measure_at(entry, path, visit, 0)
 }
 
 fn measure_at(
-    spot: FolderEntry<'_>,
+    entry: FolderEntry<'_>,
     path: &Path,
-    see: &mut dyn FnMut(&Path),
+    visit: &mut dyn FnMut(&Path),
     depth: usize,
 ) -> io::Result<TreeSize> {
-    see(path);
+    visit(path);
     if depth > MAX_DEPTH {
         return Err(io::Error::other(format!(
             "folders are nested more than {MAX_DEPTH} deep"
         )));
     }
-    let stat = spot.lstat()?;
+    let stat = entry.lstat()?;
     if confined_open::file_type(&stat) != FileType::Directory {
         return Ok(TreeSize {
             files: 1,
@@ -110,12 +110,12 @@ fn measure_at(
         folders: 1,
         ..TreeSize::default()
     };
-    let folder = spot.open(DIRECTORY_LISTING)?;
+    let folder = entry.open(DIRECTORY_LISTING)?;
     for (name, _) in confined_open::read_dir(&folder)? {
         let inner = measure_at(
             FolderEntry::new(&folder, &name),
             &path.join(&name),
-            see,
+            visit,
             depth + 1,
         )?;
         total.files += inner.files;
@@ -126,21 +126,21 @@ fn measure_at(
 }
 
 /// Removes a file, a link, or a folder with everything in it.
-pub fn remove(spot: FolderEntry<'_>) -> io::Result<()> {
-    if confined_open::file_type(&spot.lstat()?) == FileType::Directory {
-        let folder = spot.open(DIRECTORY_LISTING)?;
+pub fn remove(entry: FolderEntry<'_>) -> io::Result<()> {
+    if confined_open::file_type(&entry.lstat()?) == FileType::Directory {
+        let folder = entry.open(DIRECTORY_LISTING)?;
         for (name, _) in confined_open::read_dir(&folder)? {
             remove(FolderEntry::new(&folder, &name))?;
         }
         return Ok(rustix::fs::unlinkat(
-            spot.folder,
-            spot.name,
+            entry.folder,
+            entry.name,
             AtFlags::REMOVEDIR,
         )?);
     }
     Ok(rustix::fs::unlinkat(
-        spot.folder,
-        spot.name,
+        entry.folder,
+        entry.name,
         AtFlags::empty(),
     )?)
 }
@@ -153,17 +153,17 @@ fn rename(from: FolderEntry<'_>, to: FolderEntry<'_>) -> Result<(), Errno> {
         to.name,
         RenameFlags::NOREPLACE,
     ) {
-        // A file system that cannot refuse by itself.
+        // The file system does not support `NOREPLACE`.
         Err(Errno::INVAL | Errno::NOSYS) => match to.lstat() {
             Err(Errno::NOENT) => rustix::fs::renameat(from.folder, from.name, to.folder, to.name),
             Err(error) => Err(error),
             Ok(_) => Err(Errno::EXIST),
         },
-        done => done,
+        result => result,
     }
 }
 
-/// Copies modes, links and times too; refuses what cannot be copied.
+/// Copies an entry with modes, links and times. Rejects pipes, sockets and devices.
 fn copy(from: FolderEntry<'_>, to: FolderEntry<'_>) -> io::Result<()> {
     let stat = from.lstat()?;
     match confined_open::file_type(&stat) {
@@ -231,82 +231,83 @@ mod tests {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
     #[test]
-    fn a_copy_has_modes_links_and_times() {
-        let place = tempfile::tempdir().unwrap();
-        let from = place.path().join("from");
+    fn copies_modes_links_and_times() {
+        let temp = tempfile::tempdir().unwrap();
+        let from = temp.path().join("from");
         std::fs::create_dir_all(from.join("sub")).unwrap();
         std::fs::write(from.join("sub/a.txt"), "hello").unwrap();
         symlink("a.txt", from.join("sub/link")).unwrap();
         let run = std::fs::Permissions::from_mode(0o750);
         std::fs::set_permissions(from.join("sub/a.txt"), run).unwrap();
-        let opened = File::open(place.path()).unwrap();
+        let opened = File::open(temp.path()).unwrap();
         let (old, new) = (
             FolderEntry::new(&opened, OsStr::new("from")),
             FolderEntry::new(&opened, OsStr::new("to")),
         );
-        let mut seen = Vec::new();
-        let tallied = measure(old, Path::new("from"), &mut |path| {
-            seen.push(path.to_owned())
+        let mut visited = Vec::new();
+        let size_before = measure(old, Path::new("from"), &mut |path| {
+            visited.push(path.to_owned())
         })
         .unwrap();
-        seen.sort();
+        visited.sort();
         assert_eq!(
-            seen,
+            visited,
             ["from", "from/sub", "from/sub/a.txt", "from/sub/link"].map(std::path::PathBuf::from)
         );
         let (old_mode, old_time) = {
-            let known = from.join("sub/a.txt").metadata().unwrap();
-            (known.mode(), known.mtime_nsec())
+            let metadata = from.join("sub/a.txt").metadata().unwrap();
+            (metadata.mode(), metadata.mtime_nsec())
         };
         move_by_copy(old, new).unwrap();
-        let copy = place.path().join("to/sub/a.txt");
-        let known = copy.metadata().unwrap();
+        let copy = temp.path().join("to/sub/a.txt");
+        let metadata = copy.metadata().unwrap();
         assert_eq!(std::fs::read_to_string(&copy).unwrap(), "hello");
-        assert_eq!((old_mode, old_time), (known.mode(), known.mtime_nsec()));
         assert_eq!(
-            std::fs::read_link(place.path().join("to/sub/link")).unwrap(),
+            (old_mode, old_time),
+            (metadata.mode(), metadata.mtime_nsec())
+        );
+        assert_eq!(
+            std::fs::read_link(temp.path().join("to/sub/link")).unwrap(),
             Path::new("a.txt")
         );
-        assert_eq!(tallied, measure(new, Path::new("to"), &mut |_| {}).unwrap());
+        assert_eq!(
+            size_before,
+            measure(new, Path::new("to"), &mut |_| {}).unwrap()
+        );
         assert!(!from.exists());
     }
 
     #[test]
-    fn what_cannot_be_copied_stays_whole() {
-        let place = tempfile::tempdir().unwrap();
-        std::fs::create_dir(place.path().join("from")).unwrap();
-        std::fs::write(place.path().join("from/a.txt"), "hello").unwrap();
+    fn keeps_the_original_if_copying_fails() {
+        let temp = tempfile::tempdir().unwrap();
+        std::fs::create_dir(temp.path().join("from")).unwrap();
+        std::fs::write(temp.path().join("from/a.txt"), "hello").unwrap();
         let _socket =
-            std::os::unix::net::UnixListener::bind(place.path().join("from/socket")).unwrap();
-        let opened = File::open(place.path()).unwrap();
+            std::os::unix::net::UnixListener::bind(temp.path().join("from/socket")).unwrap();
+        let opened = File::open(temp.path()).unwrap();
         let (old, new) = (
             FolderEntry::new(&opened, OsStr::new("from")),
             FolderEntry::new(&opened, OsStr::new("to")),
         );
         move_by_copy(old, new).unwrap_err();
-        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
+        assert_eq!(std::fs::read_dir(temp.path()).unwrap().count(), 1);
         assert_eq!(
-            std::fs::read_dir(place.path().join("from"))
-                .unwrap()
-                .count(),
+            std::fs::read_dir(temp.path().join("from")).unwrap().count(),
             2
         );
     }
 
     #[test]
-    fn nothing_is_put_over_something_else() {
-        let place = tempfile::tempdir().unwrap();
-        std::fs::write(place.path().join("a"), "a").unwrap();
-        std::fs::write(place.path().join("b"), "b").unwrap();
-        let opened = File::open(place.path()).unwrap();
+    fn rejects_an_existing_target() {
+        let temp = tempfile::tempdir().unwrap();
+        std::fs::write(temp.path().join("a"), "a").unwrap();
+        std::fs::write(temp.path().join("b"), "b").unwrap();
+        let opened = File::open(temp.path()).unwrap();
         let moved = move_entry(
             FolderEntry::new(&opened, OsStr::new("a")),
             FolderEntry::new(&opened, OsStr::new("b")),
         );
         assert_eq!(moved.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-        assert_eq!(
-            std::fs::read_to_string(place.path().join("b")).unwrap(),
-            "b"
-        );
+        assert_eq!(std::fs::read_to_string(temp.path().join("b")).unwrap(), "b");
     }
 }

@@ -1,25 +1,25 @@
-//! One text in place of another, decided without touching a file.
+//! Replaces a part of a text, without file access.
 
 use super::similarity;
 use super::text::{uses_crlf, with_crlf, with_lf};
 
-/// So many places are named when there are too many.
+/// Maximum number of line numbers listed for an ambiguous text.
 const MAX_LISTED_LINES: usize = 10;
 
-/// What is replaced.
+/// The part to replace.
 #[derive(Debug)]
 pub enum ReplaceTarget<'a> {
-    /// This text, which must be there exactly once.
+    /// This text, which must occur exactly once.
     Once(&'a str),
     Everywhere(&'a str),
-    /// These lines, counted from 1, both included.
+    /// These lines, counted from 1, inclusive.
     Lines {
         first: u64,
         last: u64,
     },
 }
 
-/// The text afterwards, and the lines of it that are new.
+/// The resulting text and the range of its new lines.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Replacement {
     pub text: String,
@@ -27,9 +27,9 @@ pub struct Replacement {
     pub last: usize,
 }
 
-/// The text with something else in that place, or why not.
-pub fn replace(text: &str, place: &ReplaceTarget<'_>, new: &str) -> Result<Replacement, String> {
-    let (spans, new) = match place {
+/// Replaces `target` by `new`, or returns the reason reason it cannot.
+pub fn replace(text: &str, target: &ReplaceTarget<'_>, new: &str) -> Result<Replacement, String> {
+    let (spans, new) = match target {
         ReplaceTarget::Lines { first, last } => {
             let span = line_span(text, *first, *last)?;
             let new = fit_line_ends(text, new, span.1);
@@ -37,11 +37,11 @@ pub fn replace(text: &str, place: &ReplaceTarget<'_>, new: &str) -> Result<Repla
         }
         ReplaceTarget::Once(old) | ReplaceTarget::Everywhere(old) => {
             let (old, new) = find_old_text(text, old, new)?;
-            let spans = match place {
+            let spans = match target {
                 ReplaceTarget::Once(_) => vec![find_once(text, &old)?],
                 _ => text
                     .match_indices(old.as_str())
-                    .map(|(at, old)| (at, at + old.len()))
+                    .map(|(start, old)| (start, start + old.len()))
                     .collect(),
             };
             (spans, new)
@@ -58,44 +58,45 @@ pub fn replace(text: &str, place: &ReplaceTarget<'_>, new: &str) -> Result<Repla
     Ok(replaced)
 }
 
-/// Old and new text with the line ends of the file, if the old text is there at all.
+/// Returns the old and the new text with the line endings of the file, or an error if the old text
+/// does not occur.
 fn find_old_text(text: &str, old: &str, new: &str) -> Result<(String, String), String> {
     let candidates = [old.to_owned(), with_crlf(old), with_lf(old)];
-    let Some(old_here) = candidates
+    let Some(found) = candidates
         .into_iter()
         .find(|old| text.contains(old.as_str()))
     else {
         return Err(similarity::hint(text, old));
     };
-    let has_plain_ends = old_here.contains('\n') && !old_here.contains("\r\n");
+    let has_plain_ends = found.contains('\n') && !found.contains("\r\n");
     let new = if uses_crlf(text.as_bytes()) && !has_plain_ends {
         with_crlf(new)
     } else {
         new.to_owned()
     };
-    Ok((old_here, new))
+    Ok((found, new))
 }
 
-/// The only place of a text; places that overlap are several.
+/// Returns the span of a text that must occur once. Overlapping occurrences count separately.
 fn find_once(text: &str, old: &str) -> Result<(usize, usize), String> {
-    let mut places = Vec::new();
+    let mut positions = Vec::new();
     let mut from = 0;
     while let Some(at) = text[from..].find(old).map(|at| at + from) {
-        places.push(at);
-        if places.len() > MAX_LISTED_LINES {
+        positions.push(at);
+        if positions.len() > MAX_LISTED_LINES {
             break;
         }
         from = at + text[at..].chars().next().map_or(1, char::len_utf8);
     }
-    if let [at] = places[..] {
+    if let [at] = positions[..] {
         return Ok((at, at + old.len()));
     }
-    let more = if places.len() > MAX_LISTED_LINES {
+    let more = if positions.len() > MAX_LISTED_LINES {
         " and more"
     } else {
         ""
     };
-    let lines: Vec<String> = places
+    let lines: Vec<String> = positions
         .iter()
         .take(MAX_LISTED_LINES)
         .map(|at| line_at(text, *at).to_string())
@@ -106,7 +107,7 @@ fn find_once(text: &str, old: &str) -> Result<(usize, usize), String> {
     ))
 }
 
-/// Where these lines begin and end.
+/// Returns the byte span of a range of lines.
 fn line_span(text: &str, first: u64, last: u64) -> Result<(usize, usize), String> {
     let (mut start, mut at, mut number) = (None, 0, 0);
     for line in text.split_inclusive('\n') {
@@ -123,11 +124,12 @@ fn line_span(text: &str, first: u64, last: u64) -> Result<(usize, usize), String
     }
     let lines = super::text::count(number, "line");
     Err(format!(
-        "it has {lines}, so lines {first}-{last} are not there"
+        "it has {lines}, so lines {first}-{last} do not exist"
     ))
 }
 
-/// New lines with the ends that lines of this text have; what follows must begin a line.
+/// Adapts the new lines to the line endings of the text, and ends them with a newline if more lines
+/// follow.
 fn fit_line_ends(text: &str, new: &str, end: usize) -> String {
     let crlf = uses_crlf(text.as_bytes());
     let mut new = if crlf { with_crlf(new) } else { new.to_owned() };
@@ -160,7 +162,7 @@ fn assemble(text: &str, spans: &[(usize, usize)], new: &str) -> Replacement {
     }
 }
 
-/// Whether a text ends with a line end is not what an edit is about: it stays.
+/// Keeps the final newline, or its absence, as in the old text.
 fn preserve_final_newline(old: &str, mut new: String) -> String {
     if old.ends_with('\n') && !new.is_empty() && !new.ends_with('\n') {
         new.push_str(if uses_crlf(old.as_bytes()) {
@@ -189,12 +191,12 @@ fn line_at(text: &str, at: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn replaced_text(text: &str, place: &ReplaceTarget<'_>, new: &str) -> String {
-        replace(text, place, new).unwrap().text
+    fn replaced_text(text: &str, target: &ReplaceTarget<'_>, new: &str) -> String {
+        replace(text, target, new).unwrap().text
     }
 
     #[test]
-    fn one_text_takes_the_place_of_another() {
+    fn replaces_one_or_all_occurrences() {
         let replaced = replace("a\nb\nc\n", &ReplaceTarget::Once("b"), "x\ny").unwrap();
         assert_eq!(
             replaced,
@@ -211,15 +213,15 @@ mod tests {
     }
 
     #[test]
-    fn places_that_overlap_are_several() {
-        let why = replace("aaa", &ReplaceTarget::Once("aa"), "b").unwrap_err();
-        assert!(why.contains("at lines 1, 1;"), "{why}");
-        let why = replace("x\ny\nx\n", &ReplaceTarget::Once("x"), "b").unwrap_err();
-        assert!(why.contains("at lines 1, 3; give more"), "{why}");
+    fn rejects_overlapping_and_repeated_occurrences() {
+        let reason = replace("aaa", &ReplaceTarget::Once("aa"), "b").unwrap_err();
+        assert!(reason.contains("at lines 1, 1;"), "{reason}");
+        let reason = replace("x\ny\nx\n", &ReplaceTarget::Once("x"), "b").unwrap_err();
+        assert!(reason.contains("at lines 1, 3; give more"), "{reason}");
     }
 
     #[test]
-    fn lines_are_replaced_removed_and_missed() {
+    fn replaces_and_removes_lines() {
         let middle = ReplaceTarget::Lines { first: 2, last: 3 };
         assert_eq!(replaced_text("a\nb\nc\nd\n", &middle, "x"), "a\nx\nd\n");
         assert_eq!(replaced_text("a\nb\nc\nd\n", &middle, ""), "a\nd\n");
@@ -233,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_of_windows_are_kept() {
+    fn keeps_crlf_line_endings() {
         assert_eq!(
             replaced_text("a\r\nb\r\nc\r\n", &ReplaceTarget::Once("a\nb"), "x\ny"),
             "x\r\ny\r\nc\r\n"
@@ -253,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_end_stays_as_it_was() {
+    fn keeps_the_final_newline_state() {
         assert_eq!(
             replaced_text("a\nb\n", &ReplaceTarget::Once("b\n"), "c"),
             "a\nc\n"

@@ -1,4 +1,4 @@
-//! `fs_search`: lines that match a pattern, or files whose names fit a glob.
+//! `fs_search`: finds lines that match a pattern, or files that match a glob.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,11 +27,13 @@ struct FsSearchArgs {
     glob: Option<String>,
     /// Folder or file to search in, relative to the workspace; without it the whole workspace.
     path: Option<String>,
-    /// Whether upper and lower case differ. By default they do when the pattern has upper case letters.
+    #[schemars(
+        description = "Whether upper and lower case differ. By default they do when the pattern has upper case letters."
+    )]
     case_sensitive: Option<bool>,
     /// Lines to show around each match, from 0 to 5.
     context: Option<u64>,
-    /// At most so many matches, 100 by default and 1000 at most.
+    #[schemars(description = "At most so many matches, 100 by default and 1000 at most.")]
     limit: Option<u64>,
     /// Also search hidden files.
     #[serde(default)]
@@ -39,19 +41,19 @@ struct FsSearchArgs {
 }
 
 pub fn tool(files: FileTools) -> Tool {
-    let telling = files.workspace.clone();
+    let intent_workspace = files.workspace.clone();
     let description = "Searches the files of the workspace for lines that match a regular expression, or lists \
         the files that fit a glob. Ignored files (.gitignore), hidden ones and files without text are left out.";
     Tool::new("fs_search", description, Safety::Safe, move |_, args: FsSearchArgs| {
         let workspace = files.workspace.clone();
         async move {
-            let end = CancelOnDrop(Arc::default());
-            let is_over = Arc::clone(&end.0);
-            run_blocking(move || search(&workspace, &args, &is_over)).await
+            let guard = CancelOnDrop(Arc::default());
+            let is_cancelled = Arc::clone(&guard.0);
+            run_blocking(move || search(&workspace, &args, &is_cancelled)).await
         }
     })
     .with_intent(move |_, args: FsSearchArgs| {
-        let workspace = telling.clone();
+        let workspace = intent_workspace.clone();
         async move { run_blocking(move || workspace.read_intent(args.path.as_deref().unwrap_or("."))).await }
     })
     .with_untrusted_output()
@@ -68,7 +70,7 @@ pub fn tool(files: FileTools) -> Tool {
     ])
 }
 
-/// A search whose caller went away stops.
+/// Stops the search when its caller is dropped.
 struct CancelOnDrop(Arc<AtomicBool>);
 
 impl Drop for CancelOnDrop {
@@ -80,14 +82,14 @@ impl Drop for CancelOnDrop {
 fn search(
     workspace: &Workspace,
     args: &FsSearchArgs,
-    is_over: &AtomicBool,
+    is_cancelled: &AtomicBool,
 ) -> Result<String, ToolError> {
     let query = build_query(workspace, args)?;
-    let found = search_files(workspace, &query, is_over);
+    let found = search_files(workspace, &query, is_cancelled);
     Ok(format_results(&query, found))
 }
 
-/// The search that a call asks for, if it makes sense.
+/// Builds the query from the arguments, or returns an error if they are invalid.
 fn build_query(workspace: &Workspace, args: &FsSearchArgs) -> Result<FileQuery, ToolError> {
     let pattern = args
         .pattern
@@ -96,7 +98,7 @@ fn build_query(workspace: &Workspace, args: &FsSearchArgs) -> Result<FileQuery, 
     let glob = args.glob.as_deref().filter(|glob| !glob.is_empty());
     if pattern.is_none() && glob.is_none() {
         return Err(ToolError(
-            "give a pattern that lines match, or a glob that file names fit".to_owned(),
+            "give a pattern that lines match, or a glob that file names match".to_owned(),
         ));
     }
     let limit = check_range("limit", args.limit.unwrap_or(DEFAULT_LIMIT), 1, MAX_LIMIT)?;
@@ -122,16 +124,16 @@ fn build_query(workspace: &Workspace, args: &FsSearchArgs) -> Result<FileQuery, 
     })
 }
 
-fn check_range(name: &str, value: u64, least: u64, most: u64) -> Result<usize, ToolError> {
-    if (least..=most).contains(&value) {
+fn check_range(name: &str, value: u64, min: u64, max: u64) -> Result<usize, ToolError> {
+    if (min..=max).contains(&value) {
         return Ok(value as usize);
     }
     Err(ToolError(format!(
-        "{name} is {value}, but goes from {least} to {most}"
+        "{name} is {value}, but must be from {min} to {max}"
     )))
 }
 
-/// The real path of the folder or file to search in.
+/// Returns the real path of the folder or file to search in.
 fn resolve_start(workspace: &Workspace, path: &str) -> Result<std::path::PathBuf, ToolError> {
     match workspace.open_regular(path) {
         Ok(opened) => Ok(workspace.root().join(opened.relative)),
@@ -141,7 +143,7 @@ fn resolve_start(workspace: &Workspace, path: &str) -> Result<std::path::PathBuf
 
 fn build_matcher(pattern: &str, case_sensitive: Option<bool>) -> Result<RegexMatcher, ToolError> {
     let mut builder = RegexMatcherBuilder::new();
-    // `$` stands before the line ends of Windows too.
+    // `$` also matches before CRLF.
     builder
         .multi_line(true)
         .line_terminator(Some(b'\n'))
@@ -152,7 +154,7 @@ fn build_matcher(pattern: &str, case_sensitive: Option<bool>) -> Result<RegexMat
     };
     builder
         .build(pattern)
-        .map_err(|error| ToolError(format!("the pattern cannot be used: {error}")))
+        .map_err(|error| ToolError(format!("invalid pattern: {error}")))
 }
 
 fn trim_glob(glob: &str) -> &str {
@@ -171,7 +173,7 @@ fn build_glob_matcher(glob: &str, case_sensitive: Option<bool>) -> Result<GlobMa
         .literal_separator(true)
         .case_insensitive(case_sensitive == Some(false))
         .build()
-        .map_err(|error| ToolError(format!("the glob cannot be used: {error}")))?;
+        .map_err(|error| ToolError(format!("invalid glob: {error}")))?;
     Ok(glob.compile_matcher())
 }
 
@@ -193,7 +195,7 @@ fn format_results(query: &FileQuery, mut found: SearchResults) -> String {
     }
     if text.is_empty() {
         let searched = count(found.searched, "file");
-        return format!("nothing found among {searched}");
+        return format!("no matches in {searched}");
     }
     if found.matches > query.limit {
         let limit = query.limit;
@@ -204,18 +206,18 @@ fn format_results(query: &FileQuery, mut found: SearchResults) -> String {
     text.join("\n")
 }
 
-/// Adds what was found in a file, at most so many matches; says how many it were.
+/// Adds the matches of a file, at most `limit`, and returns their number.
 fn add_lines(
     text: &mut Vec<String>,
     path: &str,
     lines: &[MatchedLine],
-    most: usize,
+    limit: usize,
     with_gaps: bool,
 ) -> usize {
     let mut matches = 0;
     let mut last: Option<u64> = None;
     for line in lines {
-        if line.is_match && matches == most {
+        if line.is_match && matches == limit {
             break;
         }
         if with_gaps && last.map_or(!text.is_empty(), |last| last + 1 != line.number) {

@@ -1,5 +1,5 @@
-//! Paths whose change makes other programs run something. Every change of a path is told here (`intent_of_change`), so that
-//! none of them passes for an ordinary change of a file.
+//! Detects paths whose change makes other programs run something. Every change of a path goes
+//! through [`Workspace::change_intent`], so that none of them passes as an ordinary file change.
 
 mod git_config;
 mod git_repository;
@@ -20,9 +20,10 @@ use super::{Workspace, confined_open};
 use links::PathReference;
 use patterns::SENSITIVE_PATTERNS;
 
-/// A workspace may itself be such a folder, as `.git/hooks`; so many names of its own path are looked at.
+/// Number of trailing components of the root to include, because a workspace may itself be a
+/// sensitive folder such as `.git/hooks`.
 const ROOT_COMPONENTS: usize = 2;
-/// A folder with this file and these parts is a repository for git, whatever its name is.
+/// Git treats a folder with this file and these parts as a repository, independent of its name.
 const REPOSITORY_MARKER: &str = "HEAD";
 const REPOSITORY_PARTS: [&str; 11] = [
     "config",
@@ -38,36 +39,36 @@ const REPOSITORY_PARTS: [&str; 11] = [
     "worktrees",
 ];
 const REPOSITORY_REASON: &str =
-    "git takes its folder for a repository, and runs what settings and hooks there name";
+    "git treats its folder as a repository and runs the programs named in its settings and hooks";
 const CONFIG_REASON: &str = "Lango reads agents, prompts or settings from there";
 
-/// A change, before anybody looked at what its path means to others.
+/// A change, before its path is checked for effects on other programs.
 pub(super) struct PlannedChange<'a> {
-    /// As it was asked for, relative to the root; links on the way are not followed.
+    /// The requested path, relative to the root, links not followed.
     pub requested: &'a Path,
-    /// Where it really lies.
+    /// The real path, relative to the root.
     pub real: &'a Path,
     pub level: Safety,
     pub shows: String,
-    /// What rules know it by.
+    /// The subject for approval rules.
     pub subject: String,
-    /// What was found in a folder that goes with everything in it.
+    /// A sensitive path inside a folder that is changed as a whole.
     pub inside: Option<SensitivePath>,
 }
 
-/// A path that others run or obey, and what comes of it.
+/// A path that other programs run or obey, with the consequence of changing it.
 pub(super) struct SensitivePath {
     path: PathBuf,
     reason: &'static str,
-    /// How others come to it, where its own name does not say so.
+    /// The link or setting that refers to it, if its own name is not sensitive.
     reference: Option<PathReference>,
 }
 
 impl SensitivePath {
     fn describe(&self) -> String {
         let path = display_path(&self.path);
-        let way = match &self.reference {
-            None => return format!("{path} is more than a file: {}", self.reason),
+        let reference = match &self.reference {
+            None => return format!("{path} is a sensitive path: {}", self.reason),
             Some(PathReference::Link(link)) => format!("which {} links to", display_path(link)),
             Some(PathReference::Part(file)) => format!("which {} leads to", display_path(file)),
             Some(PathReference::Setting { file, key }) => {
@@ -78,22 +79,23 @@ impl SensitivePath {
                 )
             }
         };
-        format!("{path}, {way}, is more than a file: {}", self.reason)
+        format!("{path}, {reference}, is a sensitive path: {}", self.reason)
     }
 }
 
 impl Workspace {
-    /// What a change would do, for whoever decides. Where others run or obey what is changed it is dangerous, says why, and
-    /// no permission for what lies around it covers it.
-    pub(super) fn change_intent(&self, told: PlannedChange<'_>) -> Intent {
+    /// Returns the intent of a change for the approval policy. If other programs run or obey the
+    /// path, the change is dangerous, its preview says why, and no approval pattern for its folder
+    /// covers it.
+    pub(super) fn change_intent(&self, change: PlannedChange<'_>) -> Intent {
         let PlannedChange {
-            requested: asked,
+            requested,
             real,
             level,
             shows,
             subject,
             inside,
-        } = told;
+        } = change;
         if level == Safety::Safe {
             return Intent {
                 level,
@@ -104,7 +106,7 @@ impl Workspace {
         }
         let found = self
             .find_sensitive(real)
-            .or_else(|| self.sensitive_by_name(asked))
+            .or_else(|| self.sensitive_by_name(requested))
             .or(inside);
         let Some(found) = found else {
             return Intent {
@@ -123,9 +125,10 @@ impl Workspace {
         }
     }
 
-    /// Whether others run or obey what lies at a real path, by its name, its surroundings, or ways that lead there.
+    /// Checks if other programs run or obey a real path, by its name, by its folder, or by
+    /// references to it.
     fn find_sensitive(&self, real: &Path) -> Option<SensitivePath> {
-        let by_surroundings = || {
+        let by_folder = || {
             let is_part = self.is_in_repository(real) || self.is_repository_marker(real);
             is_part.then(|| SensitivePath {
                 path: real.to_owned(),
@@ -134,11 +137,11 @@ impl Workspace {
             })
         };
         self.sensitive_by_name(real)
-            .or_else(by_surroundings)
+            .or_else(by_folder)
             .or_else(|| self.sensitive_by_reference(real))
     }
 
-    /// The same by its name alone.
+    /// Checks a path by its name alone.
     fn sensitive_by_name(&self, relative: &Path) -> Option<SensitivePath> {
         let found = |reason| SensitivePath {
             path: relative.to_owned(),
@@ -163,13 +166,13 @@ impl Workspace {
         all.extend(names(relative));
         let is_listed = |path: &str| {
             let parts: Vec<&str> = path.split('/').collect();
-            let is_here = |names: &[String]| {
+            let is_match = |names: &[String]| {
                 names
                     .iter()
                     .zip(&parts)
                     .all(|(name, part)| matches(part, name, Wildcard::Anything))
             };
-            all.windows(parts.len()).any(is_here)
+            all.windows(parts.len()).any(is_match)
         };
         let entry = SENSITIVE_PATTERNS
             .iter()
@@ -177,18 +180,19 @@ impl Workspace {
         Some(found(entry.reason))
     }
 
-    /// Whether others run or obey a path in a folder that goes as a whole.
+    /// Checks a path in a folder that is changed as a whole.
     pub(super) fn sensitive_inside(&self, relative: &Path) -> Option<SensitivePath> {
-        let mark = || SensitivePath {
+        let marker = || SensitivePath {
             path: relative.to_owned(),
             reason: REPOSITORY_REASON,
             reference: None,
         };
         self.sensitive_by_name(relative)
-            .or_else(|| self.is_repository_marker(relative).then(mark))
+            .or_else(|| self.is_repository_marker(relative).then(marker))
     }
 
-    /// A file with which a folder becomes a repository. Folders are called like that for other reasons.
+    /// Returns true for a file that makes its folder a repository. Folders of this name have other
+    /// purposes.
     fn is_repository_marker(&self, relative: &Path) -> bool {
         let is_named = relative.file_name().is_some_and(|name| {
             normalize_name(&name.to_string_lossy()) == REPOSITORY_MARKER.to_lowercase()
@@ -223,24 +227,25 @@ fn component_name(component: Component<'_>) -> Option<String> {
     }
 }
 
-/// A name as the most forgiving file system takes it: in small letters, in one form of each character, without those that
-/// nobody sees, without dots and spaces at its end, and without the name of a stream in it.
+/// Normalizes a name as the most lenient file system compares it: in lower case, in NFKC form,
+/// without invisible characters, without trailing dots and spaces, and without the name of a
+/// stream.
 fn normalize_name(name: &str) -> String {
-    let seen = name
+    let visible = name
         .chars()
         .filter(|c| !is_hidden(*c))
         .nfkc()
         .flat_map(char::to_lowercase);
-    let seen: String = seen.collect();
-    let plain = seen
+    let visible: String = visible.collect();
+    let plain = visible
         .split(':')
         .next()
-        .unwrap_or(&seen)
+        .unwrap_or(&visible)
         .trim_end_matches(['.', ' ']);
     match plain {
-        // Its short name on Windows.
+        // The short name of `.git` on Windows.
         "git~1" => ".git".to_owned(),
-        "" => seen,
+        "" => visible,
         plain => plain.to_owned(),
     }
 }
@@ -258,7 +263,7 @@ mod tests {
 
     /// B100
     #[test]
-    fn names_are_compared_as_forgiving_file_systems_do() {
+    fn compares_names_as_lenient_file_systems_do() {
         let root = tempfile::tempdir().unwrap();
         for path in [
             ".git",
@@ -299,9 +304,9 @@ mod tests {
         }
     }
 
-    /// B100: ordinary work stays ordinary.
+    /// B100: build files and sources are ordinary files.
     #[test]
-    fn build_files_and_sources_are_files() {
+    fn ignores_build_files_and_sources() {
         let root = tempfile::tempdir().unwrap();
         for path in [
             "Makefile",
@@ -332,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn each_entry_is_written_as_it_is_compared() {
+    fn patterns_are_normalized_and_unique() {
         let mut seen = std::collections::BTreeSet::new();
         for entry in SENSITIVE_PATTERNS {
             assert!(!entry.reason.is_empty());
@@ -341,14 +346,14 @@ mod tests {
                     path.split('/').all(|part| normalize_name(part) == part),
                     "{path}"
                 );
-                assert!(seen.insert(path), "{path} stands there twice");
+                assert!(seen.insert(path), "{path} is listed twice");
             }
         }
     }
 
     /// B100
     #[test]
-    fn a_workspace_may_itself_be_such_a_folder() {
+    fn detects_a_workspace_inside_a_sensitive_folder() {
         let outer = tempfile::tempdir().unwrap();
         for (root, path) in [
             (".git", "config"),

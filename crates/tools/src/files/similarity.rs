@@ -1,30 +1,29 @@
-//! What a text that is not in a file most likely meant.
+//! Hints for a text that does not occur in a file: the most similar lines.
 
 use std::collections::HashMap;
 
 use super::text::{truncate, with_lf};
 
-/// Only so many lines are compared.
+/// Maximum number of lines to compare.
 const MAX_LINES: usize = 20_000;
 const MAX_SHOWN_CHARS: usize = 200;
-/// Below this, lines have nothing to do with each other.
+/// Lines below this similarity are considered unrelated.
 const MIN_SIMILARITY: f32 = 0.5;
 /// Lines shown around the most similar one.
 const CONTEXT_LINES: usize = 2;
 
-/// Why the text was not found, with what comes nearest.
+/// Returns the reason hint_text the text was not found, with the most similar lines.
 pub fn hint(text: &str, old: &str) -> String {
     let lines: Vec<&str> = text.lines().take(MAX_LINES).collect();
     let wanted: Vec<&str> = old.lines().collect();
     if let Some(at) = find_ignoring_whitespace(&lines, &wanted) {
         let found = format_lines(&lines, at, at + trim_blank_lines(&wanted).len());
         return format!(
-            "old_text is not there exactly, but with other white space it is:\n{found}"
+            "old_text does not occur exactly, but it does with different whitespace:\n{found}"
         );
     }
     if with_lf(text).contains(with_lf(old).as_str()) {
-        return "old_text is there only with other line ends, mixed ones; give fewer lines at once"
-            .to_owned();
+        return "old_text occurs only with mixed line endings; give fewer lines at once".to_owned();
     }
     match nearest_line(&lines, &wanted) {
         Some(at) => {
@@ -33,13 +32,13 @@ pub fn hint(text: &str, old: &str) -> String {
                 at.saturating_sub(CONTEXT_LINES),
                 at + wanted.len().min(10) + CONTEXT_LINES,
             );
-            format!("old_text is not there; the most similar lines are:\n{shown}")
+            format!("old_text does not occur; the most similar lines are:\n{shown}")
         }
-        None => "old_text is not there, nor anything like it; read the file first".to_owned(),
+        None => "old_text does not occur, nor anything similar; read the file first".to_owned(),
     }
 }
 
-/// The first line of the place that has the same words in the same lines.
+/// Returns the first of the lines that have the same words as `wanted`, line by line.
 fn find_ignoring_whitespace(lines: &[&str], wanted: &[&str]) -> Option<usize> {
     let wanted: Vec<Vec<&str>> = trim_blank_lines(wanted)
         .iter()
@@ -57,7 +56,7 @@ fn split_words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }
 
-/// Without empty lines around it.
+/// Removes leading and trailing blank lines.
 fn trim_blank_lines<'a, 'b>(lines: &'b [&'a str]) -> &'b [&'a str] {
     let is_empty = |line: &&str| line.trim().is_empty();
     let start = lines
@@ -73,16 +72,16 @@ fn trim_blank_lines<'a, 'b>(lines: &'b [&'a str]) -> &'b [&'a str] {
 
 fn nearest_line(lines: &[&str], wanted: &[&str]) -> Option<usize> {
     let first = bigrams(trim_blank_lines(wanted).first()?);
-    let likeness = lines
+    let scores = lines
         .iter()
         .map(|line| dice_similarity(&first, &bigrams(line)));
-    let (at, best) = likeness
+    let (at, best) = scores
         .enumerate()
         .max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
     (best >= MIN_SIMILARITY).then_some(at)
 }
 
-/// Neighbouring characters, and how often they occur.
+/// Counts the pairs of adjacent characters.
 fn bigrams(line: &str) -> HashMap<(char, char), u32> {
     let chars: Vec<char> = line.trim().chars().take(MAX_SHOWN_CHARS).collect();
     let mut pairs = HashMap::new();
@@ -92,7 +91,7 @@ fn bigrams(line: &str) -> HashMap<(char, char), u32> {
     pairs
 }
 
-/// From 0 to 1: how many pairs two lines share.
+/// Returns the share of pairs that two lines have in common, from 0 to 1.
 fn dice_similarity(a: &HashMap<(char, char), u32>, b: &HashMap<(char, char), u32>) -> f32 {
     let total: u32 = a.values().sum::<u32>() + b.values().sum::<u32>();
     let shared: u32 = a
@@ -121,21 +120,21 @@ mod tests {
     const TEXT: &str = "fn main() {\n    let total = count(files);\n    print(total);\n}\n";
 
     #[test]
-    fn other_white_space_is_recognised() {
-        let why = hint(TEXT, "let total =  count(files);\nprint(total);\n");
+    fn finds_lines_with_different_whitespace() {
+        let hint_text = hint(TEXT, "let total =  count(files);\nprint(total);\n");
         assert!(
-            why.contains("other white space") && why.contains("2:     let total"),
-            "{why}"
+            hint_text.contains("different whitespace") && hint_text.contains("2:     let total"),
+            "{hint_text}"
         );
     }
 
     #[test]
-    fn the_most_similar_lines_are_shown() {
-        let why = hint(TEXT, "let totals = count(file);");
+    fn shows_the_most_similar_lines() {
+        let hint_text = hint(TEXT, "let totals = count(file);");
         assert!(
-            why.contains("most similar") && why.contains("2:     let total"),
-            "{why}"
+            hint_text.contains("most similar") && hint_text.contains("2:     let total"),
+            "{hint_text}"
         );
-        assert!(hint(TEXT, "zebra").contains("nor anything like it"));
+        assert!(hint(TEXT, "zebra").contains("nor anything similar"));
     }
 }

@@ -1,4 +1,4 @@
-//! `fs_stat`: what is known about a path without reading it out.
+//! `fs_stat`: returns the metadata of a path.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -13,7 +13,7 @@ use super::text::{display_path, modified, size};
 use super::workspace::{Workspace, WorkspaceEntry};
 use super::{FileTools, confined_open, run_blocking};
 
-/// Lines of larger files are not counted.
+/// Lines are not counted in larger files.
 const MAX_COUNTED: u64 = 64 * 1024 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
@@ -22,7 +22,7 @@ struct FsStatArgs {
     path: String,
 }
 
-/// What is told.
+/// The result of the tool.
 #[derive(Serialize)]
 struct FileStat {
     path: String,
@@ -37,7 +37,7 @@ struct FileStat {
 }
 
 pub fn tool(files: FileTools) -> Tool {
-    let telling = files.workspace.clone();
+    let intent_workspace = files.workspace.clone();
     let description = "Tells kind, size, number of lines, time of change and mode of a file or folder of the \
         workspace. A link is described itself, with its target.";
     Tool::new("fs_stat", description, Safety::Safe, move |_, args: FsStatArgs| {
@@ -45,7 +45,7 @@ pub fn tool(files: FileTools) -> Tool {
         async move { run_blocking(move || stat(&workspace, &args.path)).await }
     })
     .with_intent(move |_, args: FsStatArgs| {
-        let workspace = telling.clone();
+        let workspace = intent_workspace.clone();
         async move { run_blocking(move || workspace.read_intent(&args.path)).await }
     })
     .with_untrusted_output()
@@ -62,22 +62,24 @@ pub fn tool(files: FileTools) -> Tool {
 }
 
 fn stat(workspace: &Workspace, path: &str) -> Result<String, ToolError> {
-    let told = if workspace.relative(path)?.as_os_str().is_empty() {
+    let result = if workspace.relative(path)?.as_os_str().is_empty() {
         let (folder, _) = workspace.open_dir(path)?;
         let stat = rustix::fs::fstat(&folder)
             .map_err(|error| workspace.explain(path, Path::new(""), error))?;
         file_stat(Path::new(""), &stat)
     } else {
-        let named = workspace.find_entry(path)?;
-        let mut told = file_stat(&named.relative, &named.stat);
-        match confined_open::file_type(&named.stat) {
-            FileType::Symlink => told.target = link_target(&named),
-            FileType::RegularFile if told.bytes <= MAX_COUNTED => told.lines = line_count(&named),
+        let entry = workspace.find_entry(path)?;
+        let mut result = file_stat(&entry.relative, &entry.stat);
+        match confined_open::file_type(&entry.stat) {
+            FileType::Symlink => result.target = link_target(&entry),
+            FileType::RegularFile if result.bytes <= MAX_COUNTED => {
+                result.lines = line_count(&entry)
+            }
             _ => {}
         }
-        told
+        result
     };
-    serde_json::to_string_pretty(&told).map_err(|error| ToolError(error.to_string()))
+    serde_json::to_string_pretty(&result).map_err(|error| ToolError(error.to_string()))
 }
 
 fn file_stat(path: &Path, stat: &rustix::fs::Stat) -> FileStat {
@@ -101,16 +103,16 @@ fn file_stat(path: &Path, stat: &rustix::fs::Stat) -> FileStat {
     }
 }
 
-fn link_target(named: &WorkspaceEntry) -> Option<String> {
-    confined_open::link_target(&named.folder, &named.name)
+fn link_target(entry: &WorkspaceEntry) -> Option<String> {
+    confined_open::link_target(&entry.folder, &entry.name)
         .ok()
         .map(|target| display_path(&target))
 }
 
-/// The number of lines; none for what is no text or may not be read.
-fn line_count(named: &WorkspaceEntry) -> Option<u64> {
+/// Returns the number of lines, or `None` for binary or unreadable files.
+fn line_count(entry: &WorkspaceEntry) -> Option<u64> {
     let opened =
-        confined_open::open_no_follow(&named.folder, Path::new(&named.name), confined_open::READ)
+        confined_open::open_no_follow(&entry.folder, Path::new(&entry.name), confined_open::READ)
             .ok()?;
     count_lines(&File::from(opened)).ok().flatten()
 }

@@ -1,4 +1,4 @@
-//! Names, sizes, times and lines as a model reads them.
+//! Formats paths, sizes, times and lines for the model.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use lango_domain::text::is_hidden;
 use rustix::fs::Stat;
 
-/// A path in one line: control characters cannot pass for something else.
+/// Returns a path on one line, with control characters escaped.
 pub fn display_path(path: &Path) -> String {
     let text = path.to_string_lossy();
     if text.is_empty() {
@@ -26,15 +26,15 @@ pub fn display_path(path: &Path) -> String {
         .collect()
 }
 
-/// At most so many characters, with a sign that there are more.
-pub fn truncate(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
+/// Truncates a text to `max_chars` and marks the cut with an ellipsis.
+pub fn truncate(text: &str, max_chars: usize) -> String {
+    match text.char_indices().nth(max_chars) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
 }
 
-/// `1 file`, `2 files`.
+/// Formats a number with its noun: `1 file`, `2 files`.
 pub fn count(number: u64, thing: &str) -> String {
     if number == 1 {
         format!("1 {thing}")
@@ -43,7 +43,7 @@ pub fn count(number: u64, thing: &str) -> String {
     }
 }
 
-/// When it was last changed, to the second.
+/// Formats the time of the last change, to the second.
 pub fn modified(stat: &Stat) -> String {
     Timestamp::from_second(stat.st_mtime)
         .unwrap_or_default()
@@ -54,7 +54,7 @@ pub fn size(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or_default()
 }
 
-/// Whether most lines end as on Windows.
+/// Returns true if most lines end with CRLF.
 pub fn uses_crlf(text: &[u8]) -> bool {
     let ends = text.iter().filter(|byte| **byte == b'\n').count();
     let pairs = text.windows(2).filter(|pair| pair == b"\r\n").count();
@@ -69,7 +69,8 @@ pub fn with_crlf(text: &str) -> String {
     with_lf(text).replace('\n', "\r\n")
 }
 
-/// The folder around a path, as a pattern for everything in it; none where its name would not be seen as it is.
+/// Returns a pattern for everything in the parent of a path, or `None` if its name has a wildcard
+/// or hidden characters.
 pub fn sibling_pattern(path: &Path) -> Option<String> {
     let parent = path
         .parent()
@@ -85,14 +86,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stay_in_one_line() {
+    fn displays_names_on_one_line() {
         assert_eq!(display_path(Path::new("a\nb")), "a\\nb");
         assert_eq!(display_path(Path::new("")), ".");
         assert_eq!(display_path(Path::new("grüße.txt")), "grüße.txt");
     }
 
     #[test]
-    fn line_ends_are_recognised_by_the_majority() {
+    fn detects_line_endings_by_majority() {
         assert!(uses_crlf(b"a\r\nb\r\nc\n"));
         assert!(!uses_crlf(b"a\nb\r\nc\n"));
         assert!(!uses_crlf(b""));
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_names_the_folder_around() {
+    fn sibling_pattern_names_the_parent() {
         assert_eq!(
             sibling_pattern(Path::new("src/a.rs")).as_deref(),
             Some("src/*")
@@ -110,7 +111,7 @@ mod tests {
         assert_eq!(
             sibling_pattern(Path::new("s*/a.rs")),
             None,
-            "a star would stand for other folders"
+            "a star would match other folders"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Where deleted things wait until they are wanted back or no longer.
+//! The trash: deleted files until they are restored or removed for good.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -18,19 +18,19 @@ use super::{confined_open, private_directory};
 const INFO_FILE: &str = "info.json";
 const CONTENT_NAME: &str = "content";
 
-/// Deleted things, each in a folder of its own; cheap to clone.
+/// Deleted files and folders, each in a separate folder. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Trash {
     folder: Option<PathBuf>,
 }
 
-/// Something in the trash.
+/// A deleted file or folder in the trash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrashEntry {
     pub id: String,
-    /// Where it was.
+    /// The original path.
     pub path: PathBuf,
-    /// The workspace it was in.
+    /// The root of its workspace.
     pub root: PathBuf,
     pub at: Timestamp,
     pub kind: TrashedKind,
@@ -51,29 +51,29 @@ pub enum TrashedKind {
 
 #[derive(Debug, thiserror::Error)]
 pub enum TrashError {
-    #[error("there is no trash on this machine: Lango has no folder for its data")]
+    #[error("there is no trash: Lango has no data folder on this machine")]
     NoTrash,
     #[error("`{0}` is not in the trash")]
     NotFound(String),
-    #[error("`{wanted}` may be any of {}", paths.join(", "))]
+    #[error("`{wanted}` is ambiguous: it matches {}", paths.join(", "))]
     Ambiguous { wanted: String, paths: Vec<String> },
-    #[error("something is at {} now; move it away first", .0.display())]
+    #[error("{} exists; move it away first", .0.display())]
     Occupied(PathBuf),
-    #[error("{} cannot be restored there: {why}", path.display())]
-    Unreachable { path: PathBuf, why: String },
+    #[error("cannot restore {}: {reason}", path.display())]
+    Unreachable { path: PathBuf, reason: String },
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
 impl Trash {
-    /// The trash below `data`; without such a folder there is none.
+    /// The trash below `data`. Without a folder there is no trash.
     pub fn in_folder(data: Option<&Path>) -> Self {
         Self {
             folder: data.map(|data| data.join("trash")),
         }
     }
 
-    /// What is in it, newest first.
+    /// Returns the entries, newest first.
     pub fn list(&self) -> Vec<TrashEntry> {
         let Some(entries) = self
             .folder
@@ -90,7 +90,8 @@ impl Trash {
         all
     }
 
-    /// Brings something back to where it was, found by its id or by the end of its path. Never over something else.
+    /// Restores an entry, found by its id or by the end of its path, to its original path. Fails if
+    /// that path exists.
     pub fn restore(&self, which: &str) -> Result<PathBuf, TrashError> {
         let trashed = self.find(which)?;
         let folder = self
@@ -98,9 +99,9 @@ impl Trash {
             .as_ref()
             .ok_or(TrashError::NoTrash)?
             .join(&trashed.id);
-        let unreachable = |why: String| TrashError::Unreachable {
+        let unreachable = |reason: String| TrashError::Unreachable {
             path: trashed.path.clone(),
-            why,
+            reason,
         };
         std::fs::create_dir_all(&trashed.root)?;
         let workspace = Workspace::open(&trashed.root, self.folder.iter().cloned().collect())?;
@@ -111,13 +112,13 @@ impl Trash {
         let name = relative
             .file_name()
             .ok_or_else(|| unreachable("it has no name".to_owned()))?;
-        let place = workspace
+        let parent = workspace
             .create_parents(relative, |_| Ok(()))
             .map_err(|failure| unreachable(failure.0))?;
         let entry = File::open(&folder)?;
         move_entry(
             FolderEntry::new(&entry, OsStr::new(CONTENT_NAME)),
-            FolderEntry::new(&place, name),
+            FolderEntry::new(&parent, name),
         )
         .map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => TrashError::Occupied(trashed.path.clone()),
@@ -127,7 +128,8 @@ impl Trash {
         Ok(trashed.path)
     }
 
-    /// Removes for good what was deleted before that time, or everything; says how many things went.
+    /// Removes for good all entries deleted before `older_than`, or all entries. Returns their
+    /// number.
     pub fn empty(&self, older_than: Option<Timestamp>) -> usize {
         let Some(folder) = &self.folder else { return 0 };
         let old = self
@@ -138,12 +140,12 @@ impl Trash {
             .count()
     }
 
-    /// Whether anything can be put here.
+    /// Returns true if there is a folder for the trash.
     pub(super) fn exists(&self) -> bool {
         self.folder.is_some()
     }
 
-    /// A name for something that is about to be deleted.
+    /// Reserves an id for an entry that is about to be moved in.
     pub(super) fn reserve_id(&self) -> Result<String, TrashError> {
         let folder = self.folder.as_ref().ok_or(TrashError::NoTrash)?;
         private_directory::make_folder(folder)?;
@@ -157,11 +159,11 @@ impl Trash {
         }
     }
 
-    /// Moves something here. What is known about it is written first: whatever breaks off, the content is in one place
-    /// at least.
+    /// Moves an entry into the trash. Its info file is written first, so that the content is never
+    /// lost if the move is interrupted.
     pub(super) fn move_in(
         &self,
-        named: &WorkspaceEntry,
+        source: &WorkspaceEntry,
         trashed: &TrashEntry,
     ) -> Result<(), TrashError> {
         let folder = self
@@ -171,21 +173,21 @@ impl Trash {
             .join(&trashed.id);
         let info = private_directory::write_json(&folder.join(INFO_FILE), trashed);
         let moved = info.and_then(|()| {
-            let entry = File::open(&folder)?;
+            let target = File::open(&folder)?;
             private_directory::sync(folder.parent().unwrap_or(&folder));
             move_entry(
-                FolderEntry::new(&named.folder, &named.name),
-                FolderEntry::new(&entry, OsStr::new(CONTENT_NAME)),
+                FolderEntry::new(&source.folder, &source.name),
+                FolderEntry::new(&target, OsStr::new(CONTENT_NAME)),
             )
         });
-        // With content the entry stays: a part of the original may be gone already.
+        // Keep an entry with content: parts of the original may be removed already.
         if moved.is_err() && folder.join(CONTENT_NAME).symlink_metadata().is_err() {
             let _ = private_directory::remove_folder(&folder);
         }
         Ok(moved?)
     }
 
-    /// Forgets a name that was not used after all.
+    /// Releases a reserved id that was not used.
     pub(super) fn discard_id(&self, id: &str) {
         if let Some(folder) = &self.folder {
             let _ = std::fs::remove_dir(folder.join(id));
@@ -224,17 +226,17 @@ impl TrashEntry {
     pub(super) fn new(
         id: String,
         workspace: &Workspace,
-        named: &WorkspaceEntry,
-        tally: TreeSize,
+        entry: &WorkspaceEntry,
+        size: TreeSize,
     ) -> Self {
         Self {
             id,
-            path: workspace.root().join(&named.relative),
+            path: workspace.root().join(&entry.relative),
             root: workspace.root().to_owned(),
             at: Timestamp::now(),
-            kind: kind(&named.stat),
-            bytes: tally.bytes,
-            files: tally.files,
+            kind: kind(&entry.stat),
+            bytes: size.bytes,
+            files: size.files,
             session: String::new(),
             turn: String::new(),
         }
@@ -249,7 +251,7 @@ impl TrashEntry {
     }
 }
 
-/// Short, and in the order of time.
+/// Generates a short id that sorts by time.
 fn generate_id() -> String {
     let random = Uuid::now_v7().simple().to_string();
     format!(
@@ -259,7 +261,7 @@ fn generate_id() -> String {
     )
 }
 
-/// An entry that is whole.
+/// Reads an entry, or returns `None` if it is incomplete.
 fn read_entry(folder: &Path) -> Option<TrashEntry> {
     folder.join(CONTENT_NAME).symlink_metadata().ok()?;
     let trashed: TrashEntry = private_directory::read_json(&folder.join(INFO_FILE))?;

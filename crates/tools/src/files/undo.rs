@@ -1,4 +1,4 @@
-//! Taking back what a turn changed.
+//! Undoes the changes of a turn.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -16,103 +16,105 @@ use super::text::display_path;
 use super::trash::TrashError;
 use super::workspace::Workspace;
 
-/// What came of undoing a turn, or would come of it.
+/// The result of undoing a turn, or a preview of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UndoReport {
     pub turn: String,
-    /// What is as it was before the turn.
+    /// Paths restored to their state before the turn.
     pub restored: Vec<String>,
-    /// What stays as it is, and why.
+    /// Paths that were not restored, with the reason.
     pub skipped: Vec<(String, String)>,
-    /// Commands of the turn; what they did stays done.
+    /// Commands of the turn. Their effects are not report.
     pub commands: Vec<String>,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum UndoError {
-    #[error("there is nothing to undo here")]
+    #[error("nothing to undo in this workspace")]
     NothingToUndo,
-    #[error("nothing can be undone on this machine: Lango has no folder for its data")]
+    #[error("cannot undo: Lango has no data folder on this machine")]
     NoJournal,
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// Changes, each with the file it is noted in.
+/// Changes, each with its journal file.
 type JournalEntries = Vec<(PathBuf, JournalEntry)>;
 
-/// What taking back one change came to.
+/// The result of undoing one change.
 enum UndoOutcome {
     Restored,
-    /// It is as it was, without doing anything.
+    /// The path already was in its old state.
     AlreadyRestored,
     Skipped(String),
 }
 
 impl Journal {
-    /// Takes back the newest turn that did something below `root`; nothing is restored where it only ran commands. What was
-    /// changed since is left alone and can be tried again; what lies outside of `root` waits for an undo there.
+    /// Undoes the newest turn with entries below `root`. A turn that only ran commands restores
+    /// nothing. Paths that were changed since are skipped and can be retried; paths outside of
+    /// `root` are left for an undo in their workspace.
     pub fn undo_last(&self, root: &Path) -> Result<UndoReport, UndoError> {
         let (folder, turn, entries) = self.newest_turn(root)?;
         let workspace = self.workspace(root)?;
-        let mut undone = UndoReport {
+        let mut report = UndoReport {
             turn: turn.turn,
             ..UndoReport::default()
         };
-        let taker = Undoer {
+        let undoer = Undoer {
             journal: self,
             workspace: &workspace,
             folder: &folder,
         };
-        for (noted, entry) in entries.iter().rev() {
+        for (entry_file, entry) in entries.iter().rev() {
             if !entry_path(entry).starts_with(workspace.root()) {
                 continue;
             }
             if let JournalEntry::Command { line, .. } = entry {
-                undone.commands.insert(0, line.clone());
-                Self::forget(&folder, noted)?;
+                report.commands.insert(0, line.clone());
+                Self::remove_entry(&folder, entry_file)?;
                 continue;
             }
             let Some((path, shown)) = relative_path(entry, workspace.root()) else {
                 continue;
             };
-            match taker.undo(entry, &path) {
+            match undoer.undo(entry, &path) {
                 UndoOutcome::Restored | UndoOutcome::AlreadyRestored => {
-                    if !undone.restored.contains(&shown) {
-                        undone.restored.push(shown);
+                    if !report.restored.contains(&shown) {
+                        report.restored.push(shown);
                     }
-                    Self::forget(&folder, noted)?;
+                    Self::remove_entry(&folder, entry_file)?;
                 }
-                UndoOutcome::Skipped(why) => undone.skipped.push((shown, why)),
+                UndoOutcome::Skipped(reason) => report.skipped.push((shown, reason)),
             }
         }
-        Ok(undone)
+        Ok(report)
     }
 
-    /// Gives the newest turn up as it is, so that the next undo goes further back.
+    /// Marks the newest turn as undone without restoring it, so that the next undo takes the turn
+    /// before it.
     pub fn skip_last(&self, root: &Path) -> Result<(), UndoError> {
         let (folder, ..) = self.newest_turn(root)?;
         Ok(Self::mark_undone(&folder)?)
     }
 
-    /// What `undo_last` would take back, as far as nothing was changed since.
+    /// Returns what `undo_last` would restore, assuming that nothing was changed since.
     pub fn preview_last(&self, root: &Path) -> Result<UndoReport, UndoError> {
         let (_, turn, entries) = self.newest_turn(root)?;
         let root = root.canonicalize()?;
-        let mut undone = UndoReport {
+        let mut report = UndoReport {
             turn: turn.turn,
             ..UndoReport::default()
         };
         for (_, entry) in &entries {
             match (entry, relative_path(entry, &root)) {
-                (JournalEntry::Command { line, .. }, _) => undone.commands.push(line.clone()),
-                (_, Some((_, path))) if !undone.restored.contains(&path) => {
-                    undone.restored.push(path)
+                (JournalEntry::Command { line, .. }, _) => report.commands.push(line.clone()),
+                (_, Some((_, path))) if !report.restored.contains(&path) => {
+                    report.restored.push(path)
                 }
                 _ => {}
             }
         }
-        Ok(undone)
+        Ok(report)
     }
 
     fn newest_turn(
@@ -127,14 +129,14 @@ impl Journal {
             .undoable_turns()
             .into_iter()
             .map(|(folder, turn)| (Self::entries(&folder), folder, turn));
-        let mut changing = with_entries
+        let mut matching = with_entries
             .filter(|(entries, ..)| {
                 entries
                     .iter()
                     .any(|(_, entry)| entry_path(entry).starts_with(&root))
             })
             .map(|(entries, folder, turn)| (folder, turn, entries));
-        changing.next().ok_or(UndoError::NothingToUndo)
+        matching.next().ok_or(UndoError::NothingToUndo)
     }
 
     fn workspace(&self, root: &Path) -> io::Result<Workspace> {
@@ -146,7 +148,7 @@ impl Journal {
 struct Undoer<'a> {
     journal: &'a Journal,
     workspace: &'a Workspace,
-    /// Where the turn's copies are.
+    /// The folder of the turn with its copies of old contents.
     folder: &'a Path,
 }
 
@@ -168,16 +170,16 @@ impl Undoer<'_> {
         after: &str,
     ) -> Result<UndoOutcome, String> {
         let now = self.current_hash(path)?;
-        let is_as_before = match (before, &now) {
+        let is_restored = match (before, &now) {
             (PriorState::Nothing, None) => true,
             (PriorState::Copy { hash, .. }, Some(now)) => hash == now,
             _ => false,
         };
-        if is_as_before {
+        if is_restored {
             return Ok(UndoOutcome::AlreadyRestored);
         }
         match now {
-            None => return Ok(UndoOutcome::Skipped("it is gone since".to_owned())),
+            None => return Ok(UndoOutcome::Skipped("it was removed since".to_owned())),
             Some(now) if now != after => {
                 return Ok(UndoOutcome::Skipped("it was changed since".to_owned()));
             }
@@ -187,7 +189,7 @@ impl Undoer<'_> {
         match before {
             PriorState::TooLarge => {
                 return Ok(UndoOutcome::Skipped(
-                    "it was too large to be kept".to_owned(),
+                    "its old content was too large to save".to_owned(),
                 ));
             }
             PriorState::Nothing => {
@@ -196,12 +198,12 @@ impl Undoer<'_> {
             }
             PriorState::Copy { file, mode, .. } => {
                 let old = std::fs::read(self.folder.join(file))
-                    .map_err(|error| format!("what was kept of it cannot be read: {error}"))?;
-                let like = FileAttributes {
+                    .map_err(|error| format!("cannot read its saved content: {error}"))?;
+                let attributes = FileAttributes {
                     mode: Some(*mode),
                     owner: None,
                 };
-                atomic::write_atomically(&folder, name, &old, like)
+                atomic::write_atomically(&folder, name, &old, attributes)
                     .map_err(|error| error.to_string())?;
             }
         }
@@ -244,7 +246,7 @@ impl Undoer<'_> {
         }
     }
 
-    /// The hash of a file as it is now; none when there is none.
+    /// Returns the hash of the current content, or `None` if the file does not exist.
     fn current_hash(&self, path: &Path) -> Result<Option<String>, String> {
         self.workspace
             .check_not_hidden(&display_path(path), path)
@@ -252,11 +254,11 @@ impl Undoer<'_> {
         let opened = match confined_open::open_no_follow(self.workspace.root_fd(), path, READ) {
             Ok(opened) => File::from(opened),
             Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
-            Err(Errno::LOOP) => return Err("a link is there now".to_owned()),
+            Err(Errno::LOOP) => return Err("it is a link now".to_owned()),
             Err(error) => return Err(error.to_string()),
         };
-        if !opened.metadata().is_ok_and(|known| known.is_file()) {
-            return Err("it is no file any more".to_owned());
+        if !opened.metadata().is_ok_and(|metadata| metadata.is_file()) {
+            return Err("it is no longer a regular file".to_owned());
         }
         hash_file(opened)
             .map(Some)
@@ -284,7 +286,8 @@ fn hash_file(mut file: File) -> io::Result<String> {
     }
 }
 
-/// Where a change was, relative to the root, and how that is shown; none when it was elsewhere.
+/// Returns the path of a change relative to the root, and its display form. `None` for commands and
+/// for paths outside of the root.
 fn relative_path(entry: &JournalEntry, root: &Path) -> Option<(PathBuf, String)> {
     if matches!(entry, JournalEntry::Command { .. }) {
         return None;

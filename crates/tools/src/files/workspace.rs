@@ -1,4 +1,7 @@
-//! The folder that tools work in, and the border around it.
+//! The workspace: the folder that the tools are confined to.
+
+mod path_errors;
+mod write_target;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -8,7 +11,6 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lango_domain::ToolError;
-use lango_domain::suggest::nearest;
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
@@ -16,16 +18,16 @@ use super::confined_open::{self, DIRECTORY_LISTING, DIRECTORY_PATH, READ};
 use super::limits::WorkspaceLimits;
 use super::text::{display_path, size};
 
-/// Among so many names of a folder a similar one is looked for.
-const MAX_CANDIDATES: usize = 10_000;
+pub(super) use path_errors::not_a_regular_file;
+pub(super) use write_target::WriteTarget;
 
-/// A folder whose inside tools may reach, and nothing else; cheap to clone.
+/// A folder that tools may access, and nothing outside of it. Cheap to clone.
 #[derive(Clone)]
 pub struct Workspace(Arc<WorkspaceInner>);
 
 struct WorkspaceInner {
     root: PathBuf,
-    /// The root as it was given: people and models may name it so.
+    /// The root as configured; people and models may use it in paths.
     given_root: PathBuf,
     folder: OwnedFd,
     limits: WorkspaceLimits,
@@ -35,12 +37,12 @@ struct WorkspaceInner {
 /// An open regular file.
 pub(super) struct OpenedFile {
     pub file: File,
-    /// Where it really lies, relative to the root.
+    /// The real path, relative to the root.
     pub relative: PathBuf,
     pub stat: Stat,
 }
 
-/// A name in a folder, whatever it stands for; a link is not followed.
+/// A name in a folder, of any type; a link is not followed.
 pub(super) struct WorkspaceEntry {
     pub folder: OwnedFd,
     pub name: OsString,
@@ -48,16 +50,8 @@ pub(super) struct WorkspaceEntry {
     pub stat: Stat,
 }
 
-/// Where something is to be written.
-pub(super) struct WriteTarget {
-    /// As it was asked for, links not followed.
-    pub requested: PathBuf,
-    pub relative: PathBuf,
-    pub existing: Option<OpenedFile>,
-}
-
 impl Workspace {
-    /// The workspace at `root`. No tool touches the `hidden` folders, even where they lie inside.
+    /// Opens the workspace at `root`. No tool may access the `hidden` folders, even inside of it.
     pub fn open(root: &Path, hidden: Vec<PathBuf>) -> io::Result<Self> {
         Self::open_with_limits(
             root,
@@ -69,9 +63,9 @@ impl Workspace {
         )
     }
 
-    /// The same with all that is special there.
+    /// Opens the workspace at `root` with restrictions.
     pub fn open_with_limits(root: &Path, mut limits: WorkspaceLimits) -> io::Result<Self> {
-        let given = std::path::absolute(root)?;
+        let given_root = std::path::absolute(root)?;
         let root = root.canonicalize()?;
         let folder = rustix::fs::open(&root, DIRECTORY_PATH, Mode::empty())?;
         for path in limits
@@ -83,19 +77,19 @@ impl Workspace {
         }
         Ok(Self(Arc::new(WorkspaceInner {
             root,
-            given_root: given,
+            given_root,
             folder,
             limits,
             write_lock: Mutex::new(()),
         })))
     }
 
-    /// Its real path.
+    /// Returns the real path of the workspace.
     pub fn root(&self) -> &Path {
         &self.0.root
     }
 
-    /// The real absolute path of a folder inside.
+    /// Returns the real absolute path of a folder in the workspace.
     pub fn resolve_folder(&self, path: &str) -> Result<PathBuf, ToolError> {
         let (_, relative) = self.open_dir(path)?;
         Ok(if relative.as_os_str().is_empty() {
@@ -105,7 +99,8 @@ impl Workspace {
         })
     }
 
-    /// Whoever holds this reads and writes without others of this process writing in between.
+    /// Locks the workspace against other writers of this process, so that a read and the write
+    /// after it are atomic.
     pub(super) fn write_lock(&self) -> MutexGuard<'_, ()> {
         self.0
             .write_lock
@@ -113,7 +108,7 @@ impl Workspace {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Folders that are not touched, as far as they lie inside.
+    /// Returns the hidden folders inside the workspace.
     pub(super) fn hidden_inside(&self) -> Vec<PathBuf> {
         self.0
             .limits
@@ -124,12 +119,12 @@ impl Workspace {
             .collect()
     }
 
-    /// Whether lists and searches leave a path out.
+    /// Returns true if lists and searches omit a path.
     pub(super) fn denies_path(&self, path: &str) -> bool {
         (self.0.limits.deny_read)(path)
     }
 
-    /// Where Lango itself reads what it obeys.
+    /// Returns the paths from which Lango reads its own settings and instructions.
     pub(super) fn instruction_paths(&self) -> &[PathBuf] {
         &self.0.limits.instruction_paths
     }
@@ -138,20 +133,20 @@ impl Workspace {
         self.0.folder.as_fd()
     }
 
-    /// A folder to list, and where it really lies.
+    /// Opens a folder to list it, and returns its real path.
     pub(super) fn open_dir(&self, path: &str) -> Result<(OwnedFd, PathBuf), ToolError> {
         let relative = self.relative(path)?;
         let opened = self
             .resolve(&relative, DIRECTORY_LISTING)
             .map_err(|error| match error {
-                Errno::NOTDIR => ToolError(format!("`{path}` is no folder")),
+                Errno::NOTDIR => ToolError(format!("`{path}` is not a folder")),
                 error => self.explain(path, &relative, error),
             })?;
         let real = self.real_path(path, &opened)?;
         Ok((opened, real))
     }
 
-    /// The real place of a folder; none when nothing is there.
+    /// Returns the real path of a folder, or `None` if it does not exist.
     pub(super) fn resolve_existing(
         &self,
         path: &str,
@@ -160,14 +155,14 @@ impl Workspace {
         match self.resolve(relative, DIRECTORY_PATH) {
             Ok(folder) => self.real_path(path, &folder).map(Some),
             Err(Errno::NOENT) => Ok(None),
-            Err(Errno::NOTDIR) if self.resolve(relative, READ).is_ok() => Err(ToolError(format!(
-                "`{path}` is a file, so no folder can be there"
-            ))),
+            Err(Errno::NOTDIR) if self.resolve(relative, READ).is_ok() => {
+                Err(ToolError(format!("`{path}` is a file, not a folder")))
+            }
             Err(error) => Err(self.explain(path, relative, error)),
         }
     }
 
-    /// A regular file, open for reading.
+    /// Opens a regular file for reading.
     pub(super) fn open_regular(&self, path: &str) -> Result<OpenedFile, ToolError> {
         let relative = self.relative(path)?;
         let opened = self
@@ -176,7 +171,7 @@ impl Workspace {
         self.check_regular(path, opened)
     }
 
-    /// A name, without following it when it is a link.
+    /// Finds a name without following it if it is a link.
     pub(super) fn find_entry(&self, path: &str) -> Result<WorkspaceEntry, ToolError> {
         let relative = self.relative(path)?;
         let Some(name) = relative.file_name() else {
@@ -199,96 +194,12 @@ impl Workspace {
         })
     }
 
-    /// Where a file of that path would be written: where links lead that stay inside, or where nothing is yet.
-    pub(super) fn write_target(&self, path: &str) -> Result<WriteTarget, ToolError> {
-        let relative = self.relative(path)?;
-        match self.resolve(&relative, READ) {
-            Ok(opened) => {
-                let existing = self.check_regular(path, opened)?;
-                Ok(WriteTarget {
-                    requested: relative,
-                    relative: existing.relative.clone(),
-                    existing: Some(existing),
-                })
-            }
-            Err(Errno::NOENT) => {
-                let real = self.resolve_new(path, &relative)?;
-                Ok(WriteTarget {
-                    requested: relative,
-                    relative: real,
-                    existing: None,
-                })
-            }
-            Err(error) => Err(self.explain(path, &relative, error)),
-        }
-    }
-
-    /// The real place of something that is not there yet; folders on the way may be missing too.
-    pub(super) fn resolve_new(&self, path: &str, relative: &Path) -> Result<PathBuf, ToolError> {
-        for ancestor in relative.ancestors().skip(1) {
-            let folder = match self.resolve(ancestor, DIRECTORY_PATH) {
-                Ok(folder) => folder,
-                Err(Errno::NOENT) => continue,
-                Err(error) => return Err(self.explain(path, relative, error)),
-            };
-            let rest = relative.strip_prefix(ancestor).unwrap_or(relative);
-            if let Some(next) = rest.components().next()
-                && let Ok(target) = confined_open::link_target(&folder, next.as_os_str())
-            {
-                let link = display_path(&ancestor.join(next));
-                let nowhere = display_path(&target);
-                return Err(ToolError(format!(
-                    "`{link}` is a link to `{nowhere}`, which does not exist"
-                )));
-            }
-            let real = self.real_path(path, &folder)?.join(rest);
-            self.check_not_hidden(path, &real)?;
-            return Ok(real);
-        }
-        Err(self.explain(path, relative, Errno::NOENT))
-    }
-
-    /// The folder around a real path; missing ones are made, each announced before.
-    pub(super) fn create_parents(
-        &self,
-        relative: &Path,
-        mut announce: impl FnMut(&Path) -> Result<(), ToolError>,
-    ) -> Result<OwnedFd, ToolError> {
-        let explain = |error| self.explain(&display_path(relative), relative, error);
-        let mut folder = self
-            .0
-            .folder
-            .try_clone()
-            .map_err(|error| ToolError(error.to_string()))?;
-        let mut path = PathBuf::new();
-        for part in relative.parent().unwrap_or(Path::new("")).components() {
-            path.push(part);
-            let name = Path::new(part.as_os_str());
-            folder = match confined_open::open_no_follow(&folder, name, DIRECTORY_PATH) {
-                Err(Errno::NOENT) => {
-                    self.check_not_hidden(&display_path(relative), &path)?;
-                    announce(&path)?;
-                    match rustix::fs::mkdirat(&folder, name, Mode::from_raw_mode(0o777)) {
-                        Ok(()) | Err(Errno::EXIST) => {
-                            confined_open::open_no_follow(&folder, name, DIRECTORY_PATH)
-                        }
-                        Err(error) => Err(error),
-                    }
-                }
-                opened => opened,
-            }
-            .map_err(explain)?;
-        }
-        self.real_path(&display_path(relative), &folder)?;
-        Ok(folder)
-    }
-
-    /// A path as a model gives it, relative to the root and without detours.
+    /// Normalizes a path from a model: relative to the root, without `.` and `..`.
     pub(super) fn relative(&self, path: &str) -> Result<PathBuf, ToolError> {
         let root = self.root().display();
-        let refuse = |why: &str| {
+        let reject = |reason: &str| {
             Err(ToolError(format!(
-                "`{}` {why}",
+                "`{}` {reason}",
                 display_path(Path::new(path))
             )))
         };
@@ -298,18 +209,18 @@ impl Workspace {
             )));
         }
         if path.contains('\0') {
-            return refuse("holds a NUL character; no path does");
+            return reject("contains a NUL character");
         }
         if path == "~" || path.starts_with("~/") {
-            return refuse(&format!(
-                "means a home folder; give a path relative to the workspace {root}"
+            return reject(&format!(
+                "refers to a home folder; give a path relative to the workspace {root}"
             ));
         }
         let given = Path::new(path);
         let inside = [&self.0.root, &self.0.given_root]
             .into_iter()
             .find_map(|root| given.strip_prefix(root).ok());
-        let outside = || refuse(&format!("is outside the workspace {root}"));
+        let outside = || reject(&format!("is outside the workspace {root}"));
         let inside = match inside {
             Some(inside) => inside,
             None if given.is_absolute() => return outside(),
@@ -326,32 +237,7 @@ impl Workspace {
         Ok(relative)
     }
 
-    /// Why something did not open, in words that help.
-    pub(super) fn explain(&self, path: &str, relative: &Path, error: Errno) -> ToolError {
-        let shown_path = display_path(Path::new(path));
-        let root = self.root().display();
-        ToolError(match error {
-            Errno::NOENT => return self.not_found(&shown_path, relative),
-            Errno::XDEV => {
-                format!("`{shown_path}` leads out of the workspace {root} through a link")
-            }
-            Errno::NOTDIR => format!("`{shown_path}` goes through a file as if it were a folder"),
-            Errno::LOOP => {
-                format!("`{shown_path}` goes through a link that cannot be followed here")
-            }
-            Errno::ACCESS | Errno::PERM => format!("no permission for `{shown_path}`"),
-            Errno::NXIO | Errno::NODEV => not_a_regular_file(&shown_path),
-            Errno::NAMETOOLONG => {
-                format!("`{}` is too long", super::text::truncate(&shown_path, 80))
-            }
-            Errno::NOSYS => {
-                "this kernel cannot keep file access inside the workspace (openat2)".to_owned()
-            }
-            error => format!("`{shown_path}`: {}", io::Error::from(error)),
-        })
-    }
-
-    /// Refuses what belongs to Lango.
+    /// Rejects paths that belong to Lango.
     pub(super) fn check_not_hidden(&self, path: &str, relative: &Path) -> Result<(), ToolError> {
         let real = self.root().join(relative);
         if self
@@ -362,25 +248,26 @@ impl Workspace {
             .any(|hidden| real.starts_with(hidden))
         {
             return Err(ToolError(format!(
-                "`{path}` belongs to Lango itself; tools do not touch it"
+                "`{path}` belongs to Lango itself; tools cannot access it"
             )));
         }
         Ok(())
     }
 
-    /// Opens beneath the root. A link that names an absolute path inside is followed too, though the kernel counts it
-    /// as leaving: its real path is opened, and that without any link.
+    /// Opens a path beneath the root. Also follows links to absolute paths inside, which the kernel
+    /// rejects: opens their real path, without following any link.
     pub(super) fn resolve(&self, relative: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         match confined_open::open(&self.0.folder, relative, flags) {
             Err(Errno::XDEV) => {
                 let inside = self.resolve_links(relative)?;
                 confined_open::open_no_follow(&self.0.folder, &inside, flags)
             }
-            done => done,
+            result => result,
         }
     }
 
-    /// The real path behind links that name absolute paths; only inside, and nothing is said about what is outside.
+    /// Resolves links to absolute paths inside the workspace. The error reveals nothing about paths
+    /// outside.
     fn resolve_links(&self, relative: &Path) -> Result<PathBuf, Errno> {
         for ancestor in relative.ancestors() {
             let path = self.root().join(ancestor);
@@ -412,17 +299,18 @@ impl Workspace {
                 stat,
             }),
             FileType::Directory => Err(ToolError(format!(
-                "`{path}` is a folder; fs_list shows what is in it"
+                "`{path}` is a folder; use fs_list to list it"
             ))),
             _ => Err(ToolError(not_a_regular_file(path))),
         }
     }
 
-    /// Where it really lies, relative to the root; refused when that is not ours to touch.
+    /// Returns the real path, relative to the root. Rejects paths outside of the workspace and
+    /// hidden ones.
     pub(super) fn real_path(&self, path: &str, opened: impl AsFd) -> Result<PathBuf, ToolError> {
         let real = confined_open::real_path(opened).map_err(|error| {
             ToolError(format!(
-                "`{path}`: where it really lies is not known: {error}"
+                "cannot determine the real path of `{path}`: {error}"
             ))
         })?;
         let Ok(relative) = real.strip_prefix(self.root()) else {
@@ -434,50 +322,6 @@ impl Workspace {
         self.check_not_hidden(path, relative)?;
         Ok(relative.to_owned())
     }
-
-    /// Nothing there: the first part of the path that is missing, and what has a similar name.
-    fn not_found(&self, path: &str, relative: &Path) -> ToolError {
-        let mut wrong = relative;
-        let mut similar = None;
-        for ancestor in relative.ancestors().skip(1) {
-            if let Ok(folder) = self.resolve(ancestor, DIRECTORY_LISTING) {
-                similar = self.suggest_similar(ancestor, &folder, wrong);
-                break;
-            }
-            wrong = ancestor;
-        }
-        let place = if wrong == relative {
-            String::new()
-        } else {
-            format!(" (no folder `{}`)", display_path(wrong))
-        };
-        let similar = similar
-            .map(|words| format!("; {words}"))
-            .unwrap_or_default();
-        ToolError(format!(
-            "no file or folder `{path}` in the workspace {}{place}{similar}",
-            self.root().display()
-        ))
-    }
-}
-
-impl Workspace {
-    fn suggest_similar(&self, parent: &Path, folder: &OwnedFd, wrong: &Path) -> Option<String> {
-        let names: Vec<String> = confined_open::read_dir(folder)
-            .unwrap_or_default()
-            .iter()
-            .take(MAX_CANDIDATES)
-            .filter(|(name, _)| self.check_not_hidden("", &parent.join(name)).is_ok())
-            .map(|(name, _)| display_path(Path::new(name)))
-            .collect();
-        let name = display_path(Path::new(wrong.file_name()?));
-        let near = nearest(&name, names.iter().map(String::as_str));
-        let near: Vec<String> = near
-            .iter()
-            .map(|name| format!("`{}`", display_path(&parent.join(name))))
-            .collect();
-        (!near.is_empty()).then(|| format!("did you mean {}?", near.join(" or ")))
-    }
 }
 
 impl OpenedFile {
@@ -486,11 +330,7 @@ impl OpenedFile {
     }
 }
 
-pub(super) fn not_a_regular_file(path: &str) -> String {
-    format!("`{path}` is no regular file (a pipe, a socket or a device), so it is left alone")
-}
-
-/// The real path of what may not exist yet.
+/// Returns the real path of a path that may not exist yet.
 fn canonicalize_existing(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     for ancestor in path.ancestors() {

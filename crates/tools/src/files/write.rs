@@ -1,4 +1,4 @@
-//! `fs_write`: a file with new content, or with more of it.
+//! `fs_write`: writes a file or appends to it.
 
 use lango_domain::{Safety, Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
@@ -8,7 +8,7 @@ use super::change::{FileChange, MAX_BYTES, PriorContent};
 use super::text::{count, display_path, uses_crlf, with_crlf};
 use super::{FileTools, Workspace, run_blocking};
 
-/// So much of a file tells how its lines end.
+/// Number of bytes inspected to detect the line endings of a file.
 const LINE_END_SAMPLE: usize = 64 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
@@ -23,7 +23,7 @@ struct FsWriteArgs {
 }
 
 pub fn tool(files: FileTools) -> Tool {
-    let telling = files.clone();
+    let intent_files = files.clone();
     let description = "Writes a file of the workspace, new or over an old one, and makes missing folders. \
         To change a part of a file use fs_edit.";
     Tool::new("fs_write", description, Safety::Moderate, move |context, args: FsWriteArgs| {
@@ -31,7 +31,7 @@ pub fn tool(files: FileTools) -> Tool {
         async move { run_blocking(move || write(&files, &context, &args)).await }
     })
     .with_intent(move |_, args: FsWriteArgs| {
-        let files = telling.clone();
+        let files = intent_files.clone();
         async move { run_blocking(move || plan(&files.workspace, &args).map(|change| change.intent(&files.workspace))).await }
     })
     .with_phrases([
@@ -49,7 +49,7 @@ fn write(
     context: &ToolContext,
     args: &FsWriteArgs,
 ) -> Result<String, ToolError> {
-    let _alone = files.workspace.write_lock();
+    let _lock = files.workspace.write_lock();
     let change = plan(&files.workspace, args)?;
     let path = display_path(&change.relative);
     if change.is_empty() {
@@ -68,16 +68,16 @@ fn write(
     })
 }
 
-/// The change that a call asks for. Line ends stay those of the file.
+/// Plans the requested change. Keeps the line endings of an existing file.
 fn plan(workspace: &Workspace, args: &FsWriteArgs) -> Result<FileChange, ToolError> {
     let target = FileChange::write_target(workspace, &args.path)?;
     let before = PriorContent::read(&args.path, target.existing)?;
     let old: &[u8] = match &before {
         PriorContent::Content { bytes, .. } => bytes,
         PriorContent::TooLarge(_) if args.append => {
-            let most = MAX_BYTES / 1024 / 1024;
+            let limit = MAX_BYTES / 1024 / 1024;
             return Err(ToolError(format!(
-                "`{}` is larger than {most} MiB; append with the shell",
+                "`{}` is larger than {limit} MiB; append with the shell",
                 args.path
             )));
         }

@@ -1,4 +1,4 @@
-//! A control group for one command, where the system lets this user make one: a hard limit for processes and memory.
+//! A control group for one command, if the system allows it: a hard limit for processes and memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ const CGROUP_ROOT: &str = "/sys/fs/cgroup";
 const PROCS_FILE: &str = "cgroup.procs";
 const NAME_PREFIX: &str = "lango-";
 
-/// Groups that this process made for what it starts, and removes again.
+/// The control groups created by this process; removed on drop.
 #[derive(Default)]
 pub struct Cgroup {
     folders: Vec<PathBuf>,
 }
 
 impl Cgroup {
-    /// Makes what can be made.
+    /// Creates all groups that the system allows.
     pub fn create(limits: &SandboxLimits) -> Self {
         let mut group = Self::default();
         for line in fs::read_to_string("/proc/self/cgroup")
@@ -31,11 +31,14 @@ impl Cgroup {
             };
             let path = path.trim_start_matches('/');
             let (processes, memory) = (limits.processes, limits.memory_bytes);
-            let below = |controller: &str| Path::new(CGROUP_ROOT).join(controller).join(path);
+            let group_path = |controller: &str| Path::new(CGROUP_ROOT).join(controller).join(path);
             match controllers {
-                "pids" => group.create_in(&below("pids"), &[("pids.max", processes)]),
-                "memory" => group.create_in(&below("memory"), &[("memory.limit_in_bytes", memory)]),
-                // A group that holds processes cannot have limited groups below it: the new one stands beside.
+                "pids" => group.create_in(&group_path("pids"), &[("pids.max", processes)]),
+                "memory" => {
+                    group.create_in(&group_path("memory"), &[("memory.limit_in_bytes", memory)])
+                }
+                // A group with processes cannot have limited child groups, so the new one is a
+                // sibling.
                 "" => {
                     let own = Path::new(CGROUP_ROOT).join(path);
                     if let Some(parent) = own
@@ -73,7 +76,7 @@ impl Cgroup {
     }
 }
 
-/// Groups of helpers that were killed.
+/// Removes groups of helpers that were killed.
 fn remove_stale(parent: &Path) {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     for entry in entries {
@@ -95,9 +98,9 @@ impl Drop for Cgroup {
     }
 }
 
-/// Enters groups that another process made; whether that worked for all of them.
+/// Enters groups created by another process. Returns true if all of them could be entered.
 pub fn enter(folders: &[PathBuf]) -> bool {
-    // 0 stands for whoever writes it.
+    // 0 refers to the writing process.
     folders
         .iter()
         .all(|folder| fs::write(folder.join(PROCS_FILE), "0").is_ok())

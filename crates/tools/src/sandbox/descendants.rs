@@ -1,4 +1,5 @@
-//! Everything that a command started, found by who is whose parent, whatever it did to get away.
+//! Finds and kills all descendants of this process by their parents, even if they detached
+//! themselves.
 
 use std::collections::HashMap;
 use std::fs;
@@ -6,18 +7,19 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 
-/// So often the processes are looked for and stopped before they are ended: forks may be under way.
+/// Number of times that processes are stopped before they are killed, because forks may be in
+/// progress.
 const STOP_ROUNDS: usize = 5;
 const KILL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The processes below this one.
+/// The descendants of this process.
 pub struct Descendants {
     pub processes: Vec<i32>,
-    /// Resident memory of all of them.
+    /// The total resident memory, in pages.
     pub pages: u64,
 }
 
-/// Looks at all processes below this one.
+/// Lists all descendants of this process.
 pub fn list() -> Descendants {
     let own = std::process::id() as i32;
     let all = if has_children_file(own) {
@@ -30,12 +32,12 @@ pub fn list() -> Descendants {
         false => all.get(&parent).cloned().unwrap_or_default(),
     };
     let (mut found, mut pages) = (Vec::new(), 0);
-    let mut waiting = vec![own];
-    while let Some(parent) = waiting.pop() {
+    let mut pending = vec![own];
+    while let Some(parent) = pending.pop() {
         for child in children(parent) {
             pages += resident_pages(child).unwrap_or_default();
             found.push(child);
-            waiting.push(child);
+            pending.push(child);
         }
     }
     Descendants {
@@ -44,8 +46,9 @@ pub fn list() -> Descendants {
     }
 }
 
-/// Ends all of them. One that forks and exits all the time is ahead of every look; so nothing that ended is forgotten until
-/// nothing lives any more: what is not forgotten counts, and at the limit of processes nobody can fork.
+/// Kills all descendants. A process that forks and exits repeatedly can escape each listing, so
+/// ended processes are not reaped until none is alive: zombies count against the process limit, at
+/// which no process can fork.
 pub fn kill_all() {
     while !has_reaped_all() {
         for _ in 0..STOP_ROUNDS {
@@ -70,12 +73,12 @@ fn living_pids() -> Vec<i32> {
         .collect()
 }
 
-/// Whether it only waits to be forgotten.
+/// Returns true if the process is a zombie or no longer exists.
 fn has_ended(pid: i32) -> bool {
     stat_field(pid, 0).is_none_or(|state| state == "Z" || state == "X")
 }
 
-/// Whether there is no child left, once those that ended are forgotten.
+/// Reaps ended children, and returns true if no child is left.
 fn has_reaped_all() -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {
@@ -92,12 +95,13 @@ fn signal_all(processes: &[i32], signal: Signal) {
     }
 }
 
-/// Most kernels list a process' children; on others everything has to be looked at.
+/// Returns true if the kernel lists the children of a process; otherwise all processes must be
+/// scanned.
 fn has_children_file(own: i32) -> bool {
     fs::exists(format!("/proc/{own}/task/{own}/children")).unwrap_or(false)
 }
 
-/// Of all its threads.
+/// Returns the children of all threads of a process.
 fn child_pids(parent: i32) -> Vec<i32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{parent}/task")) else {
         return Vec::new();
@@ -129,11 +133,12 @@ fn parent_pid(pid: i32) -> Option<i32> {
     stat_field(pid, 1)?.parse().ok()
 }
 
-/// From `stat`: behind the name, which may hold anything, come the state and the parent.
+/// Returns a field of `stat` after the name, which may contain anything. Field 0 is the state,
+/// field 1 the parent.
 fn stat_field(pid: i32, number: usize) -> Option<String> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let behind_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
-    let fields = std::str::from_utf8(stat.get(behind_name..)?).ok()?;
+    let after_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
+    let fields = std::str::from_utf8(stat.get(after_name..)?).ok()?;
     fields
         .split_ascii_whitespace()
         .nth(number)
@@ -154,14 +159,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_child_is_found_whichever_way_it_is_looked_for() {
+    fn finds_children_by_file_and_by_scan() {
         let mut child = std::process::Command::new("sleep")
             .arg("60")
             .spawn()
             .unwrap();
         let (own, pid) = (std::process::id() as i32, child.id() as i32);
-        let below = list();
-        assert!(below.processes.contains(&pid) && below.pages > 0);
+        let descendants = list();
+        assert!(descendants.processes.contains(&pid) && descendants.pages > 0);
         assert!(children_by_parent()[&own].contains(&pid));
         child.kill().unwrap();
         child.wait().unwrap();

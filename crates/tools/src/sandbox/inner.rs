@@ -1,4 +1,4 @@
-//! The inner helper: gives everything away for good, starts the command, and ends as the command does.
+//! The inner helper: drops all privileges, starts the command, and exits like the command.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -19,16 +19,16 @@ use super::outer::{PREPARED_VARIABLE, PreparedSandbox, SPEC_VARIABLE};
 use super::spec::{SandboxError, SandboxLimits, SandboxMessage, SandboxMode, SandboxSpec};
 use super::{cgroup, landlock, loopback, mounts, seccomp, sys};
 
-/// The exit code of a helper that never came to start the command; it has said so by then.
+/// Exit code of a helper that could not start the command. It has reported the reason before.
 const EXIT_NOT_STARTED: u8 = 254;
 
-/// What the command has to itself.
+/// The resources that the command does not share with the system.
 #[derive(Clone, Copy)]
 pub struct Isolation {
     pub network: bool,
     /// Shared memory and queues between processes.
     pub ipc: bool,
-    /// A limit that counts all memory.
+    /// True if a control group limits the total memory.
     pub memory: bool,
     pub mounts: bool,
 }
@@ -36,8 +36,8 @@ pub struct Isolation {
 pub fn run() -> ExitCode {
     match confine_and_start() {
         Ok(code) => ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)),
-        Err(failed) => {
-            SandboxMessage::Failed(failed).send();
+        Err(error) => {
+            SandboxMessage::Failed(error).send();
             ExitCode::from(EXIT_NOT_STARTED)
         }
     }
@@ -45,7 +45,7 @@ pub fn run() -> ExitCode {
 
 fn confine_and_start() -> Result<i32, SandboxError> {
     let other = |error: &dyn std::fmt::Display| SandboxError::Other(error.to_string());
-    // Whatever happens to the outer helper happens to this one.
+    // This process is killed when the outer helper ends.
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| other(&error))?;
     let spec = std::env::var(SPEC_VARIABLE).map_err(|error| other(&error))?;
     let spec: SandboxSpec = serde_json::from_str(&spec).map_err(|error| other(&error))?;
@@ -56,70 +56,72 @@ fn confine_and_start() -> Result<i32, SandboxError> {
     if !prepared.groups.is_empty() && cgroup::enter(&prepared.groups) {
         confined.push("control group".to_owned());
     }
-    let has = |name: &str| confined.iter().any(|word| word == name);
+    let has = |name: &str| confined.iter().any(|mechanism| mechanism == name);
     let own_user = has("user namespace");
-    // Orphans come here, to be forgotten at once; the outer helper gets them when this one is gone.
+    // Orphans become children of this process, which reaps them; after its end they go to the outer
+    // helper.
     let _ = set_child_subreaper(Some(getpid()));
-    let own = Isolation {
+    let isolation = Isolation {
         network: has("network namespace"),
         ipc: has("ipc namespace"),
         memory: has("control group"),
-        // The outer helper keeps its own view of all processes.
+        // Not done by the outer helper, which needs its view of all processes.
         mounts: own_user && sys::unshare(UnshareFlags::NEWNS).is_ok() && mounts::set_up(&spec),
     };
-    if own.mounts {
+    if isolation.mounts {
         confined.push("mount namespace".to_owned());
     }
-    if own.network {
+    if isolation.network {
         let _ = loopback::bring_up();
     }
     std::env::set_current_dir(&spec.folder).map_err(|error| {
         SandboxError::Other(format!(
-            "cannot start in {}: {error}",
+            "cannot enter the folder {}: {error}",
             spec.folder.display()
         ))
     })?;
     set_limits(&spec.limits, own_user);
     if spec.mode != SandboxMode::Off {
         drop_capabilities().map_err(|error| other(&error))?;
-        let files = landlock::confine(&spec, own).map_err(SandboxError::Unconfined)?;
-        seccomp::install_filters(&spec, own, files.abi).map_err(SandboxError::Unconfined)?;
+        let files = landlock::confine(&spec, isolation).map_err(SandboxError::Unconfined)?;
+        seccomp::install_filters(&spec, isolation, files.abi).map_err(SandboxError::Unconfined)?;
         confined.extend(files.confined_by);
         confined.push("system calls".to_owned());
     }
-    // Nobody inside may look at this process or speak in its place.
+    // The command must not inspect this process or write messages in its name.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     start_command(&spec, confined)
 }
 
 fn set_limits(limits: &SandboxLimits, own_user: bool) {
-    let at_most = |resource, most: u64| {
+    let set_limit = |resource, limit: u64| {
         let _ = setrlimit(
             resource,
             Rlimit {
-                current: Some(most),
-                maximum: Some(most),
+                current: Some(limit),
+                maximum: Some(limit),
             },
         );
     };
-    at_most(Resource::Core, 0);
-    at_most(Resource::Fsize, limits.file_bytes);
-    at_most(Resource::Data, limits.memory_bytes);
-    // Elsewhere this counts all processes of the user, not only those of the command: room is made for the others.
+    set_limit(Resource::Core, 0);
+    set_limit(Resource::Fsize, limits.file_bytes);
+    set_limit(Resource::Data, limits.memory_bytes);
+    // Without a user namespace, this counts all processes of the user, so their number is added to
+    // the limit.
     let others = if own_user { 0 } else { total_processes() };
-    at_most(Resource::Nproc, limits.processes.saturating_add(others));
+    set_limit(Resource::Nproc, limits.processes.saturating_add(others));
 }
 
-/// More than this user has, and quickly known.
+/// Returns the number of all processes, a cheap upper bound for those of the user.
 fn total_processes() -> u64 {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     load.split(['/', ' '])
         .nth(4)
-        .and_then(|all| all.parse().ok())
+        .and_then(|total| total.parse().ok())
         .unwrap_or_default()
 }
 
-/// Also for root: none now, none after any exec.
+/// Drops all capabilities for good, also for root and after any exec.
 fn drop_capabilities() -> io::Result<()> {
     let _ = clear_ambient_capability_set();
     let no_root = CapabilitiesSecureBits::NO_ROOT | CapabilitiesSecureBits::NO_ROOT_LOCKED;
@@ -143,7 +145,7 @@ fn start_command(spec: &SandboxSpec, confined: Vec<String>) -> Result<i32, Sandb
     let (program, args) = spec
         .argv
         .split_first()
-        .ok_or_else(|| SandboxError::Other("no program is named".to_owned()))?;
+        .ok_or_else(|| SandboxError::Other("the command is empty".to_owned()))?;
     let output = io::stdout()
         .as_fd()
         .try_clone_to_owned()

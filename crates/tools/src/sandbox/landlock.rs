@@ -1,4 +1,4 @@
-//! Which files a command can reach: Landlock, which only knows what is allowed.
+//! Restricts file access with Landlock, which only supports allow rules.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -14,10 +14,10 @@ use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use super::inner::Isolation;
 use super::spec::SandboxSpec;
 
-/// The newest form that is asked for; an older kernel gives what it has.
+/// The newest requested version; older kernels enforce what they support.
 const NEWEST_ABI: ABI = ABI::V7;
 
-/// Programs and libraries; of `/etc` only what the spec names.
+/// Programs and libraries. The allowed parts of `/etc` are in the spec.
 const SYSTEM_PATHS: [&str; 12] = [
     "/usr",
     "/bin",
@@ -32,7 +32,7 @@ const SYSTEM_PATHS: [&str; 12] = [
     "/proc",
     "/sys",
 ];
-/// Only with a network: where names are looked up.
+/// Paths for name resolution, allowed only with network access.
 const RESOLVER_PATHS: [&str; 2] = ["/run/systemd/resolve", "/run/resolvconf"];
 const DEVICES: [&str; 6] = [
     "/dev/null",
@@ -44,15 +44,15 @@ const DEVICES: [&str; 6] = [
 ];
 const SHM_PATH: &str = "/dev/shm";
 
-/// What was put on.
+/// The enforced restrictions.
 pub struct LandlockResult {
     pub confined_by: Vec<String>,
     /// The kernel's version of Landlock.
     pub abi: i32,
 }
 
-/// From here on nothing else can be reached, by this process or any that it starts.
-pub fn confine(spec: &SandboxSpec, own: Isolation) -> Result<LandlockResult, String> {
+/// Restricts this process and all of its descendants to the paths of the spec.
+pub fn confine(spec: &SandboxSpec, isolation: Isolation) -> Result<LandlockResult, String> {
     let failed = |error: &dyn std::fmt::Display| format!("Landlock: {error}");
     let read = AccessFs::from_read(NEWEST_ABI);
     let all = AccessFs::from_all(NEWEST_ABI);
@@ -61,8 +61,8 @@ pub fn confine(spec: &SandboxSpec, own: Isolation) -> Result<LandlockResult, Str
     ruleset = ruleset
         .scope(Scope::from_all(NEWEST_ABI))
         .map_err(|error| failed(&error))?;
-    // In a network of its own a command may talk to itself.
-    if !spec.network && !own.network {
+    // In a separate network namespace, a command may connect to itself.
+    if !spec.network && !isolation.network {
         ruleset = ruleset
             .handle_access(AccessNet::from_all(NEWEST_ABI))
             .map_err(|error| failed(&error))?;
@@ -79,23 +79,23 @@ pub fn confine(spec: &SandboxSpec, own: Isolation) -> Result<LandlockResult, Str
     for path in system.chain(resolver) {
         rules = allow(rules, &path, read)?;
     }
-    for path in visible_parts(&spec.read, spec, own.mounts) {
+    for path in visible_parts(&spec.read, spec, isolation.mounts) {
         rules = allow_no_follow(rules, &path, read)?;
     }
     for device in DEVICES {
-        let writing = AccessFs::WriteFile | AccessFs::ReadFile | AccessFs::Truncate;
-        rules = allow(rules, Path::new(device), writing)?;
+        let read_write = AccessFs::WriteFile | AccessFs::ReadFile | AccessFs::Truncate;
+        rules = allow(rules, Path::new(device), read_write)?;
     }
-    // Elsewhere it is shared with the whole machine.
-    if own.mounts {
+    // Without a separate mount, shared memory belongs to the whole machine.
+    if isolation.mounts {
         rules = allow(rules, Path::new(SHM_PATH), all)?;
     }
-    for path in visible_parts(&spec.write, spec, own.mounts) {
+    for path in visible_parts(&spec.write, spec, isolation.mounts) {
         rules = allow_no_follow(rules, &path, all)?;
     }
     let status = rules.restrict_self().map_err(|error| failed(&error))?;
     if status.ruleset == RulesetStatus::NotEnforced {
-        return Err("this kernel has no Landlock, or it is switched off".to_owned());
+        return Err("this kernel has no Landlock, or it is disabled".to_owned());
     }
     let abi = match status.landlock {
         LandlockStatus::Available { effective_abi, .. } => effective_abi as i32,
@@ -107,7 +107,7 @@ pub fn confine(spec: &SandboxSpec, own: Isolation) -> Result<LandlockResult, Str
     })
 }
 
-/// What is not there needs no rule; what cannot be opened cannot be reached anyway.
+/// Adds a rule for a path. Skips missing and inaccessible paths.
 fn allow(
     rules: RulesetCreated,
     path: &Path,
@@ -119,7 +119,7 @@ fn allow(
     add_rule(rules, opened, access)
 }
 
-/// The same for a name that must not be a link: whoever made it does not say where it leads.
+/// Like [`allow`], but skips links, because an untrusted link must not choose the target.
 fn allow_no_follow(
     rules: RulesetCreated,
     path: &Path,
@@ -129,8 +129,8 @@ fn allow_no_follow(
     let Ok(opened) = open(path, flags, Mode::empty()) else {
         return Ok(rules);
     };
-    let is_link = fstat(&opened)
-        .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink);
+    let is_link =
+        fstat(&opened).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink);
     if is_link {
         Ok(rules)
     } else {
@@ -143,8 +143,8 @@ fn add_rule(
     opened: OwnedFd,
     access: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, String> {
-    let found = fstat(&opened).map_err(|error| error.to_string())?;
-    let is_folder = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
+    let stat = fstat(&opened).map_err(|error| error.to_string())?;
+    let is_folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
     let access = if is_folder {
         access
     } else {
@@ -155,15 +155,17 @@ fn add_rule(
         .map_err(|error| format!("Landlock: {error}"))
 }
 
-/// The folders, without those that are hidden. With mounts of its own nothing shows there anyway; else everything beside
-/// the way to them is named one by one, and new names cannot be made in the folders on that way.
+/// Returns the folders without hidden ones. With separate mounts, hidden folders are covered
+/// already. Otherwise the siblings on the path to a hidden folder are listed one by one, and no new
+/// names can be created in its parents.
 fn visible_parts(folders: &[PathBuf], spec: &SandboxSpec, has_mounts: bool) -> Vec<PathBuf> {
     if has_mounts {
         return folders.to_vec();
     }
-    let is_named = |folder: &Path| spec.hidden.iter().any(|hidden| folder.starts_with(hidden));
-    let parts = |folder: &PathBuf| match is_named(folder) {
-        // Inside a hidden folder, but named on purpose: a skill of the user's.
+    let is_inside_hidden =
+        |folder: &Path| spec.hidden.iter().any(|hidden| folder.starts_with(hidden));
+    let parts = |folder: &PathBuf| match is_inside_hidden(folder) {
+        // Inside a hidden folder, but allowed explicitly, such as a skill of the user.
         true => vec![folder.clone()],
         false => without_hidden(folder, &spec.hidden),
     };

@@ -1,15 +1,16 @@
-//! The loopback of a new network namespace: servers and clients of one command may talk to each other, and to nobody else.
+//! The loopback interface of a new network namespace, so that the processes of one command can
+//! connect only to each other.
 
 use rustix::io;
 use rustix::net::{AddressFamily, SendFlags, SocketType, send, socket};
 
-/// Brings it up; where that is not allowed, there is no network at all.
+/// Brings the interface up. If that is not allowed, the command has no network at all.
 pub fn bring_up() -> io::Result<()> {
     let route = socket(AddressFamily::NETLINK, SocketType::RAW, None)?;
     send(&route, &set_up_request(), SendFlags::empty()).map(drop)
 }
 
-/// A netlink request: interface 1, which is always the loopback, gets the flag "up".
+/// Builds the netlink request that sets the flag "up" of interface 1, which is always the loopback.
 fn set_up_request() -> Vec<u8> {
     const LENGTH: u32 = 32;
     const NEW_LINK: u16 = 16;
@@ -20,9 +21,9 @@ fn set_up_request() -> Vec<u8> {
     message.extend(LENGTH.to_ne_bytes());
     message.extend(NEW_LINK.to_ne_bytes());
     message.extend(REQUEST.to_ne_bytes());
-    // Sequence number and port: nobody waits for an answer.
+    // Sequence number and port: no reply is expected.
     message.extend([0; 8]);
-    // Address family, padding and kind of device: any.
+    // Address family, padding and type of device: any.
     message.extend([0; 4]);
     message.extend(LOOPBACK.to_ne_bytes());
     message.extend(UP.to_ne_bytes());

@@ -1,5 +1,5 @@
-//! Mounts of the command's own: everything read-only but what it may change, fresh views of processes and shared memory, and
-//! nothing to see where Lango keeps its own.
+//! The mounts of a command: everything is read-only except its writable folders, `/proc` and shared
+//! memory are new, and Lango's own folders are covered.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,66 +10,71 @@ use rustix::mount::{
 
 use super::spec::SandboxSpec;
 
-/// As much shared memory as anything small needs.
+/// Size of the shared memory.
 const SHM_OPTIONS: &std::ffi::CStr = c"size=256m,mode=1777";
 
-/// In a new mount namespace. Whether everything is out of sight that must be; where not, Landlock has to see to it.
+/// Sets up the mounts in a new mount namespace. Returns true if all hidden folders are covered;
+/// otherwise Landlock must exclude them.
 pub fn set_up(spec: &SandboxSpec) -> bool {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     if mount_change("/", private).is_err() {
         return false;
     }
-    let quiet = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    let _ = mount("proc", "/proc", "proc", quiet, None);
+    let restricted = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    let _ = mount("proc", "/proc", "proc", restricted, None);
     make_read_only(&spec.write);
-    let shared = MountFlags::NOSUID | MountFlags::NODEV;
-    let is_shared = spec
+    let shm_flags = MountFlags::NOSUID | MountFlags::NODEV;
+    let has_shm = spec
         .write
         .iter()
         .any(|folder| folder.starts_with("/dev/shm"))
-        || mount("tmpfs", "/dev/shm", "tmpfs", shared, Some(SHM_OPTIONS)).is_ok();
+        || mount("tmpfs", "/dev/shm", "tmpfs", shm_flags, Some(SHM_OPTIONS)).is_ok();
     let mut hidden = spec
         .hidden
         .iter()
         .filter(|hidden| is_reachable(spec, hidden));
     let empty = Some(c"size=4k,mode=0");
-    let cover =
-        |folder: &PathBuf| mount("tmpfs", folder, "tmpfs", quiet | MountFlags::RDONLY, empty);
-    is_shared && hidden.all(|folder| pin_parents(spec, folder) && cover(folder).is_ok())
+    let cover_flags = restricted | MountFlags::RDONLY;
+    let cover = |folder: &PathBuf| mount("tmpfs", folder, "tmpfs", cover_flags, empty);
+    has_shm && hidden.all(|folder| pin_parents(spec, folder) && cover(folder).is_ok())
 }
 
-/// What is mounted cannot be renamed: else a folder above a hidden one could be moved aside, and another put in its place.
+/// Bind-mounts the parents of a hidden folder onto themselves. Mount points cannot be renamed, so
+/// the command cannot move a parent away and replace it.
 fn pin_parents(spec: &SandboxSpec, hidden: &Path) -> bool {
     let is_inside = |folder: &Path| {
-        let open = || spec.read.iter().chain(&spec.write);
-        open().any(|open| folder.starts_with(open)) && open().all(|open| folder != open)
+        let allowed = || spec.read.iter().chain(&spec.write);
+        allowed().any(|path| folder.starts_with(path)) && allowed().all(|path| folder != path)
     };
-    let way: Vec<&Path> = hidden
+    let parents: Vec<&Path> = hidden
         .ancestors()
         .skip(1)
         .take_while(|folder| is_inside(folder))
         .collect();
-    way.into_iter()
+    parents
+        .into_iter()
         .rev()
         .all(|folder| mount_bind_recursive(folder, folder).is_ok())
 }
 
-/// Landlock keeps contents as they are; this also keeps modes, times and attributes.
-fn make_read_only(but: &[PathBuf]) {
-    let open: Vec<&PathBuf> = but
+/// Remounts everything read-only except `writable`. Landlock protects contents; this also protects
+/// modes, times and attributes.
+fn make_read_only(writable: &[PathBuf]) {
+    let excluded: Vec<&PathBuf> = writable
         .iter()
         .filter(|folder| mount_bind_recursive(*folder, *folder).is_ok())
         .collect();
     for (path, flags) in list_mounts() {
-        let is_open = open.iter().any(|folder| path.starts_with(folder));
-        // Devices are written to, not changed.
-        if !is_open && path != Path::new("/dev") && path != Path::new("/proc") {
+        let is_excluded = excluded.iter().any(|folder| path.starts_with(folder));
+        // Writing to a device does not change the mount.
+        if !is_excluded && path != Path::new("/dev") && path != Path::new("/proc") {
             let _ = mount_remount(&path, flags | MountFlags::BIND | MountFlags::RDONLY, "");
         }
     }
 }
 
-/// Every mount with the flags that it has: a new user may add to them, not take away.
+/// Returns every mount with its flags. They must be kept: in a user namespace, flags can be added
+/// but not removed.
 fn list_mounts() -> Vec<(PathBuf, MountFlags)> {
     let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let mount = |line: &str| {
@@ -99,7 +104,7 @@ fn parse_flags(options: &str) -> MountFlags {
         })
 }
 
-/// Spaces and the like stand as three octal digits behind a backslash.
+/// Decodes octal escapes: a backslash and three digits, as for spaces.
 fn unescape(field: &str) -> String {
     let mut text = Vec::new();
     let mut bytes = field.bytes().collect::<std::collections::VecDeque<u8>>();
@@ -117,7 +122,7 @@ fn is_reachable(spec: &SandboxSpec, folder: &Path) -> bool {
     spec.read
         .iter()
         .chain(&spec.write)
-        .any(|open| folder.starts_with(open))
+        .any(|path| folder.starts_with(path))
 }
 
 #[cfg(test)]
@@ -125,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_with_spaces_are_read_as_they_are() {
+    fn unescapes_spaces() {
         assert_eq!(unescape("/mnt/my\\040disk"), "/mnt/my disk");
         assert_eq!(unescape("/plain"), "/plain");
     }

@@ -1,4 +1,5 @@
-//! Namespaces: another user, its own processes, mounts and network. Many systems forbid them; then the rest must do.
+//! Namespaces for user, processes, IPC and network. Many systems forbid them; the other mechanisms
+//! apply then.
 
 use std::fs;
 use std::io;
@@ -12,10 +13,11 @@ use rustix::thread::{
 use super::spec::{SandboxMode, SandboxSpec};
 use super::sys;
 
-/// Whoever is root outside is this user inside: never root.
+/// The user id inside the namespace if the user is root outside, so that the command never runs as
+/// root.
 const UNPRIVILEGED_ID: u32 = 1000;
 
-/// Enters them, and says which ones; none where the system does not allow it.
+/// Enters the namespaces and returns their names, or nothing if the system does not allow it.
 pub fn enter(spec: &SandboxSpec) -> Vec<String> {
     if spec.mode != SandboxMode::Full {
         return Vec::new();
@@ -40,7 +42,7 @@ pub fn enter(spec: &SandboxSpec) -> Vec<String> {
     }
 }
 
-/// One user: the files of the workspace stay writable, nobody else exists.
+/// Maps only the current user, so that the files of the workspace stay writable.
 fn map_user(uid: u32, gid: u32) -> io::Result<()> {
     let inside = |id: u32| if id == 0 { UNPRIVILEGED_ID } else { id };
     fs::write("/proc/self/setgroups", "deny")?;
@@ -48,7 +50,8 @@ fn map_user(uid: u32, gid: u32) -> io::Result<()> {
     fs::write("/proc/self/gid_map", format!("{} {gid} 1", inside(gid)))
 }
 
-/// What the inner helper needs to mount, to bring its own loopback up, and to give all of it away for good.
+/// Keeps the capabilities that the inner helper needs to mount, to bring up the loopback, and to
+/// drop all capabilities.
 fn keep_capabilities() -> io::Result<()> {
     let kept = [
         CapabilitySet::SYS_ADMIN,

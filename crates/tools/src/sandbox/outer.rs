@@ -1,4 +1,5 @@
-//! The outer helper: prepares, starts the inner one, watches, and leaves nothing behind.
+//! The outer helper: prepares the sandbox, starts the inner helper, supervises it, and kills all
+//! remaining processes.
 
 use std::io::{self, Read};
 use std::os::unix::process::ExitStatusExt;
@@ -18,44 +19,45 @@ use super::spec::{ExceededLimit, SandboxError, SandboxLimits, SandboxMessage, Sa
 use super::temp_dir::CommandTempDir;
 use super::{INNER_ARG, namespaces, sys};
 
-/// The variable that the inner helper finds its spec in.
+/// The environment variable with the spec for the inner helper.
 pub const SPEC_VARIABLE: &str = "LANGO_SANDBOX";
-/// The variable that it finds in what was prepared for it.
+/// The environment variable with the [`PreparedSandbox`] for the inner helper.
 pub const PREPARED_VARIABLE: &str = "LANGO_SANDBOX_PREPARED";
 
-/// What the inner helper finds.
+/// State that the outer helper prepared for the inner one.
 #[derive(Default, Serialize, Deserialize)]
 pub struct PreparedSandbox {
-    /// Those that were entered.
+    /// Namespaces that were entered.
     pub namespaces: Vec<String>,
     /// Control groups to enter.
     pub groups: Vec<PathBuf>,
 }
 
-/// How often limits are looked at: soon at first, for what grows fast, then less.
+/// Interval of limit checks: short at first, for commands that grow fast, then longer.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(30);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// The helpers themselves.
+/// Descendants that are helpers.
 const OWN_PROCESSES: usize = 1;
 
 pub fn run() -> ExitCode {
     match supervise() {
-        Ok(Some(word)) => word.send(),
+        Ok(Some(message)) => message.send(),
         Ok(None) => {}
-        Err(why) => SandboxMessage::Failed(SandboxError::Other(why)).send(),
+        Err(reason) => SandboxMessage::Failed(SandboxError::Other(reason)).send(),
     }
     ExitCode::SUCCESS
 }
 
-/// What became of the command; nothing when nobody listens any more.
+/// Runs the command and returns its result, or `None` if the reader of the messages is gone.
 fn supervise() -> Result<Option<SandboxMessage>, String> {
     sys::set_cloexec();
     let spec = SandboxSpec::read_frame(UnbufferedStdin)?;
     let _ = setsid();
-    // Whoever loses its parent becomes a child of this process, and ends with it.
+    // Orphaned descendants become children of this process and are killed with it.
     set_child_subreaper(Some(getpid())).map_err(|error| error.to_string())?;
-    let temporary = spec.temp.as_deref().map(CommandTempDir::create).transpose();
-    let _temporary = temporary.map_err(|error| format!("no temporary folder: {error}"))?;
+    let temp_dir = spec.temp.as_deref().map(CommandTempDir::create).transpose();
+    let _temp_dir =
+        temp_dir.map_err(|error| format!("cannot create a temporary folder: {error}"))?;
     let group = Cgroup::create(&spec.limits);
     let prepared = PreparedSandbox {
         namespaces: namespaces::enter(&spec),
@@ -63,16 +65,16 @@ fn supervise() -> Result<Option<SandboxMessage>, String> {
     };
     let free = free_bytes(&spec);
     let mut inner = start_inner(&spec, &prepared)?;
-    let word = watch(&mut inner, &spec, &free);
+    let message = watch(&mut inner, &spec, &free);
     kill_all();
-    Ok(word)
+    Ok(message)
 }
 
 fn start_inner(spec: &SandboxSpec, prepared: &PreparedSandbox) -> Result<Child, String> {
     let json = serde_json::to_string(spec).map_err(|error| error.to_string())?;
     let prepared = serde_json::to_string(prepared).map_err(|error| error.to_string())?;
     let mut command = Command::new("/proc/self/exe");
-    // The allocator would take more room for later than some limits allow in all.
+    // The allocator would reserve more memory than some limits allow.
     command
         .arg(INNER_ARG)
         .env_clear()
@@ -81,24 +83,24 @@ fn start_inner(spec: &SandboxSpec, prepared: &PreparedSandbox) -> Result<Child, 
         .env(PREPARED_VARIABLE, prepared);
     command
         .spawn()
-        .map_err(|error| format!("the sandbox cannot be started: {error}"))
+        .map_err(|error| format!("cannot start the sandbox: {error}"))
 }
 
 fn watch(inner: &mut Child, spec: &SandboxSpec, free: &[Option<u64>]) -> Option<SandboxMessage> {
     let pid = Pid::from_child(inner);
-    let ending = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-    let listener = rustix::stdio::stderr();
-    let mut pause = MIN_POLL_INTERVAL;
+    let process = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+    let message_pipe = rustix::stdio::stderr();
+    let mut interval = MIN_POLL_INTERVAL;
     loop {
         let mut events = [
-            PollFd::new(&ending, PollFlags::IN),
-            PollFd::new(&listener, PollFlags::empty()),
+            PollFd::new(&process, PollFlags::IN),
+            PollFd::new(&message_pipe, PollFlags::empty()),
         ];
-        let time = Timespec {
+        let timeout = Timespec {
             tv_sec: 0,
-            tv_nsec: pause.subsec_nanos().into(),
+            tv_nsec: interval.subsec_nanos().into(),
         };
-        let _ = poll(&mut events, Some(&time));
+        let _ = poll(&mut events, Some(&timeout));
         if events[0].revents().contains(PollFlags::IN) {
             return inner.wait().ok().and_then(exit_message);
         }
@@ -111,11 +113,12 @@ fn watch(inner: &mut Child, spec: &SandboxSpec, free: &[Option<u64>]) -> Option<
         if let Some(reason) = exceeded_limit(&spec.limits, free, || free_bytes(spec)) {
             return Some(SandboxMessage::Stopped(reason));
         }
-        pause = (pause * 2).min(MAX_POLL_INTERVAL);
+        interval = (interval * 2).min(MAX_POLL_INTERVAL);
     }
 }
 
-/// The inner helper ends as the command did. Where it never came to start it, it has said so before, and this is not heard.
+/// Returns the final message. The inner helper exits like the command. If it could not start the
+/// command, it has reported that before, and this message is ignored.
 fn exit_message(status: ExitStatus) -> Option<SandboxMessage> {
     let code = status
         .code()
@@ -128,24 +131,23 @@ fn exceeded_limit(
     before: &[Option<u64>],
     now: impl Fn() -> Vec<Option<u64>>,
 ) -> Option<ExceededLimit> {
-    let below = list();
-    if below.processes.len() > limits.processes as usize + OWN_PROCESSES {
+    let descendants = list();
+    if descendants.processes.len() > limits.processes as usize + OWN_PROCESSES {
         return Some(ExceededLimit::Processes);
     }
-    if below.pages.saturating_mul(page_size() as u64) > limits.memory_bytes {
+    if descendants.pages.saturating_mul(page_size() as u64) > limits.memory_bytes {
         return Some(ExceededLimit::Memory);
     }
-    let taken = before
+    let used = before
         .iter()
         .zip(now())
         .filter_map(|(before, now)| Some((*before)?.saturating_sub(now?)));
-    taken
-        .into_iter()
-        .any(|taken| taken > limits.disk_bytes)
+    used.into_iter()
+        .any(|used| used > limits.disk_bytes)
         .then_some(ExceededLimit::Disk)
 }
 
-/// Of every place that can be written to.
+/// Returns the free disk space of each writable folder.
 fn free_bytes(spec: &SandboxSpec) -> Vec<Option<u64>> {
     let free = |folder: &PathBuf| {
         let found = statvfs(folder).ok()?;
@@ -154,7 +156,7 @@ fn free_bytes(spec: &SandboxSpec) -> Vec<Option<u64>> {
     spec.write.iter().map(free).collect()
 }
 
-/// Without a buffer: what stands behind the spec is the command's.
+/// stdin without a buffer, because the input after the spec belongs to the command.
 struct UnbufferedStdin;
 
 impl Read for UnbufferedStdin {

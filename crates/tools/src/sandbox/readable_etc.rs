@@ -1,4 +1,4 @@
-//! What of the system's settings commands may read: nothing that is kept from other users.
+//! The parts of `/etc` that commands may read: those readable by every user.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,10 +9,11 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, open, openat, statat};
 use rustix::process::geteuid;
 
 const ETC: &str = "/etc";
-/// A folder with something private in it is looked into so deep.
+/// Maximum depth of folders that are split into public parts.
 const MAX_DEPTH: usize = 3;
 
-/// Its parts that everybody may read. For root the permissions alone would keep nothing back; anyone else meets them anyway.
+/// Returns the world-readable parts of `/etc`. Only root needs this list; for other users the file
+/// permissions apply anyway.
 pub fn readable_etc() -> Vec<PathBuf> {
     let folder = Path::new(ETC);
     if !geteuid().is_root() {
@@ -28,22 +29,22 @@ pub fn readable_etc() -> Vec<PathBuf> {
     public_paths(opened.as_fd(), folder, MAX_DEPTH).unwrap_or_else(|| vec![folder.to_path_buf()])
 }
 
-/// The parts of a folder that are public; nothing when all of it is.
+/// Returns the public parts of a folder, or `None` if all of it is public.
 fn public_paths(opened: BorrowedFd<'_>, folder: &Path, depth: usize) -> Option<Vec<PathBuf>> {
     let mut parts = Vec::new();
-    let mut is_whole = true;
+    let mut is_public = true;
     for entry in Dir::read_from(opened).ok()?.flatten() {
         let name = entry.file_name();
         if matches!(name.to_bytes(), b"." | b"..") {
             continue;
         }
         let path = folder.join(OsStr::from_bytes(name.to_bytes()));
-        let Ok(found) = statat(opened, name, AtFlags::SYMLINK_NOFOLLOW) else {
+        let Ok(stat) = statat(opened, name, AtFlags::SYMLINK_NOFOLLOW) else {
             continue;
         };
-        let kind = FileType::from_raw_mode(found.st_mode);
-        if kind != FileType::Symlink && found.st_mode & 0o004 == 0 {
-            is_whole = false;
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if kind != FileType::Symlink && stat.st_mode & 0o004 == 0 {
+            is_public = false;
         } else if let Some(inside) = (kind == FileType::Directory && depth > 1)
             .then(|| {
                 openat(
@@ -57,11 +58,11 @@ fn public_paths(opened: BorrowedFd<'_>, folder: &Path, depth: usize) -> Option<V
             .flatten()
             .and_then(|inside| public_paths(inside.as_fd(), &path, depth - 1))
         {
-            is_whole = false;
+            is_public = false;
             parts.extend(inside);
         } else {
             parts.push(path);
         }
     }
-    (!is_whole).then_some(parts)
+    (!is_public).then_some(parts)
 }

@@ -1,5 +1,5 @@
-//! Which system calls a command can make: everything but what reaches other processes, the kernel's own business, new
-//! namespaces, and sockets that lead outside.
+//! Restricts system calls with seccomp. Denies access to other processes, kernel administration,
+//! new namespaces, and sockets to the outside.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,8 @@ use seccompiler::{
 use super::inner::Isolation;
 use super::spec::SandboxSpec;
 
-/// Other processes, the kernel, mounts, namespaces, keys, clocks, and the second door for everything, io_uring.
+/// Calls for other processes, the kernel, mounts, namespaces, keys, clocks, and io_uring, which
+/// would bypass the filter.
 const DENIED_SYSCALLS: [i64; 49] = [
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -64,7 +65,7 @@ const DENIED_SYSCALLS: [i64; 49] = [
     libc::SYS_nfsservctl,
 ];
 
-/// Shared memory, semaphores and queues, where they are those of the whole machine.
+/// Shared memory, semaphores and queues, denied without an IPC namespace.
 const IPC_SYSCALLS: [i64; 13] = [
     libc::SYS_shmget,
     libc::SYS_shmat,
@@ -91,75 +92,87 @@ const NAMESPACE_FLAGS: [i32; 7] = [
     libc::CLONE_NEWCGROUP,
 ];
 
-/// Typing into a terminal on behalf of its user.
+/// Calls that inject input into a terminal.
 const TERMINAL_IOCTLS: [u64; 2] = [libc::TIOCSTI, libc::TIOCLINUX];
 
-/// Since this version Landlock also guards truncating.
+/// The first version of Landlock that restricts truncation.
 const TRUNCATE_ABI: i32 = 3;
 
 type SyscallRules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// From here on those calls fail, in this process and in any that it starts.
-pub fn install_filters(spec: &SandboxSpec, own: Isolation, landlock: i32) -> Result<(), String> {
-    let mut forbidden: SyscallRules = DENIED_SYSCALLS
+/// Installs the filters in this process and all of its descendants. Denied calls fail with an
+/// error.
+pub fn install_filters(
+    spec: &SandboxSpec,
+    isolation: Isolation,
+    landlock_abi: i32,
+) -> Result<(), String> {
+    let mut denied: SyscallRules = DENIED_SYSCALLS
         .into_iter()
         .map(|call| (call, Vec::new()))
         .collect();
-    forbidden.insert(
+    denied.insert(
         libc::SYS_clone,
         any_of(0, NAMESPACE_FLAGS.map(|flag| flag_set(flag as u64)))?,
     );
-    forbidden.insert(
+    denied.insert(
         libc::SYS_ioctl,
         any_of(1, TERMINAL_IOCTLS.map(ArgTest::equal))?,
     );
-    forbidden.insert(libc::SYS_socket, socket_rules(spec.network || own.network)?);
-    // Limits of its own only: with those of others it could end them, or blind the helper.
-    let of_others = ArgTest {
+    denied.insert(
+        libc::SYS_socket,
+        socket_rules(spec.network || isolation.network)?,
+    );
+    // A command may set only its own limits: those of other processes could kill them or stop the
+    // helper.
+    let other_process = ArgTest {
         op: SeccompCmpOp::Ne,
         value: 0,
     };
-    forbidden.insert(libc::SYS_prlimit64, any_of(0, [of_others])?);
-    if !own.ipc {
-        forbidden.extend(IPC_SYSCALLS.map(|call| (call, Vec::new())));
+    denied.insert(libc::SYS_prlimit64, any_of(0, [other_process])?);
+    if !isolation.ipc {
+        denied.extend(IPC_SYSCALLS.map(|call| (call, Vec::new())));
     }
-    // Flags behind a pointer cannot be judged; programs fall back to the older calls.
-    let mut unknown: SyscallRules = [(libc::SYS_clone3, Vec::new())].into();
-    // Memory that no limit of a single process counts.
-    if !own.memory {
-        unknown.insert(libc::SYS_memfd_create, Vec::new());
-        unknown.insert(libc::SYS_memfd_secret, Vec::new());
+    // A filter cannot check flags behind a pointer; with ENOSYS, programs fall back to the older
+    // calls.
+    let mut unsupported: SyscallRules = [(libc::SYS_clone3, Vec::new())].into();
+    // The limits of a process do not count this memory.
+    if !isolation.memory {
+        unsupported.insert(libc::SYS_memfd_create, Vec::new());
+        unsupported.insert(libc::SYS_memfd_secret, Vec::new());
     }
-    if landlock < TRUNCATE_ABI {
-        let truncating = ArgTest::masked_equal(
+    if landlock_abi < TRUNCATE_ABI {
+        let truncates = ArgTest::masked_equal(
             (libc::O_TRUNC | libc::O_ACCMODE) as u64,
             (libc::O_TRUNC | libc::O_RDONLY) as u64,
         );
-        forbidden.insert(libc::SYS_truncate, Vec::new());
-        forbidden.insert(libc::SYS_openat, any_of(2, [truncating.clone()])?);
+        denied.insert(libc::SYS_truncate, Vec::new());
+        denied.insert(libc::SYS_openat, any_of(2, [truncates.clone()])?);
         #[cfg(target_arch = "x86_64")]
-        forbidden.insert(libc::SYS_open, any_of(1, [truncating])?);
-        unknown.insert(libc::SYS_openat2, Vec::new());
+        denied.insert(libc::SYS_open, any_of(1, [truncates])?);
+        unsupported.insert(libc::SYS_openat2, Vec::new());
     }
-    install(forbidden, libc::EPERM)?;
-    install(unknown, libc::ENOSYS)
+    install(denied, libc::EPERM)?;
+    install(unsupported, libc::ENOSYS)
 }
 
-/// With this on, a process starts no other; threads of its own it may have.
+/// Returns filters that keep a process from starting others. It may still create threads.
 pub fn no_fork_filters() -> Result<[BpfProgram; 2], String> {
     let is_process = ArgTest::masked_equal(libc::CLONE_THREAD as u64, 0);
     let mut rules: SyscallRules = [(libc::SYS_clone, any_of(0, [is_process])?)].into();
     #[cfg(target_arch = "x86_64")]
     rules.extend([(libc::SYS_fork, Vec::new()), (libc::SYS_vfork, Vec::new())]);
-    // Flags behind a pointer cannot be judged; threads are then made with the older call.
-    let unknown: SyscallRules = [(libc::SYS_clone3, Vec::new())].into();
+    // A filter cannot check flags behind a pointer; with ENOSYS, threads are created with the older
+    // call.
+    let unsupported: SyscallRules = [(libc::SYS_clone3, Vec::new())].into();
     Ok([
         build_program(rules, libc::EPERM)?,
-        build_program(unknown, libc::ENOSYS)?,
+        build_program(unsupported, libc::ENOSYS)?,
     ])
 }
 
-/// Internet sockets where they lead nowhere else, or may; never those of the machine's own services.
+/// Denies all sockets, or all except internet and netlink sockets. Unix sockets of local services
+/// are always denied.
 fn socket_rules(internet: bool) -> Result<Vec<SeccompRule>, String> {
     if !internet {
         return Ok(Vec::new());
@@ -180,7 +193,7 @@ fn socket_rules(internet: bool) -> Result<Vec<SeccompRule>, String> {
     ])
 }
 
-/// What an argument is compared with, and how.
+/// A comparison of an argument.
 #[derive(Clone)]
 struct ArgTest {
     op: SeccompCmpOp,
@@ -207,7 +220,7 @@ fn flag_set(flag: u64) -> ArgTest {
     ArgTest::masked_equal(flag, flag)
 }
 
-/// The call is meant when its argument fits one of these.
+/// Returns rules that match if the argument satisfies any of the tests.
 fn any_of<const N: usize>(argument: u8, values: [ArgTest; N]) -> Result<Vec<SeccompRule>, String> {
     let rule = |value| {
         SeccompRule::new(vec![condition(argument, value)?]).map_err(|error| error.to_string())
@@ -236,7 +249,8 @@ fn build_program(rules: SyscallRules, error: i32) -> Result<BpfProgram, String> 
     Ok(deny_x32().into_iter().chain(program).collect())
 }
 
-/// On x86-64 every call has a second number (x32) that the rules do not know.
+/// Denies the x32 numbers, which every call has on x86-64 in addition and which the rules do not
+/// cover.
 fn deny_x32() -> Vec<sock_filter> {
     if !cfg!(target_arch = "x86_64") {
         return Vec::new();
@@ -245,7 +259,7 @@ fn deny_x32() -> Vec<sock_filter> {
     const LOAD_NUMBER: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
     const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
-    let refuse = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
+    let deny = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
     vec![
         sock_filter {
             code: LOAD_NUMBER,
@@ -263,7 +277,7 @@ fn deny_x32() -> Vec<sock_filter> {
             code: RETURN,
             jt: 0,
             jf: 0,
-            k: refuse,
+            k: deny,
         },
     ]
 }

@@ -1,11 +1,11 @@
-//! What the helper is told, and what it says.
+//! The protocol of the sandbox helper: its spec and its messages.
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// No description of a command is longer: it travels through one variable of the environment.
+/// Maximum size of a spec, which is passed in one environment variable.
 pub const MAX_SPEC_BYTES: usize = 120 * 1024;
 
 /// A command and its limits.
@@ -14,20 +14,20 @@ pub struct SandboxSpec {
     /// The program and its arguments.
     pub argv: Vec<String>,
     pub folder: PathBuf,
-    /// All that the command sees of the environment.
+    /// The complete environment of the command.
     pub env: Vec<(String, String)>,
-    /// Folders and files that may be read and executed, beside the system's.
+    /// Folders and files that may be read and executed, in addition to the system's.
     pub read: Vec<PathBuf>,
     /// Parts of the system's settings that may be read.
     pub public: Vec<PathBuf>,
     /// Folders that may be changed.
     pub write: Vec<PathBuf>,
-    /// One of those that the helper makes for this command; it goes with it.
+    /// One of the `write` folders, created and removed by the helper for this command.
     pub temp: Option<PathBuf>,
-    /// Folders that stay out of reach wherever they lie.
+    /// Folders that the command can never access.
     pub hidden: Vec<PathBuf>,
     pub network: bool,
-    /// Whether the command may start other programs.
+    /// True if the command may start other programs.
     pub starts_programs: bool,
     pub mode: SandboxMode,
     pub limits: SandboxLimits,
@@ -35,11 +35,11 @@ pub struct SandboxSpec {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SandboxMode {
-    /// Namespaces where the system allows them.
+    /// With namespaces, if the system allows them.
     Full,
-    /// As on a system that forbids them.
+    /// Without namespaces, as on a system that forbids them.
     WithoutNamespaces,
-    /// Nothing is kept from the command; it still ends with its call.
+    /// No confinement; the command still ends with its call.
     Off,
 }
 
@@ -47,36 +47,36 @@ pub enum SandboxMode {
 pub struct SandboxLimits {
     pub memory_bytes: u64,
     pub processes: u64,
-    /// The largest file.
+    /// Maximum size of one file.
     pub file_bytes: u64,
-    /// All that it may take of the disk.
+    /// Maximum total disk usage.
     pub disk_bytes: u64,
 }
 
-/// What the helper says on its stderr, one line each.
+/// A message of the helper on stderr, one per line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxMessage {
-    /// The command is about to start, confined by these.
+    /// The command has started, confined by these mechanisms.
     Confined(Vec<String>),
-    /// It never started.
+    /// The command was not started.
     Failed(SandboxError),
-    /// It ended by itself, with a code or by a signal (128 and more, as shells count).
+    /// The command exited with a code, or was killed by a signal (128 plus the signal number).
     Ended { code: i32 },
-    /// It was ended.
+    /// The command was killed because of a limit.
     Stopped(ExceededLimit),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxError {
-    /// The system cannot keep it from other files.
+    /// The system cannot confine file access.
     Unconfined(String),
-    /// The program or its folder is not there, or something else went wrong.
+    /// The program or its folder is missing, or another error.
     Other(String),
 }
 
-/// A limit that was reached.
+/// A limit that was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExceededLimit {
@@ -86,25 +86,25 @@ pub enum ExceededLimit {
 }
 
 impl SandboxSpec {
-    /// As it is sent: its length, then itself.
+    /// Encodes the spec as a frame: its length, then its JSON.
     pub fn to_frame(&self) -> Result<Vec<u8>, String> {
         let json = serde_json::to_vec(self).map_err(|error| error.to_string())?;
         if json.len() > MAX_SPEC_BYTES {
-            return Err("the command is too long; write it into a file and run that".to_owned());
+            return Err("the command is too long; write it to a file and run the file".to_owned());
         }
         let mut frame = (json.len() as u32).to_le_bytes().to_vec();
         frame.extend(json);
         Ok(frame)
     }
 
-    /// Reads exactly the frame, so that what follows is left for the command.
+    /// Reads exactly one frame, so that the rest of the input is left for the command.
     pub(super) fn read_frame(mut from: impl Read) -> Result<Self, String> {
         let mut length = [0; 4];
         from.read_exact(&mut length)
             .map_err(|error| error.to_string())?;
         let length = u32::from_le_bytes(length) as usize;
         if length > MAX_SPEC_BYTES {
-            return Err("no description of a command is that long".to_owned());
+            return Err("the spec of the command is too long".to_owned());
         }
         let mut json = vec![0; length];
         from.read_exact(&mut json)
@@ -114,10 +114,10 @@ impl SandboxSpec {
 }
 
 impl SandboxMessage {
-    /// Whoever listened may be gone.
+    /// Sends the message. Errors are ignored, because the reader may be gone.
     pub(super) fn send(&self) {
         if let Ok(line) = serde_json::to_string(self) {
-            // In one piece: two helpers speak here.
+            // One write, because both helpers write to this pipe.
             let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
         }
     }

@@ -1,5 +1,5 @@
-//! The temporary folder of one command. Whoever makes it also removes it: the outer helper, which outlives the command. It
-//! holds a lock on the folder, so that a folder without one belongs to nobody any more.
+//! The temporary folder of one command. The outer helper, which outlives the command, creates and
+//! removes it. It holds a lock on the folder, so an unlocked folder is stale.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -13,12 +13,12 @@ use uuid::Uuid;
 use crate::files::private_directory::remove_folder;
 
 const TEMP_DIR_PREFIX: &str = "lango-command-";
-/// Somebody who clears up may come between making a folder and locking it; then it is made again.
+/// Number of attempts: a concurrent cleanup may remove a folder before it is locked.
 const MAX_TRIES: usize = 16;
 
-/// A path for such a folder; nothing is there yet.
+/// Returns an unused path for a temporary folder.
 pub fn new_temp_path(parent: &Path) -> io::Result<PathBuf> {
-    // A link among its parents would be another path for the sandbox.
+    // The sandbox needs the real path, without links.
     Ok(parent
         .canonicalize()?
         .join(format!("{TEMP_DIR_PREFIX}{}", Uuid::now_v7().simple())))
@@ -34,7 +34,8 @@ pub fn remove_stale_temp_dirs(parent: &Path) {
             .starts_with(TEMP_DIR_PREFIX)
     }) {
         let path = entry.path();
-        // The lock is held while the folder is removed: whoever is about to use it waits, and sees that it is gone.
+        // The lock is held during removal, so a helper that is about to use the folder waits and
+        // then sees that it was removed.
         if let Ok(folder) = open_folder(&path)
             && is_owned(&folder)
             && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok()
@@ -44,7 +45,7 @@ pub fn remove_stale_temp_dirs(parent: &Path) {
     }
 }
 
-/// The folder while it is used; it goes with this value.
+/// A temporary folder in use; removed on drop.
 pub struct CommandTempDir {
     path: PathBuf,
     _lock: File,
@@ -66,7 +67,7 @@ impl CommandTempDir {
             }
         }
         Err(io::Error::other(format!(
-            "{} is removed again and again",
+            "{} was removed repeatedly by another process",
             path.display()
         )))
     }
@@ -83,20 +84,20 @@ fn open_folder(path: &Path) -> io::Result<File> {
     Ok(File::from(open(path, flags, Mode::empty())?))
 }
 
-/// Whether it is this user's. Others may make folders of that name too, and nobody else clears up for them.
+/// Returns true if the folder belongs to this user. Folders of other users are left alone.
 fn is_owned(folder: &File) -> bool {
     folder
         .metadata()
-        .is_ok_and(|found| found.uid() == geteuid().as_raw())
+        .is_ok_and(|metadata| metadata.uid() == geteuid().as_raw())
 }
 
 fn is_at(folder: &File, path: &Path) -> bool {
-    let here = |found: fs::Metadata| (found.dev(), found.ino());
-    let named = fs::symlink_metadata(path).map(here);
+    let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+    let at_path = fs::symlink_metadata(path).map(identity);
     folder
         .metadata()
-        .map(here)
-        .is_ok_and(|own| named.is_ok_and(|named| named == own))
+        .map(identity)
+        .is_ok_and(|own| at_path.is_ok_and(|at_path| at_path == own))
 }
 
 #[cfg(test)]
@@ -105,20 +106,20 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
-    fn what_nobody_uses_any_more_is_removed_and_nothing_else() {
+    fn removes_only_stale_folders() {
         let parent = tempfile::tempdir().unwrap();
-        let place = |name: &str| parent.path().join(name);
-        let used = CommandTempDir::create(&place("lango-command-used")).unwrap();
-        fs::create_dir_all(place("lango-command-left/closed/inside")).unwrap();
-        fs::write(place("lango-command-left/closed/inside/file"), "x").unwrap();
+        let path_of = |name: &str| parent.path().join(name);
+        let used = CommandTempDir::create(&path_of("lango-command-used")).unwrap();
+        fs::create_dir_all(path_of("lango-command-left/closed/inside")).unwrap();
+        fs::write(path_of("lango-command-left/closed/inside/file"), "x").unwrap();
         fs::set_permissions(
-            place("lango-command-left/closed"),
+            path_of("lango-command-left/closed"),
             fs::Permissions::from_mode(0o000),
         )
         .unwrap();
-        fs::create_dir_all(place("kept/inside")).unwrap();
-        symlink(place("kept"), place("lango-command-link")).unwrap();
-        fs::write(place("lango-command-file"), "x").unwrap();
+        fs::create_dir_all(path_of("kept/inside")).unwrap();
+        symlink(path_of("kept"), path_of("lango-command-link")).unwrap();
+        fs::write(path_of("lango-command-file"), "x").unwrap();
         remove_stale_temp_dirs(parent.path());
         let mut names: Vec<_> = fs::read_dir(parent.path())
             .unwrap()
@@ -134,29 +135,29 @@ mod tests {
                 "lango-command-used"
             ]
         );
-        assert!(place("kept/inside").exists());
+        assert!(path_of("kept/inside").exists());
         drop(used);
-        assert!(!place("lango-command-used").exists());
+        assert!(!path_of("lango-command-used").exists());
     }
 
     #[test]
-    fn a_folder_is_made_while_others_clear_up() {
+    fn creates_folders_during_concurrent_cleanup() {
         let parent = tempfile::tempdir().unwrap();
-        let is_over = std::sync::atomic::AtomicBool::new(false);
+        let is_finished = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                while !is_finished.load(std::sync::atomic::Ordering::Relaxed) {
                     remove_stale_temp_dirs(parent.path());
                 }
             });
             for _ in 0..300 {
                 let path = new_temp_path(parent.path()).unwrap();
-                let made = CommandTempDir::create(&path).unwrap();
+                let temp_dir = CommandTempDir::create(&path).unwrap();
                 assert!(path.is_dir());
-                drop(made);
+                drop(temp_dir);
                 assert!(!path.exists());
             }
-            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+            is_finished.store(true, std::sync::atomic::Ordering::Relaxed);
         });
     }
 }

@@ -1,8 +1,8 @@
-//! What a command prints, for the model: the beginning and the end, whatever its length.
+//! Captures the output of a command for the model: its start and its end, in constant space.
 
 use std::collections::VecDeque;
 
-/// So many bytes of the beginning, and as many of the end.
+/// Number of bytes kept of the start, and of the end.
 const HALF_BYTES: usize = 12 * 1024;
 
 #[derive(Default)]
@@ -10,41 +10,41 @@ pub struct Capture {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     total: u64,
-    /// The start of a character whose rest has not come yet.
+    /// The first bytes of a character that is not complete yet.
     partial_char: Vec<u8>,
 }
 
 impl Capture {
-    /// Takes a piece; gives it back as text that can be shown at once.
+    /// Adds a piece of output, and returns it as text to show immediately.
     pub fn push(&mut self, piece: &[u8]) -> String {
         self.total += piece.len() as u64;
         let room = HALF_BYTES.saturating_sub(self.head.len()).min(piece.len());
         self.head.extend_from_slice(&piece[..room]);
         self.tail.extend(&piece[room..]);
-        let over = self.tail.len().saturating_sub(HALF_BYTES);
-        self.tail.drain(..over);
+        let excess = self.tail.len().saturating_sub(HALF_BYTES);
+        self.tail.drain(..excess);
         self.decode(piece)
     }
 
-    /// How many bytes are not kept here.
+    /// Returns the number of bytes that were dropped.
     pub fn omitted_bytes(&self) -> u64 {
         self.total - self.head.len() as u64 - self.tail.len() as u64
     }
 
-    /// What is kept; `mark` stands for what is not.
-    pub fn text(&self, mark: &str) -> String {
+    /// Returns the captured text, with `marker` in place of the dropped part.
+    pub fn text(&self, marker: &str) -> String {
         let tail: Vec<u8> = self.tail.iter().copied().collect();
         if self.omitted_bytes() == 0 {
             return String::from_utf8_lossy(&[&self.head[..], &tail].concat()).into_owned();
         }
-        // A character that was cut in two is left out with the rest.
+        // Drop a character that was split by the cut.
         let head = &self.head[..whole_chars_len(&self.head)];
         let tail = tail
             .iter()
             .position(|byte| byte & 0xc0 != 0x80)
-            .map_or(&tail[..], |at| &tail[at..]);
+            .map_or(&tail[..], |start| &tail[start..]);
         format!(
-            "{}\n{mark}\n{}",
+            "{}\n{marker}\n{}",
             String::from_utf8_lossy(head),
             String::from_utf8_lossy(tail)
         )
@@ -59,7 +59,8 @@ impl Capture {
     }
 }
 
-/// Up to where characters are whole: at most three bytes at the end may wait for their rest.
+/// Returns the length up to which characters are complete; at most three bytes at the end may be
+/// incomplete.
 fn whole_chars_len(bytes: &[u8]) -> usize {
     let start = bytes.len().saturating_sub(3);
     let is_lead = |byte: &u8| (0xc2..=0xf4).contains(byte);
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn beginning_and_end_are_kept_of_any_length() {
+    fn keeps_start_and_end_of_long_output() {
         let mut capture = Capture::default();
         capture.push(b"START");
         for _ in 0..1_000 {
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_that_come_in_pieces_are_shown_whole() {
+    fn joins_characters_split_between_pieces() {
         let mut capture = Capture::default();
         let shown: String = "a€😀é"
             .as_bytes()

@@ -1,4 +1,4 @@
-//! Something to run.
+//! A command to run.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,24 +8,25 @@ use super::command_kind::{CommandKind, classify};
 
 pub struct CommandRequest {
     pub program: Program,
-    /// Where it starts; must lie in the workspace.
+    /// The working directory; must be in the workspace.
     pub folder: PathBuf,
     pub stdin: String,
-    /// None: the usual time.
+    /// `None` for the default timeout.
     pub timeout: Option<Duration>,
-    /// Folders beyond the workspace that it may read.
+    /// Folders outside of the workspace that it may read.
     pub extra_read_paths: Vec<PathBuf>,
 }
 
 pub enum Program {
-    /// A line for the shell.
+    /// A command line for the shell.
     Line(String),
-    /// A file, run as it is, with arguments.
+    /// An executable file with arguments, run without a shell.
     File { path: PathBuf, args: Vec<OsString> },
 }
 
 impl CommandRequest {
-    /// What only reads needs no other program, and gets none: a permission for its kind may cover many such calls.
+    /// Returns true if the command may start other programs. A read-only command may not, because
+    /// one approval can cover many calls of its kind.
     pub(super) fn starts_programs(&self) -> bool {
         match &self.program {
             Program::Line(line) => {
@@ -35,7 +36,7 @@ impl CommandRequest {
         }
     }
 
-    /// As one would type it.
+    /// Returns the command as a user would type it.
     pub fn command_line(&self) -> String {
         match &self.program {
             Program::Line(line) => line.clone(),
@@ -62,7 +63,8 @@ impl CommandRequest {
     }
 }
 
-/// What people type is mostly written for bash; where there is none, the plain shell must do.
+/// Returns bash if it is installed, because most command lines are written for it, or else the
+/// POSIX shell.
 fn shell_path() -> &'static str {
     if Path::new("/bin/bash").exists() {
         "/bin/bash"

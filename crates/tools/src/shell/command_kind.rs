@@ -1,9 +1,11 @@
-//! Which commands are of one kind, so that a permission for one may hold for others. A permission covers a command only
-//! where the command itself is of a kind (`lango_engine::guard`), so what is not plain here is asked about each time.
+//! Classifies commands, so that an approval for one can cover others of the same kind. An approval
+//! covers a command only if the command has a kind (`lango_engine::approval_policy`); all other
+//! commands need an approval each time.
 //!
-//! Two kinds exist. What only *reads* runs without being able to start another program (`sandbox::syscalls`), so that
-//! neither an option nor a setting of a hostile repository makes it run anything. What *builds* runs the project's code
-//! whatever is said here; its options are limited to those that choose what is built.
+//! There are two kinds. *Read-only* commands cannot start other programs (`sandbox::seccomp`), so
+//! neither an option nor a setting of a hostile repository makes them run anything. *Build*
+//! commands run the project's code in any case; their options are limited to those that select what
+//! is built.
 
 mod git;
 mod tables;
@@ -14,7 +16,7 @@ use std::path::Path;
 use tables::{BUILD_COMMANDS, READERS};
 use tokenize::tokenize;
 
-/// What a line is, with the pattern for those like it.
+/// The kind of a command, with the pattern for similar commands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandKind {
     ReadOnly(String),
@@ -29,7 +31,7 @@ impl CommandKind {
     }
 }
 
-/// The kind of a line that is run in `folder`; none where it is not plain what it can do.
+/// Returns the kind of a command line run in `folder`, or `None` if its effects are not clear.
 pub fn classify(line: &str, folder: &Path) -> Option<CommandKind> {
     let words = tokenize(line)?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -43,14 +45,15 @@ pub fn classify(line: &str, folder: &Path) -> Option<CommandKind> {
 }
 
 fn classify_reader(program: &str, args: &[&str]) -> Option<CommandKind> {
-    let (_, refused) = READERS.iter().find(|(reader, _)| *reader == program)?;
+    let (_, rejected) = READERS.iter().find(|(reader, _)| *reader == program)?;
     let is_plain = args
         .iter()
-        .all(|word| !refused.iter().any(|option| may_match_option(word, option)));
+        .all(|word| !rejected.iter().any(|option| may_match_option(word, option)));
     is_plain.then(|| CommandKind::ReadOnly(format!("{program} *")))
 }
 
-/// Whether a word may be taken for that option: long ones can be cut short, short ones stand together in one word.
+/// Returns true if a word may be parsed as the option. Long options can be abbreviated, short ones
+/// can be combined.
 fn may_match_option(word: &str, option: &str) -> bool {
     let name = word.split('=').next().unwrap_or(word);
     match (option.strip_prefix("--"), option.strip_prefix('-')) {
@@ -66,13 +69,13 @@ fn classify_build(program: &str, args: &[&str]) -> Option<CommandKind> {
     let (command, rest) = args.split_first()?;
     let builder = BUILD_COMMANDS
         .iter()
-        .find(|known| known.program == program && known.command == *command)?;
+        .find(|builder| builder.program == program && builder.command == *command)?;
     let mut parts = rest.splitn(2, |word| *word == "--");
-    let (own, passed_on) = (parts.next().unwrap_or_default(), parts.next());
+    let (own, forwarded) = (parts.next().unwrap_or_default(), parts.next());
     let is_plain = own
         .iter()
         .all(|word| is_operand(word) || is_allowed_option(word, builder.options))
-        && (passed_on.is_none() || builder.forwards_args);
+        && (forwarded.is_none() || builder.forwards_args);
     is_plain.then(|| CommandKind::Build(format!("{program} {command} *")))
 }
 
@@ -80,7 +83,7 @@ fn is_operand(word: &str) -> bool {
     !word.starts_with(['-', '+'])
 }
 
-/// Whether an option is one of these, with its value behind `=` where the list says so.
+/// Returns true if an option is in the list. An entry that ends with `=` takes a value.
 fn is_allowed_option(word: &str, options: &[&str]) -> bool {
     options.iter().any(|option| match option.strip_suffix('=') {
         Some(name) => {
@@ -97,7 +100,7 @@ fn is_allowed_option(word: &str, options: &[&str]) -> bool {
 mod tests {
     use super::*;
 
-    const NOT_PLAIN: &[&str] = &[
+    const UNCLASSIFIED: &[&str] = &[
         "git -c alias.x=!id x",
         "git -c core.pager=id log",
         "git --config-env=core.pager=X log",
@@ -189,7 +192,7 @@ mod tests {
 
     /// B102
     #[test]
-    fn a_pattern_is_offered_for_plain_commands_only() {
+    fn returns_patterns_for_known_commands() {
         for (line, expected) in [
             ("git status -s", "git status *"),
             (
@@ -213,10 +216,10 @@ mod tests {
         }
     }
 
-    /// B102: no option that runs or writes something hides among those that read.
+    /// B102: rejects every option that runs or writes something.
     #[test]
-    fn what_can_run_or_write_something_is_of_no_kind() {
-        for line in NOT_PLAIN {
+    fn rejects_commands_that_can_run_or_write() {
+        for line in UNCLASSIFIED {
             assert_eq!(pattern(line), None, "{line}");
         }
     }

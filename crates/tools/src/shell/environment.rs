@@ -1,4 +1,5 @@
-//! What a command sees of the environment: a few names that are known to hold no secret, and those that were allowed.
+//! The environment of a command: a few variables known to hold no secrets, and those allowed in the
+//! settings.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +10,8 @@ const DEFAULT_VARIABLES: [&str; 11] = [
 ];
 const DEFAULT_PREFIX: &str = "LC_";
 
-/// `temp` is the command's own folder for whatever it keeps for a moment.
+/// Returns the variables that a command may see. `temp` is the private temporary folder of the
+/// command.
 pub fn allowed_variables(
     all: &BTreeMap<String, String>,
     allowed: &[String],
@@ -25,7 +27,7 @@ pub fn allowed_variables(
         .filter(|(name, _)| is_visible(name))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
-    // Nobody sits at a terminal: nothing may wait for a key.
+    // There is no terminal, so programs must not wait for input.
     for (name, value) in [
         ("TERM", "dumb"),
         ("PAGER", "cat"),
@@ -45,7 +47,7 @@ pub fn allowed_variables(
         ] {
             visible.insert(name.to_owned(), temp.clone());
         }
-        // Git gives up on settings that it may not read.
+        // Git fails on a configuration file that it cannot read.
         visible
             .entry("GIT_CONFIG_GLOBAL".to_owned())
             .or_insert_with(|| "/dev/null".to_owned());
@@ -53,9 +55,9 @@ pub fn allowed_variables(
     visible.into_iter().collect()
 }
 
-/// Git is told not to start what it could not start anyway: it would complain, or give up.
+/// Settings that keep git from starting programs, which would fail in a read-only command.
 const ISOLATED_GIT_ENV: [(&str, &str); 8] = [
-    // Looking at the state writes nothing, so no hook has a reason to run.
+    // Without optional locks, `git status` writes nothing and runs no hooks.
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_PAGER", "cat"),
@@ -66,12 +68,13 @@ const ISOLATED_GIT_ENV: [(&str, &str); 8] = [
     ("GIT_CONFIG_VALUE_1", "/dev/null"),
 ];
 
-/// For a command that may start no other program.
+/// Adds the git settings for a command that may not start other programs.
 pub fn isolate_git(env: Vec<(String, String)>) -> Vec<(String, String)> {
-    let kept = env
+    let others = env
         .into_iter()
         .filter(|(name, _)| ISOLATED_GIT_ENV.iter().all(|(own, _)| own != name));
-    kept.chain(ISOLATED_GIT_ENV.map(|(name, value)| (name.to_owned(), value.to_owned())))
+    others
+        .chain(ISOLATED_GIT_ENV.map(|(name, value)| (name.to_owned(), value.to_owned())))
         .collect()
 }
 
@@ -80,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_stay_outside_unless_they_are_named() {
+    fn hides_secrets_unless_allowed() {
         let all = [
             ("PATH", "/bin"),
             ("OPENAI_API_KEY", "sk"),

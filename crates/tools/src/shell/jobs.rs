@@ -1,4 +1,5 @@
-//! Commands that run beside the conversation. They end with Lango, and belong to the session that started them.
+//! Background commands. They belong to the session that started them and end with the Lango
+//! process.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,9 +13,9 @@ use tokio::task::AbortHandle;
 use super::process::RunningCommand;
 use super::{Shell, report};
 
-/// Of one Lango so many run at one time.
+/// Maximum number of background commands that run at the same time.
 const MAX_JOBS: usize = 16;
-/// Nobody needs a command for longer.
+/// Timeout of a background command.
 const MAX_JOB_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[derive(Default)]
@@ -27,7 +28,7 @@ pub struct ShellJob {
     pub command: String,
     started: Instant,
     task: AbortHandle,
-    /// What came of it, once it ended.
+    /// The result, once the command has ended.
     pub result: watch::Receiver<Option<Result<String, String>>>,
 }
 
@@ -42,7 +43,7 @@ impl ShellJob {
 }
 
 impl ShellJobs {
-    /// Lets a command that was started run on; its id is that of its output.
+    /// Runs a started command in the background. Its id is the id of its output.
     pub fn adopt(
         &self,
         shell: &Shell,
@@ -51,14 +52,14 @@ impl ShellJobs {
         mut running: RunningCommand,
     ) -> String {
         let id = running.id().to_owned();
-        let (tell, end) = watch::channel(None);
-        let parts = Arc::clone(&shell.inner);
+        let (sender, receiver) = watch::channel(None);
+        let inner = Arc::clone(&shell.inner);
         let task = tokio::spawn(async move {
-            let ended = running
+            let result = running
                 .finish(MAX_JOB_TIME, &ToolOutputSink::disconnected())
                 .await;
-            let worded = report::format_result(&parts.parts, &ended);
-            let _ = tell.send(Some(worded.map_err(|ToolError(why)| why)));
+            let text = report::format_result(&inner.parts, &result);
+            let _ = sender.send(Some(text.map_err(|ToolError(reason)| reason)));
         });
         let owner = context.session_key();
         let job = ShellJob {
@@ -66,7 +67,7 @@ impl ShellJobs {
             command: line,
             started: Instant::now(),
             task: task.abort_handle(),
-            result: end,
+            result: receiver,
         };
         self.all().insert(id.clone(), Arc::new(job));
         id
@@ -78,7 +79,7 @@ impl ShellJobs {
             return Ok(());
         }
         Err(ToolError(format!(
-            "{MAX_JOBS} commands run already; stop one first (exec_stop)"
+            "{MAX_JOBS} background commands are running; stop one first (exec_stop)"
         )))
     }
 
@@ -88,21 +89,21 @@ impl ShellJobs {
             .iter()
             .filter(|(_, job)| job.is_owned_by(context))
             .collect();
-        if let Some((_, job)) = own.iter().find(|(known, _)| *known == id) {
+        if let Some((_, job)) = own.iter().find(|(own_id, _)| *own_id == id) {
             return Ok(Arc::clone(job));
         }
         let ids: Vec<&str> = own.iter().map(|(id, _)| id.as_str()).collect();
         let known = if ids.is_empty() {
-            "none was started here".to_owned()
+            "none was started in this session".to_owned()
         } else {
             ids.join(", ")
         };
         Err(ToolError(format!(
-            "no command with the id {id}; started were: {known}"
+            "no command with the id {id}; started commands: {known}"
         )))
     }
 
-    /// Those of this session, newest last.
+    /// Returns the jobs of this session, newest last.
     pub fn list(&self, context: &ToolContext) -> Vec<(String, Arc<ShellJob>)> {
         let own = self
             .all()
@@ -121,7 +122,7 @@ impl ShellJobs {
 }
 
 impl ShellJob {
-    /// Dropping the task's work ends the command.
+    /// Aborts the task, which kills the command.
     pub fn stop(&self) {
         self.task.abort();
     }

@@ -1,4 +1,5 @@
-//! Whole outputs of commands, to be read in parts later. They belong to their session and go with it.
+//! Stores complete outputs of commands, to be read in parts later. They are deleted with their
+//! session.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
@@ -10,9 +11,9 @@ use lango_domain::event::{Principal, SessionId};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-/// Of one session so many are kept; the oldest go first.
+/// Maximum number of outputs per session; the oldest are removed first.
 const MAX_OUTPUTS: usize = 50;
-/// Of one output so much.
+/// Maximum stored size of one output.
 const MAX_BYTES: u64 = 32 * 1024 * 1024;
 const FOLDER: &str = "outputs";
 
@@ -21,7 +22,7 @@ pub struct OutputStore {
     folder: Option<PathBuf>,
 }
 
-/// One output that is being written; without a place for it, it is only counted.
+/// An output being written. Without a data folder it is discarded.
 pub struct StoredOutput {
     pub id: String,
     file: Option<File>,
@@ -62,7 +63,7 @@ impl OutputStore {
         }
     }
 
-    /// The file of an output of this session.
+    /// Returns the file of an output of this session.
     pub fn find(&self, context: &ToolContext, id: &str) -> Option<PathBuf> {
         let is_id = !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric());
         let folder = self.folder.as_ref().filter(|_| is_id)?;
@@ -74,7 +75,7 @@ impl OutputStore {
 }
 
 impl StoredOutput {
-    /// One that nobody will read again.
+    /// Returns an output that is not stored.
     pub fn discarded() -> Self {
         Self {
             id: String::new(),
@@ -99,12 +100,12 @@ impl StoredOutput {
     }
 }
 
-/// What commands printed in a session that is deleted.
+/// Deletes the command outputs of a session.
 pub fn delete_outputs(data: &Path, principal: &Principal, session: &SessionId) {
     let _ = fs::remove_dir_all(data.join(FOLDER).join(session_folder(principal, session)));
 }
 
-/// A name that says nothing.
+/// Returns a folder name that does not reveal the session.
 fn session_folder(principal: &Principal, session: &SessionId) -> String {
     let digest = Sha256::digest(format!("{principal}\0{session}"));
     digest
@@ -116,7 +117,7 @@ fn session_folder(principal: &Principal, session: &SessionId) -> String {
 
 fn new_id() -> String {
     let id = Uuid::now_v7().simple().to_string();
-    // The end is chance; eight digits are enough to tell the outputs of one session apart.
+    // The end is random; eight digits are enough to distinguish the outputs of one session.
     id[id.len() - 8..].to_owned()
 }
 
@@ -129,8 +130,8 @@ fn prune(folder: &Path) {
         .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
         .collect();
     files.sort();
-    let over = (files.len() + 1).saturating_sub(MAX_OUTPUTS);
-    for (_, file) in files.into_iter().take(over) {
+    let excess = (files.len() + 1).saturating_sub(MAX_OUTPUTS);
+    for (_, file) in files.into_iter().take(excess) {
         let _ = fs::remove_file(file);
     }
 }

@@ -1,4 +1,4 @@
-//! One command from its start to its end.
+//! Runs one command, from start to end.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -18,17 +18,17 @@ use crate::sandbox::{
     new_temp_path, readable_etc,
 };
 
-/// How long the helper gets to end everything.
+/// Time limit for the helper to kill all processes.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 
-/// A command that was started. Dropping it ends the command and everything that it started.
+/// A started command. Dropping it kills the command and all of its descendants.
 pub struct RunningCommand {
     child: Child,
     output: ChildStdout,
-    /// The helper ends everything when nobody reads this any more.
+    /// The helper kills everything when this pipe is closed.
     messages: Option<Lines<BufReader<ChildStderr>>>,
-    /// The whole text.
+    /// The complete output.
     stored_output: StoredOutput,
     capture: Capture,
     confined_by: Vec<String>,
@@ -37,14 +37,14 @@ pub struct RunningCommand {
     temp: Option<TempDirGuard>,
 }
 
-/// What became of it.
+/// The result of a command.
 pub struct CommandResult {
     pub end: CommandEnd,
     pub duration: Duration,
     pub capture: Capture,
-    /// Where the whole text can be read.
+    /// The id of the stored output, if it was stored.
     pub id: Option<String>,
-    /// Whether it could start other programs.
+    /// True if it was allowed to start other programs.
     pub starts_programs: bool,
 }
 
@@ -54,7 +54,7 @@ pub enum CommandEnd {
     Stopped(ExceededLimit),
     TimedOut,
     Failed(SandboxError),
-    /// The helper itself was ended.
+    /// The helper itself was killed.
     Lost,
 }
 
@@ -62,61 +62,58 @@ impl RunningCommand {
     pub async fn start(
         parts: &ShellParts,
         public: &[PathBuf],
-        errand: CommandRequest,
-        kept: StoredOutput,
+        request: CommandRequest,
+        stored_output: StoredOutput,
     ) -> Result<Self, ToolError> {
-        let cannot = |error: &dyn std::fmt::Display| {
-            ToolError(format!("the command cannot be started: {error}"))
-        };
+        let failed =
+            |error: &dyn std::fmt::Display| ToolError(format!("cannot start the command: {error}"));
         let is_confined = parts.settings.mode() != SandboxMode::Off;
         let temp = is_confined
             .then(|| new_temp_path(&parts.temp_root()))
             .transpose();
-        let temp = temp.map_err(|error| cannot(&error))?.map(TempDirGuard);
-        let mut spec = build_spec(parts, &errand, temp.as_ref().map(|temp| temp.0.as_path()));
+        let temp = temp.map_err(|error| failed(&error))?.map(TempDirGuard);
+        let mut spec = build_spec(parts, &request, temp.as_ref().map(|temp| temp.0.as_path()));
         spec.public = public.to_vec();
         let starts_programs = spec.starts_programs;
-        let mut input = spec.to_frame().map_err(|error| cannot(&error))?;
-        input.extend(errand.stdin.as_bytes());
+        let mut input = spec.to_frame().map_err(|error| failed(&error))?;
+        input.extend(request.stdin.as_bytes());
         let mut command = Command::new(&parts.helper);
         command.arg(OUTER_ARG).env_clear().current_dir("/");
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| cannot(&error))?;
+        let mut child = command.spawn().map_err(|error| failed(&error))?;
         let (stdin, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(mut stdin), Some(output), Some(stderr)) = (stdin, stdout, stderr) else {
-            return Err(cannot(&"no pipes"));
+            return Err(failed(&"no pipes"));
         };
-        // A command may never read what it is given; nobody waits for that.
+        // Write in the background: a command may never read its input.
         tokio::spawn(async move {
             let _ = stdin.write_all(&input).await;
         });
-        let words = Some(BufReader::new(stderr).lines());
-        let (capture, confined, began) = (Capture::default(), Vec::new(), Instant::now());
         Ok(Self {
             child,
             output,
-            messages: words,
-            stored_output: kept,
-            capture,
-            confined_by: confined,
-            started: began,
+            messages: Some(BufReader::new(stderr).lines()),
+            stored_output,
+            capture: Capture::default(),
+            confined_by: Vec::new(),
+            started: Instant::now(),
             starts_programs,
             temp,
         })
     }
 
-    /// Where its whole text can be read.
+    /// Returns the id of the stored output.
     pub fn id(&self) -> &str {
         &self.stored_output.id
     }
 
-    /// Shows what it prints until it ends, or until its time is over.
-    pub async fn finish(&mut self, time: Duration, live: &ToolOutputSink) -> CommandResult {
-        let end = match tokio::time::timeout(time, self.read_output(live)).await {
+    /// Streams the output until the command ends or times out.
+    pub async fn finish(&mut self, timeout: Duration, sink: &ToolOutputSink) -> CommandResult {
+        let end = match tokio::time::timeout(timeout, self.read_output(sink)).await {
             Ok(end) => end,
             Err(_elapsed) => CommandEnd::TimedOut,
         };
@@ -125,23 +122,22 @@ impl RunningCommand {
             .stored_output
             .is_stored()
             .then(|| self.stored_output.id.clone());
-        let (took, capture) = (self.started.elapsed(), std::mem::take(&mut self.capture));
         CommandResult {
             end,
-            duration: took,
-            capture,
+            duration: self.started.elapsed(),
+            capture: std::mem::take(&mut self.capture),
             id,
             starts_programs: self.starts_programs,
         }
     }
 
-    async fn read_output(&mut self, live: &ToolOutputSink) -> CommandEnd {
+    async fn read_output(&mut self, sink: &ToolOutputSink) -> CommandEnd {
         let mut piece = vec![0; READ_BUFFER_BYTES];
-        let (mut end, mut prints) = (None, true);
-        while prints {
-            let word = async {
+        let (mut end, mut is_open) = (None, true);
+        while is_open {
+            let message = async {
                 match &mut self.messages {
-                    Some(words) if end.is_none() => words.next_line().await.ok().flatten(),
+                    Some(lines) if end.is_none() => lines.next_line().await.ok().flatten(),
                     _ => std::future::pending().await,
                 }
             };
@@ -149,11 +145,11 @@ impl RunningCommand {
                 read = self.output.read(&mut piece) => match read {
                     Ok(length) if length > 0 => {
                         self.stored_output.write(&piece[..length]);
-                        live.send(&self.capture.push(&piece[..length]));
+                        sink.send(&self.capture.push(&piece[..length]));
                     }
-                    _ => prints = false,
+                    _ => is_open = false,
                 },
-                word = word => end = self.apply_message(word),
+                message = message => end = self.apply_message(message),
             }
         }
         match (end, &mut self.messages) {
@@ -163,14 +159,14 @@ impl RunningCommand {
         }
     }
 
-    /// Nothing is printed any more, but how it ended has not been said.
+    /// Waits for the final message after the output was closed.
     async fn wait_for_end(&mut self) -> CommandEnd {
         loop {
-            let Some(words) = &mut self.messages else {
+            let Some(lines) = &mut self.messages else {
                 return CommandEnd::Lost;
             };
-            let word = words.next_line().await.ok().flatten();
-            if let Some(end) = self.apply_message(word) {
+            let message = lines.next_line().await.ok().flatten();
+            if let Some(end) = self.apply_message(message) {
                 return end;
             }
         }
@@ -182,14 +178,14 @@ impl RunningCommand {
                 self.confined_by = by;
                 None
             }
-            Some(SandboxMessage::Failed(failed)) => Some(CommandEnd::Failed(failed)),
+            Some(SandboxMessage::Failed(error)) => Some(CommandEnd::Failed(error)),
             Some(SandboxMessage::Ended { code }) => Some(CommandEnd::Exited(code)),
             Some(SandboxMessage::Stopped(reason)) => Some(CommandEnd::Stopped(reason)),
             None => Some(CommandEnd::Lost),
         }
     }
 
-    /// The helper ends what still runs once nobody listens, and then itself.
+    /// Closes the message pipe, so that the helper kills all remaining processes and exits.
     async fn shut_down(&mut self) {
         self.messages = None;
         if tokio::time::timeout(SHUTDOWN_TIMEOUT, self.child.wait())
@@ -202,11 +198,12 @@ impl RunningCommand {
     }
 }
 
-/// What a command is confined by on this system: what the helper says when it runs one that does nothing.
+/// Returns the mechanisms that confine commands on this system, as reported by the helper for a
+/// command that does nothing.
 pub async fn probe_confinement(parts: &ShellParts) -> Result<Vec<String>, String> {
     let program = super::Program::Line("true".to_owned());
     let folder = parts.workspace.root().to_path_buf();
-    let errand = CommandRequest {
+    let request = CommandRequest {
         program,
         folder,
         stdin: String::new(),
@@ -214,39 +211,41 @@ pub async fn probe_confinement(parts: &ShellParts) -> Result<Vec<String>, String
         extra_read_paths: Vec::new(),
     };
     let started =
-        RunningCommand::start(parts, &readable_etc(), errand, StoredOutput::discarded()).await;
-    let mut running = started.map_err(|ToolError(why)| why)?;
+        RunningCommand::start(parts, &readable_etc(), request, StoredOutput::discarded()).await;
+    let mut running = started.map_err(|ToolError(reason)| reason)?;
     match running
         .finish(SHUTDOWN_TIMEOUT, &ToolOutputSink::disconnected())
         .await
         .end
     {
         CommandEnd::Exited(0) => Ok(std::mem::take(&mut running.confined_by)),
-        CommandEnd::Failed(SandboxError::Unconfined(why) | SandboxError::Other(why)) => Err(why),
-        CommandEnd::Exited(code) => Err(format!("a command that does nothing ended with {code}")),
+        CommandEnd::Failed(SandboxError::Unconfined(reason) | SandboxError::Other(reason)) => {
+            Err(reason)
+        }
+        CommandEnd::Exited(code) => Err(format!("the test command `true` exited with code {code}")),
         CommandEnd::Stopped(_) | CommandEnd::TimedOut | CommandEnd::Lost => {
-            Err("a command that does nothing did not end well".to_owned())
+            Err("the test command `true` was killed or timed out".to_owned())
         }
     }
 }
 
-fn build_spec(parts: &ShellParts, errand: &CommandRequest, temp: Option<&Path>) -> SandboxSpec {
+fn build_spec(parts: &ShellParts, request: &CommandRequest, temp: Option<&Path>) -> SandboxSpec {
     let settings = &parts.settings;
     let mut write = vec![parts.workspace.root().to_path_buf()];
     write.extend(temp.map(Path::to_path_buf));
-    let starts_programs = errand.starts_programs();
+    let starts_programs = request.starts_programs();
     let mut env = environment::allowed_variables(&parts.variables, &settings.env, temp);
     if !starts_programs {
         env = environment::isolate_git(env);
     }
     SandboxSpec {
-        argv: errand.argv(),
-        folder: errand.folder.clone(),
+        argv: request.argv(),
+        folder: request.folder.clone(),
         env,
         read: parts
             .read
             .iter()
-            .chain(&errand.extra_read_paths)
+            .chain(&request.extra_read_paths)
             .cloned()
             .collect(),
         public: Vec::new(),
@@ -260,7 +259,8 @@ fn build_spec(parts: &ShellParts, errand: &CommandRequest, temp: Option<&Path>) 
     }
 }
 
-/// The command's temporary folder. Its helper removes it; this does, where the helper was killed.
+/// The temporary folder of a command. The helper removes it; this guard does so if the helper was
+/// killed.
 struct TempDirGuard(PathBuf);
 
 impl Drop for TempDirGuard {

@@ -1,4 +1,4 @@
-//! What came of a command, in words for a model.
+//! Formats the result of a command for the model.
 
 use lango_domain::ToolError;
 
@@ -6,48 +6,53 @@ use super::ShellParts;
 use super::process::{CommandEnd, CommandResult};
 use crate::sandbox::{ExceededLimit, SandboxError, SandboxMode};
 
-/// A command that could not be kept from other files.
+/// Error prefix if file access of commands cannot be confined.
 pub const SANDBOX_UNAVAILABLE: &str = "sandbox_unavailable";
 
-pub fn format_result(parts: &ShellParts, ended: &CommandResult) -> Result<String, ToolError> {
-    let seconds = ended.duration.as_secs_f64();
-    let output = format_output(ended);
-    let failed = |what: String| Err(ToolError(format!("{what}\n{output}{}", hint(parts, ended))));
-    match &ended.end {
+pub fn format_result(parts: &ShellParts, result: &CommandResult) -> Result<String, ToolError> {
+    let seconds = result.duration.as_secs_f64();
+    let output = format_output(result);
+    let failed = |summary: String| {
+        Err(ToolError(format!(
+            "{summary}\n{output}{}",
+            hint(parts, result)
+        )))
+    };
+    match &result.end {
         CommandEnd::Exited(0) if output.is_empty() => {
             Ok(format!("exit code 0 after {seconds:.2} s, no output"))
         }
         CommandEnd::Exited(0) => Ok(format!("exit code 0 after {seconds:.2} s\n{output}")),
         CommandEnd::Exited(code) => failed(format!("exit code {code} after {seconds:.2} s")),
         CommandEnd::TimedOut => failed(format!(
-            "stopped: it had not ended after {seconds:.0} s. A longer timeout helps, or exec_start for what runs for long"
+            "stopped: it timed out after {seconds:.0} s; use a longer timeout, or exec_start for long-running commands"
         )),
         CommandEnd::Stopped(reason) => failed(format!(
-            "stopped after {seconds:.2} s: it took {}",
+            "stopped after {seconds:.2} s: it used {}",
             format_limit(parts, *reason)
         )),
-        CommandEnd::Failed(SandboxError::Unconfined(why)) => Err(ToolError(format!(
-            "{SANDBOX_UNAVAILABLE}: on this system commands cannot be kept from other files ({why}), so nothing was run. Only the user \
+        CommandEnd::Failed(SandboxError::Unconfined(reason)) => Err(ToolError(format!(
+            "{SANDBOX_UNAVAILABLE}: this system cannot confine the file access of commands ({reason}), so nothing was run. Only the user \
              can decide to run commands without a sandbox: tools.exec.sandbox=off"
         ))),
-        CommandEnd::Failed(SandboxError::Other(why)) => {
-            Err(ToolError(format!("nothing was run: {why}")))
+        CommandEnd::Failed(SandboxError::Other(reason)) => {
+            Err(ToolError(format!("nothing was run: {reason}")))
         }
-        CommandEnd::Lost => failed("the sandbox ended before the command did".to_owned()),
+        CommandEnd::Lost => failed("the sandbox ended before the command".to_owned()),
     }
 }
 
-fn format_output(ended: &CommandResult) -> String {
-    let mark = match &ended.id {
+fn format_output(result: &CommandResult) -> String {
+    let marker = match &result.id {
         Some(id) => {
             format!(
                 "[… {} bytes left out; exec_output reads them: id {id} …]",
-                ended.capture.omitted_bytes()
+                result.capture.omitted_bytes()
             )
         }
-        None => format!("[… {} bytes left out …]", ended.capture.omitted_bytes()),
+        None => format!("[… {} bytes left out …]", result.capture.omitted_bytes()),
     };
-    ended.capture.text(&mark)
+    result.capture.text(&marker)
 }
 
 fn format_limit(parts: &ShellParts, reason: ExceededLimit) -> String {
@@ -62,22 +67,22 @@ fn format_limit(parts: &ShellParts, reason: ExceededLimit) -> String {
             settings.processes
         ),
         ExceededLimit::Disk => format!(
-            "more of the disk than {} MiB (tools.exec.diskMb)",
+            "more disk space than {} MiB (tools.exec.diskMb)",
             settings.disk_mb
         ),
     }
 }
 
-/// What the sandbox keeps back is the likely reason of a failure that looks odd otherwise.
-fn hint(parts: &ShellParts, ended: &CommandResult) -> String {
+/// Describes the restrictions of the sandbox, a likely cause of unexpected failures.
+fn hint(parts: &ShellParts, result: &CommandResult) -> String {
     let settings = &parts.settings;
-    let alone = if ended.starts_programs {
+    let program_note = if result.starts_programs {
         ""
     } else {
-        "\n[it only reads, so it can start no other program]"
+        "\n[read-only commands cannot start other programs]"
     };
     if settings.mode() == SandboxMode::Off {
-        return alone.to_owned();
+        return program_note.to_owned();
     }
     let network = if settings.network {
         ""
@@ -85,7 +90,7 @@ fn hint(parts: &ShellParts, ended: &CommandResult) -> String {
         "; there is no network (tools.exec.network)"
     };
     format!(
-        "\n[sandbox: only {} can be changed; only that, system folders and tools.exec.read can be read{network}]{alone}",
+        "\n[sandbox: only {} can be changed; only that, system folders and tools.exec.read can be read{network}]{program_note}",
         parts.workspace.root().display()
     )
 }

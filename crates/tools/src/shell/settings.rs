@@ -1,4 +1,4 @@
-//! `tools.exec`.
+//! The `tools.exec` section of the configuration.
 
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -11,13 +11,13 @@ use crate::sandbox::{SandboxLimits, SandboxMode};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ExecSettings {
-    /// How commands are confined. Where files cannot be confined, commands do not run unless this is `off`.
+    /// The sandbox for commands. If the system cannot confine file access, commands do not run unless this is `off`.
     pub sandbox: SandboxChoice,
-    /// Whether commands reach the network.
+    /// Allow commands to access the network.
     pub network: bool,
     /// Folders and files outside the workspace that commands may read; `~` is your home folder.
     pub read: Vec<PathBuf>,
-    /// Variables that commands see beside the usual few (PATH, HOME, LANG, …).
+    /// Environment variables to pass to commands, in addition to the default ones (PATH, HOME, LANG, …).
     pub env: Vec<String>,
     /// Seconds that a command may take unless the call says otherwise.
     pub seconds: NonZeroU64,
@@ -34,12 +34,12 @@ pub struct ExecSettings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SandboxChoice {
-    /// With everything that the system offers.
+    /// All mechanisms that the system supports.
     #[default]
     On,
-    /// Without namespaces: Landlock, seccomp and limits only.
+    /// Landlock, seccomp and limits, without namespaces.
     NoNamespaces,
-    /// Commands can do whatever you can.
+    /// No sandbox: commands run with all of your permissions.
     Off,
 }
 

@@ -1,4 +1,4 @@
-//! The tools: run a command, or start one and look after it.
+//! The command tools: run a command, or start one in the background and control it.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -14,9 +14,10 @@ use serde_json::Value;
 use super::Shell;
 use super::command::{CommandRequest, Program};
 use super::command_kind::{CommandKind, classify};
+use super::jobs::ShellJob;
 use super::process::RunningCommand;
 
-/// Of an output, so many lines are read at one time.
+/// Number of lines returned by one read of an output.
 const DEFAULT_LINES: usize = 200;
 const MAX_LINES: usize = 2_000;
 const MAX_LINE_CHARS: usize = 1_000;
@@ -29,7 +30,7 @@ struct ExecShellArgs {
     cwd: Option<String>,
     /// Seconds that it may take.
     timeout: Option<u64>,
-    /// What the command reads from standard input.
+    #[schemars(description = "What the command reads from standard input.")]
     stdin: Option<String>,
 }
 
@@ -59,7 +60,7 @@ struct ExecOutputArgs {
     id: String,
     /// The first line to read, from 1; without it the last lines are read.
     start_line: Option<usize>,
-    /// How many lines to read.
+    #[schemars(description = "How many lines to read.")]
     lines: Option<usize>,
     /// Only lines that this regular expression fits.
     pattern: Option<String>,
@@ -75,7 +76,8 @@ pub fn tools(shell: &Shell) -> Vec<Tool> {
     ]
 }
 
-/// A command that has a network may send anything anywhere (B103).
+/// Marks the tool as outgoing if commands have network access: they may send anything to any
+/// address (B103).
 fn with_network(shell: &Shell, tool: Tool) -> Tool {
     match shell.inner.parts.settings.network {
         true => tool.with_outgoing(|args: Value| {
@@ -90,23 +92,23 @@ fn with_network(shell: &Shell, tool: Tool) -> Tool {
 }
 
 fn exec_shell(shell: Shell) -> Tool {
-    let described = "Runs a command in the workspace and gives its exit code and what it printed. It runs in a sandbox: only the \
+    let description = "Runs a command in the workspace and gives its exit code and what it printed. It runs in a sandbox: only the \
         workspace can be changed, and everything that it starts ends with it.";
-    let (told, reading) = (shell.clone(), shell.clone());
-    Tool::new("exec_shell", described, Safety::Dangerous, move |context, args: ExecShellArgs| {
+    let (intent_shell, read_only_shell) = (shell.clone(), shell.clone());
+    Tool::new("exec_shell", description, Safety::Dangerous, move |context, args: ExecShellArgs| {
         let shell = shell.clone();
         async move {
-            let time = args.timeout.map(Duration::from_secs);
+            let timeout = args.timeout.map(Duration::from_secs);
             let stdin = args.stdin.unwrap_or_default();
-            let errand = shell.command_request(args.command, args.cwd.as_deref(), stdin, time)?;
-            shell.run(&context, errand).await
+            let request = shell.command_request(args.command, args.cwd.as_deref(), stdin, timeout)?;
+            shell.run(&context, request).await
         }
     })
     .with_intent(move |_, args: ExecShellArgs| {
-        let told = told.clone();
-        async move { told.intent(&args.command, args.cwd.as_deref(), args.stdin.as_deref()) }
+        let shell = intent_shell.clone();
+        async move { shell.intent(&args.command, args.cwd.as_deref(), args.stdin.as_deref()) }
     })
-    .with_read_only_calls(move |args| reading.is_read_only(args))
+    .with_read_only_calls(move |args| read_only_shell.is_read_only(args))
     .with_untrusted_output()
     .with_private_output()
     .with_phrases([
@@ -118,37 +120,37 @@ fn exec_shell(shell: Shell) -> Tool {
 }
 
 fn exec_start(shell: Shell) -> Tool {
-    let described = "Starts a command that runs for long, such as a server, and gives its id at once. It ends when it is stopped or \
+    let description = "Starts a command that runs for long, such as a server, and gives its id at once. It ends when it is stopped or \
         when Lango ends.";
-    let told = shell.clone();
-    Tool::new("exec_start", described, Safety::Dangerous, move |context, args: ExecStartArgs| {
+    let intent_shell = shell.clone();
+    Tool::new("exec_start", description, Safety::Dangerous, move |context, args: ExecStartArgs| {
         let shell = shell.clone();
         async move {
             shell.inner.jobs.check_capacity()?;
-            let errand = shell.command_request(args.command.clone(), args.cwd.as_deref(), String::new(), None)?;
-            let folder = errand.folder.clone();
+            let request = shell.command_request(args.command.clone(), args.cwd.as_deref(), String::new(), None)?;
+            let folder = request.folder.clone();
             let output = shell.inner.outputs.create(&context);
-            let running = RunningCommand::start(&shell.inner.parts, shell.readable_etc_paths(), errand, output).await?;
+            let running = RunningCommand::start(&shell.inner.parts, shell.readable_etc_paths(), request, output).await?;
             shell.record_command(&context, folder, args.command.clone());
             let id = shell.inner.jobs.adopt(&shell, &context, args.command, running);
             Ok(format!(
-                "started, id {id}. It runs until exec_stop, or until Lango ends. exec_status tells how it goes, exec_output \
-                 what it prints."
+                "started, id {id}. It runs until exec_stop, or until Lango ends. exec_status returns its state, exec_output \
+                 its output."
             ))
         }
     })
     .with_intent(move |_, args: ExecStartArgs| {
-        let told = told.clone();
-        async move { told.intent(&args.command, args.cwd.as_deref(), None) }
+        let shell = intent_shell.clone();
+        async move { shell.intent(&args.command, args.cwd.as_deref(), None) }
     })
     .with_phrases(["start [the] [server|command] {command}", "(run|start) {command} and keep it running"])
 }
 
 fn exec_status(shell: Shell) -> Tool {
-    let described = "Tells whether commands that exec_start started still run, and how those ended that do not.";
+    let description = "Tells whether commands that exec_start started still run, and how those ended that do not.";
     Tool::new(
         "exec_status",
-        described,
+        description,
         Safety::Safe,
         move |context, args: ExecStatusArgs| {
             let shell = shell.clone();
@@ -157,21 +159,12 @@ fn exec_status(shell: Shell) -> Tool {
                     Some(id) => vec![(id.clone(), shell.inner.jobs.find(&context, id)?)],
                     None => shell.inner.jobs.list(&context),
                 };
-                let told = jobs.iter().map(|(id, job)| {
-                    let age = job.age().as_secs();
-                    match (&*job.result.borrow(), job.is_running()) {
-                        (Some(Ok(end) | Err(end)), _) => {
-                            format!("{id}: {} ended: {end}", job.command)
-                        }
-                        (None, true) => format!("{id}: {} runs since {age} s", job.command),
-                        (None, false) => format!("{id}: {} was stopped", job.command),
-                    }
-                });
-                let told: Vec<String> = told.collect();
-                Ok(if told.is_empty() {
+                let lines: Vec<String> =
+                    jobs.iter().map(|(id, job)| status_line(id, job)).collect();
+                Ok(if lines.is_empty() {
                     "No command was started.".to_owned()
                 } else {
-                    told.join("\n")
+                    lines.join("\n")
                 })
             }
         },
@@ -185,19 +178,30 @@ fn exec_status(shell: Shell) -> Tool {
     ])
 }
 
+fn status_line(id: &str, job: &ShellJob) -> String {
+    let command = &job.command;
+    match (&*job.result.borrow(), job.is_running()) {
+        (Some(Ok(result) | Err(result)), _) => format!("{id}: {command} ended: {result}"),
+        (None, true) => format!(
+            "{id}: {command} has been running for {} s",
+            job.age().as_secs()
+        ),
+        (None, false) => format!("{id}: {command} was stopped"),
+    }
+}
+
 fn exec_output(shell: Shell) -> Tool {
-    let described = "Reads what a command printed, or prints so far: a range of lines, or those that a pattern fits.";
+    let description = "Reads what a command printed, or prints so far: a range of lines, or those that a pattern fits.";
     Tool::new(
         "exec_output",
-        described,
+        description,
         Safety::Safe,
         move |context, args: ExecOutputArgs| {
             let shell = shell.clone();
             async move {
                 let file = shell.inner.outputs.find(&context, &args.id);
-                let file = file.ok_or_else(|| {
-                    ToolError(format!("there is no output with the id {}", args.id))
-                })?;
+                let file =
+                    file.ok_or_else(|| ToolError(format!("no output with the id {}", args.id)))?;
                 let read = tokio::task::spawn_blocking(move || read_lines(&file, &args));
                 read.await.map_err(|error| ToolError(error.to_string()))?
             }
@@ -209,17 +213,17 @@ fn exec_output(shell: Shell) -> Tool {
 }
 
 fn exec_stop(shell: Shell) -> Tool {
-    let described = "Stops a command that exec_start started, with everything that it started.";
+    let description = "Stops a command that exec_start started, with everything that it started.";
     Tool::new(
         "exec_stop",
-        described,
+        description,
         Safety::Moderate,
         move |context, args: ExecStopArgs| {
             let shell = shell.clone();
             async move {
                 let job = shell.inner.jobs.find(&context, &args.id)?;
                 if !job.is_running() {
-                    return Ok(format!("{} had ended already", args.id));
+                    return Ok(format!("{} has already ended", args.id));
                 }
                 job.stop();
                 Ok(format!("{} is stopped", args.id))
@@ -235,18 +239,18 @@ impl Shell {
         line: String,
         cwd: Option<&str>,
         stdin: String,
-        time: Option<Duration>,
+        timeout: Option<Duration>,
     ) -> Result<CommandRequest, ToolError> {
         if line.trim().is_empty() || line.contains('\0') {
             return Err(ToolError(
-                "`command` must be a line for the shell".to_owned(),
+                "`command` must be a non-empty shell command without NUL characters".to_owned(),
             ));
         }
-        let longest = self.inner.parts.max_duration;
-        if time.is_some_and(|time| time > longest || time.is_zero()) {
-            let most = longest.as_secs();
+        let limit = self.inner.parts.max_duration;
+        if timeout.is_some_and(|timeout| timeout > limit || timeout.is_zero()) {
+            let seconds = limit.as_secs();
             return Err(ToolError(format!(
-                "`timeout` is a number of seconds from 1 to {most}; for what takes longer there is exec_start"
+                "`timeout` must be from 1 to {seconds} seconds; use exec_start for longer commands"
             )));
         }
         let folder = self
@@ -258,12 +262,13 @@ impl Shell {
             program: Program::Line(line),
             folder,
             stdin,
-            timeout: time,
+            timeout,
             extra_read_paths: Vec::new(),
         })
     }
 
-    /// Whether a command is of the reading kind: it starts no other program, changes nothing and has no network.
+    /// Returns true for read-only commands: they start no other program, change nothing and have no
+    /// network.
     fn is_read_only(&self, args: &Value) -> bool {
         let text = |name: &str| args[name].as_str().unwrap_or_default();
         let folder = self
@@ -271,7 +276,7 @@ impl Shell {
             .parts
             .workspace
             .resolve_folder(args["cwd"].as_str().unwrap_or("."));
-        let is_reading = |folder: &Path| {
+        let is_read_only = |folder: &Path| {
             matches!(
                 classify(text("command"), folder),
                 Some(CommandKind::ReadOnly(_))
@@ -279,7 +284,7 @@ impl Shell {
         };
         !self.inner.parts.settings.network
             && text("stdin").is_empty()
-            && folder.is_ok_and(|folder| is_reading(&folder))
+            && folder.is_ok_and(|folder| is_read_only(&folder))
     }
 
     fn intent(
@@ -288,10 +293,10 @@ impl Shell {
         cwd: Option<&str>,
         stdin: Option<&str>,
     ) -> Result<Intent, ToolError> {
-        let errand = self.command_request(line.to_owned(), cwd, String::new(), None)?;
-        let shows = format!("$ {line}\nin {}", errand.folder.display());
+        let request = self.command_request(line.to_owned(), cwd, String::new(), None)?;
+        let shows = format!("$ {line}\nin {}", request.folder.display());
         let Some(stdin) = stdin.filter(|stdin| !stdin.is_empty()) else {
-            let pattern = classify(line, &errand.folder).map(CommandKind::into_pattern);
+            let pattern = classify(line, &request.folder).map(CommandKind::into_pattern);
             let subject = line.to_owned();
             return Ok(Intent {
                 level: Safety::Dangerous,
@@ -300,7 +305,7 @@ impl Shell {
                 pattern,
             });
         };
-        // Input is part of what runs: no permission for the line alone covers it.
+        // The input is part of what runs, so an approval for the line alone does not cover it.
         let (shows, subject) = (
             format!("{shows}\nwith this input:\n{stdin}"),
             format!("{line}\n{stdin}"),
@@ -314,17 +319,17 @@ impl Shell {
     }
 }
 
-fn read_lines(file: &Path, wish: &ExecOutputArgs) -> Result<String, ToolError> {
+fn read_lines(file: &Path, args: &ExecOutputArgs) -> Result<String, ToolError> {
     let failed =
-        |error: &dyn std::fmt::Display| ToolError(format!("the output cannot be read: {error}"));
-    let matcher = wish
+        |error: &dyn std::fmt::Display| ToolError(format!("cannot read the output: {error}"));
+    let matcher = args
         .pattern
         .as_ref()
         .map(|pattern| RegexMatcher::new(pattern))
         .transpose();
     let matcher = matcher.map_err(|error| ToolError(format!("`pattern`: {error}")))?;
-    let most = wish.lines.unwrap_or(DEFAULT_LINES).clamp(1, MAX_LINES);
-    let first = wish.start_line.unwrap_or(1).max(1);
+    let limit = args.lines.unwrap_or(DEFAULT_LINES).clamp(1, MAX_LINES);
+    let first = args.start_line.unwrap_or(1).max(1);
     let mut reader = BufReader::new(std::fs::File::open(file).map_err(|error| failed(&error))?);
     let mut found: std::collections::VecDeque<(usize, String)> = std::collections::VecDeque::new();
     let (mut number, mut line, mut more) = (0, Vec::new(), 0);
@@ -334,20 +339,20 @@ fn read_lines(file: &Path, wish: &ExecOutputArgs) -> Result<String, ToolError> {
         > 0
     {
         number += 1;
-        let words = line.trim_ascii_end();
-        let fits = matcher
+        let content = line.trim_ascii_end();
+        let is_match = matcher
             .as_ref()
-            .is_none_or(|matcher| matcher.is_match(words).unwrap_or(false));
-        if number >= first && fits {
-            let text: String = String::from_utf8_lossy(words)
+            .is_none_or(|matcher| matcher.is_match(content).unwrap_or(false));
+        if number >= first && is_match {
+            let text: String = String::from_utf8_lossy(content)
                 .chars()
                 .take(MAX_LINE_CHARS)
                 .collect();
             found.push_back((number, text));
-            if found.len() > most {
+            if found.len() > limit {
                 more += 1;
-                // From a given line on the first ones are wanted, else the last.
-                if wish.start_line.is_some() {
+                // Keep the first lines after `start_line`, or the last ones without it.
+                if args.start_line.is_some() {
                     found.pop_back()
                 } else {
                     found.pop_front()
@@ -360,8 +365,8 @@ fn read_lines(file: &Path, wish: &ExecOutputArgs) -> Result<String, ToolError> {
     if more > 0 {
         text.push_str(&format!(
             ", {more} more {}",
-            if wish.start_line.is_some() {
-                "behind them"
+            if args.start_line.is_some() {
+                "after them"
             } else {
                 "before them"
             }
@@ -378,7 +383,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outputs_are_read_in_parts() {
+    fn reads_outputs_in_parts() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("out");
         let text: String = (1..=1_000).map(|n| format!("line {n}\n")).collect();
@@ -398,7 +403,7 @@ mod tests {
         };
         assert_eq!(
             read(Some(10), Some(2), None),
-            "2 of 1001 lines, 990 more behind them\n10: line 10\n11: line 11"
+            "2 of 1001 lines, 990 more after them\n10: line 10\n11: line 11"
         );
         assert!(read(None, Some(1), None).ends_with("1001: \u{fffd} end"));
         assert_eq!(read(None, None, Some("^line 9.9$")).lines().count(), 11);

@@ -1,4 +1,4 @@
-//! All skills that are there, the user's own and those of the project.
+//! The catalog of all skills, of the user and of the project.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -13,9 +13,10 @@ use sha2::{Digest as _, Sha256};
 use super::snapshot::MAX_ENTRIES;
 use super::{Skill, SkillError, SkillOrigin, TrustFile, read_skill};
 
-/// More tools than this no model can tell apart. The user's own come first.
+/// Maximum number of skills, because models cannot distinguish more tools. Skills of the user come
+/// first.
 const MAX_SKILLS: usize = 100;
-/// What providers take as the name of a tool.
+/// The limit of providers for the name of a tool.
 const MAX_TOOL_NAME_LEN: usize = 64;
 
 pub struct SkillCatalog {
@@ -26,11 +27,11 @@ pub struct SkillCatalog {
     stamp: CatalogStamp,
 }
 
-/// What could not be used, and why.
+/// Warnings about skills that cannot be used.
 #[derive(Default)]
 struct SkillWarnings {
     all: Vec<String>,
-    /// Those about the user's own skills. The others repeat words of a project that nobody has confirmed.
+    /// Warnings about the user's own skills. The others quote text of an unconfirmed project.
     own: Vec<String>,
 }
 
@@ -43,39 +44,40 @@ impl SkillWarnings {
     }
 }
 
-/// There is no such skill.
+/// The error for a skill that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no skill `{name}`{hint}")]
+#[error("unknown skill `{name}`{hint}")]
 pub struct UnknownSkillError {
     name: String,
     hint: String,
 }
 
-/// A value that differs when something about the skills may have changed. It is made of times and sizes, so it is a reason
-/// to read again and no more.
+/// A value that differs when the skills may have changed. It is computed from times and sizes, so
+/// it only tells when to read them again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CatalogStamp([u8; 32]);
 
 impl SkillCatalog {
-    /// Reads `<project>/.lango/skills/*` and `<user>/skills/*`. A broken skill is a warning. Blocks while it reads.
+    /// Reads `<project>/.lango/skills/*` and `<user>/skills/*`. A broken skill is a warning. Blocks
+    /// while it reads.
     pub fn load(project: Option<&Path>, user: Option<&Path>, trusted: TrustFile) -> Self {
-        let places = SkillFolders::new(project, user, &trusted);
-        // Taken first: what changes while it is read is then noticed afterwards.
-        let stamp = places.stamp();
+        let folders = SkillFolders::new(project, user, &trusted);
+        // Taken first, so that changes during the read are noticed later.
+        let stamp = folders.stamp();
         let mut found = BTreeMap::new();
         let mut warnings = SkillWarnings::default();
-        for (folder, origin) in places.existing_folders(&mut warnings) {
-            let (skills, left) = subfolders(&folder);
-            if left > 0 {
+        for (folder, origin) in folders.existing_folders(&mut warnings) {
+            let (skills, omitted) = subfolders(&folder);
+            if omitted > 0 {
                 let shown = text::strip_control_chars(&folder.to_string_lossy());
                 let warning =
-                    format!("{shown}: {left} folders not looked at; {MAX_SKILLS} are the most");
+                    format!("{shown}: {omitted} folders skipped; the limit is {MAX_SKILLS} skills");
                 warnings.add(origin, warning);
             }
             for skill in skills {
                 match read_one(&folder, &skill, origin) {
                     Ok(skill) => insert_skill(skill, &mut found, &mut warnings),
-                    Err(mistake) => warnings.add(origin, mistake.to_string()),
+                    Err(error) => warnings.add(origin, error.to_string()),
                 }
             }
         }
@@ -83,12 +85,12 @@ impl SkillCatalog {
             skills: found.into_values().collect(),
             warnings,
             trusted,
-            folders: places,
+            folders,
             stamp,
         }
     }
 
-    /// Sorted by name.
+    /// Returns the skills, sorted by name.
     pub fn skills(&self) -> &[Arc<Skill>] {
         &self.skills
     }
@@ -109,12 +111,12 @@ impl SkillCatalog {
             })
     }
 
-    /// What could not be used, and why.
+    /// Returns the warnings about skills that cannot be used.
     pub fn warnings(&self) -> &[String] {
         &self.warnings.all
     }
 
-    /// The part of it that models may read, and how much is left out.
+    /// Returns the warnings that models may read, and the number of the others.
     pub(super) fn warnings_for_models(&self) -> (&[String], usize) {
         (
             &self.warnings.own,
@@ -126,23 +128,23 @@ impl SkillCatalog {
         &self.trusted
     }
 
-    /// The state of the folders when this was read.
+    /// Returns the state of the folders when the catalog was loaded.
     pub fn stamp(&self) -> CatalogStamp {
         self.stamp
     }
 
-    /// Whether the folders are still as they were. Looks at times and sizes only.
+    /// Returns true if the folders did not change. Checks only times and sizes.
     pub fn is_current(&self) -> bool {
         self.folders.stamp() == self.stamp
     }
 }
 
-/// Why a skill of this name cannot be offered as a tool, though its name is a good one.
+/// Returns the reason why a skill with a valid name cannot be offered as a tool.
 pub(super) fn tool_name_problem(name: &str) -> Option<String> {
-    let most = MAX_TOOL_NAME_LEN - super::tools::TOOL_PREFIX.len();
-    (name.len() > most).then(|| {
+    let limit = MAX_TOOL_NAME_LEN - super::tools::TOOL_PREFIX.len();
+    (name.len() > limit).then(|| {
         format!(
-            "the name has {} characters; models take at most {most}",
+            "the name has {} characters; model providers accept at most {limit}",
             name.len()
         )
     })
@@ -150,20 +152,21 @@ pub(super) fn tool_name_problem(name: &str) -> Option<String> {
 
 fn read_one(skills: &Path, folder: &Path, origin: SkillOrigin) -> Result<Skill, SkillError> {
     let skill = read_skill(folder, origin)?;
-    // The user may keep a skill elsewhere and link to it. A project has no say about what lies outside of it.
-    let is_there = || {
+    // The user may link to a skill in another folder. A project must not refer to folders outside
+    // of it.
+    let is_direct_child = || {
         skills
             .canonicalize()
             .is_ok_and(|skills| skill.folder.parent() == Some(&skills))
     };
-    if origin == SkillOrigin::Project && !is_there() {
+    if origin == SkillOrigin::Project && !is_direct_child() {
         return Err(SkillError::for_path(
             folder,
             "a project's skill must not be a link",
         ));
     }
     match tool_name_problem(&skill.name) {
-        Some(why) => Err(SkillError::for_path(folder, why)),
+        Some(problem) => Err(SkillError::for_path(folder, problem)),
         None => Ok(skill),
     }
 }
@@ -174,28 +177,28 @@ fn insert_skill(
     warnings: &mut SkillWarnings,
 ) {
     let origin = skill.origin;
-    let place = text::strip_control_chars(&skill.folder.to_string_lossy());
+    let folder = text::strip_control_chars(&skill.folder.to_string_lossy());
     if let Some(first) = found.get(&skill.name) {
         let used = text::strip_control_chars(&first.folder.to_string_lossy());
         warnings.add(
             origin,
-            format!("{place}: not used, since {used} has the same name"),
+            format!("{folder}: not used, because {used} has the same name"),
         );
     } else if found.len() >= MAX_SKILLS {
         warnings.add(
             origin,
-            format!("{place}: not used, since there are {MAX_SKILLS} skills already"),
+            format!("{folder}: not used, because the limit of {MAX_SKILLS} skills is reached"),
         );
     } else {
         found.insert(skill.name.clone(), Arc::new(skill));
     }
 }
 
-/// Where skills are looked for.
+/// The folders that are searched for skills.
 struct SkillFolders {
     project: Option<PathBuf>,
     user: Option<PathBuf>,
-    /// What is told about a skill depends on whether it was confirmed.
+    /// The trust file, because descriptions depend on it.
     trusted: Option<PathBuf>,
 }
 
@@ -219,7 +222,7 @@ impl SkillFolders {
             .map(|project| project.join(".lango/skills"))
     }
 
-    /// The folders that exist; the user's first, since its skills win.
+    /// Returns the folders that exist, the user's first, because its skills take precedence.
     fn existing_folders(&self, warnings: &mut SkillWarnings) -> Vec<(PathBuf, SkillOrigin)> {
         let user = self.user_skills().filter(|folder| folder.is_dir());
         let project = self
@@ -227,7 +230,7 @@ impl SkillFolders {
             .filter(|folder| folder.is_dir())
             .filter(|folder| {
                 let real = folder.canonicalize().ok();
-                // At home, the project's folder and the user's may be one.
+                // In the home folder, both folders may be the same.
                 if user
                     .as_ref()
                     .is_some_and(|user| user.canonicalize().ok() == real)
@@ -238,17 +241,17 @@ impl SkillFolders {
                     .project
                     .as_ref()
                     .and_then(|project| project.canonicalize().ok());
-                let inside = root
+                let is_inside = root
                     .zip(real)
                     .is_some_and(|(root, real)| real.starts_with(root));
-                if !inside {
+                if !is_inside {
                     let shown = text::strip_control_chars(&folder.to_string_lossy());
                     warnings.add(
                         SkillOrigin::Project,
-                        format!("{shown}: not used, since it leads out of the project"),
+                        format!("{shown}: not used, because it leads out of the project"),
                     );
                 }
-                inside
+                is_inside
             });
         let user = user.clone().map(|folder| (folder, SkillOrigin::User));
         user.into_iter()
@@ -257,12 +260,12 @@ impl SkillFolders {
     }
 
     fn stamp(&self) -> CatalogStamp {
-        let mut facts = Vec::new();
+        let mut entries = Vec::new();
         let trusted = self
             .trusted
             .iter()
             .filter_map(|file| Some((file, fs::metadata(file).ok()?)));
-        facts.extend(trusted.map(|(file, metadata)| stamp_entry(file, &metadata)));
+        entries.extend(trusted.map(|(file, metadata)| stamp_entry(file, &metadata)));
         for folder in [self.user_skills(), self.project_skills()]
             .into_iter()
             .flatten()
@@ -270,21 +273,22 @@ impl SkillFolders {
             let Ok(metadata) = fs::metadata(&folder) else {
                 continue;
             };
-            facts.push(stamp_entry(&folder, &metadata));
+            entries.push(stamp_entry(&folder, &metadata));
             for skill in subfolders(&folder).0 {
-                let mut room = MAX_ENTRIES;
-                facts.extend(fs::metadata(&skill).map(|metadata| stamp_entry(&skill, &metadata)));
-                add_stamp_entries(&skill, &mut room, &mut facts);
+                let mut remaining = MAX_ENTRIES;
+                entries.extend(fs::metadata(&skill).map(|metadata| stamp_entry(&skill, &metadata)));
+                add_stamp_entries(&skill, &mut remaining, &mut entries);
             }
         }
-        facts.sort_unstable();
+        entries.sort_unstable();
         let mut hash = Sha256::new();
-        facts.iter().for_each(|fact| hash.update(fact));
+        entries.iter().for_each(|entry| hash.update(entry));
         CatalogStamp(hash.finalize().into())
     }
 }
 
-/// The first folders in a folder by name, and how many more there are. Hidden ones are somebody's work in progress.
+/// Returns the first subfolders by name, and the number of omitted ones. Skips hidden ones, such as
+/// staging folders of an installation.
 fn subfolders(folder: &Path) -> (Vec<PathBuf>, usize) {
     let Ok(listing) = fs::read_dir(folder) else {
         return (Vec::new(), 0);
@@ -297,43 +301,44 @@ fn subfolders(folder: &Path) -> (Vec<PathBuf>, usize) {
         .filter(|path| path.is_dir())
         .collect();
     folders.sort();
-    let left = folders.len().saturating_sub(MAX_SKILLS);
+    let omitted = folders.len().saturating_sub(MAX_SKILLS);
     folders.truncate(MAX_SKILLS);
-    (folders, left)
+    (folders, omitted)
 }
 
-/// Everything that a fingerprint covers is covered, or a change that makes a skill unusable would go unnoticed.
-fn add_stamp_entries(folder: &Path, room: &mut usize, facts: &mut Vec<Vec<u8>>) {
+/// Adds all files that a fingerprint covers. Otherwise a change that makes a skill unusable would
+/// go unnoticed.
+fn add_stamp_entries(folder: &Path, remaining: &mut usize, entries: &mut Vec<Vec<u8>>) {
     let Ok(listing) = fs::read_dir(folder) else {
         return;
     };
     for entry in listing.flatten() {
-        if *room == 0 {
+        if *remaining == 0 {
             return;
         }
-        *room -= 1;
+        *remaining -= 1;
         let Ok(metadata) = entry.metadata() else {
             continue;
         };
-        facts.push(stamp_entry(&entry.path(), &metadata));
+        entries.push(stamp_entry(&entry.path(), &metadata));
         if metadata.is_dir() {
-            add_stamp_entries(&entry.path(), room, facts);
+            add_stamp_entries(&entry.path(), remaining, entries);
         }
     }
 }
 
 fn stamp_entry(path: &Path, metadata: &Metadata) -> Vec<u8> {
-    let mut fact = path.as_os_str().as_bytes().to_vec();
-    fact.push(0);
-    fact.extend(metadata.ino().to_le_bytes());
-    fact.extend(metadata.mode().to_le_bytes());
-    // The size and the link count of a folder say nothing that its time does not.
+    let mut entry = path.as_os_str().as_bytes().to_vec();
+    entry.push(0);
+    entry.extend(metadata.ino().to_le_bytes());
+    entry.extend(metadata.mode().to_le_bytes());
+    // The size of a folder adds nothing to its times.
     let size = if metadata.is_dir() {
         0
     } else {
         metadata.size()
     };
-    fact.extend(size.to_le_bytes());
+    entry.extend(size.to_le_bytes());
     let times = [
         metadata.mtime(),
         metadata.mtime_nsec(),
@@ -342,6 +347,6 @@ fn stamp_entry(path: &Path, metadata: &Metadata) -> Vec<u8> {
     ];
     times
         .iter()
-        .for_each(|time| fact.extend(time.to_le_bytes()));
-    fact
+        .for_each(|time| entry.extend(time.to_le_bytes()));
+    entry
 }

@@ -1,4 +1,4 @@
-//! What `lango skill check` says about a folder. Findings are help for a reader, never a guarantee.
+//! The findings of `lango skill check`. They support a review and guarantee nothing.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use super::{
 };
 
 const MAX_BODY_LEN: usize = 500;
-/// How much text is looked at in one file, and in all.
+/// Maximum number of bytes scanned per file, and in total.
 const MAX_SCANNED_BYTES: usize = 512 * 1024;
 const MAX_SCANNED_TOTAL: usize = 4 * 1024 * 1024;
-/// So that one file cannot bury what is found in the rest.
+/// Limits the findings per file, so that one file cannot hide those of the others.
 const MAX_FINDINGS_PER_FILE: usize = 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,26 +24,26 @@ pub struct Finding {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FindingLevel {
-    /// It cannot be used like this.
+    /// The skill cannot be used.
     Error,
-    /// Worth a look.
+    /// The skill can be used, but should be reviewed.
     Warning,
 }
 
-/// All that can be said about the skill in `folder`, errors first. Blocks while it reads.
+/// Returns all findings about the skill in `folder`, errors first. Blocks while it reads.
 pub fn check(folder: &Path) -> Vec<Finding> {
-    let looked = real_folder(folder)
+    let taken = real_folder(folder)
         .and_then(|real| Ok((SkillSnapshot::take(&real, SnapshotPurpose::Inspect)?, real)));
-    let (snapshot, real) = match looked {
-        Ok(looked) => looked,
-        Err(mistake) => return vec![error(&mistake)],
+    let (snapshot, real) = match taken {
+        Ok(taken) => taken,
+        Err(skill_error) => return vec![error(&skill_error)],
     };
-    let understood = from_snapshot(folder, real, SkillOrigin::User, &snapshot);
+    let skill = from_snapshot(folder, real, SkillOrigin::User, &snapshot);
     let mut findings = Vec::new();
-    if let Err(mistake) = &understood {
-        findings.push(error(mistake));
+    if let Err(skill_error) = &skill {
+        findings.push(error(skill_error));
     }
-    findings.extend(understood.ok().and_then(|skill| name_finding(&skill)));
+    findings.extend(skill.ok().and_then(|skill| name_finding(&skill)));
     findings.extend(skill_file_findings(&snapshot));
     findings.extend(
         snapshot
@@ -54,38 +54,38 @@ pub fn check(folder: &Path) -> Vec<Finding> {
     findings
 }
 
-/// The signs in a snapshot that kept its contents. What is too long to look at is a finding too.
+/// Scans a snapshot that keeps its contents. Files that are too long to scan are findings too.
 pub(super) fn scan_snapshot(snapshot: &SkillSnapshot) -> Vec<Finding> {
-    let mut room = MAX_SCANNED_TOTAL;
+    let mut remaining = MAX_SCANNED_TOTAL;
     let mut findings = Vec::new();
     for entry in &snapshot.files {
         let Some(text) = scannable_text(entry) else {
             continue;
         };
-        if text.len() > MAX_SCANNED_BYTES.min(room) {
-            findings.push(warning(&entry.path, 1, "too long to be looked through"));
+        if text.len() > MAX_SCANNED_BYTES.min(remaining) {
+            findings.push(warning(&entry.path, 1, "too long to be scanned"));
             continue;
         }
-        room -= text.len();
-        let signs = scan::scan(text).into_iter().take(MAX_FINDINGS_PER_FILE);
-        findings.extend(signs.map(|sign| warning(&entry.path, sign.line, sign.message)));
+        remaining -= text.len();
+        let lines = scan::scan(text).into_iter().take(MAX_FINDINGS_PER_FILE);
+        findings.extend(lines.map(|found| warning(&entry.path, found.line, found.message)));
     }
     findings
 }
 
-/// Assets are material, not words: drawings and fonts are full of encoded data.
+/// Returns the text to scan. Skips assets, because images and fonts contain encoded data.
 fn scannable_text(entry: &SnapshotEntry) -> Option<&str> {
-    let is_words = entry.kind != SnapshotEntryKind::Link && !entry.path.starts_with("assets/");
+    let is_scannable = entry.kind != SnapshotEntryKind::Link && !entry.path.starts_with("assets/");
     let content = entry
         .content
         .as_deref()
-        .filter(|content| is_words && !content.contains(&0))?;
+        .filter(|content| is_scannable && !content.contains(&0))?;
     std::str::from_utf8(content).ok()
 }
 
 fn name_finding(skill: &Skill) -> Option<Finding> {
-    let why = super::catalog::tool_name_problem(&skill.name)?;
-    Some(warning(SKILL_FILE, 1, why))
+    let problem = super::catalog::tool_name_problem(&skill.name)?;
+    Some(warning(SKILL_FILE, 1, problem))
 }
 
 fn skill_file_findings(snapshot: &SkillSnapshot) -> Vec<Finding> {
@@ -116,21 +116,21 @@ fn skill_file_findings(snapshot: &SkillSnapshot) -> Vec<Finding> {
 }
 
 fn script_finding(entry: &SnapshotEntry) -> Option<Finding> {
-    let message = "it is not executable and does not begin with `#!`, so it may not run";
-    let says_how = entry
+    let message = "it is not executable and does not start with `#!`, so it may not run";
+    let has_shebang = entry
         .content
         .as_deref()
         .is_some_and(|content| content.starts_with(b"#!"));
-    (entry.kind != SnapshotEntryKind::Executable && !says_how)
+    (entry.kind != SnapshotEntryKind::Executable && !has_shebang)
         .then(|| warning(&entry.path, 1, message))
 }
 
-fn error(mistake: &SkillError) -> Finding {
-    let place = format!("{}:{}", mistake.file.display(), mistake.line);
+fn error(error: &SkillError) -> Finding {
+    let location = format!("{}:{}", error.file.display(), error.line);
     Finding {
         level: FindingLevel::Error,
-        location: lango_domain::text::strip_control_chars(&place),
-        message: mistake.message.clone(),
+        location: lango_domain::text::strip_control_chars(&location),
+        message: error.message.clone(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! A tool that writes a new skill, after the user has seen all of it.
+//! `create_skill`: writes a new skill after the user has reviewed all of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use lango_domain::{Intent, Safety, Tool, ToolError, text};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::install::{NewSkillFile, install, refuse_existing};
+use super::install::{NewSkillFile, check_not_existing, install};
 use super::tools::run_blocking;
 use super::{
     MAX_SKILL_FILE_BYTES, SKILL_FILE, SkillCatalog, TrustFile, catalog, quote, skill_file,
@@ -19,17 +19,17 @@ const MAX_SCRIPTS: usize = 50;
 const MAX_SCRIPT_NAME_LEN: usize = 100;
 const MAX_DEFAULT_DESCRIPTION_LEN: usize = 300;
 
-pub(super) fn tool(shelf: &SkillCatalog, user_folder: PathBuf) -> Tool {
-    let desk = Arc::new(SkillCreator {
-        used_names: shelf
+pub(super) fn tool(catalog: &SkillCatalog, user_folder: PathBuf) -> Tool {
+    let creator = Arc::new(SkillCreator {
+        used_names: catalog
             .skills()
             .iter()
             .map(|skill| skill.name.clone())
             .collect(),
-        trusted: shelf.trusted().clone(),
+        trusted: catalog.trusted().clone(),
         user_folder,
     });
-    let shown = Arc::clone(&desk);
+    let intent_creator = Arc::clone(&creator);
     let description = "Writes a new skill for the user: instructions, and scripts if need be, that can be used again in \
                        later turns. Scripts should begin with a line such as `#!/bin/sh`.";
     Tool::new(
@@ -37,13 +37,13 @@ pub(super) fn tool(shelf: &SkillCatalog, user_folder: PathBuf) -> Tool {
         description,
         Safety::Dangerous,
         move |_, args: CreateSkillArgs| {
-            let desk = Arc::clone(&desk);
-            run_blocking(move || desk.create(args))
+            let creator = Arc::clone(&creator);
+            run_blocking(move || creator.create(args))
         },
     )
     .with_intent(move |_, args: CreateSkillArgs| {
-        let desk = Arc::clone(&shown);
-        run_blocking(move || desk.intent(args))
+        let creator = Arc::clone(&intent_creator);
+        run_blocking(move || creator.intent(args))
     })
     .with_phrases(["create [a] [new] skill (called|named) {name:word} (that|to|which) {body}"])
 }
@@ -52,7 +52,9 @@ pub(super) fn tool(shelf: &SkillCatalog, user_folder: PathBuf) -> Tool {
 struct CreateSkillArgs {
     /// 1 to 58 characters of a-z, 0-9 and single hyphens: "release-notes".
     name: String,
-    /// What it does and when to use it, on one line. The first line of the body if left out.
+    #[schemars(
+        description = "What it does and when to use it, on one line. The first line of the body if left out."
+    )]
     description: Option<String>,
     /// The instructions, in markdown.
     body: String,
@@ -62,13 +64,13 @@ struct CreateSkillArgs {
     allowed_tools: Option<Vec<String>>,
 }
 
-/// A skill that is well formed and not yet written.
+/// A valid skill that is not written yet.
 struct SkillDraft {
     name: String,
     files: Vec<NewSkillFile>,
 }
 
-/// Where new skills are written.
+/// Creates skills in the user's folder.
 struct SkillCreator {
     used_names: BTreeSet<String>,
     trusted: TrustFile,
@@ -97,8 +99,8 @@ impl SkillCreator {
     fn create(&self, args: CreateSkillArgs) -> Result<String, ToolError> {
         let draft = self.draft(args)?;
         let skill = install(&draft.name, &draft.files, &self.user_folder)
-            .map_err(|mistake| ToolError(mistake.to_string()))?;
-        // The user saw all of it. If that cannot be remembered, the first use asks once more.
+            .map_err(|error| ToolError(error.to_string()))?;
+        // The user reviewed all of it. If the trust cannot be stored, the first use asks again.
         let _ = self.trusted.trust(&skill);
         let folder = text::one_line(&skill.folder.to_string_lossy());
         Ok(format!(
@@ -111,12 +113,12 @@ impl SkillCreator {
         let draft = SkillDraft::new(args).map_err(ToolError)?;
         if self.used_names.contains(&draft.name) {
             return Err(ToolError(format!(
-                "there is a skill `{}` already; choose another name",
+                "a skill `{}` already exists; choose another name",
                 draft.name
             )));
         }
-        refuse_existing(&self.skill_path(&draft.name))
-            .map_err(|mistake| ToolError(mistake.to_string()))?;
+        check_not_existing(&self.skill_path(&draft.name))
+            .map_err(|error| ToolError(error.to_string()))?;
         Ok(draft)
     }
 
@@ -128,13 +130,13 @@ impl SkillCreator {
 impl SkillDraft {
     fn new(args: CreateSkillArgs) -> Result<Self, String> {
         skill_file::check_name(&args.name)?;
-        if let Some(why) = catalog::tool_name_problem(&args.name) {
-            return Err(why);
+        if let Some(problem) = catalog::tool_name_problem(&args.name) {
+            return Err(problem);
         }
         let page = build_skill_file(&args)?;
         check_content(SKILL_FILE, &page)?;
-        // What was written must read back, whatever is in it.
-        skill_file::parse(&page).map_err(|mistake| format!("{SKILL_FILE}: {mistake}"))?;
+        // The generated file must parse for every input.
+        skill_file::parse(&page).map_err(|error| format!("{SKILL_FILE}: {error}"))?;
         let mut files = vec![NewSkillFile {
             path: SKILL_FILE.to_owned(),
             executable: false,
@@ -143,7 +145,7 @@ impl SkillDraft {
         let scripts = args.scripts.unwrap_or_default();
         if scripts.len() > MAX_SCRIPTS {
             return Err(format!(
-                "{} scripts are too many; at most {MAX_SCRIPTS} fit",
+                "{} scripts are too many; the limit is {MAX_SCRIPTS}",
                 scripts.len()
             ));
         }
@@ -167,19 +169,20 @@ impl SkillDraft {
 fn build_skill_file(args: &CreateSkillArgs) -> Result<String, String> {
     let body = args.body.trim();
     if body.is_empty() {
-        return Err("`body` must hold the instructions".to_owned());
+        return Err("`body` is empty; it must contain the instructions".to_owned());
     }
     let first = body
         .lines()
         .next()
         .unwrap_or_default()
         .trim_start_matches(['#', ' ']);
-    let said = args
+    let given = args
         .description
         .as_deref()
-        .filter(|said| !said.trim().is_empty());
+        .filter(|text| !text.trim().is_empty());
     let default = || quote::truncate_line(first, MAX_DEFAULT_DESCRIPTION_LEN);
-    let description = skill_file::normalize_description(&said.map_or_else(default, str::to_owned))?;
+    let description =
+        skill_file::normalize_description(&given.map_or_else(default, str::to_owned))?;
     // A JSON string is a YAML string.
     let mut page = format!(
         "---\nname: {}\ndescription: {}\n",
@@ -195,11 +198,11 @@ fn build_skill_file(args: &CreateSkillArgs) -> Result<String, String> {
     Ok(page)
 }
 
-/// What the user is shown must be all there is.
+/// Rejects content that the user cannot fully review: hidden characters or too much text.
 fn check_content(name: &str, content: &str) -> Result<(), String> {
     if let Some(hidden) = content.chars().find(|c| quote::is_hidden(*c) || *c == '\r') {
         return Err(format!(
-            "{name} has a hidden character (U+{:04X}); leave it out",
+            "{name} has a hidden character (U+{:04X}); remove it",
             u32::from(hidden)
         ));
     }
@@ -213,12 +216,12 @@ fn check_content(name: &str, content: &str) -> Result<(), String> {
 }
 
 fn check_script_name(name: &str) -> Result<(), String> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    let starts_well = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
-    if name.len() > MAX_SCRIPT_NAME_LEN || !starts_well || !name.chars().all(plain) {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let is_start_valid = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    if name.len() > MAX_SCRIPT_NAME_LEN || !is_start_valid || !name.chars().all(is_allowed) {
         let name = text::one_line(name);
         return Err(format!(
-            "`{name}` is no name for a script; use a file name of letters, digits, `.`, `_` and `-`"
+            "invalid script name `{name}`; use a file name of letters, digits, `.`, `_` and `-`"
         ));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Puts skills into the user's folder: whole, or not at all.
+//! Installs skills into the user's folder, atomically.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::snapshot::{SkillSnapshot, SnapshotEntryKind, SnapshotPurpose};
 use super::{Skill, SkillError, SkillOrigin, from_snapshot, read_skill, real_folder};
 
-/// A file of a skill that is to be written.
+/// A file of a skill to write.
 pub(super) struct NewSkillFile {
     /// Relative to the skill's folder.
     pub path: String,
@@ -16,8 +16,8 @@ pub(super) struct NewSkillFile {
     pub content: Vec<u8>,
 }
 
-/// Copies the skill in `source` to `<user_folder>/skills/<name>`. Whoever calls has the user's word that it may be used,
-/// and records the trust. Blocks while it copies.
+/// Copies the skill in `source` to `<user_folder>/skills/<name>`. The caller must have the user's
+/// approval, and records the trust. Blocks while it copies.
 pub fn install_from(source: &Path, user_folder: &Path) -> Result<Skill, SkillError> {
     let real = real_folder(source)?;
     let snapshot = SkillSnapshot::take(&real, SnapshotPurpose::Copy)?;
@@ -30,7 +30,8 @@ pub fn install_from(source: &Path, user_folder: &Path) -> Result<Skill, SkillErr
     install(&name, &files.collect::<Vec<_>>(), user_folder)
 }
 
-/// Writes a new skill beside the others, reads it as every skill is read, and only then gives it its place.
+/// Writes a new skill to a temporary folder, checks that it can be read, and then moves it to its
+/// final path.
 pub(super) fn install(
     name: &str,
     files: &[NewSkillFile],
@@ -38,30 +39,30 @@ pub(super) fn install(
 ) -> Result<Skill, SkillError> {
     let skills = user_folder.join("skills");
     let target = skills.join(name);
-    refuse_existing(&target)?;
-    let wrong = |error: io::Error| SkillError::for_path(&target, error.to_string());
-    make_folders(&skills).map_err(wrong)?;
-    let workshop = skills.join(format!(".new-{}", uuid::Uuid::now_v7().simple()));
-    let draft = workshop.join(name);
+    check_not_existing(&target)?;
+    let io_error = |error: io::Error| SkillError::for_path(&target, error.to_string());
+    make_folders(&skills).map_err(io_error)?;
+    let staging = skills.join(format!(".new-{}", uuid::Uuid::now_v7().simple()));
+    let draft = staging.join(name);
     let moved = make_folders(&draft)
         .and_then(|()| write_files(&draft, files))
-        .map_err(wrong)
+        .map_err(io_error)
         .and_then(|()| read_skill(&draft, SkillOrigin::User))
-        .and_then(|_| refuse_existing(&target))
-        .and_then(|()| fs::rename(&draft, &target).map_err(wrong));
-    // A workshop that stays behind is hidden and does no harm.
-    let _ = fs::remove_dir_all(&workshop);
+        .and_then(|_| check_not_existing(&target))
+        .and_then(|()| fs::rename(&draft, &target).map_err(io_error));
+    // A staging folder that cannot be removed is hidden and harmless.
+    let _ = fs::remove_dir_all(&staging);
     moved?;
     read_skill(&target, SkillOrigin::User)
 }
 
-pub(super) fn refuse_existing(target: &Path) -> Result<(), SkillError> {
+pub(super) fn check_not_existing(target: &Path) -> Result<(), SkillError> {
     match target.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(SkillError::for_path(target, error.to_string())),
         Ok(_) => Err(SkillError::for_path(
             target,
-            "there is a skill of this name already",
+            "a skill of this name already exists",
         )),
     }
 }
@@ -73,13 +74,13 @@ fn write_files(folder: &Path, files: &[NewSkillFile]) -> io::Result<()> {
             make_folders(parent)?;
         }
         let mode = if file.executable { 0o700 } else { 0o600 };
-        let mut open = OpenOptions::new()
+        let mut opened = OpenOptions::new()
             .write(true)
             .create_new(true)
             .mode(mode)
             .open(path)?;
-        open.write_all(&file.content)?;
-        open.sync_all()?;
+        opened.write_all(&file.content)?;
+        opened.sync_all()?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Other people's text, put so that whoever reads it sees all of it and where it ends.
+//! Quotes untrusted text so that readers see all of it and where it ends.
 
 use std::fmt::Write as _;
 
@@ -6,19 +6,19 @@ use lango_domain::text;
 
 const MAX_LINE_LEN: usize = 400;
 
-/// Whether a reader would not see the character, though a program or a model does.
+/// Returns true for characters that people do not see but programs or models read.
 pub(super) fn is_hidden(c: char) -> bool {
     let control = text::is_terminal_control(c) && !matches!(c, '\n' | '\t' | '\r');
     control
         || matches!(c, '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// With every hidden character written out.
+/// Escapes every hidden character as `<U+XXXX>`.
 pub(super) fn escape_hidden(text: &str) -> String {
     text.chars()
         .fold(String::with_capacity(text.len()), |mut shown, c| {
             if is_hidden(c) {
-                // Writing into a string cannot fail.
+                // Writing to a string cannot fail.
                 let _ = write!(shown, "<U+{:04X}>", u32::from(c));
             } else if c != '\r' {
                 shown.push(c);
@@ -27,35 +27,36 @@ pub(super) fn escape_hidden(text: &str) -> String {
         })
 }
 
-/// For a model: without what people would not see. Joiners stay, since some scripts and emoji need them.
+/// Removes hidden characters, for a model. Keeps joiners, because some scripts and emoji need them.
 pub(super) fn strip_hidden(text: &str) -> String {
     text.chars()
         .filter(|c| matches!(c, '\u{200c}' | '\u{200d}') || !is_hidden(*c))
         .collect()
 }
 
-/// The first lines, each behind a bar, so that no line can pass for one of ours. Says what it leaves out.
-pub(super) fn block(text: &str, most_lines: usize) -> String {
+/// Quotes the first lines, each after a bar, so that no line looks like one of Lango's own. Notes
+/// the omitted lines.
+pub(super) fn block(text: &str, max_lines: usize) -> String {
     let text = escape_hidden(text);
     let mut shown = String::new();
-    for line in text.lines().take(most_lines) {
-        let begin: String = line.chars().take(MAX_LINE_LEN).collect();
+    for line in text.lines().take(max_lines) {
+        let start: String = line.chars().take(MAX_LINE_LEN).collect();
         let rest = line.chars().count().saturating_sub(MAX_LINE_LEN);
         let note = if rest == 0 {
             String::new()
         } else {
             format!(" … ({rest} more characters in this line)")
         };
-        let _ = writeln!(shown, "  | {begin}{note}");
+        let _ = writeln!(shown, "  | {start}{note}");
     }
-    let left = text.lines().count().saturating_sub(most_lines);
-    if left > 0 {
-        let _ = writeln!(shown, "  … ({left} more lines are not shown)");
+    let omitted = text.lines().count().saturating_sub(max_lines);
+    if omitted > 0 {
+        let _ = writeln!(shown, "  … ({omitted} more lines are not shown)");
     }
     shown
 }
 
-/// All of it, each line behind a bar.
+/// Quotes all lines, each after a bar.
 pub(super) fn whole_block(text: &str) -> String {
     escape_hidden(text)
         .lines()
@@ -63,15 +64,15 @@ pub(super) fn whole_block(text: &str) -> String {
         .collect()
 }
 
-/// Text or, if it is none, what it is instead.
-pub(super) fn content_block(content: &[u8], most_lines: usize) -> String {
+/// Quotes text, or notes the size of binary content.
+pub(super) fn content_block(content: &[u8], max_lines: usize) -> String {
     match std::str::from_utf8(content) {
-        Ok(text) if !content.contains(&0) => block(text, most_lines),
+        Ok(text) if !content.contains(&0) => block(text, max_lines),
         _ => format!("  ({} bytes that are not text)\n", content.len()),
     }
 }
 
-/// Words as a shell would be given them.
+/// Quotes words for a shell.
 pub(super) fn shell_line(words: &[String]) -> String {
     words
         .iter()
@@ -81,14 +82,14 @@ pub(super) fn shell_line(words: &[String]) -> String {
 }
 
 fn shell_word(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Words on one line, for people: what would break the line or hide in it is written out.
+/// Quotes words on one line for display, with control and hidden characters escaped.
 pub(super) fn display_line(words: &[String]) -> String {
     let shown = |word: &String| {
         if word.chars().any(|c| is_hidden(c) || c.is_control()) {
@@ -100,12 +101,12 @@ pub(super) fn display_line(words: &[String]) -> String {
     escape_hidden(&words.iter().map(shown).collect::<Vec<_>>().join(" "))
 }
 
-/// The beginning of a text, with a note if that is not all.
-pub(super) fn truncate(text: &str, most_bytes: usize) -> String {
-    if text.len() <= most_bytes {
+/// Truncates a text to `max_bytes`, with a note about the cut.
+pub(super) fn truncate(text: &str, max_bytes: usize) -> String {
+    if text.len() <= max_bytes {
         return text.to_owned();
     }
-    let end = text.floor_char_boundary(most_bytes);
+    let end = text.floor_char_boundary(max_bytes);
     format!(
         "{}\n\n[cut here: {} of {} bytes are shown]",
         &text[..end],
@@ -114,13 +115,13 @@ pub(super) fn truncate(text: &str, most_bytes: usize) -> String {
     )
 }
 
-/// The beginning of one line.
-pub(super) fn truncate_line(line: &str, most_chars: usize) -> String {
-    if line.chars().count() <= most_chars {
+/// Truncates a line to `max_chars`.
+pub(super) fn truncate_line(line: &str, max_chars: usize) -> String {
+    if line.chars().count() <= max_chars {
         return line.to_owned();
     }
     line.chars()
-        .take(most_chars.saturating_sub(1))
+        .take(max_chars.saturating_sub(1))
         .chain(['…'])
         .collect()
 }
@@ -130,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_hides_in_what_is_shown() {
+    fn escapes_hidden_characters_in_blocks() {
         assert_eq!(
             block("a\u{202e}b\r\n\u{1b}[2J\u{200b}c", 9),
             "  | a<U+202E>b\n  | <U+001B>[2J<U+200B>c\n"
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_reads_what_people_see() {
+    fn strips_hidden_characters() {
         assert_eq!(
             strip_hidden("a\u{e0041}\u{200b}b\u{1b}c\n\u{200d}d"),
             "abc\n\u{200d}d"
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn words_keep_their_borders() {
+    fn quotes_words() {
         let words = ["a b", "it's", "", "$(x)", "plain-1.txt"].map(str::to_owned);
         assert_eq!(shell_line(&words), r"'a b' 'it'\''s' '' '$(x)' plain-1.txt");
         assert_eq!(
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn cuts_between_characters() {
+    fn truncates_at_character_boundaries() {
         assert_eq!(
             truncate("äöü", 3),
             "ä\n\n[cut here: 2 of 6 bytes are shown]"

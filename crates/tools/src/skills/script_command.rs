@@ -1,4 +1,4 @@
-//! How a script is run.
+//! The command to run a script of a skill.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,38 +9,38 @@ use super::snapshot::{SkillSnapshot, SnapshotEntry, SnapshotEntryKind};
 use super::{Skill, quote};
 use crate::shell::Program;
 
-/// A script with its arguments, ready to be shown and to be run.
+/// A script with its arguments, ready to be displayed and run.
 pub(super) struct ScriptCommand {
     /// The name below `scripts/`.
     pub script: String,
-    /// The file's path in the skill's folder.
+    /// The path of the file, relative to the skill's folder.
     pub file: String,
     args: Vec<String>,
     path: PathBuf,
-    /// What runs it; nothing if it runs by itself.
+    /// The interpreter with its arguments; empty if the script is executable.
     interpreter: Vec<String>,
 }
 
 impl ScriptCommand {
-    /// Looks in a snapshot that kept the script's content.
+    /// Finds a script in a snapshot that keeps its content.
     pub fn find(
         skill: &Skill,
         snapshot: &SkillSnapshot,
-        asked: &str,
+        requested: &str,
         args: &[String],
     ) -> Result<Self, ToolError> {
-        let file = script_path(asked);
+        let file = script_path(requested);
         let Some((script, entry)) = snapshot.scripts().find(|(_, entry)| entry.path == file) else {
-            return Err(unknown_script(skill, snapshot, asked));
+            return Err(unknown_script(skill, snapshot, requested));
         };
         if args.iter().any(|arg| arg.contains('\0')) {
             return Err(ToolError(
-                "an argument must not have a NUL character in it".to_owned(),
+                "an argument must not contain a NUL character".to_owned(),
             ));
         }
         let interpreter = interpreter(entry).ok_or_else(|| {
             ToolError(format!(
-                "{file} cannot be run: it is not executable and does not begin with `#!`"
+                "{file} cannot be run: it is not executable and does not start with `#!`"
             ))
         })?;
         Ok(Self {
@@ -52,22 +52,23 @@ impl ScriptCommand {
         })
     }
 
-    /// The script and its arguments on one line.
+    /// Returns the script and its arguments on one line.
     pub fn subject(&self) -> String {
         quote::display_line(&[std::slice::from_ref(&self.script), &self.args].concat())
     }
 
-    /// The same script, whatever its arguments; nothing if its name could be taken for more than itself.
+    /// Returns the pattern for the script with any arguments, or `None` if its name has special
+    /// characters.
     pub fn pattern(&self) -> Option<String> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
         let rest = if self.args.is_empty() { "" } else { " *" };
         self.script
             .chars()
-            .all(plain)
+            .all(is_plain)
             .then(|| format!("{}{rest}", self.script))
     }
 
-    /// What will be run, for people.
+    /// Returns the command line for display.
     pub fn display_line(&self) -> String {
         quote::display_line(&self.argv(&self.path.to_string_lossy()))
     }
@@ -80,8 +81,8 @@ impl ScriptCommand {
                 args,
             });
         }
-        let odd = || ToolError("the path of the skill's folder is not valid UTF-8".to_owned());
-        let path = self.path.to_str().ok_or_else(odd)?;
+        let not_utf8 = || ToolError("the path of the skill's folder is not valid UTF-8".to_owned());
+        let path = self.path.to_str().ok_or_else(not_utf8)?;
         Ok(Program::Line(format!(
             "exec {}",
             quote::shell_line(&self.argv(path))
@@ -99,17 +100,18 @@ impl ScriptCommand {
     }
 }
 
-/// The path in the skill's folder of a script, with or without `scripts/` before it.
-pub(super) fn script_path(asked: &str) -> String {
-    let script = asked.strip_prefix("./").unwrap_or(asked);
+/// Returns the path of a script relative to the skill's folder. The name may start with `scripts/`.
+pub(super) fn script_path(requested: &str) -> String {
+    let script = requested.strip_prefix("./").unwrap_or(requested);
     format!(
         "scripts/{}",
         script.strip_prefix("scripts/").unwrap_or(script)
     )
 }
 
-/// What runs a script; nothing known if it cannot be run. Many come without their executable bit, since they were unpacked
-/// from an archive; those say it in their first line or by the ending of their name.
+/// Returns the interpreter of a script, or `None` if it cannot be run. Scripts from an archive
+/// often lack the executable bit; their interpreter is derived from the first line or the file
+/// extension.
 pub(super) fn interpreter(entry: &SnapshotEntry) -> Option<Vec<String>> {
     if entry.kind == SnapshotEntryKind::Executable {
         return Some(Vec::new());
@@ -118,11 +120,11 @@ pub(super) fn interpreter(entry: &SnapshotEntry) -> Option<Vec<String>> {
         .content
         .as_deref()
         .and_then(|content| content.split(|byte| *byte == b'\n').next());
-    let said = first.and_then(|line| std::str::from_utf8(line.strip_prefix(b"#!")?).ok());
-    if let Some(said) = said.filter(|said| !said.trim().is_empty() && !said.contains('\0')) {
-        return Some(said.split_whitespace().map(str::to_owned).collect());
+    let shebang = first.and_then(|line| std::str::from_utf8(line.strip_prefix(b"#!")?).ok());
+    if let Some(line) = shebang.filter(|line| !line.trim().is_empty() && !line.contains('\0')) {
+        return Some(line.split_whitespace().map(str::to_owned).collect());
     }
-    let known = match entry.path.rsplit_once('.')?.1 {
+    let interpreter = match entry.path.rsplit_once('.')?.1 {
         "sh" => "sh",
         "bash" => "bash",
         "py" => "python3",
@@ -131,16 +133,16 @@ pub(super) fn interpreter(entry: &SnapshotEntry) -> Option<Vec<String>> {
         "pl" => "perl",
         _ => return None,
     };
-    Some(vec![known.to_owned()])
+    Some(vec![interpreter.to_owned()])
 }
 
-fn unknown_script(skill: &Skill, snapshot: &SkillSnapshot, asked: &str) -> ToolError {
+fn unknown_script(skill: &Skill, snapshot: &SkillSnapshot, requested: &str) -> ToolError {
     let known: Vec<&str> = snapshot.scripts().map(|(name, _)| name).take(50).collect();
-    let asked = lango_domain::text::one_line(asked);
+    let requested = lango_domain::text::one_line(requested);
     ToolError(match known.as_slice() {
         [] => format!("the skill {} has no scripts", skill.name),
         known => format!(
-            "the skill {} has no script `{asked}`; it has: {}",
+            "the skill {} has no script `{requested}`; it has: {}",
             skill.name,
             known.join(", ")
         ),
@@ -166,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_run_by_itself_or_by_what_it_names() {
+    fn runs_scripts_directly_or_with_an_interpreter() {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("s");
         fs::create_dir_all(folder.join("scripts")).unwrap();
@@ -187,29 +189,31 @@ mod tests {
         }
         let skill = read_skill(&folder, SkillOrigin::User).unwrap();
         let snapshot = SkillSnapshot::take(&folder, SnapshotPurpose::Inspect).unwrap();
-        let find = |asked: &str, args: &[&str]| {
+        let find = |requested: &str, args: &[&str]| {
             let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-            ScriptCommand::find(&skill, &snapshot, asked, &args)
+            ScriptCommand::find(&skill, &snapshot, requested, &args)
         };
-        let place = skill.folder.join("scripts").display().to_string();
-        let run = |asked: &str, args: &[&str]| line(find(asked, args).unwrap().program().unwrap());
+        let scripts = skill.folder.join("scripts").display().to_string();
+        let run = |requested: &str, args: &[&str]| {
+            line(find(requested, args).unwrap().program().unwrap())
+        };
         assert_eq!(run("a", &["x y", "$(z)"]), r#"a["x y", "$(z)"]"#);
         assert_eq!(
             run("./scripts/b.py", &["it's; rm"]),
-            format!(r"exec python3 {place}/b.py 'it'\''s; rm'")
+            format!(r"exec python3 {scripts}/b.py 'it'\''s; rm'")
         );
-        assert_eq!(run("c", &[]), format!("exec /usr/bin/env ruby {place}/c"));
+        assert_eq!(run("c", &[]), format!("exec /usr/bin/env ruby {scripts}/c"));
         assert_eq!(find("a", &["x y"]).unwrap().subject(), "a 'x y'");
         assert_eq!(find("a", &["x"]).unwrap().pattern().as_deref(), Some("a *"));
         assert_eq!(find("a", &[]).unwrap().pattern().as_deref(), Some("a"));
-        for (asked, args, expected) in [
+        for (requested, args, expected) in [
             ("d", "", "not executable"),
             ("a", "nul\0", "NUL"),
             ("e", "", "it has: a, b.py, c, d"),
             ("../SKILL.md", "", "no script `../SKILL.md`"),
             ("/bin/sh", "", "no script"),
         ] {
-            let failure = find(asked, &[args]).err().unwrap();
+            let failure = find(requested, &[args]).err().unwrap();
             assert!(failure.0.contains(expected), "{failure}");
         }
     }

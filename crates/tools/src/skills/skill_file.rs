@@ -1,4 +1,4 @@
-//! The text of a `SKILL.md`: facts between two lines `---`, then instructions in markdown.
+//! Parses a `SKILL.md`: front matter between two lines `---`, then instructions in markdown.
 
 use lango_domain::spanned::{SpannedEntry, SpannedError, SpannedKind, SpannedValue, parse_yaml};
 use lango_domain::text;
@@ -18,7 +18,7 @@ const KNOWN_KEYS: [&str; 6] = [
     "allowed-tools",
 ];
 
-/// What a `SKILL.md` says.
+/// The content of a `SKILL.md`.
 #[derive(Debug)]
 pub(super) struct SkillFile {
     pub name: String,
@@ -26,14 +26,14 @@ pub(super) struct SkillFile {
     pub description: String,
     pub allowed_tools: Vec<String>,
     pub body: String,
-    /// The line on which the body begins.
+    /// The first line of the body.
     pub body_line: usize,
-    /// Keys that the form does not name, with their lines.
+    /// Keys that the format does not define, with their lines.
     pub unknown_keys: Vec<(String, usize)>,
 }
 
-pub(super) fn parse(written: &str) -> Result<SkillFile, SpannedError> {
-    let (front, body) = split_front_matter(written)?;
+pub(super) fn parse(source: &str) -> Result<SkillFile, SpannedError> {
+    let (front, body) = split_front_matter(source)?;
     let entries = parse_entries(front)?;
     let find = |key: &str| entries.iter().find(|entry| entry.key == key);
     let required = |key: &str| {
@@ -43,10 +43,10 @@ pub(super) fn parse(written: &str) -> Result<SkillFile, SpannedError> {
     let name = required("name")?;
     let name_line = name.line;
     let name = as_text(name)?.to_owned();
-    check_name(&name).map_err(|why| SpannedError::new(name_line, why))?;
-    let written_description = required("description")?;
-    let description = normalize_description(as_text(written_description)?)
-        .map_err(|why| SpannedError::new(written_description.line, why))?;
+    check_name(&name).map_err(|reason| SpannedError::new(name_line, reason))?;
+    let description_entry = required("description")?;
+    let description = normalize_description(as_text(description_entry)?)
+        .map_err(|reason| SpannedError::new(description_entry.line, reason))?;
     if let Some(license) = find("license") {
         as_text(license)?;
     }
@@ -72,11 +72,14 @@ pub(super) fn parse(written: &str) -> Result<SkillFile, SpannedError> {
     })
 }
 
-/// Whether a skill may be called so; the reason if not.
+/// Checks the name of a skill, and returns the reason if it is invalid.
 pub(super) fn check_name(name: &str) -> Result<(), String> {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let hyphens = name.starts_with('-') || name.ends_with('-') || name.contains("--");
-    if name.is_empty() || name.chars().count() > MAX_NAME_LEN || !name.chars().all(plain) || hyphens
+    let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let has_stray_hyphens = name.starts_with('-') || name.ends_with('-') || name.contains("--");
+    if name.is_empty()
+        || name.chars().count() > MAX_NAME_LEN
+        || !name.chars().all(is_allowed)
+        || has_stray_hyphens
     {
         return Err(format!(
             "`name` must have 1 to {MAX_NAME_LEN} characters of a-z, 0-9 and single hyphens between them"
@@ -85,43 +88,44 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The description on one line. A model reads it before anybody has allowed the skill, so nothing may hide in it.
-pub(super) fn normalize_description(written: &str) -> Result<String, String> {
-    let line = text::one_line(&quote::strip_hidden(written));
+/// Returns the description on one line, without hidden characters, because a model reads it before
+/// the skill is trusted.
+pub(super) fn normalize_description(source: &str) -> Result<String, String> {
+    let line = text::one_line(&quote::strip_hidden(source));
     match line.chars().count() {
         0 => Err("`description` must say what the skill does and when to use it".to_owned()),
         length if length > MAX_DESCRIPTION_LEN => Err(format!(
-            "`description` has {length} characters; at most {MAX_DESCRIPTION_LEN} fit"
+            "`description` has {length} characters; it may have at most {MAX_DESCRIPTION_LEN}"
         )),
         _ => Ok(line),
     }
 }
 
-/// Front matter and body. The line `---` that opens the file is line 1.
-fn split_front_matter(written: &str) -> Result<(&str, &str), SpannedError> {
-    let written = written.strip_prefix('\u{feff}').unwrap_or(written);
-    let mut lines = written.split_inclusive('\n');
+/// Splits front matter and body. The opening `---` is line 1.
+fn split_front_matter(source: &str) -> Result<(&str, &str), SpannedError> {
+    let source = source.strip_prefix('\u{feff}').unwrap_or(source);
+    let mut lines = source.split_inclusive('\n');
     let opening = lines.next().filter(|line| line.trim_end() == "---");
-    let begin = opening
+    let start = opening
         .ok_or_else(|| SpannedError::new(1, "the file must begin with a line `---`"))?
         .len();
-    let mut end = begin;
+    let mut end = start;
     for line in lines {
         if line.trim_end() == "---" {
-            return Ok((&written[begin..end], &written[end + line.len()..]));
+            return Ok((&source[start..end], &source[end + line.len()..]));
         }
         end += line.len();
     }
     Err(SpannedError::new(
-        written.lines().count(),
+        source.lines().count(),
         "the front matter is not closed by a line `---`",
     ))
 }
 
-/// The keys of the front matter, with their lines in the whole file.
+/// Parses the keys of the front matter, with their lines in the file.
 fn parse_entries(front: &str) -> Result<Vec<SpannedEntry>, SpannedError> {
-    let node = parse_yaml(front)
-        .map_err(|mistake| SpannedError::new(mistake.line + 1, mistake.message))?;
+    let node =
+        parse_yaml(front).map_err(|error| SpannedError::new(error.line + 1, error.message))?;
     let SpannedKind::Map(mut entries) = node.kind else {
         return Err(SpannedError::new(
             node.line + 1,
@@ -136,7 +140,7 @@ fn parse_entries(front: &str) -> Result<Vec<SpannedEntry>, SpannedError> {
 
 fn as_text(entry: &SpannedEntry) -> Result<&str, SpannedError> {
     match &entry.value.kind {
-        SpannedKind::Scalar(Value::String(written)) => Ok(written),
+        SpannedKind::Scalar(Value::String(source)) => Ok(source),
         _ => Err(SpannedError::new(
             entry.line,
             format!("`{}` must be text; put it in quotes", entry.key),
@@ -153,7 +157,7 @@ fn check_compatibility(entry: &SpannedEntry) -> Result<(), SpannedError> {
     Ok(())
 }
 
-/// Numbers and the like are let through: `version: 1.0` is how people write it.
+/// Checks that `metadata` is a flat map. Allows numbers, because `version: 1.0` is common.
 fn check_metadata(entry: &SpannedEntry) -> Result<(), SpannedError> {
     let is_plain = |node: &SpannedValue| matches!(node.kind, SpannedKind::Scalar(_));
     match &entry.value.kind {
@@ -161,43 +165,43 @@ fn check_metadata(entry: &SpannedEntry) -> Result<(), SpannedError> {
         SpannedKind::Scalar(Value::Null) => Ok(()),
         _ => Err(SpannedError::new(
             entry.line,
-            "`metadata` must be a map from words to text",
+            "`metadata` must be a map from keys to text",
         )),
     }
 }
 
 fn parse_tool_names(entry: &SpannedEntry) -> Result<Vec<String>, SpannedError> {
-    let wrong = || {
+    let error = || {
         SpannedError::new(
             entry.line,
-            "`allowed-tools` is a text with names between spaces, or a list",
+            "`allowed-tools` must be a text of names separated by spaces, or a list",
         )
     };
     match &entry.value.kind {
-        SpannedKind::Scalar(Value::String(written)) => Ok(split_tools(written)),
+        SpannedKind::Scalar(Value::String(source)) => Ok(split_tools(source)),
         SpannedKind::Scalar(Value::Null) => Ok(Vec::new()),
         SpannedKind::List(items) => items
             .iter()
             .map(|item| match &item.kind {
                 SpannedKind::Scalar(Value::String(name)) => Ok(text::one_line(name)),
-                _ => Err(wrong()),
+                _ => Err(error()),
             })
             .collect(),
-        _ => Err(wrong()),
+        _ => Err(error()),
     }
 }
 
-/// Cuts at spaces and commas, but not within parentheses: `Bash(git add:*)` is one.
-fn split_tools(written: &str) -> Vec<String> {
+/// Splits at spaces and commas, but not within parentheses: `Bash(git add:*)` is one name.
+fn split_tools(source: &str) -> Vec<String> {
     let mut names = vec![String::new()];
-    let mut open = 0_usize;
-    for c in text::one_line(written).chars() {
+    let mut depth = 0_usize;
+    for c in text::one_line(source).chars() {
         match c {
-            '(' => open += 1,
-            ')' => open = open.saturating_sub(1),
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
             _ => {}
         }
-        if open == 0 && matches!(c, ' ' | ',') {
+        if depth == 0 && matches!(c, ' ' | ',') {
             names.push(String::new());
         } else if let Some(name) = names.last_mut() {
             name.push(c);
@@ -212,31 +216,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_whole_page_is_read() {
-        let page = parse(
+    fn parses_all_fields() {
+        let file = parse(
             "\u{feff}---\r\nname: pdf-forms\r\ndescription: >\r\n  Fills\r\n  forms.\r\nlicense: MIT\r\n\
              metadata:\r\n  version: 1.0\r\nallowed-tools: Bash(git add:*) Read\r\ncolour: red\r\n---\r\n\r\n# Do\r\n",
         )
         .unwrap();
         assert_eq!(
-            (page.name.as_str(), page.description.as_str()),
+            (file.name.as_str(), file.description.as_str()),
             ("pdf-forms", "Fills forms.")
         );
-        assert_eq!(page.allowed_tools, ["Bash(git add:*)", "Read"]);
-        assert_eq!((page.body.as_str(), page.body_line), ("# Do", 12));
-        assert_eq!(page.unknown_keys, [("colour".to_owned(), 10)]);
+        assert_eq!(file.allowed_tools, ["Bash(git add:*)", "Read"]);
+        assert_eq!((file.body.as_str(), file.body_line), ("# Do", 12));
+        assert_eq!(file.unknown_keys, [("colour".to_owned(), 10)]);
     }
 
     #[test]
-    fn tools_may_be_a_list() {
-        let page =
+    fn parses_tools_as_list() {
+        let file =
             parse("---\nname: a\ndescription: b\nallowed-tools:\n  - Read\n  - Write\n---\n")
                 .unwrap();
-        assert_eq!(page.allowed_tools, ["Read", "Write"]);
+        assert_eq!(file.allowed_tools, ["Read", "Write"]);
     }
 
     #[test]
-    fn each_mistake_has_its_line() {
+    fn reports_errors_with_lines() {
         let long = "x".repeat(MAX_DESCRIPTION_LEN + 1);
         for (front, line, expected) in [
             ("description: b\n", 1, "`name` is missing"),
@@ -260,7 +264,7 @@ mod tests {
             (
                 "name: a\ndescription: b\nallowed-tools: 7\n",
                 4,
-                "`allowed-tools` is a text",
+                "`allowed-tools` must be a text",
             ),
             (
                 "name: a\ndescription: b\nlicense: [x]\n",
@@ -270,9 +274,9 @@ mod tests {
             ("- a\n", 2, "must be a table"),
             ("name: a\nname: b\n", 3, ""),
         ] {
-            let mistake = parse(&format!("---\n{front}---\nbody")).unwrap_err();
-            assert!(mistake.message.contains(expected), "{front}: {mistake}");
-            assert_eq!(mistake.line, line, "{front}: {mistake}");
+            let error = parse(&format!("---\n{front}---\nbody")).unwrap_err();
+            assert!(error.message.contains(expected), "{front}: {error}");
+            assert_eq!(error.line, line, "{front}: {error}");
         }
         assert_eq!(parse("name: a").unwrap_err().line, 1);
         assert_eq!(parse("").unwrap_err().line, 1);

@@ -1,7 +1,8 @@
-//! Everything in a skill's folder at one moment, and the fingerprint of it.
+//! A snapshot of all files in the folder of a skill, with its fingerprint.
 //!
-//! Every step of the walk opens one name below a folder that is already open, and never through a link. So what is read
-//! lies in the folder, and what a caller asks for by name is looked up here instead of being opened once more.
+//! The walk opens each name below a folder that is already open, and never follows a link. So all
+//! content comes from the folder, and callers look up files in the snapshot instead of opening them
+//! again.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -18,18 +19,18 @@ use super::{SkillError, quote};
 
 pub(super) const MAX_FILES: usize = 500;
 pub(super) const MAX_BYTES: u64 = 50 * 1024 * 1024;
-/// Folders count here as well, so that empty ones cannot go on forever.
+/// Maximum number of files and folders, because empty folders do not count as files.
 pub(super) const MAX_ENTRIES: usize = 2 * MAX_FILES;
 const MAX_DEPTH: usize = 16;
 
-/// What a snapshot is taken for.
+/// The purpose of a snapshot, which decides what it keeps.
 #[derive(Clone, Copy)]
 pub(super) enum SnapshotPurpose<'a> {
     /// Keeps the contents of these files.
     Use { contents_of: &'a [&'a str] },
     /// Keeps all contents.
     Inspect,
-    /// Keeps all contents, leaves `.git` out, and refuses links.
+    /// Keeps all contents, skips `.git`, and rejects links.
     Copy,
 }
 
@@ -40,7 +41,7 @@ pub(super) struct SkillSnapshot {
 }
 
 pub(super) struct SnapshotEntry {
-    /// Relative to the skill's folder, with `/` between its parts.
+    /// Relative to the skill's folder, with `/` as separator.
     pub path: String,
     pub kind: SnapshotEntryKind,
     pub size: usize,
@@ -52,17 +53,17 @@ pub(super) struct SnapshotEntry {
 pub(super) enum SnapshotEntryKind {
     Plain,
     Executable,
-    /// Leads to another place in the folder. It is never followed.
+    /// A link to another path in the folder. It is never followed.
     Link,
 }
 
 impl SkillSnapshot {
-    /// Invariant: `folder` is a path without links, so that what is read is what lies there.
+    /// Takes a snapshot. Invariant: `folder` is a path without links.
     pub fn take(folder: &Path, purpose: SnapshotPurpose<'_>) -> Result<Self, SkillError> {
-        let wrong = |error: rustix::io::Errno| {
+        let io_error = |error: rustix::io::Errno| {
             SkillError::for_path(folder, io::Error::from(error).to_string())
         };
-        let root = confined_open::open_real(folder, DIRECTORY_LISTING).map_err(wrong)?;
+        let root = confined_open::open_real(folder, DIRECTORY_LISTING).map_err(io_error)?;
         let mut walk = SnapshotWalk {
             folder,
             purpose,
@@ -77,23 +78,23 @@ impl SkillSnapshot {
         Ok(Self { files, fingerprint })
     }
 
-    /// The file at a path as it is written in the list of files; links are not files.
+    /// Returns the file at a path of the list of files. Links are not files.
     pub fn file(&self, path: &str) -> Option<&SnapshotEntry> {
-        let at = self
+        let index = self
             .files
             .binary_search_by(|entry| entry.path.as_str().cmp(path))
             .ok()?;
         self.files
-            .get(at)
+            .get(index)
             .filter(|entry| entry.kind != SnapshotEntryKind::Link)
     }
 
-    /// The content of a file that was to be kept.
+    /// Returns the content of a file, if the snapshot keeps it.
     pub fn content(&self, path: &str) -> Option<&[u8]> {
         self.file(path)?.content.as_deref()
     }
 
-    /// The files below `scripts/`, by their names there.
+    /// Returns the files below `scripts/`, with their names relative to it.
     pub fn scripts(&self) -> impl Iterator<Item = (&str, &SnapshotEntry)> {
         let files = self
             .files
@@ -103,12 +104,14 @@ impl SkillSnapshot {
     }
 }
 
-/// In a name, a line end hides as well: it lets one name pass for two.
+/// Returns true for hidden characters. In a name, this includes line ends, which make one name look
+/// like two.
 fn is_hidden_in_name(c: char) -> bool {
     c.is_control() || quote::is_hidden(c)
 }
 
-/// Lengths keep neighbouring parts apart, so that no two folders give the same bytes.
+/// Computes the fingerprint. The lengths separate adjacent parts, so that no two folders produce
+/// the same bytes.
 fn fingerprint(files: &[SnapshotEntry]) -> String {
     let mut hash = Sha256::new();
     hash.update(b"lango skill 1\n");
@@ -129,7 +132,7 @@ fn to_hex(bytes: &[u8]) -> String {
     bytes
         .iter()
         .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            // Writing into a string cannot fail.
+            // Writing to a string cannot fail.
             let _ = write!(text, "{byte:02x}");
             text
         })
@@ -144,30 +147,38 @@ struct SnapshotWalk<'a> {
 }
 
 impl SnapshotWalk<'_> {
-    fn walk_folder(&mut self, open: &OwnedFd, at: &str, depth: usize) -> Result<(), SkillError> {
+    fn walk_folder(
+        &mut self,
+        opened: &OwnedFd,
+        prefix: &str,
+        depth: usize,
+    ) -> Result<(), SkillError> {
         if depth > MAX_DEPTH {
-            return Err(self.error(at, format!("folders are nested more than {MAX_DEPTH} deep")));
+            return Err(self.error(
+                prefix,
+                format!("folders are nested more than {MAX_DEPTH} deep"),
+            ));
         }
-        let listing = Dir::read_from(open).map_err(|error| self.io_error(at, error))?;
+        let listing = Dir::read_from(opened).map_err(|error| self.io_error(prefix, error))?;
         for listed in listing {
-            let listed = listed.map_err(|error| self.io_error(at, error))?;
+            let listed = listed.map_err(|error| self.io_error(prefix, error))?;
             let name = listed.file_name().to_string_lossy();
             if matches!(&*name, "." | "..") || self.is_excluded(&name) {
                 continue;
             }
-            let path = if at.is_empty() {
+            let path = if prefix.is_empty() {
                 name.to_string()
             } else {
-                format!("{at}/{name}")
+                format!("{prefix}/{name}")
             };
             if listed.file_name().to_str().is_err() || name.chars().any(is_hidden_in_name) {
                 return Err(self.error(
-                    at,
-                    format!("the file name {name:?} has characters that hide it"),
+                    prefix,
+                    format!("the file name {name:?} has hidden characters"),
                 ));
             }
             self.entries += 1;
-            self.visit(open, &path, depth)?;
+            self.visit(opened, &path, depth)?;
         }
         Ok(())
     }
@@ -178,49 +189,52 @@ impl SnapshotWalk<'_> {
 
     fn visit(&mut self, parent: &OwnedFd, path: &str, depth: usize) -> Result<(), SkillError> {
         let name = path.rsplit('/').next().unwrap_or(path);
-        let facts = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
+        let stat = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(|error| self.io_error(path, error))?;
-        let kind = FileType::from_raw_mode(facts.st_mode);
-        let is_one_too_many = kind != FileType::Directory && self.files.len() >= MAX_FILES;
-        if is_one_too_many || self.entries > MAX_ENTRIES {
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        let has_too_many_files = kind != FileType::Directory && self.files.len() >= MAX_FILES;
+        if has_too_many_files || self.entries > MAX_ENTRIES {
             return Err(self.error(path, format!("a skill may have at most {MAX_FILES} files")));
         }
         match kind {
             FileType::Directory => {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                let open = rustix::fs::openat(parent, name, flags, Mode::empty())
+                let opened = rustix::fs::openat(parent, name, flags, Mode::empty())
                     .map_err(|error| self.io_error(path, error))?;
-                self.walk_folder(&open, path, depth + 1)
+                self.walk_folder(&opened, path, depth + 1)
             }
             FileType::RegularFile => self.add_file(parent, name, path),
             FileType::Symlink => self.add_link(parent, name, path),
-            _ => Err(self.error(path, "only files and folders may be part of a skill")),
+            _ => Err(self.error(path, "a skill may contain only files and folders")),
         }
     }
 
     fn add_file(&mut self, parent: &OwnedFd, name: &str, path: &str) -> Result<(), SkillError> {
-        // Should it have become a pipe meanwhile, opening it must not wait for a writer.
+        // If it has become a pipe, opening it must not block.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let open = rustix::fs::openat(parent, name, flags, Mode::empty())
+        let opened = rustix::fs::openat(parent, name, flags, Mode::empty())
             .map_err(|error| self.io_error(path, error))?;
-        let file = File::from(open);
-        let facts = file
+        let file = File::from(opened);
+        let metadata = file
             .metadata()
             .map_err(|error| self.io_error(path, error))?;
-        if !facts.is_file() {
+        if !metadata.is_file() {
             return Err(self.error(path, "it changed while it was read"));
         }
-        let room = MAX_BYTES - self.bytes;
+        let remaining = MAX_BYTES - self.bytes;
         let mut content = Vec::new();
-        file.take(room + 1)
+        file.take(remaining + 1)
             .read_to_end(&mut content)
             .map_err(|error| self.io_error(path, error))?;
-        if content.len() as u64 > room {
-            let most = MAX_BYTES / (1024 * 1024);
-            return Err(self.error(path, format!("a skill may have at most {most} MiB in all")));
+        if content.len() as u64 > remaining {
+            let limit = MAX_BYTES / (1024 * 1024);
+            return Err(self.error(
+                path,
+                format!("a skill may have at most {limit} MiB in total"),
+            ));
         }
         self.bytes += content.len() as u64;
-        let kind = if facts.permissions().mode() & 0o111 == 0 {
+        let kind = if metadata.permissions().mode() & 0o111 == 0 {
             SnapshotEntryKind::Plain
         } else {
             SnapshotEntryKind::Executable
@@ -229,23 +243,21 @@ impl SnapshotWalk<'_> {
         Ok(())
     }
 
-    /// A link counts by where it leads. Its target's content is part of the folder and counts by itself.
+    /// Adds a link with its target path. The content of the target is in the folder and is added
+    /// separately.
     fn add_link(&mut self, parent: &OwnedFd, name: &str, path: &str) -> Result<(), SkillError> {
         if matches!(self.purpose, SnapshotPurpose::Copy) {
-            return Err(self.error(
-                path,
-                "it is a link; a skill that is added must not have any",
-            ));
+            return Err(self.error(path, "it is a link; an installed skill must not have links"));
         }
         let target = rustix::fs::readlinkat(parent, name, Vec::new())
             .map_err(|error| self.io_error(path, error))?;
-        let leads_to = self.folder.join(path).canonicalize();
-        let inside = leads_to.is_ok_and(|end| {
+        let resolved = self.folder.join(path).canonicalize();
+        let is_inside = resolved.is_ok_and(|resolved| {
             self.folder
                 .canonicalize()
-                .is_ok_and(|folder| end.starts_with(folder))
+                .is_ok_and(|folder| resolved.starts_with(folder))
         });
-        if !inside {
+        if !is_inside {
             let target = target.to_string_lossy();
             let message = format!("it is a link to `{target}`, which is not in the skill's folder");
             return Err(self.error(path, message));
@@ -255,8 +267,8 @@ impl SnapshotWalk<'_> {
     }
 
     fn add(&mut self, path: &str, kind: SnapshotEntryKind, content: Vec<u8>) {
-        let keeps = match self.purpose {
-            SnapshotPurpose::Use { contents_of: keep } => keep.contains(&path),
+        let keeps_content = match self.purpose {
+            SnapshotPurpose::Use { contents_of } => contents_of.contains(&path),
             SnapshotPurpose::Inspect | SnapshotPurpose::Copy => true,
         };
         self.files.push(SnapshotEntry {
@@ -264,7 +276,7 @@ impl SnapshotWalk<'_> {
             kind,
             size: content.len(),
             digest: Sha256::digest(&content).into(),
-            content: keeps.then_some(content),
+            content: keeps_content.then_some(content),
         });
     }
 
@@ -284,20 +296,20 @@ mod tests {
 
     use super::*;
 
-    fn print(folder: &Path) -> String {
+    fn fingerprint_of(folder: &Path) -> String {
         SkillSnapshot::take(folder, SnapshotPurpose::Use { contents_of: &[] })
             .unwrap()
             .fingerprint
     }
 
     #[test]
-    fn the_fingerprint_notices_every_kind_of_change() {
+    fn fingerprint_covers_every_kind_of_change() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::write(at("a"), "one").unwrap();
         fs::create_dir(at("deep")).unwrap();
         fs::write(at("deep/b"), "two").unwrap();
-        let mut seen = vec![print(folder.path())];
+        let mut seen = vec![fingerprint_of(folder.path())];
         let changes: [(&str, &dyn Fn()); 6] = [
             ("content", &|| fs::write(at("deep/b"), "twO").unwrap()),
             ("new file", &|| fs::write(at(".hidden"), "").unwrap()),
@@ -310,16 +322,16 @@ mod tests {
         ];
         for (what, change) in changes {
             change();
-            let now = print(folder.path());
-            assert_eq!(now, print(folder.path()), "{what}: not stable");
+            let now = fingerprint_of(folder.path());
+            assert_eq!(now, fingerprint_of(folder.path()), "{what}: not stable");
             assert!(!seen.contains(&now), "{what}: not noticed");
             seen.push(now);
         }
-        assert!(seen.iter().all(|print| print.len() == 64));
+        assert!(seen.iter().all(|fingerprint| fingerprint.len() == 64));
     }
 
     #[test]
-    fn what_leads_outside_or_is_no_file_is_a_mistake() {
+    fn rejects_outside_links_and_special_files() {
         for (target, expected) in [
             ("/etc/passwd", "not in the skill's folder"),
             ("../x", "not in"),
@@ -327,10 +339,10 @@ mod tests {
         ] {
             let folder = tempfile::tempdir().unwrap();
             symlink(target, folder.path().join("link")).unwrap();
-            let mistake = SkillSnapshot::take(folder.path(), SnapshotPurpose::Inspect)
+            let error = SkillSnapshot::take(folder.path(), SnapshotPurpose::Inspect)
                 .err()
                 .unwrap();
-            assert!(mistake.to_string().contains(expected), "{mistake}");
+            assert!(error.to_string().contains(expected), "{error}");
         }
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
@@ -342,30 +354,27 @@ mod tests {
             0,
         )
         .unwrap();
-        let mistake = SkillSnapshot::take(folder.path(), SnapshotPurpose::Inspect)
+        let error = SkillSnapshot::take(folder.path(), SnapshotPurpose::Inspect)
             .err()
             .unwrap();
-        assert!(
-            mistake.message.contains("only files and folders"),
-            "{mistake}"
-        );
+        assert!(error.message.contains("only files and folders"), "{error}");
     }
 
     #[test]
-    fn a_link_within_the_folder_is_listed_but_is_no_file() {
+    fn lists_inner_links_but_does_not_read_them() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("a"), "one").unwrap();
         symlink("a", folder.path().join("b")).unwrap();
-        symlink(".", folder.path().join("round")).unwrap();
+        symlink(".", folder.path().join("loop")).unwrap();
         let snapshot = SkillSnapshot::take(folder.path(), SnapshotPurpose::Inspect).unwrap();
         assert_eq!(snapshot.files.len(), 3);
         assert_eq!(snapshot.content("a"), Some(b"one".as_slice()));
-        assert!(snapshot.content("b").is_none() && snapshot.content("round/a").is_none());
+        assert!(snapshot.content("b").is_none() && snapshot.content("loop/a").is_none());
         assert!(SkillSnapshot::take(folder.path(), SnapshotPurpose::Copy).is_err());
     }
 
     #[test]
-    fn there_are_limits() {
+    fn enforces_limits() {
         let many = tempfile::tempdir().unwrap();
         for number in 0..=MAX_FILES {
             fs::write(many.path().join(number.to_string()), "").unwrap();
@@ -395,14 +404,14 @@ mod tests {
             (many, "at most 500 files"),
             (big, "at most 50 MiB"),
             (deep, "nested"),
-            (odd, "characters that hide"),
-            (unseen, "characters that hide"),
+            (odd, "hidden characters"),
+            (unseen, "hidden characters"),
         ] {
-            let mistake =
+            let error =
                 SkillSnapshot::take(folder.path(), SnapshotPurpose::Use { contents_of: &[] })
                     .err()
                     .unwrap();
-            assert!(mistake.message.contains(expected), "{mistake}");
+            assert!(error.message.contains(expected), "{error}");
         }
     }
 }

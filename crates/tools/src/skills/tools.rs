@@ -1,4 +1,4 @@
-//! The tools of this part: one for each skill, one to see them all, one to write a new one.
+//! The skill tools: one for each skill, one that lists them, and one that creates a new one.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,44 +10,44 @@ use serde::Deserialize;
 use super::{Skill, SkillCatalog, SkillOrigin, TrustFile, create, quote, use_skill};
 use crate::shell::Shell;
 
-/// What the name of each skill's tool begins with.
+/// Prefix of the tool name of each skill.
 pub(super) const TOOL_PREFIX: &str = "skill_";
 const MAX_LISTED_DESCRIPTION_LEN: usize = 300;
 const MAX_WARNINGS: usize = 50;
 
-/// Where skills work and where new ones go.
+/// Folders of the skill tools.
 pub struct SkillSettings {
-    /// Without one, no skill can be written.
+    /// The folder for new skills. Without it, none can be created.
     pub user_folder: Option<PathBuf>,
-    /// Where scripts start.
+    /// The working directory of scripts.
     pub workspace: PathBuf,
 }
 
-pub fn tools(shelf: &SkillCatalog, shell: Shell, settings: SkillSettings) -> Vec<Tool> {
+pub fn tools(catalog: &SkillCatalog, shell: Shell, settings: SkillSettings) -> Vec<Tool> {
     let SkillSettings {
         user_folder,
         workspace,
     } = settings;
-    let room = use_skill::SkillRunContext {
+    let run_context = use_skill::SkillRunContext {
         shell,
         workspace,
-        trusted: shelf.trusted().clone(),
+        trusted: catalog.trusted().clone(),
     };
-    let of_skill = |skill: &Arc<Skill>| use_skill::tool(Arc::clone(skill), room.clone());
-    let mut tools: Vec<Tool> = shelf.skills().iter().map(of_skill).collect();
-    tools.push(list_skills(shelf));
-    tools.extend(user_folder.map(|folder| create::tool(shelf, folder)));
+    let skill_tool = |skill: &Arc<Skill>| use_skill::tool(Arc::clone(skill), run_context.clone());
+    let mut tools: Vec<Tool> = catalog.skills().iter().map(skill_tool).collect();
+    tools.push(list_skills(catalog));
+    tools.extend(user_folder.map(|folder| create::tool(catalog, folder)));
     tools
 }
 
-/// File work of any size, off the threads that others wait on.
+/// Runs blocking file work on a thread for blocking tasks.
 pub(super) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| {
+    let result = tokio::task::spawn_blocking(work).await;
+    result.unwrap_or_else(|_| {
         Err(ToolError(
-            "the work on the skill's files broke off".to_owned(),
+            "reading or writing the files of the skill failed".to_owned(),
         ))
     })
 }
@@ -55,9 +55,9 @@ pub(super) async fn run_blocking<T: Send + 'static>(
 #[derive(Deserialize, JsonSchema)]
 struct ListSkillsArgs {}
 
-fn list_skills(shelf: &SkillCatalog) -> Tool {
-    let skills = shelf.skills().to_vec();
-    let (own, others) = shelf.warnings_for_models();
+fn list_skills(catalog: &SkillCatalog) -> Tool {
+    let skills = catalog.skills().to_vec();
+    let (own, others) = catalog.warnings_for_models();
     let mut warnings: Vec<String> = own
         .iter()
         .take(MAX_WARNINGS)
@@ -65,10 +65,10 @@ fn list_skills(shelf: &SkillCatalog) -> Tool {
         .collect();
     if others > 0 {
         warnings.push(format!(
-            "{others} in this folder; `lango skill list` tells the user why"
+            "{others} in this folder; `lango skill list` shows the user the reasons"
         ));
     }
-    let trusted = shelf.trusted().clone();
+    let trusted = catalog.trusted().clone();
     let description = "Lists the skills that are there: what each is for, where it comes from, and whether the user has \
                        allowed it before.";
     Tool::new(

@@ -1,4 +1,4 @@
-//! Which skills the user has seen and allowed, by their content.
+//! The skills that the user has reviewed and trusted, identified by content.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -12,27 +12,27 @@ use serde::{Deserialize, Serialize};
 
 use super::{Skill, SkillOrigin};
 
-/// More than anybody's list; a longer file is not ours.
+/// Larger files are not valid trust files.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The file that remembers it. It is read whenever it is asked, so that what another process or the user's editor takes
-/// back holds at once. Cheap to clone.
+/// The file of trusted skills. It is read for every check, so that changes by other processes or by
+/// the user take effect immediately. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct TrustFile {
     path: Option<PathBuf>,
-    /// Held while the file is read and written anew, so that two calls do not lose each other's line.
+    /// Held while the file is read and rewritten, so that concurrent calls do not lose entries.
     write_lock: Arc<Mutex<()>>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
 struct TrustedSkills {
-    /// From fingerprint to name; the name is for people who read the file.
+    /// Maps fingerprints to names; the names are for readers of the file.
     #[serde(default)]
     skills: BTreeMap<String, String>,
 }
 
 impl TrustFile {
-    /// Without a path nothing is trusted, and nothing can be.
+    /// Uses the file at `path`. Without a path, no skill can be trusted.
     pub fn new(path: Option<PathBuf>) -> Self {
         Self {
             path,
@@ -44,45 +44,45 @@ impl TrustFile {
         self.path.as_deref()
     }
 
-    /// Whether a model may read what a skill says about itself: the user's own may speak, a project's once its content
-    /// was allowed.
+    /// Returns true if a model may read the description of a skill: for the user's own skills, and
+    /// for those of a project after their content was trusted.
     pub fn is_description_visible(&self, skill: &Skill) -> bool {
         skill.origin == SkillOrigin::User || self.is_trusted(skill)
     }
 
-    /// Whether exactly this content was allowed before. When in doubt, it was not.
+    /// Returns true if exactly this content was trusted before. Errors count as not trusted.
     pub fn is_trusted(&self, skill: &Skill) -> bool {
         self.path
             .as_deref()
             .is_some_and(|path| read_trusted(path).skills.contains_key(&skill.fingerprint))
     }
 
-    /// Remembers this content. Only for what the user saw and allowed.
+    /// Trusts this content. Call it only after the user has reviewed and approved the skill.
     pub fn trust(&self, skill: &Skill) -> io::Result<()> {
-        let nowhere = || {
+        let no_file = || {
             io::Error::new(
                 io::ErrorKind::Unsupported,
-                "there is no file to remember it in",
+                "there is no trust file to write",
             )
         };
-        let path = self.path.as_deref().ok_or_else(nowhere)?;
-        let _writing = self
+        let path = self.path.as_deref().ok_or_else(no_file)?;
+        let _lock = self
             .write_lock
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let mut known = read_trusted(path);
-        if known
+        let mut trusted = read_trusted(path);
+        if trusted
             .skills
             .insert(skill.fingerprint.clone(), skill.name.clone())
             .is_some()
         {
             return Ok(());
         }
-        write(path, &serde_json::to_vec_pretty(&known)?)
+        write(path, &serde_json::to_vec_pretty(&trusted)?)
     }
 }
 
-/// What the file says; nothing, if it cannot be read or if others could have written it.
+/// Reads the file. Returns no skills if it cannot be read or if other users can write it.
 fn read_trusted(path: &Path) -> TrustedSkills {
     let read = || -> io::Result<TrustedSkills> {
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
@@ -90,8 +90,8 @@ fn read_trusted(path: &Path) -> TrustedSkills {
             .read(true)
             .custom_flags(flags)
             .open(path)?;
-        let facts = file.metadata()?;
-        if !facts.is_file() || facts.permissions().mode() & 0o022 != 0 {
+        let metadata = file.metadata()?;
+        if !metadata.is_file() || metadata.permissions().mode() & 0o022 != 0 {
             return Ok(TrustedSkills::default());
         }
         let mut content = Vec::new();
@@ -101,7 +101,7 @@ fn read_trusted(path: &Path) -> TrustedSkills {
     read().unwrap_or_default()
 }
 
-/// Beside it first, then over it: a crash leaves the old file or the new one.
+/// Writes a temporary file and renames it, so that a crash leaves either the old or the new file.
 fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path
         .parent()
@@ -111,19 +111,19 @@ fn write(path: &Path, content: &[u8]) -> io::Result<()> {
         .recursive(true)
         .mode(0o700)
         .create(folder)?;
-    let beside = folder.join(format!(".trusted-skills-{}", uuid::Uuid::now_v7().simple()));
+    let temp = folder.join(format!(".trusted-skills-{}", uuid::Uuid::now_v7().simple()));
     let mut file: File = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
-        .open(&beside)?;
+        .open(&temp)?;
     let written = file
         .write_all(content)
         .and_then(|()| file.sync_all())
-        .and_then(|()| fs::rename(&beside, path));
+        .and_then(|()| fs::rename(&temp, path));
     if written.is_err() {
-        // What went wrong first is what is told.
-        let _ = fs::remove_file(&beside);
+        // The first error is the one to report.
+        let _ = fs::remove_file(&temp);
     }
     written
 }
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn trust_is_by_content_and_outlives_the_process() {
+    fn trust_is_by_content_and_persistent() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data/trusted-skills.json");
         let file = TrustFile::new(Some(path.clone()));
@@ -163,9 +163,11 @@ mod tests {
     }
 
     #[test]
-    fn when_in_doubt_nothing_is_trusted() {
-        let nowhere = TrustFile::new(None);
-        assert!(nowhere.trust(&skill("aa")).is_err() && !nowhere.is_trusted(&skill("aa")));
+    fn errors_count_as_not_trusted() {
+        let without_file = TrustFile::new(None);
+        assert!(
+            without_file.trust(&skill("aa")).is_err() && !without_file.is_trusted(&skill("aa"))
+        );
 
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trusted-skills.json");

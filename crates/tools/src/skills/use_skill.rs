@@ -16,14 +16,14 @@ use super::{Skill, TrustFile, quote};
 use crate::shell::{CommandRequest, Shell};
 
 const MAX_DESCRIPTION_LEN: usize = 300;
-/// The most that a model reads at once.
+/// Maximum size of one result.
 const MAX_BYTES: usize = 40_000;
 const MAX_LISTED_FILES: usize = 100;
-/// In place of what a project's skill says about itself, until the user has seen it.
+/// Replaces the description of a project's skill until the user has confirmed it.
 pub(super) const UNCONFIRMED_DESCRIPTION: &str = "a skill of this folder that is not confirmed yet";
 const SKILL_CHANGED: &str = "the skill changed on disk; it can be used again from the next turn on";
 
-/// What every skill's tool works with.
+/// The context shared by all skill tools.
 #[derive(Clone)]
 pub(super) struct SkillRunContext {
     pub shell: Shell,
@@ -31,9 +31,9 @@ pub(super) struct SkillRunContext {
     pub trusted: TrustFile,
 }
 
-pub(super) fn tool(skill: Arc<Skill>, room: SkillRunContext) -> Tool {
+pub(super) fn tool(skill: Arc<Skill>, run_context: SkillRunContext) -> Tool {
     let name = &skill.name;
-    let words = if room.trusted.is_description_visible(&skill) {
+    let summary = if run_context.trusted.is_description_visible(&skill) {
         format!(
             ", in its own words: \"{}\"",
             quote::truncate_line(&skill.description, MAX_DESCRIPTION_LEN)
@@ -42,26 +42,31 @@ pub(super) fn tool(skill: Arc<Skill>, room: SkillRunContext) -> Tool {
         format!(": {UNCONFIRMED_DESCRIPTION}.")
     };
     let description = format!(
-        "The skill {name}{words} Call it without arguments first, to read its instructions."
+        "The skill {name}{summary} Call it without arguments first, to read its instructions."
     );
     let phrases = [
         format!("use [the] [skill] {name}"),
         format!("(use|apply|run) [the] {name} skill"),
         format!("run [the] [script] {{script:word}} of [the] [skill] {name}"),
     ];
-    let trusted = room.trusted.clone();
-    let shown = Arc::clone(&skill);
-    let called = Arc::clone(&skill);
+    let trusted = run_context.trusted.clone();
+    let intent_skill = Arc::clone(&skill);
+    let called_skill = Arc::clone(&skill);
     Tool::new(
         format!("{TOOL_PREFIX}{name}"),
         description,
         Safety::Dangerous,
         move |context, args: UseSkillArgs| {
-            use_skill(Arc::clone(&called), room.clone(), context, args)
+            use_skill(
+                Arc::clone(&called_skill),
+                run_context.clone(),
+                context,
+                args,
+            )
         },
     )
     .with_intent(move |_, args: UseSkillArgs| {
-        let (skill, trusted) = (Arc::clone(&shown), trusted.clone());
+        let (skill, trusted) = (Arc::clone(&intent_skill), trusted.clone());
         run_blocking(move || intent::intent(&skill, &trusted, &args.request()?))
     })
     .with_untrusted_output()
@@ -81,7 +86,7 @@ struct UseSkillArgs {
     file: Option<String>,
 }
 
-/// What is asked of a skill.
+/// The request of a skill call.
 enum SkillRequest {
     Instructions,
     File(String),
@@ -93,14 +98,15 @@ enum SkillRequest {
 }
 
 impl UseSkillArgs {
-    /// Models like to fill in what they do not need; an empty text is none.
+    /// Parses the arguments. An empty text counts as missing, because models often fill in unused
+    /// fields.
     fn request(self) -> Result<SkillRequest, ToolError> {
-        let said = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+        let non_empty = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
         let args = self.args.unwrap_or_default();
         let stdin = self.stdin.unwrap_or_default();
-        match (said(self.script), said(self.file)) {
+        match (non_empty(self.script), non_empty(self.file)) {
             (Some(_), Some(_)) => Err(ToolError(
-                "`script` and `file` cannot be used in one call; make two".to_owned(),
+                "`script` and `file` cannot be combined; make two calls".to_owned(),
             )),
             (Some(script), None) => Ok(SkillRequest::Script {
                 script,
@@ -108,7 +114,7 @@ impl UseSkillArgs {
                 stdin,
             }),
             (None, _) if !args.is_empty() || !stdin.is_empty() => Err(ToolError(
-                "`args` and `stdin` are for a script; name it with `script`".to_owned(),
+                "`args` and `stdin` need a script; give it in `script`".to_owned(),
             )),
             (None, Some(file)) => Ok(SkillRequest::File(file)),
             (None, None) => Ok(SkillRequest::Instructions),
@@ -117,7 +123,7 @@ impl UseSkillArgs {
 }
 
 impl SkillRequest {
-    /// The file whose content is needed.
+    /// Returns the path of the file whose content is needed.
     fn path(&self) -> Option<String> {
         match self {
             Self::Instructions => None,
@@ -127,7 +133,7 @@ impl SkillRequest {
     }
 }
 
-/// Either the answer, or what is still to be run for it.
+/// The result of a request, or a script to run.
 enum SkillAction {
     Answer(String),
     Run(ScriptCommand, String),
@@ -135,24 +141,24 @@ enum SkillAction {
 
 async fn use_skill(
     skill: Arc<Skill>,
-    room: SkillRunContext,
+    run_context: SkillRunContext,
     context: ToolContext,
     args: UseSkillArgs,
 ) -> Result<String, ToolError> {
     let request = args.request()?;
-    let (folder, trusted) = (skill.folder.clone(), room.trusted);
-    let next = run_blocking(move || prepare(&skill, &trusted, request)).await?;
-    match next {
+    let (folder, trusted) = (skill.folder.clone(), run_context.trusted);
+    let action = run_blocking(move || prepare(&skill, &trusted, request)).await?;
+    match action {
         SkillAction::Answer(answer) => Ok(answer),
         SkillAction::Run(command, stdin) => {
-            let errand = CommandRequest {
+            let command_request = CommandRequest {
                 program: command.program()?,
-                folder: room.workspace,
+                folder: run_context.workspace,
                 stdin,
                 timeout: None,
                 extra_read_paths: vec![folder],
             };
-            room.shell.run(&context, errand).await
+            run_context.shell.run(&context, command_request).await
         }
     }
 }
@@ -163,9 +169,13 @@ fn prepare(
     request: SkillRequest,
 ) -> Result<SkillAction, ToolError> {
     let path = request.path();
-    let keep: Vec<&str> = path.as_deref().into_iter().collect();
-    let snapshot = verified_snapshot(skill, SnapshotPurpose::Use { contents_of: &keep })?;
-    // It runs, so this content was shown and allowed. If that cannot be remembered, the user is asked once more.
+    let contents_of: Vec<&str> = path.as_deref().into_iter().collect();
+    let purpose = SnapshotPurpose::Use {
+        contents_of: &contents_of,
+    };
+    let snapshot = verified_snapshot(skill, purpose)?;
+    // The call was approved, so this content was reviewed. If the trust cannot be stored, the user
+    // is asked again.
     let _ = trusted.trust(skill);
     Ok(match request {
         SkillRequest::Instructions => SkillAction::Answer(instructions(skill, &snapshot)),
@@ -183,7 +193,7 @@ fn prepare(
     })
 }
 
-/// The skill's files as they are now, if they are what they were when it was read.
+/// Returns a snapshot of the current files, or an error if they changed since the skill was read.
 fn verified_snapshot(
     skill: &Skill,
     purpose: SnapshotPurpose<'_>,
@@ -220,9 +230,9 @@ fn file_list(snapshot: &SkillSnapshot) -> String {
         .take(MAX_LISTED_FILES)
         .map(line)
         .collect();
-    let left = snapshot.files.len().saturating_sub(MAX_LISTED_FILES);
-    if left > 0 {
-        list.push_str(&format!("… and {left} more\n"));
+    let omitted = snapshot.files.len().saturating_sub(MAX_LISTED_FILES);
+    if omitted > 0 {
+        list.push_str(&format!("… and {omitted} more\n"));
     }
     list
 }
@@ -257,8 +267,8 @@ fn unknown_file(snapshot: &SkillSnapshot, path: &str) -> ToolError {
             known().take(50).collect::<Vec<_>>().join(", ")
         )
     });
-    let asked = text::one_line(path);
+    let requested = text::one_line(path);
     ToolError(format!(
-        "the skill has no file `{asked}` (paths are relative to its folder); {hint}"
+        "the skill has no file `{requested}` (paths are relative to its folder); {hint}"
     ))
 }

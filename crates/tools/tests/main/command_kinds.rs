@@ -1,4 +1,4 @@
-//! Commands of one kind: a permission for them never becomes a permission to run something else.
+//! Kinds of commands: an approval for a kind never allows to run anything else.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ const ALL_MODES: [SandboxChoice; 3] = [
     SandboxChoice::NoNamespaces,
     SandboxChoice::Off,
 ];
-/// Those of git that read most.
+/// The git commands that read the most settings.
 const READ_ONLY_COMMANDS: [&str; 9] = [
     "git status",
     "git status -s --ignored",
@@ -27,10 +27,10 @@ const READ_ONLY_COMMANDS: [&str; 9] = [
     "git ls-files -m",
 ];
 
-/// A repository in the workspace, with a change in a file.
-fn repository(world: &ShellHarness, folder: &str) {
-    fs::create_dir_all(world.at(folder)).unwrap();
-    fs::write(world.at(folder).join("a.txt"), "old\n").unwrap();
+/// Creates a repository in the workspace, with a changed file.
+fn repository(harness: &ShellHarness, folder: &str) {
+    fs::create_dir_all(harness.at(folder)).unwrap();
+    fs::write(harness.at(folder).join("a.txt"), "old\n").unwrap();
     for args in [
         vec!["init", "-q", "-b", "main"],
         vec!["add", "."],
@@ -45,40 +45,43 @@ fn repository(world: &ShellHarness, folder: &str) {
             "first",
         ],
     ] {
-        git(world, folder, &args);
+        git(harness, folder, &args);
     }
-    fs::write(world.at(folder).join("a.txt"), "new and longer\n").unwrap();
+    fs::write(harness.at(folder).join("a.txt"), "new and longer\n").unwrap();
 }
 
-fn git(world: &ShellHarness, folder: &str, args: &[&str]) {
+fn git(harness: &ShellHarness, folder: &str, args: &[&str]) {
     let mut command = Command::new("git");
-    command.args(args).current_dir(world.at(folder));
+    command.args(args).current_dir(harness.at(folder));
     command
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_CONFIG_SYSTEM", "/dev/null");
-    let done = command.output().unwrap();
+    let git_output = command.output().unwrap();
     assert!(
-        done.status.success(),
+        git_output.status.success(),
         "{args:?}: {}",
-        String::from_utf8_lossy(&done.stderr)
+        String::from_utf8_lossy(&git_output.stderr)
     );
 }
 
-/// A program in the workspace that leaves a mark when it runs.
-fn trap(world: &ShellHarness, path: &str) -> String {
-    let path = world.at(path);
+/// Creates a program in the workspace that creates the file `ran` when it runs.
+fn trap(harness: &ShellHarness, path: &str) -> String {
+    let path = harness.at(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(
         &path,
-        format!("#!/bin/sh\ntouch {}\ncat\n", world.at("work/ran").display()),
+        format!(
+            "#!/bin/sh\ntouch {}\ncat\n",
+            harness.at("work/ran").display()
+        ),
     )
     .unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     path.display().to_string()
 }
 
-async fn pattern(world: &ShellHarness, line: &str) -> Option<String> {
-    let tools = tools(&world.shell());
+async fn pattern(harness: &ShellHarness, line: &str) -> Option<String> {
+    let tools = tools(&harness.shell());
     let tool = tools.iter().find(|tool| tool.name == "exec_shell").unwrap();
     tool.intent(context(), json!({ "command": line }))
         .await
@@ -86,13 +89,13 @@ async fn pattern(world: &ShellHarness, line: &str) -> Option<String> {
         .pattern
 }
 
-/// B102: only commands without an effect are left alone after reading something untrusted.
+/// B102: only commands without side effects need no approval after reading untrusted content.
 #[tokio::test]
-async fn only_commands_of_the_reading_kind_have_no_effect() {
+async fn only_read_only_commands_have_no_side_effects() {
     let reads = |network: bool, args: serde_json::Value| {
-        let mut world = ShellHarness::new(SandboxChoice::On);
-        world.settings.network = network;
-        let tools = tools(&world.shell());
+        let mut harness = ShellHarness::new(SandboxChoice::On);
+        harness.settings.network = network;
+        let tools = tools(&harness.shell());
         tools
             .iter()
             .find(|tool| tool.name == "exec_shell")
@@ -119,14 +122,17 @@ async fn only_commands_of_the_reading_kind_have_no_effect() {
 
 /// B102
 #[tokio::test]
-async fn reading_commands_read() {
+async fn read_only_commands_work() {
     for choice in ALL_MODES {
-        let world = ShellHarness::new(choice);
-        repository(&world, "work");
+        let harness = ShellHarness::new(choice);
+        repository(&harness, "work");
         for line in READ_ONLY_COMMANDS {
-            assert!(pattern(&world, line).await.is_some(), "{line}");
-            let told = world.run(line).await;
-            assert!(told.starts_with("exit code 0"), "{choice:?} {line}: {told}");
+            assert!(pattern(&harness, line).await.is_some(), "{line}");
+            let output = harness.run(line).await;
+            assert!(
+                output.starts_with("exit code 0"),
+                "{choice:?} {line}: {output}"
+            );
         }
         for line in [
             "ls -la",
@@ -135,27 +141,31 @@ async fn reading_commands_read() {
             "cat a.txt",
             "which git",
         ] {
-            let told = world.run(line).await;
-            assert!(pattern(&world, line).await.is_some(), "{line}");
+            let output = harness.run(line).await;
+            assert!(pattern(&harness, line).await.is_some(), "{line}");
             assert!(
-                !told.contains("fork") && !told.contains("not permitted"),
-                "{choice:?} {line}: {told}"
+                !output.contains("fork") && !output.contains("not permitted"),
+                "{choice:?} {line}: {output}"
             );
         }
     }
 }
 
-/// B102: settings and hooks of a hostile repository make no reading command run anything.
+/// B102: settings and hooks of a hostile repository do not make read-only commands run anything.
 #[tokio::test]
-async fn a_hostile_repository_runs_nothing_by_commands_that_read() {
+async fn hostile_repository_cannot_make_read_only_commands_run_programs() {
     for choice in ALL_MODES {
-        let world = ShellHarness::new(choice);
-        repository(&world, "work");
-        let program = trap(&world, "work/tools/trap");
+        let harness = ShellHarness::new(choice);
+        repository(&harness, "work");
+        let program = trap(&harness, "work/tools/trap");
         for hook in ["post-index-change", "pre-commit", "post-checkout"] {
-            trap(&world, &format!("work/.git/hooks/{hook}"));
+            trap(&harness, &format!("work/.git/hooks/{hook}"));
         }
-        fs::write(world.at("work/.git/info/attributes"), "* filter=x diff=x\n").unwrap();
+        fs::write(
+            harness.at("work/.git/info/attributes"),
+            "* filter=x diff=x\n",
+        )
+        .unwrap();
         for (key, value) in [
             ("core.fsmonitor", program.as_str()),
             ("core.pager", &program),
@@ -163,69 +173,76 @@ async fn a_hostile_repository_runs_nothing_by_commands_that_read() {
             ("alias.status", &format!("!{program}")),
             ("core.sshCommand", &program),
             ("core.editor", &program),
-            // Settings that are looked for in another file are not seen before.
+            // Settings in `config.worktree` are not inspected by the classification.
             ("extensions.worktreeConfig", "true"),
         ] {
-            git(&world, "work", &["config", key, value]);
+            git(&harness, "work", &["config", key, value]);
         }
         let drivers = format!(
             "[filter \"x\"]\n\tclean = {program}\n[diff \"x\"]\n\ttextconv = {program}\n[diff]\n\texternal = {program}\n"
         );
-        fs::write(world.at("work/.git/config.worktree"), drivers).unwrap();
+        fs::write(harness.at("work/.git/config.worktree"), drivers).unwrap();
         for line in READ_ONLY_COMMANDS {
-            assert!(pattern(&world, line).await.is_some(), "{line}");
-            world.run(line).await;
-            assert!(!world.at("work/ran").exists(), "{choice:?} {line}");
+            assert!(pattern(&harness, line).await.is_some(), "{line}");
+            harness.run(line).await;
+            assert!(!harness.at("work/ran").exists(), "{choice:?} {line}");
         }
-        // The same settings do run it where a command may start programs.
-        world.run("git status; git diff").await;
-        assert!(world.at("work/ran").exists(), "{choice:?}: the trap works");
+        // The same settings run the trap if the command may start programs.
+        harness.run("git status; git diff").await;
+        assert!(
+            harness.at("work/ran").exists(),
+            "{choice:?}: the trap works"
+        );
     }
 }
 
-/// B102: nor does a repository inside the repository.
+/// B102: the same for a repository inside the repository.
 #[tokio::test]
-async fn a_hostile_repository_inside_runs_nothing() {
-    let world = ShellHarness::new(SandboxChoice::On);
-    repository(&world, "work");
-    repository(&world, "work/inner");
+async fn hostile_nested_repository_cannot_run_programs() {
+    let harness = ShellHarness::new(SandboxChoice::On);
+    repository(&harness, "work");
+    repository(&harness, "work/inner");
     git(
-        &world,
+        &harness,
         "work",
         &["-c", "advice.addEmbeddedRepo=false", "add", "inner"],
     );
-    let program = trap(&world, "work/tools/trap");
+    let program = trap(&harness, "work/tools/trap");
     git(
-        &world,
+        &harness,
         "work/inner",
         &["config", "core.fsmonitor", &program],
     );
     for line in ["git status", "git diff"] {
-        assert!(pattern(&world, line).await.is_some(), "{line}");
-        world.run(line).await;
-        assert!(!world.at("work/ran").exists(), "{line}");
+        assert!(pattern(&harness, line).await.is_some(), "{line}");
+        harness.run(line).await;
+        assert!(!harness.at("work/ran").exists(), "{line}");
     }
     assert!(
-        world
+        harness
             .run("git status")
             .await
-            .contains("can start no other program")
+            .contains("cannot start other programs")
     );
-    world.run("git status; true").await;
-    assert!(world.at("work/ran").exists(), "the trap works");
+    harness.run("git status; true").await;
+    assert!(harness.at("work/ran").exists(), "the trap works");
 }
 
-/// Where git needs programs for its work they are started, and each command is asked about.
+/// If git needs programs, they are started, and each command needs an approval.
 #[tokio::test]
-async fn a_repository_with_drivers_works_and_is_asked_about() {
-    let world = ShellHarness::new(SandboxChoice::On);
-    repository(&world, "work");
+async fn repository_with_drivers_works_without_a_pattern() {
+    let harness = ShellHarness::new(SandboxChoice::On);
+    repository(&harness, "work");
     git(
-        &world,
+        &harness,
         "work",
         &["config", "diff.upper.textconv", "tr a-z A-Z <"],
     );
-    fs::write(world.at("work/.git/info/attributes"), "*.txt diff=upper\n").unwrap();
-    assert_eq!(pattern(&world, "git diff").await, None);
-    assert!(world.run("git diff").await.contains("+NEW AND LONGER"));
+    fs::write(
+        harness.at("work/.git/info/attributes"),
+        "*.txt diff=upper\n",
+    )
+    .unwrap();
+    assert_eq!(pattern(&harness, "git diff").await, None);
+    assert!(harness.run("git diff").await.contains("+NEW AND LONGER"));
 }

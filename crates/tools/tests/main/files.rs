@@ -1,4 +1,4 @@
-//! Looking at files: reading, listing, describing; and what all the tools have in common.
+//! Reading, listing and describing files, and properties shared by all file tools.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ pub const TOOL_NAMES: [&str; 8] = [
     "fs_delete",
 ];
 
-/// A workspace, a folder for Lango's data beside it, and the tools.
+/// A workspace with the file tools, and a data folder next to it.
 pub struct FilesHarness {
     pub folder: TempDir,
     pub undo_storage: UndoStorage,
@@ -35,7 +35,7 @@ impl FilesHarness {
         Self::with(folder, Some(&data))
     }
 
-    /// Without a folder for data.
+    /// Creates a harness without a data folder.
     pub fn without_data() -> Self {
         Self::with(tempfile::tempdir().unwrap(), None)
     }
@@ -44,14 +44,14 @@ impl FilesHarness {
         let root = folder.path().join("work");
         std::fs::create_dir_all(root.join(".lango")).unwrap();
         let workspace = Workspace::open(&root, vec![root.join(".lango")]).unwrap();
-        let keeping = UndoStorage::in_folder(data);
+        let undo_storage = UndoStorage::in_folder(data);
         let tools = tools(FileTools {
             workspace,
-            undo_storage: keeping.clone(),
+            undo_storage: undo_storage.clone(),
         });
         Self {
             folder,
-            undo_storage: keeping,
+            undo_storage,
             tools,
         }
     }
@@ -78,14 +78,16 @@ impl FilesHarness {
         self.tools.iter().find(|tool| tool.name == name).unwrap()
     }
 
-    /// What a call gives, or why it fails, both as text.
+    /// Calls a tool and returns its result or error as text.
     pub async fn call(&self, name: &str, args: Value) -> Result<String, String> {
         self.call_in("t1", name, args).await
     }
 
     pub async fn call_in(&self, turn: &str, name: &str, args: Value) -> Result<String, String> {
-        let done = self.tool(name).call(context(turn), args).await;
-        done.map(|output| output.text).map_err(|failure| failure.0)
+        let result = self.tool(name).call(context(turn), args).await;
+        result
+            .map(|output| output.text)
+            .map_err(|failure| failure.0)
     }
 
     pub async fn intent(&self, name: &str, args: Value) -> Result<Intent, String> {
@@ -105,11 +107,15 @@ pub fn context(turn: &str) -> ToolContext {
 
 /// S84
 #[test]
-fn the_eight_tools_are_there_with_words_for_everybody() {
-    let place = FilesHarness::new();
-    let names: Vec<&str> = place.tools.iter().map(|tool| tool.name.as_str()).collect();
+fn all_tools_have_descriptions_intents_and_phrases() {
+    let harness = FilesHarness::new();
+    let names: Vec<&str> = harness
+        .tools
+        .iter()
+        .map(|tool| tool.name.as_str())
+        .collect();
     assert_eq!(names, TOOL_NAMES);
-    for tool in &place.tools {
+    for tool in &harness.tools {
         let changes =
             ["fs_write", "fs_edit", "fs_mkdir", "fs_delete"].contains(&tool.name.as_str());
         assert_eq!(
@@ -133,11 +139,18 @@ fn the_eight_tools_are_there_with_words_for_everybody() {
     }
 }
 
+async fn assert_rejected(calls: impl IntoIterator<Item = (&str, Value, &str)>) {
+    let harness = FilesHarness::new();
+    harness.write("a.txt", "a\n");
+    for (name, args, expected) in calls {
+        let failure = harness.call(name, args).await.unwrap_err();
+        assert!(failure.contains(expected), "{name}: {failure}");
+    }
+}
+
 #[tokio::test]
-async fn wrong_arguments_are_named() {
-    let place = FilesHarness::new();
-    place.write("a.txt", "a\n");
-    for (name, args, part) in [
+async fn rejects_invalid_arguments_of_read_tools() {
+    assert_rejected([
         ("fs_read", json!({ "path": 7 }), "argument `path`"),
         (
             "fs_read",
@@ -171,6 +184,13 @@ async fn wrong_arguments_are_named() {
             json!({ "pattern": "a", "context": 9 }),
             "from 0 to 5",
         ),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn rejects_invalid_arguments_of_change_tools() {
+    assert_rejected([
         ("fs_write", json!({ "path": "a.txt" }), "content"),
         (
             "fs_write",
@@ -185,41 +205,39 @@ async fn wrong_arguments_are_named() {
         (
             "fs_edit",
             json!({ "path": "a.txt", "new_text": "x", "start_line": 2, "end_line": 1 }),
-            "no range",
+            "not a valid range",
         ),
         (
             "fs_delete",
             json!({ "path": "a.txt", "recursive": 1 }),
             "argument `recursive`",
         ),
-    ] {
-        let failure = place.call(name, args).await.unwrap_err();
-        assert!(failure.contains(part), "{name}: {failure}");
-    }
+    ])
+    .await;
 }
 
 #[tokio::test]
-async fn a_file_is_read_as_it_is() {
-    let place = FilesHarness::new();
-    place.write("a.txt", "one\ntwo\n");
-    place.write("empty.txt", "");
+async fn reads_whole_files() {
+    let harness = FilesHarness::new();
+    harness.write("a.txt", "one\ntwo\n");
+    harness.write("empty.txt", "");
     assert_eq!(
-        place
+        harness
             .call("fs_read", json!({ "path": "a.txt" }))
             .await
             .unwrap(),
         "one\ntwo\n"
     );
-    let absolute = place.path("a.txt");
+    let absolute = harness.path("a.txt");
     assert_eq!(
-        place
+        harness
             .call("fs_read", json!({ "path": absolute }))
             .await
             .unwrap(),
         "one\ntwo\n"
     );
     assert_eq!(
-        place
+        harness
             .call("fs_read", json!({ "path": "empty.txt" }))
             .await
             .unwrap(),
@@ -228,16 +246,16 @@ async fn a_file_is_read_as_it_is() {
 }
 
 #[tokio::test]
-async fn lines_are_read_in_ranges() {
-    let place = FilesHarness::new();
+async fn reads_line_ranges() {
+    let harness = FilesHarness::new();
     let text: String = (1..=340).map(|number| format!("line {number}\n")).collect();
-    place.write("a.txt", text);
+    harness.write("a.txt", text);
     let args = json!({ "path": "a.txt", "start_line": 10, "lines": 2 });
     assert_eq!(
-        place.call("fs_read", args).await.unwrap(),
+        harness.call("fs_read", args).await.unwrap(),
         "lines 10-11 of 340\nline 10\nline 11\n"
     );
-    let end = place
+    let end = harness
         .call(
             "fs_read",
             json!({ "path": "a.txt", "start_line": 340, "lines": 9 }),
@@ -245,18 +263,18 @@ async fn lines_are_read_in_ranges() {
         .await
         .unwrap();
     assert_eq!(end, "lines 340-340 of 340\nline 340\n");
-    let behind = place
+    let past_end = harness
         .call("fs_read", json!({ "path": "a.txt", "start_line": 341 }))
         .await
         .unwrap_err();
-    assert!(behind.contains("has 340 lines"), "{behind}");
+    assert!(past_end.contains("has 340 lines"), "{past_end}");
 }
 
 #[tokio::test]
-async fn large_files_and_long_lines_are_cut_with_a_note() {
-    let place = FilesHarness::new();
-    place.write("large.txt", "0123456789abcdef\n".repeat(100_000));
-    let text = place
+async fn truncates_large_files_and_long_lines() {
+    let harness = FilesHarness::new();
+    harness.write("large.txt", "0123456789abcdef\n".repeat(100_000));
+    let text = harness
         .call("fs_read", json!({ "path": "large.txt" }))
         .await
         .unwrap();
@@ -266,8 +284,8 @@ async fn large_files_and_long_lines_are_cut_with_a_note() {
         header,
         "lines 1-15420 of 100000; read on with start_line=15421"
     );
-    place.write("long.txt", format!("{}\nend\n", "x".repeat(3_000_000)));
-    let text = place
+    harness.write("long.txt", format!("{}\nend\n", "x".repeat(3_000_000)));
+    let text = harness
         .call("fs_read", json!({ "path": "long.txt" }))
         .await
         .unwrap();
@@ -284,36 +302,36 @@ async fn large_files_and_long_lines_are_cut_with_a_note() {
 }
 
 #[tokio::test]
-async fn what_is_no_text_is_described() {
-    let place = FilesHarness::new();
-    place.write("a.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
-    place.write("blob", b"\0\x01\x02");
-    place.write("latin", b"caf\xe9\n");
-    let png = place
+async fn describes_binary_files() {
+    let harness = FilesHarness::new();
+    harness.write("a.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
+    harness.write("blob", b"\0\x01\x02");
+    harness.write("latin", b"caf\xe9\n");
+    let png = harness
         .call("fs_read", json!({ "path": "a.png" }))
         .await
         .unwrap();
-    assert_eq!(png, "`a.png` holds no plain text: PNG image, 16 bytes");
-    let blob = place
+    assert_eq!(png, "`a.png` is not plain text: PNG image, 16 bytes");
+    let blob = harness
         .call("fs_read", json!({ "path": "blob" }))
         .await
         .unwrap();
-    assert_eq!(blob, "`blob` holds no plain text: binary file, 3 bytes");
-    let latin = place
+    assert_eq!(blob, "`blob` is not plain text: binary file, 3 bytes");
+    let latin = harness
         .call("fs_read", json!({ "path": "latin" }))
         .await
         .unwrap();
     assert_eq!(
         latin,
-        "not valid UTF-8: what is no text is shown as �\ncaf�\n"
+        "not valid UTF-8; invalid bytes are shown as �\ncaf�\n"
     );
 }
 
 #[tokio::test]
-async fn a_missing_file_comes_with_a_suggestion() {
-    let place = FilesHarness::new();
-    place.write("source/Main.rs", "");
-    let failure = place
+async fn suggests_similar_names_for_missing_files() {
+    let harness = FilesHarness::new();
+    harness.write("source/Main.rs", "");
+    let failure = harness
         .call("fs_read", json!({ "path": "source/main.rs" }))
         .await
         .unwrap_err();
@@ -325,7 +343,7 @@ async fn a_missing_file_comes_with_a_suggestion() {
         failure.ends_with("did you mean `source/Main.rs`?"),
         "{failure}"
     );
-    let failure = place
+    let failure = harness
         .call("fs_read", json!({ "path": "sorce/Main.rs" }))
         .await
         .unwrap_err();
@@ -333,29 +351,29 @@ async fn a_missing_file_comes_with_a_suggestion() {
         failure.contains("(no folder `sorce`); did you mean `source`?"),
         "{failure}"
     );
-    let failure = place
+    let failure = harness
         .call("fs_read", json!({ "path": "source" }))
         .await
         .unwrap_err();
-    assert!(failure.contains("is a folder; fs_list"), "{failure}");
+    assert!(failure.contains("is a folder; use fs_list"), "{failure}");
 }
 
 #[tokio::test]
-async fn a_folder_is_listed_in_order() {
-    let place = FilesHarness::new();
-    place.write("b.txt", "12345");
-    place.write("a/inner/deep.txt", "1");
-    place.write(".lango/secret", "x");
-    std::os::unix::fs::symlink("b.txt", place.path("link")).unwrap();
+async fn lists_folders_sorted() {
+    let harness = FilesHarness::new();
+    harness.write("b.txt", "12345");
+    harness.write("a/inner/deep.txt", "1");
+    harness.write(".lango/secret", "x");
+    std::os::unix::fs::symlink("b.txt", harness.path("link")).unwrap();
     let names = |text: String| -> Vec<String> {
         text.lines()
             .map(|line| line.split("  ").next().unwrap().to_owned())
             .collect()
     };
-    let flat = place.call("fs_list", json!({})).await.unwrap();
+    let flat = harness.call("fs_list", json!({})).await.unwrap();
     assert!(flat.contains("b.txt  5 bytes  20"), "{flat}");
     assert_eq!(names(flat), ["a/", "b.txt", "link -> b.txt"]);
-    let deep = place
+    let deep = harness
         .call("fs_list", json!({ "path": ".", "depth": 3 }))
         .await
         .unwrap();
@@ -369,20 +387,20 @@ async fn a_folder_is_listed_in_order() {
             "link -> b.txt"
         ]
     );
-    let failure = place
+    let failure = harness
         .call("fs_list", json!({ "path": "b.txt" }))
         .await
         .unwrap_err();
-    assert_eq!(failure, "`b.txt` is no folder");
+    assert_eq!(failure, "`b.txt` is not a folder");
 }
 
 #[tokio::test]
-async fn a_long_listing_is_cut() {
-    let place = FilesHarness::new();
+async fn truncates_long_listings() {
+    let harness = FilesHarness::new();
     for number in 0..1_003 {
-        place.write(&format!("many/{number:04}"), "");
+        harness.write(&format!("many/{number:04}"), "");
     }
-    let text = place
+    let text = harness
         .call("fs_list", json!({ "path": "many" }))
         .await
         .unwrap();
@@ -394,13 +412,13 @@ async fn a_long_listing_is_cut() {
 }
 
 #[tokio::test]
-async fn a_path_is_described_without_following_it() {
-    let place = FilesHarness::new();
-    place.write("a.txt", "one\ntwo");
-    std::os::unix::fs::symlink("/etc/passwd", place.path("out")).unwrap();
-    let told = |text: String| serde_json::from_str::<Value>(&text).unwrap();
-    let file = told(
-        place
+async fn describes_links_without_following_them() {
+    let harness = FilesHarness::new();
+    harness.write("a.txt", "one\ntwo");
+    std::os::unix::fs::symlink("/etc/passwd", harness.path("out")).unwrap();
+    let parse = |text: String| serde_json::from_str::<Value>(&text).unwrap();
+    let file = parse(
+        harness
             .call("fs_stat", json!({ "path": "a.txt" }))
             .await
             .unwrap(),
@@ -416,8 +434,8 @@ async fn a_path_is_described_without_following_it() {
             .parse::<jiff::Timestamp>()
             .is_ok()
     );
-    let link = told(
-        place
+    let link = parse(
+        harness
             .call("fs_stat", json!({ "path": "out" }))
             .await
             .unwrap(),
@@ -426,7 +444,12 @@ async fn a_path_is_described_without_following_it() {
         (&link["kind"], &link["target"]),
         (&json!("link"), &json!("/etc/passwd"))
     );
-    let root = told(place.call("fs_stat", json!({ "path": "." })).await.unwrap());
+    let root = parse(
+        harness
+            .call("fs_stat", json!({ "path": "." }))
+            .await
+            .unwrap(),
+    );
     assert_eq!(
         (&root["kind"], &root["path"]),
         (&json!("folder"), &json!("."))

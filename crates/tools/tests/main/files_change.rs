@@ -1,4 +1,4 @@
-//! Changing files: writing, editing, making folders.
+//! Changing files: writing, editing, creating folders.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -9,10 +9,10 @@ use serde_json::json;
 use crate::files::FilesHarness;
 
 #[tokio::test]
-async fn a_new_file_comes_with_its_folders() {
-    let place = FilesHarness::new();
+async fn creates_files_with_missing_folders() {
+    let harness = FilesHarness::new();
     let args = json!({ "path": "a/b/c.txt", "content": "one\ntwo\n" });
-    let intent = place.intent("fs_write", args.clone()).await.unwrap();
+    let intent = harness.intent("fs_write", args.clone()).await.unwrap();
     assert_eq!(
         (intent.level, intent.subject.as_str()),
         (Safety::Moderate, "a/b/c.txt")
@@ -21,16 +21,16 @@ async fn a_new_file_comes_with_its_folders() {
         (intent.shows.as_str(), intent.pattern.as_deref()),
         ("new file a/b/c.txt\none\ntwo", Some("a/b/*"))
     );
-    assert!(!place.path("a").exists(), "telling changes nothing");
-    let said = place.call("fs_write", args).await.unwrap();
-    assert_eq!(said, "created a/b/c.txt: 2 lines, 8 bytes");
-    assert_eq!(place.read("a/b/c.txt"), "one\ntwo\n");
-    let failure = place
+    assert!(!harness.path("a").exists(), "the intent changes nothing");
+    let output = harness.call("fs_write", args).await.unwrap();
+    assert_eq!(output, "created a/b/c.txt: 2 lines, 8 bytes");
+    assert_eq!(harness.read("a/b/c.txt"), "one\ntwo\n");
+    let failure = harness
         .call("fs_write", json!({ "path": "a/b", "content": "" }))
         .await
         .unwrap_err();
     assert!(failure.contains("is a folder"), "{failure}");
-    let failure = place
+    let failure = harness
         .call("fs_write", json!({ "path": "a/b/c.txt/d", "content": "" }))
         .await
         .unwrap_err();
@@ -38,40 +38,50 @@ async fn a_new_file_comes_with_its_folders() {
 }
 
 #[tokio::test]
-async fn writing_keeps_mode_and_line_ends_and_leaves_nothing_behind() {
-    let place = FilesHarness::new();
-    place.write("a.sh", "one\r\ntwo\r\n");
-    std::fs::set_permissions(place.path("a.sh"), Permissions::from_mode(0o751)).unwrap();
+async fn write_keeps_mode_and_line_endings() {
+    let harness = FilesHarness::new();
+    harness.write("a.sh", "one\r\ntwo\r\n");
+    std::fs::set_permissions(harness.path("a.sh"), Permissions::from_mode(0o751)).unwrap();
     let args = json!({ "path": "a.sh", "content": "one\nthree\n" });
-    let intent = place.intent("fs_write", args.clone()).await.unwrap();
+    let intent = harness.intent("fs_write", args.clone()).await.unwrap();
     assert!(
         intent.shows.contains("-two") && intent.shows.contains("+three"),
         "{}",
         intent.shows
     );
     assert!(!intent.shows.contains("-one"), "{}", intent.shows);
-    place.call("fs_write", args.clone()).await.unwrap();
-    assert_eq!(place.read("a.sh"), "one\r\nthree\r\n");
-    place
+    harness.call("fs_write", args.clone()).await.unwrap();
+    assert_eq!(harness.read("a.sh"), "one\r\nthree\r\n");
+    harness
         .call(
             "fs_write",
             json!({ "path": "a.sh", "content": "four\n", "append": true }),
         )
         .await
         .unwrap();
-    assert_eq!(place.read("a.sh"), "one\r\nthree\r\nfour\r\n");
+    assert_eq!(harness.read("a.sh"), "one\r\nthree\r\nfour\r\n");
     assert_eq!(
-        place.path("a.sh").metadata().unwrap().permissions().mode() & 0o7777,
+        harness
+            .path("a.sh")
+            .metadata()
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o7777,
         0o751
     );
-    assert_eq!(std::fs::read_dir(place.root()).unwrap().count(), 2);
+    assert_eq!(std::fs::read_dir(harness.root()).unwrap().count(), 2);
     let again = json!({ "path": "a.sh", "content": "one\r\nthree\r\nfour\r\n" });
     assert_eq!(
-        place.intent("fs_write", again.clone()).await.unwrap().level,
+        harness
+            .intent("fs_write", again.clone())
+            .await
+            .unwrap()
+            .level,
         Safety::Safe
     );
     assert!(
-        place
+        harness
             .call("fs_write", again)
             .await
             .unwrap()
@@ -80,27 +90,27 @@ async fn writing_keeps_mode_and_line_ends_and_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn an_edit_replaces_what_is_there_once() {
-    let place = FilesHarness::new();
-    place.write("src/a.rs", "fn a() {}\nfn b() {}\nfn c() {}\n");
+async fn edit_replaces_a_unique_text() {
+    let harness = FilesHarness::new();
+    harness.write("src/a.rs", "fn a() {}\nfn b() {}\nfn c() {}\n");
     let args = json!({ "path": "src/a.rs", "old_text": "fn b() {}", "new_text": "fn b() { a() }" });
-    let intent = place.intent("fs_edit", args.clone()).await.unwrap();
+    let intent = harness.intent("fs_edit", args.clone()).await.unwrap();
     assert_eq!(
         (intent.subject.as_str(), intent.pattern.as_deref()),
         ("src/a.rs", Some("src/*"))
     );
-    let said = place.call("fs_edit", args.clone()).await.unwrap();
+    let output = harness.call("fs_edit", args.clone()).await.unwrap();
     assert!(
-        said.starts_with("edited src/a.rs: lines 2-2\n--- src/a.rs"),
-        "{said}"
+        output.starts_with("edited src/a.rs: lines 2-2\n--- src/a.rs"),
+        "{output}"
     );
-    assert!(said.contains("-fn b() {}\n+fn b() { a() }"), "{said}");
-    assert!(said.ends_with(intent.shows.as_str()), "{said}");
+    assert!(output.contains("-fn b() {}\n+fn b() { a() }"), "{output}");
+    assert!(output.ends_with(intent.shows.as_str()), "{output}");
     assert_eq!(
-        place.read("src/a.rs"),
+        harness.read("src/a.rs"),
         "fn a() {}\nfn b() { a() }\nfn c() {}\n"
     );
-    let again = place.intent("fs_edit", args).await.unwrap_err();
+    let again = harness.intent("fs_edit", args).await.unwrap_err();
     assert!(
         again.contains("most similar lines are:\n1: fn a() {}\n2: fn b() { a() }"),
         "{again}"
@@ -108,24 +118,24 @@ async fn an_edit_replaces_what_is_there_once() {
 }
 
 #[tokio::test]
-async fn an_edit_that_is_not_clear_changes_nothing() {
-    let place = FilesHarness::new();
-    place.write("a.txt", "x = 1\ny = 2\nx = 1\n");
+async fn rejects_ambiguous_edits() {
+    let harness = FilesHarness::new();
+    harness.write("a.txt", "x = 1\ny = 2\nx = 1\n");
     let twice = json!({ "path": "a.txt", "old_text": "x = 1", "new_text": "z" });
-    let failure = place.call("fs_edit", twice).await.unwrap_err();
+    let failure = harness.call("fs_edit", twice).await.unwrap_err();
     assert!(
         failure.contains("at lines 1, 3;") && failure.contains("all=true"),
         "{failure}"
     );
     let spaces = json!({ "path": "a.txt", "old_text": "y  =  2", "new_text": "z" });
-    let failure = place.call("fs_edit", spaces).await.unwrap_err();
+    let failure = harness.call("fs_edit", spaces).await.unwrap_err();
     assert!(
-        failure.contains("other white space") && failure.contains("2: y = 2"),
+        failure.contains("different whitespace") && failure.contains("2: y = 2"),
         "{failure}"
     );
     let both = json!({ "path": "a.txt", "old_text": "y", "new_text": "z", "start_line": 1 });
     assert!(
-        place
+        harness
             .call("fs_edit", both)
             .await
             .unwrap_err()
@@ -133,35 +143,41 @@ async fn an_edit_that_is_not_clear_changes_nothing() {
     );
     let missing = json!({ "path": "b.txt", "old_text": "y", "new_text": "z" });
     assert!(
-        place
+        harness
             .call("fs_edit", missing)
             .await
             .unwrap_err()
-            .contains("fs_write makes new files")
+            .contains("use fs_write to create a file")
     );
-    assert_eq!(place.read("a.txt"), "x = 1\ny = 2\nx = 1\n");
+    assert_eq!(harness.read("a.txt"), "x = 1\ny = 2\nx = 1\n");
     let all = json!({ "path": "a.txt", "old_text": "x = 1", "new_text": "z", "all": true });
-    place.call("fs_edit", all).await.unwrap();
-    assert_eq!(place.read("a.txt"), "z\ny = 2\nz\n");
+    harness.call("fs_edit", all).await.unwrap();
+    assert_eq!(harness.read("a.txt"), "z\ny = 2\nz\n");
 }
 
 #[tokio::test]
-async fn an_edit_of_lines_keeps_line_ends_and_mode() {
-    let place = FilesHarness::new();
-    place.write("a.txt", "1\r\n2\r\n3\r\n4");
-    std::fs::set_permissions(place.path("a.txt"), Permissions::from_mode(0o600)).unwrap();
+async fn line_edit_keeps_line_endings_and_mode() {
+    let harness = FilesHarness::new();
+    harness.write("a.txt", "1\r\n2\r\n3\r\n4");
+    std::fs::set_permissions(harness.path("a.txt"), Permissions::from_mode(0o600)).unwrap();
     let args = json!({ "path": "a.txt", "start_line": 2, "end_line": 3, "new_text": "two\nthree" });
-    let said = place.call("fs_edit", args).await.unwrap();
-    assert!(said.starts_with("edited a.txt: lines 2-3\n"), "{said}");
-    assert_eq!(place.read("a.txt"), "1\r\ntwo\r\nthree\r\n4");
+    let output = harness.call("fs_edit", args).await.unwrap();
+    assert!(output.starts_with("edited a.txt: lines 2-3\n"), "{output}");
+    assert_eq!(harness.read("a.txt"), "1\r\ntwo\r\nthree\r\n4");
     assert_eq!(
-        place.path("a.txt").metadata().unwrap().permissions().mode() & 0o777,
+        harness
+            .path("a.txt")
+            .metadata()
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777,
         0o600
     );
-    let behind = json!({ "path": "a.txt", "start_line": 4, "end_line": 9, "new_text": "" });
+    let past_end = json!({ "path": "a.txt", "start_line": 4, "end_line": 9, "new_text": "" });
     assert!(
-        place
-            .call("fs_edit", behind)
+        harness
+            .call("fs_edit", past_end)
             .await
             .unwrap_err()
             .contains("it has 4 lines")
@@ -169,24 +185,24 @@ async fn an_edit_of_lines_keeps_line_ends_and_mode() {
 }
 
 #[tokio::test]
-async fn what_is_no_text_is_not_edited() {
-    let place = FilesHarness::new();
-    place.write("latin", b"caf\xe9\n");
+async fn rejects_edits_of_binary_files() {
+    let harness = FilesHarness::new();
+    harness.write("latin", b"caf\xe9\n");
     let args = json!({ "path": "latin", "old_text": "caf", "new_text": "x" });
     assert!(
-        place
+        harness
             .call("fs_edit", args)
             .await
             .unwrap_err()
             .contains("not valid UTF-8")
     );
-    assert_eq!(std::fs::read(place.path("latin")).unwrap(), b"caf\xe9\n");
+    assert_eq!(std::fs::read(harness.path("latin")).unwrap(), b"caf\xe9\n");
 }
 
 #[tokio::test]
-async fn edits_at_the_same_time_are_all_there() {
-    let place = FilesHarness::new();
-    place.write(
+async fn concurrent_edits_are_all_applied() {
+    let harness = FilesHarness::new();
+    harness.write(
         "a.txt",
         (0..20)
             .map(|number| format!("<{number}>\n"))
@@ -195,40 +211,44 @@ async fn edits_at_the_same_time_are_all_there() {
     let edits = (0..20).map(|number| {
         let args =
             json!({ "path": "a.txt", "old_text": format!("<{number}>"), "new_text": format!("[{number}]") });
-        place.call("fs_edit", args)
+        harness.call("fs_edit", args)
     });
-    for done in futures::future::join_all(edits).await {
-        done.unwrap();
+    for result in futures::future::join_all(edits).await {
+        result.unwrap();
     }
-    assert!(!place.read("a.txt").contains('<'));
+    assert!(!harness.read("a.txt").contains('<'));
 }
 
 #[tokio::test]
-async fn folders_are_made_once() {
-    let place = FilesHarness::new();
+async fn creates_folders_once() {
+    let harness = FilesHarness::new();
     let args = json!({ "path": "a/b/c" });
-    let intent = place.intent("fs_mkdir", args.clone()).await.unwrap();
+    let intent = harness.intent("fs_mkdir", args.clone()).await.unwrap();
     assert_eq!(
         (intent.level, intent.shows.as_str()),
         (Safety::Moderate, "new folder a/b/c")
     );
     assert_eq!(
-        place.call("fs_mkdir", args.clone()).await.unwrap(),
+        harness.call("fs_mkdir", args.clone()).await.unwrap(),
         "made the folder a/b/c"
     );
-    assert!(place.path("a/b/c").is_dir());
+    assert!(harness.path("a/b/c").is_dir());
     assert_eq!(
-        place.intent("fs_mkdir", args.clone()).await.unwrap().level,
+        harness
+            .intent("fs_mkdir", args.clone())
+            .await
+            .unwrap()
+            .level,
         Safety::Safe
     );
     assert_eq!(
-        place.call("fs_mkdir", args).await.unwrap(),
+        harness.call("fs_mkdir", args).await.unwrap(),
         "the folder a/b/c exists already"
     );
-    place.write("file", "");
-    let failure = place
+    harness.write("file", "");
+    let failure = harness
         .call("fs_mkdir", json!({ "path": "file" }))
         .await
         .unwrap_err();
-    assert!(failure.contains("is a file, so no folder"), "{failure}");
+    assert!(failure.contains("is a file, not a folder"), "{failure}");
 }

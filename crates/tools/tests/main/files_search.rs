@@ -1,26 +1,26 @@
-//! Searching.
+//! Searching files.
 
 use serde_json::json;
 
 use crate::files::FilesHarness;
 
 fn search_harness() -> FilesHarness {
-    let place = FilesHarness::new();
-    place.write("src/main.rs", "fn main() {\n    needle();\n}\n");
-    place.write("src/lib/deep.rs", "// Needle\nfn needle() {}\n");
-    place.write("notes.md", "a needle in a haystack\r\n");
-    place.write("target/out.rs", "needle\n");
-    place.write(".hidden/a.rs", "needle\n");
-    place.write(".lango/a.rs", "needle\n");
-    place.write("image.bin", b"needle\n\0\0\0");
-    place.write(".gitignore", "target/\n");
-    place
+    let harness = FilesHarness::new();
+    harness.write("src/main.rs", "fn main() {\n    needle();\n}\n");
+    harness.write("src/lib/deep.rs", "// Needle\nfn needle() {}\n");
+    harness.write("notes.md", "a needle in a haystack\r\n");
+    harness.write("target/out.rs", "needle\n");
+    harness.write(".hidden/a.rs", "needle\n");
+    harness.write(".lango/a.rs", "needle\n");
+    harness.write("image.bin", b"needle\n\0\0\0");
+    harness.write(".gitignore", "target/\n");
+    harness
 }
 
 #[tokio::test]
-async fn lines_are_found_sorted_and_without_what_is_ignored() {
-    let place = search_harness();
-    let found = place
+async fn returns_sorted_matches_without_ignored_files() {
+    let harness = search_harness();
+    let found = harness
         .call("fs_search", json!({ "pattern": "needle" }))
         .await
         .unwrap();
@@ -34,8 +34,8 @@ async fn lines_are_found_sorted_and_without_what_is_ignored() {
 }
 
 #[tokio::test]
-async fn case_globs_folders_and_hidden_files() {
-    let place = search_harness();
+async fn supports_case_globs_folders_and_hidden_files() {
+    let harness = search_harness();
     for (args, paths) in [
         (
             json!({ "pattern": "Needle" }),
@@ -78,22 +78,19 @@ async fn case_globs_folders_and_hidden_files() {
             json!({ "glob": "src/" }),
             vec!["src/lib/deep.rs", "src/main.rs"],
         ),
-        (
-            json!({ "glob": "*.toml" }),
-            vec!["nothing found among 0 files"],
-        ),
+        (json!({ "glob": "*.toml" }), vec!["no matches in 0 files"]),
     ] {
-        let found = place.call("fs_search", args.clone()).await.unwrap();
+        let found = harness.call("fs_search", args.clone()).await.unwrap();
         assert_eq!(found.lines().collect::<Vec<_>>(), paths, "{args}");
     }
 }
 
 #[tokio::test]
-async fn lines_around_a_match_are_shown() {
-    let place = FilesHarness::new();
-    place.write("a.txt", "1\n2\nx\n4\n5\n6\n7\nx\n");
-    place.write("b.txt", "x\n");
-    let found = place
+async fn shows_context_lines() {
+    let harness = FilesHarness::new();
+    harness.write("a.txt", "1\n2\nx\n4\n5\n6\n7\nx\n");
+    harness.write("b.txt", "x\n");
+    let found = harness
         .call("fs_search", json!({ "pattern": "x", "context": 1 }))
         .await
         .unwrap();
@@ -111,12 +108,12 @@ async fn lines_around_a_match_are_shown() {
 }
 
 #[tokio::test]
-async fn the_limit_holds_and_says_that_there_is_more() {
-    let place = FilesHarness::new();
+async fn enforces_the_limit_with_a_note() {
+    let harness = FilesHarness::new();
     for number in 0..50 {
-        place.write(&format!("{number:02}.txt"), "x\n".repeat(10));
+        harness.write(&format!("{number:02}.txt"), "x\n".repeat(10));
     }
-    let found = place
+    let found = harness
         .call("fs_search", json!({ "pattern": "x", "limit": 7 }))
         .await
         .unwrap();
@@ -125,12 +122,12 @@ async fn the_limit_holds_and_says_that_there_is_more() {
         found.ends_with("[there are more than 7; search more narrowly, or raise the limit]"),
         "{found}"
     );
-    let found = place
+    let found = harness
         .call("fs_search", json!({ "glob": "*.txt", "limit": 50 }))
         .await
         .unwrap();
     assert_eq!(found.lines().count(), 50);
-    let all = place
+    let all = harness
         .call("fs_search", json!({ "pattern": "x", "limit": 500 }))
         .await
         .unwrap();
@@ -138,9 +135,9 @@ async fn the_limit_holds_and_says_that_there_is_more() {
 }
 
 #[tokio::test]
-async fn a_bad_pattern_is_explained() {
-    let place = search_harness();
-    let failure = place
+async fn explains_invalid_patterns() {
+    let harness = search_harness();
+    let failure = harness
         .call("fs_search", json!({ "pattern": "nee(dle" }))
         .await
         .unwrap_err();
@@ -148,20 +145,20 @@ async fn a_bad_pattern_is_explained() {
         failure.contains("unclosed group") && failure.contains('^'),
         "{failure}"
     );
-    let failure = place
+    let failure = harness
         .call("fs_search", json!({ "glob": "a[b" }))
         .await
         .unwrap_err();
     assert!(
-        failure.contains("the glob cannot be used") && failure.contains("a[b"),
+        failure.contains("invalid glob") && failure.contains("a[b"),
         "{failure}"
     );
-    let failure = place
+    let failure = harness
         .call("fs_search", json!({ "pattern": "a\nb" }))
         .await
         .unwrap_err();
-    assert!(failure.contains("the pattern cannot be used"), "{failure}");
-    let failure = place
+    assert!(failure.contains("invalid pattern"), "{failure}");
+    let failure = harness
         .call("fs_search", json!({ "pattern": "x", "path": "targt" }))
         .await
         .unwrap_err();
@@ -169,12 +166,12 @@ async fn a_bad_pattern_is_explained() {
 }
 
 #[tokio::test]
-async fn long_lines_are_cut_and_links_not_followed() {
-    let place = FilesHarness::new();
-    place.write("long.txt", format!("x{}\n", "y".repeat(5_000)));
-    place.write("odd.txt", b"x \xff\n");
-    std::os::unix::fs::symlink("long.txt", place.path("link.txt")).unwrap();
-    let found = place
+async fn truncates_long_lines_and_does_not_follow_links() {
+    let harness = FilesHarness::new();
+    harness.write("long.txt", format!("x{}\n", "y".repeat(5_000)));
+    harness.write("odd.txt", b"x \xff\n");
+    std::os::unix::fs::symlink("long.txt", harness.path("link.txt")).unwrap();
+    let found = harness
         .call("fs_search", json!({ "pattern": "^x" }))
         .await
         .unwrap();

@@ -1,4 +1,5 @@
-//! Files that make other programs run something are no ordinary files, whichever way they are reached.
+//! Changes of files that make other programs run something are dangerous, no matter how they are
+//! reached.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::files::{FilesHarness, context};
 
-/// What a call of each tool says about a path.
+/// Returns a call of each tool for a path.
 fn calls(path: &str) -> [(&'static str, Value); 4] {
     [
         ("fs_write", json!({ "path": path, "content": "mine" })),
@@ -23,8 +24,8 @@ fn calls(path: &str) -> [(&'static str, Value); 4] {
     ]
 }
 
-async fn assert_dangerous(place: &FilesHarness, name: &str, args: Value, reason: &str) {
-    let intent = place.intent(name, args.clone()).await.unwrap();
+async fn assert_dangerous(harness: &FilesHarness, name: &str, args: Value, reason: &str) {
+    let intent = harness.intent(name, args.clone()).await.unwrap();
     assert_eq!(intent.level, Safety::Dangerous, "{name} {args}");
     assert!(
         intent.shows.starts_with("CAREFUL: ") && intent.shows.contains(reason),
@@ -34,9 +35,9 @@ async fn assert_dangerous(place: &FilesHarness, name: &str, args: Value, reason:
     assert_eq!(intent.pattern, None, "{name} {args}");
 }
 
-async fn assert_moderate(place: &FilesHarness, path: &str) {
+async fn assert_moderate(harness: &FilesHarness, path: &str) {
     let [(name, args), ..] = calls(path);
-    let intent = place.intent(name, args).await.unwrap();
+    let intent = harness.intent(name, args).await.unwrap();
     assert_eq!(intent.level, Safety::Moderate, "{path}: {}", intent.shows);
 }
 
@@ -61,14 +62,14 @@ fn git(folder: &Path, args: &[&str]) {
 }
 
 fn repository() -> FilesHarness {
-    let place = FilesHarness::new();
-    git(&place.root(), &["init", "-q"]);
-    place
+    let harness = FilesHarness::new();
+    git(&harness.root(), &["init", "-q"]);
+    harness
 }
 
 /// B100
 #[tokio::test]
-async fn what_others_run_is_dangerous_to_make_to_change_and_to_delete() {
+async fn sensitive_paths_are_dangerous_to_create_change_and_delete() {
     for (path, reason) in [
         (".git/config", "git runs"),
         ("sub/.GIT/hooks/pre-commit", "git runs"),
@@ -85,27 +86,27 @@ async fn what_others_run_is_dangerous_to_make_to_change_and_to_delete() {
         (".cargo/config.toml", "package tools"),
         (".pre-commit-config.yaml", "hooks of git"),
     ] {
-        let place = FilesHarness::new();
+        let harness = FilesHarness::new();
         let [write, edit, make, delete] = calls(path);
         for (name, args) in [write.clone(), make] {
-            assert_dangerous(&place, name, args, reason).await;
+            assert_dangerous(&harness, name, args, reason).await;
         }
-        place.write(path, "old");
+        harness.write(path, "old");
         for (name, args) in [write, edit, delete] {
-            assert_dangerous(&place, name, args, reason).await;
+            assert_dangerous(&harness, name, args, reason).await;
         }
         let same = json!({ "path": path, "content": "old" });
         assert_eq!(
-            place.intent("fs_write", same).await.unwrap().level,
+            harness.intent("fs_write", same).await.unwrap().level,
             Safety::Safe,
             "nothing changes"
         );
     }
 }
 
-/// B100: the user's ordinary work.
+/// B100: build files are ordinary work.
 #[tokio::test]
-async fn build_files_stay_moderate() {
+async fn build_files_are_moderate() {
     for path in [
         "Makefile",
         "package.json",
@@ -114,19 +115,19 @@ async fn build_files_stay_moderate() {
         "src/hooks/main.rs",
         "config/a.txt",
     ] {
-        let place = FilesHarness::new();
+        let harness = FilesHarness::new();
         let [write, edit, make, delete] = calls(path);
         for (name, args) in [write.clone(), make] {
             assert_eq!(
-                place.intent(name, args).await.unwrap().level,
+                harness.intent(name, args).await.unwrap().level,
                 Safety::Moderate,
                 "{name} {path}"
             );
         }
-        place.write(path, "old");
+        harness.write(path, "old");
         for (name, args) in [write, edit, delete] {
             assert_eq!(
-                place.intent(name, args).await.unwrap().level,
+                harness.intent(name, args).await.unwrap().level,
                 Safety::Moderate,
                 "{name} {path}"
             );
@@ -136,17 +137,17 @@ async fn build_files_stay_moderate() {
 
 /// B100
 #[tokio::test]
-async fn a_detour_leads_to_the_same_question() {
-    let place = FilesHarness::new();
-    place.write(".git/config", "old");
-    place.write("a/b.txt", "old");
-    place.write("shared/tasks.json", "old");
-    symlink(".git", place.path("data")).unwrap();
-    symlink(place.path(".git"), place.path("a/absolute")).unwrap();
-    symlink(".git/config", place.path("notes.txt")).unwrap();
-    symlink("shared", place.path(".vscode")).unwrap();
-    symlink("a/../setup/env", place.path(".envrc")).unwrap();
-    let absolute = place.path(".git/config").display().to_string();
+async fn detects_sensitive_paths_through_detours() {
+    let harness = FilesHarness::new();
+    harness.write(".git/config", "old");
+    harness.write("a/b.txt", "old");
+    harness.write("shared/tasks.json", "old");
+    symlink(".git", harness.path("data")).unwrap();
+    symlink(harness.path(".git"), harness.path("a/absolute")).unwrap();
+    symlink(".git/config", harness.path("notes.txt")).unwrap();
+    symlink("shared", harness.path(".vscode")).unwrap();
+    symlink("a/../setup/env", harness.path(".envrc")).unwrap();
+    let absolute = harness.path(".git/config").display().to_string();
     for path in [
         "data/config",
         "data/new/file",
@@ -161,23 +162,23 @@ async fn a_detour_leads_to_the_same_question() {
         ".vscode/tasks.json",
         "shared/tasks.json",
         "shared/new.json",
-        // A link is there before what it leads to.
+        // The link exists before its target.
         "setup/env",
     ] {
         let [(name, args), ..] = calls(path);
-        assert_dangerous(&place, name, args, "run").await;
+        assert_dangerous(&harness, name, args, "run").await;
     }
     let [(name, args), ..] = calls("a/b.txt");
     assert_eq!(
-        place.intent(name, args).await.unwrap().level,
+        harness.intent(name, args).await.unwrap().level,
         Safety::Moderate
     );
 }
 
 /// B100
 #[tokio::test]
-async fn a_folder_that_git_takes_for_a_repository_is_one() {
-    let place = FilesHarness::new();
+async fn detects_folders_that_git_treats_as_repositories() {
+    let harness = FilesHarness::new();
     let becoming = [
         "x/config",
         "x/hooks/run",
@@ -188,58 +189,58 @@ async fn a_folder_that_git_takes_for_a_repository_is_one() {
     for path in becoming {
         let [(name, args), ..] = calls(path);
         assert_eq!(
-            place.intent(name, args).await.unwrap().level,
+            harness.intent(name, args).await.unwrap().level,
             Safety::Moderate,
             "{path}"
         );
     }
     let [(name, args), ..] = calls("x/HEAD");
-    assert_dangerous(&place, name, args, "repository").await;
-    place.write("x/HEAD", "ref: refs/heads/main\n");
+    assert_dangerous(&harness, name, args, "repository").await;
+    harness.write("x/HEAD", "ref: refs/heads/main\n");
     for path in becoming {
         for (name, args) in [calls(path)[0].clone(), calls(path)[2].clone()] {
-            assert_dangerous(&place, name, args, "repository").await;
+            assert_dangerous(&harness, name, args, "repository").await;
         }
     }
     let [(name, args), ..] = calls("x/readme.txt");
     assert_eq!(
-        place.intent(name, args).await.unwrap().level,
+        harness.intent(name, args).await.unwrap().level,
         Safety::Moderate
     );
     let [.., (name, args)] = calls("x");
-    assert_dangerous(&place, name, args, "repository").await;
+    assert_dangerous(&harness, name, args, "repository").await;
 }
 
 /// B100
 #[tokio::test]
-async fn a_folder_goes_with_what_is_in_it() {
-    let place = FilesHarness::new();
-    place.write("old/deep/down/.git/config", "x");
-    place.write("plain/deep/down/a.txt", "x");
+async fn deleting_a_folder_includes_its_contents() {
+    let harness = FilesHarness::new();
+    harness.write("old/deep/down/.git/config", "x");
+    harness.write("plain/deep/down/a.txt", "x");
     let [.., (name, args)] = calls("old");
-    assert_dangerous(&place, name, args, "old/deep/down/.git").await;
+    assert_dangerous(&harness, name, args, "old/deep/down/.git").await;
     let [.., (name, args)] = calls("plain");
     assert_eq!(
-        place.intent(name, args).await.unwrap().level,
+        harness.intent(name, args).await.unwrap().level,
         Safety::Moderate
     );
 }
 
 /// B100
 #[tokio::test]
-async fn what_the_team_is_made_of_is_dangerous_wherever_it_lies() {
-    let place = FilesHarness::new();
-    std::fs::create_dir_all(place.path("team/own")).unwrap();
-    let instructions = vec![place.path("team/own"), place.path("settings.toml")];
+async fn instruction_paths_are_dangerous_in_any_folder() {
+    let harness = FilesHarness::new();
+    std::fs::create_dir_all(harness.path("team/own")).unwrap();
+    let instructions = vec![harness.path("team/own"), harness.path("settings.toml")];
     let limits = WorkspaceLimits {
         hidden: Vec::new(),
         deny_read: Box::new(|_| false),
         instruction_paths: instructions,
     };
-    let workspace = Workspace::open_with_limits(&place.root(), limits).unwrap();
+    let workspace = Workspace::open_with_limits(&harness.root(), limits).unwrap();
     let tools = lango_tools::files::tools(FileTools {
         workspace,
-        undo_storage: place.undo_storage.clone(),
+        undo_storage: harness.undo_storage.clone(),
     });
     let write = tools.iter().find(|tool| tool.name == "fs_write").unwrap();
     for (path, level) in [
@@ -264,7 +265,7 @@ async fn what_the_team_is_made_of_is_dangerous_wherever_it_lies() {
 
 /// B100
 #[tokio::test]
-async fn a_link_of_a_repository_makes_its_target_a_part_of_it() {
+async fn targets_of_repository_links_are_dangerous() {
     for (link, target, path) in [
         (
             ".git/hooks/pre-commit",
@@ -280,42 +281,42 @@ async fn a_link_of_a_repository_makes_its_target_a_part_of_it() {
         (".git/config.worktree", "../own.txt", "own.txt"),
         (".git/hooks/shared", "../../lib", "lib/deep/a.sh"),
     ] {
-        let place = repository();
-        place.write("scripts/check.sh", "old");
-        place.write("lib/deep/a.sh", "old");
-        place.write("lib.txt", "old");
-        std::fs::create_dir_all(place.path(".git/info")).unwrap();
-        symlink(target, place.path(link)).unwrap();
+        let harness = repository();
+        harness.write("scripts/check.sh", "old");
+        harness.write("lib/deep/a.sh", "old");
+        harness.write("lib.txt", "old");
+        std::fs::create_dir_all(harness.path(".git/info")).unwrap();
+        symlink(target, harness.path(link)).unwrap();
         let [(name, args), ..] = calls(path);
         assert_dangerous(
-            &place,
+            &harness,
             name,
             args,
             &format!("{path}, which {link} links to, "),
         )
         .await;
-        assert_moderate(&place, "lib.txt").await;
-        assert_moderate(&place, "scripts/other.sh").await;
+        assert_moderate(&harness, "lib.txt").await;
+        assert_moderate(&harness, "scripts/other.sh").await;
     }
 }
 
 /// B100
 #[tokio::test]
-async fn a_folder_goes_with_what_links_find_in_it() {
-    let place = repository();
-    place.write("scripts/deep/check.sh", "old");
+async fn deleting_a_folder_includes_link_targets() {
+    let harness = repository();
+    harness.write("scripts/deep/check.sh", "old");
     symlink(
         "../../scripts/deep/check.sh",
-        place.path(".git/hooks/pre-commit"),
+        harness.path(".git/hooks/pre-commit"),
     )
     .unwrap();
     let [.., (name, args)] = calls("scripts");
-    assert_dangerous(&place, name, args, "which .git/hooks/pre-commit links to").await;
+    assert_dangerous(&harness, name, args, "which .git/hooks/pre-commit links to").await;
 }
 
 /// B100
 #[tokio::test]
-async fn what_settings_of_git_name_is_run_or_obeyed() {
+async fn files_named_in_git_settings_are_dangerous() {
     for (key, value, path) in [
         ("include.path", "../settings.inc", "settings.inc"),
         (
@@ -347,20 +348,20 @@ async fn what_settings_of_git_name_is_run_or_obeyed() {
         ("remote.origin.url", "ext::sh ./x.sh", "x.sh"),
         ("future.setting", "./x.sh", "x.sh"),
     ] {
-        let place = repository();
-        git(&place.root(), &["config", key, value]);
+        let harness = repository();
+        git(&harness.root(), &["config", key, value]);
         let [(name, args), ..] = calls(path);
-        assert_dangerous(&place, name, args.clone(), ", which .git/config names (").await;
-        place.write(path, "old");
-        assert_dangerous(&place, name, args, ", which .git/config names (").await;
-        assert_moderate(&place, "src/main.rs").await;
+        assert_dangerous(&harness, name, args.clone(), ", which .git/config names (").await;
+        harness.write(path, "old");
+        assert_dangerous(&harness, name, args, ", which .git/config names (").await;
+        assert_moderate(&harness, "src/main.rs").await;
     }
 }
 
-/// B100: ordinary settings make nothing dangerous.
+/// B100: ordinary settings do not make files dangerous.
 #[tokio::test]
-async fn settings_that_run_nothing_name_ordinary_files() {
-    let place = repository();
+async fn files_named_in_harmless_settings_are_moderate() {
+    let harness = repository();
     for (key, value) in [
         ("core.excludesFile", "ignored.txt"),
         ("blame.ignoreRevsFile", ".git-blame-ignore-revs"),
@@ -371,7 +372,7 @@ async fn settings_that_run_nothing_name_ordinary_files() {
         ("core.hooksPath", "."),
         ("core.editor", "/usr/bin/code"),
     ] {
-        git(&place.root(), &["config", key, value]);
+        git(&harness.root(), &["config", key, value]);
     }
     for path in [
         "ignored.txt",
@@ -382,24 +383,24 @@ async fn settings_that_run_nothing_name_ordinary_files() {
         "code",
         "a/b",
     ] {
-        assert_moderate(&place, path).await;
+        assert_moderate(&harness, path).await;
     }
 }
 
 /// B100
 #[tokio::test]
-async fn included_settings_are_read_too_and_end() {
-    let place = repository();
-    git(&place.root(), &["config", "include.path", "../one.inc"]);
-    place.write(
+async fn reads_included_settings_without_endless_loops() {
+    let harness = repository();
+    git(&harness.root(), &["config", "include.path", "../one.inc"]);
+    harness.write(
         "one.inc",
         "[include]\npath = sub/two.inc\npath = one.inc\npath = pipe\n",
     );
-    place.write(
+    harness.write(
         "sub/two.inc",
         "[include] path = ../one.inc\n[core]\nfsmonitor = ./watch.sh\n",
     );
-    let pipe = place.path("pipe");
+    let pipe = harness.path("pipe");
     assert!(
         Command::new("mkfifo")
             .arg(&pipe)
@@ -412,14 +413,14 @@ async fn included_settings_are_read_too_and_end() {
         ("sub/two.inc", "which one.inc names"),
     ] {
         let [(name, args), ..] = calls(path);
-        assert_dangerous(&place, name, args, reason).await;
+        assert_dangerous(&harness, name, args, reason).await;
     }
-    assert_moderate(&place, "sub/other.inc").await;
+    assert_moderate(&harness, "sub/other.inc").await;
 }
 
 /// B100
 #[tokio::test]
-async fn broken_repositories_are_no_reason_to_fail() {
+async fn accepts_malformed_repositories() {
     for (path, content) in [
         (".git", &b"gitdir: "[..]),
         (".git", b"gitdir: \0\xff"),
@@ -432,30 +433,30 @@ async fn broken_repositories_are_no_reason_to_fail() {
             b"[core]\nhooksPath =\nfsmonitor\npager = ..\n",
         ),
     ] {
-        let place = FilesHarness::new();
-        place.write(path, content);
-        symlink("b", place.path("a")).unwrap();
-        symlink("a", place.path("b")).unwrap();
-        symlink("/", place.path("everything")).unwrap();
-        assert_moderate(&place, "src/main.rs").await;
+        let harness = FilesHarness::new();
+        harness.write(path, content);
+        symlink("b", harness.path("a")).unwrap();
+        symlink("a", harness.path("b")).unwrap();
+        symlink("/", harness.path("everything")).unwrap();
+        assert_moderate(&harness, "src/main.rs").await;
     }
 }
 
 /// B100
 #[tokio::test]
-async fn every_work_tree_has_the_settings_of_its_repository() {
-    let place = FilesHarness::new();
-    let main = place.folder.path().join("main");
+async fn work_trees_use_the_settings_of_their_repository() {
+    let harness = FilesHarness::new();
+    let main = harness.folder.path().join("main");
     std::fs::create_dir(&main).unwrap();
     git(&main, &["init", "-q"]);
     git(&main, &["commit", "-q", "--allow-empty", "-m", "a"]);
-    let tree = place.path("tree");
+    let tree = harness.path("tree");
     git(&main, &["worktree", "add", "-q", tree.to_str().unwrap()]);
     git(&main, &["config", "extensions.worktreeConfig", "true"]);
     git(&main, &["config", "core.fsmonitor", "./shared.sh"]);
     git(&tree, &["config", "--worktree", "core.hooksPath", "own"]);
     symlink(
-        place.path("tree/linked.sh"),
+        harness.path("tree/linked.sh"),
         main.join(".git/hooks/pre-commit"),
     )
     .unwrap();
@@ -465,45 +466,45 @@ async fn every_work_tree_has_the_settings_of_its_repository() {
         ("tree/linked.sh", ".git/hooks/pre-commit links to"),
     ] {
         let [(name, args), ..] = calls(path);
-        assert_dangerous(&place, name, args, reason).await;
+        assert_dangerous(&harness, name, args, reason).await;
     }
-    assert_moderate(&place, "tree/src/main.rs").await;
+    assert_moderate(&harness, "tree/src/main.rs").await;
 }
 
 /// B100
 #[tokio::test]
-async fn a_repository_lies_where_its_files_point() {
-    let place = FilesHarness::new();
-    place.write(".git", "gitdir: store\n");
-    place.write("store/commondir", "../shared\n");
+async fn follows_gitdir_and_commondir_files() {
+    let harness = FilesHarness::new();
+    harness.write(".git", "gitdir: store\n");
+    harness.write("store/commondir", "../shared\n");
     for (path, reason) in [
         ("store/new", "which .git leads to"),
         ("shared/config", "which store/commondir leads to"),
     ] {
         let [(name, args), ..] = calls(path);
-        assert_dangerous(&place, name, args, reason).await;
+        assert_dangerous(&harness, name, args, reason).await;
     }
-    // Work trees beside the parts of a repository are ordinary folders.
-    let place = FilesHarness::new();
-    place.write("main/.git", "gitdir: ../worktrees/main\n");
-    place.write("worktrees/main/commondir", "../..\n");
-    assert_moderate(&place, "main/src/main.rs").await;
+    // Work trees next to the parts of a repository are ordinary folders.
+    let harness = FilesHarness::new();
+    harness.write("main/.git", "gitdir: ../worktrees/main\n");
+    harness.write("worktrees/main/commondir", "../..\n");
+    assert_moderate(&harness, "main/src/main.rs").await;
     let [(name, args), ..] = calls("hooks/a");
-    assert_dangerous(&place, name, args, "commondir leads to").await;
+    assert_dangerous(&harness, name, args, "commondir leads to").await;
 }
 
 /// B100: a workspace inside a repository is a part of it.
 #[tokio::test]
-async fn a_repository_around_the_workspace_counts() {
-    let place = FilesHarness::new();
-    git(place.folder.path(), &["init", "-q"]);
+async fn detects_a_repository_around_the_workspace() {
+    let harness = FilesHarness::new();
+    git(harness.folder.path(), &["init", "-q"]);
     git(
-        place.folder.path(),
+        harness.folder.path(),
         &["config", "core.fsmonitor", "work/x.sh"],
     );
     symlink(
         "../../work/check.sh",
-        place.folder.path().join(".git/hooks/pre-commit"),
+        harness.folder.path().join(".git/hooks/pre-commit"),
     )
     .unwrap();
     for (path, reason) in [
@@ -511,14 +512,14 @@ async fn a_repository_around_the_workspace_counts() {
         ("check.sh", "hooks/pre-commit links to"),
     ] {
         let [(name, args), ..] = calls(path);
-        assert_dangerous(&place, name, args, reason).await;
+        assert_dangerous(&harness, name, args, reason).await;
     }
-    assert_moderate(&place, "src/main.rs").await;
+    assert_moderate(&harness, "src/main.rs").await;
 }
 
 /// B100
 #[tokio::test]
-async fn a_link_anywhere_gives_a_path_its_meaning() {
+async fn detects_links_with_sensitive_names() {
     for (link, target, path, reason) in [
         (
             "pkg/AGENTS.md",
@@ -542,19 +543,19 @@ async fn a_link_anywhere_gives_a_path_its_meaning() {
             "shells run",
         ),
     ] {
-        let place = FilesHarness::new();
-        place.write("docs/other.md", "old");
-        place.write("cfg/app/config", "old");
-        std::fs::create_dir_all(place.path(link).parent().unwrap()).unwrap();
-        symlink(target, place.path(link)).unwrap();
+        let harness = FilesHarness::new();
+        harness.write("docs/other.md", "old");
+        harness.write("cfg/app/config", "old");
+        std::fs::create_dir_all(harness.path(link).parent().unwrap()).unwrap();
+        symlink(target, harness.path(link)).unwrap();
         for exists in [false, true] {
             if exists {
-                place.write(path, "old");
+                harness.write(path, "old");
             }
             let [(name, args), ..] = calls(path);
-            assert_dangerous(&place, name, args.clone(), reason).await;
+            assert_dangerous(&harness, name, args.clone(), reason).await;
             assert_dangerous(
-                &place,
+                &harness,
                 name,
                 args,
                 &format!("{path}, which {link} links to, "),
@@ -566,37 +567,37 @@ async fn a_link_anywhere_gives_a_path_its_meaning() {
             "cfg/app/config",
             "gh/ISSUE_TEMPLATE/bug.md",
         ] {
-            assert_moderate(&place, path).await;
+            assert_moderate(&harness, path).await;
         }
     }
 }
 
-/// B100: links that lead to links, and to nothing yet.
+/// B100: links to links, with a target that does not exist yet.
 #[tokio::test]
-async fn a_chain_of_links_is_followed_to_its_end() {
-    let place = FilesHarness::new();
-    std::fs::create_dir_all(place.path("far/away")).unwrap();
-    symlink("one", place.path("far/away/.envrc")).unwrap();
-    symlink(place.path("two"), place.path("far/away/one")).unwrap();
-    symlink("setup/env", place.path("two")).unwrap();
+async fn follows_chains_of_links() {
+    let harness = FilesHarness::new();
+    std::fs::create_dir_all(harness.path("far/away")).unwrap();
+    symlink("one", harness.path("far/away/.envrc")).unwrap();
+    symlink(harness.path("two"), harness.path("far/away/one")).unwrap();
+    symlink("setup/env", harness.path("two")).unwrap();
     let [(name, args), ..] = calls("setup/env");
-    assert_dangerous(&place, name, args, "which far/away/.envrc links to").await;
+    assert_dangerous(&harness, name, args, "which far/away/.envrc links to").await;
 }
 
-/// B100: a workspace of any size gets its answer, and what lies near is seen in it.
+/// B100: the search in a large workspace is bounded, and still finds links near the root.
 #[tokio::test]
-async fn a_large_workspace_is_looked_through_within_bounds() {
-    let place = FilesHarness::new();
+async fn bounds_the_search_in_large_workspaces() {
+    let harness = FilesHarness::new();
     for folder in 0..220 {
-        let folder = place.path(&format!("many/{folder}"));
+        let folder = harness.path(&format!("many/{folder}"));
         std::fs::create_dir_all(&folder).unwrap();
         for file in 0..100 {
             std::fs::write(folder.join(file.to_string()), "").unwrap();
         }
     }
-    place.write("pkg/a", "");
-    symlink("../docs/guide.md", place.path("pkg/AGENTS.md")).unwrap();
+    harness.write("pkg/a", "");
+    symlink("../docs/guide.md", harness.path("pkg/AGENTS.md")).unwrap();
     let [(name, args), ..] = calls("docs/guide.md");
-    assert_dangerous(&place, name, args, "which pkg/AGENTS.md links to").await;
-    assert_moderate(&place, "many/7/new").await;
+    assert_dangerous(&harness, name, args, "which pkg/AGENTS.md links to").await;
+    assert_moderate(&harness, "many/7/new").await;
 }

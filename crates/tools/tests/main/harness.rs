@@ -1,4 +1,5 @@
-//! A small world: a home with a key, Lango's own data, a workspace, and something outside of everything.
+//! Test harness for commands: a home folder with a key, Lango's data, a workspace, and a folder
+//! outside of all.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +12,7 @@ use lango_tools::files::{UndoStorage, Workspace};
 use lango_tools::shell::{CommandRequest, ExecSettings, Program, SandboxChoice, Shell, ShellParts};
 use tempfile::TempDir;
 
-/// Stands in every file that a command must not read.
+/// The content of every file that a command must not read.
 pub const SECRET: &str = "d0-n0t-read-me";
 
 pub struct ShellHarness {
@@ -65,11 +66,11 @@ impl ShellHarness {
         Shell::new(self.parts("work"))
     }
 
-    /// Runs a line in the workspace; what came of it, whichever way it ended.
+    /// Runs a line in the workspace and returns its result or error as text.
     pub async fn run(&self, line: &str) -> String {
         self.run_in(&self.shell(), line, "work")
             .await
-            .unwrap_or_else(|ToolError(why)| why)
+            .unwrap_or_else(|ToolError(reason)| reason)
     }
 
     pub async fn run_in(
@@ -107,17 +108,17 @@ pub fn context() -> ToolContext {
     }
 }
 
-/// Whether a process runs whose command line holds these words.
-pub fn is_running(words: &str) -> bool {
+/// Returns true if a process with this text in its command line is running.
+pub fn is_running(text: &str) -> bool {
     let all = fs::read_dir("/proc").unwrap().flatten();
     all.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok())
-        .any(|line| String::from_utf8_lossy(&line).contains(words))
+        .any(|line| String::from_utf8_lossy(&line).contains(text))
 }
 
-/// Waits until no such process runs any more; they get a moment to end.
-pub async fn wait_for_exit(words: &str) -> bool {
+/// Waits until no such process is running. Returns false on timeout.
+pub async fn wait_for_exit(text: &str) -> bool {
     for _ in 0..1_000 {
-        if !is_running(words) {
+        if !is_running(text) {
             return true;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;

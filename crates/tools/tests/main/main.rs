@@ -1,4 +1,4 @@
-//! Hands, as whoever calls the tools sees them.
+//! Integration tests of the built-in tools.
 
 #[cfg(test)]
 mod command_kinds;

@@ -1,4 +1,4 @@
-//! Commands, as an agent runs them.
+//! The command tools.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,34 +23,43 @@ async fn call_as(
     tool.call(context, args)
         .await
         .map(|output| output.text)
-        .map_err(|ToolError(why)| why)
+        .map_err(|ToolError(reason)| reason)
+}
+
+/// Returns the id of a command from the output of a tool.
+fn parse_id(output: &str) -> String {
+    let after = output.split("id ").nth(1).unwrap();
+    after.split([' ', '.']).next().unwrap().to_owned()
 }
 
 #[tokio::test]
-async fn a_command_gives_its_exit_code_and_what_it_printed() {
-    let world = ShellHarness::new(SandboxChoice::On);
-    let tools = tools(&world.shell());
-    let told = call(
+async fn returns_exit_code_and_output() {
+    let harness = ShellHarness::new(SandboxChoice::On);
+    let tools = tools(&harness.shell());
+    let output = call(
         &tools,
         "exec_shell",
         json!({ "command": "echo out; echo err >&2; pwd" }),
     )
     .await
     .unwrap();
-    let (first, rest) = told.split_once('\n').unwrap();
-    assert!(first.starts_with("exit code 0 after "), "{told}");
-    assert_eq!(rest, format!("out\nerr\n{}\n", world.at("work").display()));
-    let told = call(&tools, "exec_shell", json!({ "command": "exit 3" }))
+    let (first, rest) = output.split_once('\n').unwrap();
+    assert!(first.starts_with("exit code 0 after "), "{output}");
+    assert_eq!(
+        rest,
+        format!("out\nerr\n{}\n", harness.at("work").display())
+    );
+    let output = call(&tools, "exec_shell", json!({ "command": "exit 3" }))
         .await
         .unwrap_err();
     assert!(
-        told.starts_with("exit code 3") && told.contains("[sandbox: only"),
-        "{told}"
+        output.starts_with("exit code 3") && output.contains("[sandbox: only"),
+        "{output}"
     );
-    let told = call(&tools, "exec_shell", json!({ "command": "exit 254" }))
+    let output = call(&tools, "exec_shell", json!({ "command": "exit 254" }))
         .await
         .unwrap_err();
-    assert!(told.starts_with("exit code 254"), "{told}");
+    assert!(output.starts_with("exit code 254"), "{output}");
     let fed = json!({ "command": "tr a-z A-Z", "stdin": "given" });
     assert!(
         call(&tools, "exec_shell", fed)
@@ -58,7 +67,7 @@ async fn a_command_gives_its_exit_code_and_what_it_printed() {
             .unwrap()
             .ends_with("GIVEN")
     );
-    std::fs::create_dir(world.at("work/sub")).unwrap();
+    std::fs::create_dir(harness.at("work/sub")).unwrap();
     assert!(
         call(
             &tools,
@@ -73,9 +82,9 @@ async fn a_command_gives_its_exit_code_and_what_it_printed() {
 }
 
 #[tokio::test]
-async fn bad_arguments_are_said_and_nothing_runs() {
-    let world = ShellHarness::new(SandboxChoice::On);
-    let tools = tools(&world.shell());
+async fn rejects_invalid_arguments() {
+    let harness = ShellHarness::new(SandboxChoice::On);
+    let tools = tools(&harness.shell());
     for (args, expected) in [
         (json!({ "command": " " }), "`command`"),
         (
@@ -93,32 +102,27 @@ async fn bad_arguments_are_said_and_nothing_runs() {
             "too long",
         ),
     ] {
-        let told = call(&tools, "exec_shell", args.clone()).await.unwrap_err();
-        assert!(told.contains(expected), "{args}: {told}");
+        let output = call(&tools, "exec_shell", args.clone()).await.unwrap_err();
+        assert!(output.contains(expected), "{args}: {output}");
     }
-    assert_eq!(std::fs::read_dir(world.at("work")).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(harness.at("work")).unwrap().count(), 0);
 }
 
 #[tokio::test]
-async fn a_long_output_is_cut_for_the_model_and_stays_readable() {
-    let world = ShellHarness::new(SandboxChoice::On);
-    let tools = tools(&world.shell());
-    let told = call(&tools, "exec_shell", json!({ "command": "seq 200000" }))
+async fn truncates_long_output_and_stores_it() {
+    let harness = ShellHarness::new(SandboxChoice::On);
+    let tools = tools(&harness.shell());
+    let output = call(&tools, "exec_shell", json!({ "command": "seq 200000" }))
         .await
         .unwrap();
     assert!(
-        told.len() < 30_000 && told.contains("\n1\n2\n") && told.trim_end().ends_with("200000"),
+        output.len() < 30_000
+            && output.contains("\n1\n2\n")
+            && output.trim_end().ends_with("200000"),
         "{}",
-        told.len()
+        output.len()
     );
-    let id = told
-        .split("id ")
-        .nth(1)
-        .unwrap()
-        .split(' ')
-        .next()
-        .unwrap()
-        .to_owned();
+    let id = parse_id(&output);
     let part = json!({ "id": id, "start_line": 100_000, "lines": 2 });
     assert!(
         call(&tools, "exec_output", part)
@@ -151,7 +155,11 @@ async fn a_long_output_is_cut_for_the_model_and_stays_readable() {
         .await
         .is_err()
     );
-    lango_tools::shell::delete_outputs(&world.at("data"), &context().principal, &context().session);
+    lango_tools::shell::delete_outputs(
+        &harness.at("data"),
+        &context().principal,
+        &context().session,
+    );
     assert!(
         call(&tools, "exec_output", json!({ "id": id }))
             .await
@@ -160,43 +168,36 @@ async fn a_long_output_is_cut_for_the_model_and_stays_readable() {
 }
 
 #[tokio::test]
-async fn output_is_shown_while_it_comes() {
-    let world = ShellHarness::new(SandboxChoice::On);
-    let tools = tools(&world.shell());
-    let shown: Arc<Mutex<String>> = Arc::default();
-    let seen = Arc::clone(&shown);
+async fn streams_output() {
+    let harness = ShellHarness::new(SandboxChoice::On);
+    let tools = tools(&harness.shell());
+    let streamed: Arc<Mutex<String>> = Arc::default();
+    let sink_text = Arc::clone(&streamed);
     let mut watched = context();
-    watched.output_sink = ToolOutputSink::new(move |text| seen.lock().unwrap().push_str(text));
+    watched.output_sink = ToolOutputSink::new(move |text| sink_text.lock().unwrap().push_str(text));
     let waiting = "echo first; while [ ! -e go ]; do sleep 0.02; done; echo second";
     let running = call_as(watched, &tools, "exec_shell", json!({ "command": waiting }));
     let watching = async {
-        while !shown.lock().unwrap().contains("first") {
+        while !streamed.lock().unwrap().contains("first") {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        std::fs::write(world.at("work/go"), "").unwrap();
+        std::fs::write(harness.at("work/go"), "").unwrap();
     };
-    let (told, ()) = tokio::join!(running, watching);
-    assert!(told.unwrap().ends_with("first\nsecond\n"));
-    assert_eq!(*shown.lock().unwrap(), "first\nsecond\n");
+    let (output, ()) = tokio::join!(running, watching);
+    assert!(output.unwrap().ends_with("first\nsecond\n"));
+    assert_eq!(*streamed.lock().unwrap(), "first\nsecond\n");
 }
 
 #[tokio::test]
-async fn a_command_can_run_beside_the_conversation() {
-    let world = ShellHarness::new(SandboxChoice::On);
-    let tools = tools(&world.shell());
-    let mark = format!("lango-test-job-{}", std::process::id());
-    let line = format!("echo up; sleep 300; : {mark}");
-    let told = call(&tools, "exec_start", json!({ "command": line }))
+async fn runs_commands_in_the_background() {
+    let harness = ShellHarness::new(SandboxChoice::On);
+    let tools = tools(&harness.shell());
+    let marker = format!("lango-test-job-{}", std::process::id());
+    let line = format!("echo up; sleep 300; : {marker}");
+    let output = call(&tools, "exec_start", json!({ "command": line }))
         .await
         .unwrap();
-    let id = told
-        .split("id ")
-        .nth(1)
-        .unwrap()
-        .split('.')
-        .next()
-        .unwrap()
-        .to_owned();
+    let id = parse_id(&output);
     while !call(&tools, "exec_output", json!({ "id": id }))
         .await
         .unwrap()
@@ -204,12 +205,12 @@ async fn a_command_can_run_beside_the_conversation() {
     {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    assert!(is_running(&mark));
+    assert!(is_running(&marker));
     assert!(
         call(&tools, "exec_status", json!({}))
             .await
             .unwrap()
-            .contains(" runs since ")
+            .contains(" has been running for ")
     );
     assert!(
         call(&tools, "exec_status", json!({ "id": "nope" }))
@@ -223,7 +224,7 @@ async fn a_command_can_run_beside_the_conversation() {
             .unwrap()
             .ends_with("stopped")
     );
-    assert!(wait_for_exit(&mark).await);
+    assert!(wait_for_exit(&marker).await);
     assert!(
         call(&tools, "exec_status", json!({ "id": id }))
             .await
@@ -233,14 +234,7 @@ async fn a_command_can_run_beside_the_conversation() {
     let short = call(&tools, "exec_start", json!({ "command": "exit 4" }))
         .await
         .unwrap();
-    let id = short
-        .split("id ")
-        .nth(1)
-        .unwrap()
-        .split('.')
-        .next()
-        .unwrap()
-        .to_owned();
+    let id = parse_id(&short);
     while !call(&tools, "exec_status", json!({ "id": id }))
         .await
         .unwrap()
@@ -251,9 +245,9 @@ async fn a_command_can_run_beside_the_conversation() {
 }
 
 #[tokio::test]
-async fn the_question_shows_the_command_and_where_it_runs() {
-    let world = ShellHarness::new(SandboxChoice::On);
-    let tools = tools(&world.shell());
+async fn intent_shows_command_and_folder() {
+    let harness = ShellHarness::new(SandboxChoice::On);
+    let tools = tools(&harness.shell());
     let tool = tools.iter().find(|tool| tool.name == "exec_shell").unwrap();
     let args = json!({ "command": "git status", "stdin": "typed" });
     let intent = tool.intent(context(), args).await.unwrap();
@@ -261,7 +255,7 @@ async fn the_question_shows_the_command_and_where_it_runs() {
         intent.shows,
         format!(
             "$ git status\nin {}\nwith this input:\ntyped",
-            world.at("work").display()
+            harness.at("work").display()
         )
     );
     assert_eq!(
@@ -271,28 +265,28 @@ async fn the_question_shows_the_command_and_where_it_runs() {
     assert_eq!(intent.pattern, None, "input is part of what runs");
 }
 
-/// Without a sandbox a command may do what the user may, and still ends with its call.
+/// Without a sandbox, a command has all permissions of the user, but still ends with its call.
 #[tokio::test]
-async fn the_sandbox_can_be_switched_off() {
-    let world = ShellHarness::new(SandboxChoice::Off);
-    let told = world
+async fn sandbox_can_be_disabled() {
+    let harness = ShellHarness::new(SandboxChoice::Off);
+    let output = harness
         .run("cat ../outside/secret; echo x > ../outside/new")
         .await;
     assert!(
-        told.starts_with("exit code 0") && told.contains(crate::harness::SECRET),
-        "{told}"
+        output.starts_with("exit code 0") && output.contains(crate::harness::SECRET),
+        "{output}"
     );
-    assert!(world.at("outside/new").exists());
-    let mark = format!("lango-test-off-{}", std::process::id());
-    world
-        .run(&format!("setsid sh -c 'sleep 300; : {mark}' & exit 0"))
+    assert!(harness.at("outside/new").exists());
+    let marker = format!("lango-test-off-{}", std::process::id());
+    harness
+        .run(&format!("setsid sh -c 'sleep 300; : {marker}' & exit 0"))
         .await;
-    assert!(wait_for_exit(&mark).await);
+    assert!(wait_for_exit(&marker).await);
 }
 
 #[tokio::test]
-async fn commands_work_as_usual_inside() {
-    let world = ShellHarness::new(SandboxChoice::On);
+async fn ordinary_commands_work_in_the_sandbox() {
+    let harness = ShellHarness::new(SandboxChoice::On);
     for line in [
         "mkdir -p a/b && echo x > a/b/c && chmod +x a/b/c && mv a/b/c a/d && cp -p a/d e && rm -r a",
         "mktemp | xargs test -f && echo x > $TMPDIR/y",
@@ -300,7 +294,7 @@ async fn commands_work_as_usual_inside() {
         "perl -e 'print 1 + 1' | grep -q 2 && diff <(echo a) <(echo a)",
         "sleep 0.01 & wait; (exit 0) && ps ax > /dev/null",
     ] {
-        let told = world.run(line).await;
-        assert!(told.starts_with("exit code 0"), "{line}: {told}");
+        let output = harness.run(line).await;
+        assert!(output.starts_with("exit code 0"), "{line}: {output}");
     }
 }

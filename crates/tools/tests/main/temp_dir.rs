@@ -1,4 +1,4 @@
-//! The temporary folder of a command goes with it, whoever is killed.
+//! The temporary folder of a command is removed with it, even if processes are killed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,79 +11,79 @@ use serde_json::json;
 
 use crate::harness::{ShellHarness, context};
 
-/// A shell whose temporary folders are made in a place of its own.
-fn shell(world: &ShellHarness, helper: Option<PathBuf>) -> Shell {
-    let mut parts = world.parts("work");
-    fs::create_dir_all(world.at("temporary")).unwrap();
+/// Creates a shell that creates its temporary folders in a separate folder.
+fn shell(harness: &ShellHarness, helper: Option<PathBuf>) -> Shell {
+    let mut parts = harness.parts("work");
+    fs::create_dir_all(harness.at("temporary")).unwrap();
     parts.variables.insert(
         "TMPDIR".to_owned(),
-        world.at("temporary").display().to_string(),
+        harness.at("temporary").display().to_string(),
     );
     parts.helper = helper.unwrap_or(parts.helper);
     Shell::new(parts)
 }
 
-fn folders(world: &ShellHarness) -> Vec<PathBuf> {
-    fs::read_dir(world.at("temporary"))
+fn folders(harness: &ShellHarness) -> Vec<PathBuf> {
+    fs::read_dir(harness.at("temporary"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .collect()
 }
 
-async fn wait_until(mut is_so: impl FnMut() -> bool) {
-    while !is_so() {
+async fn wait_until(mut condition: impl FnMut() -> bool) {
+    while !condition() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
 #[tokio::test]
-async fn nothing_is_left_when_a_command_ends_or_is_given_up() {
+async fn removes_the_folder_when_a_command_ends_or_is_cancelled() {
     for choice in [SandboxChoice::On, SandboxChoice::NoNamespaces] {
-        let world = ShellHarness::new(choice);
-        let shell = shell(&world, None);
+        let harness = ShellHarness::new(choice);
+        let shell = shell(&harness, None);
         let messy = "mkdir -p $TMPDIR/a/b && touch $TMPDIR/a/b/c && chmod 0 $TMPDIR/a";
-        world.run_in(&shell, messy, "work").await.unwrap();
-        assert_eq!(folders(&world), [] as [PathBuf; 0]);
-        let waiting = world.run_in(&shell, "touch started; sleep 300", "work");
-        let started = wait_until(|| world.at("work/started").exists());
+        harness.run_in(&shell, messy, "work").await.unwrap();
+        assert_eq!(folders(&harness), [] as [PathBuf; 0]);
+        let waiting = harness.run_in(&shell, "touch started; sleep 300", "work");
+        let started = wait_until(|| harness.at("work/started").exists());
         tokio::select! { _ = waiting => panic!("it waits"), () = started => {} }
-        wait_until(|| folders(&world).is_empty()).await;
-        fs::remove_file(world.at("work/started")).unwrap();
+        wait_until(|| folders(&harness).is_empty()).await;
+        fs::remove_file(harness.at("work/started")).unwrap();
     }
 }
 
-/// A Lango that is killed before its helper knows what to do has made nothing that could be left.
+/// If Lango is killed before the helper has its spec, no folder exists yet.
 #[tokio::test]
-async fn the_folder_is_made_by_whoever_removes_it() {
-    let world = ShellHarness::new(SandboxChoice::On);
-    let silent = world.at("silent");
+async fn the_helper_creates_the_folder() {
+    let harness = ShellHarness::new(SandboxChoice::On);
+    let silent = harness.at("silent");
     fs::write(
         &silent,
         format!(
             "#!/bin/sh\ntouch {}\nexec cat\n",
-            world.at("started").display()
+            harness.at("started").display()
         ),
     )
     .unwrap();
     fs::set_permissions(&silent, fs::Permissions::from_mode(0o755)).unwrap();
-    let shell = shell(&world, Some(silent));
-    let running = world.run_in(&shell, "true", "work");
-    let started = wait_until(|| world.at("started").exists());
+    let shell = shell(&harness, Some(silent));
+    let running = harness.run_in(&shell, "true", "work");
+    let started = wait_until(|| harness.at("started").exists());
     tokio::join!(
         async {
             let _ = running.await;
         },
         async {
             started.await;
-            assert_eq!(folders(&world), [] as [PathBuf; 0]);
+            assert_eq!(folders(&harness), [] as [PathBuf; 0]);
         }
     );
 }
 
 #[tokio::test]
-async fn nothing_is_left_when_the_sandbox_is_killed() {
-    let world = ShellHarness::new(SandboxChoice::On);
-    let shell = shell(&world, None);
+async fn removes_the_folder_when_the_sandbox_is_killed() {
+    let harness = ShellHarness::new(SandboxChoice::On);
+    let shell = shell(&harness, None);
     let tools = tools(&shell);
     let start = tools.iter().find(|tool| tool.name == "exec_start").unwrap();
     start
@@ -94,23 +94,23 @@ async fn nothing_is_left_when_the_sandbox_is_killed() {
         .await
         .unwrap();
     wait_until(|| {
-        folders(&world)
+        folders(&harness)
             .iter()
             .any(|folder| folder.join("x").exists())
     })
     .await;
-    let folder = folders(&world).remove(0);
+    let folder = folders(&harness).remove(0);
     kill_process(holding_process(&folder), Signal::KILL).unwrap();
-    wait_until(|| folders(&world).is_empty()).await;
+    wait_until(|| folders(&harness).is_empty()).await;
 }
 
 #[tokio::test]
-async fn what_killed_processes_left_goes_with_the_next_command() {
-    let world = ShellHarness::new(SandboxChoice::On);
-    let left = world.at("temporary/lango-command-0123");
+async fn next_command_removes_stale_folders() {
+    let harness = ShellHarness::new(SandboxChoice::On);
+    let left = harness.at("temporary/lango-command-0123");
     fs::create_dir_all(left.join("inside")).unwrap();
-    fs::create_dir_all(world.at("temporary/other")).unwrap();
-    let other = shell(&world, None);
+    fs::create_dir_all(harness.at("temporary/other")).unwrap();
+    let other = shell(&harness, None);
     let used = tools(&other);
     let start = used.iter().find(|tool| tool.name == "exec_start").unwrap();
     start
@@ -122,25 +122,25 @@ async fn what_killed_processes_left_goes_with_the_next_command() {
         .unwrap();
     assert!(!left.exists());
     wait_until(|| {
-        folders(&world)
+        folders(&harness)
             .iter()
             .any(|folder| folder.join("x").exists())
     })
     .await;
-    let next = shell(&world, None);
-    world.run_in(&next, "true", "work").await.unwrap();
-    let names = folders(&world);
+    let next = shell(&harness, None);
+    harness.run_in(&next, "true", "work").await.unwrap();
+    let names = folders(&harness);
     assert!(
-        names.len() == 2 && names.contains(&world.at("temporary/other")),
+        names.len() == 2 && names.contains(&harness.at("temporary/other")),
         "{names:?}"
     );
     assert!(
         names.iter().any(|folder| folder.join("x").exists()),
-        "what is in use stays"
+        "folders in use are kept"
     );
 }
 
-/// The helper: the process that has the folder open.
+/// Returns the helper, which is the process that has the folder open.
 fn holding_process(folder: &std::path::Path) -> Pid {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let has_open = |process: &fs::DirEntry| {

@@ -1,4 +1,4 @@
-//! Git's form of settings, read as forgivingly as possible: what git refuses is still looked at.
+//! A lenient parser for git's configuration format. It also accepts input that git rejects.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,25 +10,25 @@ use rustix::fs::{FileType, Mode};
 
 use super::super::confined_open;
 
-/// So much of a file is read.
+/// Maximum number of bytes read of a file.
 const MAX_BYTES: u64 = 256 * 1024;
 
 #[derive(Debug, PartialEq)]
 pub struct GitSetting {
-    /// `section.key` or `section.name.key`; letters of section and key are small.
+    /// `section.key` or `section.name.key`; section and key are in lower case.
     pub key: String,
     pub value: String,
 }
 
 impl GitSetting {
-    /// Whether it names another file of settings.
+    /// Returns true if the setting includes another configuration file.
     pub fn is_include(&self) -> bool {
         self.key == "include.path"
             || (self.key.starts_with("includeif.") && self.key.ends_with(".path"))
     }
 }
 
-/// The start of a regular file; nothing else keeps anybody waiting.
+/// Reads the start of a regular file. Ignores pipes and devices, which could block.
 pub fn read_config(path: &Path) -> Option<String> {
     let opened = rustix::fs::open(path, confined_open::READ, Mode::empty()).ok()?;
     let stat = rustix::fs::fstat(&opened).ok()?;
@@ -76,7 +76,7 @@ fn skip_line(chars: &mut Peekable<Chars<'_>>) {
     chars.by_ref().find(|c| *c == '\n');
 }
 
-/// What stands between brackets: a section, and perhaps a name in quotes.
+/// Parses the text between brackets: a section and an optional quoted name.
 fn parse_header(chars: &mut Peekable<Chars<'_>>) -> String {
     let (mut section, mut name) = (String::new(), None::<String>);
     let mut is_quoted = false;
@@ -100,7 +100,7 @@ fn parse_header(chars: &mut Peekable<Chars<'_>>) -> String {
     }
 }
 
-/// A key, and whether a value follows.
+/// Parses a key; the flag is true if a value follows.
 fn parse_key(chars: &mut Peekable<Chars<'_>>) -> (String, bool) {
     let mut key = String::new();
     for next in chars.by_ref() {
@@ -127,7 +127,7 @@ fn parse_value(chars: &mut Peekable<Chars<'_>>) -> String {
             '\\' => match chars.next() {
                 Some('n') => value.push('\n'),
                 Some('t') => value.push('\t'),
-                // It goes on in the next line.
+                // The value continues on the next line.
                 Some('\r') => _ = chars.next_if_eq(&'\n'),
                 Some('\n') | None => {}
                 Some(escaped) => value.push(escaped),
@@ -151,7 +151,7 @@ mod tests {
 
     /// B100
     #[test]
-    fn settings_are_read_as_git_reads_them() {
+    fn parses_settings_as_git_does() {
         for (text, key, value) in [
             ("[core]\n\tpager = less\n", "core.pager", "less"),
             ("\u{feff}[Core] HooksPath=a", "core.hookspath", "a"),
@@ -172,9 +172,9 @@ mod tests {
         }
     }
 
-    /// B100: a comment ends with its line, whatever stands at its end.
+    /// B100: a comment ends with its line, even if the line ends with a backslash.
     #[test]
-    fn nothing_hides_behind_a_comment() {
+    fn comments_do_not_continue_on_the_next_line() {
         let text = "[include]\n# a \\\npath = one\nother = x ; b \\\npath = two\n";
         let paths: Vec<String> = parse_config(text)
             .into_iter()
@@ -186,7 +186,7 @@ mod tests {
 
     /// B100
     #[test]
-    fn broken_settings_are_no_reason_to_fail() {
+    fn accepts_malformed_input() {
         for text in [
             "[",
             "[a",

@@ -1,4 +1,4 @@
-//! What git reads of a repository, and the files that it runs or obeys because of that.
+//! The configuration of a git repository, and the files that git runs or obeys because of it.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -10,10 +10,10 @@ use super::REPOSITORY_PARTS;
 use super::git_config::{GitSetting, parse_config, read_config};
 use super::links::{ChangedPath, PathReference, resolve_target};
 
-/// So much is looked at; git itself has no such bounds, and what lies beyond them is not seen.
+/// Limits of the inspection. Git itself has none, so references beyond them are missed.
 const MAX_FILES: usize = 32;
 const MAX_WORDS: usize = 2_000;
-/// Settings that name files or words, and make git neither run nor obey them.
+/// Settings with values that git neither runs nor obeys.
 const HARMLESS_KEYS: [&str; 16] = [
     "blame.ignorerevsfile",
     "branch.*",
@@ -32,38 +32,39 @@ const HARMLESS_KEYS: [&str; 16] = [
     "submodule.*.url",
     "user.*",
 ];
-/// Settings that name a folder, and mean what lies in it.
+/// Settings that name a folder and apply to its contents.
 const FOLDER_KEYS: [&str; 2] = ["core.hookspath", "init.templatedir"];
 const QUOTES: [char; 2] = ['"', '\''];
-/// What separates words of a command.
+/// Separators of words in a command.
 const SEPARATORS: &[char] = &[
     ' ', '\t', '\n', ';', '&', '|', '(', ')', '{', '}', '<', '>', '`', '"', '\'', '=', '!', '$',
     ',', ':',
 ];
-/// In an address this names a program that fetches.
+/// In a URL, the text before it names a transport program.
 const TRANSPORT_SEPARATOR: &str = "::";
 
 pub struct GitRepository {
-    /// Where git begins to read.
+    /// The path where git starts to read.
     entry: PathBuf,
     folder: PathBuf,
-    /// What several work trees share.
+    /// The folder shared by all work trees.
     shared_folder: PathBuf,
     work_tree: PathBuf,
 }
 
-/// A setting, and the file it stands in.
+/// A setting with its file.
 struct GitSettingEntry {
     file: PathBuf,
     setting: GitSetting,
 }
 
 impl GitRepository {
-    /// The repository that git finds in a folder with files: below `.git`, or where a file of that name points.
+    /// Returns the repository of a work tree: its `.git` folder, or the folder that a `.git` file
+    /// points to.
     pub fn from_work_tree(tree: &Path) -> Option<Self> {
         let entry = tree.join(".git");
-        let known = std::fs::metadata(&entry).ok()?;
-        let folder = if known.is_dir() {
+        let metadata = std::fs::metadata(&entry).ok()?;
+        let folder = if metadata.is_dir() {
             resolve_target(&entry)
         } else {
             let text = read_config(&entry)?;
@@ -77,7 +78,7 @@ impl GitRepository {
         })
     }
 
-    /// A folder that is itself a repository.
+    /// Returns the repository for a folder that is itself one.
     pub fn from_folder(folder: PathBuf) -> Self {
         Self {
             entry: folder.clone(),
@@ -87,14 +88,15 @@ impl GitRepository {
         }
     }
 
-    /// How git comes to what is changed.
+    /// Returns the reference through which git reaches the changed path.
     pub fn find_reference(&self, changed: &ChangedPath) -> Option<PathReference> {
         self.find_part(changed)
             .or_else(|| self.find_link(changed))
             .or_else(|| self.find_setting(changed))
     }
 
-    /// A repository in a place that only its work tree, or another part of it, points to.
+    /// Checks if the change is inside a repository folder that only its work tree, or another part
+    /// of it, points to.
     fn find_part(&self, changed: &ChangedPath) -> Option<PathReference> {
         let is_part = |folder: &Path| match changed.path.strip_prefix(folder) {
             Ok(inside) if self.has_work_tree_in(folder) => {
@@ -110,7 +112,7 @@ impl GitRepository {
         is_shared.then(|| PathReference::Part(self.folder.join("commondir")))
     }
 
-    /// Work trees may lie in the repository, beside its parts.
+    /// Returns true if the work tree is inside `folder`, next to the parts of the repository.
     fn has_work_tree_in(&self, folder: &Path) -> bool {
         self.work_tree.starts_with(folder)
     }
@@ -138,8 +140,8 @@ impl GitRepository {
         });
         links.find_map(|entry| {
             let target = resolve_target(&entry.path());
-            let is_led_to = changed.path.starts_with(&target) || changed.affects(&target);
-            is_led_to.then(|| PathReference::Link(entry.path()))
+            let is_target = changed.path.starts_with(&target) || changed.affects(&target);
+            is_target.then(|| PathReference::Link(entry.path()))
         })
     }
 
@@ -147,21 +149,21 @@ impl GitRepository {
         let all = self.load_settings();
         let trees = all
             .iter()
-            .filter(|read| read.setting.key == "core.worktree");
-        let trees = trees.map(|read| resolve_target(&self.folder.join(&read.setting.value)));
-        let mut places = vec![
+            .filter(|entry| entry.setting.key == "core.worktree")
+            .map(|entry| resolve_target(&self.folder.join(&entry.setting.value)));
+        let mut bases = vec![
             self.work_tree.clone(),
             self.folder.clone(),
             self.shared_folder.clone(),
         ];
-        places.extend(trees);
-        let mut words = MAX_WORDS;
-        let found = all.into_iter().find(|read| {
+        bases.extend(trees);
+        let mut words_left = MAX_WORDS;
+        let found = all.into_iter().find(|entry| {
             let is_harmless = HARMLESS_KEYS
                 .iter()
-                .any(|key| matches(key, &read.setting.key, Wildcard::Anything))
-                && !read.setting.value.contains(TRANSPORT_SEPARATOR);
-            !is_harmless && self.is_referenced(read, &places, changed, &mut words)
+                .any(|key| matches(key, &entry.setting.key, Wildcard::Anything))
+                && !entry.setting.value.contains(TRANSPORT_SEPARATOR);
+            !is_harmless && self.is_referenced(entry, &bases, changed, &mut words_left)
         })?;
         Some(PathReference::Setting {
             file: found.file,
@@ -169,7 +171,8 @@ impl GitRepository {
         })
     }
 
-    /// All that git may read as its settings here, included files too, whatever their condition is.
+    /// Loads all settings that git may read, with included files, regardless of the conditions of
+    /// includes.
     fn load_settings(&self) -> Vec<GitSettingEntry> {
         let names = ["config", "config.worktree"];
         let mut files: Vec<PathBuf> = names
@@ -213,38 +216,40 @@ impl GitRepository {
 
     fn is_referenced(
         &self,
-        read: &GitSettingEntry,
-        places: &[PathBuf],
+        entry: &GitSettingEntry,
+        bases: &[PathBuf],
         changed: &ChangedPath,
-        left: &mut usize,
+        words_left: &mut usize,
     ) -> bool {
-        let value = read.setting.value.as_str();
-        let around = read.file.parent().unwrap_or(&self.folder);
-        let places = || places.iter().map(PathBuf::as_path).chain([around]);
-        let mut named = |word: &str, is_folder: bool| {
-            *left = left.saturating_sub(1);
+        let value = entry.setting.value.as_str();
+        let config_folder = entry.file.parent().unwrap_or(&self.folder);
+        let bases = || bases.iter().map(PathBuf::as_path).chain([config_folder]);
+        let mut is_named = |word: &str, is_folder: bool| {
+            *words_left = words_left.saturating_sub(1);
             let path = expand_home(word);
-            *left > 0
-                && places().any(|place| {
-                    let named = resolve_target(&place.join(&path));
-                    // The whole work tree is no folder of hooks; their names are known wherever they lie.
+            *words_left > 0
+                && bases().any(|base| {
+                    let named = resolve_target(&base.join(&path));
+                    // The work tree itself is not a folder of hooks; hooks are detected by name in
+                    // any folder.
                     let is_above =
                         || changed.path.starts_with(&named) && !self.work_tree.starts_with(&named);
                     changed.affects(&named) || (is_folder && is_above())
                 })
         };
-        if FOLDER_KEYS.contains(&read.setting.key.as_str()) {
-            return named(value, true);
+        if FOLDER_KEYS.contains(&entry.setting.key.as_str()) {
+            return is_named(value, true);
         }
         let mut words = std::iter::once(value)
             .chain(value.split(QUOTES))
             .chain(value.split_whitespace())
             .chain(value.split(SEPARATORS))
             .filter(|word| !word.is_empty());
-        words.any(|word| named(word, false) || self.is_likely_path(word, changed))
+        words.any(|word| is_named(word, false) || self.is_likely_path(word, changed))
     }
 
-    /// Whether a word of a command looks like the path. A command may enter another folder first, or compute its name.
+    /// Returns true if a word of a command looks like the path. A command may change its folder
+    /// first, or compute the path.
     fn is_likely_path(&self, word: &str, changed: &ChangedPath) -> bool {
         let path: PathBuf = Path::new(word)
             .components()
@@ -273,7 +278,7 @@ fn read_shared_folder(folder: &Path) -> PathBuf {
     }
 }
 
-/// With the home folder in the place of its sign.
+/// Replaces a leading `~/` by the home folder.
 fn expand_home(path: &str) -> PathBuf {
     match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
         (Some(rest), Some(home)) => Path::new(&home).join(rest),

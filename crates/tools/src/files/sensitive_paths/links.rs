@@ -1,4 +1,4 @@
-//! Links and repositories through which others find a path under a name that they run or obey.
+//! Finds links and repositories through which other programs reach a path and run or obey it.
 
 use std::collections::{HashSet, VecDeque};
 use std::ffi::OsStr;
@@ -11,44 +11,46 @@ use super::super::{Workspace, confined_open};
 use super::git_repository::GitRepository;
 use super::{REPOSITORY_MARKER, REPOSITORY_REASON, SensitivePath};
 
-/// A workspace may be huge, and its owner waits for a question: so much of it is looked at, and links beyond it are not seen.
+/// Limits of the walk. A workspace may be huge and the user waits for the approval question, so
+/// links beyond them are missed.
 const MAX_ENTRIES: usize = 20_000;
 const MAX_TIME: Duration = Duration::from_millis(200);
-/// As many links as the kernel follows in one path.
+/// The kernel's limit for links in one path.
 const MAX_LINKS: usize = 40;
-/// What tools fill with links and files of their own, which nobody obeys for their names.
+/// Folders that tools fill with generated links and files, which are not sensitive by name.
 const TOOL_FOLDERS: [&str; 2] = ["node_modules", "target"];
-/// Parts of a repository that hold much, and nothing that git runs.
+/// Large parts of a repository that contain nothing git runs.
 const GIT_DATA_FOLDERS: [&str; 3] = ["objects", "refs", "logs"];
 
-/// Beside the mark of a repository, they make git read settings.
+/// Next to [`REPOSITORY_MARKER`], these files make git read settings.
 const GIT_CONFIG_FILES: [&str; 3] = ["config", "config.worktree", "commondir"];
 
-const READ_BY_GIT_REASON: &str = "git runs it, or obeys what it says";
+const READ_BY_GIT_REASON: &str = "git runs it or follows its settings";
 
-/// What a call changes.
+/// The path that a tool call changes.
 pub struct ChangedPath {
     pub path: PathBuf,
-    /// A folder goes with everything in it.
+    /// True if the change includes everything below the path.
     pub is_folder: bool,
 }
 
 impl ChangedPath {
-    /// Whether a change of this also changes what lies at a real path.
+    /// Returns true if this change also affects a real path.
     pub fn affects(&self, path: &Path) -> bool {
         self.path == path || (self.is_folder && path.starts_with(&self.path))
     }
 }
 
 impl Workspace {
-    /// The way on which others come to a real path from elsewhere: a link to it or above it, or settings that name it.
+    /// Checks if other programs reach a real path through a link to it or to its parents, or
+    /// through settings that name it.
     pub(super) fn sensitive_by_reference(&self, real: &Path) -> Option<SensitivePath> {
         let is_folder = self.file_type(real) == Some(FileType::Directory);
         let changed = ChangedPath {
             path: self.root().join(real),
             is_folder,
         };
-        // A workspace may be a part of a repository.
+        // The workspace may be inside a repository.
         let above = self
             .root()
             .ancestors()
@@ -60,18 +62,18 @@ impl Workspace {
         found.or_else(|| self.sensitive_by_walk(real, &changed))
     }
 
-    /// Looks around the path first, then through the workspace, folders near the root first.
+    /// Searches the parents of the path first, then the workspace, folders near the root first.
     fn sensitive_by_walk(&self, real: &Path, changed: &ChangedPath) -> Option<SensitivePath> {
         let mut folders: VecDeque<PathBuf> = real.ancestors().skip(1).map(Path::to_owned).collect();
-        let mut always = folders.len();
+        let mut required = folders.len();
         let mut seen = HashSet::new();
         let mut entries = 0;
-        let end = Instant::now() + MAX_TIME;
+        let deadline = Instant::now() + MAX_TIME;
         while let Some(folder) = folders.pop_front() {
-            if always == 0 && (entries >= MAX_ENTRIES || Instant::now() >= end) {
+            if required == 0 && (entries >= MAX_ENTRIES || Instant::now() >= deadline) {
                 return None;
             }
-            always = always.saturating_sub(1);
+            required = required.saturating_sub(1);
             if !seen.insert(folder.clone()) {
                 continue;
             }
@@ -114,14 +116,14 @@ impl Workspace {
         folder: &Path,
         names: impl Iterator<Item = &'a OsStr>,
     ) -> Option<GitRepository> {
-        let (mut has_mark, mut has_settings, mut has_repository) = (false, false, false);
+        let (mut has_marker, mut has_settings, mut has_repository) = (false, false, false);
         for name in names {
-            has_mark |= name == REPOSITORY_MARKER;
+            has_marker |= name == REPOSITORY_MARKER;
             has_settings |= GIT_CONFIG_FILES.iter().any(|one| name == *one);
             has_repository |= name == ".git";
         }
         let folder = self.root().join(folder);
-        match (has_repository, has_mark && has_settings) {
+        match (has_repository, has_marker && has_settings) {
             (true, _) => GitRepository::from_work_tree(&folder),
             (false, true) => Some(GitRepository::from_folder(folder)),
             (false, false) => None,
@@ -134,33 +136,33 @@ impl Workspace {
         changed: &ChangedPath,
     ) -> Option<SensitivePath> {
         let relative = |path: &Path| path.strip_prefix(self.root()).unwrap_or(path).to_owned();
-        let way = repository.find_reference(changed)?;
+        let reference = repository.find_reference(changed)?;
         Some(SensitivePath {
             path: relative(&changed.path),
             reason: READ_BY_GIT_REASON,
-            reference: Some(way.relative(relative)),
+            reference: Some(reference.relative(relative)),
         })
     }
 
-    /// What a change means to those who come through a link.
+    /// Checks if a change affects a path that is sensitive through a link.
     fn sensitive_through_link(&self, link: &Path, changed: &ChangedPath) -> Option<SensitivePath> {
         let target = resolve_target(&self.root().join(link));
         if !target.starts_with(self.root()) {
             return None;
         }
-        let seen = match changed.path.strip_prefix(&target) {
+        let visible_path = match changed.path.strip_prefix(&target) {
             Ok(rest) => link.components().chain(rest.components()).collect(),
             Err(_) if changed.affects(&target) => link.to_owned(),
             Err(_) => return None,
         };
-        let by_surroundings = || {
-            self.is_in_repository(&seen).then(|| SensitivePath {
-                path: seen.clone(),
+        let by_folder = || {
+            self.is_in_repository(&visible_path).then(|| SensitivePath {
+                path: visible_path.clone(),
                 reason: REPOSITORY_REASON,
                 reference: None,
             })
         };
-        let found = self.sensitive_by_name(&seen).or_else(by_surroundings)?;
+        let found = self.sensitive_by_name(&visible_path).or_else(by_folder)?;
         let path = changed
             .path
             .strip_prefix(self.root())
@@ -174,7 +176,7 @@ impl Workspace {
     }
 }
 
-/// How others come to a path.
+/// A reference through which other programs reach a path.
 pub enum PathReference {
     Link(PathBuf),
     /// A file that makes a folder a part of a repository.
@@ -205,22 +207,22 @@ fn can_enter(folder: &Path) -> bool {
             .is_some_and(|name| names.iter().any(|one| name == *one))
     };
     let is_in_git = || folder.components().any(|part| part.as_os_str() == ".git");
-    let is_filled = is_one_of(&TOOL_FOLDERS) || (is_one_of(&GIT_DATA_FOLDERS) && is_in_git());
-    !is_filled
+    let is_excluded = is_one_of(&TOOL_FOLDERS) || (is_one_of(&GIT_DATA_FOLDERS) && is_in_git());
+    !is_excluded
 }
 
-/// Where an absolute path leads, whether or not anything is there yet.
+/// Resolves the links of an absolute path, which need not exist.
 pub fn resolve_target(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
         if let Ok(real) = path.canonicalize() {
             return real;
         }
-        // A link that leads to nothing: it may lead to what is made now.
+        // A dangling link: the change may create its target.
         let next = path.ancestors().find_map(|ancestor| {
             let target = std::fs::read_link(ancestor).ok()?;
             let rest = path.strip_prefix(ancestor).ok()?;
-            // Without a slash at its end, which would ask for a folder.
+            // Collecting the components drops a trailing slash, which would require a folder.
             Some(
                 ancestor
                     .parent()?

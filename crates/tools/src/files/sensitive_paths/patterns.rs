@@ -1,8 +1,9 @@
-//! The paths that make other programs run something, or that other agents obey. Build files (`Makefile`, `package.json`,
-//! `Cargo.toml`, `build.rs`, …) are not among them: they are the user's ordinary work, and run when the user builds.
+//! The paths that make other programs run something, or that other agents obey. Build files
+//! (`Makefile`, `package.json`, `Cargo.toml`, `build.rs`, …) are not listed: they are ordinary
+//! work, and run only when the user builds.
 
-/// Paths with what comes of a change. A path stands for itself and for everything below it, wherever it lies; letters are
-/// small; `*` stands for anything in one name.
+/// Paths with the consequence of changing them. A path covers itself and everything below it, in
+/// any folder. Paths are in lower case; `*` matches anything within one name.
 pub struct SensitivePattern {
     pub paths: &'static [&'static str],
     pub reason: &'static str,
@@ -45,7 +46,7 @@ pub const SENSITIVE_PATTERNS: &[SensitivePattern] = &[
         ],
         reason: "it is run by hooks of git, without a question",
     },
-    // With `core.hooksPath` they lie anywhere.
+    // `core.hooksPath` may place them in any folder.
     SensitivePattern {
         paths: &[
             "applypatch-msg",

@@ -1,16 +1,16 @@
-//! Commands of git that only read, with options that only say what is read and how it is shown.
+//! Git commands that only read, with the options that select and format their output.
 
 use std::fs;
 use std::path::Path;
 
 use super::{is_allowed_option, is_operand};
 
-/// What a command's words beside options may be.
+/// The operands that a command may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Operands {
     /// Revisions and paths.
     Anything,
-    /// With words it makes or changes something, unless it is told to list.
+    /// Operands create or change something unless [`LIST_OPTION`] is given.
     ListOnly,
     None,
 }
@@ -21,7 +21,7 @@ struct GitCommand {
     options: &'static [&'static [&'static str]],
 }
 
-/// What is shown of differences.
+/// Options for diffs.
 const DIFF_OPTIONS: &[&str] = &[
     "-p",
     "-u",
@@ -79,7 +79,7 @@ const DIFF_OPTIONS: &[&str] = &[
     "-R",
 ];
 
-/// Which commits are shown, and how.
+/// Options that select and format commits.
 const LOG_OPTIONS: &[&str] = &[
     "--oneline",
     "--graph",
@@ -317,24 +317,25 @@ const COMMANDS: &[GitCommand] = &[
     },
 ];
 
-/// Settings of a repository with which reading commands start programs for their work. Without those they fail, so such a
-/// repository's commands run as any others do, and are asked about each time.
+/// Sections of a repository's settings that make read-only commands start programs. They would fail
+/// without those programs, so in such a repository these commands are not classified and need an
+/// approval each time.
 const PROGRAM_SECTIONS: [&str; 5] = ["[filter", "[diff", "[submodule", "[include", "[gpg"];
 const LIST_OPTION: &str = "--list";
 
-/// The pattern for what stands behind `git`.
+/// Returns the pattern for the arguments of `git`.
 pub fn pattern(words: &[&str], folder: &Path) -> Option<String> {
-    let (before, words) = match words.split_first()? {
+    let (prefix, words) = match words.split_first()? {
         (&"--no-pager", rest) => ("--no-pager ", rest),
         _ => ("", words),
     };
     let (name, args) = words.split_first()?;
-    let command = COMMANDS.iter().find(|known| known.name == *name)?;
+    let command = COMMANDS.iter().find(|command| command.name == *name)?;
     let own = args.split(|word| *word == "--").next().unwrap_or_default();
     let is_known = |word: &&str| is_operand(word) || is_number(word) || command.has_option(word);
     let is_plain =
         own.iter().all(is_known) && command.accepts_operands(own, args) && !needs_programs(folder);
-    is_plain.then(|| format!("git {before}{name} *"))
+    is_plain.then(|| format!("git {prefix}{name} *"))
 }
 
 impl GitCommand {
@@ -354,13 +355,14 @@ impl GitCommand {
     }
 }
 
-/// As in `-10`.
+/// Returns true for a number option such as `-10`.
 fn is_number(word: &str) -> bool {
     word.strip_prefix('-')
         .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Looks where git would look. This is for use, not for safety: what is overlooked fails instead of starting a program.
+/// Returns true if the repository needs programs. This is not a safety check: a command that needs
+/// one anyway fails.
 fn needs_programs(folder: &Path) -> bool {
     let settings = |ancestor: &Path| fs::read_to_string(ancestor.join(".git/config")).ok();
     let found = folder

@@ -1,6 +1,6 @@
-//! The commands that are plain enough for a permission that holds for others of their kind.
+//! The commands for which one approval can cover others of the same kind.
 
-/// Programs that only print what they are given or told to look at, and the options of theirs that do more.
+/// Programs that only read and print, with their options that do more.
 pub const READERS: &[(&str, &[&str])] = &[
     ("ls", &[]),
     ("cat", &[]),
@@ -36,7 +36,7 @@ pub const READERS: &[(&str, &[&str])] = &[
     ("whoami", &[]),
     ("id", &[]),
     ("uname", &[]),
-    // Writes what it prints into files.
+    // Writes its output to files.
     ("tree", &["-o", "-R"]),
     ("sha256sum", &[]),
     ("md5sum", &[]),
@@ -51,12 +51,13 @@ pub const READERS: &[(&str, &[&str])] = &[
     ("test", &[]),
 ];
 
-/// A command that runs the project's own code, with options that choose what is built and how it is reported.
+/// A command that runs the project's own code, with options that choose what is built and how it is
+/// reported.
 pub struct BuildCommand {
     pub program: &'static str,
     pub command: &'static str,
     pub options: &'static [&'static str],
-    /// Whether what stands behind `--` goes to the project's own code.
+    /// True if the arguments after `--` go to the project's own code.
     pub forwards_args: bool,
 }
 

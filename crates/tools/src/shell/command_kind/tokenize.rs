@@ -1,15 +1,15 @@
-//! A line as the shell would cut it into words, where that is plain.
+//! Splits a simple command line into words as the shell does.
 
 use lango_domain::text::is_hidden;
 
-/// What makes another command of a line, or lets the shell put in something else.
+/// Characters that start another command or an expansion.
 const SHELL_METACHARACTERS: [char; 13] = [
     ';', '&', '|', '<', '>', '$', '`', '(', ')', '{', '}', '\\', '!',
 ];
 const GLOB_CHARACTERS: [char; 3] = ['*', '?', '['];
 
-/// The words; none where the line holds more than words. A name that stands for several files must not begin with what
-/// stands for them: a file can be called like an option.
+/// Returns the words of a line, or `None` if it has other syntax. A word must not start with a
+/// glob, because a file name can look like an option.
 pub fn tokenize(line: &str) -> Option<Vec<String>> {
     if line.contains(SHELL_METACHARACTERS) || line.contains('\n') || line.chars().any(is_hidden) {
         return None;
@@ -17,9 +17,9 @@ pub fn tokenize(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut rest = line.trim_start_matches([' ', '\t']);
     while !rest.is_empty() {
-        let (word, behind) = next_word(rest)?;
+        let (word, after) = next_word(rest)?;
         words.push(word);
-        rest = behind.trim_start_matches([' ', '\t']);
+        rest = after.trim_start_matches([' ', '\t']);
     }
     Some(words)
 }
@@ -30,7 +30,7 @@ fn next_word(text: &str) -> Option<(String, &str)> {
     for (at, c) in text.char_indices() {
         match (quote, c) {
             (None, ' ' | '\t') => return Some((word, &text[at..])),
-            // A comment: what follows is no part of the command.
+            // A comment: the rest is not part of the command.
             (None, '#') if word.is_empty() => return None,
             (None, '\'' | '"') => quote = Some(c),
             (None, c)
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_cut_as_the_shell_does() {
+    fn splits_lines_as_the_shell_does() {
         for (line, expected) in [
             ("a  b\tc", Some(vec!["a", "b", "c"])),
             ("a 'b c' \"d e\"f", Some(vec!["a", "b c", "d ef"])),

@@ -1,4 +1,4 @@
-//! What a call of a skill would do, put before whoever decides about it.
+//! The intent of a skill call, for the approval policy.
 
 use lango_domain::{Intent, Safety, ToolError, text};
 
@@ -11,10 +11,10 @@ const MAX_BODY_LINES: usize = 200;
 const MAX_SCRIPT_LINES: usize = 100;
 const MAX_STDIN_LINES: usize = 40;
 const MAX_FINDINGS: usize = 30;
-/// Enough of a fingerprint that nobody finds another skill with the same.
+/// Enough characters of a fingerprint to make a collision infeasible.
 const FINGERPRINT_LENGTH: usize = 40;
 
-/// Blocks while it reads the skill's files.
+/// Returns the intent of a call. Blocks while it reads the skill's files.
 pub(super) fn intent(
     skill: &Skill,
     trusted: &TrustFile,
@@ -22,9 +22,11 @@ pub(super) fn intent(
 ) -> Result<Intent, ToolError> {
     let is_trusted = trusted.is_trusted(skill);
     let path = request.path();
-    let keep: Vec<&str> = path.as_deref().into_iter().collect();
+    let contents_of: Vec<&str> = path.as_deref().into_iter().collect();
     let purpose = if is_trusted {
-        SnapshotPurpose::Use { contents_of: &keep }
+        SnapshotPurpose::Use {
+            contents_of: &contents_of,
+        }
     } else {
         SnapshotPurpose::Inspect
     };
@@ -35,12 +37,12 @@ pub(super) fn intent(
         }
         SkillRequest::Instructions | SkillRequest::File(_) => None,
     };
-    let about = if is_trusted {
+    let introduction = if is_trusted {
         String::new()
     } else {
         introduction(skill, &snapshot)
     };
-    let deed = match (&command, request) {
+    let action = match (&command, request) {
         (Some(command), SkillRequest::Script { stdin, .. }) => {
             describe_run(command, stdin, &snapshot)
         }
@@ -59,19 +61,19 @@ pub(super) fn intent(
         } else {
             Safety::Dangerous
         },
-        shows: format!("{about}{deed}"),
+        shows: format!("{introduction}{action}"),
         subject: command.as_ref().map_or(content.clone(), |command| {
             format!("{content} {}", command.subject())
         }),
-        // An answer about a skill that nobody knows holds once.
+        // An approval of an untrusted skill is valid for one call only.
         pattern: command
             .filter(|_| is_trusted)
             .and_then(|command| Some(format!("{content} {}", command.pattern()?))),
     })
 }
 
-/// Invariant: a rule that allows calls of a skill must not outlive the content that was allowed, so the content is part of
-/// what rules are matched against.
+/// Returns the subject for approval rules. Invariant: a rule that allows calls of a skill must not
+/// outlive the approved content, so the fingerprint is part of the subject.
 fn subject(skill: &Skill) -> String {
     let length = FINGERPRINT_LENGTH.min(skill.fingerprint.len());
     format!("{}@{}", skill.name, &skill.fingerprint[..length])
@@ -81,7 +83,8 @@ fn display_path(path: Option<&str>) -> String {
     quote::escape_hidden(&text::one_line(path.unwrap_or_default()))
 }
 
-/// All that a careful person would look at before the first use.
+/// Describes an untrusted skill for the approval question: its origin, findings, files and
+/// instructions.
 fn introduction(skill: &Skill, snapshot: &SkillSnapshot) -> String {
     let folder = text::one_line(&skill.folder.to_string_lossy());
     let tools = match skill.allowed_tools.as_slice() {
