@@ -92,11 +92,11 @@ mod tests {
     #[test]
     fn removes_the_temporary_file_after_a_failure() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(folder.path().join("taken/inside")).unwrap();
+        std::fs::create_dir_all(folder.path().join("occupied/inside")).unwrap();
         let opened = File::open(folder.path()).unwrap();
         write_atomically(
             &opened,
-            OsStr::new("taken"),
+            OsStr::new("occupied"),
             b"x",
             FileAttributes::default(),
         )

@@ -239,11 +239,11 @@ fn next_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option
             .iter()
             .position(|byte| *byte == b'\n')
             .map(|index| index + 1);
-        let taken = end.unwrap_or(buffer.len());
-        let room = MAX_LINE_BYTES.saturating_sub(line.len());
-        line.extend_from_slice(&buffer[..taken.min(room)]);
-        reader.consume(taken);
-        length += taken as u64;
+        let consumed = end.unwrap_or(buffer.len());
+        let space = MAX_LINE_BYTES.saturating_sub(line.len());
+        line.extend_from_slice(&buffer[..consumed.min(space)]);
+        reader.consume(consumed);
+        length += consumed as u64;
         if end.is_some() {
             return Ok(Some(length));
         }

@@ -180,16 +180,16 @@ fn build_glob_matcher(glob: &str, case_sensitive: Option<bool>) -> Result<GlobMa
 fn format_results(query: &FileQuery, mut found: SearchResults) -> String {
     found.files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     let mut text = Vec::new();
-    let mut left = query.limit;
+    let mut remaining = query.limit;
     for file in &found.files {
         let path = display_path(&file.path);
         if query.pattern.is_none() {
             text.push(path);
-            left -= 1;
+            remaining -= 1;
         } else {
-            left -= add_lines(&mut text, &path, &file.lines, left, query.context > 0);
+            remaining -= add_lines(&mut text, &path, &file.lines, remaining, query.context > 0);
         }
-        if left == 0 {
+        if remaining == 0 {
             break;
         }
     }

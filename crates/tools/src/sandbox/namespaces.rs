@@ -53,7 +53,7 @@ fn map_user(uid: u32, gid: u32) -> io::Result<()> {
 /// Keeps the capabilities that the inner helper needs to mount, to bring up the loopback, and to
 /// drop all capabilities.
 fn keep_capabilities() -> io::Result<()> {
-    let kept = [
+    let needed = [
         CapabilitySet::SYS_ADMIN,
         CapabilitySet::NET_ADMIN,
         CapabilitySet::SETPCAP,
@@ -62,11 +62,11 @@ fn keep_capabilities() -> io::Result<()> {
     set_capabilities(
         None,
         CapabilitySets {
-            inheritable: kept.into_iter().collect(),
+            inheritable: needed.into_iter().collect(),
             ..own
         },
     )?;
-    for capability in kept {
+    for capability in needed {
         configure_capability_in_ambient_set(capability, true)?;
     }
     Ok(())

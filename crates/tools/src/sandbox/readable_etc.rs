@@ -43,20 +43,13 @@ fn public_paths(opened: BorrowedFd<'_>, folder: &Path, depth: usize) -> Option<V
             continue;
         };
         let kind = FileType::from_raw_mode(stat.st_mode);
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         if kind != FileType::Symlink && stat.st_mode & 0o004 == 0 {
             is_public = false;
-        } else if let Some(inside) = (kind == FileType::Directory && depth > 1)
-            .then(|| {
-                openat(
-                    opened,
-                    name,
-                    OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-                    Mode::empty(),
-                )
-                .ok()
-            })
-            .flatten()
-            .and_then(|inside| public_paths(inside.as_fd(), &path, depth - 1))
+        } else if kind == FileType::Directory
+            && depth > 1
+            && let Ok(inner) = openat(opened, name, flags, Mode::empty())
+            && let Some(inside) = public_paths(inner.as_fd(), &path, depth - 1)
         {
             is_public = false;
             parts.extend(inside);

@@ -18,9 +18,9 @@ impl Capture {
     /// Adds a piece of output, and returns it as text to show immediately.
     pub fn push(&mut self, piece: &[u8]) -> String {
         self.total += piece.len() as u64;
-        let room = HALF_BYTES.saturating_sub(self.head.len()).min(piece.len());
-        self.head.extend_from_slice(&piece[..room]);
-        self.tail.extend(&piece[room..]);
+        let space = HALF_BYTES.saturating_sub(self.head.len()).min(piece.len());
+        self.head.extend_from_slice(&piece[..space]);
+        self.tail.extend(&piece[space..]);
         let excess = self.tail.len().saturating_sub(HALF_BYTES);
         self.tail.drain(..excess);
         self.decode(piece)

@@ -85,13 +85,13 @@ impl StoredOutput {
     }
 
     pub fn write(&mut self, piece: &[u8]) {
-        let room = MAX_BYTES
+        let space = MAX_BYTES
             .saturating_sub(self.written)
             .min(piece.len() as u64) as usize;
         if let Some(file) = &mut self.file
-            && file.write_all(&piece[..room]).is_ok()
+            && file.write_all(&piece[..space]).is_ok()
         {
-            self.written += room as u64;
+            self.written += space as u64;
         }
     }
 

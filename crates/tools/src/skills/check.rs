@@ -32,10 +32,10 @@ pub enum FindingLevel {
 
 /// Returns all findings about the skill in `folder`, errors first. Blocks while it reads.
 pub fn check(folder: &Path) -> Vec<Finding> {
-    let taken = real_folder(folder)
+    let inspected = real_folder(folder)
         .and_then(|real| Ok((SkillSnapshot::take(&real, SnapshotPurpose::Inspect)?, real)));
-    let (snapshot, real) = match taken {
-        Ok(taken) => taken,
+    let (snapshot, real) = match inspected {
+        Ok(inspected) => inspected,
         Err(skill_error) => return vec![error(&skill_error)],
     };
     let skill = from_snapshot(folder, real, SkillOrigin::User, &snapshot);
