@@ -53,7 +53,7 @@ pub struct UnknownSkillError {
 }
 
 /// A value that differs when the skills may have changed. It is computed from times and sizes, so
-/// it only tells when to read them again.
+/// a difference is only a reason to read them again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CatalogStamp([u8; 32]);
 

@@ -1,6 +1,5 @@
-//! The paths that make other programs run something, or that other agents obey. Build files
-//! (`Makefile`, `package.json`, `Cargo.toml`, `build.rs`, …) are not listed: they are ordinary
-//! work, and run only when the user builds.
+//! Paths that make other programs run something or that agents obey. Build files (`Makefile`,
+//! `Cargo.toml`, …) are not listed: they are ordinary work, and run only when the user builds.
 
 /// Paths with the consequence of changing them. A path covers itself and everything below it, in
 /// any folder. Paths are in lower case; `*` matches anything within one name.
