@@ -1,9 +1,9 @@
-//! Documents that can be searched: kept in a store, found by their words and by what they are about.
+//! The document index: stores documents and finds passages with lexical and vector search.
 
-mod adding;
-mod catching_up;
-mod finding;
-mod naming;
+mod ingest;
+mod path_text;
+mod search;
+mod sync;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crate::embedding::{EmbedError, Embedder};
 use crate::lexical::{LexicalError, LexicalIndex};
 use crate::vectors::{VectorError, VectorFile, VectorFileError};
 
-pub use adding::{
+pub use ingest::{
     IngestProgress, IngestReport, IngestSource, OpenFile, chunk_document, chunk_text,
 };
-pub use finding::{Passage, ScoreBreakdown, SearchScope};
-pub use naming::{is_missing, path_from_text, path_to_text};
+pub use path_text::{is_missing, path_from_text, path_to_text};
+pub use search::{Passage, ScoreBreakdown, SearchScope};
 
-/// Cheap to clone.
+/// A searchable collection of documents. Cheap to clone.
 #[derive(Clone)]
 pub struct DocumentIndex {
     inner: Arc<DocumentIndexInner>,
@@ -30,13 +30,13 @@ pub struct DocumentIndex {
 
 struct DocumentIndexInner {
     store: Arc<dyn DocumentStore>,
-    /// Where the index of words and the vectors lie; made anew whenever they are gone.
+    /// The directory of the lexical index and the vectors; both are rebuilt if they are missing.
     folder: PathBuf,
     lexical: Mutex<Option<Arc<LexicalIndex>>>,
     embedder: Option<Arc<dyn Embedder>>,
-    /// Vectors, where there is an embedder.
+    /// The vectors, if there is an embedder.
     vector_file: Option<Arc<Mutex<VectorFile>>>,
-    /// Held by whoever makes vectors beside the conversation.
+    /// Held by the background task that computes vectors.
     embedding_lock: Arc<Mutex<()>>,
 }
 
@@ -57,25 +57,24 @@ pub enum DocumentIndexError {
 }
 
 impl DocumentIndex {
-    /// Nothing is opened until it is needed.
+    /// Creates the index. Opens its files on first use.
     pub fn new(
         store: Arc<dyn DocumentStore>,
         folder: PathBuf,
         embedder: Option<Arc<dyn Embedder>>,
     ) -> Self {
-        let kept = embedder
-            .as_ref()
-            .map(|embedder| VectorFile::new(&folder, &embedder.identity()));
-        let kept = kept.map(|kept| Arc::new(Mutex::new(kept)));
-        let (lexical, embedding) = (Mutex::default(), Arc::default());
+        let vector_file = embedder.as_ref().map(|embedder| {
+            let file = VectorFile::new(&folder, &embedder.identity());
+            Arc::new(Mutex::new(file))
+        });
         Self {
             inner: Arc::new(DocumentIndexInner {
                 store,
                 folder,
-                lexical,
+                lexical: Mutex::default(),
                 embedder,
-                vector_file: kept,
-                embedding_lock: embedding,
+                vector_file,
+                embedding_lock: Arc::default(),
             }),
         }
     }
@@ -94,7 +93,7 @@ impl DocumentIndex {
         Ok(Arc::clone(lexical.insert(opened)))
     }
 
-    /// Makes the index of words anew, for whoever found it damaged.
+    /// Deletes a corrupt lexical index, so that the next sync rebuilds it.
     async fn reset_lexical(&self) -> Result<(), DocumentIndexError> {
         let mut lexical = self.inner.lexical.lock().await;
         *lexical = None;
@@ -102,7 +101,7 @@ impl DocumentIndex {
         run_blocking(move || Ok(LexicalIndex::wipe(&folder)?)).await
     }
 
-    /// The same documents, found by their words alone.
+    /// Returns an index of the same documents that uses lexical search only.
     fn without_embedder(&self) -> Self {
         Self::new(
             Arc::clone(&self.inner.store),
@@ -112,14 +111,14 @@ impl DocumentIndex {
     }
 }
 
-/// Disk and processor work, away from whoever waits for others.
+/// Runs disk and CPU work on a blocking thread.
 async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, DocumentIndexError> + Send + 'static,
 ) -> Result<T, DocumentIndexError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| {
+    let result = tokio::task::spawn_blocking(work).await;
+    result.unwrap_or_else(|error| {
         Err(DocumentIndexError::Aborted(format!(
-            "the index broke off: {error}"
+            "a task of the document index failed: {error}"
         )))
     })
 }

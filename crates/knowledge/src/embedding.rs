@@ -1,6 +1,8 @@
-//! Texts as vectors: near each other in meaning, or at least in spelling, means near each other in direction.
+//! Text embeddings: texts that are similar in meaning, or at least in spelling, get vectors of
+//! similar direction.
 //!
-//! The embedded way needs no file, no key and no network. Others ask a provider, or read a static model from a folder.
+//! The built-in embedder needs no file, no key and no network. The others call a provider or
+//! load a static model from a directory.
 
 mod batches;
 mod frequent_words;
@@ -26,48 +28,50 @@ pub use providers::{GeminiEmbedder, OllamaEmbedder, OpenAiEmbedder};
 pub use settings::{EmbedderDeps, EmbeddingProvider, EmbeddingSettings, connect};
 pub use static_model::StaticEmbedder;
 
-/// What a text is embedded for; many models treat the two differently.
+/// The purpose of an embedding; many models embed queries and passages differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EmbedPurpose {
-    /// It will be searched.
+    /// A text that is searched.
     Passage,
-    /// It is searched for.
+    /// A text that is searched for.
     Query,
 }
 
-/// Where vectors are kept besides in what is derived.
+/// The persistence of vectors, apart from the derived vector files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VectorPersistence {
-    /// With the passages, and in their backups: they cost time or money.
+    /// Stored with the chunks and included in backups, because they cost time or money.
     Store,
-    /// Nowhere: they are made anew as quickly as they are read.
+    /// Not stored: computing them is as fast as reading them.
     Recompute,
 }
 
 /// Turns texts into vectors.
 pub trait Embedder: Send + Sync {
-    /// Provider, model, dimensions and version. Vectors of different identities must never be compared.
+    /// Returns provider, model, dimensions and version. Vectors of different identities must never
+    /// be compared.
     fn identity(&self) -> String;
 
-    /// How long its vectors are; not known of every provider before it has answered once.
+    /// Returns the length of the vectors. For some providers it is unknown before the first
+    /// response.
     fn dimensions(&self) -> Option<usize>;
 
-    /// Where its vectors are kept.
+    /// Returns the persistence of the vectors.
     fn persistence(&self) -> VectorPersistence {
         VectorPersistence::Store
     }
 
-    /// How much its vectors count beside words when both are joined, from 0 to 1.
+    /// Returns the weight of vector scores in the fusion with lexical scores, from 0 to 1.
     fn fusion_weight(&self) -> f32 {
         0.55
     }
 
-    /// The least similarity that means something by itself, where no word was found.
+    /// Returns the least similarity that is a hit without a lexical match.
     fn min_similarity(&self) -> f32 {
         f32::NEG_INFINITY
     }
 
-    /// One vector for each text, in their order. A text in which there is nothing to measure may get all zeros.
+    /// Returns one vector for each text, in order. A text without features may get all zeros.
     fn embed(
         &self,
         texts: Vec<String>,
@@ -75,44 +79,44 @@ pub trait Embedder: Send + Sync {
     ) -> BoxFuture<'static, Result<Vec<Vec<f32>>, EmbedError>>;
 }
 
-/// Why there are no vectors. None of the words holds a key.
+/// An error of an embedder. No message contains an API key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EmbedError {
-    #[error("the provider of embeddings does not accept the key")]
+    #[error("the embedding provider rejected the API key")]
     Auth,
-    #[error("the provider of embeddings is busy")]
+    #[error("the embedding provider is busy")]
     Busy { retry_after: Option<Duration> },
-    #[error("the account with the provider of embeddings is used up")]
+    #[error("the quota of the embedding provider is exhausted")]
     Quota,
-    #[error("the provider of embeddings cannot be reached: {0}")]
+    #[error("the embedding provider is unreachable: {0}")]
     Connection(String),
-    #[error("the answer of the provider of embeddings makes no sense: {0}")]
+    #[error("the embedding provider returned an invalid response: {0}")]
     Malformed(String),
-    #[error("a text is too long for the model")]
+    #[error("a text is too long for the embedding model")]
     TooLong,
-    #[error("the provider of embeddings does not know the model: {0}")]
+    #[error("the embedding provider has no such model: {0}")]
     NotFound(String),
-    #[error("the provider of embeddings refused: {0}")]
+    #[error("the embedding provider rejected the request: {0}")]
     Refused(String),
-    /// A person has to change a setting.
+    /// The user has to change a setting.
     #[error("embedding.{setting}: {reason}")]
     Setting {
         setting: &'static str,
         reason: String,
     },
-    /// A person has to look at the folder of a static model.
+    /// The user has to check the directory of a static model.
     #[error("{file}: {reason}")]
     File { file: String, reason: String },
 }
 
 impl EmbedError {
-    /// The same error with its words changed.
+    /// Applies `change` to the texts of the error.
     fn map_text(self, change: impl Fn(&str) -> String) -> Self {
         match self {
-            Self::Connection(words) => Self::Connection(change(&words)),
-            Self::Malformed(words) => Self::Malformed(change(&words)),
-            Self::NotFound(words) => Self::NotFound(change(&words)),
-            Self::Refused(words) => Self::Refused(change(&words)),
+            Self::Connection(text) => Self::Connection(change(&text)),
+            Self::Malformed(text) => Self::Malformed(change(&text)),
+            Self::NotFound(text) => Self::NotFound(change(&text)),
+            Self::Refused(text) => Self::Refused(change(&text)),
             Self::Setting { setting, reason } => Self::Setting {
                 setting,
                 reason: change(&reason),
@@ -126,7 +130,7 @@ impl EmbedError {
     }
 }
 
-/// Makes a vector one long; what has no direction stays as it is.
+/// Scales a vector to length one. A zero vector stays unchanged.
 fn normalize(vector: &mut [f32]) {
     let length = vector
         .iter()

@@ -1,13 +1,13 @@
-//! How well passages are found: recall and nDCG over questions whose answers are known.
+//! Retrieval metrics: recall and nDCG over queries with relevance judgments.
 
 use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
-/// What is known: for each question, documents with how well they answer it.
+/// For each query, the relevance grades of documents.
 pub type Judgments = HashMap<String, HashMap<String, u32>>;
 
-/// The mean over all questions that have an answer.
+/// The mean over all queries with a relevant document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct RetrievalMetrics {
     pub queries: usize,
@@ -19,14 +19,14 @@ pub struct RetrievalMetrics {
     pub ndcg_10: f64,
 }
 
-/// Adds up question by question.
+/// Sums metrics over queries.
 #[derive(Default)]
 pub struct MetricsSum {
     sums: RetrievalMetrics,
 }
 
 impl MetricsSum {
-    /// Documents as they were found, best first; one that comes twice counts once.
+    /// Adds a query with its found documents, best first; repeated documents count once.
     pub fn add(&mut self, found: &[String], judged: &HashMap<String, u32>) {
         let mut seen = HashSet::new();
         let found: Vec<&String> = found
@@ -38,10 +38,10 @@ impl MetricsSum {
             return;
         }
         let grade = |document: &&String| judged.get(*document).copied().unwrap_or(0);
-        let recall = |most: usize| {
+        let recall = |limit: usize| {
             found
                 .iter()
-                .take(most)
+                .take(limit)
                 .filter(|document| grade(document) > 0)
                 .count() as f64
                 / relevant as f64
@@ -66,7 +66,7 @@ impl MetricsSum {
     }
 }
 
-/// What stands further down counts less; behind the tenth place nothing does.
+/// Returns the discounted cumulative gain of the first ten documents.
 fn dcg(grades: &[u32]) -> f64 {
     grades
         .iter()
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn perfect_is_one_and_the_order_counts() {
+    fn metrics_depend_on_the_order() {
         let judged: HashMap<String, u32> = [("a".to_owned(), 1), ("b".to_owned(), 1)].into();
         let names = |names: &[&str]| {
             names
@@ -89,19 +89,19 @@ mod tests {
                 .map(|name| (*name).to_owned())
                 .collect::<Vec<_>>()
         };
-        let measured = |found: &[&str]| {
-            let mut tally = MetricsSum::default();
-            tally.add(&names(found), &judged);
-            tally.mean()
+        let metrics = |found: &[&str]| {
+            let mut sum = MetricsSum::default();
+            sum.add(&names(found), &judged);
+            sum.mean()
         };
-        let perfect = measured(&["a", "a", "b"]);
+        let perfect = metrics(&["a", "a", "b"]);
         assert_eq!(
             (perfect.recall_5, perfect.recall_10, perfect.ndcg_10),
             (1.0, 1.0, 1.0)
         );
-        let late = measured(&["x", "a", "y", "z", "w", "b"]);
+        let late = metrics(&["x", "a", "y", "z", "w", "b"]);
         assert_eq!((late.recall_5, late.recall_10), (0.5, 1.0));
         assert!(late.ndcg_10 < 0.7 && late.ndcg_10 > 0.4);
-        assert_eq!(measured(&[]).ndcg_10, 0.0);
+        assert_eq!(metrics(&[]).ndcg_10, 0.0);
     }
 }

@@ -1,5 +1,5 @@
-//! From two lists of hits to one of passages: pure functions, the same answer for the same hits in whatever order they
-//! come. What scores alike is ordered by id.
+//! Fuses lexical and vector hits into one list. Pure functions: the result does not depend on the
+//! order of the hits, and equal scores are ordered by id.
 
 mod dedupe;
 mod neighbors;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub use self::dedupe::{DedupedHit, dedupe};
 pub use self::neighbors::{ChunkPosition, MergedPassage, boost_neighbors, merge_adjacent};
 
-/// How much each way of finding counts; only their proportion matters.
+/// Weights of lexical and vector scores; only their ratio matters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FusionWeights {
     pub lexical: f32,
@@ -26,7 +26,7 @@ impl Default for FusionWeights {
 }
 
 impl FusionWeights {
-    /// Parts of one; what makes no sense counts both alike.
+    /// Returns the weights scaled to a sum of 1. Invalid weights become equal ones.
     fn normalized(self) -> (f32, f32) {
         let usable = |weight: f32| {
             if weight.is_finite() {
@@ -45,18 +45,19 @@ impl FusionWeights {
     }
 }
 
-/// A hit of either list or of both.
+/// A hit from one list or both.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FusedHit {
     pub id: u64,
-    /// From 0 to 1 as `fuse` makes it.
+    /// From 0 to 1 in the result of `fuse`.
     pub score: f32,
-    /// As they were found.
+    /// The scores before fusion.
     pub lexical: Option<f32>,
     pub vector: Option<f32>,
 }
 
-/// One list, best first. Scores and not ranks are joined: a hit that is far better than the next stays far better.
+/// Fuses two lists into one, best first. Combines scores, not ranks, so that a hit that is far
+/// better than the next one stays far better.
 pub fn fuse(
     lexical: &[(u64, f32)],
     vector: &[(u64, f32)],
@@ -98,24 +99,25 @@ fn sort_by_score(hits: &mut [FusedHit]) {
     });
 }
 
-/// Scores that are no numbers are no hits.
+/// Returns the best score of each id, without scores that are not finite.
 fn best_score_by_id(hits: &[(u64, f32)]) -> BTreeMap<u64, f32> {
     let mut best = BTreeMap::new();
     for (id, score) in hits.iter().filter(|(_, score)| score.is_finite()) {
-        let known = best.entry(*id).or_insert(*score);
-        *known = known.max(*score);
+        let highest = best.entry(*id).or_insert(*score);
+        *highest = highest.max(*score);
     }
     best
 }
 
-/// Brings the scores of a list to between 0 and 1. Calculated in `f64`, where no difference of two scores overflows.
+/// Scales the scores of a list to 0 to 1. Uses `f64`, in which the difference of two scores
+/// cannot overflow.
 struct Scale {
     low: f64,
     high: f64,
 }
 
 impl Scale {
-    /// For BM25, where 0 means that no word was found.
+    /// For BM25, where 0 means that no term matched.
     fn from_zero(hits: &BTreeMap<u64, f32>) -> Self {
         let high = hits.values().copied().fold(0.0, f32::max);
         Self {
@@ -124,8 +126,8 @@ impl Scale {
         }
     }
 
-    /// For similarities, where what means "nothing in common" differs from model to model: the end of the list stands
-    /// for it. It lies a step below the last hit, which is still better than no hit.
+    /// For similarities, where the value of unrelated texts differs between models: the end of the
+    /// list is used for it, one step below the last hit, which is still better than no hit.
     fn from_least(hits: &BTreeMap<u64, f32>) -> Self {
         let low = f64::from(hits.values().copied().fold(f32::INFINITY, f32::min));
         let high = f64::from(hits.values().copied().fold(f32::NEG_INFINITY, f32::max));

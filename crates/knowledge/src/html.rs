@@ -1,5 +1,5 @@
-//! HTML as something to read: one reader for pages of the web and for files. What is left is markdown that knows the
-//! lines it came from.
+//! Converts HTML to markdown, for web pages and for files. Each line of the markdown records its
+//! source lines.
 
 mod article;
 mod markdown_buffer;
@@ -11,42 +11,43 @@ use url::Url;
 pub use markdown_buffer::{MarkdownBlock, MarkdownLine};
 pub use tree::HtmlDocument;
 
-/// How much is read of something that may be as large as it likes.
+/// Limits for untrusted HTML.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HtmlLimits {
     /// Elements and texts.
     pub nodes: usize,
-    /// Bytes of what is left to read; a single text may go so far beyond it.
+    /// Bytes of markdown; a single text may exceed the rest by as much again.
     pub output_bytes: usize,
 }
 
-/// What a reader of the page would read.
+/// The readable content of an HTML page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadablePage {
     /// May be empty.
     pub title: String,
     pub blocks: Vec<MarkdownBlock>,
-    /// Whether all of it was within the bounds.
+    /// False if the limits truncated the page.
     pub is_whole: bool,
 }
 
 impl ReadablePage {
-    /// Links are made absolute against `base`; without one they are plain words.
-    pub fn from_html(html: &str, base: Option<&Url>, bounds: HtmlLimits) -> Self {
-        let document = HtmlDocument::parse(html, bounds.nodes);
+    /// Extracts the content of a page. Links are resolved against `base`; without it they become
+    /// plain text.
+    pub fn from_html(html: &str, base: Option<&Url>, limits: HtmlLimits) -> Self {
+        let document = HtmlDocument::parse(html, limits.nodes);
         let article = article::Article::from_document(&document);
         let base = base.map(|base| article::base_url(&document, base));
-        let (parts, is_written) =
-            markdown_writer::MarkdownWriter::new(&document, base, bounds.output_bytes)
+        let (blocks, is_complete) =
+            markdown_writer::MarkdownWriter::new(&document, base, limits.output_bytes)
                 .write(&article);
         Self {
             title: article.title(),
-            blocks: parts,
-            is_whole: is_written && !document.is_truncated,
+            blocks,
+            is_whole: is_complete && !document.is_truncated,
         }
     }
 
-    /// All of it, the title first.
+    /// Returns the markdown of the page, starting with the title.
     pub fn markdown(&self) -> String {
         let mut text = String::new();
         for line in self.blocks.iter().flat_map(MarkdownBlock::separated_lines) {
@@ -58,8 +59,8 @@ impl ReadablePage {
             .lines()
             .next()
             .map(|line| line.trim_start_matches('#').trim());
-        let is_said = self.title.is_empty() || first == Some(self.title.as_str());
-        if is_said {
+        let has_title = self.title.is_empty() || first == Some(self.title.as_str());
+        if has_title {
             text.to_owned()
         } else {
             format!("# {}\n\n{text}", self.title).trim_end().to_owned()

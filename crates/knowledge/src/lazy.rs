@@ -1,4 +1,4 @@
-//! Where things are kept, opened when it is first needed: a team that never asks opens nothing.
+//! A resource that is opened on first use, so that a team that never uses it opens nothing.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tokio::sync::OnceCell;
 
 type OpenFn<T, E> = dyn Fn() -> Result<Arc<T>, E> + Send + Sync;
 
-/// Cheap to clone; all clones share what one of them opened.
+/// A lazily opened resource. Cheap to clone; all clones share the opened resource.
 pub struct Lazy<T: ?Sized, E = StoreError> {
     open: Arc<OpenFn<T, E>>,
     opened: Arc<OnceCell<Arc<T>>>,
@@ -21,7 +21,7 @@ impl<T: ?Sized, E> Lazy<T, E> {
         }
     }
 
-    /// What is open already.
+    /// Wraps a resource that is already open.
     pub fn ready(opened: Arc<T>) -> Self
     where
         T: Send + Sync + 'static,

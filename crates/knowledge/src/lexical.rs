@@ -1,5 +1,5 @@
-//! Finding passages by their words. The index is derived: its folder can be deleted at any time, and whoever holds the
-//! writer fills it again from where the texts are kept.
+//! The lexical index: BM25 search over chunks. The index is derived data: its directory can be
+//! deleted at any time, and the next writer fills it again from the store.
 
 mod analyzer;
 mod index_directory;
@@ -18,30 +18,30 @@ use self::index_directory::{IndexFields, IndexStamp};
 use self::query::IndexSnapshot;
 pub use self::writer::LexicalWriter;
 
-/// A chunk of a document, as it is searched.
+/// The searchable text of a chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LexicalEntry {
     pub id: u64,
     pub collection: String,
     pub text: String,
-    /// What the chunk stands under.
+    /// The headings above the chunk.
     pub heading: String,
-    /// The document's.
+    /// The title of the document.
     pub title: String,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum LexicalError {
-    #[error("the search index in {} cannot be read or written: {reason}", folder.display())]
+    #[error("cannot read or write the search index in {}: {reason}", folder.display())]
     Disk { folder: PathBuf, reason: String },
-    /// `Lexical::open` begins anew where it finds one like this.
-    #[error("the search index in {} is damaged: {reason}", folder.display())]
+    /// `LexicalIndex::open` replaces such an index with an empty one.
+    #[error("the search index in {} is corrupt: {reason}", folder.display())]
     Damaged { folder: PathBuf, reason: String },
-    #[error("another process keeps the search index in {} busy", folder.display())]
+    #[error("another process is writing to the search index in {}; try again later", folder.display())]
     Busy { folder: PathBuf },
 }
 
-/// The index as a process sees it. Any number of processes may read one folder; one at a time writes.
+/// An open lexical index. Any number of processes may read a directory; one at a time writes.
 pub struct LexicalIndex {
     folder: PathBuf,
     index: Index,
@@ -49,7 +49,7 @@ pub struct LexicalIndex {
     cached: Mutex<CachedSnapshot>,
 }
 
-/// The last state that was looked at, and how to tell that there is a newer one.
+/// The last loaded state of the index, with a stamp that changes with every commit.
 #[derive(Clone)]
 struct CachedSnapshot {
     stamp: IndexStamp,
@@ -59,62 +59,63 @@ struct CachedSnapshot {
 
 impl CachedSnapshot {
     fn load(folder: &Path, index: &Index) -> Result<Self, LexicalError> {
-        // First: what comes in between is seen the next time.
+        // Taken first: a commit in between is detected on the next load.
         let stamp = IndexStamp::load(folder)?;
-        let applied = index_directory::applied_through(index, folder)?;
+        let applied_through = index_directory::applied_through(index, folder)?;
         let snapshot = IndexSnapshot::open(index)
             .map_err(|error| LexicalError::from_tantivy(error, folder))?;
         Ok(Self {
             stamp,
-            applied_through: applied,
+            applied_through,
             snapshot: Arc::new(snapshot),
         })
     }
 }
 
 impl LexicalIndex {
-    /// Opens the index or makes an empty one; what is damaged or of an older format is wiped. `needs_rebuild` tells.
+    /// Opens the index, or creates an empty one if it is missing, corrupt or of an older format;
+    /// `needs_rebuild` then returns true.
     pub fn open(folder: &Path) -> Result<Self, LexicalError> {
-        let (folder, index, seen) = index_directory::open(folder, CachedSnapshot::load)?;
+        let (folder, index, cached) = index_directory::open(folder, CachedSnapshot::load)?;
         let fields = IndexFields::from_schema(&index.schema())
             .map_err(|error| LexicalError::from_tantivy(error, &folder))?;
         Ok(Self {
             folder,
             index,
             fields,
-            cached: Mutex::new(seen),
+            cached: Mutex::new(cached),
         })
     }
 
-    /// Wipes the index of a folder, for whoever found it damaged; nobody may be writing to it.
+    /// Deletes a corrupt index. Fails if another process is writing to it.
     pub fn wipe(folder: &Path) -> Result<(), LexicalError> {
         index_directory::wipe(folder)
     }
 
-    /// Whether nothing was ever committed: all entries have to be put.
+    /// Returns true if nothing was ever committed, so that all entries have to be added.
     pub fn needs_rebuild(&self) -> Result<bool, LexicalError> {
         Ok(self.applied_through()? == 0)
     }
 
-    /// The number that the last commit of any process came with; 0 before the first.
+    /// Returns the change number of the last commit of any process; 0 before the first.
     pub fn applied_through(&self) -> Result<u64, LexicalError> {
         Ok(self.current()?.applied_through)
     }
 
-    /// Every name of a collection that an entry has or had.
+    /// Returns the names of all collections, including those whose entries were all removed.
     pub fn collections(&self) -> Result<Arc<[String]>, LexicalError> {
         Ok(self.snapshot()?.collections())
     }
 
-    /// How many entries can be found.
+    /// Returns the number of entries.
     pub fn count(&self) -> Result<u64, LexicalError> {
         Ok(self.snapshot()?.count())
     }
 
-    /// Reads everything and compares checksums: true when every byte is as it was written.
+    /// Reads the whole index and returns true if all checksums match.
     pub fn has_valid_checksums(&self) -> Result<bool, LexicalError> {
         match self.index.validate_checksum() {
-            Ok(broken) => Ok(broken.is_empty()),
+            Ok(corrupt) => Ok(corrupt.is_empty()),
             Err(error) => match LexicalError::from_tantivy(error, &self.folder) {
                 LexicalError::Damaged { .. } => Ok(false),
                 other => Err(other),
@@ -122,13 +123,13 @@ impl LexicalIndex {
         }
     }
 
-    /// Nothing when somebody else is writing, here or in another process.
+    /// Opens the writer. Returns `None` if this or another process has one already.
     pub fn try_writer(&self) -> Result<Option<LexicalWriter>, LexicalError> {
         LexicalWriter::try_open(&self.index, self.fields, &self.folder)
     }
 
-    /// The best entries, with their BM25 scores; those that score alike by their ids. Any text is a query; nothing in
-    /// it is syntax.
+    /// Returns the best entries with their BM25 scores; equal scores are ordered by id. Any text is
+    /// a valid query: there is no query syntax.
     pub fn search(
         &self,
         query: &str,
@@ -140,23 +141,24 @@ impl LexicalIndex {
             return Ok(Vec::new());
         }
         let snapshot = self.snapshot()?;
-        let found = snapshot.search(self.fields, words, collections, limit);
-        found.map_err(|error| LexicalError::from_tantivy(error, &self.folder))
+        snapshot
+            .search(self.fields, words, collections, limit)
+            .map_err(|error| LexicalError::from_tantivy(error, &self.folder))
     }
 
     fn snapshot(&self) -> Result<Arc<IndexSnapshot>, LexicalError> {
         Ok(self.current()?.snapshot)
     }
 
-    /// What was committed last, by whichever process. To ask the file system costs a few microseconds; to open the
-    /// index again is only done where something changed.
+    /// Returns the state of the last commit of any process. The stamp costs a few microseconds; the
+    /// index is only reopened if the stamp changed.
     fn current(&self) -> Result<CachedSnapshot, LexicalError> {
         let stamp = IndexStamp::load(&self.folder)?;
-        let mut seen = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
-        if seen.stamp != stamp {
-            *seen = CachedSnapshot::load(&self.folder, &self.index)?;
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        if cached.stamp != stamp {
+            *cached = CachedSnapshot::load(&self.folder, &self.index)?;
         }
-        Ok(seen.clone())
+        Ok(cached.clone())
     }
 }
 
@@ -165,36 +167,24 @@ impl LexicalError {
         use std::io::ErrorKind::{InvalidData, NotFound, UnexpectedEof};
         use tantivy::TantivyError as Error;
         use tantivy::directory::error::{LockError, OpenReadError};
-        let (folder, why) = (folder.to_path_buf(), error.to_string());
-        let is_content =
+        let (folder, reason) = (folder.to_path_buf(), error.to_string());
+        let is_content_error =
             |error: &std::io::Error| matches!(error.kind(), InvalidData | NotFound | UnexpectedEof);
         match error {
             Error::LockFailure(LockError::LockBusy, _) => Self::Busy { folder },
-            Error::IoError(error) if !is_content(&error) => Self::Disk {
-                folder,
-                reason: why,
-            },
+            Error::IoError(error) if !is_content_error(&error) => Self::Disk { folder, reason },
             Error::OpenReadError(OpenReadError::IoError { io_error, .. })
-                if !is_content(&io_error) =>
+                if !is_content_error(&io_error) =>
             {
-                Self::Disk {
-                    folder,
-                    reason: why,
-                }
+                Self::Disk { folder, reason }
             }
             Error::LockFailure(..)
             | Error::OpenDirectoryError(_)
             | Error::OpenWriteError(_)
             | Error::SystemError(_)
             | Error::ErrorInThread(_)
-            | Error::Poisoned => Self::Disk {
-                folder,
-                reason: why,
-            },
-            _ => Self::Damaged {
-                folder,
-                reason: why,
-            },
+            | Error::Poisoned => Self::Disk { folder, reason },
+            _ => Self::Damaged { folder, reason },
         }
     }
 

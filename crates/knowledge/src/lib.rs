@@ -1,5 +1,5 @@
-//! What it knows: documents, and how passages are found in them; facts and how they hang together; conversations, and what
-//! is remembered of them; the web.
+//! Knowledge of the assistant: document search, the knowledge graph, the knowledge base,
+//! conversation memory, inquiries and the web.
 
 pub mod document_index;
 pub mod embedding;
@@ -27,7 +27,7 @@ pub use lazy::Lazy;
 pub use rag_index::DocumentAccess;
 pub use rag_tools::{GraphExpansion, LazyDocumentIndex, RagSettings, passage_json, tools};
 
-/// A number that stands for some bytes; not meant to withstand anyone.
+/// Returns a non-cryptographic hash of `bytes`; it does not resist deliberate collisions.
 fn fingerprint(bytes: &[u8]) -> u64 {
     let step = |sum: u64, word: u64| {
         (sum ^ word)

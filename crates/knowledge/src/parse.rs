@@ -1,16 +1,16 @@
-//! Reading: files become documents, and documents become chunks that can be cited.
+//! Parses files into documents and splits documents into chunks.
 
 mod beir;
-mod chunks;
+mod chunker;
 mod code;
-mod cutting;
-mod decoding;
+mod decode;
+mod file_type;
 mod html;
-mod kinds;
 mod markdown;
 mod pdf;
 mod pdf_page;
 mod plain;
+mod split;
 mod walk;
 
 use std::path::Path;
@@ -22,22 +22,22 @@ pub use beir::{
     BeirDocument, BeirError, BeirJudgment, BeirLines, BeirQuery, read_corpus, read_qrels,
     read_queries,
 };
-pub use chunks::{Chunk, ChunkSizes, split_into_chunks};
+pub use chunker::{Chunk, ChunkSizes, split_into_chunks};
 pub use walk::{SkipReason, WalkEntry, walk};
 
-/// Files above this are not read.
+/// Larger files are not read.
 pub const MAX_BYTES: u64 = 32 * 1024 * 1024;
-/// Headings stand in every chunk below them, so they stay short.
+/// Limited, because every chunk repeats the headings above it.
 const MAX_HEADING_CHARS: usize = 200;
 
-/// A file that was read: its blocks in their order.
+/// A parsed file: its blocks in order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParsedDocument {
-    /// As the file itself names it; not every file does.
+    /// The title in the file, if it has one.
     pub title: Option<String>,
     pub kind: DocumentKind,
     pub blocks: Vec<DocumentBlock>,
-    /// For what was laid out anew: the first and last line of the file that each line of the blocks came from.
+    /// For converted documents: the first and last source line of each line of the blocks.
     lines: Vec<(u32, u32)>,
 }
 
@@ -51,10 +51,10 @@ impl ParsedDocument {
         }
     }
 
-    /// Where in the file a place of the blocks is.
-    fn source_span(&self, place: BlockSpan) -> BlockSpan {
+    /// Returns the span in the file of a span in the blocks.
+    fn source_span(&self, span: BlockSpan) -> BlockSpan {
         let line = |number: u32| self.lines.get((number as usize).saturating_sub(1)).copied();
-        match place {
+        match span {
             BlockSpan::Lines(first, last) => {
                 let (first, last) = (
                     line(first).unwrap_or((first, first)),
@@ -62,7 +62,7 @@ impl ParsedDocument {
                 );
                 BlockSpan::Lines(first.0.min(last.0), last.1.max(first.1))
             }
-            BlockSpan::Pages(..) => place,
+            BlockSpan::Pages(..) => span,
         }
     }
 }
@@ -76,69 +76,71 @@ pub enum DocumentKind {
     Pdf,
 }
 
-/// A part of a document that belongs together: a paragraph, a list, a function.
+/// A unit of a document, such as a paragraph, a list or a function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DocumentBlock {
     pub text: String,
-    /// The headings above it, outermost first; a heading stands below itself.
+    /// The headings above it, outermost first; for a heading, they include itself.
     pub heading: Vec<String>,
     pub span: BlockSpan,
     pub shape: Shape,
 }
 
-/// Where a cut does the least harm.
+/// The preferred positions to split a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     Heading,
-    /// Cut at the ends of sentences.
+    /// Split at the ends of sentences.
     Prose,
-    /// Cut between lines: lists, tables, code.
+    /// Split between lines: lists, tables, code.
     Lines,
 }
 
-/// Where something stands: first and last, counted from 1. HTML is laid out anew: its blocks count lines of their own,
-/// its chunks those of the file.
+/// The first and last line or page, counted from 1. HTML is converted to markdown: the spans of its
+/// blocks count markdown lines, those of its chunks count lines of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockSpan {
     Lines(u32, u32),
     Pages(u32, u32),
 }
 
-/// Why a file cannot be read, in words for whoever named it.
+/// The reason why a file is not a document.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ParseError {
-    #[error("it is a binary file, not a document")]
+    #[error("binary file")]
     Binary,
-    #[error("it has {0} bytes; at most {MAX_BYTES} are read")]
+    #[error("file too large: {0} bytes; the limit is {MAX_BYTES}")]
     TooLarge(u64),
-    #[error("its bytes are not text in an encoding that Lango knows")]
+    #[error("not text in a supported encoding")]
     NotText,
-    #[error("the PDF cannot be read: {0}")]
+    #[error("cannot read the PDF: {0}")]
     BrokenPdf(String),
-    #[error("the PDF has pages but no text; it may be scanned")]
+    #[error("the PDF contains no text; it may be a scan")]
     ScannedPdf,
-    #[error("it has more elements than are read of a page")]
+    #[error("the HTML has too many elements")]
     TooManyElements,
-    #[error("there is no text in it")]
+    #[error("no text found")]
     Empty,
 }
 
-/// Reads a document from the bytes of a file; the path only tells what it may be.
+/// Parses the bytes of a file. The path is only used to detect the file type.
 pub fn parse_document(path: &Path, bytes: Vec<u8>) -> Result<ParsedDocument, ParseError> {
     let length = bytes.len() as u64;
     if length > MAX_BYTES {
         return Err(ParseError::TooLarge(length));
     }
-    if kinds::is_pdf(path, &bytes) {
+    if file_type::is_pdf(path, &bytes) {
         return pdf::parse(&bytes);
     }
-    let text = decoding::decode(&bytes, kinds::declared_encoding(path, &bytes))?;
+    let text = decode::decode(&bytes, file_type::declared_encoding(path, &bytes))?;
     drop(bytes);
-    let document = match kinds::detect_kind(path, &text) {
+    let document = match file_type::detect_kind(path, &text) {
         DocumentKind::Markdown => markdown::parse(&text),
         DocumentKind::Html => html::parse(&text)?,
         DocumentKind::Code => code::parse(&text),
-        DocumentKind::Text | DocumentKind::Pdf => plain::parse(&text, kinds::detect_shape(path)),
+        DocumentKind::Text | DocumentKind::Pdf => {
+            plain::parse(&text, file_type::detect_shape(path))
+        }
     };
     if document.blocks.is_empty() {
         Err(ParseError::Empty)
@@ -147,7 +149,7 @@ pub fn parse_document(path: &Path, bytes: Vec<u8>) -> Result<ParsedDocument, Par
     }
 }
 
-/// The same content has the same hash, whatever its file is called: SHA-256 in hexadecimal digits.
+/// Returns the SHA-256 hash of the content in hexadecimal digits.
 pub fn content_hash(bytes: &[u8]) -> String {
     Sha256::digest(bytes)
         .iter()
@@ -155,14 +157,14 @@ pub fn content_hash(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// The headings that are open at some point of a document.
+/// The headings above the current position of a document.
 #[derive(Default)]
 struct Outline {
     open: Vec<(u8, String)>,
 }
 
 impl Outline {
-    /// A heading ends those of its own level and below.
+    /// Adds a heading and removes those of its own and deeper levels.
     fn enter(&mut self, level: u8, heading: &str) {
         self.open.retain(|(above, _)| *above < level);
         self.open.push((level, short_heading(heading)));
@@ -176,7 +178,7 @@ impl Outline {
     }
 }
 
-/// One line, not too long.
+/// Returns the text on one line, truncated to `MAX_HEADING_CHARS`.
 fn short_heading(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MAX_HEADING_CHARS) {
@@ -185,7 +187,7 @@ fn short_heading(text: &str) -> String {
     }
 }
 
-/// Line numbers of a file that was let in always fit.
+/// Returns the line number of an index. `MAX_BYTES` guarantees that it fits.
 fn line_number(index: usize) -> u32 {
     u32::try_from(index + 1).unwrap_or(u32::MAX)
 }

@@ -1,10 +1,11 @@
-//! `rag_index`: the librarian takes in files that it was pointed at, from where it may read and from nowhere else.
+//! The `rag_index` tool: ingests files that the librarian has access to.
 
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use lango_domain::event::Principal;
 use lango_domain::text::one_line;
 use lango_domain::{Intent, Safety, Tool, ToolError};
 use schemars::JsonSchema;
@@ -14,17 +15,17 @@ use serde_json::{Value, json};
 use crate::document_index::{IngestReport, IngestSource};
 use crate::rag_tools::LazyDocumentIndex;
 
-/// Where documents go when nobody says where.
+/// The collection of documents that are ingested without one.
 pub const DEFAULT_COLLECTION: &str = "default";
-/// So many files that were left out are told one by one.
+/// Skipped files that a tool result lists.
 const MAX_LISTED_SKIPPED: usize = 10;
 const MAX_NAME_LEN: usize = 100;
 
-/// Where documents may be taken from when a model asks for it.
+/// The files that a model may ingest.
 pub trait DocumentAccess: Send + Sync {
-    /// The true path of a file or folder, and how rules know it.
+    /// Returns the canonical path of a file or directory, and the subject for approval rules.
     fn resolve(&self, path: &str) -> Result<(PathBuf, String), ToolError>;
-    /// Opens a file there, and nothing that lies elsewhere or is denied.
+    /// Opens a file. Fails for files outside the allowed directories and for denied files.
     fn open(&self, path: &Path) -> io::Result<File>;
 }
 
@@ -38,51 +39,43 @@ struct RagIndexArgs {
 
 impl RagIndexArgs {
     fn collection(&self) -> Result<String, ToolError> {
-        // An empty name is how some models say that they have no wish.
+        // Some models send an empty name instead of omitting it.
         let name = self.collection.as_deref().filter(|name| !name.is_empty());
         parse_collection_name(name.unwrap_or(DEFAULT_COLLECTION)).map_err(ToolError)
     }
 }
 
-/// A name that can be typed again when it is seen in a list.
+/// Checks the name of a collection: one short line of visible characters, so that it can be typed.
 pub fn parse_collection_name(name: &str) -> Result<String, String> {
     let name = name.trim();
     if name.is_empty() {
-        return Err("a collection needs a name".to_owned());
+        return Err("the name of the collection is empty".to_owned());
     }
     if name.chars().count() > MAX_NAME_LEN || one_line(name) != name {
         return Err(format!(
-            "a name is one line of at most {MAX_NAME_LEN} characters that can be seen"
+            "the name of a collection must be one line of at most {MAX_NAME_LEN} visible characters"
         ));
     }
     Ok(name.to_owned())
 }
 
-pub(crate) fn rag_index(library: LazyDocumentIndex, grounds: Arc<dyn DocumentAccess>) -> Tool {
-    let described = "Takes a file or a folder of the workspace into the documents that rag_retrieve finds passages in. Only what \
-        changed since the last time is read.";
-    let places = Arc::clone(&grounds);
-    Tool::new("rag_index", described, Safety::Moderate, move |context, args: RagIndexArgs| {
-        let (library, grounds) = (library.clone(), Arc::clone(&grounds));
-        async move {
-            let collection = args.collection()?;
-            let (root, _) = grounds.resolve(&args.path)?;
-            let taking = IngestSource { root, open: Arc::new(move |path| grounds.open(path)) };
-            let failed = |error| ToolError(format!("the documents cannot be indexed: {error}"));
-            let library = library.get().await.map_err(failed)?;
-            let added = library.ingest_path(&context.principal, &collection, &taking, &|_| {}).await.map_err(failed)?;
-            let mut told = ingest_report_json(&added, MAX_LISTED_SKIPPED);
-            told["collection"] = Value::from(collection);
-            Ok(told.to_string())
-        }
-    })
+const DESCRIPTION: &str = "Takes a file or a folder of the workspace into the documents that \
+    rag_retrieve finds passages in. Only what changed since the last time is read.";
+
+pub(crate) fn rag_index(index: LazyDocumentIndex, access: Arc<dyn DocumentAccess>) -> Tool {
+    let intent_access = Arc::clone(&access);
+    Tool::new(
+        "rag_index",
+        DESCRIPTION,
+        Safety::Moderate,
+        move |context, args: RagIndexArgs| {
+            let (index, access) = (index.clone(), Arc::clone(&access));
+            async move { ingest(&index, access, &context.principal, &args).await }
+        },
+    )
     .with_intent(move |_, args: RagIndexArgs| {
-        let place = args.collection().and_then(|collection| {
-            let (_, subject) = places.resolve(&args.path)?;
-            let shows = format!("index {subject} into the collection {collection}");
-            Ok(Intent { level: Safety::Moderate, shows, subject, pattern: None })
-        });
-        async move { place }
+        let intent = intent(intent_access.as_ref(), &args);
+        async move { intent }
     })
     .with_untrusted_output()
     .with_private_output()
@@ -94,24 +87,66 @@ pub(crate) fn rag_index(library: LazyDocumentIndex, grounds: Arc<dyn DocumentAcc
     ])
 }
 
-/// What came of adding, as every command and tool tells it; so many of the files that were left out by name.
-pub fn ingest_report_json(added: &IngestReport, most: usize) -> Value {
+async fn ingest(
+    index: &LazyDocumentIndex,
+    access: Arc<dyn DocumentAccess>,
+    principal: &Principal,
+    args: &RagIndexArgs,
+) -> Result<String, ToolError> {
+    let collection = args.collection()?;
+    let (root, _) = access.resolve(&args.path)?;
+    let source = IngestSource {
+        root,
+        open: Arc::new(move |path| access.open(path)),
+    };
+    let to_error = |error| ToolError(format!("cannot index the documents: {error}"));
+    let index = index.get().await.map_err(to_error)?;
+    let report = index
+        .ingest_path(principal, &collection, &source, &|_| {})
+        .await
+        .map_err(to_error)?;
+    let mut result = ingest_report_json(&report, MAX_LISTED_SKIPPED);
+    result["collection"] = Value::from(collection);
+    Ok(result.to_string())
+}
+
+fn intent(access: &dyn DocumentAccess, args: &RagIndexArgs) -> Result<Intent, ToolError> {
+    let collection = args.collection()?;
+    let (_, subject) = access.resolve(&args.path)?;
+    Ok(Intent {
+        level: Safety::Moderate,
+        shows: format!("index {subject} into the collection {collection}"),
+        subject,
+        pattern: None,
+    })
+}
+
+/// Returns the report of an ingestion as commands and tools print it, with at most `max_skipped`
+/// skipped files.
+pub fn ingest_report_json(report: &IngestReport, max_skipped: usize) -> Value {
     let IngestReport {
         new,
         changed,
-        unchanged: same,
+        unchanged,
         removed,
-        chunks: pieces,
+        chunks,
         skipped,
-    } = added;
-    let named: Vec<Value> = skipped
+    } = report;
+    let listed: Vec<Value> = skipped
         .iter()
-        .take(most)
-        .map(|(path, why)| json!({ "path": path, "why": why }))
+        .take(max_skipped)
+        .map(|(path, reason)| json!({ "path": path, "why": reason }))
         .collect();
-    let mut report = json!({ "new": new, "changed": changed, "same": same, "removed": removed, "passages": pieces, "skipped": named });
-    if skipped.len() > most {
-        report["skipped_more"] = Value::from(skipped.len() - most);
+    let mut report = json!({
+        "new": new,
+        "changed": changed,
+        "same": unchanged,
+        "removed": removed,
+        "passages": chunks,
+        "skipped": listed,
+    });
+    if skipped.len() > max_skipped {
+        report["skipped_more"] = Value::from(skipped.len() - max_skipped);
     }
     report
 }

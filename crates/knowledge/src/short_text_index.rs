@@ -1,38 +1,39 @@
-//! Finds the few that fit among some thousand short texts, in memory: facts, lessons, observations.
+//! An in-memory index for a few thousand short texts: entries, learnings, observations.
 //!
-//! A score says how much of the question a text covers, each word counting by how rare it is. So it can be compared
-//! with a threshold, whatever else is on the list.
+//! A score is the share of the query that a text covers, each word weighted by its rarity. It can
+//! therefore be compared with a threshold, regardless of the other texts.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::lexical::{analyze, analyze_query};
 
-/// What a word counts that only begins like the one asked for.
+/// The weight of a word that only shares a prefix with a word of the query.
 const PREFIX_MATCH_WEIGHT: f32 = 0.6;
-/// Words shorter than this are alike only when they are the same.
+/// Shorter words only match exactly.
 const MIN_PREFIX_CHARS: usize = 4;
-/// Terms that begin alike, looked at for one word.
+/// The number of terms with the same prefix that are considered for one word.
 const MAX_SIMILAR: usize = 64;
-/// How quickly repeating a word stops counting, and how much long texts are held back, as in BM25.
+/// Saturation of repeated words, as in BM25.
 const K1: f32 = 1.2;
+/// Length normalization, as in BM25.
 const B: f32 = 0.5;
 
 #[derive(Clone, Debug, Default)]
 pub struct ShortTextIndex {
-    /// For each term, which texts have it how often.
+    /// For each term, the texts that contain it, with counts.
     terms: BTreeMap<String, Vec<(u64, u32)>>,
-    /// How many terms each text has.
+    /// The number of terms of each text.
     lengths: HashMap<u64, u32>,
     total_length: u64,
 }
 
 impl ShortTextIndex {
     pub fn from_texts<T: AsRef<str>>(texts: impl IntoIterator<Item = (u64, T)>) -> Self {
-        let mut list = Self::default();
+        let mut index = Self::default();
         for (id, text) in texts {
-            list.add(id, text.as_ref());
+            index.add(id, text.as_ref());
         }
-        list
+        index
     }
 
     pub fn len(&self) -> usize {
@@ -43,7 +44,7 @@ impl ShortTextIndex {
         self.lengths.is_empty()
     }
 
-    /// Puts a text on the list, in the place of the one with that number.
+    /// Adds a text and replaces one with the same id.
     pub fn add(&mut self, id: u64, text: &str) {
         self.remove(id);
         let mut counts: HashMap<String, u32> = HashMap::new();
@@ -59,7 +60,7 @@ impl ShortTextIndex {
         self.total_length += u64::from(length);
     }
 
-    /// Looks at every term: lists are read far more often than shortened.
+    /// Removes a text. Iterates over all terms, because removals are far less frequent than searches.
     pub fn remove(&mut self, id: u64) {
         let Some(length) = self.lengths.remove(&id) else {
             return;
@@ -71,51 +72,52 @@ impl ShortTextIndex {
         });
     }
 
-    /// The texts that cover most of the question, best first, with how much of it: from 0, nothing, to 1.
-    pub fn search(&self, question: &str, most: usize) -> Vec<(u64, f32)> {
-        let words = analyze_query(question);
+    /// Returns the texts that cover most of the query, best first, with scores from 0 to 1.
+    pub fn search(&self, query: &str, limit: usize) -> Vec<(u64, f32)> {
+        let words = analyze_query(query);
         let mut scores: HashMap<u64, f32> = HashMap::new();
-        let mut whole = 0.0;
+        let mut total = 0.0;
         for word in &words {
-            let found = self.match_word(word);
-            let rarity = self.idf(found.len());
-            whole += rarity;
-            for (id, share) in found {
-                *scores.entry(id).or_default() += rarity * share;
+            let matches = self.match_word(word);
+            let idf = self.idf(matches.len());
+            total += idf;
+            for (id, share) in matches {
+                *scores.entry(id).or_default() += idf * share;
             }
         }
         let mut best: Vec<_> = scores
             .into_iter()
-            .map(|(id, score)| (id, score / whole))
+            .map(|(id, score)| (id, score / total))
             .collect();
         best.sort_by(|(a, x), (b, y)| y.total_cmp(x).then(b.cmp(a)));
-        best.truncate(most);
+        best.truncate(limit);
         best
     }
 
-    /// How rare a word is that so many texts have; one that none has counts as the rarest.
+    /// Returns the inverse document frequency of a word in `texts` texts. A word in no text counts as
+    /// one in a single text.
     fn idf(&self, texts: usize) -> f32 {
         let (all, with) = (self.lengths.len() as f32, texts.max(1) as f32);
         (1.0 + (all - with + 0.5).max(0.5) / (with + 0.5)).ln()
     }
 
     fn match_word(&self, word: &[String]) -> HashMap<u64, f32> {
-        let mut found: HashMap<u64, f32> = HashMap::new();
-        let mut take = |texts: &[(u64, u32)], weight: f32| {
+        let mut matches: HashMap<u64, f32> = HashMap::new();
+        let mut add = |texts: &[(u64, u32)], weight: f32| {
             for (id, count) in texts {
-                let share = found.entry(*id).or_default();
+                let share = matches.entry(*id).or_default();
                 *share = share.max(weight * self.saturation(*id, *count));
             }
         };
         for term in word {
             if let Some(texts) = self.terms.get(term) {
-                take(texts, 1.0);
+                add(texts, 1.0);
             }
             for (_, texts) in self.terms_sharing_prefix(term) {
-                take(texts, PREFIX_MATCH_WEIGHT);
+                add(texts, PREFIX_MATCH_WEIGHT);
             }
         }
-        found
+        matches
     }
 
     fn terms_sharing_prefix<'a>(
@@ -129,22 +131,24 @@ impl ShortTextIndex {
             .char_indices()
             .nth(shared)
             .map_or(term.len(), |(at, _)| at);
-        let beginning = &term[..end];
-        let from = self.terms.range(beginning.to_owned()..);
-        from.take_while(move |(other, _)| is_long && other.starts_with(beginning))
+        let prefix = &term[..end];
+        self.terms
+            .range(prefix.to_owned()..)
+            .take_while(move |(other, _)| is_long && other.starts_with(prefix))
             .filter(move |(other, _)| {
                 *other != term && other.chars().count() <= letters + letters / 2
             })
             .take(MAX_SIMILAR)
     }
 
-    /// From 0 to 1: once is nearly all of it, more often in a short text is more.
+    /// Returns the weight of a repeated term, from 0.5 to 1: a single occurrence counts most, further
+    /// ones count more in short texts.
     fn saturation(&self, id: u64, count: u32) -> f32 {
-        let usual = (self.total_length as f32 / self.lengths.len().max(1) as f32).max(1.0);
+        let average = (self.total_length as f32 / self.lengths.len().max(1) as f32).max(1.0);
         let length = self.lengths.get(&id).copied().unwrap_or_default() as f32;
-        let held_back = K1 * (1.0 - B + B * length / usual);
+        let damping = K1 * (1.0 - B + B * length / average);
         let count = count as f32;
-        (count * (1.0 + K1) / (count + held_back)).min(1.0 + K1) / (1.0 + K1) * 0.5 + 0.5
+        (count * (1.0 + K1) / (count + damping)).min(1.0 + K1) / (1.0 + K1) * 0.5 + 0.5
     }
 }
 
@@ -152,7 +156,7 @@ impl ShortTextIndex {
 mod tests {
     use super::*;
 
-    fn list() -> ShortTextIndex {
+    fn sample_index() -> ShortTextIndex {
         ShortTextIndex::from_texts([
             (1, "I prefer tea in the morning"),
             (2, "The office closes at six"),
@@ -163,13 +167,13 @@ mod tests {
         ])
     }
 
-    fn first(question: &str) -> Option<u64> {
-        list().search(question, 3).first().map(|(id, _)| *id)
+    fn first(query: &str) -> Option<u64> {
+        sample_index().search(query, 3).first().map(|(id, _)| *id)
     }
 
     #[test]
-    fn words_of_any_language_find_their_text() {
-        for (question, expected) in [
+    fn finds_words_of_any_language() {
+        for (query, expected) in [
             ("what do I prefer in the morning", Some(1)),
             ("when does the office close?", Some(2)),
             ("회의 시간", Some(3)),
@@ -180,15 +184,16 @@ mod tests {
             ("", None),
             ("\u{0}\u{7}", None),
         ] {
-            assert_eq!(first(question), expected, "{question}");
+            assert_eq!(first(query), expected, "{query}");
         }
     }
 
     #[test]
-    fn a_score_says_how_much_of_the_question_is_covered() {
-        let list = list();
-        let score = |question: &str, id| {
-            list.search(question, 9)
+    fn scores_the_covered_share_of_the_query() {
+        let index = sample_index();
+        let score = |query: &str, id| {
+            index
+                .search(query, 9)
                 .iter()
                 .find(|(found, _)| *found == id)
                 .unwrap()
@@ -199,34 +204,35 @@ mod tests {
             "{}",
             score("office closes", 2)
         );
-        let partly = score(
+        let partial = score(
             "who paid for the new office in Reykjavik with borrowed money",
             2,
         );
-        assert!(partly < 0.3, "{partly}");
+        assert!(partial < 0.3, "{partial}");
         assert!(
-            list.search("tea office prefer six noon", 9)
+            index
+                .search("tea office prefer six noon", 9)
                 .iter()
                 .all(|(_, score)| (0.0..=1.0).contains(score))
         );
     }
 
     #[test]
-    fn words_that_begin_alike_count_less() {
-        let list = ShortTextIndex::from_texts([(1, "the configurations of nginx"), (2, "nginx")]);
-        let best = list.search("nginx configurator", 2);
+    fn matches_words_with_a_common_prefix() {
+        let index = ShortTextIndex::from_texts([(1, "the configurations of nginx"), (2, "nginx")]);
+        let best = index.search("nginx configurator", 2);
         assert_eq!(best[0].0, 1, "{best:?}");
     }
 
     #[test]
-    fn a_text_is_replaced_and_removed() {
-        let mut list = list();
-        list.add(1, "I prefer coffee");
-        assert_eq!(list.search("coffee", 1)[0].0, 1);
-        assert!(list.search("tea", 9).iter().all(|(id, _)| *id != 1));
-        list.remove(1);
-        list.remove(1);
-        assert!(list.search("coffee", 9).is_empty());
-        assert_eq!(list.len(), 5);
+    fn replaces_and_removes_texts() {
+        let mut index = sample_index();
+        index.add(1, "I prefer coffee");
+        assert_eq!(index.search("coffee", 1)[0].0, 1);
+        assert!(index.search("tea", 9).iter().all(|(id, _)| *id != 1));
+        index.remove(1);
+        index.remove(1);
+        assert!(index.search("coffee", 9).is_empty());
+        assert_eq!(index.len(), 5);
     }
 }

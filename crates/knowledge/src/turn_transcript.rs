@@ -1,4 +1,4 @@
-//! Whole turns of a session, read for what comes after them.
+//! Transcripts of finished turns, for after-turn hooks.
 
 use std::sync::Arc;
 
@@ -8,24 +8,25 @@ use lango_domain::event::{Event, EventBody, TurnId};
 use lango_domain::session::SessionKey;
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError};
 
-/// So much of a session is read first, and so much at most.
+/// Bytes of a session that are read first.
 const INITIAL_BYTES: usize = 64 * 1024;
+/// Bytes of a session that are read at most.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// The turns of a session that ended, back to the one behind an event and beyond where that costs nothing.
+/// Returns the events of the finished turns of a session, at least those after the event `after`.
 pub(crate) async fn load_finished_turns(
     sessions: &dyn SessionStore,
-    of: &SessionKey,
-    behind: u64,
+    key: &SessionKey,
+    after: u64,
 ) -> Result<Vec<Arc<Event>>, StoreError> {
     let key = SessionKeyRef {
-        session: &of.session,
-        principal: &of.principal,
+        session: &key.session,
+        principal: &key.principal,
     };
     let mut bytes = INITIAL_BYTES;
     let mut events = loop {
         let events = sessions.load(key, HistoryWindow::Recent { bytes }).await?;
-        if bytes >= MAX_BYTES || events.first().is_none_or(|first| first.seq <= behind + 1) {
+        if bytes >= MAX_BYTES || events.first().is_none_or(|first| first.seq <= after + 1) {
             break events;
         }
         bytes *= 8;
@@ -41,30 +42,31 @@ pub(crate) async fn load_finished_turns(
     Ok(events)
 }
 
-/// What was asked and answered in one turn.
+/// The request and the answer of one turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TurnTranscript {
     pub turn: TurnId,
-    /// When it began.
+    /// The time of the request.
     pub at: Timestamp,
-    /// The number of the request.
+    /// The sequence number of the request.
     pub seq: u64,
-    /// The number of its last event.
+    /// The sequence number of the last event.
     pub through: u64,
     pub request: String,
-    /// Nothing when the turn failed.
+    /// `None` if the turn failed.
     pub answer: Option<String>,
-    /// That of what was said, and that of both.
+    /// The label of the request alone.
     pub request_label: Label,
+    /// The label of request and answer.
     pub label: Label,
 }
 
-/// The conversation as the user saw it; nothing that was looked up for it, and nobody's inner steps.
+/// Returns the conversation as the user saw it, without context and intermediate steps of agents.
 pub(crate) fn turn_transcripts(events: &[Arc<Event>]) -> Vec<TurnTranscript> {
-    let mut exchanges: Vec<TurnTranscript> = Vec::new();
+    let mut transcripts: Vec<TurnTranscript> = Vec::new();
     for event in events {
-        match (&event.body, exchanges.last_mut()) {
-            (EventBody::User { text }, _) => exchanges.push(TurnTranscript {
+        match (&event.body, transcripts.last_mut()) {
+            (EventBody::User { text }, _) => transcripts.push(TurnTranscript {
                 turn: event.turn.clone(),
                 at: event.at,
                 seq: event.seq,
@@ -74,15 +76,15 @@ pub(crate) fn turn_transcripts(events: &[Arc<Event>]) -> Vec<TurnTranscript> {
                 request_label: event.label().into_owned(),
                 label: event.label().into_owned(),
             }),
-            (body, Some(exchange)) => {
-                exchange.through = event.seq;
+            (body, Some(transcript)) => {
+                transcript.through = event.seq;
                 if let EventBody::Answer { text } = body {
-                    exchange.answer = Some(text.clone());
-                    exchange.label.join(&event.label());
+                    transcript.answer = Some(text.clone());
+                    transcript.label.join(&event.label());
                 }
             }
             (_, None) => {}
         }
     }
-    exchanges
+    transcripts
 }

@@ -1,7 +1,7 @@
-//! Vectors in memory, and the nearest of them: one matrix for all passages that one embedder has measured.
+//! In-memory vector search: one matrix for all vectors of one embedder.
 //!
-//! A row is kept in two bytes per dimension. The first is what the scan reads; the second refines it for the few
-//! rows that are looked at again. 100,000 rows of 384 dimensions take 77 MB, of which a search reads 38 MB.
+//! A row takes two bytes per dimension. The scan reads only the first; the second refines the score
+//! of the best candidates. 100,000 rows of 384 dimensions take 77 MB, of which a search reads 38 MB.
 
 mod batch;
 mod dot_product;
@@ -22,27 +22,27 @@ pub use quantized::{from_bytes, to_bytes};
 
 /// Rows are padded to a multiple of this, so that the scan needs no special case for their ends.
 const LANES: usize = 32;
-/// From so many rows on a scan is shared among threads; below, starting them costs more than they save.
+/// The number of rows from which a scan uses threads; below, starting them costs more than it saves.
 const MIN_ROWS_FOR_THREADS: usize = 20_000;
-/// More threads only wait for the same memory.
+/// More threads do not help, because the scan is bound by memory bandwidth.
 const MAX_THREADS: usize = 4;
-/// So many products are made before they are looked at.
+/// Rows whose dot products are computed at a time.
 const SCAN_BLOCK_ROWS: usize = 64;
-/// So many candidates for each wanted row are measured again.
+/// Candidates per result that are scored again with full precision.
 const CANDIDATES_PER_RESULT: usize = 4;
 const MIN_CANDIDATES: usize = 100;
 
-/// Says the rows of which groups may be found.
+/// Returns true for the groups whose rows may be found.
 pub type Filter<'a> = dyn Fn(u32) -> bool + Sync + 'a;
 
-/// Why a vector cannot be taken or read.
+/// The reason why a vector is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VectorError {
-    #[error("the vector has {found} dimensions, not {expected}")]
+    #[error("the vector has {found} dimensions; expected {expected}")]
     Dimensions { expected: usize, found: usize },
-    #[error("the vector holds a number that is not finite")]
+    #[error("the vector contains a number that is not finite")]
     NotFinite,
-    #[error("{0} bytes are not a row of 32-bit numbers")]
+    #[error("{0} bytes are not a sequence of 32-bit numbers")]
     Bytes(usize),
 }
 
@@ -53,7 +53,7 @@ pub struct VectorMatrix {
     stride: usize,
     ids: Vec<u64>,
     rows: HashMap<u64, usize>,
-    /// What a row is filtered by.
+    /// The group of each row, for filters.
     groups: Vec<u32>,
     scales: Vec<f32>,
     coarse: Vec<i8>,
@@ -86,12 +86,12 @@ impl VectorMatrix {
         self.rows.contains_key(&id)
     }
 
-    /// Bytes that the rows take.
+    /// Returns the size of the rows in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.coarse.capacity() + self.fine.capacity() + 32 * self.ids.capacity()
     }
 
-    /// Takes a vector in, in place of what had this id before. Its length does not matter, only its direction.
+    /// Adds a vector and replaces one with the same id. Only its direction matters, not its length.
     pub fn put(&mut self, id: u64, group: u32, vector: &[f32]) -> Result<(), VectorError> {
         let QuantizedVector {
             coarse,
@@ -115,9 +115,9 @@ impl VectorMatrix {
         Ok(())
     }
 
-    /// Whether it took the place of another.
+    /// Adds a row. Returns true if it replaced another one.
     fn put_row(&mut self, row: &VectorRow<'_>) -> bool {
-        let was_there = self.remove(row.id);
+        let is_replaced = self.remove(row.id);
         self.rows.insert(row.id, self.ids.len());
         self.ids.push(row.id);
         self.groups.push(row.owner);
@@ -126,7 +126,7 @@ impl VectorMatrix {
             .extend(row.coarse.iter().map(|part| part.cast_signed()));
         self.fine
             .extend(row.fine.iter().map(|part| part.cast_signed()));
-        was_there
+        is_replaced
     }
 
     fn row(&self, at: usize) -> NewVectorRow {
@@ -159,7 +159,7 @@ impl VectorMatrix {
         self.stride
     }
 
-    /// Whether there was such a vector. The last row moves into the gap.
+    /// Removes a vector and moves the last row into the gap. Returns true if the vector existed.
     pub fn remove(&mut self, id: u64) -> bool {
         let Some(at) = self.rows.remove(&id) else {
             return false;
@@ -180,8 +180,8 @@ impl VectorMatrix {
         true
     }
 
-    /// The nearest vectors that the filter lets through with their cosine, best first; equals are in order of id.
-    /// The filter decides before anything is counted.
+    /// Returns the nearest vectors that pass the filter with their cosine, best first; equal ones are
+    /// ordered by id. The filter applies before `limit`.
     pub fn search(
         &self,
         query: &[f32],
@@ -198,13 +198,13 @@ impl VectorMatrix {
             .min(self.len());
         let wide: Vec<i16> = query.coarse.iter().map(|&value| i16::from(value)).collect();
         let candidates = self.candidates(&wide, wanted, filter);
-        let mut found: Vec<(u64, f32)> = candidates
+        let mut hits: Vec<(u64, f32)> = candidates
             .into_iter()
             .map(|at| (self.ids[at], self.cosine(at, &query)))
             .collect();
-        found.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        found.truncate(limit);
-        Ok(found)
+        hits.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        hits.truncate(limit);
+        Ok(hits)
     }
 
     fn quantize(&self, vector: &[f32]) -> Result<QuantizedVector, VectorError> {
@@ -221,7 +221,7 @@ impl VectorMatrix {
         at * self.stride..(at + 1) * self.stride
     }
 
-    /// The rows worth measuring again, in no order.
+    /// Returns the rows to score with full precision, in no particular order.
     fn candidates(&self, query: &[i16], wanted: usize, filter: Option<&Filter<'_>>) -> Vec<usize> {
         let threads = match self.len() {
             0..MIN_ROWS_FOR_THREADS => 1,
@@ -244,7 +244,7 @@ impl VectorMatrix {
                 .collect();
             let mut nearest = scan(0);
             for (part, other) in others.into_iter().enumerate() {
-                // A filter that panicked over there does so here as well, where its owner sees it.
+                // If the filter panicked on that thread, it panics again on the caller's thread.
                 nearest.merge(other.join().unwrap_or_else(|_| scan((part + 1) * share)));
             }
             nearest
@@ -265,12 +265,12 @@ impl VectorMatrix {
         let blocks = bytes.chunks(SCAN_BLOCK_ROWS * self.stride);
         for (start, block) in (first..).step_by(SCAN_BLOCK_ROWS).zip(blocks) {
             let count = block.len() / self.stride;
-            let is_any_wanted = |filter: &Filter<'_>| {
+            let passes_any = |filter: &Filter<'_>| {
                 self.groups[start..start + count]
                     .iter()
                     .any(|group| filter(*group))
             };
-            if filter.is_some_and(|filter| !is_any_wanted(filter)) {
+            if filter.is_some_and(|filter| !passes_any(filter)) {
                 continue;
             }
             dot_products(query, block, &mut scores[..count]);

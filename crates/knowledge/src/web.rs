@@ -1,7 +1,7 @@
-//! The web: pages that models, people and other pages name, and engines that find them.
+//! Web tools: fetching pages and searching with configured engines.
 //!
-//! Whatever comes from there is data of strangers. Addresses are checked where the connection is made, sizes and times are
-//! bounded, and a page reaches a model as plain markdown.
+//! All content from the web is untrusted. Addresses are checked when the connection is made, sizes
+//! and times are limited, and pages are passed to models as plain markdown.
 
 mod fetch;
 mod search;
@@ -16,15 +16,15 @@ use crate::html::{HtmlLimits, ReadablePage};
 use lango_domain::Tool;
 use lango_net::{FetchLimits, GuardedClient, NetSettings};
 
-/// Pages are small; papers with pictures are not.
-const MAX_BODY: usize = 20 * 1024 * 1024;
+/// Pages are small, but PDF files with images are not.
+const MAX_BODY_BYTES: usize = 20 * 1024 * 1024;
 
-/// `search_fetch`, and `search_web` where the person has named an engine.
+/// Returns `search_fetch`, and `search_web` if an engine is configured.
 pub fn tools(search: &SearchSettings, net: &NetSettings) -> Result<Vec<Tool>, WebError> {
     let guarded = GuardedClient::new(
         net.address_policy(),
         FetchLimits {
-            body: MAX_BODY,
+            body: MAX_BODY_BYTES,
             can_leave_host: false,
             ..FetchLimits::default()
         },
@@ -36,13 +36,14 @@ pub fn tools(search: &SearchSettings, net: &NetSettings) -> Result<Vec<Tool>, We
     Ok(tools)
 }
 
-/// Nobody reads more of a page.
+/// Limits for web pages.
 const PAGE_LIMITS: HtmlLimits = HtmlLimits {
     nodes: 200_000,
     output_bytes: 512 * 1024,
 };
 
-/// The readable part of an HTML page as markdown, its title first. Links are made absolute against `base`.
+/// Returns the readable content of an HTML page as markdown, starting with the title. Links are
+/// resolved against `base`.
 pub fn html_to_markdown(html: &str, base: &url::Url) -> String {
     ReadablePage::from_html(html, Some(base), PAGE_LIMITS).markdown()
 }

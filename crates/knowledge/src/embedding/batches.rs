@@ -1,11 +1,11 @@
-//! Many texts in few requests.
+//! Batches of texts for embedding requests.
 
-/// Providers take at most 96 to 2,048 texts at once.
+/// Providers accept at most 96 to 2,048 texts per request.
 const MAX_TEXTS: usize = 96;
-/// How many bytes of text go into one request; a longer text goes alone.
+/// Bytes of text in one request; a longer text gets its own request.
 const MAX_BYTES: usize = 250 * 1024;
 
-/// The texts in their order, cut into groups that fit into one request each.
+/// Splits `texts`, in order, into batches that fit into one request each.
 pub(super) fn split_into_batches(texts: Vec<String>) -> Vec<Vec<String>> {
     let mut batches: Vec<Vec<String>> = Vec::new();
     let mut bytes = 0;
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn batches_hold_neither_too_many_texts_nor_too_much_text() {
+    fn batches_respect_text_and_byte_limits() {
         let sizes = |texts: Vec<String>| {
             split_into_batches(texts)
                 .iter()

@@ -1,7 +1,7 @@
-//! Words that are in most texts, the most frequent first.
+//! Words that occur in most texts, the most frequent first.
 //!
-//! Only how frequent they are roughly matters: it is what features weigh before the texts themselves are known. The
-//! function words of other languages stand behind the first English ones.
+//! Only the approximate rank matters: the feature weights derive from it. The function words of
+//! other languages follow the first English ones.
 
 pub(super) const FREQUENT_WORDS: &str = "
 the of and to a in is it you that he was for on are with as i his they be at one have this from or had

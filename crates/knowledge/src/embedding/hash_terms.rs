@@ -1,7 +1,8 @@
-//! A text taken apart for hashing: words with their pieces, and short runs of characters where words are not spaced.
+//! Splits a text into terms for feature hashing: words with their character n-grams, and short
+//! runs of characters in scripts without spaces between words.
 //!
-//! Search by words already finds equal words. What is added here is what it misses: other forms and spellings of a
-//! word, parts of compounds, words that are written apart or together.
+//! Lexical search already finds equal words. These terms add what it misses: other forms and
+//! spellings of a word, parts of compounds, words written apart or together.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -11,20 +12,20 @@ use unicode_normalization::char::{decompose_compatible, is_combining_mark};
 
 use super::EmbedPurpose;
 
-/// Around a word, so that pieces at its ends differ from pieces within.
+/// Padding around a word, so that n-grams at its ends differ from n-grams within.
 const WORD_START: char = '\u{2}';
 const WORD_END: char = '\u{3}';
-/// Longer words are cut; they are addresses, keys and the like.
+/// Longer words are truncated; they are URLs, keys and the like.
 const MAX_WORD_LEN: usize = 40;
 const MIN_GRAM_LEN: usize = 3;
 const MAX_GRAM_LEN: usize = 5;
-/// Fewer letters have no pieces worth counting.
+/// Shorter words get no n-grams.
 const MIN_LETTERS: usize = 3;
 /// The longest run of unspaced characters that is one feature.
 const MAX_GLYPHS_LEN: usize = 3;
 
 const WORD_WEIGHT: f32 = 1.0;
-/// What all pieces of a word weigh together, measured as the length of their vector.
+/// Total weight of all n-grams of a word, measured as the length of their vector.
 const GRAMS_WEIGHT: f32 = 3.0;
 const JOINED_WEIGHT: f32 = 0.6;
 const GLYPHS_WEIGHT: [f32; MAX_GLYPHS_LEN] = [0.3, 1.0, 0.7];
@@ -32,7 +33,7 @@ const GLYPHS_WEIGHT: [f32; MAX_GLYPHS_LEN] = [0.3, 1.0, 0.7];
 #[derive(Clone, Copy, PartialEq)]
 enum TermKind {
     Word,
-    /// Two neighbours written as one word.
+    /// Two adjacent words written as one.
     Joined,
     Glyphs,
 }
@@ -46,7 +47,7 @@ struct Term {
     count: u32,
 }
 
-/// The distinct terms of one text; kept from text to text for its memory.
+/// The distinct terms of one text. Reused for the next text to save allocations.
 #[derive(Default)]
 pub(super) struct HashTerms {
     letters: Vec<char>,
@@ -55,41 +56,42 @@ pub(super) struct HashTerms {
     stem: Vec<char>,
 }
 
-/// Where the reading of a text is.
+/// The state of a scan through a text.
 struct ScanState {
     start: usize,
     is_glyphs: bool,
     previous: Option<(usize, usize)>,
-    joins: EmbedPurpose,
-    /// Whether only a hyphen stands between the previous word and this one.
-    is_hyphened: bool,
+    purpose: EmbedPurpose,
+    /// True if only a hyphen separates the previous word from this one.
+    is_hyphenated: bool,
 }
 
 impl HashTerms {
-    /// Reads `text` in place of what was read before.
+    /// Replaces the terms with those of `text`.
     pub fn analyze(&mut self, text: &str, purpose: EmbedPurpose) {
         self.letters.clear();
         self.terms.clear();
         self.known.clear();
-        let mut place = ScanState {
+        let mut state = ScanState {
             start: 0,
             is_glyphs: false,
             previous: None,
-            joins: purpose,
-            is_hyphened: false,
+            purpose,
+            is_hyphenated: false,
         };
         if text.is_ascii() {
             text.bytes()
-                .for_each(|byte| self.push_char(char::from(byte.to_ascii_lowercase()), &mut place));
+                .for_each(|byte| self.push_char(char::from(byte.to_ascii_lowercase()), &mut state));
         } else {
             for c in text.nfkc() {
-                fold(c, |c| self.push_char(c, &mut place));
+                fold(c, |c| self.push_char(c, &mut state));
             }
         }
-        self.finish(&mut place);
+        self.finish(&mut state);
     }
 
-    /// Every feature of the text with its weight. `is_frequent` says of which words the pieces tell nothing.
+    /// Calls `each` with every feature of the text and its weight. Words for which `is_frequent`
+    /// returns true get no n-grams, because those would only add noise.
     pub fn for_each_feature(
         &self,
         is_frequent: impl Fn(u64) -> bool,
@@ -116,47 +118,47 @@ impl HashTerms {
         }
     }
 
-    fn push_char(&mut self, c: char, place: &mut ScanState) {
+    fn push_char(&mut self, c: char, state: &mut ScanState) {
         let is_letter = if c.is_ascii() {
             c.is_ascii_alphanumeric()
         } else {
             is_word_character(c)
         };
         if !is_letter {
-            self.finish(place);
-            place.is_hyphened = c == '-' && !place.is_hyphened;
+            self.finish(state);
+            state.is_hyphenated = c == '-' && !state.is_hyphenated;
             return;
         }
         let is_glyph = is_unspaced(c);
-        if is_glyph != place.is_glyphs {
-            self.finish(place);
-            place.is_glyphs = is_glyph;
+        if is_glyph != state.is_glyphs {
+            self.finish(state);
+            state.is_glyphs = is_glyph;
         }
-        if self.letters.len() == place.start && !is_glyph {
+        if self.letters.len() == state.start && !is_glyph {
             self.letters.push(WORD_START);
         }
         self.letters.push(c);
     }
 
-    fn finish(&mut self, place: &mut ScanState) {
+    fn finish(&mut self, state: &mut ScanState) {
         let end = self.letters.len();
-        if end == place.start {
+        if end == state.start {
             return;
         }
-        if place.is_glyphs {
-            self.push_glyphs(place.start, end);
-            place.previous = None;
+        if state.is_glyphs {
+            self.push_glyphs(state.start, end);
+            state.previous = None;
         } else {
-            self.push_word(place);
+            self.push_word(state);
         }
-        place.is_hyphened = false;
-        place.start = self.letters.len();
+        state.is_hyphenated = false;
+        state.start = self.letters.len();
     }
 
-    fn push_word(&mut self, place: &mut ScanState) {
-        self.letters.truncate(place.start + 1 + MAX_WORD_LEN);
+    fn push_word(&mut self, state: &mut ScanState) {
+        self.letters.truncate(state.start + 1 + MAX_WORD_LEN);
         self.letters.push(WORD_END);
-        let (start, end) = (place.start, self.letters.len());
+        let (start, end) = (state.start, self.letters.len());
         let hash = self.word_hash(&[(start + 1, end - 1)]);
         self.add_term(Term {
             hash,
@@ -166,8 +168,8 @@ impl HashTerms {
             count: 1,
         });
         let own = (start + 1, end - 1);
-        let joins = place.is_hyphened || place.joins == EmbedPurpose::Query;
-        if let Some(previous) = place.previous.filter(|_| joins) {
+        let is_joined = state.is_hyphenated || state.purpose == EmbedPurpose::Query;
+        if let Some(previous) = state.previous.filter(|_| is_joined) {
             let hash = self.word_hash(&[previous, own]);
             self.add_term(Term {
                 hash,
@@ -177,7 +179,7 @@ impl HashTerms {
                 count: 1,
             });
         }
-        place.previous = Some(own);
+        state.previous = Some(own);
     }
 
     fn push_glyphs(&mut self, start: usize, end: usize) {
@@ -215,7 +217,7 @@ impl HashTerms {
         match self.terms.get_mut(at) {
             Some(known) => {
                 known.count += 1;
-                // A word that is really there is more than two that could be it.
+                // A word that occurs in the text takes precedence over two words that form it.
                 if term.kind == TermKind::Word {
                     *known = Term {
                         count: known.count,
@@ -228,7 +230,7 @@ impl HashTerms {
     }
 }
 
-/// Numbers are what they are; a piece of one is another number.
+/// Returns true if a word gets n-grams. Numbers get none: a part of a number is another number.
 fn has_grams(padded: &[char]) -> bool {
     padded.len() >= MIN_LETTERS + 2
         && padded.len() < MAX_WORD_LEN + 2
@@ -253,8 +255,8 @@ fn for_each_gram(padded: &[char], mut each: impl FnMut(u64)) {
     }
 }
 
-/// Takes common English endings off, and writes British endings the American way. Light on purpose: what it leaves
-/// apart, the pieces of the words bring together.
+/// Removes common English endings and replaces British endings with American ones. Light on
+/// purpose: n-grams match the forms that it keeps apart.
 fn light_stem(word: &mut Vec<char>) {
     if word.len() < 4 || !word.iter().all(char::is_ascii_lowercase) {
         return;
@@ -301,7 +303,7 @@ fn light_stem(word: &mut Vec<char>) {
     }
 }
 
-/// A character in lower case and without the accents that people leave out.
+/// Calls `each` with the character in lower case and without the accents that people omit.
 fn fold(c: char, mut each: impl FnMut(char)) {
     if c.is_ascii() {
         return each(c.to_ascii_lowercase());
@@ -313,7 +315,7 @@ fn fold(c: char, mut each: impl FnMut(char)) {
             'œ' => "oe".chars().for_each(&mut each),
             'ø' => each('o'),
             'ł' => each('l'),
-            // Beyond these scripts marks change what is said.
+            // In later scripts, combining marks change the meaning.
             ..'\u{530}' => decompose_compatible(lower, |part| {
                 if !('\u{300}'..='\u{36f}').contains(&part) {
                     each(part);
@@ -328,7 +330,8 @@ fn is_word_character(c: char) -> bool {
     c.is_alphanumeric() || is_combining_mark(c)
 }
 
-/// Scripts in which words are not set apart, or, as in Korean, carry their endings with them.
+/// Returns true for scripts without spaces between words, or, as in Korean, with endings attached
+/// to the words.
 fn is_unspaced(c: char) -> bool {
     matches!(c,
         '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1100}'..='\u{11ff}' | '\u{1780}'..='\u{17ff}'
@@ -336,7 +339,7 @@ fn is_unspaced(c: char) -> bool {
         | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// Where the hashes of each kind of feature begin, so that they never meet.
+/// Hash seeds, one per kind of feature, so that features of different kinds do not collide.
 const WORD_SEED: u64 = 0x243f_6a88_85a3_08d3;
 const GRAM_SEED: u64 = 0x1319_8a2e_0370_7344;
 const GLYPHS_SEED: u64 = 0xa409_3822_299f_31d0;
@@ -352,7 +355,7 @@ fn mix(hash: u64) -> u64 {
     hash ^ (hash >> 32)
 }
 
-/// The keys are hashes already.
+/// A hasher for keys that are hashes already.
 #[derive(Default)]
 struct IdentityHasher(u64);
 
@@ -403,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_read_the_same_in_every_composition() {
+    fn terms_do_not_depend_on_unicode_composition() {
         let hashes = |text: &str| {
             let mut terms = HashTerms::default();
             terms.analyze(text, EmbedPurpose::Passage);

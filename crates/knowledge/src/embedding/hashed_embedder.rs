@@ -1,4 +1,4 @@
-//! The embedded way to vectors: hashed words and pieces of words.
+//! The built-in embedder: feature hashing of words and their n-grams.
 
 use std::sync::Arc;
 
@@ -8,14 +8,15 @@ use super::hash_terms::HashTerms;
 use super::weights::FeatureWeights;
 use super::{EmbedError, EmbedPurpose, Embedder, VectorPersistence, normalize};
 
-/// A new number here makes all stored vectors be made anew. Belongs to every change of terms, hashes and weights.
+/// Increment with every change of terms, hashes or weights; all stored vectors are then recomputed.
 const VERSION: u32 = 1;
-/// Words below this weight are everywhere; their pieces would only be noise.
+/// Words below this weight occur everywhere; their n-grams would only be noise.
 const MIN_NGRAM_WEIGHT: f32 = 1.0;
-/// So many texts are embedded at once; more have a thread of their own.
+/// Up to this many texts are embedded on the calling task; more on a blocking thread.
 const MAX_INLINE_TEXTS: usize = 32;
 
-/// Needs no file, no key and no network, and gives the same vectors on every machine.
+/// The built-in embedder. Needs no file, no key and no network, and returns the same vectors on
+/// every machine.
 #[derive(Clone)]
 pub struct HashedEmbedder {
     dimensions: usize,
@@ -33,12 +34,15 @@ impl Default for HashedEmbedder {
 
 impl HashedEmbedder {
     pub const DIMENSIONS: usize = 512;
-    /// With fewer dimensions too many features fall together.
+    /// With fewer dimensions, too many features collide.
     const MIN_DIMENSIONS: usize = 64;
 
     pub fn with_dimensions(mut self, dimensions: usize) -> Result<Self, EmbedError> {
         if dimensions < Self::MIN_DIMENSIONS {
-            let reason = format!("the embedded way needs at least {}", Self::MIN_DIMENSIONS);
+            let reason = format!(
+                "the built-in embedder needs at least {}",
+                Self::MIN_DIMENSIONS
+            );
             return Err(EmbedError::Setting {
                 setting: "dimensions",
                 reason,
@@ -48,7 +52,7 @@ impl HashedEmbedder {
         Ok(self)
     }
 
-    /// The vectors of some texts, at once.
+    /// Embeds `texts` synchronously.
     pub fn embed_texts<'a>(
         &self,
         texts: impl IntoIterator<Item = &'a str>,
@@ -73,11 +77,11 @@ impl HashedEmbedder {
         vector
     }
 
-    /// Adds or takes away, so that features that fall together cancel out on average.
+    /// Adds or subtracts a feature, so that colliding features cancel out on average.
     fn add(&self, vector: &mut [f32], hash: u64, weight: f32) {
-        let place = ((hash >> 33) * self.dimensions as u64) >> 31;
-        let is_taken = (hash >> 32) & 1 == 1;
-        vector[place as usize] += if is_taken { -weight } else { weight };
+        let index = ((hash >> 33) * self.dimensions as u64) >> 31;
+        let is_negative = (hash >> 32) & 1 == 1;
+        vector[index as usize] += if is_negative { -weight } else { weight };
     }
 }
 
@@ -94,12 +98,14 @@ impl Embedder for HashedEmbedder {
         VectorPersistence::Recompute
     }
 
-    /// It knows spellings, not meanings: it decides where words leave something open. Measured on evals/retrieval.
+    /// Low, because it compares spellings, not meanings: it only breaks near-ties of lexical scores.
+    /// Measured on evals/retrieval.
     fn fusion_weight(&self) -> f32 {
         0.1
     }
 
-    /// Spellings are a little alike by chance. Measured on questions that nothing in a folder answers.
+    /// Unrelated texts are slightly similar by chance. Measured on questions without an answer in
+    /// the indexed documents.
     fn min_similarity(&self) -> f32 {
         0.15
     }
@@ -109,14 +115,14 @@ impl Embedder for HashedEmbedder {
         texts: Vec<String>,
         purpose: EmbedPurpose,
     ) -> BoxFuture<'static, Result<Vec<Vec<f32>>, EmbedError>> {
-        let (own, count) = (self.clone(), texts.len());
-        let all = move || own.embed_texts(texts.iter().map(String::as_str), purpose);
+        let (embedder, count) = (self.clone(), texts.len());
+        let embed = move || embedder.embed_texts(texts.iter().map(String::as_str), purpose);
         async move {
             if count <= MAX_INLINE_TEXTS {
-                return Ok(all());
+                return Ok(embed());
             }
-            let made = tokio::task::spawn_blocking(all).await;
-            made.map_err(|error| EmbedError::Malformed(error.to_string()))
+            let vectors = tokio::task::spawn_blocking(embed).await;
+            vectors.map_err(|error| EmbedError::Malformed(error.to_string()))
         }
         .boxed()
     }

@@ -1,4 +1,4 @@
-//! One request to a provider of embeddings: sent, watched, and sent again while that makes sense.
+//! The HTTP client of embedding providers, with timeouts and retries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,19 +11,20 @@ use lango_domain::secret::Secret;
 
 use super::{EmbedError, EmbeddingSettings};
 
-/// Gives a number from 0 to 1, different each time.
+/// A source of random numbers from 0 to 1.
 pub type Jitter = Arc<dyn Fn() -> f64 + Send + Sync>;
 
-/// 96 vectors of 8,192 dimensions, written out, are smaller than this.
-const MAX_ANSWER_BYTES: usize = 32 * 1024 * 1024;
-/// At most so much of a refusal is read, and so many of its characters are repeated.
+/// 96 vectors of 8,192 dimensions, as JSON, are smaller than this.
+const MAX_RESPONSE_BYTES: usize = 32 * 1024 * 1024;
+/// Bytes that are read from the body of an error response.
 const MAX_ERROR_BYTES: usize = 16 * 1024;
-const MAX_WORDS: usize = 300;
-/// Nobody wants to wait longer, whatever a provider asks for.
+/// Characters of a provider's text in an error message.
+const MAX_ERROR_CHARS: usize = 300;
+/// The longest delay before a retry. A provider that asks for more gets no retry.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long to wait for what, and how often to try again.
+/// Timeout, number of retries and their delays.
 #[derive(Clone)]
 pub(super) struct EmbedRetryPolicy {
     pub retries: u32,
@@ -43,7 +44,7 @@ impl EmbedRetryPolicy {
     }
 }
 
-/// Where requests go, and with which key.
+/// A client for one endpoint of a provider.
 #[derive(Clone)]
 pub(super) struct EmbeddingClient {
     client: reqwest::Client,
@@ -54,23 +55,24 @@ pub(super) struct EmbeddingClient {
 }
 
 impl EmbeddingClient {
-    /// `key` stands in the header `name` after `before`.
+    /// Creates a client that sends `secret` in the header `name`, after `prefix`.
     pub fn new(
         url: String,
         secret: Option<Secret>,
-        (name, before): (&'static str, &str),
-        patience: EmbedRetryPolicy,
+        (name, prefix): (&'static str, &str),
+        retry_policy: EmbedRetryPolicy,
     ) -> Result<Self, EmbedError> {
         let secret = secret.filter(|secret| !secret.expose().trim().is_empty());
         let key = match &secret {
             Some(secret) => {
-                let unfit = |_| EmbedError::Setting {
+                let invalid = |_| EmbedError::Setting {
                     setting: "apiKey",
-                    reason: "it cannot be sent in a header".to_owned(),
+                    reason: "the key contains characters that are not allowed in a header"
+                        .to_owned(),
                 };
                 let mut value =
-                    HeaderValue::from_str(&format!("{before}{}", secret.expose().trim()))
-                        .map_err(unfit)?;
+                    HeaderValue::from_str(&format!("{prefix}{}", secret.expose().trim()))
+                        .map_err(invalid)?;
                 value.set_sensitive(true);
                 Some((HeaderName::from_static(name), value))
             }
@@ -81,17 +83,17 @@ impl EmbeddingClient {
             url,
             key,
             secret,
-            retry_policy: patience,
+            retry_policy,
         })
     }
 
-    /// The answer to `body`, after as many attempts as are allowed.
+    /// Sends `body` and returns the response body. Retries as the policy allows.
     pub async fn post(&self, body: &Value) -> Result<Vec<u8>, EmbedError> {
         let body = body.to_string();
         let mut attempt = 0;
         loop {
             let error = match self.post_with_timeout(body.clone()).await {
-                Ok(answer) => return Ok(answer),
+                Ok(response) => return Ok(response),
                 Err(error) => error,
             };
             match self.retry_delay(&error, attempt) {
@@ -102,32 +104,32 @@ impl EmbeddingClient {
         }
     }
 
-    /// Whatever a provider repeats of the key stays here.
+    /// Removes the key and control characters from the texts of an error and truncates them.
     pub fn redact(&self, error: EmbedError) -> EmbedError {
-        error.map_text(|words| {
-            let shown = match &self.secret {
-                Some(secret) => secret.redact(words),
-                None => words.to_owned(),
+        error.map_text(|text| {
+            let redacted = match &self.secret {
+                Some(secret) => secret.redact(text),
+                None => text.to_owned(),
             };
-            // Cut only now: a key that is cut first would not be recognised.
-            shown
+            // Truncate after redacting: a truncated key would not be recognized.
+            redacted
                 .chars()
                 .filter(|c| !c.is_control())
-                .take(MAX_WORDS)
+                .take(MAX_ERROR_CHARS)
                 .collect()
         })
     }
 
     async fn post_with_timeout(&self, body: String) -> Result<Vec<u8>, EmbedError> {
-        let late = |_| {
+        let timed_out = |_| {
             EmbedError::Connection(format!(
-                "no answer within {} s",
+                "no response within {} s",
                 self.retry_policy.timeout.as_secs()
             ))
         };
         tokio::time::timeout(self.retry_policy.timeout, self.post_once(body))
             .await
-            .map_err(late)?
+            .map_err(timed_out)?
     }
 
     async fn post_once(&self, body: String) -> Result<Vec<u8>, EmbedError> {
@@ -143,14 +145,15 @@ impl EmbeddingClient {
         if !response.status().is_success() {
             return Err(error_from_response(response).await);
         }
-        let mut answer = Vec::new();
+        let mut content = Vec::new();
         while let Some(bytes) = response.chunk().await.map_err(connection_error)? {
-            if answer.len() + bytes.len() > MAX_ANSWER_BYTES {
-                return Err(EmbedError::Malformed("it has no end".to_owned()));
+            if content.len() + bytes.len() > MAX_RESPONSE_BYTES {
+                let reason = format!("it is larger than {} MiB", MAX_RESPONSE_BYTES >> 20);
+                return Err(EmbedError::Malformed(reason));
             }
-            answer.extend_from_slice(&bytes);
+            content.extend_from_slice(&bytes);
         }
-        Ok(answer)
+        Ok(content)
     }
 
     fn retry_delay(&self, error: &EmbedError, attempt: u32) -> Option<Duration> {
@@ -166,15 +169,15 @@ impl EmbeddingClient {
         let backoff = doubled.mul_f64(share);
         match error {
             EmbedError::Busy {
-                retry_after: Some(asked),
-            } => (*asked <= MAX_WAIT).then(|| backoff.max(*asked)),
+                retry_after: Some(requested),
+            } => (*requested <= MAX_WAIT).then(|| backoff.max(*requested)),
             EmbedError::Busy { retry_after: None } | EmbedError::Connection(_) => Some(backoff),
             _ => None,
         }
     }
 }
 
-/// It follows no redirect, because a key belongs to one address.
+/// Builds a client that follows no redirects, because a key belongs to one origin.
 fn build_client() -> Result<reqwest::Client, EmbedError> {
     lango_net::install_tls();
     reqwest::Client::builder()
@@ -198,10 +201,10 @@ async fn error_from_response(mut response: reqwest::Response) -> EmbedError {
             _ => break,
         }
     }
-    let explained: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let error_body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let code =
-        |name: &str| explained["error"]["code"] == name || explained["error"]["type"] == name;
-    let details = explained["error"]["details"].as_array();
+        |name: &str| error_body["error"]["code"] == name || error_body["error"]["type"] == name;
+    let details = error_body["error"]["details"].as_array();
     let is_key = details
         .into_iter()
         .flatten()
@@ -210,19 +213,19 @@ async fn error_from_response(mut response: reqwest::Response) -> EmbedError {
         401 | 403 => EmbedError::Auth,
         400 if is_key || code("invalid_api_key") => EmbedError::Auth,
         402 => EmbedError::Quota,
-        404 => EmbedError::NotFound(error_message(&explained, &body)),
+        404 => EmbedError::NotFound(error_message(&error_body, &body)),
         413 => EmbedError::TooLong,
         400 if code("context_length_exceeded") => EmbedError::TooLong,
         429 if code("insufficient_quota") => EmbedError::Quota,
         408 | 409 | 425 | 429 | 500..=599 => EmbedError::Busy { retry_after },
         _ => EmbedError::Refused(format!(
             "{} (status {status})",
-            error_message(&explained, &body)
+            error_message(&error_body, &body)
         )),
     }
 }
 
-/// A date is not worth waiting for exactly.
+/// Parses a `Retry-After` header in seconds; dates are ignored.
 fn parse_retry_after(text: &str) -> Option<Duration> {
     let seconds = text.trim().parse::<f64>().ok()?;
     (0.0..86_400.0)
@@ -230,35 +233,35 @@ fn parse_retry_after(text: &str) -> Option<Duration> {
         .then(|| Duration::from_secs_f64(seconds))
 }
 
-/// What the provider says for itself, in one of the places where providers say it.
-fn error_message(explained: &Value, body: &[u8]) -> String {
-    let places = [
-        &explained["error"]["message"],
-        &explained["error"],
-        &explained["message"],
-        &explained["detail"],
+/// Returns the provider's error message from one of the fields that providers use.
+fn error_message(error_body: &Value, body: &[u8]) -> String {
+    let fields = [
+        &error_body["error"]["message"],
+        &error_body["error"],
+        &error_body["message"],
+        &error_body["detail"],
     ];
-    let said = places
+    let message = fields
         .into_iter()
         .find_map(Value::as_str)
         .map(str::to_owned);
-    let said = said.unwrap_or_else(|| {
+    let message = message.unwrap_or_else(|| {
         String::from_utf8_lossy(body)
             .lines()
             .next()
             .unwrap_or("")
             .to_owned()
     });
-    if said.trim().is_empty() {
-        "it does not say why".to_owned()
+    if message.trim().is_empty() {
+        "no reason given".to_owned()
     } else {
-        said
+        message
     }
 }
 
-/// The innermost reason: the outer ones only say that a request failed.
+/// Returns the innermost cause: the outer ones only state that a request failed.
 fn connection_error(error: reqwest::Error) -> EmbedError {
-    // An address may hold a password.
+    // A URL may contain a password.
     let error = error.without_url();
     let mut cause: &dyn std::error::Error = &error;
     while let Some(inner) = cause.source() {

@@ -1,4 +1,4 @@
-//! Providers that are asked for vectors over HTTP, and how each wants to be asked.
+//! Embedders that call a provider over HTTP.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,51 +9,52 @@ use super::http::{EmbedRetryPolicy, EmbeddingClient, Jitter};
 use super::{EmbedError, EmbedPurpose, Embedder, EmbeddingSettings, batches, normalize, responses};
 use crate::fingerprint;
 
-/// OpenAI, and every server that has its `/embeddings`.
+/// OpenAI and servers with an OpenAI-compatible `/embeddings` endpoint.
 pub type OpenAiEmbedder = HttpEmbedder<OpenAi>;
-/// Google's models.
+/// Google's Gemini API.
 pub type GeminiEmbedder = HttpEmbedder<Gemini>;
-/// Models of an Ollama server.
+/// An Ollama server.
 pub type OllamaEmbedder = HttpEmbedder<Ollama>;
 
-/// A new number here makes all stored vectors of providers be made anew.
+/// Increment to recompute all stored vectors of providers.
 const VERSION: u32 = 1;
 
-/// An embedder behind HTTP that speaks the dialect `D`.
+/// An HTTP embedder that uses the dialect `D`.
 pub struct HttpEmbedder<D> {
     inner: Arc<HttpEmbedderInner>,
     dialect: std::marker::PhantomData<fn() -> D>,
 }
 
-/// What all requests of one embedder share.
+/// State shared by all requests of one embedder.
 struct HttpEmbedderInner {
     client: EmbeddingClient,
-    /// A mark of the address, where it is not the usual one: another server may mean another model by the same name.
+    /// A fingerprint of the base URL if it is not the default: another server may serve a different
+    /// model under the same name.
     server: String,
     model: String,
-    /// As the settings ask for it.
+    /// The configured length.
     dimensions: Option<usize>,
-    /// As the first answer had it; later ones must agree.
+    /// The length in the first response; later responses must match.
     observed_dimensions: OnceLock<usize>,
     query_prefix: String,
     passage_prefix: String,
 }
 
-/// How one kind of provider is asked.
+/// The request and response format of a provider.
 pub trait EmbeddingDialect: Send + Sync + 'static {
     const NAME: &'static str;
     const MODEL: &'static str;
     const BASE_URL: &'static str;
-    /// The header that carries the key, and what stands before the key.
+    /// The header that carries the key, and the prefix of the key.
     const KEY: (&'static str, &'static str);
 
     fn url(base: &str, model: &str) -> String;
     fn body(request: &EmbeddingRequest<'_>) -> Value;
-    /// One vector for each text, in the order of the texts.
-    fn parse_vectors(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError>;
+    /// Returns one vector for each text, in the order of the texts.
+    fn parse_vectors(response: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError>;
 }
 
-/// What one request asks for.
+/// A request for the vectors of a batch of texts.
 pub struct EmbeddingRequest<'a> {
     pub model: &'a str,
     pub texts: &'a [String],
@@ -64,9 +65,9 @@ pub struct EmbeddingRequest<'a> {
 impl<D: EmbeddingDialect> HttpEmbedder<D> {
     pub fn new(settings: &EmbeddingSettings, jitter: Jitter) -> Result<Self, EmbedError> {
         let model = settings.model.as_deref().unwrap_or(D::MODEL).trim();
-        let is_fit = |c: char| c.is_alphanumeric() || "._-:/@+".contains(c);
-        if model.is_empty() || !model.chars().all(is_fit) || model.contains("..") {
-            let reason = "this is no name of a model".to_owned();
+        let is_allowed = |c: char| c.is_alphanumeric() || "._-:/@+".contains(c);
+        if model.is_empty() || !model.chars().all(is_allowed) || model.contains("..") {
+            let reason = "not a valid model name".to_owned();
             return Err(EmbedError::Setting {
                 setting: "model",
                 reason,
@@ -79,21 +80,21 @@ impl<D: EmbeddingDialect> HttpEmbedder<D> {
             .trim()
             .trim_end_matches('/');
         if !base.starts_with("http://") && !base.starts_with("https://") {
-            let reason = "an address begins with http:// or https://".to_owned();
+            let reason = "the URL must start with http:// or https://".to_owned();
             return Err(EmbedError::Setting {
                 setting: "baseUrl",
                 reason,
             });
         }
-        let patience = EmbedRetryPolicy::from_settings(settings, jitter);
-        let line = EmbeddingClient::new(
+        let retry_policy = EmbedRetryPolicy::from_settings(settings, jitter);
+        let client = EmbeddingClient::new(
             D::url(base, model),
             settings.api_key.clone(),
             D::KEY,
-            patience,
+            retry_policy,
         )?;
-        let asked = HttpEmbedderInner {
-            client: line,
+        let inner = HttpEmbedderInner {
+            client,
             server: if base == D::BASE_URL {
                 String::new()
             } else {
@@ -106,7 +107,7 @@ impl<D: EmbeddingDialect> HttpEmbedder<D> {
             passage_prefix: settings.passage_prefix.clone(),
         };
         Ok(Self {
-            inner: Arc::new(asked),
+            inner: Arc::new(inner),
             dialect: std::marker::PhantomData,
         })
     }
@@ -137,15 +138,15 @@ impl<D: EmbeddingDialect> Embedder for HttpEmbedder<D> {
         texts: Vec<String>,
         purpose: EmbedPurpose,
     ) -> BoxFuture<'static, Result<Vec<Vec<f32>>, EmbedError>> {
-        let asked = Arc::clone(&self.inner);
+        let inner = Arc::clone(&self.inner);
         async move {
             let mut all = Vec::with_capacity(texts.len());
             let prepared = texts
                 .into_iter()
-                .map(|text| asked.with_prefix(text, purpose))
+                .map(|text| inner.with_prefix(text, purpose))
                 .collect();
             for batch in batches::split_into_batches(prepared) {
-                all.extend(asked.embed_batch::<D>(&batch, purpose).await?);
+                all.extend(inner.embed_batch::<D>(&batch, purpose).await?);
             }
             Ok(all)
         }
@@ -153,7 +154,8 @@ impl<D: EmbeddingDialect> Embedder for HttpEmbedder<D> {
     }
 }
 
-/// Passages with another prefix are other vectors; the prefix of queries leaves nothing behind.
+/// Returns the part of an identity for the prefix of passages. The prefix of queries is not part
+/// of the identity, because it does not change stored vectors.
 pub(super) fn prefix_fingerprint(passage_prefix: &str) -> String {
     match passage_prefix {
         "" => String::new(),
@@ -167,7 +169,7 @@ impl HttpEmbedderInner {
             EmbedPurpose::Passage => &self.passage_prefix,
             EmbedPurpose::Query => &self.query_prefix,
         };
-        // Providers refuse a whole request because of one empty text.
+        // Providers reject a whole request because of one empty text.
         let text = if text.trim().is_empty() {
             "-".to_owned()
         } else {
@@ -191,9 +193,9 @@ impl HttpEmbedderInner {
             purpose,
             dimensions: self.dimensions,
         };
-        let answer = self.client.post(&D::body(&request)).await?;
-        let vectors =
-            D::parse_vectors(&answer, texts.len()).and_then(|vectors| self.check_vectors(vectors));
+        let response = self.client.post(&D::body(&request)).await?;
+        let vectors = D::parse_vectors(&response, texts.len())
+            .and_then(|vectors| self.check_vectors(vectors));
         vectors.map_err(|error| self.client.redact(error))
     }
 
@@ -211,7 +213,7 @@ impl HttpEmbedderInner {
             }
             if !vector.iter().all(|x| x.is_finite()) {
                 return Err(EmbedError::Malformed(
-                    "a vector holds a number that is not finite".to_owned(),
+                    "a vector contains a number that is not finite".to_owned(),
                 ));
             }
             if vector.iter().all(|x| *x == 0.0) {
@@ -244,8 +246,8 @@ impl EmbeddingDialect for OpenAi {
         body
     }
 
-    fn parse_vectors(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
-        responses::parse_openai(answer, count)
+    fn parse_vectors(response: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
+        responses::parse_openai(response, count)
     }
 }
 
@@ -283,8 +285,8 @@ impl EmbeddingDialect for Gemini {
         json!({ "requests": request.texts.iter().map(single).collect::<Vec<_>>() })
     }
 
-    fn parse_vectors(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
-        responses::parse_gemini(answer, count)
+    fn parse_vectors(response: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
+        responses::parse_gemini(response, count)
     }
 }
 
@@ -296,7 +298,7 @@ impl EmbeddingDialect for Ollama {
     const BASE_URL: &'static str = "http://127.0.0.1:11434";
     const KEY: (&'static str, &'static str) = ("authorization", "Bearer ");
 
-    /// The address for chats ends in `/v1`; whoever copies it here means the same server.
+    /// Accepts the base URL of the chat API too, which ends in `/v1`.
     fn url(base: &str, _model: &str) -> String {
         format!("{}/api/embed", base.trim_end_matches("/v1"))
     }
@@ -309,7 +311,7 @@ impl EmbeddingDialect for Ollama {
         body
     }
 
-    fn parse_vectors(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
-        responses::parse_ollama(answer, count)
+    fn parse_vectors(response: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
+        responses::parse_ollama(response, count)
     }
 }

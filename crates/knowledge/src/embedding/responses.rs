@@ -1,4 +1,4 @@
-//! What providers answer, read into vectors.
+//! Parses the responses of embedding providers.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use super::EmbedError;
 use crate::vectors;
 
-/// Values of JSON for each text: no known model has more than half as many dimensions.
+/// JSON values per text: no known model has more than half as many dimensions.
 const MAX_VALUES_EACH: usize = 16_384;
 
 #[derive(Deserialize)]
@@ -19,18 +19,19 @@ struct OpenAiEmbeddingResponse {
 
 #[derive(Deserialize)]
 struct OpenAiVector {
-    /// Some servers leave it out and keep the order.
+    /// Some servers omit it and keep the order.
     index: Option<usize>,
     embedding: Numbers,
 }
 
 enum Numbers {
     Plain(Vec<f32>),
-    /// 32-bit numbers, the lowest byte first, in base64.
+    /// Little-endian 32-bit floats in base64.
     Base64(String),
 }
 
-/// Read straight off the bytes: an untagged enum would first hold every number as a value of 32 bytes.
+/// Deserialized without buffering: an untagged enum would first store every number as a value of
+/// 32 bytes.
 impl<'de> Deserialize<'de> for Numbers {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(NumbersVisitor)
@@ -43,7 +44,7 @@ impl<'de> Visitor<'de> for NumbersVisitor {
     type Value = Numbers;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("numbers, or a text in base64")
+        f.write_str("an array of numbers or a base64 string")
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Numbers, A::Error> {
@@ -59,9 +60,9 @@ impl<'de> Visitor<'de> for NumbersVisitor {
     }
 }
 
-/// `{"data": [{"index": 0, "embedding": […]}]}`, in any order.
-pub(super) fn parse_openai(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
-    let data = parse_response::<OpenAiEmbeddingResponse>(answer, count)?.data;
+/// Parses `{"data": [{"index": 0, "embedding": […]}]}`, in any order.
+pub(super) fn parse_openai(response: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
+    let data = parse_response::<OpenAiEmbeddingResponse>(response, count)?.data;
     check_count(data.len(), count)?;
     let mut vectors: Vec<Option<Vec<f32>>> = vec![None; count];
     for (at, vector) in data.into_iter().enumerate() {
@@ -71,10 +72,10 @@ pub(super) fn parse_openai(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>,
             Numbers::Base64(text) => decode_vector(&text)?,
         };
         match vectors.get_mut(index) {
-            Some(place @ None) => *place = Some(numbers),
+            Some(slot @ None) => *slot = Some(numbers),
             _ => {
                 return Err(EmbedError::Malformed(format!(
-                    "the index {index} is wrong or comes twice"
+                    "the index {index} is out of range or repeated"
                 )));
             }
         }
@@ -92,9 +93,9 @@ struct GeminiVector {
     values: Vec<f32>,
 }
 
-/// `{"embeddings": [{"values": […]}]}`.
-pub(super) fn parse_gemini(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
-    let embeddings = parse_response::<GeminiEmbeddingResponse>(answer, count)?.embeddings;
+/// Parses `{"embeddings": [{"values": […]}]}`.
+pub(super) fn parse_gemini(response: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
+    let embeddings = parse_response::<GeminiEmbeddingResponse>(response, count)?.embeddings;
     check_count(embeddings.len(), count)?;
     Ok(embeddings
         .into_iter()
@@ -107,18 +108,18 @@ struct OllamaEmbeddingResponse {
     embeddings: Vec<Vec<f32>>,
 }
 
-/// `{"embeddings": [[…]]}`.
-pub(super) fn parse_ollama(answer: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
-    let embeddings = parse_response::<OllamaEmbeddingResponse>(answer, count)?.embeddings;
+/// Parses `{"embeddings": [[…]]}`.
+pub(super) fn parse_ollama(response: &[u8], count: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
+    let embeddings = parse_response::<OllamaEmbeddingResponse>(response, count)?.embeddings;
     check_count(embeddings.len(), count)?;
     Ok(embeddings)
 }
 
-fn parse_response<T: DeserializeOwned>(answer: &[u8], count: usize) -> Result<T, EmbedError> {
-    let text = std::str::from_utf8(answer);
+fn parse_response<T: DeserializeOwned>(response: &[u8], count: usize) -> Result<T, EmbedError> {
+    let text = std::str::from_utf8(response);
     let text = text.map_err(|_| EmbedError::Malformed("it is not valid UTF-8".to_owned()))?;
-    let most_values = count.saturating_add(1).saturating_mul(MAX_VALUES_EACH);
-    json::parse(text.as_bytes(), most_values)
+    let max_values = count.saturating_add(1).saturating_mul(MAX_VALUES_EACH);
+    json::parse(text.as_bytes(), max_values)
         .map_err(|error| EmbedError::Malformed(error.to_string()))
 }
 
@@ -127,13 +128,13 @@ fn check_count(found: usize, expected: usize) -> Result<(), EmbedError> {
         return Ok(());
     }
     Err(EmbedError::Malformed(format!(
-        "{found} vectors came for {expected} texts"
+        "{found} vectors for {expected} texts"
     )))
 }
 
 fn decode_vector(text: &str) -> Result<Vec<f32>, EmbedError> {
-    let broken = || EmbedError::Malformed("a vector in base64 is broken".to_owned());
-    vectors::from_bytes(&decode_base64(text).ok_or_else(broken)?)
+    let invalid = || EmbedError::Malformed("a vector is not valid base64".to_owned());
+    vectors::from_bytes(&decode_base64(text).ok_or_else(invalid)?)
         .map_err(|error| EmbedError::Malformed(error.to_string()))
 }
 
@@ -143,7 +144,7 @@ fn decode_base64(text: &str) -> Option<Vec<u8>> {
         return None;
     }
     let mut bytes = Vec::with_capacity(text.len() * 3 / 4);
-    let (mut bits, mut held) = (0_u32, 0);
+    let (mut bits, mut bit_count) = (0_u32, 0);
     for letter in text.bytes() {
         let value = match letter {
             b'A'..=b'Z' => letter - b'A',
@@ -154,11 +155,11 @@ fn decode_base64(text: &str) -> Option<Vec<u8>> {
             _ => return None,
         };
         bits = bits << 6 | u32::from(value);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            bytes.push((bits >> held) as u8);
-            bits &= (1 << held) - 1;
+        bit_count += 6;
+        if bit_count >= 8 {
+            bit_count -= 8;
+            bytes.push((bits >> bit_count) as u8);
+            bits &= (1 << bit_count) - 1;
         }
     }
     Some(bytes)
@@ -170,18 +171,18 @@ mod tests {
 
     /// B105
     #[test]
-    fn vectors_of_either_form_are_read_and_too_many_values_are_not() {
-        let answer =
+    fn parses_arrays_and_base64_and_rejects_too_many_values() {
+        let response =
             br#"{"data":[{"embedding":[1,-2.5e0],"index":1},{"embedding":"AACAPw==","index":0}]}"#;
         assert_eq!(
-            parse_openai(answer, 2).unwrap(),
+            parse_openai(response, 2).unwrap(),
             [vec![1.0], vec![1.0, -2.5]]
         );
         assert!(parse_openai(br#"{"data":[{"embedding":{"a":1}}]}"#, 1).is_err());
         assert!(parse_openai(br#"{"data":[{"embedding":["a"]}]}"#, 1).is_err());
         let many = format!(r#"{{"embeddings":[{}[]]}}"#, "[],".repeat(100_000));
-        for read in [parse_ollama, parse_gemini] {
-            let error = read(many.as_bytes(), 2).unwrap_err();
+        for parse in [parse_ollama, parse_gemini] {
+            let error = parse(many.as_bytes(), 2).unwrap_err();
             assert_eq!(
                 error,
                 EmbedError::Malformed("it has more than 49152 values".to_owned())
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_is_read_with_and_without_its_end() {
+    fn decodes_base64_with_and_without_padding() {
         let cases: [(&str, Option<&[u8]>); 6] = [
             ("", Some(b"")),
             ("Zg==", Some(b"f")),

@@ -1,4 +1,4 @@
-//! Who turns texts into vectors.
+//! The `embedding.*` settings and the embedder that they select.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ pub enum EmbeddingProvider {
     /// Built in: words and parts of words. Needs no file, no key and no network.
     #[default]
     Embedded,
-    /// OpenAI, and every server that has its `/embeddings`: vLLM, llama.cpp, LM Studio, LiteLLM.
+    /// OpenAI and compatible servers with `/embeddings`: vLLM, llama.cpp, LM Studio, LiteLLM.
     Openai,
     Gemini,
     Ollama,
-    /// A folder with a static model in the form of model2vec.
+    /// A directory with a static model in the model2vec format.
     Static,
-    /// No vectors: passages are found by their words only.
+    /// No vectors: passages are found by lexical search only.
     None,
 }
 
@@ -32,28 +32,28 @@ pub enum EmbeddingProvider {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EmbeddingSettings {
-    /// Who turns texts into vectors: embedded, openai, gemini, ollama, static or none.
+    /// The embedding provider: embedded, openai, gemini, ollama, static or none.
     pub provider: EmbeddingProvider,
-    /// The model to ask for; each provider has its own default.
+    /// The embedding model; each provider has its own default.
     pub model: Option<String>,
-    /// Where the provider is; not needed for the providers' own addresses.
+    /// The base URL of the provider; needed only if it is not the provider's default.
     #[serde(serialize_with = "without_credentials")]
     pub base_url: Option<String>,
-    /// The key; better written as `${NAME}` than as itself.
+    /// The API key; use `${NAME}` to read it from an environment variable.
     pub api_key: Option<Secret>,
-    /// The folder of a static model: `model.safetensors`, `tokenizer.json`, `config.json`.
+    /// The directory of a static model: `model.safetensors`, `tokenizer.json`, `config.json`.
     pub path: Option<PathBuf>,
-    /// How long the vectors are; not set means as long as the model makes them.
+    /// The length of the vectors; the model's own length if not set.
     pub dimensions: Option<usize>,
-    /// Put before each text that is searched for, as in `query: `.
+    /// Prefix of each query, such as `query: `.
     pub query_prefix: String,
-    /// Put before each text that will be searched, as in `passage: `.
+    /// Prefix of each passage, such as `passage: `.
     pub passage_prefix: String,
-    /// How often a request is made again when the provider is busy or cannot be reached.
+    /// The number of retries when the provider is busy or unreachable.
     pub retries: u32,
-    /// Milliseconds before the first retry; doubled for each further one.
+    /// Milliseconds before the first retry; the delay doubles with each retry.
     pub retry_delay_ms: u64,
-    /// Seconds to wait for an answer.
+    /// Seconds to wait for a response.
     pub timeout_seconds: u64,
 }
 
@@ -79,7 +79,7 @@ fn without_credentials<S: Serializer>(
     url: &Option<String>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    let shown = url.as_deref().map(|url| {
+    let redacted = url.as_deref().map(|url| {
         let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
         let host = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         match rest[..host].rfind('@') {
@@ -87,29 +87,29 @@ fn without_credentials<S: Serializer>(
             None => url.to_owned(),
         }
     });
-    shown.serialize(serializer)
+    redacted.serialize(serializer)
 }
 
-/// What an embedder is given from outside.
+/// The dependencies of an embedder.
 #[derive(Clone)]
 pub struct EmbedderDeps {
-    /// A number from 0 to 1, different each time, so that not all wait equally long.
+    /// Random numbers that spread the delays of retries.
     pub jitter: Jitter,
 }
 
-/// The longest vectors that make sense to anybody; a larger number is a mistake.
+/// No model has longer vectors; a larger number is a mistake.
 const MAX_DIMENSIONS: usize = 16_384;
 
-/// The embedder that the settings ask for; nothing where they ask for none.
+/// Returns the configured embedder, or `None` if the provider is `none`.
 pub fn connect(
     settings: &EmbeddingSettings,
-    means: EmbedderDeps,
+    deps: EmbedderDeps,
 ) -> Result<Option<Arc<dyn Embedder>>, EmbedError> {
     if settings
         .dimensions
         .is_some_and(|dimensions| !(1..=MAX_DIMENSIONS).contains(&dimensions))
     {
-        let reason = format!("not from 1 to {MAX_DIMENSIONS}");
+        let reason = format!("must be from 1 to {MAX_DIMENSIONS}");
         return Err(EmbedError::Setting {
             setting: "dimensions",
             reason,
@@ -121,13 +121,13 @@ pub fn connect(
             let dimensions = settings.dimensions.unwrap_or(HashedEmbedder::DIMENSIONS);
             Arc::new(HashedEmbedder::default().with_dimensions(dimensions)?)
         }
-        EmbeddingProvider::Openai => Arc::new(OpenAiEmbedder::new(settings, means.jitter)?),
-        EmbeddingProvider::Gemini => Arc::new(GeminiEmbedder::new(settings, means.jitter)?),
-        EmbeddingProvider::Ollama => Arc::new(OllamaEmbedder::new(settings, means.jitter)?),
+        EmbeddingProvider::Openai => Arc::new(OpenAiEmbedder::new(settings, deps.jitter)?),
+        EmbeddingProvider::Gemini => Arc::new(GeminiEmbedder::new(settings, deps.jitter)?),
+        EmbeddingProvider::Ollama => Arc::new(OllamaEmbedder::new(settings, deps.jitter)?),
         EmbeddingProvider::Static => {
             let missing = || EmbedError::Setting {
                 setting: "path",
-                reason: "a static model needs a folder".to_owned(),
+                reason: "not set; provider `static` needs the directory of a model".to_owned(),
             };
             let model = StaticEmbedder::from_folder(settings.path.as_deref().ok_or_else(missing)?)?;
             Arc::new(model.with_settings(settings)?)

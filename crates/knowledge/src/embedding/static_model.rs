@@ -1,4 +1,5 @@
-//! Static models: each token has one vector, and a text is the mean of its tokens. The form is that of model2vec.
+//! Static models in the model2vec format: each token has one vector, and the vector of a text is
+//! the mean of its tokens.
 
 use std::fs;
 use std::io::Read;
@@ -14,15 +15,15 @@ use super::tokenizer::Tokenizer;
 use super::{EmbedError, EmbedPurpose, Embedder, EmbeddingSettings, VectorPersistence, normalize};
 use crate::fingerprint;
 
-/// Larger files are something else, or too much for a memory.
+/// Larger files are not static models, or do not fit into memory.
 const MAX_MODEL_BYTES: u64 = 1024 * 1024 * 1024;
 const MAX_TOKENIZER_BYTES: u64 = 64 * 1024 * 1024;
 const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
-/// So many texts are embedded before others may have the thread.
+/// Texts embedded between two yields to the scheduler.
 const TEXTS_PER_YIELD: usize = 16;
 const VERSION: u32 = 1;
 
-/// A model from a folder. It stays in memory in the size of its file.
+/// A model loaded from a directory. It takes as much memory as its files.
 #[derive(Clone)]
 pub struct StaticEmbedder {
     model: Arc<StaticModel>,
@@ -36,9 +37,9 @@ struct StaticModel {
     fingerprint: u64,
     tokenizer: Tokenizer,
     embeddings: Table,
-    /// How much each token counts, where the model says so.
+    /// Weights of tokens, if the model has them.
     weights: Option<Table>,
-    /// Which row a token has, where tokens share rows.
+    /// Rows of tokens, if tokens share rows.
     mapping: Option<Table>,
     normalize: bool,
 }
@@ -56,22 +57,22 @@ impl Default for StaticModelConfig {
 }
 
 impl StaticEmbedder {
-    /// Reads `model.safetensors`, `tokenizer.json` and, if it is there, `config.json`.
+    /// Loads `model.safetensors`, `tokenizer.json` and, if it exists, `config.json`.
     pub fn from_folder(folder: &Path) -> Result<Self, EmbedError> {
         let weights = folder.join("model.safetensors");
         let bytes = read_limited(&weights, MAX_MODEL_BYTES)?;
-        let cutting = folder.join("tokenizer.json");
-        let cutting_bytes = read_limited(&cutting, MAX_TOKENIZER_BYTES)?;
-        let fingerprint = fingerprint(&bytes) ^ fingerprint(&cutting_bytes).rotate_left(1);
-        let tokenizer =
-            Tokenizer::parse(&cutting_bytes).map_err(|reason| file_error(&cutting, reason))?;
+        let tokenizer_path = folder.join("tokenizer.json");
+        let tokenizer_bytes = read_limited(&tokenizer_path, MAX_TOKENIZER_BYTES)?;
+        let fingerprint = fingerprint(&bytes) ^ fingerprint(&tokenizer_bytes).rotate_left(1);
+        let tokenizer = Tokenizer::parse(&tokenizer_bytes)
+            .map_err(|reason| file_error(&tokenizer_path, reason))?;
         let tensors = Tensors::parse(bytes).map_err(|reason| file_error(&weights, reason))?;
         let table = |name: &str| {
             tensors
                 .table(name)
                 .map_err(|reason| file_error(&weights, reason))
         };
-        let missing = || file_error(&weights, "it has no tensor \"embeddings\"".to_owned());
+        let missing = || file_error(&weights, "no tensor \"embeddings\"".to_owned());
         let embeddings = table("embeddings")?.ok_or_else(missing)?;
         if embeddings.rows == 0 || embeddings.width == 0 {
             return Err(file_error(
@@ -101,12 +102,12 @@ impl StaticEmbedder {
         })
     }
 
-    /// With the prefixes and the dimensions of the settings. These models put what matters most first, so they can
-    /// be cut.
+    /// Applies the configured prefixes and dimensions. Vectors may be truncated, because these models
+    /// sort their dimensions by importance.
     pub fn with_settings(mut self, settings: &EmbeddingSettings) -> Result<Self, EmbedError> {
         self.dimensions = settings.dimensions.unwrap_or(self.dimensions);
         if self.dimensions == 0 || self.dimensions > self.model.embeddings.width {
-            let reason = format!("the model has {}", self.model.embeddings.width);
+            let reason = format!("must be from 1 to {}", self.model.embeddings.width);
             return Err(EmbedError::Setting {
                 setting: "dimensions",
                 reason,
@@ -134,7 +135,7 @@ impl StaticEmbedder {
         self.model.tokenizer.tokenize(text, &mut add);
         let count = f64::from(count.max(1));
         let mut vector: Vec<f32> = sum.into_iter().map(|x| (x / count) as f32).collect();
-        // Broken numbers in a model are nothing that a search should trip over.
+        // Invalid numbers in a model must not break a search.
         vector
             .iter_mut()
             .filter(|x| !x.is_finite())
@@ -181,7 +182,7 @@ impl Embedder for StaticEmbedder {
         VectorPersistence::Recompute
     }
 
-    /// Between spellings and a model that reads whole sentences.
+    /// Between the built-in embedder and a model that reads whole sentences.
     fn fusion_weight(&self) -> f32 {
         0.35
     }
@@ -195,11 +196,11 @@ impl Embedder for StaticEmbedder {
         texts: Vec<String>,
         purpose: EmbedPurpose,
     ) -> BoxFuture<'static, Result<Vec<Vec<f32>>, EmbedError>> {
-        let own = self.clone();
+        let embedder = self.clone();
         async move {
             let mut all = Vec::with_capacity(texts.len());
             for texts in texts.chunks(TEXTS_PER_YIELD) {
-                all.extend(texts.iter().map(|text| own.embed_text(text, purpose)));
+                all.extend(texts.iter().map(|text| embedder.embed_text(text, purpose)));
                 tokio::task::yield_now().await;
             }
             Ok(all)
@@ -216,18 +217,18 @@ fn read_config(path: &Path) -> Result<StaticModelConfig, EmbedError> {
         .map_err(|error| file_error(path, error.to_string()))
 }
 
-fn read_limited(path: &Path, most: u64) -> Result<Vec<u8>, EmbedError> {
-    let unread = |error: std::io::Error| file_error(path, error.to_string());
-    let file = fs::File::open(path).map_err(unread)?;
+fn read_limited(path: &Path, max_bytes: u64) -> Result<Vec<u8>, EmbedError> {
+    let read_error = |error: std::io::Error| file_error(path, error.to_string());
+    let file = fs::File::open(path).map_err(read_error)?;
     let mut bytes = Vec::new();
-    // One byte more tells a file that is too large from one that is just right, whatever its length is said to be.
-    file.take(most + 1)
+    // Reads one byte more than allowed, so that the check does not depend on the reported length.
+    file.take(max_bytes + 1)
         .read_to_end(&mut bytes)
-        .map_err(unread)?;
-    if bytes.len() as u64 > most {
+        .map_err(read_error)?;
+    if bytes.len() as u64 > max_bytes {
         return Err(file_error(
             path,
-            format!("the file is larger than {} MiB", most >> 20),
+            format!("the file is larger than {} MiB", max_bytes >> 20),
         ));
     }
     Ok(bytes)

@@ -1,4 +1,4 @@
-//! Tables of numbers in the safetensors form: a length, a JSON header, then the numbers one after another.
+//! Reader for the safetensors format: a length, a JSON header, then the numbers.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-/// Headers of models have some kilobytes.
+/// Headers of real models take a few kilobytes.
 const MAX_HEADER_BYTES: usize = 16 * 1024 * 1024;
 
-/// All tables of a file.
+/// The tensors of a file.
 pub(super) struct Tensors {
     bytes: Arc<[u8]>,
     start: usize,
@@ -23,7 +23,7 @@ struct TensorInfo {
     data_offsets: (usize, usize),
 }
 
-/// How a number is written.
+/// The binary format of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NumberType {
     F64,
@@ -35,7 +35,8 @@ enum NumberType {
     I64,
 }
 
-/// A table that stays as it was written; rows are read when they are needed, so it takes no more than its file.
+/// A tensor of one or two dimensions. Rows are decoded on access, so it takes no more memory than
+/// the file.
 #[derive(Clone)]
 pub(super) struct Table {
     bytes: Arc<[u8]>,
@@ -46,23 +47,24 @@ pub(super) struct Table {
 }
 
 impl Tensors {
-    /// Why the bytes are not tables, in words, where they are not.
+    /// Parses the header. The error is a text for the user.
     pub fn parse(bytes: Vec<u8>) -> Result<Self, String> {
         let (length, rest) = bytes
             .split_first_chunk::<8>()
             .ok_or("the file is too short")?;
         let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
         if length > MAX_HEADER_BYTES || length > rest.len() {
-            return Err("the header is longer than the file or than it may be".to_owned());
+            return Err("the header is longer than the file or the limit".to_owned());
         }
-        let described: HashMap<String, serde_json::Value> = serde_json::from_slice(&rest[..length])
-            .map_err(|error| format!("the header: {error}"))?;
-        let header = described
+        let entries: HashMap<String, serde_json::Value> =
+            serde_json::from_slice(&rest[..length])
+                .map_err(|error| format!("invalid header: {error}"))?;
+        let header = entries
             .into_iter()
             .filter(|(name, _)| name != "__metadata__")
             .map(|(name, value)| match serde_json::from_value(value) {
-                Ok(described) => Ok((name, described)),
-                Err(error) => Err(format!("the header: {name}: {error}")),
+                Ok(info) => Ok((name, info)),
+                Err(error) => Err(format!("invalid header: {name}: {error}")),
             })
             .collect::<Result<_, _>>()?;
         Ok(Self {
@@ -72,7 +74,7 @@ impl Tensors {
         })
     }
 
-    /// The table of this name, if there is one. A list counts as a table with one number in each row.
+    /// Returns the table of this name, if it exists. A one-dimensional tensor has one number per row.
     pub fn table(&self, name: &str) -> Result<Option<Table>, String> {
         let Some(TensorInfo {
             dtype,
@@ -82,21 +84,21 @@ impl Tensors {
         else {
             return Ok(None);
         };
-        let form = NumberType::from_name(dtype)
-            .ok_or_else(|| format!("{name}: numbers of the form {dtype} are not known"))?;
+        let number_type = NumberType::from_name(dtype)
+            .ok_or_else(|| format!("{name}: unsupported number type {dtype}"))?;
         let (rows, width) = match shape[..] {
             [rows] => (rows, 1),
             [rows, width] => (rows, width),
             _ => {
                 return Err(format!(
-                    "{name}: it has {} dimensions, not 1 or 2",
+                    "{name}: {} dimensions; expected 1 or 2",
                     shape.len()
                 ));
             }
         };
         let size = rows
             .checked_mul(width)
-            .and_then(|numbers| numbers.checked_mul(form.byte_len()));
+            .and_then(|numbers| numbers.checked_mul(number_type.byte_len()));
         let end = to
             .checked_add(self.start)
             .filter(|&end| from <= to && end <= self.bytes.len());
@@ -106,25 +108,27 @@ impl Tensors {
                 Ok(Some(Table {
                     bytes: Arc::clone(&self.bytes),
                     range,
-                    dtype: form,
+                    dtype: number_type,
                     rows,
                     width,
                 }))
             }
-            _ => Err(format!("{name}: its numbers are not all in the file")),
+            _ => Err(format!(
+                "{name}: the data does not match the shape or exceeds the file"
+            )),
         }
     }
 }
 
 impl Table {
-    /// Hands out the numbers of a row in their order; none where there is no such row.
+    /// Calls `each` with the numbers of a row in order; with none if the row does not exist.
     pub fn for_each_in_row(&self, at: usize, mut each: impl FnMut(usize, f64)) {
         let size = self.dtype.byte_len();
         let start = self.range.start + at.min(self.rows) * self.width * size;
         let end = (start + self.width * size).min(self.range.end);
         let bytes = &self.bytes[start.min(end)..end];
         match self.dtype {
-            // The two that models mostly come in are worth their own loops.
+            // The two most frequent types have their own loops for speed.
             NumberType::F32 => {
                 let numbers = bytes
                     .as_chunks::<4>()
@@ -141,8 +145,10 @@ impl Table {
                     .enumerate()
                     .for_each(|(at, &byte)| each(at, f64::from(byte.cast_signed())));
             }
-            form => {
-                let numbers = bytes.chunks_exact(size).map(|bytes| form.decode(bytes));
+            number_type => {
+                let numbers = bytes
+                    .chunks_exact(size)
+                    .map(|bytes| number_type.decode(bytes));
                 numbers
                     .enumerate()
                     .for_each(|(at, number)| each(at, number));
@@ -150,7 +156,7 @@ impl Table {
         }
     }
 
-    /// The only number of a row of a list.
+    /// Returns the single number of a row of a one-dimensional tensor.
     pub fn scalar(&self, at: usize) -> Option<f64> {
         let mut single = None;
         self.for_each_in_row(at, |_, number| single = Some(number));
@@ -181,7 +187,7 @@ impl NumberType {
         }
     }
 
-    /// Exactly as many bytes as the form has, the lowest first.
+    /// Decodes exactly `byte_len` bytes, in little-endian order.
     fn decode(self, bytes: &[u8]) -> f64 {
         let bits = bytes
             .iter()
@@ -199,7 +205,7 @@ impl NumberType {
     }
 }
 
-/// A number of 16 bits: one for the sign, five for the exponent, ten for the rest.
+/// Converts an IEEE 754 half-precision number: 1 bit sign, 5 bits exponent, 10 bits fraction.
 fn f16_to_f64(bits: u16) -> f64 {
     let rest = f64::from(bits & 0x3ff);
     let size = match (bits >> 10) & 0x1f {
@@ -216,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_16_bits_are_read() {
+    fn converts_half_precision_numbers() {
         let cases = [
             (0x3c00, 1.0),
             (0xc000, -2.0),

@@ -1,4 +1,4 @@
-//! How a static model cuts texts: `tokenizer.json`, as far as word pieces and unigrams need it.
+//! The tokenizer of a static model: the parts of `tokenizer.json` that WordPiece and Unigram need.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,10 @@ use unicode_normalization::char::is_combining_mark;
 
 use super::viterbi::Unigrams;
 
-/// What marks the beginning of a word for unigrams.
+/// Marks the start of a word for Unigram models.
 const WORD_START_MARKER: char = '▁';
 
-/// Cuts texts into numbered tokens.
+/// Splits texts into token ids.
 pub(super) struct Tokenizer {
     normalizer: TextNormalizer,
     model: TokenizerModel,
@@ -22,14 +22,14 @@ enum TokenizerModel {
     Unigrams(Unigrams),
 }
 
-/// What happens to a text before it is cut.
+/// Normalization of a text before tokenization.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct TextNormalizer {
     lowercase: bool,
     strip_accents: bool,
 }
 
-/// Greedy: always the longest piece that is known, from left to right.
+/// A WordPiece model: greedy longest match from left to right.
 struct WordPieces {
     vocabulary: HashMap<String, u32>,
     continuation_prefix: String,
@@ -38,33 +38,30 @@ struct WordPieces {
 }
 
 impl Tokenizer {
-    /// Why the file is not understood, in words, where it is not.
+    /// Parses `tokenizer.json`. The error is a text for the user.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
         let file: Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         let model = &file["model"];
-        // Old files do not say what they are, but only word pieces have such a prefix.
+        // Old files have no type, but only WordPiece has such a prefix.
         let kind = model["type"].as_str().or(model["continuing_subword_prefix"]
             .as_str()
             .map(|_| "WordPiece"));
-        let cutter = match kind {
+        let model = match kind {
             Some("WordPiece") => TokenizerModel::Pieces(WordPieces::parse(model)?),
             Some("Unigram") => TokenizerModel::Unigrams(Unigrams::parse(model)?),
             Some(other) => {
                 return Err(format!(
-                    "tokens of the kind {other} are not known; WordPiece and Unigram are"
+                    "unsupported tokenizer model {other}; expected WordPiece or Unigram"
                 ));
             }
-            None => return Err("it does not say what kind of tokens it has".to_owned()),
+            None => return Err("no type of tokenizer model".to_owned()),
         };
-        let mut normaliser = TextNormalizer::default();
-        normaliser.add_config(&file["normalizer"]);
-        Ok(Self {
-            normalizer: normaliser,
-            model: cutter,
-        })
+        let mut normalizer = TextNormalizer::default();
+        normalizer.add_config(&file["normalizer"]);
+        Ok(Self { normalizer, model })
     }
 
-    /// Hands out the tokens of a text; what is not known is left out.
+    /// Calls `each` with the tokens of a text, without unknown tokens.
     pub fn tokenize(&self, text: &str, mut each: impl FnMut(u32)) {
         match &self.model {
             TokenizerModel::Pieces(pieces) => for_each_word(text, self.normalizer, |word| {
@@ -89,20 +86,18 @@ impl Tokenizer {
 }
 
 impl TextNormalizer {
-    /// Normalisers may stand within each other.
-    fn add_config(&mut self, described: &Value) {
-        match described["type"].as_str() {
+    /// Adds the options of a normalizer; normalizers may be nested.
+    fn add_config(&mut self, config: &Value) {
+        match config["type"].as_str() {
             Some("BertNormalizer") => {
-                self.lowercase |= described["lowercase"].as_bool().unwrap_or(true);
-                // Not saying it means: where letters are made small.
-                self.strip_accents |= described["strip_accents"]
-                    .as_bool()
-                    .unwrap_or(self.lowercase);
+                self.lowercase |= config["lowercase"].as_bool().unwrap_or(true);
+                // The default is the value of `lowercase`.
+                self.strip_accents |= config["strip_accents"].as_bool().unwrap_or(self.lowercase);
             }
             Some("Lowercase") => self.lowercase = true,
             Some("StripAccents") => self.strip_accents = true,
             Some("Sequence") => {
-                let parts = described["normalizers"].as_array();
+                let parts = config["normalizers"].as_array();
                 parts
                     .into_iter()
                     .flatten()
@@ -113,8 +108,8 @@ impl TextNormalizer {
     }
 }
 
-/// Words and single signs, as models of the BERT family have them.
-fn for_each_word(text: &str, normaliser: TextNormalizer, mut each: impl FnMut(&str)) {
+/// Calls `each` with every word and punctuation mark, as BERT's pre-tokenizer splits them.
+fn for_each_word(text: &str, normalizer: TextNormalizer, mut each: impl FnMut(&str)) {
     let mut word = String::new();
     let mut finish = |word: &mut String| {
         if !word.is_empty() {
@@ -126,16 +121,16 @@ fn for_each_word(text: &str, normaliser: TextNormalizer, mut each: impl FnMut(&s
         _ if c.is_whitespace() => finish(&mut word),
         '\u{0}' | '\u{fffd}' => {}
         _ if c.is_control() => {}
-        _ if normaliser.strip_accents && is_combining_mark(c) => {}
+        _ if normalizer.strip_accents && is_combining_mark(c) => {}
         _ if is_punctuation(c) || is_ideograph(c) => {
             finish(&mut word);
             word.push(c);
             finish(&mut word);
         }
-        _ if normaliser.lowercase => word.extend(c.to_lowercase()),
+        _ if normalizer.lowercase => word.extend(c.to_lowercase()),
         _ => word.push(c),
     };
-    if normaliser.strip_accents && !text.is_ascii() {
+    if normalizer.strip_accents && !text.is_ascii() {
         text.nfd().for_each(&mut add);
     } else {
         text.chars().for_each(&mut add);
@@ -161,15 +156,15 @@ impl WordPieces {
         let entries = model["vocab"]
             .as_object()
             .filter(|vocab| !vocab.is_empty())
-            .ok_or("it has no vocabulary")?;
-        let number = |(token, id): (&String, &Value)| {
+            .ok_or("no vocabulary")?;
+        let entry = |(token, id): (&String, &Value)| {
             let id = id.as_u64().and_then(|id| u32::try_from(id).ok());
             id.map(|id| (token.clone(), id))
-                .ok_or_else(|| format!("the token {token:?} has no number"))
+                .ok_or_else(|| format!("the token {token:?} has no valid id"))
         };
         let vocabulary = entries
             .iter()
-            .map(number)
+            .map(entry)
             .collect::<Result<HashMap<_, _>, _>>()?;
         let unknown = model["unk_token"].as_str().unwrap_or("[UNK]");
         Ok(Self {
@@ -186,7 +181,7 @@ impl WordPieces {
         })
     }
 
-    /// All pieces of a word, or none where it cannot be put together.
+    /// Calls `each` with all pieces of a word, or with none if the word has no complete split.
     fn tokenize_word(&self, word: &str, each: &mut impl FnMut(u32)) {
         if word.chars().count() > self.max_word_chars {
             return;

@@ -1,21 +1,21 @@
-//! What features weigh: what is in every text tells little.
+//! Weights of features: the more texts contain a feature, the less it weighs.
 
 use super::EmbedPurpose;
 use super::frequent_words::FREQUENT_WORDS;
 use super::hash_terms::HashTerms;
 
-/// Cells in each of the two rows of a sketch.
+/// Cells in each of the two rows of the count-min sketch.
 const CELLS: usize = 1 << 16;
-/// As many texts the built-in frequencies stand for.
+/// The number of texts that the built-in frequencies assume.
 const ASSUMED_TEXTS: u32 = 1_000;
-/// Frequencies of imagined texts are counted in such parts of one, because most are small.
+/// Counts are multiplied by this factor, because most frequencies are small.
 const COUNT_SCALE: u32 = 100;
 
-/// Two cells for each feature, shared with different others: of how often each was counted the smaller is never too
-/// small, and rarely much too large. So of their weights the larger one counts.
+/// A count-min sketch: each feature has two cells, which it shares with different features. The
+/// smaller count is never too small and rarely much too large, so the larger weight applies.
 ///
-/// They never change, so that stored vectors stay right. Weights that follow the searched texts were measured on
-/// evals/retrieval and found nothing that these do not.
+/// The weights never change, so that stored vectors stay valid. Weights derived from the indexed
+/// texts gave no better results on evals/retrieval.
 pub(super) struct FeatureWeights(Vec<f32>);
 
 impl FeatureWeights {
@@ -26,7 +26,7 @@ impl FeatureWeights {
         for (rank, word) in (0_u32..).zip(FREQUENT_WORDS.split_whitespace()) {
             let part = u64::from(all) * 20 / (21 + 2 * u64::from(rank));
             terms.analyze(word, EmbedPurpose::Passage);
-            // As if words stood in texts independently of each other.
+            // Assumes that words occur independently of each other.
             let either = |count: u32| {
                 let both = u64::from(count) * part / u64::from(all);
                 (u64::from(count) + part - both) as u32
@@ -60,13 +60,14 @@ fn cells(hash: u64) -> [usize; 2] {
     [(hash & low) as usize, ((hash >> 16) & low) as usize + CELLS]
 }
 
-/// The usual logarithm of how rare something is.
+/// Returns the inverse document frequency.
 fn idf(count: f64, all: f64) -> f32 {
     logarithm(1.0 + (all - count).max(0.0) / (count + 0.5)) as f32
 }
 
-/// The natural logarithm of a number from 1 on, made of operations that every machine does alike: vectors are
-/// stored and carried about, and the machines' own logarithms differ in the last digit.
+/// Returns the natural logarithm of a number of at least 1. Uses only operations with the same
+/// result on every machine: vectors are stored and moved between machines, and `f64::ln` may
+/// differ in the last digit.
 fn logarithm(number: f64) -> f64 {
     let (mut rest, mut halvings) = (number, 0.0);
     while rest > 1.5 {
@@ -86,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_logarithm_is_one() {
+    fn logarithm_matches_the_standard_library() {
         for number in [1.0, 1.2, 1.5, 2.0, 10.0, 12_345.6, 1e9] {
             assert!(
                 (logarithm(number) - f64::ln(number)).abs() < 1e-9,

@@ -1,34 +1,35 @@
-//! The same text in two places is one hit.
+//! Removes near-duplicates from hits.
 
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::FusedHit;
 use crate::fingerprint;
 
-/// So many words in a row are compared.
+/// Words per shingle.
 const SHINGLE_WORDS: usize = 3;
-/// Texts that share this part of their shingles are the same text.
+/// Jaccard similarity from which two texts are near-duplicates.
 const DUPLICATE_SIMILARITY: f64 = 0.85;
 
-/// A hit and those that say the same.
+/// A hit and its near-duplicates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DedupedHit {
     pub hit: FusedHit,
-    /// Best first; not shown, but told.
+    /// Ids of the removed hits, best first.
     pub duplicates: Vec<u64>,
 }
 
-/// Keeps the best of every group of near-duplicates; hits come best first and stay so.
+/// Returns the best hit of every group of near-duplicates, in the order of `hits`, which are
+/// sorted best first.
 pub fn dedupe<'a>(hits: &[FusedHit], text_of: impl Fn(u64) -> &'a str) -> Vec<DedupedHit> {
-    let mut kept: Vec<(Shingles, DedupedHit)> = Vec::new();
+    let mut unique: Vec<(Shingles, DedupedHit)> = Vec::new();
     for hit in hits {
         let shingles = Shingles::from_text(text_of(hit.id));
-        match kept
+        match unique
             .iter_mut()
-            .find(|(known, _)| known.is_near_duplicate(&shingles))
+            .find(|(other, _)| other.is_near_duplicate(&shingles))
         {
-            Some((_, folded)) => folded.duplicates.push(hit.id),
-            None => kept.push((
+            Some((_, best)) => best.duplicates.push(hit.id),
+            None => unique.push((
                 shingles,
                 DedupedHit {
                     hit: *hit,
@@ -37,10 +38,10 @@ pub fn dedupe<'a>(hits: &[FusedHit], text_of: impl Fn(u64) -> &'a str) -> Vec<De
             )),
         }
     }
-    kept.into_iter().map(|(_, folded)| folded).collect()
+    unique.into_iter().map(|(_, hit)| hit).collect()
 }
 
-/// Sorted and without repetition, so that two can be compared in one pass.
+/// The hashed shingles of a text, sorted and unique, so that two sets compare in one pass.
 struct Shingles(Vec<u64>);
 
 impl Shingles {
@@ -51,7 +52,7 @@ impl Shingles {
             .map(|word| fingerprint(word.as_bytes()))
             .collect();
         let mut hashes: Vec<u64> = match words.len() {
-            // Nothing but signs: alike only when they are the same.
+            // No words: only an identical text is a duplicate.
             0 => vec![fingerprint(text.trim().as_bytes())],
             1..SHINGLE_WORDS => vec![combine_hashes(&words)],
             _ => words.windows(SHINGLE_WORDS).map(combine_hashes).collect(),
@@ -69,13 +70,14 @@ impl Shingles {
         if (few as f64) < DUPLICATE_SIMILARITY * many as f64 {
             return false;
         }
-        // From `shared >= ALIKE * (few + many - shared)`.
+        // Solves `shared >= DUPLICATE_SIMILARITY * (few + many - shared)` for `shared`.
         let needed = (DUPLICATE_SIMILARITY * (few + many) as f64 / (1.0 + DUPLICATE_SIMILARITY))
             .ceil() as usize;
         self.has_overlap(other, needed)
     }
 
-    /// Most texts are nothing alike: it ends as soon as too many are missing.
+    /// Returns true if at least `needed` shingles occur in both. Stops as soon as too many are
+    /// missing, because most texts have little in common.
     fn has_overlap(&self, other: &Self, needed: usize) -> bool {
         let Some(mut spare) = self.0.len().checked_sub(needed) else {
             return false;

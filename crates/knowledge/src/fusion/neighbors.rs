@@ -1,113 +1,120 @@
-//! Chunks of one document that stand next to each other speak for each other.
+//! Adjacent chunks of a document: boosts their scores and merges them into passages.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use super::{FusedHit, sort_by_score};
 
-/// The part of its neighbour's score that a hit gains: enough to settle close calls, too little to carry a bad hit.
+/// The share of its neighbor's score that a hit gains: enough to break near-ties, too little to
+/// lift a bad hit.
 const NEIGHBOR_BOOST: f32 = 0.1;
 
-/// Where a chunk stands.
+/// The position of a chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkPosition {
     pub document: u64,
-    /// Chunks are counted through in each document.
+    /// The number of the chunk within its document.
     pub number: u32,
-    /// In bytes of the document; neighbours may overlap.
+    /// In bytes of the document; neighbors may overlap.
     pub range: Range<usize>,
 }
 
-/// One or more neighbouring hits as one piece of text.
+/// One or more adjacent hits, merged into one text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MergedPassage {
     pub document: u64,
     pub range: Range<usize>,
-    /// The best of its hits.
+    /// The best score of its hits.
     pub score: f32,
     /// In the order of the document.
     pub hits: Vec<FusedHit>,
 }
 
-/// Raises each hit a little whose neighbour is a hit as well, and orders them anew. Hits without a place stay as they
-/// are.
-pub fn boost_neighbors(hits: &[FusedHit], places: &HashMap<u64, ChunkPosition>) -> Vec<FusedHit> {
+/// Raises the score of each hit whose neighbor is also a hit, and sorts the hits again. Hits
+/// without a position keep their score.
+pub fn boost_neighbors(
+    hits: &[FusedHit],
+    positions: &HashMap<u64, ChunkPosition>,
+) -> Vec<FusedHit> {
     let mut scores: HashMap<(u64, u32), f32> = HashMap::with_capacity(hits.len());
-    for (hit, place) in hits
+    for (hit, position) in hits
         .iter()
-        .filter_map(|hit| Some((hit, places.get(&hit.id)?)))
+        .filter_map(|hit| Some((hit, positions.get(&hit.id)?)))
     {
-        let known = scores
-            .entry((place.document, place.number))
+        let highest = scores
+            .entry((position.document, position.number))
             .or_insert(hit.score);
-        *known = known.max(hit.score);
+        *highest = highest.max(hit.score);
     }
-    let mut raised: Vec<FusedHit> = hits
+    let mut boosted: Vec<FusedHit> = hits
         .iter()
         .map(|hit| {
-            let beside = places
+            let neighbor_score = positions
                 .get(&hit.id)
-                .map_or(0.0, |place| best_neighbor_score(place, &scores));
+                .map_or(0.0, |position| best_neighbor_score(position, &scores));
             FusedHit {
-                score: hit.score + NEIGHBOR_BOOST * beside,
+                score: hit.score + NEIGHBOR_BOOST * neighbor_score,
                 ..*hit
             }
         })
         .collect();
-    sort_by_score(&mut raised);
-    raised
+    sort_by_score(&mut boosted);
+    boosted
 }
 
-fn best_neighbor_score(place: &ChunkPosition, scores: &HashMap<(u64, u32), f32>) -> f32 {
-    let numbers = [place.number.checked_sub(1), place.number.checked_add(1)];
-    let beside = numbers
+fn best_neighbor_score(position: &ChunkPosition, scores: &HashMap<(u64, u32), f32>) -> f32 {
+    let numbers = [
+        position.number.checked_sub(1),
+        position.number.checked_add(1),
+    ];
+    let neighbor_scores = numbers
         .into_iter()
         .flatten()
-        .filter_map(|number| scores.get(&(place.document, number)));
-    beside.copied().fold(0.0, f32::max)
+        .filter_map(|number| scores.get(&(position.document, number)));
+    neighbor_scores.copied().fold(0.0, f32::max)
 }
 
-/// Joins hits that are neighbours, as long as a passage does not get longer than `longest` bytes; best first. Hits
-/// without a place are left out.
+/// Merges adjacent hits into passages of at most `max_bytes` bytes, best first. Hits without a
+/// position are dropped.
 pub fn merge_adjacent(
     hits: &[FusedHit],
-    places: &HashMap<u64, ChunkPosition>,
-    longest: usize,
+    positions: &HashMap<u64, ChunkPosition>,
+    max_bytes: usize,
 ) -> Vec<MergedPassage> {
-    let mut placed: Vec<(&FusedHit, &ChunkPosition)> = hits
+    let mut positioned: Vec<(&FusedHit, &ChunkPosition)> = hits
         .iter()
-        .filter_map(|hit| Some((hit, places.get(&hit.id)?)))
+        .filter_map(|hit| Some((hit, positions.get(&hit.id)?)))
         .collect();
-    placed.sort_by_key(|(hit, place)| (place.document, place.number, hit.id));
+    positioned.sort_by_key(|(hit, position)| (position.document, position.number, hit.id));
     let mut passages: Vec<MergedPassage> = Vec::new();
     let mut last = None;
-    for (hit, place) in placed {
+    for (hit, position) in positioned {
         let follows = last.is_some_and(|last: &ChunkPosition| {
-            last.document == place.document && place.number - last.number <= 1
+            last.document == position.document && position.number - last.number <= 1
         });
-        last = Some(place);
+        last = Some(position);
         match passages
             .last_mut()
-            .filter(|passage| follows && merged_range(passage, place).len() <= longest)
+            .filter(|passage| follows && merged_range(passage, position).len() <= max_bytes)
         {
             Some(passage) => {
-                passage.range = merged_range(passage, place);
+                passage.range = merged_range(passage, position);
                 passage.score = passage.score.max(hit.score);
                 passage.hits.push(*hit);
             }
             None => passages.push(MergedPassage {
-                document: place.document,
-                range: place.range.clone(),
+                document: position.document,
+                range: position.range.clone(),
                 score: hit.score,
                 hits: vec![*hit],
             }),
         }
     }
-    // Stable: what scores alike stays in the order of documents.
+    // A stable sort: equal scores stay in document order.
     passages.sort_by(|one, other| other.score.total_cmp(&one.score));
     passages
 }
 
-fn merged_range(passage: &MergedPassage, place: &ChunkPosition) -> Range<usize> {
-    passage.range.start.min(place.range.start)..passage.range.end.max(place.range.end)
+fn merged_range(passage: &MergedPassage, position: &ChunkPosition) -> Range<usize> {
+    passage.range.start.min(position.range.start)..passage.range.end.max(position.range.end)
 }

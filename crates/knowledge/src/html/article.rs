@@ -1,32 +1,32 @@
-//! What of a page is worth reading: its title, its main part, and what in there is clutter.
+//! Finds the title and the main content of a page, and the clutter within it.
 
 use url::Url;
 
 use super::tree::{Element, HtmlContent, HtmlDocument};
 use lango_net::sanitize::one_line;
 
-const MAX_TITLE: usize = 200;
+const MAX_TITLE_CHARS: usize = 200;
 
-/// The part of a page that it is about.
+/// The main content of a page.
 pub struct Article<'a> {
     document: &'a HtmlDocument,
     pub from: usize,
     pub to: usize,
-    /// For each node, how many characters are shown before it.
+    /// For each node, the number of visible characters before it.
     visible_chars_before: Vec<usize>,
-    /// Whether the page itself says where its main part is.
+    /// True if the page marks its main content.
     has_main: bool,
 }
 
 impl<'a> Article<'a> {
     pub fn from_document(document: &'a HtmlDocument) -> Self {
-        let shown_before = count_visible_before(document);
+        let visible_chars_before = count_visible_before(document);
         let end = document.nodes.len();
         let mut article = Self {
             document,
             from: 0,
             to: end,
-            visible_chars_before: shown_before,
+            visible_chars_before,
             has_main: false,
         };
         if let Some(main) = article.find_main() {
@@ -35,44 +35,45 @@ impl<'a> Article<'a> {
         article
     }
 
-    /// What the page calls itself; may be empty.
+    /// Returns the title of the page; may be empty.
     pub fn title(&self) -> String {
         let document = self.document;
         let all = || document.elements(0, usize::MAX);
-        let is_text = |title: &String| !title.is_empty();
-        let named = |at: usize| one_line(&document.text(at), MAX_TITLE);
-        let of = |name: &'static str| {
+        let is_not_empty = |title: &String| !title.is_empty();
+        let title_at = |at: usize| one_line(&document.text(at), MAX_TITLE_CHARS);
+        let first_text = |name: &'static str| {
             all()
                 .filter(move |(_, element)| element.name == name)
-                .map(|(at, _)| named(at))
-                .find(is_text)
+                .map(|(at, _)| title_at(at))
+                .find(is_not_empty)
         };
-        let shared = || {
+        let open_graph_title = || {
             let mut metas =
                 all().filter(|(_, element)| element.attribute("property") == Some("og:title"));
             metas
                 .find_map(|(_, meta)| meta.attribute("content"))
-                .map(|title| one_line(title, MAX_TITLE))
+                .map(|title| one_line(title, MAX_TITLE_CHARS))
         };
-        of("title")
-            .or_else(shared)
-            .or_else(|| of("h1"))
+        first_text("title")
+            .or_else(open_graph_title)
+            .or_else(|| first_text("h1"))
             .unwrap_or_default()
     }
 
-    /// Whether an element is no part of the text. What holds much of the text is text, whatever it is called.
+    /// Returns true if an element is not content. An element with much of the text is content,
+    /// regardless of its name.
     pub fn is_clutter(&self, at: usize, element: &Element) -> bool {
         if is_hidden(element) {
             return true;
         }
         let is_small = self.visible_chars(at) * 5
             <= (self.visible_chars_before[self.to] - self.visible_chars_before[self.from]) * 2;
-        // Beside a main part, an aside is about something else; within it, it is a note.
+        // An aside outside the main content is unrelated; within it, it is a note.
         let is_note = element.name == "aside" && self.has_main;
         is_small && (self.is_page_header(at, element) || (is_boilerplate(element) && !is_note))
     }
 
-    /// `main`, or the largest article where there is no other like it.
+    /// Returns the `main` element, or the largest `article` if it has most of the text.
     fn find_main(&self) -> Option<usize> {
         let largest = |is_wanted: fn(&Element) -> bool| {
             let wanted = self
@@ -111,30 +112,33 @@ impl<'a> Article<'a> {
     }
 }
 
-/// Where relative links of a page begin.
+/// Returns the base URL for the relative links of a page.
 pub fn base_url(document: &HtmlDocument, base: &Url) -> Url {
     let mut bases = document
         .elements(0, usize::MAX)
         .filter(|(_, element)| element.name == "base");
-    let said = bases.find_map(|(_, element)| base.join(element.attribute("href")?).ok());
-    said.filter(|said| matches!(said.scheme(), "http" | "https"))
+    let declared = bases.find_map(|(_, element)| base.join(element.attribute("href")?).ok());
+    declared
+        .filter(|url| matches!(url.scheme(), "http" | "https"))
         .unwrap_or_else(|| base.clone())
 }
 
 fn count_visible_before(document: &HtmlDocument) -> Vec<usize> {
-    let mut shown_before = Vec::with_capacity(document.nodes.len() + 1);
-    let (mut shown, mut hidden_until) = (0, 0);
+    let mut visible_before = Vec::with_capacity(document.nodes.len() + 1);
+    let (mut visible, mut hidden_until) = (0, 0);
     for (at, node) in document.nodes.iter().enumerate() {
-        shown_before.push(shown);
+        visible_before.push(visible);
         match &node.content {
             _ if at < hidden_until => {}
-            HtmlContent::Text(text) => shown += text.chars().filter(|c| !c.is_whitespace()).count(),
+            HtmlContent::Text(text) => {
+                visible += text.chars().filter(|c| !c.is_whitespace()).count()
+            }
             HtmlContent::Element(element) if is_hidden(element) => hidden_until = node.end,
             HtmlContent::Element(_) => {}
         }
     }
-    shown_before.push(shown);
-    shown_before
+    visible_before.push(visible);
+    visible_before
 }
 
 fn is_hidden(element: &Element) -> bool {
@@ -143,7 +147,7 @@ fn is_hidden(element: &Element) -> bool {
         "input", "noscript", "object", "script", "select", "style", "svg", "template", "textarea",
         "title", "video",
     ];
-    let is_styled_away = |style: &str| {
+    let is_hidden_by_style = |style: &str| {
         let style: String = style
             .chars()
             .filter(|c| !c.is_whitespace())
@@ -154,7 +158,7 @@ fn is_hidden(element: &Element) -> bool {
     NAMES.contains(&element.name.as_str())
         || element.attribute("hidden").is_some()
         || element.attribute("aria-hidden") == Some("true")
-        || element.attribute("style").is_some_and(is_styled_away)
+        || element.attribute("style").is_some_and(is_hidden_by_style)
 }
 
 fn is_boilerplate(element: &Element) -> bool {

@@ -1,26 +1,26 @@
-//! What is written while walking over a page: lines in parts, each line with where it came from.
+//! The output buffer of the markdown writer: blocks of lines, each line with its source lines.
 
-/// A part of a page that belongs together, as lines of markdown.
+/// A block of a page, as lines of markdown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarkdownBlock {
     pub lines: Vec<MarkdownLine>,
-    /// Where it is a heading: its level, and its words without any marks.
+    /// For a heading: its level and its text without markup.
     pub heading: Option<(u8, String)>,
-    /// A list, a table or a listing, whose lines stand for themselves.
+    /// True for a list, a table or a code block: its lines are independent of each other.
     pub is_line_based: bool,
-    /// Whether an empty line stands before it.
+    /// True if a blank line precedes the block.
     pub has_blank_before: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarkdownLine {
     pub text: String,
-    /// The first and the last line of the page that it holds text of, counted from 1; nothing for marks alone.
+    /// The first and the last source line of its text, counted from 1; `None` for lines without text.
     pub source: Option<(u32, u32)>,
 }
 
 impl MarkdownBlock {
-    /// Its lines behind those of the part before.
+    /// Returns the lines, preceded by a blank line if there is one.
     pub fn separated_lines(&self) -> impl Iterator<Item = &str> {
         self.has_blank_before
             .then_some("")
@@ -33,23 +33,23 @@ impl MarkdownBlock {
 pub struct MarkdownBuffer {
     blocks: Vec<MarkdownBlock>,
     out: String,
-    /// For each line of `out`, as far as they are known.
+    /// The source lines of each line of `out`.
     sources: Vec<Option<(u32, u32)>>,
-    /// How many lines of `out` are finished.
+    /// The number of finished lines of `out`.
     line: usize,
     bytes_written: usize,
-    /// Line ends that are due before the next text.
+    /// Line breaks due before the next text.
     breaks: usize,
-    /// A part is due before the next text.
+    /// True if a new block is due before the next text.
     is_block_due: bool,
-    /// A space is due before the next text on the same line.
+    /// True if a space is due before the next text on the same line.
     pub is_space_due: bool,
     has_blank_before: bool,
     is_line_based: bool,
     heading: Option<(u8, String)>,
 }
 
-/// A place between two characters.
+/// A position between two characters.
 #[derive(Clone, Copy)]
 pub struct BufferPosition {
     block: usize,
@@ -63,16 +63,16 @@ pub enum BreakKind {
 }
 
 impl MarkdownBuffer {
-    pub fn request_break(&mut self, lines: usize, cut: BreakKind) {
+    pub fn request_break(&mut self, lines: usize, kind: BreakKind) {
         self.breaks = self.breaks.max(lines);
-        self.is_block_due |= cut == BreakKind::Block;
+        self.is_block_due |= kind == BreakKind::Block;
     }
 
     pub fn is_at_break(&self) -> bool {
         self.breaks > 0
     }
 
-    /// Writes the line ends and spaces that are due.
+    /// Writes the line breaks and spaces that are due.
     pub fn flush_breaks(&mut self, quotes: usize, indent: usize) {
         if self.breaks > 0 {
             if self.is_block_due {
@@ -104,19 +104,19 @@ impl MarkdownBuffer {
         self.out.push_str(text);
     }
 
-    /// What is pushed next came from this line.
+    /// Records the source line of the text that is pushed next.
     pub fn record_source(&mut self, source: u32) {
         if self.sources.len() <= self.line {
             self.sources.resize(self.line + 1, None);
         }
-        let known = &mut self.sources[self.line];
-        *known = Some(known.map_or((source, source), |(first, last)| {
+        let range = &mut self.sources[self.line];
+        *range = Some(range.map_or((source, source), |(first, last)| {
             (first.min(source), last.max(source))
         }));
     }
 
-    pub fn ends_with(&self, mark: char) -> bool {
-        self.out.ends_with(mark)
+    pub fn ends_with(&self, c: char) -> bool {
+        self.out.ends_with(c)
     }
 
     pub fn bytes_written(&self) -> usize {
@@ -130,31 +130,31 @@ impl MarkdownBuffer {
         }
     }
 
-    /// What was written since, as long as no part ended meanwhile.
-    pub fn text_since(&self, spot: BufferPosition) -> Option<&str> {
-        if spot.block == self.blocks.len() {
-            self.out.get(spot.offset..)
+    /// Returns the text since `position`, or `None` if the block has ended since then.
+    pub fn text_since(&self, position: BufferPosition) -> Option<&str> {
+        if position.block == self.blocks.len() {
+            self.out.get(position.offset..)
         } else {
             None
         }
     }
 
-    /// A mark that could not be written before what follows it was known.
-    pub fn insert(&mut self, spot: BufferPosition, behind: usize, mark: char) {
-        self.out.insert(spot.offset + behind, mark);
+    /// Inserts a marker that depends on the text after it.
+    pub fn insert(&mut self, position: BufferPosition, offset: usize, marker: char) {
+        self.out.insert(position.offset + offset, marker);
     }
 
     pub fn mark_line_based(&mut self) {
         self.is_line_based = true;
     }
 
-    /// The line that was begun is a heading, and so a part of its own.
-    pub fn start_heading(&mut self, level: u8, words: String) {
+    /// Turns the current line into a heading, which is a block of its own.
+    pub fn start_heading(&mut self, level: u8, text: String) {
         let start = self.out.rfind('\n').map_or(0, |end| end + 1);
         let line = self.out.split_off(start);
         self.finish_block();
         self.out = line;
-        (self.heading, self.has_blank_before) = (Some((level, words)), true);
+        (self.heading, self.has_blank_before) = (Some((level, text)), true);
     }
 
     pub fn finish(mut self) -> Vec<MarkdownBlock> {
@@ -168,20 +168,21 @@ impl MarkdownBuffer {
             .into_iter()
             .chain(std::iter::repeat(None));
         let lines = tidy_lines(out.lines().zip(sources));
-        let (heading, is_laid_out) = (self.heading.take(), std::mem::take(&mut self.is_line_based));
+        let (heading, is_line_based) =
+            (self.heading.take(), std::mem::take(&mut self.is_line_based));
         self.line = 0;
         if !lines.is_empty() {
             self.blocks.push(MarkdownBlock {
                 lines,
                 heading,
-                is_line_based: is_laid_out,
+                is_line_based,
                 has_blank_before: self.has_blank_before,
             });
         }
     }
 }
 
-/// Without spaces at the ends of lines, without more than one empty line outside of code, without empty items.
+/// Removes trailing spaces, repeated blank lines outside of code, and empty items.
 fn tidy_lines<'a>(lines: impl Iterator<Item = (&'a str, Option<(u32, u32)>)>) -> Vec<MarkdownLine> {
     let mut tidied: Vec<MarkdownLine> = Vec::new();
     let mut is_code = false;
@@ -208,6 +209,6 @@ fn tidy_lines<'a>(lines: impl Iterator<Item = (&'a str, Option<(u32, u32)>)>) ->
 }
 
 fn is_lone_marker(line: &str) -> bool {
-    let mark = line.trim_start();
-    mark == "-" || (!mark.is_empty() && mark.bytes().all(|byte| byte == b'#'))
+    let marker = line.trim_start();
+    marker == "-" || (!marker.is_empty() && marker.bytes().all(|byte| byte == b'#'))
 }

@@ -1,4 +1,8 @@
-//! A page as markdown: headings, lists, links, tables, code; everything else as plain text.
+//! Writes a page as markdown: headings, lists, links, tables and code; everything else as plain
+//! text.
+
+mod links;
+mod tables;
 
 use url::Url;
 
@@ -15,14 +19,14 @@ pub struct MarkdownWriter<'a> {
     max_bytes: usize,
     buffer: MarkdownBuffer,
     open: Vec<OpenElement>,
-    /// The line that is read.
+    /// The current source line.
     line: u32,
     lists: Vec<ListState>,
     quotes: usize,
-    /// How many tables we are in that are written as rows.
+    /// The number of enclosing tables that are written as rows.
     tables: usize,
     is_code_block: bool,
-    /// Nothing follows the mark of an item or heading yet, so what comes stays on its line.
+    /// True directly after the marker of an item or heading: the next text stays on its line.
     is_fresh: bool,
 }
 
@@ -31,11 +35,11 @@ struct OpenElement {
     on_close: OnClose,
 }
 
-/// What is to do when an element ends.
+/// The action at the end of an element.
 enum OnClose {
     Nothing,
     Break(usize),
-    /// The line of an item, whatever is on it.
+    /// Ends the line of an item, even if it is empty.
     Item,
     Heading,
     List,
@@ -62,11 +66,11 @@ struct ListState {
 }
 
 impl<'a> MarkdownWriter<'a> {
-    pub fn new(document: &'a HtmlDocument, base: Option<Url>, most: usize) -> Self {
+    pub fn new(document: &'a HtmlDocument, base: Option<Url>, max_bytes: usize) -> Self {
         Self {
             document,
             base,
-            max_bytes: most,
+            max_bytes,
             buffer: MarkdownBuffer::default(),
             open: Vec::new(),
             line: 1,
@@ -78,7 +82,7 @@ impl<'a> MarkdownWriter<'a> {
         }
     }
 
-    /// The parts, and whether they are all.
+    /// Returns the blocks, and true if none were truncated.
     pub fn write(mut self, article: &Article<'_>) -> (Vec<MarkdownBlock>, bool) {
         let mut at = article.from;
         while at < article.to && self.buffer.bytes_written() < self.max_bytes {
@@ -100,10 +104,10 @@ impl<'a> MarkdownWriter<'a> {
                     at = node.end
                 }
                 HtmlContent::Element(element) => {
-                    let leave = self.enter(at - 1, element);
+                    let on_close = self.enter(at - 1, element);
                     self.open.push(OpenElement {
                         end: node.end,
-                        on_close: leave,
+                        on_close,
                     });
                 }
             }
@@ -135,7 +139,7 @@ impl<'a> MarkdownWriter<'a> {
             }
             "pre" => self.enter_code_block(at, element),
             "code" | "kbd" | "samp" | "tt" => {
-                self.write_mark("`");
+                self.write_marker("`");
                 OnClose::Code
             }
             "a" => {
@@ -153,7 +157,7 @@ impl<'a> MarkdownWriter<'a> {
             }
             "hr" => {
                 self.start_block(2);
-                self.write_mark("---");
+                self.write_marker("---");
                 OnClose::Break(2)
             }
             "table" if self.tables == 0 && self.is_data_table(at, element) => {
@@ -177,8 +181,8 @@ impl<'a> MarkdownWriter<'a> {
         }
     }
 
-    fn leave(&mut self, leave: OnClose) {
-        match leave {
+    fn leave(&mut self, on_close: OnClose) {
+        match on_close {
             OnClose::Nothing => {}
             OnClose::Break(lines) => self.start_block(lines),
             OnClose::Item => {
@@ -228,7 +232,7 @@ impl<'a> MarkdownWriter<'a> {
         OnClose::Break(lines)
     }
 
-    /// What comes next begins on another line; outside of lists and quotations, it is another part.
+    /// Starts the next text on a new line; outside of lists and quotes, in a new block.
     fn start_block(&mut self, lines: usize) {
         let is_outermost = self.lists.is_empty() && self.quotes == 0;
         self.request_break(
@@ -241,18 +245,18 @@ impl<'a> MarkdownWriter<'a> {
         );
     }
 
-    /// In a table there are no other lines.
-    fn request_break(&mut self, lines: usize, cut: BreakKind) {
+    /// Requests a line break. Within a table it becomes a space.
+    fn request_break(&mut self, lines: usize, kind: BreakKind) {
         if self.tables > 0 {
             self.buffer.is_space_due = true;
         } else if !self.is_fresh {
-            self.buffer.request_break(lines, cut);
+            self.buffer.request_break(lines, kind);
         }
     }
 
     fn write_code(&mut self, text: &str) {
-        for (line, above) in text.split_inclusive('\n').zip(0..) {
-            self.buffer.record_source(self.line.saturating_add(above));
+        for (line, offset) in text.split_inclusive('\n').zip(0..) {
+            self.buffer.record_source(self.line.saturating_add(offset));
             self.buffer.push(line);
         }
     }
@@ -267,9 +271,9 @@ impl<'a> MarkdownWriter<'a> {
                 self.begin_text();
                 self.buffer.record_source(self.line);
                 if self.tables > 0 {
-                    self.write_mark(&word.replace('|', "\\|"))
+                    self.write_marker(&word.replace('|', "\\|"))
                 } else {
-                    self.write_mark(word)
+                    self.write_marker(word)
                 }
                 self.buffer.is_space_due = true;
             }
@@ -278,10 +282,10 @@ impl<'a> MarkdownWriter<'a> {
         self.buffer.is_space_due &= text.ends_with(char::is_whitespace);
     }
 
-    fn write_mark(&mut self, mark: &str) {
+    fn write_marker(&mut self, marker: &str) {
         self.begin_text();
         self.is_fresh = false;
-        self.buffer.push(mark);
+        self.buffer.push(marker);
     }
 
     fn begin_text(&mut self) {
@@ -293,7 +297,7 @@ impl<'a> MarkdownWriter<'a> {
 
     fn enter_heading(&mut self, at: usize, level: u8) -> OnClose {
         self.start_block(2);
-        self.write_mark(&format!("{} ", "#".repeat(level.into())));
+        self.write_marker(&format!("{} ", "#".repeat(level.into())));
         self.is_fresh = true;
         if self.tables > 0 {
             return OnClose::Item;
@@ -315,22 +319,22 @@ impl<'a> MarkdownWriter<'a> {
         OnClose::List
     }
 
-    /// The mark of an item hangs to the left of what is in it.
+    /// Writes the marker of an item, one level less indented than its content.
     fn enter_item(&mut self) -> OnClose {
-        let mark = match self.lists.last_mut() {
+        let marker = match self.lists.last_mut() {
             Some(ListState {
                 number: Some(number),
             }) => {
-                let mark = format!("{number}. ");
+                let marker = format!("{number}. ");
                 *number = number.saturating_add(1);
-                mark
+                marker
             }
             _ => "- ".to_owned(),
         };
         self.is_fresh = false;
         self.start_block(1);
         let inner = self.lists.pop();
-        self.write_mark(&mark);
+        self.write_marker(&marker);
         self.lists.extend(inner);
         self.buffer.mark_line_based();
         self.is_fresh = true;
@@ -357,103 +361,9 @@ impl<'a> MarkdownWriter<'a> {
             .or_else(|| inner.and_then(Element::language))
             .unwrap_or_default();
         self.start_block(2);
-        self.write_mark(&format!("{fence}{language}\n"));
+        self.write_marker(&format!("{fence}{language}\n"));
         self.buffer.mark_line_based();
         self.is_code_block = true;
         OnClose::CodeBlock { fence }
-    }
-
-    fn enter_image(&mut self, element: &Element) -> OnClose {
-        if let Some(alt) = element
-            .attribute("alt")
-            .filter(|alt| !alt.trim().is_empty())
-        {
-            self.write_mark("[image: ");
-            self.write_text(&strip_control_chars(alt.trim()));
-            self.buffer.push("]");
-        }
-        OnClose::Nothing
-    }
-
-    /// An absolute address, where the link leads to one that is worth knowing.
-    fn link_target(&self, element: &Element) -> Option<String> {
-        let href = element.attribute("href")?.trim();
-        if href.is_empty() || href.starts_with('#') {
-            return None;
-        }
-        let target = self.base.as_ref()?.join(href).ok()?;
-        matches!(target.scheme(), "http" | "https" | "mailto").then(|| target.to_string())
-    }
-
-    fn leave_link(&mut self, start: BufferPosition, target: Option<String>) {
-        let Some(target) = target else { return };
-        let Some(text) = self
-            .buffer
-            .text_since(start)
-            .filter(|text| !text.contains('\n'))
-        else {
-            self.buffer.push(&format!(" <{target}>"));
-            return;
-        };
-        let words = text.trim_start_matches(['#', ' ']);
-        let behind = text.len() - words.len();
-        if !words.trim().is_empty() {
-            self.buffer.insert(start, behind, '[');
-            self.buffer.push(&format!("]({target})"));
-        }
-    }
-
-    /// Whether a table holds rows of values; many hold a whole page.
-    fn is_data_table(&self, at: usize, element: &Element) -> bool {
-        const LAYOUT_ELEMENTS: [&str; 12] = [
-            "table",
-            "form",
-            "h1",
-            "h2",
-            "h3",
-            "h4",
-            "pre",
-            "ul",
-            "ol",
-            "blockquote",
-            "article",
-            "section",
-        ];
-        let mut inner = self.document.elements(at + 1, self.document.end(at));
-        element.attribute("role") != Some("presentation")
-            && !inner.any(|(_, element)| LAYOUT_ELEMENTS.contains(&element.name.as_str()))
-    }
-
-    fn enter_row(&mut self) -> OnClose {
-        // What stands between rows has ended its line; the first row follows the table's own break.
-        let is_first = !self.buffer.ends_with('|') || self.buffer.is_at_break();
-        self.buffer.request_break(1, BreakKind::Line);
-        self.write_mark("|");
-        self.buffer.mark_line_based();
-        OnClose::Row { is_first, cells: 0 }
-    }
-
-    fn enter_cell(&mut self) -> OnClose {
-        let row = self
-            .open
-            .iter_mut()
-            .rev()
-            .find_map(|open| match &mut open.on_close {
-                OnClose::Row { cells, .. } => Some(cells),
-                _ => None,
-            });
-        if let Some(cells) = row {
-            *cells += 1;
-        }
-        self.buffer.is_space_due = true;
-        OnClose::Cell
-    }
-
-    fn leave_row(&mut self, is_first: bool, cells: usize) {
-        self.buffer.is_space_due = false;
-        if is_first && cells > 0 {
-            self.buffer.request_break(1, BreakKind::Line);
-            self.write_mark(&format!("|{}", " --- |".repeat(cells.min(100))));
-        }
     }
 }

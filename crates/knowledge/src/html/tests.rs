@@ -1,21 +1,21 @@
 use super::*;
 
-const BOUNDS: HtmlLimits = HtmlLimits {
+const LIMITS: HtmlLimits = HtmlLimits {
     nodes: 200_000,
     output_bytes: 512 * 1024,
 };
 
-fn readable_at(html: &str) -> String {
+fn to_markdown(html: &str) -> String {
     ReadablePage::from_html(
         html,
         Some(&Url::parse("https://example.com/a/b").unwrap()),
-        BOUNDS,
+        LIMITS,
     )
     .markdown()
 }
 
 #[test]
-fn a_page_becomes_markdown() {
+fn converts_a_page_to_markdown() {
     for (html, expected) in [
         ("<title> A\nB </title><p>x", "# A B\n\nx"),
         ("<title>A</title><h1>A</h1><p>x", "# A\n\nx"),
@@ -74,12 +74,12 @@ fn a_page_becomes_markdown() {
         ("x\u{1b}[31m\u{202e}y", "x[31my"),
         ("", ""),
     ] {
-        assert_eq!(readable_at(html), expected, "{html}");
+        assert_eq!(to_markdown(html), expected, "{html}");
     }
 }
 
 #[test]
-fn clutter_is_left_out() {
+fn removes_clutter() {
     let words = "These are the words of the page. ".repeat(20);
     let words = words.trim();
     for html in [
@@ -100,18 +100,18 @@ fn clutter_is_left_out() {
             "<form id=aspnet><div>{words}</div></form><select><option>x</select><svg><text>x</text></svg>"
         ),
     ] {
-        assert_eq!(readable_at(&html), words, "{html}");
+        assert_eq!(to_markdown(&html), words, "{html}");
     }
 }
 
 #[test]
-fn one_of_many_articles_is_not_the_page() {
+fn keeps_all_of_several_articles() {
     let articles = "<article><p>one two three</p></article>".repeat(3);
-    assert_eq!(readable_at(&articles).matches("one").count(), 3);
+    assert_eq!(to_markdown(&articles).matches("one").count(), 3);
 }
 
 #[test]
-fn hostile_pages_end() {
+fn bounds_the_output_of_hostile_pages() {
     let deep = |tag: &str| format!("{}x", format!("<{tag}>").repeat(50_000));
     for html in [
         deep("div"),
@@ -131,13 +131,13 @@ fn hostile_pages_end() {
             "<a href=z>x</a> ".repeat(60_000)
         ),
     ] {
-        assert!(readable_at(&html).len() <= 2 * BOUNDS.output_bytes);
+        assert!(to_markdown(&html).len() <= 2 * LIMITS.output_bytes);
     }
 }
 
 proptest::proptest! {
     #[test]
-    fn no_page_is_too_strange(html in "(<(/?)(p|ul|ol|li|table|tr|td|a href=x|pre|code|h2|blockquote|main|br|img alt=y|div)>|[ a|`\n]|&lt;){0,60}") {
-        readable_at(&html);
+    fn never_panics(html in "(<(/?)(p|ul|ol|li|table|tr|td|a href=x|pre|code|h2|blockquote|main|br|img alt=y|div)>|[ a|`\n]|&lt;){0,60}") {
+        to_markdown(&html);
     }
 }

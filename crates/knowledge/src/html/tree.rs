@@ -1,15 +1,15 @@
-//! HTML as a tree, built in one pass with bounds on everything: a page may be as hostile as it likes.
+//! Parses HTML into a tree in one pass, with limits on everything: pages are untrusted.
 //!
-//! A browser's way of building the tree can be made to take quadratic time and memory. This one knows less about
-//! mis-nested tags, and never holds more than it was sent.
+//! The tree construction of browsers can be forced into quadratic time and memory. This parser
+//! handles misnested tags less precisely and never uses more memory than its input.
 
 use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
 use html5gum::{Span, Tokenizer};
 
-/// What lies deeper becomes part of what lies here.
+/// Deeper elements become children of the element at this depth.
 const MAX_DEPTH: usize = 200;
-/// A longer attribute says nothing that we want to know.
-const MAX_ATTRIBUTE: usize = 2_048;
+/// Longer attribute values are dropped.
+const MAX_ATTRIBUTE_BYTES: usize = 2_048;
 
 const ALLOWED_ATTRIBUTES: [&str; 12] = [
     "alt",
@@ -26,20 +26,21 @@ const ALLOWED_ATTRIBUTES: [&str; 12] = [
     "style",
 ];
 
-/// Nodes in the order of the document: the children of a node follow it, up to its `end`.
+/// A parsed document. Nodes are in document order: the children of a node follow it, up to its
+/// `end`.
 #[derive(Debug, Default)]
 pub struct HtmlDocument {
     pub nodes: Vec<HtmlNode>,
-    /// Whether there was more than was let in.
+    /// True if the limit of nodes truncated the document.
     pub is_truncated: bool,
 }
 
 #[derive(Debug)]
 pub struct HtmlNode {
     pub content: HtmlContent,
-    /// The first node behind it and everything in it.
+    /// The index after its last descendant.
     pub end: usize,
-    /// The line that it begins on, counted from 1.
+    /// The line on which it starts, counted from 1.
     pub line: u32,
 }
 
@@ -68,7 +69,7 @@ impl Element {
             .is_some_and(|classes| classes.split_ascii_whitespace().any(|one| one == class))
     }
 
-    /// Of a listing: `language-rust`, `lang-rust`.
+    /// Returns the language of a code block from a class such as `language-rust` or `lang-rust`.
     pub fn language(&self) -> Option<&str> {
         let classes = self.attribute("class")?.split_ascii_whitespace();
         let mut names = classes.filter_map(|class| {
@@ -82,18 +83,18 @@ impl Element {
 }
 
 impl HtmlDocument {
-    /// What comes after so many elements and texts is left out.
-    pub fn parse(html: &str, most: usize) -> Self {
+    /// Parses at most `max_nodes` elements and texts.
+    pub fn parse(html: &str, max_nodes: usize) -> Self {
         let mut builder = HtmlTreeBuilder {
             lines: LineCount::new(html),
-            max_nodes: most,
+            max_nodes,
             ..HtmlTreeBuilder::default()
         };
-        let mut emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, place: Span<usize>| {
-            builder.on_event(event, place)
+        let mut emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, span: Span<usize>| {
+            builder.on_event(event, span)
         });
         emitter.naively_switch_states(true);
-        // The first thing that comes out says that there is no more room.
+        // The tokenizer yields an item only when the limit is reached.
         _ = Tokenizer::new_with_emitter(html, emitter).next();
         builder.finish()
     }
@@ -105,7 +106,7 @@ impl HtmlDocument {
         }
     }
 
-    /// The elements between two places, each with its own.
+    /// Returns the elements from index `from` up to `to`, each with its index.
     pub fn elements(&self, from: usize, to: usize) -> impl Iterator<Item = (usize, &Element)> {
         (from..to.min(self.nodes.len())).filter_map(|at| Some((at, self.element(at)?)))
     }
@@ -114,7 +115,7 @@ impl HtmlDocument {
         self.nodes.get(at).map_or(self.nodes.len(), |node| node.end)
     }
 
-    /// All text in a node.
+    /// Returns all text within a node.
     pub fn text(&self, at: usize) -> String {
         let texts = self.nodes.get(at..self.end(at)).unwrap_or_default().iter();
         texts
@@ -129,7 +130,7 @@ impl HtmlDocument {
     }
 }
 
-/// Places only go forwards, so lines are counted once.
+/// Counts lines. Offsets only increase, so that each byte is counted once.
 #[derive(Default)]
 struct LineCount<'a> {
     html: &'a [u8],
@@ -145,10 +146,10 @@ impl<'a> LineCount<'a> {
         }
     }
 
-    fn line_at(&mut self, place: usize) -> u32 {
-        if let Some(passed) = self.html.get(self.counted..place) {
+    fn line_at(&mut self, offset: usize) -> u32 {
+        if let Some(passed) = self.html.get(self.counted..offset) {
             self.ends += passed.iter().filter(|byte| **byte == b'\n').count();
-            self.counted = place;
+            self.counted = offset;
         }
         u32::try_from(self.ends + 1).unwrap_or(u32::MAX)
     }
@@ -162,19 +163,19 @@ struct HtmlTreeBuilder<'a> {
     line: u32,
     /// Nodes that are still open, the innermost last.
     open: Vec<usize>,
-    /// How many elements are open beyond the greatest depth.
+    /// The number of open elements beyond `MAX_DEPTH`.
     excess_depth: usize,
     pending: Element,
     attribute: Option<&'static str>,
 }
 
 impl HtmlTreeBuilder<'_> {
-    fn on_event(&mut self, event: CallbackEvent<'_>, place: Span<usize>) -> Option<()> {
+    fn on_event(&mut self, event: CallbackEvent<'_>, span: Span<usize>) -> Option<()> {
         if self.document.nodes.len() >= self.max_nodes {
             self.document.is_truncated = true;
             return Some(());
         }
-        self.line = self.lines.line_at(place.start);
+        self.line = self.lines.line_at(span.start);
         match event {
             CallbackEvent::OpenStartTag { name } => {
                 let name = String::from_utf8_lossy(&name[..name.len().min(32)]).into_owned();
@@ -218,11 +219,11 @@ impl HtmlTreeBuilder<'_> {
     }
 
     fn set_attribute_value(&mut self, value: &[u8]) {
-        if value.len() > MAX_ATTRIBUTE {
+        if value.len() > MAX_ATTRIBUTE_BYTES {
             return;
         }
-        if let (Some(_), Some((_, kept))) = (self.attribute, self.pending.attributes.last_mut()) {
-            *kept = String::from_utf8_lossy(value).into_owned();
+        if let (Some(_), Some((_, stored))) = (self.attribute, self.pending.attributes.last_mut()) {
+            *stored = String::from_utf8_lossy(value).into_owned();
         }
     }
 
@@ -256,23 +257,24 @@ impl HtmlTreeBuilder<'_> {
             self.excess_depth -= 1;
             return;
         }
-        // What is closed inside of a table was opened inside of it.
-        let fence: &[&str] = if TABLE_PARTS.contains(&name) || name == "body" {
+        // An end tag within a table only closes elements within that table.
+        let barriers: &[&str] = if TABLE_PARTS.contains(&name) || name == "body" {
             &[]
         } else {
             &["table"]
         };
-        if let Some(at) = self.find_innermost(&[name], fence) {
+        if let Some(at) = self.find_innermost(&[name], barriers) {
             self.close_down_to(at);
         }
     }
 
-    /// Closes what the start of an element ends without saying so: a list item the item before it.
+    /// Closes elements that the start of another one closes implicitly, as a list item closes the
+    /// previous item.
     fn close_implied(&mut self, name: &str) {
         if self.excess_depth > 0 {
             return;
         }
-        let (closes, within): (&[&str], &[&str]) = match name {
+        let (closed, barriers): (&[&str], &[&str]) = match name {
             "li" => (&["li"], &["ul", "ol", "menu", "table"]),
             "dt" | "dd" => (&["dt", "dd"], &["dl", "table"]),
             "tr" => (&["tr"], &["table"]),
@@ -285,13 +287,14 @@ impl HtmlTreeBuilder<'_> {
             }
             _ => return,
         };
-        if let Some(at) = self.find_innermost(closes, within) {
+        if let Some(at) = self.find_innermost(closed, barriers) {
             self.close_down_to(at);
         }
     }
 
-    /// Where in the open elements the innermost with one of these names is, if no fence lies before it.
-    fn find_innermost(&self, names: &[&str], fences: &[&str]) -> Option<usize> {
+    /// Returns the index in `open` of the innermost element with one of `names`, unless one of
+    /// `barriers` is nested deeper.
+    fn find_innermost(&self, names: &[&str], barriers: &[&str]) -> Option<usize> {
         for (at, node) in self.open.iter().enumerate().rev() {
             let name = self
                 .document
@@ -300,16 +303,16 @@ impl HtmlTreeBuilder<'_> {
             if names.contains(&name) {
                 return Some(at);
             }
-            if fences.contains(&name) {
+            if barriers.contains(&name) {
                 return None;
             }
         }
         None
     }
 
-    fn close_down_to(&mut self, kept: usize) {
+    fn close_down_to(&mut self, depth: usize) {
         let end = self.document.nodes.len();
-        for at in self.open.drain(kept..) {
+        for at in self.open.drain(depth..) {
             self.document.nodes[at].end = end;
         }
     }
@@ -361,31 +364,31 @@ mod tests {
 
     const MAX_NODES: usize = 200_000;
 
-    /// `name(…)` for elements, texts as they are.
-    fn shown(html: &str) -> String {
+    /// Formats elements as `name(…)` and texts unchanged.
+    fn outline(html: &str) -> String {
         let document = HtmlDocument::parse(html, MAX_NODES);
-        let mut shown = String::new();
+        let mut output = String::new();
         let mut ends = Vec::new();
         for (at, node) in document.nodes.iter().enumerate() {
             while ends.last().is_some_and(|end| *end <= at) {
                 ends.pop();
-                shown.push(')');
+                output.push(')');
             }
             match &node.content {
-                HtmlContent::Text(text) => shown.push_str(text),
+                HtmlContent::Text(text) => output.push_str(text),
                 HtmlContent::Element(element) => {
-                    shown.push_str(&element.name);
-                    shown.push('(');
+                    output.push_str(&element.name);
+                    output.push('(');
                     ends.push(node.end);
                 }
             }
         }
-        ends.iter().for_each(|_| shown.push(')'));
-        shown
+        ends.iter().for_each(|_| output.push(')'));
+        output
     }
 
     #[test]
-    fn tags_become_a_tree() {
+    fn builds_a_tree_from_tags() {
         for (html, expected) in [
             ("<p>a<p>b", "p(a)p(b)"),
             (
@@ -411,12 +414,12 @@ mod tests {
             ("<!-- x --><p>a", "p(a)"),
             ("<title>a<b></title>", "title(a<b>)"),
         ] {
-            assert_eq!(shown(html), expected, "{html}");
+            assert_eq!(outline(html), expected, "{html}");
         }
     }
 
     #[test]
-    fn attributes_are_kept_where_they_matter() {
+    fn keeps_only_allowed_attributes() {
         let document =
             HtmlDocument::parse("<a HREF='/x' onclick=y class='a b' href=/z>", MAX_NODES);
         let link = document.element(0).unwrap();
@@ -436,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn every_node_knows_its_line() {
+    fn records_the_line_of_every_node() {
         let html = "<!-- a\n -->\n<p\n class=x>b &amp;\n c<br>\n<script>\n1</script>\nd &eacute;\n<b>e</b>";
         let document = HtmlDocument::parse(html, MAX_NODES);
         let found: Vec<(u32, String)> = document
@@ -468,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_and_number_are_bounded() {
+    fn limits_depth_and_number_of_nodes() {
         let deep = format!(
             "{}x{}<p>after",
             "<div>".repeat(100_000),
@@ -482,7 +485,7 @@ mod tests {
         );
         assert_eq!(
             document.nodes[0].end, last.0,
-            "the outermost closed before what came after it"
+            "the outermost element ends before the next one"
         );
         let formatting: String = (0..50_000).map(|id| format!("<b id={id}>")).collect();
         let document = HtmlDocument::parse(

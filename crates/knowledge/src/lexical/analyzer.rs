@@ -1,4 +1,4 @@
-//! What counts as a word, for texts and for queries alike.
+//! The analyzer: splits texts and queries into terms.
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -7,27 +7,27 @@ use super::normalize::{
 };
 use super::stemmer::{Language, StemCache, all_stems, detect_language, is_stop_word};
 
-/// Identifiers are kept up to this many characters; what is longer is cut.
+/// Longer terms are truncated to this many characters.
 const MAX_TERM_LEN: usize = 200;
-/// A run of capitals and small letters with shorter parts than this is a name (LaTeX) or an encoded blob.
+/// A camelCase word with shorter parts on average is a name (LaTeX) or encoded data.
 const MIN_PART_LEN: usize = 3;
-/// So much of a query is read, and so many of its words are looked up.
+/// Limits for a query, in bytes and in words.
 const MAX_QUERY_LEN: usize = 20_000;
 const MAX_QUERY_WORDS: usize = 256;
 
-/// The terms under which a text is found, in their order.
+/// Returns the terms of a text, in order.
 pub fn analyze(text: &str) -> Vec<String> {
     let mut terms = TermBuffer::default();
     terms.push_text(text, 1, detect_language(text));
     terms.iter().map(str::to_owned).collect()
 }
 
-/// One for each different word of a query: the terms that may stand for it in a text.
+/// Returns, for each distinct word of a query, the terms that match it in a text.
 pub fn analyze_query(query: &str) -> Vec<Vec<String>> {
     let mut words: Vec<(bool, Vec<String>)> = Vec::new();
     let query = &query[..query.floor_char_boundary(MAX_QUERY_LEN)];
-    scan(query, &mut |found| {
-        let (is_frequent, terms) = match found {
+    scan(query, &mut |scanned| {
+        let (is_frequent, terms) = match scanned {
             ScannedWord::Word(word) => (is_stop_word(word), all_stems(word)),
             ScannedWord::Whole(term) => (false, vec![term.to_owned()]),
             ScannedWord::Letter(_) => return,
@@ -42,7 +42,7 @@ pub fn analyze_query(query: &str) -> Vec<Vec<String>> {
     words.into_iter().map(|(_, terms)| terms).collect()
 }
 
-/// The terms of texts in one piece of memory: indexing reads millions of them.
+/// The terms of texts in one allocation: indexing reads millions of them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TermBuffer {
     text: String,
@@ -51,12 +51,12 @@ pub(super) struct TermBuffer {
 }
 
 impl TermBuffer {
-    /// Adds the terms of a text in a language, so many times over.
+    /// Adds the terms of a text in a language, each of them `times` times.
     pub fn push_text(&mut self, text: &str, times: usize, language: Language) {
-        scan(text, &mut |found| {
+        scan(text, &mut |scanned| {
             let (ScannedWord::Word(word) | ScannedWord::Whole(word) | ScannedWord::Letter(word)) =
-                found;
-            let term = match found {
+                scanned;
+            let term = match scanned {
                 ScannedWord::Word(word) => self.stems.stem(word, language),
                 ScannedWord::Whole(_) | ScannedWord::Letter(_) => word,
             };
@@ -83,27 +83,27 @@ impl TermBuffer {
 }
 
 enum ScannedWord<'a> {
-    /// In small letters, with its ending.
+    /// A word in lower case, not stemmed.
     Word(&'a str),
-    /// A pair of letters, or an emoji: has no ending.
+    /// A pair of letters or an emoji, which is not stemmed.
     Whole(&'a str),
-    /// One letter of a longer run. Texts are found by it; a query has the pairs, which say more.
+    /// One letter of a longer run. Indexed for texts; queries use the pairs, which are more specific.
     Letter(&'a str),
 }
 
-fn scan(text: &str, found: &mut impl FnMut(ScannedWord<'_>)) {
+fn scan(text: &str, emit: &mut impl FnMut(ScannedWord<'_>)) {
     let mut lower = String::new();
     for piece in text.split_whitespace() {
-        // Most words: nothing to take off, to fold or to split.
+        // The fast path for most words: nothing to normalize or to split.
         if piece
             .bytes()
             .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
         {
-            found(ScannedWord::Word(truncate(piece)));
+            emit(ScannedWord::Word(truncate(piece)));
         } else if piece.is_ascii() {
-            scan_piece(piece, &mut lower, found);
+            scan_piece(piece, &mut lower, emit);
         } else {
-            scan_piece(&normalize(piece), &mut lower, found);
+            scan_piece(&normalize(piece), &mut lower, emit);
         }
     }
 }
@@ -111,15 +111,15 @@ fn scan(text: &str, found: &mut impl FnMut(ScannedWord<'_>)) {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ScanUnit {
     Word,
-    /// What may stand inside an identifier.
+    /// A character that may join the parts of an identifier.
     Join,
     Unspaced,
     Emoji,
     Other,
 }
 
-/// Words that are joined without a space stay together until it is clear where they end.
-fn scan_piece(piece: &str, lower: &mut String, found: &mut impl FnMut(ScannedWord<'_>)) {
+/// Splits a text without spaces into units and joins the parts of identifiers.
+fn scan_piece(piece: &str, lower: &mut String, emit: &mut impl FnMut(ScannedWord<'_>)) {
     let is_ascii = piece.is_ascii();
     let (mut at, mut start, mut end) = (0, 0, 0);
     let mut last = ScanUnit::Other;
@@ -130,31 +130,31 @@ fn scan_piece(piece: &str, lower: &mut String, found: &mut impl FnMut(ScannedWor
         } else {
             next_unit(rest)
         };
-        let goes_on = match unit {
+        let continues = match unit {
             ScanUnit::Word => matches!(last, ScanUnit::Word | ScanUnit::Join) && end > start,
             ScanUnit::Join => {
                 last == ScanUnit::Word || (last == ScanUnit::Join && rest.starts_with('_'))
             }
             ScanUnit::Unspaced | ScanUnit::Emoji | ScanUnit::Other => false,
         };
-        if !goes_on {
-            scan_compound(&piece[start..end], lower, found);
+        if !continues {
+            scan_compound(&piece[start..end], lower, emit);
             (start, end) = (at, at);
         }
         match unit {
             ScanUnit::Word => end = at + length,
-            ScanUnit::Unspaced => scan_unspaced(&rest[..length], found),
-            ScanUnit::Emoji => found(ScannedWord::Whole(&strip_emoji_modifiers(&rest[..length]))),
+            ScanUnit::Unspaced => scan_unspaced(&rest[..length], emit),
+            ScanUnit::Emoji => emit(ScannedWord::Whole(&strip_emoji_modifiers(&rest[..length]))),
             ScanUnit::Join | ScanUnit::Other => {}
         }
-        last = if unit == ScanUnit::Join && !goes_on {
+        last = if unit == ScanUnit::Join && !continues {
             ScanUnit::Other
         } else {
             unit
         };
         at += length;
     }
-    scan_compound(&piece[start..end], lower, found);
+    scan_compound(&piece[start..end], lower, emit);
 }
 
 fn is_join(letter: char) -> bool {
@@ -175,7 +175,8 @@ fn next_ascii_unit(rest: &str) -> (ScanUnit, usize) {
     }
 }
 
-/// The words of Unicode (UAX 29), except that a script without spaces and what joins identifiers end one as well.
+/// Returns the next Unicode word (UAX 29), which unspaced scripts and joining characters end as
+/// well.
 fn next_unit(rest: &str) -> (ScanUnit, usize) {
     let run = rest
         .find(|letter| !is_unspaced(letter))
@@ -198,33 +199,33 @@ fn next_unit(rest: &str) -> (ScanUnit, usize) {
     (unit, word.len())
 }
 
-/// Pairs of neighbouring letters, since nothing else tells where words begin; East Asian letters alone, too, because
-/// one of them can be a word.
-fn scan_unspaced(run: &str, found: &mut impl FnMut(ScannedWord<'_>)) {
+/// Emits pairs of adjacent letters, because nothing marks where words begin, and single East Asian
+/// letters, because one of them can be a word.
+fn scan_unspaced(run: &str, emit: &mut impl FnMut(ScannedWord<'_>)) {
     let starts: Vec<usize> = run
         .char_indices()
         .map(|(at, _)| at)
         .chain([run.len()])
         .collect();
     if let [_, _] = starts[..] {
-        return found(ScannedWord::Whole(run));
+        return emit(ScannedWord::Whole(run));
     }
     for pair in starts.windows(3) {
         if let [first, _, end] = *pair {
-            found(ScannedWord::Whole(&run[first..end]));
+            emit(ScannedWord::Whole(&run[first..end]));
         }
     }
     for (at, letter) in run.char_indices() {
         let is_particle = matches!(letter, '\u{3041}'..='\u{309f}');
         if is_east_asian(letter) && !is_particle {
-            found(ScannedWord::Letter(&run[at..at + letter.len_utf8()]));
+            emit(ScannedWord::Letter(&run[at..at + letter.len_utf8()]));
         }
     }
 }
 
-/// An identifier is found as a whole, however it is written (`remote_agents`, `remoteAgents`, `remote-agents`), and by
-/// each of its words.
-fn scan_compound(text: &str, lower: &mut String, found: &mut impl FnMut(ScannedWord<'_>)) {
+/// Emits an identifier as a whole, independent of its spelling (`remote_agents`, `remoteAgents`,
+/// `remote-agents`), and each of its words.
+fn scan_compound(text: &str, lower: &mut String, emit: &mut impl FnMut(ScannedWord<'_>)) {
     let text = text
         .strip_suffix("'s")
         .or_else(|| text.strip_suffix("'S"))
@@ -234,7 +235,7 @@ fn scan_compound(text: &str, lower: &mut String, found: &mut impl FnMut(ScannedW
     }
     let is_one_word = !text.contains(is_join);
     if is_one_word && !has_inner_capital(text) {
-        return emit_word(text, lower, found);
+        return emit_word(text, lower, emit);
     }
     if is_one_word || text.chars().nth(MAX_TERM_LEN).is_none() {
         let is_number = !text.contains(char::is_alphabetic);
@@ -242,16 +243,16 @@ fn scan_compound(text: &str, lower: &mut String, found: &mut impl FnMut(ScannedW
             text.chars().filter(|letter| is_number || !is_join(*letter)),
             lower,
         );
-        found(ScannedWord::Word(truncate(lower)));
+        emit(ScannedWord::Word(truncate(lower)));
     }
     for part in text.split(is_join).filter(|part| !part.is_empty()) {
         if !is_one_word {
-            emit_word(part, lower, found);
+            emit_word(part, lower, emit);
         }
         let starts = camel_case_starts(part);
         let ends = starts.iter().copied().skip(1).chain([part.len()]);
         for (start, end) in starts.iter().copied().zip(ends) {
-            emit_word(&part[start..end], lower, found);
+            emit_word(&part[start..end], lower, emit);
         }
     }
 }
@@ -260,27 +261,29 @@ fn has_inner_capital(text: &str) -> bool {
     text.chars().skip(1).any(char::is_uppercase) && text.chars().any(char::is_lowercase)
 }
 
-/// Where the words of a camelCase one begin; none when it is not worth splitting.
+/// Returns the offsets at which the words of a camelCase word start; none if it is not to be
+/// split.
 fn camel_case_starts(part: &str) -> Vec<usize> {
     let mut starts = vec![0];
-    let mut before = None;
+    let mut previous = None;
     let mut letters = part.char_indices().peekable();
     while let Some((at, letter)) = letters.next() {
         let ends_capitals = letters.peek().is_some_and(|(_, next)| next.is_lowercase());
-        let begins = before.is_some_and(|before: char| !before.is_uppercase() || ends_capitals);
-        if letter.is_uppercase() && begins {
+        let is_start =
+            previous.is_some_and(|previous: char| !previous.is_uppercase() || ends_capitals);
+        if letter.is_uppercase() && is_start {
             starts.push(at);
         }
-        before = Some(letter);
+        previous = Some(letter);
     }
     let is_split =
         starts.len() > 1 && part.len() <= MAX_TERM_LEN && part.len() / starts.len() >= MIN_PART_LEN;
     if is_split { starts } else { Vec::new() }
 }
 
-fn emit_word(text: &str, lower: &mut String, found: &mut impl FnMut(ScannedWord<'_>)) {
+fn emit_word(text: &str, lower: &mut String, emit: &mut impl FnMut(ScannedWord<'_>)) {
     lowercase_into(text.chars(), lower);
-    found(ScannedWord::Word(strip_arabic_article(truncate(lower))));
+    emit(ScannedWord::Word(strip_arabic_article(truncate(lower))));
 }
 
 fn lowercase_into(letters: impl Iterator<Item = char>, lower: &mut String) {

@@ -1,5 +1,5 @@
-//! The folder: how it is opened, made and wiped while others may be doing the same. Whoever makes or wipes an index
-//! holds the lock of the writer meanwhile.
+//! The directory of the index: opens, creates and wipes it while other processes may do the same.
+//! Creating and wiping happen under the writer lock.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -16,22 +16,22 @@ use tantivy::{Index, IndexSettings};
 use super::LexicalError;
 use super::writer::SectionTokenizer;
 
-/// Goes up with every change to the fields or to what counts as a word: each has a folder of its own, so that an older
-/// process that still runs is not disturbed.
+/// Increment with every change of the fields or the analyzer. Each format has its own directory,
+/// so that a running process of an older version is not disturbed.
 const FORMAT: u32 = 2;
 const META: &str = "meta.json";
 pub(super) const ID: &str = "id";
 pub(super) const COLLECTION: &str = "collection";
 const TEXT: &str = "text";
 const ANALYZER: &str = "lango";
-/// How long somebody else may take to make an index.
+/// The time to wait for another process that creates the index.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IndexFields {
     pub id: Field,
     pub collection: Field,
-    /// Text, heading and title in one, told apart by how often their words count.
+    /// Text, heading and title in one field; terms of headings and titles are repeated.
     pub text: Field,
 }
 
@@ -49,14 +49,14 @@ fn schema() -> Schema {
     let mut schema = Schema::builder();
     schema.add_u64_field(ID, INDEXED | FAST);
     schema.add_text_field(COLLECTION, STRING | FAST);
-    let words = TextFieldIndexing::default()
+    let indexing = TextFieldIndexing::default()
         .set_tokenizer(ANALYZER)
         .set_index_option(IndexRecordOption::WithFreqs);
-    schema.add_text_field(TEXT, TextOptions::default().set_indexing_options(words));
+    schema.add_text_field(TEXT, TextOptions::default().set_indexing_options(indexing));
     schema.build()
 }
 
-/// Which state of the index is there: every commit replaces the file that lists its parts.
+/// Identifies a state of the index: every commit replaces the file that lists its segments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct IndexStamp {
     inode: u64,
@@ -67,7 +67,7 @@ pub(super) struct IndexStamp {
 impl IndexStamp {
     pub fn load(folder: &Path) -> Result<Self, LexicalError> {
         use std::os::unix::fs::MetadataExt;
-        let found = fs::metadata(folder.join(META)).map_err(|error| match error.kind() {
+        let metadata = fs::metadata(folder.join(META)).map_err(|error| match error.kind() {
             ErrorKind::NotFound => LexicalError::Damaged {
                 folder: folder.to_path_buf(),
                 reason: error.to_string(),
@@ -75,32 +75,32 @@ impl IndexStamp {
             _ => LexicalError::from_io(&error, folder),
         })?;
         Ok(Self {
-            inode: found.ino(),
-            length: found.len(),
-            modified: found.modified().ok(),
+            inode: metadata.ino(),
+            length: metadata.len(),
+            modified: metadata.modified().ok(),
         })
     }
 }
 
-/// Opens what is there and lets `read` look at all of it; where that cannot be, begins anew. Returns the folder of the
-/// format as well.
+/// Opens the index and reads it with `load`; recreates it if that fails. Also returns the
+/// directory of the current format.
 pub(super) fn open<T>(
     folder: &Path,
-    read: impl Fn(&Path, &Index) -> Result<T, LexicalError>,
+    load: impl Fn(&Path, &Index) -> Result<T, LexicalError>,
 ) -> Result<(PathBuf, Index, T), LexicalError> {
     remove_older_formats(folder);
     let folder = format_dir(folder, FORMAT);
     create_private_dir(&folder)?;
-    let until = Instant::now() + OPEN_TIMEOUT;
+    let deadline = Instant::now() + OPEN_TIMEOUT;
     loop {
-        let opened =
-            || open_existing(&folder).and_then(|index| Ok((read(&folder, &index)?, index)));
-        match catch_panics(&folder, opened) {
-            Ok((read, index)) => return Ok((folder, index, read)),
-            Err(LexicalError::Damaged { reason: why, .. }) => match lock(&folder) {
-                Ok(held) => recreate(&folder, &why, held)?,
-                // Somebody is making it at this moment.
-                Err(LexicalError::Busy { .. }) if Instant::now() < until => {
+        let open_and_load =
+            || open_existing(&folder).and_then(|index| Ok((load(&folder, &index)?, index)));
+        match catch_panics(&folder, open_and_load) {
+            Ok((loaded, index)) => return Ok((folder, index, loaded)),
+            Err(LexicalError::Damaged { reason, .. }) => match lock(&folder) {
+                Ok(lock) => recreate(&folder, &reason, lock)?,
+                // Another process is creating it.
+                Err(LexicalError::Busy { .. }) if Instant::now() < deadline => {
                     std::thread::sleep(Duration::from_millis(5));
                 }
                 Err(error) => return Err(error),
@@ -113,7 +113,7 @@ pub(super) fn open<T>(
 pub(super) fn wipe(folder: &Path) -> Result<(), LexicalError> {
     let folder = format_dir(folder, FORMAT);
     create_private_dir(&folder)?;
-    let _held = lock(&folder)?;
+    let _lock = lock(&folder)?;
     remove_files(&folder)
 }
 
@@ -135,10 +135,10 @@ fn open_existing(folder: &Path) -> Result<Index, LexicalError> {
     let index =
         Index::open_in_dir(folder).map_err(|error| LexicalError::from_tantivy(error, folder))?;
     if index.schema() != schema() {
-        let why = "it has other fields".to_owned();
+        let reason = "its fields differ from the expected ones".to_owned();
         return Err(LexicalError::Damaged {
             folder: folder.to_path_buf(),
-            reason: why,
+            reason,
         });
     }
     index
@@ -147,39 +147,40 @@ fn open_existing(folder: &Path) -> Result<Index, LexicalError> {
     Ok(index)
 }
 
-/// Another process may have made it between our look and our lock, so it is looked at once more.
-fn recreate(folder: &Path, why: &str, _held: DirectoryLock) -> Result<(), LexicalError> {
-    let look = || {
+/// Replaces the index with an empty one, unless another process did so before the lock was taken.
+fn recreate(folder: &Path, reason: &str, _lock: DirectoryLock) -> Result<(), LexicalError> {
+    let open = || {
         let index = open_existing(folder)?;
         super::query::IndexSnapshot::open(&index)
             .map_err(|error| LexicalError::from_tantivy(error, folder))
     };
-    if catch_panics(folder, look).is_ok() {
+    if catch_panics(folder, open).is_ok() {
         return Ok(());
     }
     if folder.join(META).exists() {
-        tracing::warn!(folder = %folder.display(), why, "the search index is built anew");
+        tracing::warn!(folder = %folder.display(), reason, "rebuilding the search index");
     }
     remove_files(folder)?;
-    let made = Index::builder()
+    Index::builder()
         .schema(schema())
         .settings(IndexSettings::default())
-        .create_in_dir(folder);
-    made.map(drop)
+        .create_in_dir(folder)
+        .map(drop)
         .map_err(|error| LexicalError::from_tantivy(error, folder))
 }
 
-/// Files that were cut short, by a power failure for instance, are not always told from whole ones before they are read.
+/// Runs `work` and turns a panic into an error: tantivy panics on some truncated files, which a
+/// power failure may leave.
 fn catch_panics<T>(
     folder: &Path,
-    look: impl FnOnce() -> Result<T, LexicalError>,
+    work: impl FnOnce() -> Result<T, LexicalError>,
 ) -> Result<T, LexicalError> {
-    // Nothing is kept of what was begun.
-    catch_unwind(AssertUnwindSafe(look)).unwrap_or_else(|_| {
-        let why = "its parts do not fit together".to_owned();
+    // Unwind safe: a partial result is dropped.
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        let reason = "its files are inconsistent".to_owned();
         Err(LexicalError::Damaged {
             folder: folder.to_path_buf(),
-            reason: why,
+            reason,
         })
     })
 }
@@ -193,18 +194,18 @@ fn lock(folder: &Path) -> Result<DirectoryLock, LexicalError> {
     })
 }
 
-/// Everything but the locks, which others may be waiting for. The list of parts goes first: without it nobody looks
-/// for the rest.
+/// Removes all files except the locks, for which other processes may wait. The list of segments is
+/// removed first: without it, no process reads the rest.
 fn remove_files(folder: &Path) -> Result<(), LexicalError> {
-    let trouble = |error: std::io::Error| LexicalError::from_io(&error, folder);
+    let to_error = |error: std::io::Error| LexicalError::from_io(&error, folder);
     let is_lock = |file: &Path| {
         [&*INDEX_WRITER_LOCK, &*META_LOCK]
             .iter()
             .any(|lock| file.ends_with(&lock.filepath))
     };
-    let found: Result<Vec<_>, _> = fs::read_dir(folder).map_err(trouble)?.collect();
-    let mut files: Vec<PathBuf> = found
-        .map_err(trouble)?
+    let entries: Result<Vec<_>, _> = fs::read_dir(folder).map_err(to_error)?.collect();
+    let mut files: Vec<PathBuf> = entries
+        .map_err(to_error)?
         .into_iter()
         .map(|entry| entry.path())
         .collect();
@@ -216,14 +217,14 @@ fn remove_files(folder: &Path) -> Result<(), LexicalError> {
             fs::remove_file(file)
         };
         match removed {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(trouble(error)),
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(to_error(error)),
             _ => {}
         }
     }
     Ok(())
 }
 
-/// Whatever an older Lango left; one that still writes keeps its own.
+/// Removes the indexes of older formats, except those that an older process is writing to.
 fn remove_older_formats(folder: &Path) {
     for older in (0..FORMAT)
         .map(|format| format_dir(folder, format))
@@ -232,17 +233,17 @@ fn remove_older_formats(folder: &Path) {
         if lock(&older).is_ok()
             && let Err(error) = fs::remove_dir_all(&older)
         {
-            tracing::warn!(folder = %older.display(), %error, "an old search index could not be removed");
+            tracing::warn!(folder = %older.display(), %error, "cannot remove an old search index");
         }
     }
 }
 
-/// What was read stays the user's alone.
+/// Creates a directory that only the user can access.
 fn create_private_dir(folder: &Path) -> Result<(), LexicalError> {
     use std::os::unix::fs::DirBuilderExt;
-    let made = fs::DirBuilder::new()
+    fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
-        .create(folder);
-    made.map_err(|error| LexicalError::from_io(&error, folder))
+        .create(folder)
+        .map_err(|error| LexicalError::from_io(&error, folder))
 }

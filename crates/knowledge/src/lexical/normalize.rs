@@ -1,18 +1,18 @@
-//! One way of writing for every word: compatibility forms, accents and vowel signs that people leave out when they type
-//! are gone before words are looked at. Capitals stay, because they tell where an identifier can be split.
+//! Text normalization: removes compatibility forms, accents and vowel signs that people omit when
+//! they type. Capitals stay, because they mark where an identifier can be split.
 
 use std::borrow::Cow;
 
 use unicode_normalization::UnicodeNormalization;
 
-/// What is written without spaces between words.
+/// Returns true for scripts without spaces between words.
 pub(super) fn is_unspaced(letter: char) -> bool {
     is_east_asian(letter)
         || matches!(letter,
             '\u{e01}'..='\u{e4e}' | '\u{e81}'..='\u{ecd}' | '\u{1000}'..='\u{103f}' | '\u{1780}'..='\u{17d3}')
 }
 
-/// Han, Hiragana, Katakana and Hangul.
+/// Returns true for Han, Hiragana, Katakana and Hangul.
 pub(super) fn is_east_asian(letter: char) -> bool {
     is_canonical_east_asian(letter)
         || matches!(letter,
@@ -22,7 +22,7 @@ pub(super) fn is_east_asian(letter: char) -> bool {
             | '\u{20000}'..='\u{323af}')
 }
 
-/// The common ones, which are never written in another way.
+/// Returns true for the common East Asian letters, which normalization does not change.
 fn is_canonical_east_asian(letter: char) -> bool {
     matches!(letter,
         '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' | '\u{3041}'..='\u{3096}'
@@ -30,20 +30,20 @@ fn is_canonical_east_asian(letter: char) -> bool {
 }
 
 pub(super) fn normalize(text: &str) -> Cow<'_, str> {
-    let is_settled = |letter: char| {
+    let is_normalized = |letter: char| {
         letter.is_ascii() || is_canonical_east_asian(letter) || "、。「」".contains(letter)
     };
-    if text.chars().all(is_settled) {
+    if text.chars().all(is_normalized) {
         return Cow::Borrowed(text);
     }
     let mut folded = String::with_capacity(text.len());
-    let mut accents_fall = false;
+    let mut drops_accents = false;
     for letter in text.nfkd() {
         match letter {
-            '\u{300}'..='\u{36f}' if accents_fall => continue,
+            '\u{300}'..='\u{36f}' if drops_accents => continue,
             '\u{300}'..='\u{36f}' => folded.push(letter),
             _ => {
-                accents_fall = is_latin_or_greek(letter);
+                drops_accents = is_latin_or_greek(letter);
                 fold(letter, &mut folded);
             }
         }
@@ -55,14 +55,15 @@ pub(super) fn normalize(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Elsewhere an accent makes another letter: й is not и.
+/// Returns true for scripts whose accents can be dropped. In other scripts, an accent makes a
+/// different letter: й is not и.
 fn is_latin_or_greek(letter: char) -> bool {
     letter.is_ascii_alphabetic()
         || matches!(letter, '\u{c0}'..='\u{24f}' | '\u{370}'..='\u{3ff}' | '\u{1e00}'..='\u{1fff}')
 }
 
 fn fold(letter: char, folded: &mut String) {
-    let other = match letter {
+    let replacement = match letter {
         'ß' => "ss",
         'ẞ' => "SS",
         'æ' => "ae",
@@ -101,10 +102,10 @@ fn fold(letter: char, folded: &mut String) {
         | '\u{6d6}'..='\u{6dc}' => "",
         _ => return folded.push(ascii_digit(letter).unwrap_or(letter)),
     };
-    folded.push_str(other);
+    folded.push_str(replacement);
 }
 
-/// Arabic-Indic and Devanagari digits in the form that everybody types.
+/// Returns the ASCII digit of an Arabic-Indic, Persian or Devanagari digit.
 fn ascii_digit(letter: char) -> Option<char> {
     let zero = match letter {
         '\u{660}'..='\u{669}' => 0x660,
@@ -115,7 +116,7 @@ fn ascii_digit(letter: char) -> Option<char> {
     char::from_digit(u32::from(letter) - zero, 10)
 }
 
-/// The Arabic article is written as one with its word.
+/// Removes the Arabic article, which is written together with its word.
 pub(super) fn strip_arabic_article(word: &str) -> &str {
     match word.strip_prefix("ال") {
         Some(rest) if rest.chars().nth(2).is_some() => rest,
@@ -123,7 +124,7 @@ pub(super) fn strip_arabic_article(word: &str) -> &str {
     }
 }
 
-/// Skin tones and the wish for a coloured picture do not make another emoji.
+/// Removes skin tones and variation selectors.
 pub(super) fn strip_emoji_modifiers(emoji: &str) -> String {
     emoji
         .chars()

@@ -1,4 +1,4 @@
-//! One state of the index, and the search in it.
+//! A snapshot of the index, and search in it.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -13,11 +13,11 @@ use tantivy::{DocId, DocSet, Index, ReloadPolicy, Searcher, SegmentReader, TERMI
 
 use super::index_directory::{COLLECTION, ID, IndexFields};
 
-/// A pasted page is asked for by its rarest words.
+/// A longer query, such as a pasted page, uses only its rarest words.
 const MAX_WORDS: usize = 32;
 
-/// Collections that are at most this part of a segment are gone through entry by entry; larger ones are sieved out of
-/// what words find.
+/// Collections with at most one in this many entries of a segment are scored entry by entry; for
+/// larger ones, the hits are filtered.
 const SMALL_COLLECTION_DIVISOR: u32 = 8;
 
 pub(super) struct IndexSnapshot {
@@ -26,7 +26,7 @@ pub(super) struct IndexSnapshot {
     collections: Arc<[String]>,
 }
 
-/// What is known of the entries of a segment besides their words.
+/// The columns of a segment: ids and collections of its entries.
 struct SegmentColumns {
     ids: Column<u64>,
     collections: Option<StrColumn>,
@@ -65,7 +65,7 @@ impl IndexSnapshot {
         Arc::clone(&self.collections)
     }
 
-    /// The largest id of an entry, of those that were removed as well.
+    /// Returns the largest id, including removed entries.
     pub fn max_id(&self) -> Option<u64> {
         let segments = self.searcher.segment_readers().iter().zip(&self.columns);
         segments
@@ -78,7 +78,7 @@ impl IndexSnapshot {
         self.searcher.num_docs()
     }
 
-    /// Scores as BM25 does (k1 1.2 and b 0.75, which are tantivy's own).
+    /// Returns the best entries by BM25 (with tantivy's k1 = 1.2 and b = 0.75).
     pub fn search(
         &self,
         fields: IndexFields,
@@ -110,22 +110,22 @@ impl IndexSnapshot {
             hits: BinaryHeap::new(),
         };
         for (segment, columns) in self.searcher.segment_readers().iter().zip(&self.columns) {
-            let Some(wanted) = columns.entry_filter(collections)? else {
+            let Some(filter) = columns.entry_filter(collections)? else {
                 continue;
             };
-            match columns.entries_if_few(segment, fields.collection, &wanted)? {
+            match columns.entries_if_few(segment, fields.collection, &filter)? {
                 Some(few) => best.collect_among(&few, &each, segment, columns)?,
-                None => best.collect(any.as_ref(), segment, columns, &wanted)?,
+                None => best.collect(any.as_ref(), segment, columns, &filter)?,
             }
         }
         Ok(best.into_sorted())
     }
 }
 
-/// Which entries of a segment may be hits.
+/// The entries of a segment that may be hits.
 enum EntryFilter {
     All,
-    /// Those of collections with these numbers.
+    /// The entries of the collections with these ordinals.
     InCollections(Vec<u64>),
 }
 
@@ -145,44 +145,42 @@ impl SegmentColumns {
         let Some(column) = &self.collections else {
             return Ok(None);
         };
-        let mut numbers = Vec::with_capacity(names.len());
+        let mut ordinals = Vec::with_capacity(names.len());
         for name in names {
-            numbers.extend(column.dictionary().term_ord(name.as_bytes())?);
+            ordinals.extend(column.dictionary().term_ord(name.as_bytes())?);
         }
-        let is_everything = (0..column.num_terms() as u64).all(|number| numbers.contains(&number));
-        Ok(match numbers.is_empty() {
+        let is_all = (0..column.num_terms() as u64).all(|ordinal| ordinals.contains(&ordinal));
+        Ok(match ordinals.is_empty() {
             true => None,
-            false if is_everything => Some(EntryFilter::All),
-            false => Some(EntryFilter::InCollections(numbers)),
+            false if is_all => Some(EntryFilter::All),
+            false => Some(EntryFilter::InCollections(ordinals)),
         })
     }
 
-    /// The entries that are wanted, in order, where they are few; nothing where they are many.
+    /// Returns the entries that pass the filter, in order, or `None` if there are many.
     fn entries_if_few(
         &self,
         segment: &SegmentReader,
         field: Field,
-        wanted: &EntryFilter,
+        filter: &EntryFilter,
     ) -> tantivy::Result<Option<Vec<DocId>>> {
-        let (EntryFilter::InCollections(numbers), Some(column)) = (wanted, &self.collections)
+        let (EntryFilter::InCollections(ordinals), Some(column)) = (filter, &self.collections)
         else {
             return Ok(None);
         };
         let index = segment.inverted_index(field)?;
-        let (most, mut entries) = (
-            (segment.max_doc() / SMALL_COLLECTION_DIVISOR) as usize,
-            Vec::new(),
-        );
-        for number in numbers {
+        let limit = (segment.max_doc() / SMALL_COLLECTION_DIVISOR) as usize;
+        let mut entries = Vec::new();
+        for ordinal in ordinals {
             let mut name = String::new();
-            if !column.ord_to_str(*number, &mut name)? {
+            if !column.ord_to_str(*ordinal, &mut name)? {
                 continue;
             }
             let term = Term::from_field_text(field, &name);
             let Some(mut postings) = index.read_postings(&term, IndexRecordOption::Basic)? else {
                 continue;
             };
-            if entries.len() + postings.size_hint() as usize > most {
+            if entries.len() + postings.size_hint() as usize > limit {
                 return Ok(None);
             }
             while postings.doc() != TERMINATED {
@@ -194,20 +192,20 @@ impl SegmentColumns {
         Ok(Some(entries))
     }
 
-    fn is_wanted(&self, entry: DocId, wanted: &EntryFilter) -> bool {
-        match (wanted, &self.collections) {
+    fn passes(&self, entry: DocId, filter: &EntryFilter) -> bool {
+        match (filter, &self.collections) {
             (EntryFilter::All, _) => true,
-            (EntryFilter::InCollections(numbers), Some(column)) => column
+            (EntryFilter::InCollections(ordinals), Some(column)) => column
                 .ords()
                 .first(entry)
-                .is_some_and(|number| numbers.contains(&number)),
+                .is_some_and(|ordinal| ordinals.contains(&ordinal)),
             (EntryFilter::InCollections(_), None) => false,
         }
     }
 }
 
-/// How common terms are. The terms that stand for one word share a number: else the rare spelling of a common word
-/// would count for more than the word.
+/// Document frequencies of terms. The terms of one word share a frequency: otherwise a rare
+/// spelling of a common word would weigh more than the word.
 struct Statistics<'a> {
     searcher: &'a Searcher,
     frequencies: BTreeMap<Term, u64>,
@@ -264,26 +262,26 @@ impl Bm25StatisticsProvider for Statistics<'_> {
     }
 }
 
-/// The worst of the best is on top, ready to be replaced.
+/// The best hits so far. The worst of them is on top of the heap.
 struct TopHits {
     limit: usize,
     hits: BinaryHeap<Reverse<ScoredEntry>>,
 }
 
 impl TopHits {
-    /// The index skips whatever cannot beat the worst of the best, which is why hits are sieved here and not by one
-    /// more clause of the query.
+    /// Collects the hits of a segment that pass the filter. The filter is applied here, not as a clause
+    /// of the query, because the index skips entries below the threshold only for plain unions.
     fn collect(
         &mut self,
         weight: &dyn Weight,
         segment: &SegmentReader,
         columns: &SegmentColumns,
-        wanted: &EntryFilter,
+        filter: &EntryFilter,
     ) -> tantivy::Result<()> {
         let alive = segment.alive_bitset();
         weight.for_each_pruning(self.threshold(), segment, &mut |entry, score| {
             if alive.is_none_or(|alive| alive.is_alive(entry))
-                && columns.is_wanted(entry, wanted)
+                && columns.passes(entry, filter)
                 && let Some(id) = columns.ids.first(entry)
             {
                 self.push(ScoredEntry { score, id });
@@ -292,7 +290,7 @@ impl TopHits {
         })
     }
 
-    /// The same for a few entries: each word is looked up in each of them, and nowhere else.
+    /// Collects hits among a few entries: looks up each word in these entries only.
     fn collect_among(
         &mut self,
         entries: &[DocId],
@@ -331,7 +329,8 @@ impl TopHits {
         }
     }
 
-    /// Just below the worst of the best: an equal score with a smaller id still comes through.
+    /// Returns a score just below the worst of the best hits, so that an equal score with a smaller
+    /// id passes.
     fn threshold(&self) -> f32 {
         match self.hits.peek() {
             Some(Reverse(worst)) if self.hits.len() >= self.limit => worst.score.next_down(),
@@ -348,7 +347,7 @@ impl TopHits {
     }
 }
 
-/// Greater is better: the higher score, then the smaller id.
+/// A hit. Ordered by score, then by smaller id; greater is better.
 #[derive(Clone, Copy, Debug)]
 struct ScoredEntry {
     score: f32,

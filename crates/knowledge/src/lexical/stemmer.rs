@@ -1,5 +1,5 @@
-//! Where words lose their endings. A text is stemmed in its own language; a query is too short to tell, so it asks for
-//! the stems of all of them (`every_stem`).
+//! Stemming. A text is stemmed in its own language; a query is too short to detect one, so it uses
+//! the stems of all languages (`all_stems`).
 
 use std::borrow::Cow;
 
@@ -8,22 +8,22 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::fingerprint;
 
-/// Longer ones are no words of a language.
+/// Longer sequences of letters are not words.
 const MAX_WORD_LEN: usize = 40;
-/// So much of a text is looked at to tell its language.
+/// Bytes of a text that are used to detect its language.
 const SAMPLE_BYTES: usize = 1_500;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Language {
     English,
     German,
-    /// Another one in Latin letters: only what plurals and genders have in common is taken off.
+    /// Another language in Latin letters: only common endings of plurals and genders are removed.
     Other,
 }
 
 const LANGUAGES: [Language; 3] = [Language::English, Language::German, Language::Other];
 
-/// Small words that tell a language, sorted; those that several languages share are left out.
+/// Function words that identify a language, sorted, without those that several languages share.
 const ENGLISH: [u64; 20] = pack_words([
     "are", "but", "can", "does", "for", "from", "had", "has", "have", "how", "is", "it", "not",
     "of", "that", "the", "their", "this", "to", "with",
@@ -39,10 +39,11 @@ const OTHER: [u64; 41] = pack_words([
     "os", "ou", "para", "pas", "per", "por", "pour", "que", "qui", "sont", "sul", "sur", "une",
     "van",
 ]);
-/// The longest of them.
-const MAX_SMALL_WORD_LEN: usize = 6;
+/// The length of the longest function word.
+const MAX_FUNCTION_WORD_LEN: usize = 6;
 
-/// As numbers, which are compared at once and are in the same order: every word of every text is looked up.
+/// Packs words into integers of the same order, which compare faster: every word of every text is
+/// looked up.
 const fn pack_words<const COUNT: usize>(words: [&str; COUNT]) -> [u64; COUNT] {
     let mut numbers = [0; COUNT];
     let mut at = 0;
@@ -53,7 +54,7 @@ const fn pack_words<const COUNT: usize>(words: [&str; COUNT]) -> [u64; COUNT] {
     numbers
 }
 
-/// A word of at most eight small letters, the first one highest.
+/// Packs a word of at most eight ASCII letters, the first one in the highest byte.
 const fn pack_word(word: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     let mut at = 0;
@@ -64,7 +65,7 @@ const fn pack_word(word: &[u8]) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// Words that nearly every English text has. They are dropped from queries, never from what is searched.
+/// Words that occur in nearly every English text. They are dropped from queries, but indexed.
 const STOP_WORDS: [&str; 68] = [
     "a", "about", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can",
     "could", "did", "do", "does", "for", "from", "had", "has", "have", "how", "i", "if", "in",
@@ -78,7 +79,8 @@ pub(super) fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.binary_search(&word).is_ok()
 }
 
-/// English when nothing tells, as in headings and in source code.
+/// Detects the language of a text. Returns English if there is no evidence, as in headings and
+/// source code.
 pub(super) fn detect_language(text: &str) -> Language {
     let (mut english, mut german, mut other) = (0, 0, 0);
     let sample = &text[..text.floor_char_boundary(SAMPLE_BYTES)];
@@ -111,20 +113,20 @@ fn detect_word_language(word: &str) -> Option<Language> {
             .any(|letter| matches!(letter, 'ä' | 'ö' | 'ü' | 'Ä' | 'Ö' | 'Ü' | 'ß'));
         return is_german.then_some(Language::German);
     }
-    if !(2..=MAX_SMALL_WORD_LEN).contains(&word.len()) {
+    if !(2..=MAX_FUNCTION_WORD_LEN).contains(&word.len()) {
         return None;
     }
-    let small = pack_word(word.as_bytes());
-    let tells = |words: &[u64]| words.binary_search(&small).is_ok();
+    let packed = pack_word(word.as_bytes());
+    let contains = |words: &[u64]| words.binary_search(&packed).is_ok();
     match () {
-        () if tells(&ENGLISH) => Some(Language::English),
-        () if tells(&GERMAN) => Some(Language::German),
-        () if tells(&OTHER) => Some(Language::Other),
+        () if contains(&ENGLISH) => Some(Language::English),
+        () if contains(&GERMAN) => Some(Language::German),
+        () if contains(&OTHER) => Some(Language::Other),
         () => None,
     }
 }
 
-/// Words outside Latin letters, numbers and anything that cannot be a word stay as they are.
+/// Returns the stem of a word. Anything but a word in lower-case ASCII letters stays unchanged.
 pub(super) fn stem(word: &str, language: Language) -> Cow<'_, str> {
     match language {
         _ if !is_word(word) => Cow::Borrowed(word),
@@ -138,8 +140,8 @@ fn is_word(word: &str) -> bool {
     (3..=MAX_WORD_LEN).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_lowercase())
 }
 
-/// The stems of words that were met lately: most words of a text are among a few thousand. Each word has one place,
-/// which it shares with others.
+/// A cache of stems: most words of a text are among a few thousand. Each word has one slot, which
+/// it shares with other words.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StemCache {
     slots: Vec<CachedStem>,
@@ -162,19 +164,19 @@ impl StemCache {
         if self.slots.is_empty() {
             self.slots.resize(Self::SLOTS, CachedStem::default());
         }
-        let known = &mut self.slots[fingerprint(word.as_bytes()) as usize % Self::SLOTS];
-        if known.word != word || known.language != Some(language) {
-            known.language = Some(language);
-            known.word.clear();
-            known.word.push_str(word);
-            known.stem.clear();
-            known.stem.push_str(&stem(word, language));
+        let slot = &mut self.slots[fingerprint(word.as_bytes()) as usize % Self::SLOTS];
+        if slot.word != word || slot.language != Some(language) {
+            slot.language = Some(language);
+            slot.word.clear();
+            slot.word.push_str(word);
+            slot.stem.clear();
+            slot.stem.push_str(&stem(word, language));
         }
-        &known.stem
+        &slot.stem
     }
 }
 
-/// What a text may hold in place of this word, whatever language it is in.
+/// Returns the stems of a word in all languages.
 pub(super) fn all_stems(word: &str) -> Vec<String> {
     let mut stems: Vec<String> = Vec::with_capacity(LANGUAGES.len());
     for language in LANGUAGES {
@@ -186,7 +188,8 @@ pub(super) fn all_stems(word: &str) -> Vec<String> {
     stems
 }
 
-/// Takes off the endings of cases and plurals; umlauts were folded before, and `ae`, `oe`, `ue` fold like them.
+/// Removes endings of cases and plurals. Umlauts were folded before; `ae`, `oe` and `ue` are folded
+/// the same way.
 fn stem_german(word: &str) -> Cow<'_, str> {
     let is_spelled_out = ["ae", "oe", "ue"].iter().any(|pair| word.contains(pair));
     if is_spelled_out {
@@ -197,15 +200,16 @@ fn stem_german(word: &str) -> Cow<'_, str> {
 
 fn fold_spelled_umlauts(word: &str) -> String {
     let mut folded = String::with_capacity(word.len());
-    let mut before = ' ';
+    let mut previous = ' ';
     let mut letters = word.chars().peekable();
     while let Some(letter) = letters.next() {
         folded.push(letter);
-        let can_be_umlaut = matches!(letter, 'a' | 'o' | 'u') && !matches!(before, 'a' | 'e' | 'q');
+        let can_be_umlaut =
+            matches!(letter, 'a' | 'o' | 'u') && !matches!(previous, 'a' | 'e' | 'q');
         if can_be_umlaut && letters.peek() == Some(&'e') {
             letters.next();
         }
-        before = letter;
+        previous = letter;
     }
     folded
 }
@@ -231,7 +235,7 @@ fn strip_german_ending(word: &str) -> &str {
     }
 }
 
-/// Plurals in -s and the vowel that tells gender or number.
+/// Removes the plural -s and the vowel of gender or number.
 fn stem_romance(word: &str) -> &str {
     let singular = match word.strip_suffix('s') {
         Some(rest) if rest.len() >= 3 && !rest.ends_with('s') => rest,
@@ -254,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn languages_are_told_by_their_small_words() {
+    fn detects_languages_by_function_words() {
         assert_eq!(
             detect_language("The agent is asked to plan."),
             Language::English
@@ -272,8 +276,8 @@ mod tests {
     }
 
     #[test]
-    fn known_stems_are_the_stems() {
-        let mut known = StemCache::default();
+    fn cached_stems_match_computed_stems() {
+        let mut cache = StemCache::default();
         let words: Vec<String> = (0..40_000_u32)
             .map(|number| {
                 let letter = |at: u32| char::from(b'a' + (number / 26_u32.pow(at) % 26) as u8);
@@ -287,13 +291,13 @@ mod tests {
             .chain(["naïve", "x9", "은행", ""])
         {
             for language in LANGUAGES {
-                assert_eq!(known.stem(word, language), stem(word, language));
+                assert_eq!(cache.stem(word, language), stem(word, language));
             }
         }
     }
 
     #[test]
-    fn german_endings() {
+    fn removes_german_endings() {
         for words in [
             &["haus", "hauses", "hause", "hauser", "hausern"][..],
             &["kind", "kinder", "kindern", "kindes"],

@@ -1,4 +1,5 @@
-//! Filling the index. One writer at a time, across processes; dropping it takes back what was not committed.
+//! The writer of the index. One writer at a time, across processes; dropping it discards
+//! uncommitted changes.
 
 use std::path::{Path, PathBuf};
 
@@ -12,15 +13,15 @@ use super::query::IndexSnapshot;
 use super::stemmer::detect_language;
 use super::{LexicalEntry, LexicalError};
 
-/// So often do words of a heading and of a title count, against once in the text (as in BM25F: what is repeated
-/// matters less each time, wherever it stands).
+/// Weights of words in headings and titles, relative to the text. As in BM25F, repetitions count
+/// less each time, regardless of the section.
 const HEADING_WEIGHT: usize = 2;
 const TITLE_WEIGHT: usize = 2;
-/// Between text, heading and title on their way to the threads that read them.
+/// Separates text, heading and title in the field.
 const SEPARATOR: char = '\u{1f}';
 
 const THREADS: usize = 2;
-/// What a thread gathers before it writes a part of the index.
+/// Memory that a thread uses before it writes a segment.
 const MEMORY_PER_THREAD: usize = 40_000_000;
 
 pub struct LexicalWriter {
@@ -48,29 +49,29 @@ impl LexicalWriter {
             Err(LexicalError::Busy { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
-        // Behind the lock: nobody else moves it from here on.
-        let applied = index_directory::applied_through(index, folder)?;
-        let highest = IndexSnapshot::open(index)
+        // Read under the writer lock: no other process changes it from here on.
+        let applied_through = index_directory::applied_through(index, folder)?;
+        let max_id = IndexSnapshot::open(index)
             .map_err(|error| LexicalError::from_tantivy(error, folder))?
             .max_id();
         Ok(Some(Self {
             writer,
             fields,
             folder: folder.to_path_buf(),
-            applied_through: applied,
-            max_id: highest,
+            applied_through,
+            max_id,
         }))
     }
 
-    /// The number of the last commit; whatever came later has to be put or removed again.
+    /// Returns the change number of the last commit; later changes have to be applied again.
     pub fn applied_through(&self) -> u64 {
         self.applied_through
     }
 
-    /// Takes the place of an entry with the same id.
+    /// Adds an entry and replaces one with the same id.
     pub fn put(&mut self, entry: LexicalEntry) -> Result<(), LexicalError> {
-        // To look for what is not there costs more than anything else here.
-        if self.max_id.is_some_and(|highest| highest >= entry.id) {
+        // Searching for a missing entry would be the most expensive step.
+        if self.max_id.is_some_and(|max_id| max_id >= entry.id) {
             self.remove(entry.id);
         }
         self.max_id = self.max_id.max(Some(entry.id));
@@ -89,19 +90,20 @@ impl LexicalWriter {
             .delete_term(Term::from_field_u64(self.fields.id, id));
     }
 
-    /// Makes everything so far durable and visible to all, with the number up to which it was applied.
-    pub fn commit(&mut self, upto: u64) -> Result<(), LexicalError> {
+    /// Makes all changes through the number `applied_through` durable and visible.
+    pub fn commit(&mut self, applied_through: u64) -> Result<(), LexicalError> {
         let mut commit = || {
             let mut prepared = self.writer.prepare_commit()?;
-            prepared.set_payload(&upto.to_string());
+            prepared.set_payload(&applied_through.to_string());
             prepared.commit()
         };
         commit().map_err(|error| LexicalError::from_tantivy(error, &self.folder))?;
-        self.applied_through = upto;
+        self.applied_through = applied_through;
         Ok(())
     }
 
-    /// Waits until small parts were joined, which keeps searches fast; dropping the writer leaves that to the next.
+    /// Waits until small segments are merged, which keeps searches fast. If the writer is dropped
+    /// instead, the next one merges them.
     pub fn close(self) -> Result<(), LexicalError> {
         let Self { writer, folder, .. } = self;
         writer
@@ -141,7 +143,7 @@ impl Tokenizer for SectionTokenizer {
 
     fn token_stream<'a>(&'a mut self, joined: &'a str) -> SectionStream<'a> {
         self.terms.clear();
-        // A title alone does not tell its language.
+        // A title alone is too short to detect its language.
         let language = detect_language(joined);
         for (section, weight) in joined
             .split(SEPARATOR)

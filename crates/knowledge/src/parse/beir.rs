@@ -1,4 +1,5 @@
-//! Collections in the layout of BEIR, by which retrieval is measured: documents, queries, and which belong together.
+//! Reads collections in the BEIR layout, a benchmark for retrieval: documents, queries and
+//! relevance judgments.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Lines};
@@ -24,7 +25,7 @@ pub struct BeirQuery {
     pub text: String,
 }
 
-/// How well a document answers a query; 0 says that it does not.
+/// The relevance of a document for a query; 0 means not relevant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BeirJudgment {
     pub query: String,
@@ -34,7 +35,7 @@ pub struct BeirJudgment {
 
 #[derive(Debug, Error)]
 pub enum BeirError {
-    #[error("{} cannot be read: {error}", path.display())]
+    #[error("cannot read {}: {error}", path.display())]
     Io {
         path: PathBuf,
         error: std::io::Error,
@@ -47,33 +48,34 @@ pub enum BeirError {
     },
 }
 
-/// What the lines of a file hold. A bad line is told, and the next one is read.
+/// An iterator over the records of a file. An invalid line yields an error, and iteration
+/// continues.
 pub struct BeirLines<T> {
     path: PathBuf,
     lines: Lines<BufReader<File>>,
     line: usize,
-    /// Whoever cannot read on now cannot read on later.
+    /// Set after an I/O error, which ends the iteration.
     is_finished: bool,
     parse: fn(&str, usize) -> ParsedLine<T>,
 }
 
-/// Nothing for a line that holds nothing; words for one that is wrong.
+/// `None` for an empty line; the error is a text for the user.
 type ParsedLine<T> = Result<Option<T>, String>;
 
-/// The documents of a collection, from `corpus.jsonl`.
+/// Reads the documents of a collection from `corpus.jsonl`.
 pub fn read_corpus(directory: &Path) -> Result<BeirLines<BeirDocument>, BeirError> {
     BeirLines::open(directory.join("corpus.jsonl"), from_json)
 }
 
-/// The queries of a collection, from `queries.jsonl`.
+/// Reads the queries of a collection from `queries.jsonl`.
 pub fn read_queries(directory: &Path) -> Result<BeirLines<BeirQuery>, BeirError> {
     BeirLines::open(directory.join("queries.jsonl"), from_json)
 }
 
-/// Which documents answer which queries: the part of `qrels/` that tests, else the one that develops, else `qrels.tsv`.
+/// Reads the relevance judgments from `qrels/test.tsv`, else `qrels/dev.tsv`, else `qrels.tsv`.
 pub fn read_qrels(directory: &Path) -> Result<BeirLines<BeirJudgment>, BeirError> {
-    let parts = ["test.tsv", "dev.tsv"].map(|name| directory.join("qrels").join(name));
-    let path = parts.into_iter().find(|part| part.is_file());
+    let splits = ["test.tsv", "dev.tsv"].map(|name| directory.join("qrels").join(name));
+    let path = splits.into_iter().find(|path| path.is_file());
     BeirLines::open(
         path.unwrap_or_else(|| directory.join("qrels.tsv")),
         from_columns,
@@ -100,9 +102,9 @@ impl<T> Iterator for BeirLines<T> {
 
     fn next(&mut self) -> Option<Self::Item> {
         while !self.is_finished {
-            let read = self.lines.next()?;
+            let line = self.lines.next()?;
             self.line += 1;
-            let parsed = match read {
+            let parsed = match line {
                 Ok(text) => (self.parse)(text.trim_start_matches('\u{feff}').trim_end(), self.line),
                 Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
                     Err(error.to_string())
@@ -118,13 +120,9 @@ impl<T> Iterator for BeirLines<T> {
             match parsed {
                 Ok(None) => {}
                 Ok(Some(item)) => return Some(Ok(item)),
-                Err(why) => {
+                Err(reason) => {
                     let (path, line) = (self.path.clone(), self.line);
-                    return Some(Err(BeirError::BadLine {
-                        path,
-                        line,
-                        reason: why,
-                    }));
+                    return Some(Err(BeirError::BadLine { path, line, reason }));
                 }
             }
         }
@@ -151,12 +149,12 @@ fn from_columns(line: &str, number: usize) -> ParsedLine<BeirJudgment> {
                 document: document.to_owned(),
                 score,
             })),
-            // The names of the columns.
+            // The header with the names of the columns.
             Err(_) if number == 1 => Ok(None),
-            Err(_) => Err(format!("the score `{score}` is not a whole number")),
+            Err(_) => Err(format!("the score `{score}` is not an integer")),
         },
         _ => Err(format!(
-            "{} columns instead of query-id, corpus-id and score",
+            "{} columns; expected query-id, corpus-id and score",
             columns.len()
         )),
     }

@@ -1,5 +1,6 @@
-//! Source code: the items at the left margin, each with the comments and attributes above it. It goes by indentation
-//! and by closing brackets alone, so that it works for every language; a wrong guess costs a less fortunate cut.
+//! Parses source code into top-level items, each with the comments and attributes above it. Uses
+//! only indentation and closing brackets, so that it works for every language; a wrong guess only
+//! leads to a worse split.
 
 use super::{
     BlockSpan, DocumentBlock, DocumentKind, ParsedDocument, Shape, line_number, short_heading,
@@ -18,7 +19,7 @@ pub fn parse(text: &str) -> ParsedDocument {
     ParsedDocument::new(None, DocumentKind::Code, blocks)
 }
 
-/// The line that names an item, for the parts of it that are cut off from that line.
+/// Returns the line that names an item, as a heading for its later parts.
 pub fn signature(item: &str) -> Option<String> {
     let line = item
         .lines()
@@ -27,7 +28,7 @@ pub fn signature(item: &str) -> Option<String> {
     line.chars().any(char::is_alphanumeric).then_some(line)
 }
 
-/// A comment, an attribute or a decorator, as a rule about what comes below it.
+/// Returns true for a comment, an attribute or a decorator, which usually belongs to the next item.
 pub fn is_leading_comment(line: &str) -> bool {
     const STARTS: &[&str] = &[
         "//", "/*", "* ", "*/", "#", "@", "--", ";;", "\"\"\"", "<!--",
@@ -36,7 +37,7 @@ pub fn is_leading_comment(line: &str) -> bool {
     line == "*" || line.ends_with("*/") || STARTS.iter().any(|start| line.starts_with(start))
 }
 
-/// A line that ends something, and belongs to it.
+/// Returns true for a line that ends an item and belongs to it.
 pub fn is_closing_line(line: &str) -> bool {
     let line = line.trim_start();
     line.starts_with(['}', ')', ']', '{'])
@@ -50,21 +51,21 @@ pub fn indent(line: &str) -> usize {
 }
 
 fn is_item_start(lines: &[&str], index: usize) -> bool {
-    let (line, above) = (lines[index], lines[index - 1]);
+    let (line, previous) = (lines[index], lines[index - 1]);
     if line.trim().is_empty() || indent(line) > 0 || is_closing_line(line) {
         return false;
     }
-    if above.trim().is_empty() {
+    if previous.trim().is_empty() {
         return true;
     }
-    let ends_block = above.starts_with('}') || above.trim_end() == "end";
-    (indent(above) > 0 || ends_block) && !is_leading_comment(above)
+    let ends_block = previous.starts_with('}') || previous.trim_end() == "end";
+    (indent(previous) > 0 || ends_block) && !is_leading_comment(previous)
 }
 
 fn block(lines: &[&str], start: usize, end: usize) -> Option<DocumentBlock> {
-    let is_filled = |index: &usize| !lines[*index].trim().is_empty();
-    let first = (start..end).find(is_filled)?;
-    let last = (start..end).rev().find(is_filled)?;
+    let is_not_blank = |index: &usize| !lines[*index].trim().is_empty();
+    let first = (start..end).find(is_not_blank)?;
+    let last = (start..end).rev().find(is_not_blank)?;
     Some(DocumentBlock {
         text: lines[first..=last].join("\n"),
         heading: Vec::new(),

@@ -1,4 +1,4 @@
-//! HTML: the parts that a reader of the page would read, below their headings.
+//! Parses HTML into blocks of its readable content, below their headings.
 
 use super::{
     BlockSpan, DocumentBlock, DocumentKind, Outline, ParseError, ParsedDocument, Shape,
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::html::{HtmlLimits, MarkdownBlock, MarkdownLine, ReadablePage};
 
-/// What a file of the greatest size may hold, other than to make trouble.
+/// Limits that a legitimate file of the maximum size stays within.
 const FILE_LIMITS: HtmlLimits = HtmlLimits {
     nodes: 2_000_000,
     output_bytes: 2 * super::MAX_BYTES as usize,
@@ -19,16 +19,16 @@ pub fn parse(text: &str) -> Result<ParsedDocument, ParseError> {
     }
     let (mut outline, mut blocks, mut lines) = (Outline::default(), Vec::new(), Vec::new());
     let mut first_heading = None;
-    for part in page.blocks {
-        if let Some((level, words)) = &part.heading {
-            outline.enter(*level, words);
-            first_heading.get_or_insert_with(|| short_heading(words));
+    for block in page.blocks {
+        if let Some((level, text)) = &block.heading {
+            outline.enter(*level, text);
+            first_heading.get_or_insert_with(|| short_heading(text));
         }
-        if part.has_blank_before && !lines.is_empty() {
+        if block.has_blank_before && !lines.is_empty() {
             lines.push(None);
         }
-        blocks.push(block(&part, outline.path(), lines.len()));
-        lines.extend(part.lines.into_iter().map(|line| line.source));
+        blocks.push(document_block(&block, outline.path(), lines.len()));
+        lines.extend(block.lines.into_iter().map(|line| line.source));
     }
     let title = Some(short_heading(&page.title))
         .filter(|title| !title.is_empty())
@@ -41,17 +41,21 @@ pub fn parse(text: &str) -> Result<ParsedDocument, ParseError> {
     })
 }
 
-fn block(part: &MarkdownBlock, heading: Vec<String>, above: usize) -> DocumentBlock {
-    let lines: Vec<&str> = part
+fn document_block(
+    block: &MarkdownBlock,
+    heading: Vec<String>,
+    lines_before: usize,
+) -> DocumentBlock {
+    let lines: Vec<&str> = block
         .lines
         .iter()
         .map(|MarkdownLine { text, .. }| text.as_str())
         .collect();
-    let place = BlockSpan::Lines(
-        line_number(above),
-        line_number(above + lines.len().saturating_sub(1)),
+    let span = BlockSpan::Lines(
+        line_number(lines_before),
+        line_number(lines_before + lines.len().saturating_sub(1)),
     );
-    let shape = match part {
+    let shape = match block {
         MarkdownBlock {
             heading: Some(_), ..
         } => Shape::Heading,
@@ -64,12 +68,12 @@ fn block(part: &MarkdownBlock, heading: Vec<String>, above: usize) -> DocumentBl
     DocumentBlock {
         text: lines.join("\n"),
         heading,
-        span: place,
+        span,
         shape,
     }
 }
 
-/// Lines of nothing but marks stand where the text before them does.
+/// Gives lines without text the source line of the text before them.
 fn fill_gaps(lines: &[Option<(u32, u32)>]) -> Vec<(u32, u32)> {
     let mut last = lines
         .iter()
@@ -79,9 +83,8 @@ fn fill_gaps(lines: &[Option<(u32, u32)>]) -> Vec<(u32, u32)> {
     lines
         .iter()
         .map(|line| {
-            let own = line.unwrap_or((last.1, last.1));
-            last = own;
-            own
+            last = line.unwrap_or((last.1, last.1));
+            last
         })
         .collect()
 }

@@ -1,4 +1,4 @@
-//! Markdown: its blocks as they stand in the source, below the headings that they stand under.
+//! Parses markdown into its top-level blocks, as in the source, below their headings.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::{
     short_heading,
 };
 
-/// Front matter is short; a rule at the start and another far below are not one.
+/// Front matter is short; two rules that are further apart do not delimit it.
 const MAX_FRONT_LINES: usize = 200;
 
 pub fn parse(text: &str) -> ParsedDocument {
@@ -17,20 +17,20 @@ pub fn parse(text: &str) -> ParsedDocument {
     let front = front_matter(&lines);
     let skipped = front.as_ref().map_or(0, |front| front.lines);
     let start: usize = lines[..skipped].iter().map(|line| line.len() + 1).sum();
-    let mut page = MarkdownParser {
+    let mut parser = MarkdownParser {
         lines,
         next: skipped,
         ..MarkdownParser::default()
     };
     for part in parse_parts(text.get(start..).unwrap_or_default()) {
-        page.add(part, skipped);
+        parser.add(part, skipped);
     }
-    page.fill_until(page.lines.len());
-    let title = front.and_then(|front| front.title).or(page.title);
-    ParsedDocument::new(title, DocumentKind::Markdown, page.blocks)
+    parser.fill_until(parser.lines.len());
+    let title = front.and_then(|front| front.title).or(parser.title);
+    ParsedDocument::new(title, DocumentKind::Markdown, parser.blocks)
 }
 
-/// A block of the outermost level, by the lines of its source.
+/// A top-level block, by its source lines.
 struct MarkdownPart {
     lines: Range<usize>,
     shape: Shape,
@@ -40,7 +40,7 @@ struct MarkdownPart {
 #[derive(Default)]
 struct MarkdownParser<'a> {
     lines: Vec<&'a str>,
-    /// The first line that is in no block yet.
+    /// The first line that is not in a block yet.
     next: usize,
     outline: Outline,
     title: Option<String>,
@@ -60,18 +60,16 @@ impl MarkdownParser<'_> {
                 self.title = Some(short_heading(heading));
             }
         }
-        let place = BlockSpan::Lines(line_number(self.next), line_number(end - 1));
-        let text = self.lines[self.next..end].join("\n");
         self.blocks.push(DocumentBlock {
-            text,
+            text: self.lines[self.next..end].join("\n"),
             heading: self.outline.path(),
-            span: place,
+            span: BlockSpan::Lines(line_number(self.next), line_number(end - 1)),
             shape: part.shape,
         });
         self.next = end;
     }
 
-    /// Some lines belong to no block, such as the targets of links; they are not lost.
+    /// Adds the lines up to `line` that belong to no block, such as link definitions.
     fn fill_until(&mut self, line: usize) {
         if self.next < line {
             let between = &self.lines[self.next..line];
@@ -105,10 +103,10 @@ fn parse_parts(text: &str) -> Vec<MarkdownPart> {
         match event {
             Event::Start(_) => depth += 1,
             Event::End(_) => depth = depth.saturating_sub(1),
-            Event::Text(words) | Event::Code(words) => {
+            Event::Text(text) | Event::Code(text) => {
                 if let Some((_, heading)) = parts.last_mut().and_then(|part| part.heading.as_mut())
                 {
-                    heading.push_str(&words);
+                    heading.push_str(&text);
                 }
             }
             Event::SoftBreak | Event::HardBreak => {
@@ -133,15 +131,15 @@ fn classify_event(event: &Event<'_>) -> (Shape, Option<(u8, String)>) {
     }
 }
 
-/// The lines that a range of bytes touches, without blank ones at its end.
+/// Returns the lines of a byte range, without trailing blank lines.
 fn line_range(text: &str, starts: &[usize], range: Range<usize>) -> Range<usize> {
     let line_of = |offset: usize| {
         starts
             .partition_point(|start| *start <= offset)
             .saturating_sub(1)
     };
-    let held = text.get(range.clone()).unwrap_or_default().trim_end();
-    line_of(range.start)..line_of(range.start + held.len().saturating_sub(1)) + 1
+    let content = text.get(range.clone()).unwrap_or_default().trim_end();
+    line_of(range.start)..line_of(range.start + content.len().saturating_sub(1)) + 1
 }
 
 struct PageFrontMatter {
@@ -149,29 +147,32 @@ struct PageFrontMatter {
     title: Option<String>,
 }
 
-/// What stands between two marks at the very start, when all of it looks like settings.
+/// Returns the front matter: the text between two delimiters at the start of the file, if all of
+/// it looks like settings.
 fn front_matter(lines: &[&str]) -> Option<PageFrontMatter> {
-    let (mark, sign) = match lines.first()?.trim_end() {
+    let (delimiter, separator) = match lines.first()?.trim_end() {
         "---" => ("---", ':'),
         "+++" => ("+++", '='),
         _ => return None,
     };
     let inside = lines.iter().skip(1).take(MAX_FRONT_LINES);
-    let length = inside.clone().position(|line| line.trim_end() == mark)?;
+    let length = inside
+        .clone()
+        .position(|line| line.trim_end() == delimiter)?;
     let inside = &lines[1..=length];
     let is_setting = |line: &&str| {
         line.trim().is_empty()
             || line.starts_with([' ', '\t', '-', '#', ']', '}', '['])
-            || line.contains(sign)
+            || line.contains(separator)
     };
     if length == 0
         || !inside.iter().all(is_setting)
-        || !inside.iter().any(|line| line.contains(sign))
+        || !inside.iter().any(|line| line.contains(separator))
     {
         return None;
     }
     let title = inside.iter().find_map(|line| {
-        let (name, value) = line.split_once(sign)?;
+        let (name, value) = line.split_once(separator)?;
         let value = short_heading(value.trim().trim_matches(['"', '\'']));
         (name.trim() == "title" && !value.is_empty()).then_some(value)
     });

@@ -1,4 +1,5 @@
-//! PDF: the text of each page. Files come broken in every way, so whatever goes wrong inside costs this file alone.
+//! Extracts the text of each page of a PDF. Many files are malformed in unforeseen ways, so any
+//! failure, even a panic of the parser, affects this file only.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,18 +12,19 @@ use super::{
     short_heading,
 };
 
-/// What one stream may unpack to, and all pages together: a small file can hold a lot of nothing.
+/// The decompressed size of one stream, as a limit against decompression bombs.
 const MAX_STREAM_BYTES: usize = 32 * 1024 * 1024;
+/// The decompressed size of all pages together.
 const MAX_UNPACKED_BYTES: usize = 128 * 1024 * 1024;
 
 pub fn parse(bytes: &[u8]) -> Result<ParsedDocument, ParseError> {
-    // Nothing is shared with what may have been left half done.
+    // Unwind safe: no state is shared with a failed run.
     catch_unwind(AssertUnwindSafe(|| parse_file(bytes)))
-        .unwrap_or_else(|_| Err(pdf_error("its parts do not fit together")))
+        .unwrap_or_else(|_| Err(pdf_error("its objects are inconsistent")))
 }
 
-fn pdf_error(why: &str) -> ParseError {
-    ParseError::BrokenPdf(why.to_owned())
+fn pdf_error(reason: &str) -> ParseError {
+    ParseError::BrokenPdf(reason.to_owned())
 }
 
 fn parse_file(bytes: &[u8]) -> Result<ParsedDocument, ParseError> {
@@ -32,13 +34,11 @@ fn parse_file(bytes: &[u8]) -> Result<ParsedDocument, ParseError> {
     };
     let file =
         lopdf::Document::load_mem_with_options(bytes, options).map_err(|error| match error {
-            Error::InvalidPassword | Error::Decryption(_) => {
-                pdf_error("it is protected by a password")
-            }
+            Error::InvalidPassword | Error::Decryption(_) => pdf_error("it is password-protected"),
             other => pdf_error(&other.to_string()),
         })?;
     if file.is_encrypted() {
-        return Err(pdf_error("it is protected by a password"));
+        return Err(pdf_error("it is password-protected"));
     }
     let pages = file.get_pages();
     if pages.is_empty() {
@@ -61,31 +61,31 @@ fn parse_file(bytes: &[u8]) -> Result<ParsedDocument, ParseError> {
 
 struct PdfReader<'a> {
     file: &'a lopdf::Document,
-    /// Pages share their fonts; the place of a font in memory tells it apart from others.
+    /// Fonts are shared by pages; the address of its dictionary identifies a font.
     fonts: HashMap<*const Dictionary, Option<Font<'a>>>,
     bytes_left: usize,
 }
 
 impl PdfReader<'_> {
-    /// The text of a page; of one that is broken, as much as can be read.
+    /// Returns the text of a page, or the readable part of a malformed page.
     fn page(&mut self, id: ObjectId) -> Result<String, ParseError> {
         let limit = self.bytes_left.min(MAX_STREAM_BYTES);
         let content = match self.file.get_page_content_with_limit(id, limit) {
             Ok(content) => content,
             Err(Error::Decompress(lopdf::DecompressError::MemoryLimitExceeded { .. })) => {
-                return Err(pdf_error("it unpacks to far more than its size"));
+                return Err(pdf_error("its decompressed content exceeds the limit"));
             }
             Err(_) => return Ok(String::new()),
         };
         self.bytes_left = self.bytes_left.saturating_sub(content.len());
-        let named = self.file.get_page_fonts(id).unwrap_or_default();
-        for font in named.values().copied() {
-            let read = || Font::from_dictionary(font, self.file, MAX_STREAM_BYTES);
+        let page_fonts = self.file.get_page_fonts(id).unwrap_or_default();
+        for font in page_fonts.values().copied() {
+            let load = || Font::from_dictionary(font, self.file, MAX_STREAM_BYTES);
             self.fonts
                 .entry(std::ptr::from_ref(font))
-                .or_insert_with(read);
+                .or_insert_with(load);
         }
-        let fonts = named.iter().filter_map(|(name, font)| {
+        let fonts = page_fonts.iter().filter_map(|(name, font)| {
             let font = self.fonts.get(&std::ptr::from_ref(*font))?.as_ref()?;
             Some((name.as_slice(), font))
         });

@@ -1,21 +1,21 @@
-//! The text of a page of a PDF. A page only says which characters stand where; lines, spaces and paragraphs are told
-//! from the distances between them.
+//! Extracts the text of a PDF page. A page only records the positions of characters; lines, spaces
+//! and paragraphs are derived from the distances between them.
 
 use std::collections::HashMap;
 
 use lopdf::content::{Content, Operation};
 use lopdf::{Dictionary, Encoding, Object};
 
-/// Distances in parts of the size of the letters: a new line, a new paragraph, a space.
+/// Distances that mean a new line, a new paragraph or a space, relative to the font size.
 const LINE_STEP: f32 = 0.5;
 const PARAGRAPH_STEP: f32 = 1.75;
 const SPACE: f32 = 0.2;
-/// What saved states a page may pile up.
+/// The maximum depth of saved graphics states.
 const MAX_SAVED: usize = 256;
 
 pub struct Font<'a> {
     encoding: Encoding<'a>,
-    /// The widths of characters from the first one on, in thousandths of the size of the letters.
+    /// The widths of characters, starting with `first`, in thousandths of the font size.
     first: usize,
     widths: Vec<f32>,
 }
@@ -42,7 +42,7 @@ impl<'a> Font<'a> {
         })
     }
 
-    /// How wide a string is, in parts of the size of the letters; estimated where the font does not say.
+    /// Returns the width of a string relative to the font size; estimated if the font has no widths.
     fn width(&self, bytes: &[u8], text: &str) -> f32 {
         if self.widths.is_empty() {
             let is_narrow = |char: char| (char as u32) < 0x1100;
@@ -64,15 +64,15 @@ impl<'a> Font<'a> {
 }
 
 pub fn page_text(content: &[u8], fonts: &HashMap<&[u8], &Font<'_>>) -> String {
-    let mut pen = PdfTextWriter::new(fonts);
-    // Behind the first broken operation, nothing can be told any more.
+    let mut writer = PdfTextWriter::new(fonts);
+    // Operations after the first malformed one cannot be decoded.
     for operation in Content::decode_iter(content).map_while(Result::ok) {
-        pen.execute(&operation);
+        writer.execute(&operation);
     }
-    clean(&pen.text)
+    clean(&writer.text)
 }
 
-/// The six numbers by which places are turned into others.
+/// An affine transformation.
 #[derive(Clone, Copy)]
 struct Matrix([f32; 6]);
 
@@ -91,7 +91,7 @@ impl Matrix {
         Self(numbers)
     }
 
-    /// First this one, then the other.
+    /// Returns the transformation that applies `self`, then `other`.
     fn then(self, other: Self) -> Self {
         let ([a, b, c, d, e, f], [g, h, i, j, k, l]) = (self.0, other.0);
         Self([
@@ -104,7 +104,7 @@ impl Matrix {
         ])
     }
 
-    /// How far it stretches along a line, and across.
+    /// Returns the scale along a line and across it.
     fn scale(self) -> (f32, f32) {
         let [a, b, c, d, ..] = self.0;
         (a.hypot(b), c.hypot(d))
@@ -119,9 +119,9 @@ struct PdfTextWriter<'a> {
     page: Matrix,
     saved: Vec<Matrix>,
     line: Matrix,
-    /// How far the line has been written, in the units of its text.
+    /// The width of the text on the current line, in text space units.
     advance: f32,
-    /// Where the last string ended on the page.
+    /// The end of the last string, in page coordinates.
     last: Option<(f32, f32)>,
     text: String,
 }
@@ -204,7 +204,7 @@ impl<'a> PdfTextWriter<'a> {
                     for part in parts {
                         match part {
                             Object::String(bytes, _) => self.show_string(bytes),
-                            // Thousandths of the size, to the left.
+                            // A shift to the left, in thousandths of the font size.
                             distance => self.advance -= number(distance) / 1000.0 * self.size,
                         }
                     }
@@ -240,7 +240,7 @@ impl<'a> PdfTextWriter<'a> {
         (x, y)
     }
 
-    /// Writes what the distance to the last string means.
+    /// Writes the line break or space that the distance to the last string implies.
     fn write_separator(&mut self, x: f32, y: f32, height: f32, width: f32) {
         let Some((last_x, last_y)) = self.last else {
             return;
@@ -264,9 +264,9 @@ fn number(object: &Object) -> f32 {
         .unwrap_or(0.0)
 }
 
-/// Without what fonts leave behind that nobody sees.
+/// Removes control characters and redundant spaces.
 fn clean(text: &str) -> String {
-    let seen: String = text
+    let visible: String = text
         .chars()
         .map(|char| {
             if char == '\t' || char == '\u{a0}' {
@@ -277,7 +277,7 @@ fn clean(text: &str) -> String {
         })
         .filter(|char| *char == '\n' || !char.is_control())
         .collect();
-    let lines: Vec<String> = seen
+    let lines: Vec<String> = visible
         .split('\n')
         .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
         .collect();

@@ -1,4 +1,4 @@
-//! Plain text: paragraphs between blank lines.
+//! Parses plain text into paragraphs, separated by blank lines.
 
 use super::{BlockSpan, DocumentBlock, DocumentKind, ParsedDocument, Shape, line_number};
 
@@ -8,7 +8,7 @@ pub fn parse(text: &str, shape: Shape) -> ParsedDocument {
     ParsedDocument::new(None, DocumentKind::Text, blocks)
 }
 
-/// The paragraphs of some lines, of which the first is the line `offset` of its file, counted from 0.
+/// Returns the paragraphs of `lines`. The first line is line `offset` of the file, counted from 0.
 pub fn split_paragraphs(
     lines: &[&str],
     offset: usize,

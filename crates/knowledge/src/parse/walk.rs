@@ -1,4 +1,4 @@
-//! Finding the files below a path that may be documents.
+//! Walks the files below a path that may be documents.
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use std::time::SystemTime;
 use ignore::{DirEntry, WalkBuilder};
 use thiserror::Error;
 
-use super::{MAX_BYTES, kinds};
+use super::{MAX_BYTES, file_type};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WalkEntry {
     File {
         path: PathBuf,
         bytes: u64,
-        /// Not every file system knows.
+        /// `None` if the file system does not record it.
         modified: Option<SystemTime>,
     },
     Skipped {
@@ -25,19 +25,20 @@ pub enum WalkEntry {
 
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SkipReason {
-    #[error("it is a binary file, not a document")]
+    #[error("binary file")]
     Binary,
-    #[error("it has {0} bytes; at most {MAX_BYTES} are read")]
+    #[error("file too large: {0} bytes; the limit is {MAX_BYTES}")]
     TooLarge(u64),
-    #[error("it cannot be opened: {0}")]
+    #[error("cannot open the file: {0}")]
     Inaccessible(String),
 }
 
-/// Tells every file below `root`, or `root` itself when it is a file, sorted by name. What ignore files name, hidden
-/// files and links are passed over; `root` itself may be any of these, since somebody named it.
-pub fn walk(root: &Path, found: &mut dyn FnMut(WalkEntry)) {
+/// Calls `on_entry` with every file below `root`, or with `root` itself if it is a file, sorted by
+/// name. Omits ignored files, hidden files and links; `root` itself may be any of these, because
+/// the user named it.
+pub fn walk(root: &Path, on_entry: &mut dyn FnMut(WalkEntry)) {
     let mut builder = WalkBuilder::new(root);
-    // Ignore files count without a repository around them, but not those of whoever happens to run this.
+    // Ignore files apply outside of a repository too, but the user's global ones do not.
     builder
         .require_git(false)
         .git_global(false)
@@ -45,33 +46,33 @@ pub fn walk(root: &Path, found: &mut dyn FnMut(WalkEntry)) {
     builder.sort_by_file_name(std::ffi::OsStr::cmp);
     for entry in builder.build() {
         match entry {
-            Ok(entry) => visit(&entry, found),
-            Err(error) => found(walk_error(root, &error)),
+            Ok(entry) => visit(&entry, on_entry),
+            Err(error) => on_entry(walk_error(root, &error)),
         }
     }
 }
 
-fn visit(entry: &DirEntry, found: &mut dyn FnMut(WalkEntry)) {
+fn visit(entry: &DirEntry, on_entry: &mut dyn FnMut(WalkEntry)) {
     let path = entry.path().to_path_buf();
-    // A link that somebody named is followed.
+    // A link that the user named is followed.
     let metadata = if entry.depth() == 0 {
         std::fs::metadata(&path).map_err(|error| error.to_string())
     } else {
         entry.metadata().map_err(|error| error.to_string())
     };
     match metadata {
-        Ok(metadata) if metadata.is_file() => found(classify(path, &metadata)),
+        Ok(metadata) if metadata.is_file() => on_entry(classify(path, &metadata)),
         Ok(_) => {}
-        Err(why) => found(WalkEntry::Skipped {
+        Err(error) => on_entry(WalkEntry::Skipped {
             path,
-            reason: SkipReason::Inaccessible(why),
+            reason: SkipReason::Inaccessible(error),
         }),
     }
 }
 
 fn classify(path: PathBuf, metadata: &Metadata) -> WalkEntry {
     let bytes = metadata.len();
-    if kinds::has_binary_extension(&path) {
+    if file_type::has_binary_extension(&path) {
         WalkEntry::Skipped {
             path,
             reason: SkipReason::Binary,
@@ -92,12 +93,12 @@ fn classify(path: PathBuf, metadata: &Metadata) -> WalkEntry {
 
 fn walk_error(root: &Path, error: &ignore::Error) -> WalkEntry {
     let path = error_path(error).unwrap_or(root).to_path_buf();
-    let why = error
+    let reason = error
         .io_error()
         .map_or_else(|| error.to_string(), ToString::to_string);
     WalkEntry::Skipped {
         path,
-        reason: SkipReason::Inaccessible(why),
+        reason: SkipReason::Inaccessible(reason),
     }
 }
 

@@ -1,4 +1,5 @@
-//! What is written to disk at one time: rows that came and went, and up to which change of the store that is all.
+//! A batch of the vector file: added and removed rows, and the last change of the store that it
+//! covers.
 
 use lango_domain::documents::ChunkOwner;
 use lango_domain::event::{Principal, SessionId};
@@ -6,14 +7,14 @@ use lango_domain::event::{Principal, SessionId};
 use super::quantized::QuantizedVector;
 use crate::fingerprint;
 
-/// Before every batch: how many bytes it has, and their fingerprint.
+/// The header of every batch: the length of its content and the fingerprint.
 pub(super) const HEADER_LEN: usize = 16;
 
-/// Rows to be written.
+/// A batch to write.
 #[derive(Default)]
 pub(super) struct NewVectorBatch {
     pub through: u64,
-    /// Those that the file does not know yet; they are counted through in the order of the file.
+    /// Owners that are new in the file. Their numbers follow their order in the file.
     pub owners: Vec<ChunkOwner>,
     pub removed: Vec<u64>,
     pub dimensions: usize,
@@ -27,7 +28,7 @@ pub(super) struct NewVectorRow {
 }
 
 impl NewVectorBatch {
-    /// With its header.
+    /// Returns the bytes of the batch with its header.
     pub fn to_bytes(&self) -> Vec<u8> {
         let stride = self.rows.first().map_or(0, |row| row.vector.coarse.len());
         let mut bytes = Vec::with_capacity(HEADER_LEN + 256 + self.rows.len() * (2 * stride + 16));
@@ -84,7 +85,7 @@ fn put_text(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend_from_slice(text.as_bytes());
 }
 
-/// A batch as it is read.
+/// A batch read from the file.
 pub(super) struct VectorBatch<'a> {
     pub through: u64,
     pub owners: Vec<ChunkOwner>,
@@ -94,7 +95,7 @@ pub(super) struct VectorBatch<'a> {
     rows: &'a [u8],
 }
 
-/// A row as it is read.
+/// A row read from the file.
 pub(super) struct VectorRow<'a> {
     pub id: u64,
     pub owner: u32,
@@ -104,7 +105,8 @@ pub(super) struct VectorRow<'a> {
 }
 
 impl<'a> VectorBatch<'a> {
-    /// The batch at the beginning of these bytes, and how long it is with its header. Nothing where it is not whole.
+    /// Parses the batch at the start of `bytes` and returns it with its length, including the header.
+    /// Returns `None` if it is incomplete or corrupt.
     pub fn parse(bytes: &'a [u8]) -> Option<(Self, usize)> {
         let mut header = ByteReader(bytes);
         let (length, sum) = (header.read_len()?, header.read_u64()?);
@@ -113,21 +115,21 @@ impl<'a> VectorBatch<'a> {
             return None;
         }
         let mut content = ByteReader(content);
-        let upto = content.read_u64()?;
+        let through = content.read_u64()?;
         let owners = (0..content.read_len()?)
             .map(|_| content.read_owner())
             .collect::<Option<_>>()?;
         let removed = (0..content.read_len()?)
             .map(|_| content.read_u64())
             .collect::<Option<_>>()?;
-        // These two are no lengths of what is left: a batch of removals has no rows.
+        // Not read with `read_len`: a batch without rows may have fewer bytes left.
         let (dimensions, stride) = (content.read_usize()?, content.read_usize()?);
         let count = content.read_len()?;
         let rows =
             content.read_slice(count.checked_mul(stride.checked_mul(2)?.checked_add(16)?)?)?;
         Some((
             Self {
-                through: upto,
+                through,
                 owners,
                 removed,
                 dimensions,
@@ -161,7 +163,7 @@ impl<'a> VectorBatch<'a> {
     }
 }
 
-/// What is left to read.
+/// A reader for the rest of a byte slice.
 struct ByteReader<'a>(&'a [u8]);
 
 impl<'a> ByteReader<'a> {
@@ -185,7 +187,7 @@ impl<'a> ByteReader<'a> {
         usize::try_from(self.read_u64()?).ok()
     }
 
-    /// Nothing where it cannot be the length of what is left, so that nobody makes room for it.
+    /// Returns a length, or `None` if it exceeds the rest, so that no memory is reserved for it.
     fn read_len(&mut self) -> Option<usize> {
         self.read_usize().filter(|length| *length <= self.0.len())
     }

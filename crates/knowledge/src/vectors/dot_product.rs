@@ -1,18 +1,18 @@
-//! The products of the scan, with the widest instructions that the machine has.
+//! Dot products for the scan, with AVX2 instructions where available.
 #![cfg_attr(
     target_arch = "x86_64",
     expect(
         unsafe_code,
-        reason = "a function for newer processors may only be called after asking for them"
+        reason = "a function with a target feature may only be called after checking for the feature"
     )
 )]
 
-/// The products of a query with rows that stand one after another. The query is widened beforehand, because it is
-/// read for every row.
+/// Computes the dot products of a query with consecutive rows. The query is widened to 16 bits by
+/// the caller, because it is read for every row.
 pub(super) fn dot_products(query: &[i16], rows: &[i8], out: &mut [i32]) {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has just said that it knows these instructions; the function itself is safe.
+        // SAFETY: the check above guarantees AVX2; the function itself is safe.
         return unsafe { dot_products_avx2(query, rows, out) };
     }
     dot_products_portable(query, rows, out);
@@ -24,7 +24,7 @@ fn dot_products_avx2(query: &[i16], rows: &[i8], out: &mut [i32]) {
     dot_products_portable(query, rows, out);
 }
 
-/// Written so that a compiler makes vector instructions of it, whatever they are.
+/// Written so that the compiler vectorizes it for the enabled target features.
 #[inline(always)]
 fn dot_products_portable(query: &[i16], rows: &[i8], out: &mut [i32]) {
     for (row, product) in rows.chunks_exact(query.len()).zip(out) {

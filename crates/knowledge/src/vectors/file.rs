@@ -1,6 +1,9 @@
-//! Vectors on disk, so that a new process need not ask for each of them: a file that only grows, next to the index of
-//! words and as derived as that. Whoever holds its lock writes what everyone changed; the others read what was added.
-//! Nothing is flushed: what a crash tore is noticed by its fingerprint, cut off, and made again.
+//! The vector file: an append-only file next to the lexical index, so that a new process does not
+//! have to load each vector from the store. Like the index, it is derived data.
+//!
+//! The process that holds the lock appends the changes of all processes; the others read what was
+//! appended. Nothing is synced to disk: a batch that a crash truncated does not match its
+//! fingerprint, is removed and written again.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -14,19 +17,19 @@ use super::batch::{NewVectorBatch, NewVectorRow, VectorBatch};
 use super::{Filter, VectorError, VectorMatrix};
 use crate::fingerprint;
 
-/// At the beginning of the file; another form has another number.
+/// The start of the file, with the version of the format.
 const FORMAT: [u8; 8] = *b"lvec0001";
-/// So many rows may be gone before the file is written anew, unless more are left.
+/// The file is compacted if more rows than this, and more than remain, were removed.
 const MAX_REMOVED: usize = 10_000;
-/// So many rows are written at one time when it is.
+/// Rows per batch in a compacted file.
 const ROWS_PER_BATCH: usize = 4_000;
 
-/// All vectors of one embedder, in memory as far as they were read.
+/// The vectors of one embedder, in memory as far as the file was read.
 pub struct VectorFile {
     path: PathBuf,
-    /// Kept open: as long as it is, no other file can be taken for it.
+    /// Kept open, so that its inode number is not reused for another file.
     file: Option<File>,
-    /// What was read of it.
+    /// The number of bytes read.
     length: u64,
     applied_through: u64,
     removed_rows: usize,
@@ -35,18 +38,18 @@ pub struct VectorFile {
     vectors: VectorMatrix,
 }
 
-/// A vector, and whose it is.
+/// A vector with the owner of its chunk.
 pub struct VectorRecord {
     pub id: u64,
     pub owner: ChunkOwner,
     pub vector: Vec<f32>,
 }
 
-/// Held by the one process that writes; goes with it.
+/// The lock of the writing process, released when it is dropped.
 pub struct WriterLock(File);
 
 impl VectorFile {
-    /// Nothing is read until `refresh`.
+    /// Creates an empty instance; `refresh` reads the file.
     pub fn new(folder: &Path, embedder: &str) -> Self {
         let path = folder.join(format!("{:016x}.vectors", fingerprint(embedder.as_bytes())));
         Self {
@@ -61,17 +64,17 @@ impl VectorFile {
         }
     }
 
-    /// The last change of the store that is in here.
+    /// Returns the last change of the store that the file contains.
     pub fn applied_through(&self) -> u64 {
         self.applied_through
     }
 
-    /// Bytes that the rows take in memory.
+    /// Returns the size of the rows in memory, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.vectors.memory_bytes()
     }
 
-    /// The nearest of those whose owner is wanted.
+    /// Returns the nearest vectors among those whose owner passes `is_wanted`.
     pub fn search(
         &self,
         query: &[f32],
@@ -91,36 +94,37 @@ impl VectorFile {
         self.vectors.search(query, limit, filter)
     }
 
-    /// Whether `refresh` has nothing to do.
+    /// Returns true if `refresh` has nothing to do.
     pub fn is_current(&self) -> bool {
-        let Some(Ok(known)) = self.file.as_ref().map(File::metadata) else {
+        let Some(Ok(opened)) = self.file.as_ref().map(File::metadata) else {
             return false;
         };
         fs::metadata(&self.path)
-            .is_ok_and(|found| is_same_file(&found, &known) && found.len() == self.length)
+            .is_ok_and(|current| is_same_file(&current, &opened) && current.len() == self.length)
     }
 
-    /// Reads what was added since; a file that was replaced or deleted begins anew.
+    /// Reads the batches appended since the last call. Starts over if the file was replaced or deleted.
     pub fn refresh(&mut self) -> Result<(), VectorFileError> {
         Ok(self.read_appended()?)
     }
 
     fn read_appended(&mut self) -> io::Result<()> {
-        let found = match fs::metadata(&self.path) {
-            Ok(found) => found,
+        let current = match fs::metadata(&self.path) {
+            Ok(current) => current,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 self.reset(None);
                 return Ok(());
             }
             Err(error) => return Err(error),
         };
-        let known = self.file.as_ref().map(File::metadata).transpose()?;
-        if !known.is_some_and(|known| is_same_file(&found, &known)) || found.len() < self.length {
-            let opened = OpenOptions::new().read(true).write(true).open(&self.path)?;
-            self.reset(Some(opened));
+        let opened = self.file.as_ref().map(File::metadata).transpose()?;
+        let is_same = opened.is_some_and(|opened| is_same_file(&current, &opened));
+        if !is_same || current.len() < self.length {
+            let file = OpenOptions::new().read(true).write(true).open(&self.path)?;
+            self.reset(Some(file));
         }
-        if found.len() > self.length {
-            self.read_batches(found.len())
+        if current.len() > self.length {
+            self.read_batches(current.len())
         } else {
             Ok(())
         }
@@ -135,19 +139,19 @@ impl VectorFile {
         };
     }
 
-    fn read_batches(&mut self, until: u64) -> io::Result<()> {
+    fn read_batches(&mut self, file_len: u64) -> io::Result<()> {
         let Some(file) = &mut self.file else {
             return Ok(());
         };
         file.seek(SeekFrom::Start(self.length))?;
-        let mut bytes = Vec::with_capacity((until - self.length) as usize);
-        file.take(until - self.length).read_to_end(&mut bytes)?;
+        let mut bytes = Vec::with_capacity((file_len - self.length) as usize);
+        file.take(file_len - self.length).read_to_end(&mut bytes)?;
         let mut rest = bytes.as_slice();
         if self.length == 0 {
-            let Some(behind) = rest.strip_prefix(&FORMAT) else {
+            let Some(batches) = rest.strip_prefix(&FORMAT) else {
                 return Ok(());
             };
-            (self.length, rest) = (FORMAT.len() as u64, behind);
+            (self.length, rest) = (FORMAT.len() as u64, batches);
         }
         while let Some((batch, length)) = VectorBatch::parse(rest) {
             if !self.apply(&batch, rest.len()) {
@@ -159,7 +163,7 @@ impl VectorFile {
         Ok(())
     }
 
-    /// Whether the batch could belong to what was read before.
+    /// Applies a batch. Returns false if its dimensions do not match the previous batches.
     fn apply(&mut self, batch: &VectorBatch<'_>, bytes_left: usize) -> bool {
         let mut rows = batch.rows().peekable();
         if rows.peek().is_some() {
@@ -186,7 +190,7 @@ impl VectorFile {
         true
     }
 
-    /// Nothing when somebody else writes, here or in another process.
+    /// Takes the writer lock. Returns `None` if this or another process holds it.
     pub fn try_lock(&self) -> Result<Option<WriterLock>, VectorFileError> {
         if let Some(folder) = self.path.parent() {
             fs::DirBuilder::new()
@@ -204,16 +208,16 @@ impl VectorFile {
         }
     }
 
-    /// Writes what changed, up to a change of the store. Nothing is written where the folder was deleted meanwhile;
-    /// the next `refresh` tells from where to go on.
+    /// Appends the changes through a change of the store. Writes nothing if the directory was deleted
+    /// meanwhile; after the next `refresh`, `applied_through` returns where to continue.
     pub fn append(
         &mut self,
         lock: &WriterLock,
-        upto: u64,
+        through: u64,
         removed: Vec<u64>,
-        measured: Vec<VectorRecord>,
+        records: Vec<VectorRecord>,
     ) -> Result<(), VectorFileError> {
-        let batch = self.build_batch(upto, removed, measured)?;
+        let batch = self.build_batch(through, removed, records)?;
         if !lock.is_lock_at(&self.path.with_extension("lock")) {
             return Ok(());
         }
@@ -229,42 +233,47 @@ impl VectorFile {
 
     fn build_batch(
         &self,
-        upto: u64,
+        through: u64,
         removed: Vec<u64>,
-        measured: Vec<VectorRecord>,
+        records: Vec<VectorRecord>,
     ) -> Result<NewVectorBatch, VectorError> {
         let dimensions = match self.vectors.dimensions() {
-            0 => measured.first().map_or(0, |row| row.vector.len()),
+            0 => records.first().map_or(0, |record| record.vector.len()),
             known => known,
         };
-        let shape = VectorMatrix::new(dimensions);
+        let matrix = VectorMatrix::new(dimensions);
         let mut batch = NewVectorBatch {
-            through: upto,
+            through,
             removed,
             dimensions,
             ..NewVectorBatch::default()
         };
-        let mut fresh: HashMap<ChunkOwner, u32> = HashMap::new();
-        for VectorRecord { id, owner, vector } in measured {
-            let owner = match self.owner_ids.get(&owner).or_else(|| fresh.get(&owner)) {
+        let mut new_owners: HashMap<ChunkOwner, u32> = HashMap::new();
+        for VectorRecord { id, owner, vector } in records {
+            let owner = match self
+                .owner_ids
+                .get(&owner)
+                .or_else(|| new_owners.get(&owner))
+            {
                 Some(number) => *number,
                 None => {
                     let number = (self.owners.len() + batch.owners.len()) as u32;
                     batch.owners.push(owner.clone());
-                    fresh.insert(owner, number);
+                    new_owners.insert(owner, number);
                     number
                 }
             };
             batch.rows.push(NewVectorRow {
                 id,
                 owner,
-                vector: shape.quantize(&vector)?,
+                vector: matrix.quantize(&vector)?,
             });
         }
         Ok(batch)
     }
 
-    /// Behind what was read; what a crash left there is not whole and goes.
+    /// Writes a batch after the bytes read so far. Incomplete bytes that a crash left there are
+    /// overwritten.
     fn append_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Some(file) = &mut self.file else {
             return Ok(());
@@ -272,7 +281,7 @@ impl VectorFile {
         file.set_len(self.length)?;
         file.seek(SeekFrom::Start(self.length))?;
         file.write_all(bytes)?;
-        // As everybody else will read it.
+        // Applies the batch as other processes read it.
         match VectorBatch::parse(bytes) {
             Some((batch, length)) if self.apply(&batch, length) => {
                 self.length += length as u64;
@@ -280,15 +289,15 @@ impl VectorFile {
             }
             _ => Err(io::Error::new(
                 ErrorKind::InvalidData,
-                "what was written cannot be read back",
+                "the written batch cannot be read back",
             )),
         }
     }
 
-    /// All that is left, as it would have been written without what is gone.
+    /// Returns batches of all remaining rows.
     fn compacted_batches(&self) -> Vec<NewVectorBatch> {
-        let numbers: Vec<usize> = (0..self.vectors.len()).collect();
-        let mut batches: Vec<NewVectorBatch> = numbers
+        let all_rows: Vec<usize> = (0..self.vectors.len()).collect();
+        let mut batches: Vec<NewVectorBatch> = all_rows
             .chunks(ROWS_PER_BATCH)
             .map(|rows| NewVectorBatch {
                 through: self.applied_through,
@@ -307,35 +316,39 @@ impl VectorFile {
         batches
     }
 
-    /// Takes the place of the file at once; whoever reads the old one notices that it is another.
+    /// Replaces the file atomically; readers of the old file detect the replacement.
     fn replace_file(&mut self, batches: &[NewVectorBatch]) -> io::Result<()> {
-        let new = self.path.with_extension("new");
+        let temporary = self.path.with_extension("new");
         let mut file = private_file_options()
             .create(true)
             .truncate(true)
-            .open(&new)?;
+            .open(&temporary)?;
         file.write_all(&FORMAT)?;
         for batch in batches {
             file.write_all(&batch.to_bytes())?;
         }
-        fs::rename(&new, &self.path)?;
+        fs::rename(&temporary, &self.path)?;
         self.read_appended()
     }
 }
 
-/// Why vectors could not be kept.
+/// An error of the vector file.
 #[derive(Debug, thiserror::Error)]
 pub enum VectorFileError {
-    #[error("the vectors beside the index of words cannot be read or written: {0}")]
+    #[error("cannot read or write the vector file of the search index: {0}")]
     Disk(#[from] io::Error),
     #[error(transparent)]
     Vector(#[from] VectorError),
 }
 
 impl WriterLock {
-    /// Whether it is still the lock that others find; with its folder it may have been deleted.
+    /// Returns true if the lock file at `path` is still this one; it may have been deleted with its
+    /// directory.
     fn is_lock_at(&self, path: &Path) -> bool {
-        matches!((self.0.metadata(), fs::metadata(path)), (Ok(own), Ok(found)) if is_same_file(&own, &found))
+        match (self.0.metadata(), fs::metadata(path)) {
+            (Ok(own), Ok(current)) => is_same_file(&own, &current),
+            _ => false,
+        }
     }
 }
 
@@ -343,7 +356,7 @@ fn is_same_file(one: &fs::Metadata, other: &fs::Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// What was read stays the user's alone.
+/// Returns options for files that only the user can access.
 fn private_file_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);

@@ -1,13 +1,13 @@
-//! One vector in two bytes per dimension, and how two such vectors are multiplied.
+//! Vectors quantized to two bytes per dimension, and their dot product.
 
 use super::VectorError;
 
-/// The second byte counts in this part of the first one's unit.
+/// Steps of the second byte in one unit of the first.
 const FINE_STEPS: f32 = 254.0;
 /// The largest value of a byte.
 const MAX_QUANTIZED: f32 = 127.0;
 
-/// A vector of length one, as `scale × (coarse + fine / 254)`. The nothing vector has the scale 0.
+/// A vector of length one, as `scale × (coarse + fine / 254)`. The zero vector has the scale 0.
 pub(super) struct QuantizedVector {
     pub coarse: Vec<i8>,
     pub fine: Vec<i8>,
@@ -15,7 +15,7 @@ pub(super) struct QuantizedVector {
 }
 
 impl QuantizedVector {
-    /// Nothing where a number is not finite.
+    /// Returns `None` if a number is not finite.
     pub fn quantize(vector: &[f32], stride: usize) -> Option<Self> {
         let length = vector
             .iter()
@@ -37,7 +37,7 @@ impl QuantizedVector {
             });
         }
         for (at, &x) in vector.iter().enumerate() {
-            // Divided first: the inverse of a very small number would not be finite.
+            // Divides first: the inverse of a very small number would not be finite.
             let steps = x / largest * MAX_QUANTIZED;
             let whole = round_to_i8(steps);
             coarse[at] = whole;
@@ -52,26 +52,27 @@ impl QuantizedVector {
     }
 }
 
-/// Without the call that `round` is on machines that are not the newest.
+/// Rounds without `f32::round`, which is a function call on older processors.
 fn round_to_i8(number: f32) -> i8 {
     (number + 0.5_f32.copysign(number)) as i8
 }
 
-/// The product as exactly as the rows are known, without their scales.
+/// Returns the dot product with full precision, without the scales.
 pub(super) fn dot_fine(query: &QuantizedVector, coarse: &[i8], fine: &[i8]) -> f64 {
     let value = |coarse: i8, fine: i8| f32::from(coarse) + f32::from(fine) / FINE_STEPS;
-    let own = query.coarse.iter().zip(&query.fine);
-    own.zip(coarse.iter().zip(fine))
+    let query = query.coarse.iter().zip(&query.fine);
+    query
+        .zip(coarse.iter().zip(fine))
         .map(|((&qc, &qf), (&rc, &rf))| f64::from(value(qc, qf) * value(rc, rf)))
         .sum()
 }
 
-/// A vector as it is stored: 32-bit numbers, the lowest byte first.
+/// Returns the stored form of a vector: little-endian 32-bit floats.
 pub fn to_bytes(vector: &[f32]) -> Vec<u8> {
     vector.iter().flat_map(|x| x.to_le_bytes()).collect()
 }
 
-/// A stored vector.
+/// Returns the vector of its stored form.
 pub fn from_bytes(bytes: &[u8]) -> Result<Vec<f32>, VectorError> {
     let (numbers, rest) = bytes.as_chunks::<4>();
     if !rest.is_empty() {

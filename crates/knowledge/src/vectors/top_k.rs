@@ -1,9 +1,9 @@
-//! The best rows so far.
+//! A heap of the best rows of a scan.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-/// A row with its score; rows with equal scores rank by their place, so that the same search finds the same rows.
+/// A row with its score. Equal scores are ordered by row, so that results are deterministic.
 #[derive(Clone, Copy, PartialEq)]
 struct ScoredRow {
     score: f32,
@@ -26,42 +26,42 @@ impl PartialOrd for ScoredRow {
     }
 }
 
-/// As many of the best rows as are wanted.
+/// The best `limit` rows.
 pub(super) struct TopK {
-    wanted: usize,
-    /// The score that a row has to beat; below every score until there are enough rows.
-    floor: f32,
+    limit: usize,
+    /// The score that a row has to exceed; below every score until the heap is full.
+    threshold: f32,
     heap: BinaryHeap<Reverse<ScoredRow>>,
 }
 
 impl TopK {
-    pub fn new(wanted: usize) -> Self {
-        let floor = if wanted == 0 {
+    pub fn new(limit: usize) -> Self {
+        let threshold = if limit == 0 {
             f32::INFINITY
         } else {
             f32::NEG_INFINITY
         };
         Self {
-            wanted,
-            floor,
-            heap: BinaryHeap::with_capacity(wanted + 1),
+            limit,
+            threshold,
+            heap: BinaryHeap::with_capacity(limit + 1),
         }
     }
 
     pub fn can_insert(&self, score: f32) -> bool {
-        score > self.floor
+        score > self.threshold
     }
 
-    /// Only for rows that it would take.
+    /// Adds a row for which `can_insert` returned true.
     pub fn insert(&mut self, score: f32, row: usize) {
         self.heap.push(Reverse(ScoredRow { score, row }));
-        if self.heap.len() > self.wanted {
+        if self.heap.len() > self.limit {
             self.heap.pop();
         }
-        if self.heap.len() == self.wanted
+        if self.heap.len() == self.limit
             && let Some(Reverse(worst)) = self.heap.peek()
         {
-            self.floor = worst.score;
+            self.threshold = worst.score;
         }
     }
 

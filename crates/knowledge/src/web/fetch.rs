@@ -1,4 +1,4 @@
-//! `search_fetch`: a page, as a model can read it.
+//! The `search_fetch` tool: fetches a page and returns its text.
 
 use std::path::Path;
 
@@ -18,7 +18,9 @@ const MAX_CHARS: usize = 100_000;
 struct SearchFetchArgs {
     /// The address of the page, beginning with https:// or http://.
     url: String,
-    /// How many characters to give back at most: 20000 if left out, up to 100000.
+    #[schemars(
+        description = "How many characters to give back at most: 20000 if left out, up to 100000."
+    )]
     max_chars: Option<usize>,
 }
 
@@ -26,7 +28,7 @@ pub fn tool(guarded: GuardedClient) -> Tool {
     let description = "Fetches a page from the web and gives back its readable text as markdown: title, headings, \
         lists, tables, code, and links with their addresses. Of a PDF it gives the text, page by page. Text and JSON come \
         as they are.";
-    let telling = guarded.clone();
+    let intent_client = guarded.clone();
     Tool::new(
         "search_fetch",
         description,
@@ -37,8 +39,8 @@ pub fn tool(guarded: GuardedClient) -> Tool {
         },
     )
     .with_intent(move |_, args: SearchFetchArgs| {
-        let told = intent(&telling, &args.url);
-        async move { told }
+        let intent = intent(&intent_client, &args.url);
+        async move { intent }
     })
     .with_untrusted_output()
     .with_outgoing(|args: SearchFetchArgs| {
@@ -59,7 +61,7 @@ pub fn tool(guarded: GuardedClient) -> Tool {
     ])
 }
 
-/// The whole address is shown: what is in it leaves this machine.
+/// Returns the intent with the whole URL, because all of it is sent.
 fn intent(guarded: &GuardedClient, url: &str) -> Result<Intent, ToolError> {
     let url = parse_page_url(url)
         .and_then(|url| check_url(&url, guarded.policy()).map(|()| url))
@@ -75,22 +77,22 @@ fn intent(guarded: &GuardedClient, url: &str) -> Result<Intent, ToolError> {
 }
 
 async fn fetch(guarded: &GuardedClient, args: SearchFetchArgs) -> Result<String, ToolError> {
-    let most = args.max_chars.unwrap_or(DEFAULT_CHARS);
-    if !(1..=MAX_CHARS).contains(&most) {
+    let max_chars = args.max_chars.unwrap_or(DEFAULT_CHARS);
+    if !(1..=MAX_CHARS).contains(&max_chars) {
         return Err(ToolError(format!(
-            "max_chars is {most}, but goes from 1 to {MAX_CHARS}"
+            "max_chars is {max_chars}; it must be from 1 to {MAX_CHARS}"
         )));
     }
     let url = parse_page_url(&args.url).map_err(tool_failure)?;
     let page = guarded.get(url.as_str()).await.map_err(tool_failure)?;
     let source = page.url.clone();
-    // Markdown of a large page takes a moment, which others should not wait for.
+    // Converting a large page takes a while and must not block other tasks.
     let text = tokio::task::spawn_blocking(move || page_text(&page)).await;
-    let text = text.map_err(|_stopped| ToolError("the page could not be read".to_owned()))??;
+    let text = text.map_err(|_panic| ToolError("cannot read the page".to_owned()))??;
     let text = if text.is_empty() {
         "[the page has no text]".to_owned()
     } else {
-        truncate_text(text, most)
+        truncate_text(text, max_chars)
     };
     Ok(format!("source: {source}\n\n{text}"))
 }
@@ -99,15 +101,13 @@ fn page_text(page: &FetchedPage) -> Result<String, ToolError> {
     match page.kind {
         ContentKind::Html => Ok(super::html_to_markdown(&page.text(), &page.url)),
         ContentKind::Text => Ok(strip_control_chars(page.text().trim())),
-        ContentKind::Pdf => {
-            let read = parse::parse_document(Path::new("page.pdf"), page.bytes.clone());
-            read.map(|document| pdf_text(&document))
-                .map_err(|why| ToolError(format!("{}: {why}", page.url)))
-        }
+        ContentKind::Pdf => parse::parse_document(Path::new("page.pdf"), page.bytes.clone())
+            .map(|document| pdf_text(&document))
+            .map_err(|error| ToolError(format!("{}: {error}", page.url))),
     }
 }
 
-/// The text of a PDF, its title first and a mark before each page.
+/// Returns the text of a PDF, starting with the title, with a marker before each page.
 fn pdf_text(document: &ParsedDocument) -> String {
     let mut text = document
         .title
@@ -130,18 +130,18 @@ fn pdf_text(document: &ParsedDocument) -> String {
     strip_control_chars(text.trim())
 }
 
-fn truncate_text(mut text: String, most: usize) -> String {
-    if let Some((end, _)) = text.char_indices().nth(most) {
+fn truncate_text(mut text: String, max_chars: usize) -> String {
+    if let Some((end, _)) = text.char_indices().nth(max_chars) {
         let all = text.chars().count();
         text.truncate(end);
         text.push_str(&format!(
-            "\n\n[cut after {most} of {all} characters; a larger max_chars shows more]"
+            "\n\n[cut after {max_chars} of {all} characters; a larger max_chars shows more]"
         ));
     }
     text
 }
 
-/// People leave `https://` out.
+/// Parses a URL; the scheme `https://` may be omitted.
 fn parse_page_url(text: &str) -> Result<Url, FetchError> {
     let text = text.trim().trim_start_matches('<').trim_end_matches('>');
     let host = text.split([':', '/', '?', '#']).next().unwrap_or_default();
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_may_come_without_its_scheme() {
+    fn accepts_urls_without_scheme() {
         for (text, expected) in [
             ("example.com", Some("https://example.com/")),
             (
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_are_counted_and_not_bytes() {
+    fn truncates_by_characters() {
         assert_eq!(truncate_text("äöü".to_owned(), 3), "äöü");
         assert!(
             truncate_text("äöüß".to_owned(), 3).starts_with("äöü\n\n[cut after 3 of 4 characters")

@@ -1,4 +1,4 @@
-//! `search_web`: asks the engines that the person has named, one after the other until one answers.
+//! The `search_web` tool: queries the configured engines in order until one responds.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use lango_net::sanitize::one_line;
 
 const DEFAULT_LIMIT: usize = 8;
 const MAX_LIMIT: usize = 20;
-const MAX_QUERY: usize = 400;
+const MAX_QUERY_CHARS: usize = 400;
 
 #[derive(Deserialize, JsonSchema)]
 struct SearchWebArgs {
-    /// What to look for, as one would type it into a search engine.
+    #[schemars(description = "What to look for, as one would type it into a search engine.")]
     query: String,
-    /// How many results at most, from 1 to 20; 8 if left out.
+    #[schemars(description = "How many results at most, from 1 to 20; 8 if left out.")]
     limit: Option<usize>,
 }
 
@@ -26,25 +26,20 @@ pub fn tool(engines: Vec<SearchEngineClient>) -> Tool {
     let description = "Searches the web and gives back titles, addresses and short extracts. To read a result, use \
         search_fetch with its address.";
     let engines: Arc<[SearchEngineClient]> = engines.into();
-    let (asked, hosts) = (
-        engines.clone(),
-        engines
-            .iter()
-            .map(SearchEngineClient::host)
-            .collect::<Vec<_>>(),
-    );
+    let search_engines = engines.clone();
+    let hosts: Vec<String> = engines.iter().map(SearchEngineClient::host).collect();
     Tool::new(
         "search_web",
         description,
         Safety::Moderate,
         move |_, args: SearchWebArgs| {
-            let engines = asked.clone();
+            let engines = search_engines.clone();
             async move { search(&engines, &args).await }
         },
     )
     .with_intent(move |_, args: SearchWebArgs| {
-        let told = check_query(&args).map(|query| intent(&engines, query));
-        async move { told }
+        let intent = check_query(&args).map(|query| intent(&engines, query));
+        async move { intent }
     })
     .with_untrusted_output()
     .with_outgoing(move |args: SearchWebArgs| OutgoingData {
@@ -60,7 +55,7 @@ pub fn tool(engines: Vec<SearchEngineClient>) -> Tool {
     ])
 }
 
-/// Who learns of the query, and the query as it leaves this machine.
+/// Returns the intent with the engines that receive the query, and the query as it is sent.
 fn intent(engines: &[SearchEngineClient], query: String) -> Intent {
     let names: Vec<String> = engines
         .iter()
@@ -80,18 +75,18 @@ async fn search(engines: &[SearchEngineClient], args: &SearchWebArgs) -> Result<
     let limit = args.limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
         return Err(ToolError(format!(
-            "limit is {limit}, but goes from 1 to {MAX_LIMIT}"
+            "limit is {limit}; it must be from 1 to {MAX_LIMIT}"
         )));
     }
     let mut failures = Vec::new();
     for engine in engines {
         match engine.search(&query, limit).await {
-            Ok(found) => return Ok(format_results(&query, &found)),
+            Ok(results) => return Ok(format_results(&query, &results)),
             Err(reason) => failures.push(format!("{}: {reason}", engine.display_name())),
         }
     }
     Err(ToolError(format!(
-        "no engine answered\n{}",
+        "all search engines failed\n{}",
         failures.join("\n")
     )))
 }
@@ -100,26 +95,26 @@ fn check_query(args: &SearchWebArgs) -> Result<String, ToolError> {
     let query = one_line(&args.query, usize::MAX);
     match query.chars().count() {
         0 => Err(ToolError("query is empty".to_owned())),
-        1..=MAX_QUERY => Ok(query),
+        1..=MAX_QUERY_CHARS => Ok(query),
         length => Err(ToolError(format!(
-            "query has {length} characters, but at most {MAX_QUERY} are allowed"
+            "query has {length} characters; at most {MAX_QUERY_CHARS} are allowed"
         ))),
     }
 }
 
-fn format_results(query: &str, found: &[WebResult]) -> String {
-    if found.is_empty() {
+fn format_results(query: &str, results: &[WebResult]) -> String {
+    if results.is_empty() {
         return format!("nothing found for: {query}");
     }
-    let entry = |(at, one): (usize, &WebResult)| {
-        let snippet = if one.snippet.is_empty() {
+    let entry = |(at, result): (usize, &WebResult)| {
+        let snippet = if result.snippet.is_empty() {
             String::new()
         } else {
-            format!("\n   {}", one.snippet)
+            format!("\n   {}", result.snippet)
         };
-        format!("{}. {}\n   {}{snippet}", at + 1, one.title, one.url)
+        format!("{}. {}\n   {}{snippet}", at + 1, result.title, result.url)
     };
-    found
+    results
         .iter()
         .enumerate()
         .map(entry)

@@ -1,4 +1,5 @@
-//! Search engines that the person has named: how each is asked. They may be on a private network, because a person named them.
+//! Clients of the configured search engines. Engines may be on a private network, because the user
+//! configured them.
 
 use std::time::Duration;
 
@@ -14,9 +15,9 @@ use lango_net::{FetchError, body, charset, client_builder};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const DEFAULT_SECONDS: u64 = 10;
 const MAX_SECONDS: u64 = 120;
-const MAX_BODY: usize = 2 * 1024 * 1024;
+const MAX_BODY_BYTES: usize = 2 * 1024 * 1024;
 
-/// Why there are no tools for the web, for whoever configures them.
+/// An error in the configuration of the web tools.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WebError {
     #[error("search.engines[{at}]: {reason}")]
@@ -25,7 +26,7 @@ pub enum WebError {
     Client(#[from] FetchError),
 }
 
-/// An engine that can be asked.
+/// A client of a search engine.
 #[derive(Clone)]
 pub struct SearchEngineClient {
     kind: EngineKind,
@@ -57,7 +58,7 @@ fn connect(
     };
     let base = Url::parse(base.trim()).map_err(|_| "baseUrl is not a URL")?;
     if !matches!(base.scheme(), "http" | "https") {
-        return Err("baseUrl must begin with https:// or http://");
+        return Err("baseUrl must start with https:// or http://");
     }
     let key = match &engine.api_key {
         Some(secret) => Some((secret.clone(), key_header(secret)?)),
@@ -66,7 +67,7 @@ fn connect(
     };
     let seconds = engine.timeout_seconds.unwrap_or(DEFAULT_SECONDS);
     if !(1..=MAX_SECONDS).contains(&seconds) {
-        return Err("timeoutSeconds goes from 1 to 120");
+        return Err("timeoutSeconds must be from 1 to 120");
     }
     Ok(SearchEngineClient {
         kind: engine.r#type,
@@ -79,13 +80,13 @@ fn connect(
 
 fn key_header(secret: &Secret) -> Result<HeaderValue, &'static str> {
     let mut value = HeaderValue::from_str(secret.expose().trim())
-        .map_err(|_| "apiKey has characters that no key has")?;
+        .map_err(|_| "apiKey contains characters that are not allowed in a header")?;
     value.set_sensitive(true);
     Ok(value)
 }
 
 impl SearchEngineClient {
-    /// For people: the engine, and the host that learns what is searched for.
+    /// Returns the engine and the host that receives the query, for users.
     pub fn display_name(&self) -> String {
         format!("{} ({})", self.kind.name(), self.host())
     }
@@ -94,19 +95,19 @@ impl SearchEngineClient {
         self.base.host_str().unwrap_or_default().to_owned()
     }
 
-    /// What it finds, or why it finds nothing, in words without the key.
+    /// Returns the results. The error is a text for the model, without the key.
     pub async fn search(&self, query: &str, limit: usize) -> Result<Vec<WebResult>, String> {
-        let found = match tokio::time::timeout(self.timeout, self.fetch_results(query, limit)).await
-        {
-            Ok(found) => found,
-            Err(_late) => Err(format!("no answer within {} s", self.timeout.as_secs())),
+        let request = self.fetch_results(query, limit);
+        let results = match tokio::time::timeout(self.timeout, request).await {
+            Ok(results) => results,
+            Err(_elapsed) => Err(format!("no response within {} s", self.timeout.as_secs())),
         };
-        let mut found = found.map_err(|reason| self.redact_key(&reason))?;
-        found.truncate(limit);
-        for one in &mut found {
-            one.map_text(|text| self.redact_key(text));
+        let mut results = results.map_err(|reason| self.redact_key(&reason))?;
+        results.truncate(limit);
+        for result in &mut results {
+            result.map_text(|text| self.redact_key(text));
         }
-        Ok(found)
+        Ok(results)
     }
 
     async fn fetch_results(&self, query: &str, limit: usize) -> Result<Vec<WebResult>, String> {
@@ -116,13 +117,13 @@ impl SearchEngineClient {
         } else if let Some((key, _)) = &self.key {
             request = request.bearer_auth(key.expose());
         }
-        let accepted = if self.kind == EngineKind::Duckduckgo {
+        let accept = if self.kind == EngineKind::Duckduckgo {
             "text/html"
         } else {
             "application/json"
         };
         let request = request
-            .header(ACCEPT, accepted)
+            .header(ACCEPT, accept)
             .header(ACCEPT_ENCODING, body::ACCEPTED_ENCODINGS);
         let response = request
             .send()
@@ -131,7 +132,7 @@ impl SearchEngineClient {
         if response.status() != StatusCode::OK {
             return Err(self.status_error(response.status()));
         }
-        let bytes = body::read(response, MAX_BODY)
+        let bytes = body::read(response, MAX_BODY_BYTES)
             .await
             .map_err(|error| error.to_string())?;
         match self.kind {
@@ -169,13 +170,11 @@ impl SearchEngineClient {
 
     fn status_error(&self, status: StatusCode) -> String {
         let hint = match (self.kind, status.as_u16()) {
-            (_, 300..=399) => "; it redirects, so its baseUrl should be written as it redirects to",
-            (EngineKind::Searxng, 403) => "; its JSON format may be switched off",
-            (EngineKind::Duckduckgo, 202 | 403) => {
-                "; it takes us for a robot and wants a puzzle solved"
-            }
-            (_, 401 | 403 | 422) => "; its key may be missing or wrong",
-            (_, 429) => "; it was asked too often",
+            (_, 300..=399) => "; it redirects; set baseUrl to the target of the redirect",
+            (EngineKind::Searxng, 403) => "; its JSON format may be disabled",
+            (EngineKind::Duckduckgo, 202 | 403) => "; it requires a captcha",
+            (_, 401 | 403 | 422) => "; the API key may be missing or invalid",
+            (_, 429) => "; the rate limit is exceeded",
             _ => "",
         };
         format!("status {}{hint}", status.as_u16())

@@ -1,4 +1,4 @@
-//! What search engines answer, as one kind of list.
+//! Parses the responses of search engines.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -8,11 +8,11 @@ use url::Url;
 use crate::html::HtmlDocument;
 use lango_net::sanitize::one_line;
 
-const MAX_TITLE: usize = 200;
-const MAX_SNIPPET: usize = 500;
-const MAX_URL: usize = 1_000;
+const MAX_TITLE_CHARS: usize = 200;
+const MAX_SNIPPET_CHARS: usize = 500;
+const MAX_URL_BYTES: usize = 1_000;
 
-/// One result, as plain text on single lines.
+/// A search result; all fields are single lines of plain text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebResult {
     pub title: String,
@@ -21,19 +21,22 @@ pub struct WebResult {
 }
 
 impl WebResult {
-    /// Nothing, where the address is none that could be fetched.
+    /// Returns `None` if the URL cannot be fetched.
     fn new(title: &str, url: &str, snippet: &str) -> Option<Self> {
         let url = Url::parse(url.trim())
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https"))?;
         let url = String::from(url);
-        let (title, snippet) = (one_line(title, MAX_TITLE), one_line(snippet, MAX_SNIPPET));
+        let (title, snippet) = (
+            one_line(title, MAX_TITLE_CHARS),
+            one_line(snippet, MAX_SNIPPET_CHARS),
+        );
         let title = if title.is_empty() {
-            one_line(&url, MAX_TITLE)
+            one_line(&url, MAX_TITLE_CHARS)
         } else {
             title
         };
-        (url.len() <= MAX_URL).then_some(Self {
+        (url.len() <= MAX_URL_BYTES).then_some(Self {
             title,
             url,
             snippet,
@@ -47,7 +50,7 @@ impl WebResult {
     }
 }
 
-/// One entry of a list, however odd: texts may be missing or something else.
+/// Parses one entry of a list. Texts may be missing or of another type.
 fn parse_result(entry: &Value) -> Option<WebResult> {
     let text = |name: &str| entry.get(name).and_then(Value::as_str);
     let plain = |text: Option<&str>| html_to_text(text.unwrap_or_default());
@@ -87,11 +90,10 @@ pub fn parse_brave(bytes: &[u8]) -> Result<Vec<WebResult>, String> {
 }
 
 fn parse_json<Reply: DeserializeOwned>(bytes: &[u8]) -> Result<Reply, String> {
-    serde_json::from_slice(bytes)
-        .map_err(|_| "its answer is not the JSON that was expected".to_owned())
+    serde_json::from_slice(bytes).map_err(|_| "the response is not the expected JSON".to_owned())
 }
 
-/// Engines mark the words that were found, and write `&amp;`.
+/// Removes markup: engines highlight matched words and escape `&`.
 fn html_to_text(html: &str) -> String {
     let document = HtmlDocument::parse(html, super::PAGE_LIMITS.nodes);
     (0..document.nodes.len())
@@ -100,46 +102,43 @@ fn html_to_text(html: &str) -> String {
         .collect()
 }
 
-/// Each result has a link with the class `result__a`, and a snippet before the next one.
+/// Parses a page on which each result has a link of the class `result__a`, followed by a snippet.
 pub fn parse_duckduckgo(html: &str, base: &Url) -> Result<Vec<WebResult>, String> {
     let document = HtmlDocument::parse(html, super::PAGE_LIMITS.nodes);
     let end = document.nodes.len();
-    let mut found: Vec<WebResult> = Vec::new();
-    let (mut ad_until, mut is_empty, mut is_found) = (0, false, false);
+    let mut results: Vec<WebResult> = Vec::new();
+    let (mut ad_end, mut has_no_results, mut needs_snippet) = (0, false, false);
     for (at, element) in document.elements(0, end) {
         if element.has_class("result--ad") {
-            ad_until = document.end(at);
+            ad_end = document.end(at);
         }
-        is_empty |= element.has_class("no-results") || element.has_class("result--no-result");
-        if at < ad_until {
+        has_no_results |= element.has_class("no-results") || element.has_class("result--no-result");
+        if at < ad_end {
             continue;
         }
         if element.has_class("result__a") {
             let target = element
                 .attribute("href")
                 .and_then(|href| result_url(href, base));
-            let one = target.and_then(|url| WebResult::new(&document.text(at), &url, ""));
-            is_found = one.is_some();
-            found.extend(one);
-        } else if element.has_class("result__snippet") && is_found {
-            let snippet = one_line(&document.text(at), MAX_SNIPPET);
-            found
-                .last_mut()
-                .into_iter()
-                .for_each(|last| last.snippet.clone_from(&snippet));
-            is_found = false;
+            let result = target.and_then(|url| WebResult::new(&document.text(at), &url, ""));
+            needs_snippet = result.is_some();
+            results.extend(result);
+        } else if element.has_class("result__snippet") && needs_snippet {
+            let snippet = one_line(&document.text(at), MAX_SNIPPET_CHARS);
+            if let Some(last) = results.last_mut() {
+                last.snippet = snippet;
+            }
+            needs_snippet = false;
         }
     }
-    if found.is_empty() && !is_empty {
-        return Err(
-            "its page has no results on it that could be read; it may want a puzzle solved"
-                .to_owned(),
-        );
+    if results.is_empty() && !has_no_results {
+        return Err("the page contains no results; the engine may require a captcha".to_owned());
     }
-    Ok(found)
+    Ok(results)
 }
 
-/// Links go through the engine, which is told in `uddg` where they lead; advertisements lead to the engine itself.
+/// Returns the target of a result. Links go through the engine with the target in `uddg`;
+/// advertisements link to the engine itself.
 fn result_url(href: &str, base: &Url) -> Option<String> {
     let link = base.join(href).ok()?;
     let is_own = link
@@ -153,9 +152,9 @@ fn result_url(href: &str, base: &Url) -> Option<String> {
         .query_pairs()
         .find(|(name, _)| name == "uddg")
         .map(|(_, target)| target.into_owned())?;
-    let leads_back = Url::parse(&target)
+    let is_ad = Url::parse(&target)
         .is_ok_and(|url| url.host_str() == Some("duckduckgo.com") && url.path() == "/y.js");
-    (!leads_back).then_some(target)
+    (!is_ad).then_some(target)
 }
 
 #[cfg(test)]
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn searxng_answers_in_json() {
+    fn parses_searxng_json() {
         let reply = br#"{ "query": "x", "results": [
             { "url": "https://a.example/", "title": "A\u001b[1m &amp; B", "content": "one\ntwo", "score": 1 },
             { "url": "https://b.example/", "title": null },
@@ -189,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn brave_answers_in_json() {
+    fn parses_brave_json() {
         let reply = br#"{ "type": "search", "web": { "results": [
             { "title": "A", "url": "https://a.example/?q=1", "description": "some <strong>words</strong> &lt;b&gt;" } ] } }"#;
         assert_eq!(
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn duckduckgo_answers_in_html() {
+    fn parses_duckduckgo_html() {
         let page = r#"<div class="result results_links result--ad"><a class="result__a" href="https://ad.example/">Ad</a>
             <a class="result__snippet">buy</a></div>
             <div class="result results_links web-result"><h2 class="result__title">

@@ -1,4 +1,4 @@
-//! `search.*`.
+//! The `search.*` settings.
 
 use std::fmt;
 
@@ -11,7 +11,8 @@ use lango_domain::secret::Secret;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SearchSettings {
-    /// The engines that `search_web` asks, in this order: the next one when one fails. Without any there is no `search_web`.
+    /// The search engines of `search_web`, in order of preference; the next one is used if one
+    /// fails. Without any, there is no `search_web`.
     pub engines: Vec<SearchEngineSettings>,
 }
 
@@ -19,15 +20,15 @@ pub struct SearchSettings {
 #[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchEngineSettings {
-    /// Which engine it is.
+    /// The kind of engine.
     pub r#type: EngineKind,
-    /// Where it is; needed for `searxng` only. It may be on a private network.
-    #[serde(default, serialize_with = "shown_without_credentials")]
+    /// The base URL; needed for `searxng` only. It may be on a private network.
+    #[serde(default, serialize_with = "serialize_without_credentials")]
     pub base_url: Option<String>,
-    /// The key, where the engine wants one; better written as `${NAME}` than as itself.
+    /// The API key, if the engine needs one; use `${NAME}` to read it from an environment variable.
     #[serde(default)]
     pub api_key: Option<Secret>,
-    /// Seconds to wait for its answer, 10 if not set.
+    /// Seconds to wait for a response; 10 if not set.
     #[serde(default)]
     pub timeout_seconds: Option<u64>,
 }
@@ -35,11 +36,11 @@ pub struct SearchEngineSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EngineKind {
-    /// One's own SearXNG, with its JSON format switched on.
+    /// A SearXNG instance with its JSON format enabled.
     Searxng,
-    /// Brave Search; needs a key.
+    /// Brave Search; needs an API key.
     Brave,
-    /// The plain pages of DuckDuckGo; needs nothing, and refuses those who ask often.
+    /// The HTML pages of DuckDuckGo; needs no key, but rejects frequent requests.
     Duckduckgo,
 }
 
@@ -54,7 +55,7 @@ impl EngineKind {
 }
 
 impl SearchEngineSettings {
-    /// An engine at its own address, without a key.
+    /// Creates the settings of an engine at its default address, without a key.
     pub fn new(kind: EngineKind) -> Self {
         Self {
             r#type: kind,
@@ -79,7 +80,7 @@ impl fmt::Debug for SearchEngineSettings {
     }
 }
 
-fn shown_without_credentials<S: serde::Serializer>(
+fn serialize_without_credentials<S: serde::Serializer>(
     url: &Option<String>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
@@ -88,7 +89,7 @@ fn shown_without_credentials<S: serde::Serializer>(
         .serialize(serializer)
 }
 
-/// The part between `://` and the last `@` before the path is a name and a password.
+/// Removes the user name and password, the part between `://` and the last `@` before the path.
 fn without_credentials(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
         return url.to_owned();
@@ -105,25 +106,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_and_passwords_are_never_shown() {
+    fn redacts_keys_and_passwords() {
         let text = r#"{ "engines": [{ "type": "brave", "apiKey": "brave-key-1", "baseUrl": "http://ann:p@ss@host/x@y" }] }"#;
         let settings: SearchSettings = serde_json::from_str(text).unwrap();
-        for shown in [
+        for output in [
             format!("{settings:?}"),
             serde_json::to_string(&settings).unwrap(),
         ] {
-            assert!(shown.contains("http://***@host/x@y"), "{shown}");
+            assert!(output.contains("http://***@host/x@y"), "{output}");
             assert!(
-                !shown.contains("brave-key-1") && !shown.contains("p@ss"),
-                "{shown}"
+                !output.contains("brave-key-1") && !output.contains("p@ss"),
+                "{output}"
             );
         }
-        let wrong = serde_json::from_str::<Secret>(r#"["brave-key-1"]"#).unwrap_err();
-        assert!(!wrong.to_string().contains("brave-key-1"));
+        let error = serde_json::from_str::<Secret>(r#"["brave-key-1"]"#).unwrap_err();
+        assert!(!error.to_string().contains("brave-key-1"));
     }
 
     #[test]
-    fn nothing_is_needed() {
+    fn all_settings_are_optional() {
         assert_eq!(
             serde_json::from_str::<SearchSettings>("{}").unwrap(),
             SearchSettings::default()

@@ -1,4 +1,4 @@
-//! Documents from the file to the passage. The store here is the real one.
+//! The document index, from files to passages, with a SQLite store.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,8 @@ use lango_domain::documents::{DocumentFilter, NewDocument};
 use lango_domain::event::{Principal, SessionId};
 use lango_knowledge::Lazy;
 use lango_knowledge::document_index::{
-    DocumentIndex, DocumentIndexError, IngestReport, IngestSource, SearchScope, chunk_text,
+    DocumentIndex, DocumentIndexError, IngestProgress, IngestReport, IngestSource, SearchScope,
+    chunk_text, path_from_text, path_to_text,
 };
 use lango_knowledge::embedding::{EmbedError, EmbedPurpose, Embedder, HashedEmbedder};
 use lango_store::{SqliteStore, StoreLocation};
@@ -51,14 +52,14 @@ impl DocumentHarness {
         fs::write(file, text).unwrap();
     }
 
-    async fn ingest(&self, library: &DocumentIndex) -> IngestReport {
-        ingest(library, &self.folder.path().join("docs"))
+    async fn ingest(&self, index: &DocumentIndex) -> IngestReport {
+        ingest(index, &self.folder.path().join("docs"))
             .await
             .unwrap()
     }
 }
 
-/// All that this process may read.
+/// Returns a source that may open every file.
 fn ingest_source(path: &Path) -> IngestSource {
     IngestSource {
         root: path.canonicalize().unwrap(),
@@ -66,8 +67,8 @@ fn ingest_source(path: &Path) -> IngestSource {
     }
 }
 
-async fn ingest(library: &DocumentIndex, path: &Path) -> Result<IngestReport, DocumentIndexError> {
-    library
+async fn ingest(index: &DocumentIndex, path: &Path) -> Result<IngestReport, DocumentIndexError> {
+    index
         .ingest_path(
             &Principal::local(),
             "default",
@@ -77,7 +78,7 @@ async fn ingest(library: &DocumentIndex, path: &Path) -> Result<IngestReport, Do
         .await
 }
 
-fn everywhere() -> SearchScope {
+fn local_scope() -> SearchScope {
     SearchScope {
         principal: Principal::local(),
         session: None,
@@ -85,8 +86,8 @@ fn everywhere() -> SearchScope {
     }
 }
 
-async fn sources(library: &DocumentIndex, question: &str) -> Vec<String> {
-    let found = library.search(question, &everywhere(), 5).await.unwrap();
+async fn sources(index: &DocumentIndex, query: &str) -> Vec<String> {
+    let found = index.search(query, &local_scope(), 5).await.unwrap();
     let name = |source: &str| {
         Path::new(source)
             .file_name()
@@ -98,24 +99,24 @@ async fn sources(library: &DocumentIndex, question: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_is_added_is_found_with_its_place() {
-    let desk = DocumentHarness::new();
-    desk.write("tea.md", "# Tea\n\n## Green\n\nGreen tea is steeped at 70 degrees.\n\n## Black\n\nBlack tea takes boiling water.\n");
-    desk.write("boats.txt", "Sailing boats need wind.\n");
-    desk.write("sub/picture.png", b"\x89PNG\r\n\x1a\n\0\0\0");
-    desk.write("bad.pdf", "%PDF-1.4 and nothing else");
-    let library = desk.index();
-    let added = desk.ingest(&library).await;
-    assert_eq!((added.new, added.unchanged), (2, 0));
+async fn finds_ingested_documents_with_their_spans() {
+    let harness = DocumentHarness::new();
+    harness.write("tea.md", "# Tea\n\n## Green\n\nGreen tea is steeped at 70 degrees.\n\n## Black\n\nBlack tea takes boiling water.\n");
+    harness.write("boats.txt", "Sailing boats need wind.\n");
+    harness.write("sub/picture.png", b"\x89PNG\r\n\x1a\n\0\0\0");
+    harness.write("bad.pdf", "%PDF-1.4 and nothing else");
+    let index = harness.index();
+    let report = harness.ingest(&index).await;
+    assert_eq!((report.new, report.unchanged), (2, 0));
     assert!(
-        added
+        report
             .skipped
             .iter()
             .any(|(path, _)| path.ends_with("bad.pdf")),
-        "{added:?}"
+        "{report:?}"
     );
-    let found = library
-        .search("how hot for green tea", &everywhere(), 3)
+    let found = index
+        .search("how hot for green tea", &local_scope(), 3)
         .await
         .unwrap();
     assert!(found[0].source.ends_with("tea.md") && found[0].text.contains("70 degrees"));
@@ -126,25 +127,25 @@ async fn what_is_added_is_found_with_its_place() {
     );
     assert!(found[0].breakdown.lexical.is_some() && found[0].breakdown.vector.is_some());
     assert_eq!(
-        desk.ingest(&library).await.unchanged,
+        harness.ingest(&index).await.unchanged,
         2,
-        "nothing changed, nothing is done"
+        "unchanged documents are skipped"
     );
-    desk.write("tea.md", "Now it is about coffee.\n");
-    fs::remove_file(desk.folder.path().join("docs/boats.txt")).unwrap();
-    let added = desk.ingest(&library).await;
-    assert_eq!((added.changed, added.removed), (1, 1));
-    assert_eq!(sources(&library, "coffee").await[0], "tea.md");
+    harness.write("tea.md", "Now it is about coffee.\n");
+    fs::remove_file(harness.folder.path().join("docs/boats.txt")).unwrap();
+    let report = harness.ingest(&index).await;
+    assert_eq!((report.changed, report.removed), (1, 1));
+    assert_eq!(sources(&index, "coffee").await[0], "tea.md");
     assert!(
-        !sources(&library, "sailing wind")
+        !sources(&index, "sailing wind")
             .await
             .contains(&"boats.txt".to_owned())
     );
 }
 
 #[tokio::test]
-async fn words_of_every_script_are_found() {
-    let desk = DocumentHarness::new();
+async fn finds_words_of_every_script() {
+    let harness = DocumentHarness::new();
     for (name, text) in [
         ("ko.txt", "고양이는 창가에서 잠을 잔다.\n"),
         ("ja.txt", "東京の天気は晴れです。\n"),
@@ -152,28 +153,28 @@ async fn words_of_every_script_are_found() {
         ("ar.txt", "القطة تنام على الكرسي.\n"),
         ("emoji.txt", "The party is on Friday 🎉\n"),
     ] {
-        desk.write(name, text);
+        harness.write(name, text);
     }
-    let library = desk.index();
-    desk.ingest(&library).await;
-    for (question, expected) in [
+    let index = harness.index();
+    harness.ingest(&index).await;
+    for (query, expected) in [
         ("고양이", "ko.txt"),
         ("天気", "ja.txt"),
         ("Haus Altstadt", "de.txt"),
         ("القطة", "ar.txt"),
         ("🎉", "emoji.txt"),
     ] {
-        assert_eq!(sources(&library, question).await[0], expected, "{question}");
+        assert_eq!(sources(&index, query).await[0], expected, "{query}");
     }
 }
 
-/// An interrupted run goes on: what ends in the index is the same as without the interruption.
+/// An interrupted ingestion continues, and the index is the same as without the interruption.
 #[tokio::test]
 async fn an_interrupted_run_ends_with_the_same_index() {
-    let (whole, cut) = (DocumentHarness::new(), DocumentHarness::new());
-    for desk in [&whole, &cut] {
+    let (whole, interrupted) = (DocumentHarness::new(), DocumentHarness::new());
+    for harness in [&whole, &interrupted] {
         for number in 0..200 {
-            desk.write(
+            harness.write(
                 &format!("{number:03}.txt"),
                 format!("Document {number} is about subject{number}.\n"),
             );
@@ -181,34 +182,34 @@ async fn an_interrupted_run_ends_with_the_same_index() {
     }
     whole.ingest(&whole.index()).await;
     {
-        let library = cut.index();
+        let index = interrupted.index();
         let principal = Principal::local();
-        let docs = cut.folder.path().join("docs");
-        let seen = Arc::new(tokio::sync::Notify::new());
-        let tell = Arc::clone(&seen);
-        let progress = move |progress: lango_knowledge::document_index::IngestProgress| {
+        let docs = interrupted.folder.path().join("docs");
+        let reached = Arc::new(tokio::sync::Notify::new());
+        let notify = Arc::clone(&reached);
+        let progress = move |progress: IngestProgress| {
             if progress.done >= 60 {
-                tell.notify_one();
+                notify.notify_one();
             }
         };
         let docs = ingest_source(&docs);
         tokio::select! {
-            _ = library.ingest_path(&principal, "default", &docs, &progress) => {}
-            () = seen.notified() => {}
+            _ = index.ingest_path(&principal, "default", &docs, &progress) => {}
+            () = reached.notified() => {}
         }
     }
-    let library = cut.index();
-    let added = cut.ingest(&library).await;
-    assert_eq!(added.new + added.unchanged, 200);
+    let index = interrupted.index();
+    let report = interrupted.ingest(&index).await;
+    assert_eq!(report.new + report.unchanged, 200);
     for number in [0, 59, 60, 199] {
-        let question = format!("subject{number}");
+        let query = format!("subject{number}");
         assert_eq!(
-            sources(&library, &question).await[0],
-            sources(&whole.index(), &question).await[0],
-            "{question}"
+            sources(&index, &query).await[0],
+            sources(&whole.index(), &query).await[0],
+            "{query}"
         );
     }
-    let collections = library
+    let collections = index
         .store()
         .collections(&Principal::local())
         .await
@@ -219,77 +220,78 @@ async fn an_interrupted_run_ends_with_the_same_index() {
     );
 }
 
-/// The index of words is derived: it may be deleted, damaged, or written by another process.
+/// The lexical index is derived data: it may be deleted, or written by another process.
 #[tokio::test]
-async fn the_index_of_words_is_made_anew_when_it_is_gone() {
-    let desk = DocumentHarness::new();
-    desk.write("a.txt", "A sentence about lighthouses.\n");
-    desk.ingest(&desk.index()).await;
-    fs::remove_dir_all(desk.folder.path().join("words")).unwrap();
-    assert_eq!(sources(&desk.index(), "lighthouses").await, ["a.txt"]);
-    let (one, other) = (desk.index(), desk.index());
+async fn rebuilds_a_deleted_lexical_index() {
+    let harness = DocumentHarness::new();
+    harness.write("a.txt", "A sentence about lighthouses.\n");
+    harness.ingest(&harness.index()).await;
+    fs::remove_dir_all(harness.folder.path().join("words")).unwrap();
+    assert_eq!(sources(&harness.index(), "lighthouses").await, ["a.txt"]);
+    let (one, other) = (harness.index(), harness.index());
     assert_eq!(sources(&other, "lighthouses").await, ["a.txt"]);
-    desk.write("b.txt", "Another about volcanoes.\n");
-    desk.ingest(&one).await;
+    harness.write("b.txt", "Another about volcanoes.\n");
+    harness.ingest(&one).await;
     assert_eq!(sources(&other, "volcanoes").await[0], "b.txt");
 }
 
 #[tokio::test]
-async fn without_an_embedder_words_alone_decide() {
-    let desk = DocumentHarness::new();
-    desk.write("a.txt", "A sentence about lighthouses.\n");
-    let library = desk.index_with(None);
-    desk.ingest(&library).await;
-    let found = library
-        .search("lighthouses", &everywhere(), 3)
+async fn uses_lexical_search_without_an_embedder() {
+    let harness = DocumentHarness::new();
+    harness.write("a.txt", "A sentence about lighthouses.\n");
+    let index = harness.index_with(None);
+    harness.ingest(&index).await;
+    let found = index
+        .search("lighthouses", &local_scope(), 3)
         .await
         .unwrap();
     assert!(found.len() == 1 && found[0].breakdown.vector.is_none());
 }
 
-/// What is alike by a few letters only is no answer; what is spelled alike is.
+/// A few common letters are not a hit; a similar spelling is.
 #[tokio::test]
-async fn what_has_nothing_to_do_with_a_question_is_not_found() {
-    let desk = DocumentHarness::new();
-    desk.write(
+async fn does_not_find_unrelated_documents() {
+    let harness = DocumentHarness::new();
+    harness.write(
         "tea.md",
         "# Tea\n\nGreen tea is steeped at 70 degrees for two minutes, black tea longer.\n",
     );
-    desk.write(
+    harness.write(
         "physik.md",
         "# Quantenmechanik\n\nDie Quantenmechanik beschreibt kleine Teilchen.\n",
     );
-    let library = desk.index();
-    desk.ingest(&library).await;
-    assert_eq!(sources(&library, "photosynthesis").await, [""; 0]);
-    assert_eq!(sources(&library, "zebra").await, [""; 0]);
+    let index = harness.index();
+    harness.ingest(&index).await;
+    assert_eq!(sources(&index, "photosynthesis").await, [""; 0]);
+    assert_eq!(sources(&index, "zebra").await, [""; 0]);
     assert_eq!(
-        sources(&library, "Quantenmechanikvorlesung").await,
+        sources(&index, "Quantenmechanikvorlesung").await,
         ["physik.md"]
     );
 }
 
-/// Another embedder makes its own vectors; those of different lengths never meet.
+/// Each embedder has its own vectors; vectors of different lengths are never compared.
 #[tokio::test]
-async fn changing_the_embedder_makes_vectors_anew() {
-    let desk = DocumentHarness::new();
-    desk.write("a.txt", "A sentence about lighthouses.\n");
-    desk.ingest(&desk.index()).await;
-    let shorter = desk.index_with(Some(Arc::new(
+async fn recomputes_vectors_after_a_change_of_the_embedder() {
+    let harness = DocumentHarness::new();
+    harness.write("a.txt", "A sentence about lighthouses.\n");
+    harness.ingest(&harness.index()).await;
+    let shorter = harness.index_with(Some(Arc::new(
         HashedEmbedder::default().with_dimensions(128).unwrap(),
     )));
     let found = shorter
-        .search("lighthouse", &everywhere(), 3)
+        .search("lighthouse", &local_scope(), 3)
         .await
         .unwrap();
     assert!(found[0].breakdown.vector.is_some());
 }
 
-/// What belongs to a session is found there only; what belongs to nobody's session is found everywhere.
+/// Documents of a session are found from that session only; documents without a session from every
+/// session.
 #[tokio::test]
-async fn a_session_filter_applies_to_what_belongs_to_sessions() {
-    let desk = DocumentHarness::new();
-    let library = desk.index();
+async fn filters_documents_of_other_sessions() {
+    let harness = DocumentHarness::new();
+    let index = harness.index();
     let document = |source: &str, session: Option<&str>, collection: &str| NewDocument {
         collection: collection.to_owned(),
         source: source.to_owned(),
@@ -305,11 +307,11 @@ async fn a_session_filter_applies_to_what_belongs_to_sessions() {
         document("other", Some("s2"), "c"),
         document("apart", None, "d"),
     ];
-    library
+    index
         .ingest_documents(&Principal::local(), all)
         .await
         .unwrap();
-    library
+    index
         .ingest_documents(
             &Principal::new("somebody"),
             vec![document("foreign", None, "c")],
@@ -322,7 +324,7 @@ async fn a_session_filter_applies_to_what_belongs_to_sessions() {
             session: session.map(SessionId::new),
             collections: collections.map(|name| vec![name.to_owned()]),
         };
-        let mut found: Vec<String> = library
+        let mut found: Vec<String> = index
             .search("penguins", &scope, 9)
             .await
             .unwrap()
@@ -336,7 +338,7 @@ async fn a_session_filter_applies_to_what_belongs_to_sessions() {
     assert_eq!(names(Some("s1"), None).await, ["apart", "common", "own"]);
     assert_eq!(names(Some("s1"), Some("c")).await, ["common", "own"]);
     assert_eq!(
-        library
+        index
             .store()
             .remove(&Principal::local(), "c", DocumentFilter::All)
             .await
@@ -347,32 +349,37 @@ async fn a_session_filter_applies_to_what_belongs_to_sessions() {
 }
 
 #[tokio::test]
-async fn what_holds_no_text_any_more_is_not_found_any_more() {
-    let desk = DocumentHarness::new();
+async fn removes_documents_that_no_longer_contain_text() {
+    let harness = DocumentHarness::new();
     for name in ["emptied.txt", "replaced.txt", "stays.txt"] {
-        desk.write(name, format!("zebras in {name}"));
+        harness.write(name, format!("zebras in {name}"));
     }
-    let library = desk.index();
-    desk.ingest(&library).await;
-    desk.write("emptied.txt", "");
-    desk.write("replaced.txt", b"\x7fELF\x02\x01\0\0");
-    let added = desk.ingest(&library).await;
+    let index = harness.index();
+    harness.ingest(&index).await;
+    harness.write("emptied.txt", "");
+    harness.write("replaced.txt", b"\x7fELF\x02\x01\0\0");
+    let report = harness.ingest(&index).await;
     assert_eq!(
-        (added.unchanged, added.removed, added.skipped.len()),
+        (report.unchanged, report.removed, report.skipped.len()),
         (1, 2, 2),
-        "{added:?}"
+        "{report:?}"
     );
-    assert_eq!(sources(&library, "zebras").await, ["stays.txt"]);
+    assert_eq!(sources(&index, "zebras").await, ["stays.txt"]);
 }
 
 #[tokio::test]
-async fn odd_names_are_listed_as_they_are() {
-    let desk = DocumentHarness::new();
-    desk.write("a\nb/c.txt", "größer");
-    let root = desk.folder.path().join("docs/a\nb").canonicalize().unwrap();
-    let library = desk.index();
-    ingest(&library, &root).await.unwrap();
-    let listed = library
+async fn lists_unusual_names_unchanged() {
+    let harness = DocumentHarness::new();
+    harness.write("a\nb/c.txt", "größer");
+    let root = harness
+        .folder
+        .path()
+        .join("docs/a\nb")
+        .canonicalize()
+        .unwrap();
+    let index = harness.index();
+    ingest(&index, &root).await.unwrap();
+    let listed = index
         .store()
         .collections(&Principal::local())
         .await
@@ -380,7 +387,7 @@ async fn odd_names_are_listed_as_they_are() {
         .remove(0);
     assert_eq!(listed.roots, [root.to_str().unwrap()]);
     assert_eq!(listed.bytes, "größer".len() as u64);
-    let sources = library
+    let sources = index
         .store()
         .sources(&Principal::local(), "default")
         .await
@@ -388,10 +395,11 @@ async fn odd_names_are_listed_as_they_are() {
     assert_eq!(sources[0].root, root.to_str().unwrap());
 }
 
-/// A provider that counts the passages it is asked for, refuses what it does not like, and is busy after so many requests.
+/// A provider that counts the embedded passages, rejects texts that contain `poison`, and is busy
+/// after `max_requests` requests.
 struct FlakyEmbedder {
     requests: AtomicUsize,
-    asked: Arc<AtomicUsize>,
+    embedded: Arc<AtomicUsize>,
     max_requests: usize,
 }
 
@@ -416,182 +424,186 @@ impl Embedder for FlakyEmbedder {
             return Box::pin(async { Err(EmbedError::Refused("not that".to_owned())) });
         }
         if purpose == EmbedPurpose::Passage {
-            self.asked.fetch_add(texts.len(), Ordering::Relaxed);
+            self.embedded.fetch_add(texts.len(), Ordering::Relaxed);
         }
         HashedEmbedder::default().embed(texts, purpose)
     }
 }
 
 impl DocumentHarness {
-    fn flaky_index(&self, asked: &Arc<AtomicUsize>, patience: usize) -> DocumentIndex {
-        let (requests, asked) = (AtomicUsize::new(0), Arc::clone(asked));
+    fn flaky_index(&self, embedded: &Arc<AtomicUsize>, max_requests: usize) -> DocumentIndex {
+        let (requests, embedded) = (AtomicUsize::new(0), Arc::clone(embedded));
         self.index_with(Some(Arc::new(FlakyEmbedder {
             requests,
-            asked,
-            max_requests: patience,
+            embedded,
+            max_requests,
         })))
     }
 }
 
-/// What is derived can be deleted; what was paid for is in the store, and is not asked for again.
+/// Vectors of a provider are in the store and are not computed again after the derived files were
+/// deleted.
 #[tokio::test]
-async fn vectors_of_a_provider_are_asked_for_once() {
-    let desk = DocumentHarness::new();
+async fn requests_vectors_of_a_provider_once() {
+    let harness = DocumentHarness::new();
     for number in 0..100 {
-        desk.write(
+        harness.write(
             &format!("{number}.txt"),
             format!("A sentence about subject{}.\n", number / 2),
         );
     }
-    let asked = Arc::<AtomicUsize>::default();
-    let library = || desk.flaky_index(&asked, usize::MAX);
-    desk.ingest(&library()).await;
-    let first = asked.load(Ordering::Relaxed);
+    let embedded = Arc::<AtomicUsize>::default();
+    let index = || harness.flaky_index(&embedded, usize::MAX);
+    harness.ingest(&index()).await;
+    let first = embedded.load(Ordering::Relaxed);
     assert!(first >= 50);
-    fs::remove_dir_all(desk.folder.path().join("words")).unwrap();
-    library().sync().await.unwrap();
-    let found = library()
-        .search("subject7", &everywhere(), 3)
-        .await
-        .unwrap();
+    fs::remove_dir_all(harness.folder.path().join("words")).unwrap();
+    index().sync().await.unwrap();
+    let found = index().search("subject7", &local_scope(), 3).await.unwrap();
     assert!(found[0].breakdown.vector.is_some());
-    desk.write("again.txt", "A sentence about subject7.\n");
-    let name_is_part_of_it = 1;
-    desk.ingest(&library()).await;
-    assert_eq!(asked.load(Ordering::Relaxed), first + name_is_part_of_it);
+    harness.write("again.txt", "A sentence about subject7.\n");
+    harness.ingest(&index()).await;
+    // The title, which is the file name, is part of the embedded text.
+    assert_eq!(embedded.load(Ordering::Relaxed), first + 1);
 }
 
 #[tokio::test]
-async fn a_passage_that_is_refused_holds_nobody_up() {
-    let (desk, asked) = (DocumentHarness::new(), Arc::default());
+async fn a_rejected_chunk_does_not_block_others() {
+    let (harness, embedded) = (DocumentHarness::new(), Arc::default());
     for number in 0..40 {
-        desk.write(
+        harness.write(
             &format!("{number}.txt"),
             format!("A sentence about subject{number}.\n"),
         );
     }
-    desk.write("bad.txt", "A sentence about poison.\n");
-    let library = desk.flaky_index(&asked, usize::MAX);
-    desk.ingest(&library).await;
-    let best = |question: &'static str| {
-        let library = library.clone();
+    harness.write("bad.txt", "A sentence about poison.\n");
+    let index = harness.flaky_index(&embedded, usize::MAX);
+    harness.ingest(&index).await;
+    let best = |query: &'static str| {
+        let index = index.clone();
         async move {
-            library
-                .search(question, &everywhere(), 1)
+            index
+                .search(query, &local_scope(), 1)
                 .await
                 .unwrap()
                 .remove(0)
         }
     };
     assert!(best("subject7").await.breakdown.vector.is_some());
-    let (found, trouble) = library
-        .search_with_fallback("poison", &everywhere(), 1)
+    let (found, error) = index
+        .search_with_fallback("poison", &local_scope(), 1)
         .await
         .unwrap();
     assert!(found[0].source.ends_with("bad.txt") && found[0].breakdown.vector.is_none());
     assert_eq!(
-        trouble,
+        error,
         Some(EmbedError::Refused("not that".to_owned())),
-        "the question holds it, too"
+        "the query contains the rejected word too"
     );
 }
 
 #[tokio::test]
-async fn what_was_paid_for_before_a_failure_is_kept() {
-    let (desk, asked) = (DocumentHarness::new(), Arc::<AtomicUsize>::default());
+async fn keeps_vectors_computed_before_a_failure() {
+    let (harness, embedded) = (DocumentHarness::new(), Arc::<AtomicUsize>::default());
     for number in 0..400 {
-        desk.write(
+        harness.write(
             &format!("{number}.txt"),
             format!("A sentence about subject{number}.\n"),
         );
     }
     for run in 1.. {
-        assert!(run < 6, "it never ends");
-        let library = desk.flaky_index(&asked, 2);
-        let root = desk.folder.path().join("docs");
-        if ingest(&library, &root).await.is_ok() {
+        assert!(run < 6, "too many runs");
+        let index = harness.flaky_index(&embedded, 2);
+        let root = harness.folder.path().join("docs");
+        if ingest(&index, &root).await.is_ok() {
             break;
         }
     }
     assert_eq!(
-        asked.load(Ordering::Relaxed),
+        embedded.load(Ordering::Relaxed),
         400,
-        "each was asked for once"
+        "each chunk was embedded once"
     );
 }
 
 #[tokio::test]
-async fn words_answer_when_vectors_cannot_be_had() {
-    let (desk, asked) = (DocumentHarness::new(), Arc::default());
+async fn falls_back_to_lexical_search() {
+    let (harness, embedded) = (DocumentHarness::new(), Arc::default());
     for number in 0..10 {
-        desk.write(
+        harness.write(
             &format!("{number}.txt"),
             format!("A sentence about subject{number}.\n"),
         );
     }
-    let (library, root) = (desk.flaky_index(&asked, 0), desk.folder.path().join("docs"));
-    assert!(ingest(&library, &root).await.is_err());
-    assert!(
-        library.search("subject7", &everywhere(), 1).await.is_err(),
-        "whoever measures is told"
+    let (index, root) = (
+        harness.flaky_index(&embedded, 0),
+        harness.folder.path().join("docs"),
     );
-    let (found, trouble) = library
-        .search_with_fallback("subject7", &everywhere(), 1)
+    assert!(ingest(&index, &root).await.is_err());
+    assert!(
+        index.search("subject7", &local_scope(), 1).await.is_err(),
+        "search without fallback returns the error"
+    );
+    let (found, error) = index
+        .search_with_fallback("subject7", &local_scope(), 1)
         .await
         .unwrap();
-    assert!(found[0].source.ends_with("/7.txt") && trouble.is_some());
+    assert!(found[0].source.ends_with("/7.txt") && error.is_some());
 }
 
 #[tokio::test]
-async fn an_index_of_words_that_is_found_damaged_is_made_anew() {
-    let desk = DocumentHarness::new();
-    desk.write(
+async fn rebuilds_a_lexical_index_found_corrupt_during_search() {
+    let harness = DocumentHarness::new();
+    harness.write(
         "a.txt",
         "A sentence about lighthouses and the keepers of lighthouses.\n",
     );
-    desk.ingest(&desk.index()).await;
-    let parts = fs::read_dir(desk.folder.path().join("words/v2"))
+    harness.ingest(&harness.index()).await;
+    let files = fs::read_dir(harness.folder.path().join("words/v2"))
         .unwrap()
-        .map(|part| part.unwrap().path());
-    let positions: Vec<_> = parts
-        .filter(|part| part.extension().is_some_and(|kind| kind == "pos"))
+        .map(|file| file.unwrap().path());
+    let positions: Vec<_> = files
+        .filter(|file| file.extension().is_some_and(|extension| extension == "pos"))
         .collect();
     assert!(!positions.is_empty());
     positions
         .iter()
-        .for_each(|part| fs::remove_file(part).unwrap());
+        .for_each(|file| fs::remove_file(file).unwrap());
     assert_eq!(
-        sources(&desk.index(), "keepers of lighthouses").await,
+        sources(&harness.index(), "keepers of lighthouses").await,
         ["a.txt"]
     );
 }
 
-/// Two processes follow the same store with the same files, while one of them is deleted under them.
+/// Two instances sync from the same store into the same files, while the vector file is deleted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn several_libraries_follow_one_store() {
-    let desk = DocumentHarness::new();
-    let (one, other) = (desk.index(), desk.index());
+async fn several_indexes_sync_from_one_store() {
+    let harness = DocumentHarness::new();
+    let (one, other) = (harness.index(), harness.index());
     for round in 0..6 {
-        desk.write(
+        harness.write(
             &format!("{round}.txt"),
             format!("A sentence about thing{round}.\n"),
         );
-        let (added, caught_up) = tokio::join!(desk.ingest(&one), other.sync());
-        assert_eq!((added.new, caught_up.is_ok()), (1, true));
+        let (report, synced) = tokio::join!(harness.ingest(&one), other.sync());
+        assert_eq!((report.new, synced.is_ok()), (1, true));
         if round == 3 {
-            let files = fs::read_dir(desk.folder.path().join("words"))
+            let files = fs::read_dir(harness.folder.path().join("words"))
                 .unwrap()
                 .map(|file| file.unwrap().path());
             files
-                .filter(|path| path.extension().is_some_and(|ending| ending == "vectors"))
+                .filter(|path| {
+                    path.extension()
+                        .is_some_and(|extension| extension == "vectors")
+                })
                 .for_each(|path| fs::remove_file(path).unwrap());
         }
     }
     other.sync().await.unwrap();
-    for library in [&one, &other] {
+    for index in [&one, &other] {
         for round in 0..6 {
-            let found = library
-                .search(&format!("thing{round}"), &everywhere(), 1)
+            let found = index
+                .search(&format!("thing{round}"), &local_scope(), 1)
                 .await
                 .unwrap();
             assert!(
@@ -602,11 +614,12 @@ async fn several_libraries_follow_one_store() {
     }
 }
 
-/// B74: nobody's passages are found by somebody else, whatever they call themselves and their collections.
+/// B74: passages of one principal are never found by another, regardless of the names of principals
+/// and collections.
 #[tokio::test]
-async fn names_that_look_like_keys_open_nothing() {
-    let desk = DocumentHarness::new();
-    let library = desk.index();
+async fn separators_in_names_grant_no_access() {
+    let harness = DocumentHarness::new();
+    let index = harness.index();
     let document = NewDocument {
         collection: "c\u{1f}d".to_owned(),
         source: "secret".to_owned(),
@@ -616,7 +629,7 @@ async fn names_that_look_like_keys_open_nothing() {
         session: None,
         chunks: chunk_text("All about penguins."),
     };
-    library
+    index
         .ingest_documents(&Principal::new("a\u{1f}b"), vec![document])
         .await
         .unwrap();
@@ -637,7 +650,7 @@ async fn names_that_look_like_keys_open_nothing() {
                 collections,
             };
             assert!(
-                library
+                index
                     .search("penguins", &scope, 5)
                     .await
                     .unwrap()
@@ -650,29 +663,29 @@ async fn names_that_look_like_keys_open_nothing() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn names_that_are_no_text_stay_apart() {
+async fn distinguishes_names_that_are_not_utf8() {
     use std::os::unix::ffi::OsStrExt;
-    let desk = DocumentHarness::new();
+    let harness = DocumentHarness::new();
     for byte in [0xfe, 0xff] {
         let name = [b"a", &[byte][..], b".txt"].concat();
-        let file = desk
+        let file = harness
             .folder
             .path()
             .join("docs")
             .join(std::ffi::OsStr::from_bytes(&name));
         fs::write(file, format!("zebra number {byte}")).unwrap();
     }
-    // One that looks like the other as it is shown.
-    desk.write(r"a\xfe.txt", "zebra number none");
-    let library = desk.index();
+    // A name that looks like the escaped form of another.
+    harness.write(r"a\xfe.txt", "zebra number none");
+    let index = harness.index();
     assert_eq!(
         (
-            desk.ingest(&library).await.new,
-            desk.ingest(&library).await.unchanged
+            harness.ingest(&index).await.new,
+            harness.ingest(&index).await.unchanged
         ),
         (3, 3)
     );
-    assert_eq!(sources(&library, "zebra 254").await[0], r"a\xfe.txt");
+    assert_eq!(sources(&index, "zebra 254").await[0], r"a\xfe.txt");
     for name in [
         &b"a\xfe.txt"[..],
         br"a\xfe.txt",
@@ -681,116 +694,112 @@ async fn names_that_are_no_text_stay_apart() {
         b"\xff\xfe/x",
     ] {
         let path = Path::new(std::ffi::OsStr::from_bytes(name));
-        let shown = lango_knowledge::document_index::path_to_text(path);
-        assert_eq!(
-            lango_knowledge::document_index::path_from_text(&shown),
-            path,
-            "{shown}"
-        );
+        let text = path_to_text(path);
+        assert_eq!(path_from_text(&text), path, "{text}");
     }
 }
 
-/// A batch of changes may hold nothing but removals.
+/// A batch of changes may contain only removals.
 #[tokio::test]
-async fn vectors_follow_when_very_much_goes() {
-    let desk = DocumentHarness::new();
+async fn syncs_vectors_after_many_removals() {
+    let harness = DocumentHarness::new();
     for number in 0..1_100 {
-        desk.write(&format!("big/{number}.md"), format!("quagga {number}"));
+        harness.write(&format!("big/{number}.md"), format!("quagga {number}"));
     }
-    desk.write("kept.md", "the okapi");
-    let library = desk.index();
-    desk.ingest(&library).await;
-    fs::remove_dir_all(desk.folder.path().join("docs/big")).unwrap();
-    assert_eq!(desk.ingest(&library).await.removed, 1_100);
-    desk.write("new.md", "the zebra duiker is small");
-    desk.ingest(&library).await;
-    let again = desk.index();
+    harness.write("kept.md", "the okapi");
+    let index = harness.index();
+    harness.ingest(&index).await;
+    fs::remove_dir_all(harness.folder.path().join("docs/big")).unwrap();
+    assert_eq!(harness.ingest(&index).await.removed, 1_100);
+    harness.write("new.md", "the zebra duiker is small");
+    harness.ingest(&index).await;
+    let again = harness.index();
     let found = again
-        .search("zebra duiker", &everywhere(), 1)
+        .search("zebra duiker", &local_scope(), 1)
         .await
         .unwrap();
     assert!(found[0].breakdown.vector.is_some(), "{found:?}");
 }
 
 #[tokio::test]
-async fn copies_hide_nothing_else() {
-    let desk = DocumentHarness::new();
+async fn duplicates_do_not_displace_other_passages() {
+    let harness = DocumentHarness::new();
     for number in 0..150 {
-        desk.write(
+        harness.write(
             &format!("vendor/{number}.md"),
             "wombat backups and wombat backups once more",
         );
     }
-    desk.write(
+    harness.write(
         "ops.md",
         "Somewhere else: backups of the wombat are made at night, by whoever is on duty.",
     );
-    let library = desk.index();
-    desk.ingest(&library).await;
-    let found = library
-        .search("wombat backups", &everywhere(), 10)
+    let index = harness.index();
+    harness.ingest(&index).await;
+    let found = index
+        .search("wombat backups", &local_scope(), 10)
         .await
         .unwrap();
     assert_eq!((found.len(), found[0].duplicates), (2, 149));
 }
 
 #[tokio::test]
-async fn what_was_named_by_itself_stays_when_its_folder_is_added() {
-    let desk = DocumentHarness::new();
-    desk.write(".gitignore", "*.log");
-    desk.write("x.log", "the numbat");
-    desk.write("y.md", "the bilby");
-    let library = desk.index();
-    let log = desk.folder.path().join("docs/x.log");
-    ingest(&library, &log).await.unwrap();
-    assert_eq!(desk.ingest(&library).await.removed, 0);
-    assert_eq!(sources(&library, "numbat").await, ["x.log"]);
+async fn keeps_a_file_that_was_ingested_by_its_own_path() {
+    let harness = DocumentHarness::new();
+    harness.write(".gitignore", "*.log");
+    harness.write("x.log", "the numbat");
+    harness.write("y.md", "the bilby");
+    let index = harness.index();
+    let log = harness.folder.path().join("docs/x.log");
+    ingest(&index, &log).await.unwrap();
+    assert_eq!(harness.ingest(&index).await.removed, 0);
+    assert_eq!(sources(&index, "numbat").await, ["x.log"]);
     fs::remove_file(log).unwrap();
-    assert_eq!(desk.ingest(&library).await.removed, 1);
+    assert_eq!(harness.ingest(&index).await.removed, 1);
 }
 
 /// S81
 #[tokio::test]
-async fn the_tool_gives_as_much_as_a_model_reads_whole() {
-    let desk = DocumentHarness::new();
+async fn rag_retrieve_limits_the_size_of_results() {
+    let harness = DocumentHarness::new();
     for number in 0..30 {
         let words: String = (0..400)
             .map(|word| format!("산들바람{}의 ", number * 1000 + word))
             .collect();
-        desk.write(&format!("{number}.txt"), words);
+        harness.write(&format!("{number}.txt"), words);
     }
-    let library = desk.index();
-    desk.ingest(&library).await;
-    let opened = library.clone();
+    let index = harness.index();
+    harness.ingest(&index).await;
+    let shared = index.clone();
     let tool = lango_knowledge::tools(
-        &Lazy::new(move || Ok(Arc::new(opened.clone()))),
+        &Lazy::new(move || Ok(Arc::new(shared.clone()))),
         lango_knowledge::GraphExpansion::Off,
         None,
     )
     .remove(0);
-    let called = async |args: Value| tool.call(context(), args).await.map(|output| output.text);
-    let all = called(json!({ "query": "산들바람 이야기", "limit": 20, "collections": [] }))
+    let call = async |args: Value| tool.call(context(), args).await.map(|output| output.text);
+    let all = call(json!({ "query": "산들바람 이야기", "limit": 20, "collections": [] }))
         .await
         .unwrap();
     assert!(all.len() < 40_000);
     let all: Value = serde_json::from_str(&all).unwrap();
-    let shown = all["items"].as_array().unwrap().len() as u64;
+    let items = all["items"].as_array().unwrap().len() as u64;
     assert!(
-        shown > 4 && shown + all["left_out"].as_u64().unwrap() == 20,
-        "{shown}"
+        items > 4 && items + all["left_out"].as_u64().unwrap() == 20,
+        "{items}"
     );
-    let unknown = called(json!({ "query": "산들바람", "collections": ["defualt"] }))
+    let unknown = call(json!({ "query": "산들바람", "collections": ["defualt"] }))
         .await
         .unwrap_err();
     assert_eq!(
         unknown.0,
-        "there is no collection `defualt`; there are: default"
+        "unknown collection `defualt`; existing collections: default"
     );
     for args in [
         json!({ "query": " " }),
         json!({ "query": "x", "limit": 0 }),
         json!({ "query": "x", "limit": 21 }),
     ] {
-        assert!(called(args).await.unwrap_err().0.contains("from 1 to 20"));
+        assert!(call(args).await.unwrap_err().0.contains("from 1 to 20"));
     }
 }

@@ -19,7 +19,7 @@ pub fn cosine(a: &[f32], b: &[f32]) -> f32 {
 }
 
 #[test]
-fn the_default_needs_nothing() {
+fn default_is_the_built_in_embedder() {
     let settings: EmbeddingSettings = serde_json::from_str("{}").unwrap();
     assert_eq!(settings, EmbeddingSettings::default());
     let embedder = connect(&settings, embedder_deps()).unwrap().unwrap();
@@ -33,23 +33,23 @@ fn the_default_needs_nothing() {
 }
 
 #[test]
-fn settings_never_show_the_key() {
+fn settings_redact_the_key() {
     let text = r#"{"provider":"openai","apiKey":"sk-secret","baseUrl":"http://me:sk-secret@host/v1","queryPrefix":"q: "}"#;
     let settings: EmbeddingSettings = serde_json::from_str(text).unwrap();
     assert_eq!(settings.api_key, Some(Secret::new("sk-secret")));
-    let shown = serde_json::to_string(&settings).unwrap();
+    let serialized = serde_json::to_string(&settings).unwrap();
     assert!(
-        !shown.contains("sk-secret") && shown.contains("http://***@host/v1"),
-        "{shown}"
+        !serialized.contains("sk-secret") && serialized.contains("http://***@host/v1"),
+        "{serialized}"
     );
     assert!(!format!("{:?}", settings.api_key).contains("sk-secret"));
-    let wrong =
+    let error =
         serde_json::from_str::<EmbeddingSettings>(r#"{"apiKey":["sk-secret"]}"#).unwrap_err();
-    assert!(!wrong.to_string().contains("sk-secret"));
+    assert!(!error.to_string().contains("sk-secret"));
 }
 
 #[test]
-fn wrong_settings_are_named() {
+fn errors_name_the_invalid_setting() {
     let cases = [
         (r#"{"provider":"static"}"#, "embedding.path"),
         (
@@ -79,7 +79,7 @@ fn wrong_settings_are_named() {
 }
 
 #[test]
-fn identities_differ_where_vectors_do() {
+fn identity_depends_on_what_changes_vectors() {
     let identity = |text: &str| {
         let settings: EmbeddingSettings = serde_json::from_str(text).unwrap();
         connect(&settings, embedder_deps())

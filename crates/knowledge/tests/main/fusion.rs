@@ -23,7 +23,7 @@ fn hit(id: u64, score: f32) -> FusedHit {
     }
 }
 
-fn place(document: u64, number: u32) -> ChunkPosition {
+fn position(document: u64, number: u32) -> ChunkPosition {
     let start = number as usize * 100;
     ChunkPosition {
         document,
@@ -33,7 +33,7 @@ fn place(document: u64, number: u32) -> ChunkPosition {
 }
 
 #[test]
-fn found_both_ways_comes_first() {
+fn ranks_hits_of_both_lists_first() {
     let fused = fuse(&[(1, 9.0), (2, 8.0)], &[(3, 0.9), (2, 0.85)], EVEN);
     assert_eq!(fused[0].id, 2);
     assert_eq!((fused[0].lexical, fused[0].vector), (Some(8.0), Some(0.85)));
@@ -42,8 +42,8 @@ fn found_both_ways_comes_first() {
 }
 
 #[test]
-fn a_clear_lead_is_kept() {
-    // By ranks these would be even: each is first here and second there.
+fn keeps_a_clear_lead() {
+    // By rank these would be equal: each is first in one list and second in the other.
     let fused = fuse(
         &[(1, 20.0), (2, 2.0)],
         &[(2, 0.81), (1, 0.80), (3, 0.2)],
@@ -53,7 +53,7 @@ fn a_clear_lead_is_kept() {
 }
 
 #[test]
-fn one_list_alone_keeps_its_order() {
+fn keeps_the_order_of_a_single_list() {
     assert_eq!(
         ids(&fuse(&[(5, 1.0), (4, 3.0)], &[], FusionWeights::default())),
         [4, 5]
@@ -70,7 +70,7 @@ fn one_list_alone_keeps_its_order() {
 }
 
 #[test]
-fn ties_are_ordered_by_id() {
+fn orders_ties_by_id() {
     assert_eq!(
         ids(&fuse(&[(9, 1.0), (3, 1.0), (7, 1.0)], &[], EVEN)),
         [3, 7, 9]
@@ -78,36 +78,36 @@ fn ties_are_ordered_by_id() {
 }
 
 #[test]
-fn what_is_no_number_is_no_hit() {
+fn ignores_scores_and_weights_that_are_not_finite() {
     let fused = fuse(&[(1, f32::NAN), (2, 1.0)], &[(3, f32::INFINITY)], EVEN);
     assert_eq!(ids(&fused), [2]);
-    let odd = FusionWeights {
+    let invalid = FusionWeights {
         lexical: f32::NAN,
         vector: -1.0,
     };
-    assert_eq!(fuse(&[(1, 1.0)], &[(1, 1.0)], odd)[0].score, 1.0);
+    assert_eq!(fuse(&[(1, 1.0)], &[(1, 1.0)], invalid)[0].score, 1.0);
 }
 
 #[test]
-fn near_duplicates_are_folded() {
+fn removes_near_duplicates() {
     let words: Vec<String> = (0..100).map(|number| format!("word{number}")).collect();
     let original = words.join(" ");
     let changed = original.replace("word50", "other");
     let different = words[..50].join(" ");
-    let louder = original.to_uppercase();
-    let texts = [&original, &different, &changed, &louder].map(String::as_str);
+    let uppercase = original.to_uppercase();
+    let texts = [&original, &different, &changed, &uppercase].map(String::as_str);
     let hits: Vec<FusedHit> = (0..4).map(|id| hit(id, 1.0 - id as f32 / 10.0)).collect();
-    let folded = dedupe(&hits, |id| texts[id as usize]);
-    assert_eq!(folded.len(), 2);
+    let unique = dedupe(&hits, |id| texts[id as usize]);
+    assert_eq!(unique.len(), 2);
     assert_eq!(
-        (folded[0].hit.id, &folded[0].duplicates[..]),
+        (unique[0].hit.id, &unique[0].duplicates[..]),
         (0, &[2, 3][..])
     );
-    assert_eq!((folded[1].hit.id, folded[1].duplicates.len()), (1, 0));
+    assert_eq!((unique[1].hit.id, unique[1].duplicates.len()), (1, 0));
 }
 
 #[test]
-fn short_and_unspaced_texts_are_compared_too() {
+fn compares_short_and_unspaced_texts() {
     let texts = [
         "はい",
         "はい。",
@@ -118,18 +118,18 @@ fn short_and_unspaced_texts_are_compared_too() {
         "東京都に住んでいます。",
     ];
     let hits: Vec<FusedHit> = (0..texts.len() as u64).map(|id| hit(id, 1.0)).collect();
-    let folded = dedupe(&hits, |id| texts[id as usize]);
-    let kept: Vec<u64> = folded.iter().map(|folded| folded.hit.id).collect();
-    assert_eq!(kept, [0, 2, 3, 4, 5]);
+    let unique = dedupe(&hits, |id| texts[id as usize]);
+    let ids: Vec<u64> = unique.iter().map(|hit| hit.hit.id).collect();
+    assert_eq!(ids, [0, 2, 3, 4, 5]);
 }
 
 #[test]
-fn neighbours_raise_each_other() {
-    let places = HashMap::from([
-        (1, place(7, 0)),
-        (2, place(7, 1)),
-        (3, place(8, 2)),
-        (4, place(7, 5)),
+fn boosts_neighbors() {
+    let positions = HashMap::from([
+        (1, position(7, 0)),
+        (2, position(7, 1)),
+        (3, position(8, 2)),
+        (4, position(7, 5)),
     ]);
     let hits = [
         hit(3, 0.52),
@@ -138,25 +138,25 @@ fn neighbours_raise_each_other() {
         hit(4, 0.48),
         hit(99, 0.1),
     ];
-    let raised = boost_neighbors(&hits, &places);
-    assert_eq!(ids(&raised), [1, 2, 3, 4, 99]);
+    let boosted = boost_neighbors(&hits, &positions);
+    assert_eq!(ids(&boosted), [1, 2, 3, 4, 99]);
     assert_eq!(
-        raised[2].score, 0.52,
-        "the neighbour in another document does not count"
+        boosted[2].score, 0.52,
+        "a chunk of another document is not a neighbor"
     );
-    assert!(raised[0].score < 0.6, "only a little");
+    assert!(boosted[0].score < 0.6, "the boost is small");
 }
 
 #[test]
-fn adjacent_hits_become_one_passage() {
-    let places = HashMap::from([
-        (1, place(7, 0)),
-        (2, place(7, 1)),
-        (3, place(7, 2)),
-        (4, place(8, 3)),
+fn merges_adjacent_hits() {
+    let positions = HashMap::from([
+        (1, position(7, 0)),
+        (2, position(7, 1)),
+        (3, position(7, 2)),
+        (4, position(8, 3)),
     ]);
     let hits = [hit(2, 0.9), hit(4, 0.8), hit(1, 0.7), hit(3, 0.1)];
-    let passages = merge_adjacent(&hits, &places, 1_000);
+    let passages = merge_adjacent(&hits, &positions, 1_000);
     assert_eq!(passages.len(), 2);
     assert_eq!(
         (
@@ -168,9 +168,9 @@ fn adjacent_hits_become_one_passage() {
     );
     assert_eq!(ids(&passages[0].hits), [1, 2, 3]);
     assert_eq!(
-        merge_adjacent(&hits, &places, 250).len(),
+        merge_adjacent(&hits, &positions, 250).len(),
         3,
-        "a passage does not grow without end"
+        "the size of a passage is limited"
     );
 }
 
@@ -180,7 +180,7 @@ fn list() -> impl Strategy<Value = Vec<(u64, f32)>> {
 
 proptest! {
     #[test]
-    fn every_hit_appears_once_and_in_order(lexical in list(), vector in list()) {
+    fn contains_every_hit_once_in_order(lexical in list(), vector in list()) {
         let fused = fuse(&lexical, &vector, FusionWeights::default());
         let mut expected: Vec<u64> = lexical.iter().chain(&vector).map(|(id, _)| *id).collect();
         expected.sort_unstable();
@@ -195,25 +195,25 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_the_input_does_not_matter(lexical in list(), vector in list()) {
-        let turned = |list: &[(u64, f32)]| list.iter().rev().copied().collect::<Vec<_>>();
+    fn does_not_depend_on_the_order_of_the_input(lexical in list(), vector in list()) {
+        let reversed = |list: &[(u64, f32)]| list.iter().rev().copied().collect::<Vec<_>>();
         prop_assert_eq!(
             fuse(&lexical, &vector, FusionWeights::default()),
-            fuse(&turned(&lexical), &turned(&vector), FusionWeights::default())
+            fuse(&reversed(&lexical), &reversed(&vector), FusionWeights::default())
         );
     }
 
     #[test]
-    fn units_do_not_matter(lexical in list(), vector in list()) {
+    fn does_not_depend_on_the_scale_of_scores(lexical in list(), vector in list()) {
         let scaled = |list: &[(u64, f32)], by: f32| list.iter().map(|(id, score)| (*id, score * by)).collect::<Vec<_>>();
         let plain = fuse(&lexical, &vector, EVEN);
-        // Powers of two: exact, so that nothing is rounded into another order.
+        // Powers of two are exact, so that rounding does not change the order.
         let other = fuse(&scaled(&lexical, 8.0), &scaled(&vector, 0.25), EVEN);
         prop_assert_eq!(ids(&plain), ids(&other));
     }
 
     #[test]
-    fn better_both_ways_is_better(lexical in list(), vector in list()) {
+    fn a_hit_better_in_both_lists_ranks_higher(lexical in list(), vector in list()) {
         let fused = fuse(&lexical, &vector, FusionWeights::default());
         for (at, upper) in fused.iter().enumerate() {
             for lower in &fused[at + 1..] {
@@ -224,24 +224,24 @@ proptest! {
     }
 
     #[test]
-    fn folding_loses_nobody(texts in proptest::collection::vec("[ab ]{0,12}", 0..12)) {
+    fn dedupe_keeps_every_id(texts in proptest::collection::vec("[ab ]{0,12}", 0..12)) {
         let hits: Vec<FusedHit> = (0..texts.len() as u64).map(|id| hit(id, 0.5)).collect();
-        let folded = dedupe(&hits, |id| &texts[id as usize]);
-        let all: usize = folded.iter().map(|folded| 1 + folded.duplicates.len()).sum();
+        let unique = dedupe(&hits, |id| &texts[id as usize]);
+        let all: usize = unique.iter().map(|hit| 1 + hit.duplicates.len()).sum();
         prop_assert_eq!(all, texts.len());
     }
 
     #[test]
-    fn passages_hold_every_placed_hit(numbers in proptest::collection::btree_set((0_u64..3, 0_u32..12), 0..20)) {
-        let places: HashMap<u64, ChunkPosition> =
-            numbers.iter().enumerate().map(|(id, (document, number))| (id as u64, place(*document, *number))).collect();
-        let hits: Vec<FusedHit> = (0..places.len() as u64).map(|id| hit(id, id as f32)).collect();
-        let passages = merge_adjacent(&hits, &places, 500);
+    fn passages_contain_every_positioned_hit(numbers in proptest::collection::btree_set((0_u64..3, 0_u32..12), 0..20)) {
+        let positions: HashMap<u64, ChunkPosition> =
+            numbers.iter().enumerate().map(|(id, (document, number))| (id as u64, position(*document, *number))).collect();
+        let hits: Vec<FusedHit> = (0..positions.len() as u64).map(|id| hit(id, id as f32)).collect();
+        let passages = merge_adjacent(&hits, &positions, 500);
         prop_assert_eq!(passages.iter().map(|passage| passage.hits.len()).sum::<usize>(), hits.len());
         for passage in &passages {
             prop_assert!(passage.range.len() <= 500);
             for hit in &passage.hits {
-                let range = &places[&hit.id].range;
+                let range = &positions[&hit.id].range;
                 prop_assert!(passage.range.start <= range.start && range.end <= passage.range.end);
             }
         }

@@ -1,4 +1,4 @@
-//! What the tests about knowledge share: a real store, a clock that is set by hand, and turns as the engine writes them.
+//! Shared set-up of the tests: a SQLite store, a manual clock, and turns as the engine writes them.
 
 use std::sync::{Arc, Mutex};
 
@@ -65,78 +65,73 @@ impl KnowledgeHarness {
         *now = now.checked_add(minutes.minutes()).unwrap();
     }
 
-    /// Calls a tool of the librarian's.
+    /// Calls a tool of the librarian and returns its text.
     pub async fn call(
         &self,
-        of: &SessionKey,
+        key: &SessionKey,
         name: &str,
         args: Value,
     ) -> Result<String, ToolError> {
-        self.call_output(of, name, args)
+        self.call_output(key, name, args)
             .await
             .map(|output| output.text)
     }
 
     pub async fn call_output(
         &self,
-        of: &SessionKey,
+        key: &SessionKey,
         name: &str,
         args: Value,
     ) -> Result<ToolOutput, ToolError> {
-        self.call_labelled(of, name, args, Label::default()).await
+        self.call_labelled(key, name, args, Label::default()).await
     }
 
-    /// The same by an agent that has read something.
+    /// Calls a tool from an agent whose context has this label.
     pub async fn call_labelled(
         &self,
-        of: &SessionKey,
+        key: &SessionKey,
         name: &str,
         args: Value,
         label: Label,
     ) -> Result<ToolOutput, ToolError> {
-        let knowing = self.knowledge_base();
-        let now = Arc::clone(&knowing.now);
-        let mut tools = knowledge_base::tools(&knowing);
+        let knowledge_base = self.knowledge_base();
+        let now = Arc::clone(&knowledge_base.now);
+        let mut tools = knowledge_base::tools(&knowledge_base);
         tools.extend(inquiries::tools(&self.inquiry_store(), &now));
         let tool: Tool = tools.into_iter().find(|tool| tool.name == name).unwrap();
-        let (session, principal) = (of.session.clone(), of.principal.clone());
-        tool.call(
-            ToolContext {
-                session,
-                principal,
-                label,
-                ..context()
-            },
-            args,
-        )
-        .await
+        let context = ToolContext {
+            session: key.session.clone(),
+            principal: key.principal.clone(),
+            label,
+            ..context()
+        };
+        tool.call(context, args).await
     }
 
-    /// Appends a whole turn: the request, whatever happened, its end.
-    pub async fn turn(&self, of: &SessionKey, turn: &str, said: &str, then: Vec<EventBody>) {
-        let bodies = std::iter::once(EventBody::User {
-            text: said.to_owned(),
-        })
-        .chain(then)
-        .collect();
-        self.turn_labelled(of, turn, bodies, &Label::default())
+    /// Appends a whole turn: the request, the given events and the end.
+    pub async fn turn(&self, key: &SessionKey, turn: &str, request: &str, then: Vec<EventBody>) {
+        let request = EventBody::User {
+            text: request.to_owned(),
+        };
+        let bodies = std::iter::once(request).chain(then).collect();
+        self.turn_labelled(key, turn, bodies, &Label::default())
             .await;
     }
 
-    /// A turn in which whatever was said to the user has this label.
+    /// Appends a turn in which all events of the agent have this label.
     pub async fn turn_labelled(
         &self,
-        of: &SessionKey,
+        key: &SessionKey,
         turn: &str,
         mut bodies: Vec<EventBody>,
         label: &Label,
     ) {
         let agent = AgentName::new("lango-orchestrator").unwrap();
-        let is_whole = bodies
+        let has_failed = bodies
             .iter()
             .any(|body| matches!(body, EventBody::TurnFailed { .. }));
-        bodies.extend((!is_whole).then_some(EventBody::TurnDone));
-        let draft = |body: EventBody| {
+        bodies.extend((!has_failed).then_some(EventBody::TurnDone));
+        let new_event = |body: EventBody| {
             let (author, label) = match body {
                 EventBody::User { .. } => (Author::User, Label::default()),
                 _ => (Author::Agent(agent.clone()), label.clone()),
@@ -152,11 +147,11 @@ impl KnowledgeHarness {
             }
         };
         let key = SessionKeyRef {
-            session: &of.session,
-            principal: &of.principal,
+            session: &key.session,
+            principal: &key.principal,
         };
         self.store
-            .append(key, bodies.into_iter().map(draft).collect())
+            .append(key, bodies.into_iter().map(new_event).collect())
             .await
             .unwrap();
     }
@@ -182,7 +177,7 @@ pub fn answer(text: &str) -> Vec<EventBody> {
     }]
 }
 
-/// A call with its result.
+/// Returns the events of a tool call and its result.
 pub fn call_and_result(
     id: &str,
     tool: &str,

@@ -16,7 +16,7 @@ fn entry(id: u64, text: &str) -> LexicalEntry {
     }
 }
 
-/// An index of these texts, numbered from 1.
+/// Creates an index of these texts, with ids from 1.
 fn filled_index(folder: &Path, texts: &[&str]) -> LexicalIndex {
     let lexical = LexicalIndex::open(folder).unwrap();
     let mut writer = lexical.try_writer().unwrap().unwrap();
@@ -36,8 +36,8 @@ fn search_ids(lexical: &LexicalIndex, query: &str) -> Vec<u64> {
         .collect()
 }
 
-/// Each text is found first by each of its queries, and by nothing of the others.
-fn check(texts: &[(&str, &[&str])]) {
+/// Checks that each text is the best hit of each of its queries.
+fn check_best_hits(texts: &[(&str, &[&str])]) {
     let folder = tempfile::tempdir().unwrap();
     let only_texts: Vec<&str> = texts.iter().map(|(text, _)| *text).collect();
     let lexical = filled_index(folder.path(), &only_texts);
@@ -53,7 +53,7 @@ fn check(texts: &[(&str, &[&str])]) {
 }
 
 #[test]
-fn terms_of_texts() {
+fn analyzes_texts() {
     let cases: &[(&str, &[&str])] = &[
         ("The agents were running", &["the", "agent", "were", "run"]),
         ("Café naïve ＡＢＣ ﬁne", &["cafe", "naiv", "abc", "fine"]),
@@ -85,7 +85,7 @@ fn terms_of_texts() {
 }
 
 #[test]
-fn long_identifiers_are_kept_and_cut() {
+fn truncates_long_identifiers() {
     let long = "x".repeat(150);
     assert_eq!(analyze(&long), [long.as_str()]);
     assert_eq!(analyze(&"é".repeat(1_000)), ["e".repeat(200)]);
@@ -97,7 +97,7 @@ fn long_identifiers_are_kept_and_cut() {
 }
 
 #[test]
-fn frequent_words_are_dropped_only_beside_others() {
+fn drops_stop_words_unless_there_are_no_others() {
     assert_eq!(analyze_query("the agent of the"), [["agent"]]);
     assert_eq!(analyze_query("to be or not").len(), 1);
     assert_eq!(analyze_query("to be or to be").len(), 3);
@@ -106,7 +106,7 @@ fn frequent_words_are_dropped_only_beside_others() {
 
 #[test]
 fn english() {
-    check(&[
+    check_best_hits(&[
         (
             "Agents are configured by a file that names their tools.",
             &["configuring tools", "AGENT tool"],
@@ -124,7 +124,7 @@ fn english() {
 
 #[test]
 fn german() {
-    check(&[
+    check_best_hits(&[
         (
             "Die Häuser der Straße wurden von den Müllers gebaut, und das Dach ist neu.",
             &[
@@ -144,7 +144,7 @@ fn german() {
 
 #[test]
 fn other_languages_in_latin_letters() {
-    check(&[
+    check_best_hits(&[
         (
             "Les chats sont dans le jardin avec une fleur",
             &["chat", "fleurs", "jardins"],
@@ -159,7 +159,7 @@ fn other_languages_in_latin_letters() {
 
 #[test]
 fn korean() {
-    check(&[
+    check_best_hits(&[
         (
             "에이전트는 도구를 사용하여 작업을 수행합니다.",
             &["에이전트", "도구", "작업 수행"],
@@ -174,7 +174,7 @@ fn korean() {
 
 #[test]
 fn japanese() {
-    check(&[
+    check_best_hits(&[
         ("東京都の天気は晴れです。", &["東京", "天気", "東京の天気"]),
         (
             "データベースの接続に失敗しました",
@@ -186,7 +186,7 @@ fn japanese() {
 
 #[test]
 fn chinese() {
-    check(&[
+    check_best_hits(&[
         (
             "智能体可以调用远程工具来完成任务。",
             &["远程工具", "智能体", "任务"],
@@ -198,7 +198,7 @@ fn chinese() {
 
 #[test]
 fn arabic_and_more() {
-    check(&[
+    check_best_hits(&[
         (
             "ذَهَبَ الوَلَدُ إِلَى المَدْرَسَةِ",
             &["ولد", "الولد", "مدرسة", "المدرسه", "الى"],
@@ -213,7 +213,7 @@ fn arabic_and_more() {
 
 #[test]
 fn emoji() {
-    check(&[
+    check_best_hits(&[
         ("Deploy done 🚀 all is well", &["🚀", "deploy 🚀"]),
         ("Great work👍🏽!", &["👍", "👍🏿"]),
         ("The flag 🇰🇷 of Korea", &["🇰🇷"]),
@@ -223,7 +223,7 @@ fn emoji() {
 
 #[test]
 fn identifiers() {
-    check(&[
+    check_best_hits(&[
         (
             "fn load_remote_agents(path: &Path)",
             &["load_remote_agents", "remote agents", "loadRemoteAgents"],
@@ -249,7 +249,7 @@ fn identifiers() {
 }
 
 #[test]
-fn odd_queries_find_nothing_or_something_but_never_fail() {
+fn unusual_queries_never_fail() {
     let folder = tempfile::tempdir().unwrap();
     let lexical = filled_index(
         folder.path(),
@@ -284,7 +284,7 @@ fn odd_queries_find_nothing_or_something_but_never_fail() {
 }
 
 #[test]
-fn titles_and_headings_count_for_more() {
+fn titles_and_headings_have_more_weight() {
     let folder = tempfile::tempdir().unwrap();
     let lexical = LexicalIndex::open(folder.path()).unwrap();
     let mut writer = lexical.try_writer().unwrap().unwrap();
@@ -308,7 +308,7 @@ fn titles_and_headings_count_for_more() {
 }
 
 #[test]
-fn collections_are_kept_apart() {
+fn filters_by_collection() {
     let folder = tempfile::tempdir().unwrap();
     let lexical = LexicalIndex::open(folder.path()).unwrap();
     let mut writer = lexical.try_writer().unwrap().unwrap();
@@ -334,7 +334,7 @@ fn collections_are_kept_apart() {
 }
 
 #[test]
-fn ties_are_ordered_by_id_at_the_edge_too() {
+fn orders_ties_by_id_at_the_limit() {
     let folder = tempfile::tempdir().unwrap();
     let lexical = LexicalIndex::open(folder.path()).unwrap();
     let mut writer = lexical.try_writer().unwrap().unwrap();
@@ -353,7 +353,7 @@ fn ties_are_ordered_by_id_at_the_edge_too() {
 }
 
 #[test]
-fn put_replaces_and_remove_removes() {
+fn replaces_and_removes_entries() {
     let folder = tempfile::tempdir().unwrap();
     let lexical = filled_index(folder.path(), &["apples", "pears"]);
     let mut writer = lexical.try_writer().unwrap().unwrap();
@@ -364,7 +364,7 @@ fn put_replaces_and_remove_removes() {
     assert_eq!(
         search_ids(&lexical, "apples pears"),
         [1, 2],
-        "not before the commit"
+        "no change before the commit"
     );
     writer.commit(2).unwrap();
     assert_eq!(search_ids(&lexical, "apples pears quinces"), [0; 0]);
@@ -373,7 +373,7 @@ fn put_replaces_and_remove_removes() {
 }
 
 #[test]
-fn two_handles_share_a_folder() {
+fn two_instances_share_a_directory() {
     let folder = tempfile::tempdir().unwrap();
     let (one, other) = (
         LexicalIndex::open(folder.path()).unwrap(),
@@ -400,7 +400,7 @@ fn two_handles_share_a_folder() {
     assert_eq!(
         search_ids(&one, "walnut"),
         [1],
-        "what was not committed is gone"
+        "uncommitted changes are discarded"
     );
     writer.remove(1);
     writer.commit(18).unwrap();
@@ -411,9 +411,10 @@ fn two_handles_share_a_folder() {
 
 const FOLDER: &str = "LANGO_TEST_LEXICAL_FOLDER";
 
-/// This test runs itself again: the other process opens at the same moment, waits for its turn and writes.
+/// Starts itself in other processes, which open the index at the same time, wait for the writer and
+/// write.
 #[test]
-fn processes_share_a_folder() {
+fn processes_share_a_directory() {
     if let Ok(folder) = std::env::var(FOLDER) {
         let lexical = LexicalIndex::open(folder.as_ref()).unwrap();
         let mut writer = loop {
@@ -422,14 +423,14 @@ fn processes_share_a_folder() {
                 None => std::thread::yield_now(),
             }
         };
-        let upto = writer.applied_through() + 1;
-        writer.put(entry(upto, "from elsewhere")).unwrap();
-        return writer.commit(upto).unwrap();
+        let through = writer.applied_through() + 1;
+        writer.put(entry(through, "from elsewhere")).unwrap();
+        return writer.commit(through).unwrap();
     }
     let folder = tempfile::tempdir().unwrap();
     let start = |_| {
         Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "lexical::processes_share_a_folder"])
+            .args(["--exact", "lexical::processes_share_a_directory"])
             .env(FOLDER, folder.path())
             .spawn()
             .unwrap()
@@ -443,19 +444,19 @@ fn processes_share_a_folder() {
     assert_eq!(lexical.applied_through().unwrap(), 4);
 }
 
-fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
+fn files_with_suffix(folder: &Path, suffix: &str) -> Vec<PathBuf> {
     let all = fs::read_dir(folder.join("v2"))
         .unwrap()
         .map(|entry| entry.unwrap().path());
-    all.filter(|file| file.to_string_lossy().ends_with(ending))
+    all.filter(|file| file.to_string_lossy().ends_with(suffix))
         .collect()
 }
 
-/// How the names of files end, and what happens to each of them.
+/// The suffix of the files to damage, and the damage.
 type Damage<'a> = (&'a str, &'a dyn Fn(&Path));
 
 #[test]
-fn a_damaged_index_begins_anew() {
+fn recreates_a_corrupt_index() {
     let damages: &[Damage<'_>] = &[
         ("meta.json", &|file| fs::write(file, "{ nothing").unwrap()),
         ("meta.json", &|file| fs::write(file, "").unwrap()),
@@ -476,11 +477,11 @@ fn a_damaged_index_begins_anew() {
             fs::write(file, &bytes[..bytes.len() / 2]).unwrap();
         }),
     ];
-    for (at, (ending, damage)) in damages.iter().enumerate() {
+    for (at, (suffix, damage)) in damages.iter().enumerate() {
         let folder = tempfile::tempdir().unwrap();
         drop(filled_index(folder.path(), &["hazelnuts"]));
-        let damaged = files(folder.path(), ending);
-        assert!(!damaged.is_empty(), "{ending}");
+        let damaged = files_with_suffix(folder.path(), suffix);
+        assert!(!damaged.is_empty(), "{suffix}");
         damaged.iter().for_each(|file| damage(file));
         let lexical = LexicalIndex::open(folder.path()).unwrap();
         assert!(lexical.needs_rebuild().unwrap(), "damage {at}");
@@ -491,11 +492,11 @@ fn a_damaged_index_begins_anew() {
 }
 
 #[test]
-fn a_changed_byte_is_found_by_whoever_looks() {
+fn checksums_detect_a_changed_byte() {
     let folder = tempfile::tempdir().unwrap();
     let lexical = filled_index(folder.path(), &["hazelnuts and almonds"]);
     assert!(lexical.has_valid_checksums().unwrap());
-    let file = &files(folder.path(), ".term")[0];
+    let file = &files_with_suffix(folder.path(), ".term")[0];
     let mut bytes = fs::read(file).unwrap();
     bytes[3] ^= 0x55;
     fs::remove_file(file).unwrap();
@@ -517,7 +518,7 @@ fn a_changed_byte_is_found_by_whoever_looks() {
 }
 
 #[test]
-fn nobody_wipes_what_another_writes() {
+fn wipe_fails_while_another_process_writes() {
     let folder = tempfile::tempdir().unwrap();
     let lexical = filled_index(folder.path(), &["chestnuts"]);
     let writer = lexical.try_writer().unwrap().unwrap();
@@ -530,7 +531,7 @@ fn nobody_wipes_what_another_writes() {
 }
 
 #[test]
-fn an_older_format_is_forgotten() {
+fn removes_older_formats() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir_all(folder.path().join("v0")).unwrap();
     fs::write(folder.path().join("v0/meta.json"), "{}").unwrap();
@@ -545,7 +546,7 @@ fn an_older_format_is_forgotten() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_is_told() {
+fn a_file_instead_of_a_directory_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
@@ -557,16 +558,16 @@ fn a_folder_that_cannot_be_is_told() {
 
 proptest! {
     #[test]
-    fn any_text_can_be_analysed(text in "\\PC{0,80}|[a-zA-Z_.:'-]{0,60}|(?s).{0,80}") {
+    fn analyzes_any_text(text in "\\PC{0,80}|[a-zA-Z_.:'-]{0,60}|(?s).{0,80}") {
         for term in analyze(&text) {
             prop_assert!(!term.is_empty() && term.chars().count() <= 220, "{term:?}");
         }
         analyze_query(&text);
     }
 
-    /// Whatever is asked in the words of a text meets one of its terms.
+    /// Each word of a query matches a term of the same text.
     #[test]
-    fn a_text_is_found_by_itself(text in "[a-zäöüß가-힣ぁ-ん一-龥ا-ي _.A-Z]{1,40}") {
+    fn a_text_matches_itself(text in "[a-zäöüß가-힣ぁ-ん一-龥ا-ي _.A-Z]{1,40}") {
         let terms = analyze(&text);
         for word in analyze_query(&text) {
             prop_assert!(word.iter().any(|term| terms.contains(term)), "{word:?} in {terms:?}");

@@ -1,4 +1,4 @@
-//! What it knows, as whoever asks sees it.
+//! Integration tests of the knowledge crate.
 
 #[cfg(test)]
 mod document_index;

@@ -1,4 +1,4 @@
-//! Files of every kind become chunks, and nothing of them is lost.
+//! Files of every type are parsed and split into chunks without losing text.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -24,23 +24,23 @@ fn dense(text: &str) -> String {
     text.chars().filter(|char| !char.is_whitespace()).collect()
 }
 
-/// Invariant: the chunks together are the text, each stands exactly where it says, and none is too long.
+/// Checks that the chunks together are the text, that each span is exact, and that none is too long.
 fn check_whole(text: &str, chunks: &[Chunk], sizes: ChunkSizes) {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let together: String = chunks.iter().map(|chunk| dense(&chunk.text)).collect();
     assert_eq!(together, dense(&text));
-    // The chunks hold all characters in their order, so the line of each character is known.
+    // The chunks contain all characters in order, so the line of each character is known.
     let mut lines = (1_u32..)
         .zip(text.split('\n'))
-        .flat_map(|(line, words)| dense(words).chars().map(|_| line).collect::<Vec<_>>());
+        .flat_map(|(line, text)| dense(text).chars().map(|_| line).collect::<Vec<_>>());
     for chunk in chunks {
-        let held: Vec<u32> = lines
+        let chunk_lines: Vec<u32> = lines
             .by_ref()
             .take(dense(&chunk.text).chars().count())
             .collect();
         assert_eq!(
             chunk.span,
-            BlockSpan::Lines(held[0], held[held.len() - 1]),
+            BlockSpan::Lines(chunk_lines[0], chunk_lines[chunk_lines.len() - 1]),
             "{chunk:?}"
         );
         assert!(
@@ -57,7 +57,7 @@ fn heading(chunk: &Chunk) -> Vec<&str> {
 }
 
 #[test]
-fn markdown_follows_its_headings() {
+fn splits_markdown_at_headings() {
     let text = "intro\n\n# Guide\n\nFirst words.\n\n## Setup\n\n- one\n  - nested\n- two\n\nSetext\n======\n\nlast\n\n##### Deep\nend\n";
     let found = chunked("a.md", text);
     let paths: Vec<_> = found.iter().map(heading).collect();
@@ -79,7 +79,7 @@ fn markdown_follows_its_headings() {
 }
 
 #[test]
-fn headings_without_text_join_the_ones_below() {
+fn merges_headings_without_text() {
     let found = chunked("a.md", "# A\n## B\n### C `code`\n\ntext\n");
     assert_eq!(found.len(), 1);
     assert_eq!(heading(&found[0]), ["A", "B", "C code"]);
@@ -87,7 +87,7 @@ fn headings_without_text_join_the_ones_below() {
 }
 
 #[test]
-fn front_matter_gives_the_title_only() {
+fn reads_the_title_of_front_matter() {
     let text = "---\ntitle: \"Über uns\"\ntags:\n  - a\n---\n\n# Heading\n\ntext\n";
     let read = document("a.md", text);
     assert_eq!(read.title.as_deref(), Some("Über uns"));
@@ -96,12 +96,12 @@ fn front_matter_gives_the_title_only() {
     assert_eq!(found[0].span, BlockSpan::Lines(7, 9));
     let toml = document("a.md", "+++\ntitle = 'T'\n+++\nwords\n");
     assert_eq!(toml.title.as_deref(), Some("T"));
-    // Rules around a text are no front matter.
+    // A text between two rules is not front matter.
     chunked("a.md", "---\nJust words here\n---\nmore\n");
 }
 
 #[test]
-fn link_targets_tables_and_code_stay() {
+fn keeps_link_targets_tables_and_code() {
     let text = "See [a].\n\n[a]: https://example.org\n\n| x | y |\n|---|---|\n| 1 | 2 |\n\n```rust\nfn a() {\n\n}\n```\n\n<div>\nraw\n</div>\n\n> quote\nlazy\n\n[^1]: note\n";
     let found = chunked("a.md", text);
     assert_eq!(found.len(), 1);
@@ -113,7 +113,7 @@ fn link_targets_tables_and_code_stay() {
 }
 
 #[test]
-fn a_list_that_is_too_long_is_cut_between_items() {
+fn splits_long_lists_between_items() {
     let mut text = String::from("# List\n\n");
     for number in 0..60 {
         write!(
@@ -131,7 +131,7 @@ fn a_list_that_is_too_long_is_cut_between_items() {
 }
 
 #[test]
-fn long_paragraphs_are_cut_at_sentences() {
+fn splits_long_paragraphs_at_sentences() {
     let sentence = "Der schnelle braune Fuchs springt über den faulen Hund. ";
     let found = chunked("a.txt", &sentence.repeat(100));
     assert!(found.len() >= 5, "{}", found.len());
@@ -146,7 +146,7 @@ fn long_paragraphs_are_cut_at_sentences() {
 }
 
 #[test]
-fn every_script_is_cut_where_it_may_be() {
+fn splits_sentences_of_every_script() {
     let cases = [
         (
             "吾輩は猫である。名前はまだ無い。「どこで生れたか。」とんと見当がつかぬ！",
@@ -173,7 +173,7 @@ fn every_script_is_cut_where_it_may_be() {
 }
 
 #[test]
-fn text_without_spaces_is_cut_between_characters() {
+fn splits_text_without_spaces_between_graphemes() {
     chunked("a.txt", &"字".repeat(9_000));
     chunked("a.js", &"x=1;".repeat(3_000));
     chunked("a.txt", &format!("e{}", "\u{301}".repeat(9_000)));
@@ -187,7 +187,7 @@ fn text_without_spaces_is_cut_between_characters() {
 }
 
 #[test]
-fn a_huge_line_is_read_in_time() {
+fn parses_huge_lines_in_time() {
     for (name, text) in [
         ("a.json", "[1,2,3,".repeat(60_000)),
         ("a.md", "word ".repeat(60_000)),
@@ -223,7 +223,7 @@ fn rust_function(name: &str, lines: usize) -> String {
 }
 
 #[test]
-fn rust_items_keep_their_comments() {
+fn keeps_comments_with_their_rust_items() {
     let text: String = ["alpha", "beta", "gamma"]
         .map(|name| rust_function(name, 22))
         .concat();
@@ -244,7 +244,7 @@ fn rust_items_keep_their_comments() {
 }
 
 #[test]
-fn python_classes_are_cut_between_methods() {
+fn splits_python_classes_between_methods() {
     let mut text =
         String::from("import os\nimport sys\n\n\nclass Store:\n    \"\"\"Keeps things.\"\"\"\n");
     for number in 0..20 {
@@ -277,7 +277,7 @@ const PAGE: &str = "<!DOCTYPE html>\n<html><head><title>Caf&eacute; &amp; Bar</t
 <table><tr><th>a<th>b</tr><tr><td>1</td><td>2</td></tr></table>\n<pre>x\n  y</pre>\n<footer>&copy; us</footer>\n</body></html>\n";
 
 #[test]
-fn html_is_read_without_what_surrounds_it() {
+fn extracts_the_content_of_html() {
     let read = document("a.html", PAGE);
     assert_eq!(
         (read.kind, read.title.as_deref()),
@@ -298,7 +298,7 @@ fn html_is_read_without_what_surrounds_it() {
 }
 
 #[test]
-fn html_keeps_its_main_part_or_whatever_there_is() {
+fn html_uses_the_main_content_or_everything() {
     let story = "A long story. ".repeat(20);
     let text = format!(
         "<div>Cookies!</div><main><h1>S</h1><p>{story}</p><aside>Note</aside></main><div>Ads</div>"
@@ -323,7 +323,7 @@ fn html_keeps_its_main_part_or_whatever_there_is() {
 }
 
 #[test]
-fn long_pages_are_cited_by_their_own_lines() {
+fn html_spans_are_source_lines() {
     let lines = |from: u32| {
         (from..from + 200)
             .map(|line| format!("word on line {line}\n"))
@@ -413,7 +413,7 @@ pub fn pdf(pages: &[&str]) -> Vec<u8> {
 }
 
 #[test]
-fn pdf_pages_are_cited_by_number() {
+fn pdf_spans_are_page_numbers() {
     let first = "BT /F1 12 Tf 72 720 Td (Hello) Tj ( world.) Tj 0 -14 Td [(Sec) 20 (ond) -300 (line)] TJ 0 -40 Td (New part.) Tj ET";
     let long = "BT /F1 12 Tf 72 720 Td (".to_owned() + &"Page two goes on. ".repeat(30) + ") Tj ET";
     let read = parse_document(Path::new("a.pdf"), pdf(&[first, &long, &long])).unwrap();
@@ -424,33 +424,33 @@ fn pdf_pages_are_cited_by_number() {
     assert_eq!(read.blocks[0].text, "Hello world.\nSecond line");
     assert_eq!(read.blocks[1].text, "New part.");
     let found = split_into_chunks(&read, &ChunkSizes::default());
-    let places: Vec<_> = found.iter().map(|chunk| chunk.span).collect();
-    assert_eq!(places, [BlockSpan::Pages(1, 2), BlockSpan::Pages(3, 3)]);
+    let spans: Vec<_> = found.iter().map(|chunk| chunk.span).collect();
+    assert_eq!(spans, [BlockSpan::Pages(1, 2), BlockSpan::Pages(3, 3)]);
 }
 
 #[test]
-fn broken_pdfs_say_so() {
+fn rejects_malformed_pdfs() {
     let whole = pdf(&["BT /F1 12 Tf (Hello) Tj ET"]);
-    let broken = |bytes: Vec<u8>| {
+    let is_malformed = |bytes: Vec<u8>| {
         matches!(
             parse_document(Path::new("a.pdf"), bytes),
             Err(ParseError::BrokenPdf(_))
         )
     };
-    assert!(broken(b"%PDF-1.4\nnothing more".to_vec()));
-    assert!(broken(b"no pdf at all".to_vec()));
+    assert!(is_malformed(b"%PDF-1.4\nnothing more".to_vec()));
+    assert!(is_malformed(b"no pdf at all".to_vec()));
     assert_eq!(
         parse_document(Path::new("a.pdf"), pdf(&["0 0 m"])),
         Err(ParseError::ScannedPdf)
     );
-    // Cut anywhere, it is read or refused.
+    // A file truncated anywhere must not panic.
     for length in (0..whole.len()).step_by(7) {
         let _ = parse_document(Path::new("a.pdf"), whole[..length].to_vec());
     }
 }
 
 #[test]
-fn encodings_are_told_apart() {
+fn detects_encodings() {
     let utf16 = |text: &str| -> Vec<u8> {
         [0xfeff]
             .into_iter()
@@ -475,29 +475,29 @@ fn encodings_are_told_apart() {
         text_of("a.txt", b"Sch\xf6ne Gr\xfc\xdfe \x96 bis bald".to_vec()),
         "Schöne Grüße – bis bald"
     );
-    let mut cut = "日本語の文章です。".repeat(10).into_bytes();
-    cut.pop();
-    assert!(text_of("a.txt", cut).starts_with("日本語の文章です。"));
+    let mut truncated = "日本語の文章です。".repeat(10).into_bytes();
+    truncated.pop();
+    assert!(text_of("a.txt", truncated).starts_with("日本語の文章です。"));
     let korean = b"<meta charset=\"euc-kr\"><p>\xb0\xa1\xb3\xaa</p>".to_vec();
     assert_eq!(text_of("a.html", korean), "가나");
     assert_eq!(text_of("a.txt", b"a\r\nb\rc\n".to_vec()), "a\nb\nc");
 }
 
 #[test]
-fn what_is_no_text_is_refused() {
-    let refused =
+fn rejects_files_that_are_not_text() {
+    let parse_error =
         |name: &str, bytes: &[u8]| parse_document(Path::new(name), bytes.to_vec()).unwrap_err();
-    assert_eq!(refused("a.txt", b"\x7fELF\x02\x01"), ParseError::Binary);
-    assert_eq!(refused("a.txt", b"abc\0def"), ParseError::Binary);
-    assert_eq!(refused("a.md", b"\x89PNG\r\n"), ParseError::Binary);
+    assert_eq!(parse_error("a.txt", b"\x7fELF\x02\x01"), ParseError::Binary);
+    assert_eq!(parse_error("a.txt", b"abc\0def"), ParseError::Binary);
+    assert_eq!(parse_error("a.md", b"\x89PNG\r\n"), ParseError::Binary);
     let noise: Vec<u8> = (0..2_000_u32)
         .map(|index| (index * index % 251 + 1) as u8)
         .collect();
-    assert_eq!(refused("a.txt", &noise), ParseError::NotText);
+    assert_eq!(parse_error("a.txt", &noise), ParseError::NotText);
     for empty in ["", " \n\t\r\n", "\u{feff}"] {
         for name in ["a.txt", "a.md", "a.rs", "a.html", "a"] {
             assert_eq!(
-                refused(name, empty.as_bytes()),
+                parse_error(name, empty.as_bytes()),
                 ParseError::Empty,
                 "{name} {empty:?}"
             );
@@ -505,13 +505,13 @@ fn what_is_no_text_is_refused() {
     }
     let large = vec![b'a'; MAX_BYTES as usize + 1];
     assert_eq!(
-        refused("a.txt", &large),
+        parse_error("a.txt", &large),
         ParseError::TooLarge(MAX_BYTES + 1)
     );
 }
 
 #[test]
-fn kinds_are_told_by_name_and_content() {
+fn detects_kinds_by_name_and_content() {
     let cases = [
         ("a.MD", "x", DocumentKind::Markdown),
         ("Makefile", "x", DocumentKind::Code),
@@ -531,7 +531,7 @@ fn kinds_are_told_by_name_and_content() {
 }
 
 #[test]
-fn walking_tells_files_in_order() {
+fn walks_files_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     std::fs::create_dir_all(root.join("b/target")).unwrap();
@@ -551,10 +551,10 @@ fn walking_tells_files_in_order() {
         .unwrap();
     #[cfg(unix)]
     std::os::unix::fs::symlink(root.join("z.md"), root.join("link.md")).unwrap();
-    let told = |path: &Path| {
-        let mut told = Vec::new();
-        walk(path, &mut |found| {
-            let (path, what) = match found {
+    let entries = |path: &Path| {
+        let mut entries = Vec::new();
+        walk(path, &mut |entry| {
+            let (path, detail) = match entry {
                 WalkEntry::File {
                     path,
                     bytes,
@@ -563,30 +563,28 @@ fn walking_tells_files_in_order() {
                     assert!(modified.is_some());
                     (path, format!("{bytes}"))
                 }
-                WalkEntry::Skipped { path, reason: why } => (path, format!("{why:?}")),
+                WalkEntry::Skipped { path, reason } => (path, format!("{reason:?}")),
             };
-            told.push(format!(
-                "{} {what}",
-                path.strip_prefix(root).unwrap().display()
-            ));
+            let path = path.strip_prefix(root).unwrap().display();
+            entries.push(format!("{path} {detail}"));
         });
-        told
+        entries
     };
     let huge = format!("huge.txt {:?}", SkipReason::TooLarge(MAX_BYTES + 1));
     assert_eq!(
-        told(root),
+        entries(root),
         ["b/a.txt 1", "b/photo.JPG Binary", &huge, "z.md 1"]
     );
-    assert_eq!(told(&root.join("z.md")), ["z.md 1"]);
-    let missing = told(&root.join("none"));
+    assert_eq!(entries(&root.join("z.md")), ["z.md 1"]);
+    let missing = entries(&root.join("none"));
     assert!(
-        missing.len() == 1 && missing[0].starts_with("none Closed"),
+        missing.len() == 1 && missing[0].starts_with("none Inaccessible"),
         "{missing:?}"
     );
 }
 
 #[test]
-fn beir_collections_are_read_line_by_line() {
+fn reads_beir_collections_line_by_line() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let corpus = "{\"_id\":\"d1\",\"title\":\"T\",\"text\":\"words\",\"metadata\":{}}\n\nnot json\n{\"_id\":\"d2\",\"text\":\"more\"}\n";
@@ -612,9 +610,12 @@ fn beir_collections_are_read_line_by_line() {
         read_queries(root).unwrap().next().unwrap().unwrap().text,
         "why?"
     );
-    let judged: Vec<_> = read_qrels(root).unwrap().collect();
-    assert_eq!(judged[0].as_ref().unwrap().score, 2);
-    assert!(matches!(judged[1], Err(BeirError::BadLine { line: 3, .. })));
+    let judgments: Vec<_> = read_qrels(root).unwrap().collect();
+    assert_eq!(judgments[0].as_ref().unwrap().score, 2);
+    assert!(matches!(
+        judgments[1],
+        Err(BeirError::BadLine { line: 3, .. })
+    ));
     assert!(matches!(
         read_corpus(&root.join("none")),
         Err(BeirError::Io { .. })
@@ -625,7 +626,7 @@ const NAMES: [&str; 8] = [
     "a.txt", "a.md", "a.rs", "a.py", "a.html", "a.pdf", "a.csv", "a",
 ];
 
-/// Lines as documents have them, so that their structures meet in every order.
+/// Generates lines of typical documents in any order.
 fn lines() -> impl Strategy<Value = String> {
     let line = prop_oneof![
         Just(String::new()),
@@ -646,21 +647,21 @@ fn lines() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn no_bytes_make_it_stumble(bytes in proptest::collection::vec(any::<u8>(), 0..600), name in 0..NAMES.len()) {
+    fn never_panics_on_any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..600), name in 0..NAMES.len()) {
         if let Ok(document) = parse_document(Path::new(NAMES[name]), bytes) {
             split_into_chunks(&document, &ChunkSizes::default());
         }
     }
 
     #[test]
-    fn no_text_makes_it_stumble(text in ".{0,400}", name in 0..NAMES.len(), most in 0..60_usize) {
+    fn never_panics_on_any_text(text in ".{0,400}", name in 0..NAMES.len(), max_chars in 0..60_usize) {
         if let Ok(document) = parse_document(Path::new(NAMES[name]), text.into_bytes()) {
-            split_into_chunks(&document, &ChunkSizes { target_chars: most / 2, max_chars: most });
+            split_into_chunks(&document, &ChunkSizes { target_chars: max_chars / 2, max_chars });
         }
     }
 
     #[test]
-    fn no_damage_to_a_pdf_makes_it_stumble(damage in proptest::collection::vec((0..900_usize, any::<u8>()), 1..20)) {
+    fn never_panics_on_a_damaged_pdf(damage in proptest::collection::vec((0..900_usize, any::<u8>()), 1..20)) {
         let mut bytes = pdf(&["BT /F1 12 Tf 72 720 Td (Hello) Tj ET"]);
         let length = bytes.len();
         for (at, byte) in damage {
@@ -670,20 +671,20 @@ proptest! {
     }
 
     #[test]
-    fn tags_in_any_order_are_read(tags in proptest::collection::vec("</?(p|ul|li|table|tr|td|h1|h3|nav|pre|main|title|script|br)>|[a-z &;\n]{0,5}", 0..60)) {
+    fn never_panics_on_tags_in_any_order(tags in proptest::collection::vec("</?(p|ul|li|table|tr|td|h1|h3|nav|pre|main|title|script|br)>|[a-z &;\n]{0,5}", 0..60)) {
         if let Ok(document) = parse_document(Path::new("a.html"), tags.concat().into_bytes()) {
             split_into_chunks(&document, &ChunkSizes { target_chars: 10, max_chars: 20 });
         }
     }
 
     #[test]
-    fn nothing_is_lost(text in lines(), name in 0..4_usize, most in 2..400_usize) {
-        let sizes = ChunkSizes { target_chars: most / 2, max_chars: most };
-        // Front matter is the one thing that is left out.
+    fn chunks_contain_the_whole_text(text in lines(), name in 0..4_usize, max_chars in 2..400_usize) {
+        let sizes = ChunkSizes { target_chars: max_chars / 2, max_chars };
+        // Front matter is not part of the chunks.
         prop_assume!(!text.starts_with("---"));
         match parse_document(Path::new(NAMES[name]), text.clone().into_bytes()) {
             Ok(document) => check_whole(&text, &split_into_chunks(&document, &sizes), sizes),
-            Err(why) => prop_assert!(why != ParseError::Empty || text.trim().is_empty(), "{why}"),
+            Err(error) => prop_assert!(error != ParseError::Empty || text.trim().is_empty(), "{error}"),
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Whoever calls a tool in these tests.
+//! Contexts of tool calls.
 
 use lango_domain::event::{CallId, Principal, SessionId, TurnId};
 use lango_domain::{AgentName, ToolContext, ToolOutputSink};
 
-/// A call of the librarian's for whoever sits at this machine.
+/// Returns the context of a call of the librarian for the local principal.
 pub fn context() -> ToolContext {
     context_for("librarian")
 }

@@ -1,4 +1,5 @@
-//! The file of vectors: any number of processes read it, one writes, and it may be torn, replaced or deleted.
+//! The vector file: any number of processes read it, one writes, and it may be truncated, replaced
+//! or deleted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,45 +17,48 @@ fn owner(name: &str) -> ChunkOwner {
     }
 }
 
-fn vector_record(id: u64, whose: &str, vector: &[f32]) -> VectorRecord {
+fn vector_record(id: u64, principal: &str, vector: &[f32]) -> VectorRecord {
     VectorRecord {
         id,
-        owner: owner(whose),
+        owner: owner(principal),
         vector: vector.to_vec(),
     }
 }
 
 fn open(folder: &Path) -> VectorFile {
-    let mut kept = VectorFile::new(folder, "embedder/1");
-    kept.refresh().unwrap();
-    kept
+    let mut file = VectorFile::new(folder, "embedder/1");
+    file.refresh().unwrap();
+    file
 }
 
-fn append(kept: &mut VectorFile, upto: u64, removed: Vec<u64>, rows: Vec<VectorRecord>) {
-    let lock = kept.try_lock().unwrap().unwrap();
-    kept.append(&lock, upto, removed, rows).unwrap();
+fn append(file: &mut VectorFile, through: u64, removed: Vec<u64>, rows: Vec<VectorRecord>) {
+    let lock = file.try_lock().unwrap().unwrap();
+    file.append(&lock, through, removed, rows).unwrap();
 }
 
-fn found(kept: &VectorFile, whose: &str) -> Vec<u64> {
-    let hits = kept
+fn search_ids(file: &VectorFile, principal: &str) -> Vec<u64> {
+    let hits = file
         .search(&[1.0, 0.5, 0.0], 10, |owner| {
-            owner.principal.as_str() == whose
+            owner.principal.as_str() == principal
         })
         .unwrap();
     hits.into_iter().map(|(id, _)| id).collect()
 }
 
-fn file(folder: &Path) -> PathBuf {
+fn vector_path(folder: &Path) -> PathBuf {
     let mut files = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path());
     files
-        .find(|path| path.extension().is_some_and(|ending| ending == "vectors"))
+        .find(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "vectors")
+        })
         .unwrap()
 }
 
 #[test]
-fn what_one_process_writes_another_reads() {
+fn a_process_reads_what_another_writes() {
     let folder = TempDir::new().unwrap();
     let (mut one, mut other) = (open(folder.path()), open(folder.path()));
     append(
@@ -73,14 +77,18 @@ fn what_one_process_writes_another_reads() {
         vec![vector_record(3, "a", &[0.0, 1.0, 0.0])],
     );
     other.refresh().unwrap();
-    for kept in [&one, &other, &open(folder.path())] {
+    for file in [&one, &other, &open(folder.path())] {
         assert_eq!(
-            (kept.applied_through(), found(kept, "a"), found(kept, "b")),
+            (
+                file.applied_through(),
+                search_ids(file, "a"),
+                search_ids(file, "b")
+            ),
             (4, vec![1, 3], vec![2])
         );
-        assert!(found(kept, "c").is_empty());
+        assert!(search_ids(file, "c").is_empty());
     }
-    // A piece can come back with other words, as after a backup was restored.
+    // A chunk can come back with a different text, as after restoring a backup.
     append(
         &mut other,
         9,
@@ -89,13 +97,17 @@ fn what_one_process_writes_another_reads() {
     );
     one.refresh().unwrap();
     assert_eq!(
-        (one.applied_through(), found(&one, "a"), found(&one, "b")),
+        (
+            one.applied_through(),
+            search_ids(&one, "a"),
+            search_ids(&one, "b")
+        ),
         (9, vec![3, 2], vec![])
     );
 }
 
 #[test]
-fn one_writes_at_a_time() {
+fn only_one_writer_at_a_time() {
     let folder = TempDir::new().unwrap();
     let (one, other) = (open(folder.path()), open(folder.path()));
     let lock = one.try_lock().unwrap();
@@ -104,25 +116,25 @@ fn one_writes_at_a_time() {
     assert!(other.try_lock().unwrap().is_some());
 }
 
-/// Whatever a crash leaves, the batches before it count, and the next writer goes on behind them.
+/// After a crash, the batches before the damage are read, and the next writer continues after them.
 #[test]
-fn a_torn_file_is_read_up_to_the_tear() {
+fn reads_a_truncated_file_up_to_the_damage() {
     let folder = TempDir::new().unwrap();
-    let mut kept = open(folder.path());
+    let mut file = open(folder.path());
     append(
-        &mut kept,
+        &mut file,
         1,
         vec![],
         vec![vector_record(1, "a", &[1.0, 0.0, 0.0])],
     );
-    let first = fs::metadata(file(folder.path())).unwrap().len() as usize;
+    let first = fs::metadata(vector_path(folder.path())).unwrap().len() as usize;
     append(
-        &mut kept,
+        &mut file,
         2,
         vec![],
         vec![vector_record(2, "a", &[0.0, 1.0, 0.0])],
     );
-    let whole = fs::read(file(folder.path())).unwrap();
+    let whole = fs::read(vector_path(folder.path())).unwrap();
     for length in [
         0,
         5,
@@ -134,23 +146,26 @@ fn a_torn_file_is_read_up_to_the_tear() {
         first + 16,
         whole.len() - 1,
     ] {
-        fs::write(file(folder.path()), &whole[..length]).unwrap();
-        let mut torn = open(folder.path());
+        fs::write(vector_path(folder.path()), &whole[..length]).unwrap();
+        let mut truncated = open(folder.path());
         let left = if length >= first { 1 } else { 0 };
-        assert_eq!(torn.applied_through(), left, "{length} bytes");
+        assert_eq!(truncated.applied_through(), left, "{length} bytes");
         append(
-            &mut torn,
+            &mut truncated,
             2,
             vec![],
             vec![vector_record(2, "a", &[0.0, 1.0, 0.0])],
         );
         assert_eq!(open(folder.path()).applied_through(), 2, "{length} bytes");
-        assert_eq!(found(&open(folder.path()), "a").contains(&1), left == 1);
+        assert_eq!(
+            search_ids(&open(folder.path()), "a").contains(&1),
+            left == 1
+        );
     }
     for at in [0, 9, first + 3, first + 12, first + 40, whole.len() - 1] {
-        let mut broken = whole.clone();
-        broken[at] ^= 0x41;
-        fs::write(file(folder.path()), broken).unwrap();
+        let mut corrupt = whole.clone();
+        corrupt[at] ^= 0x41;
+        fs::write(vector_path(folder.path()), corrupt).unwrap();
         assert_eq!(
             open(folder.path()).applied_through(),
             u64::from(at >= first),
@@ -160,19 +175,19 @@ fn a_torn_file_is_read_up_to_the_tear() {
 }
 
 #[test]
-fn a_file_that_is_deleted_or_replaced_begins_anew() {
+fn starts_over_when_the_file_is_deleted_or_replaced() {
     let folder = TempDir::new().unwrap();
-    let words = folder.path().join("words");
-    let mut kept = open(&words);
+    let index_folder = folder.path().join("words");
+    let mut file = open(&index_folder);
     append(
-        &mut kept,
+        &mut file,
         5,
         vec![],
         vec![vector_record(1, "a", &[1.0, 0.0, 0.0])],
     );
-    let lock = kept.try_lock().unwrap().unwrap();
-    fs::remove_dir_all(&words).unwrap();
-    kept.append(
+    let lock = file.try_lock().unwrap().unwrap();
+    fs::remove_dir_all(&index_folder).unwrap();
+    file.append(
         &lock,
         6,
         vec![],
@@ -180,50 +195,59 @@ fn a_file_that_is_deleted_or_replaced_begins_anew() {
     )
     .unwrap();
     assert!(
-        !words.exists(),
-        "whoever deletes it need not wait for its writer"
+        !index_folder.exists(),
+        "deleting does not wait for the writer"
     );
-    kept.refresh().unwrap();
-    assert_eq!((kept.applied_through(), found(&kept, "a")), (0, vec![]));
+    file.refresh().unwrap();
+    assert_eq!(
+        (file.applied_through(), search_ids(&file, "a")),
+        (0, vec![])
+    );
     append(
-        &mut open(&words),
+        &mut open(&index_folder),
         7,
         vec![],
         vec![vector_record(3, "a", &[1.0, 0.0, 0.0])],
     );
-    kept.refresh().unwrap();
-    assert_eq!((kept.applied_through(), found(&kept, "a")), (7, vec![3]));
+    file.refresh().unwrap();
+    assert_eq!(
+        (file.applied_through(), search_ids(&file, "a")),
+        (7, vec![3])
+    );
 }
 
 #[test]
-fn vectors_of_other_lengths_or_embedders_stay_out() {
+fn rejects_vectors_of_other_lengths_and_embedders() {
     let folder = TempDir::new().unwrap();
-    let mut kept = open(folder.path());
+    let mut file = open(folder.path());
     append(
-        &mut kept,
+        &mut file,
         1,
         vec![],
         vec![vector_record(1, "a", &[1.0, 0.0, 0.0])],
     );
-    let lock = kept.try_lock().unwrap().unwrap();
-    let refused = kept.append(&lock, 2, vec![], vec![vector_record(2, "a", &[1.0, 0.0])]);
+    let lock = file.try_lock().unwrap().unwrap();
+    let result = file.append(&lock, 2, vec![], vec![vector_record(2, "a", &[1.0, 0.0])]);
     let expected = VectorError::Dimensions {
         expected: 3,
         found: 2,
     };
-    assert!(matches!(refused, Err(VectorFileError::Vector(error)) if error == expected));
-    let refused = kept.append(
+    assert!(matches!(result, Err(VectorFileError::Vector(error)) if error == expected));
+    let result = file.append(
         &lock,
         2,
         vec![],
         vec![vector_record(2, "a", &[1.0, f32::NAN, 0.0])],
     );
     assert!(matches!(
-        refused,
+        result,
         Err(VectorFileError::Vector(VectorError::NotFinite))
     ));
     assert_eq!(
-        (kept.applied_through(), found(&open(folder.path()), "a")),
+        (
+            file.applied_through(),
+            search_ids(&open(folder.path()), "a")
+        ),
         (1, vec![1])
     );
     let mut other = VectorFile::new(folder.path(), "embedder/2");
@@ -232,22 +256,25 @@ fn vectors_of_other_lengths_or_embedders_stay_out() {
 }
 
 #[test]
-fn what_is_gone_takes_no_room_for_ever() {
+fn compacts_removed_rows() {
     let folder = TempDir::new().unwrap();
-    let (mut kept, mut other) = (open(folder.path()), open(folder.path()));
+    let (mut file, mut other) = (open(folder.path()), open(folder.path()));
     let many = 6_000;
     for round in 0..4 {
         let rows = (0..many)
             .map(|id| vector_record(id, "a", &[1.0, id as f32, 0.0]))
             .collect();
-        append(&mut kept, round + 1, vec![], rows);
+        append(&mut file, round + 1, vec![], rows);
         other.refresh().unwrap();
     }
-    append(&mut kept, 9, (1..many).collect(), vec![]);
+    append(&mut file, 9, (1..many).collect(), vec![]);
     other.refresh().unwrap();
     let one_round = many * (16 + 2 * 32);
-    assert!(fs::metadata(file(folder.path())).unwrap().len() < 3 * one_round);
-    for kept in [&kept, &other, &open(folder.path())] {
-        assert_eq!((kept.applied_through(), found(kept, "a")), (9, vec![0]));
+    assert!(fs::metadata(vector_path(folder.path())).unwrap().len() < 3 * one_round);
+    for file in [&file, &other, &open(folder.path())] {
+        assert_eq!(
+            (file.applied_through(), search_ids(file, "a")),
+            (9, vec![0])
+        );
     }
 }

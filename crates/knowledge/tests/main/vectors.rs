@@ -1,6 +1,6 @@
 use lango_knowledge::vectors::{VectorError, VectorMatrix, from_bytes, to_bytes};
 
-/// The same numbers each time, spread like noise.
+/// Deterministic pseudo-random numbers.
 struct Noise(u64);
 
 impl Noise {
@@ -56,38 +56,38 @@ fn matrix(rows: &[Vec<f32>]) -> VectorMatrix {
 }
 
 #[test]
-fn the_scan_finds_what_brute_force_finds() {
-    // The second count is enough rows for several threads.
+fn search_matches_brute_force() {
+    // The second case has enough rows for several threads.
     for (count, dimensions) in [(3_000, 384), (20_500, 50)] {
         let mut noise = Noise(7);
         let rows: Vec<_> = (0..count).map(|_| noise.vector(dimensions)).collect();
         let vectors = matrix(&rows);
-        let (mut found, mut wanted) = (0, 0);
+        let (mut found, mut total) = (0, 0);
         for _ in 0..10 {
             let query = noise.vector(dimensions);
-            let right = brute_force(&rows, &query, 10, |_| true);
+            let expected = brute_force(&rows, &query, 10, |_| true);
             let hits = vectors.search(&query, 10, None).unwrap();
-            wanted += right.len();
+            total += expected.len();
             found += hits
                 .iter()
-                .filter(|(id, _)| right.iter().any(|(other, _)| other == id))
+                .filter(|(id, _)| expected.iter().any(|(other, _)| other == id))
                 .count();
             for (id, score) in hits {
                 assert!((score - cosine(&rows[id as usize], &query)).abs() < 1e-4);
             }
         }
-        assert_eq!(found, wanted);
+        assert_eq!(found, total);
     }
 }
 
 #[test]
-fn a_filter_is_exact() {
+fn applies_the_filter_before_the_limit() {
     let mut noise = Noise(3);
     let rows: Vec<_> = (0..2_000).map(|_| noise.vector(64)).collect();
     let vectors = matrix(&rows);
     let query = noise.vector(64);
     let rare = |id: u64| id % 501 == 1;
-    let right: Vec<u64> = brute_force(&rows, &query, 10, rare)
+    let expected: Vec<u64> = brute_force(&rows, &query, 10, rare)
         .into_iter()
         .map(|(id, _)| id)
         .collect();
@@ -97,7 +97,7 @@ fn a_filter_is_exact() {
         .into_iter()
         .map(|(id, _)| id)
         .collect();
-    assert_eq!(found, right);
+    assert_eq!(found, expected);
     assert_eq!(found.len(), 4);
     assert!(
         vectors
@@ -108,7 +108,7 @@ fn a_filter_is_exact() {
 }
 
 #[test]
-fn rows_come_go_and_change() {
+fn adds_replaces_and_removes_rows() {
     let mut noise = Noise(5);
     let rows: Vec<_> = (0..50).map(|_| noise.vector(20)).collect();
     let mut vectors = matrix(&rows);
@@ -138,7 +138,7 @@ fn rows_come_go_and_change() {
 }
 
 #[test]
-fn only_the_direction_counts() {
+fn ignores_the_length_of_vectors() {
     let mut vectors = VectorMatrix::new(3);
     vectors.put(1, 0, &[1e-30, 0.0, 0.0]).unwrap();
     vectors.put(2, 0, &[0.0, 1e30, 0.0]).unwrap();
@@ -156,14 +156,14 @@ fn only_the_direction_counts() {
 }
 
 #[test]
-fn what_is_no_vector_of_this_matrix_is_refused() {
+fn rejects_invalid_vectors() {
     let mut vectors = VectorMatrix::new(2);
-    let wrong = VectorError::Dimensions {
+    let error = VectorError::Dimensions {
         expected: 2,
         found: 3,
     };
-    assert_eq!(vectors.put(1, 0, &[0.0; 3]), Err(wrong.clone()));
-    assert_eq!(vectors.search(&[0.0; 3], 1, None), Err(wrong));
+    assert_eq!(vectors.put(1, 0, &[0.0; 3]), Err(error.clone()));
+    assert_eq!(vectors.search(&[0.0; 3], 1, None), Err(error));
     for number in [f32::NAN, f32::INFINITY] {
         assert_eq!(
             vectors.put(1, 0, &[1.0, number]),
@@ -174,7 +174,7 @@ fn what_is_no_vector_of_this_matrix_is_refused() {
 }
 
 #[test]
-fn stored_rows_are_read_as_they_were() {
+fn stored_vectors_round_trip() {
     let row = [1.5, -0.0, f32::MIN_POSITIVE, 3.0e38];
     assert_eq!(from_bytes(&to_bytes(&row)).unwrap(), row);
     assert_eq!(to_bytes(&[1.0]), [0, 0, 0x80, 0x3f]);

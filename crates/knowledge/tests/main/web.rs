@@ -1,4 +1,4 @@
-//! The web tools against servers on this machine.
+//! The web tools with local servers.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -21,31 +21,31 @@ const FIRST: &str = "BT /F1 12 Tf 72 720 Td (One.) Tj ET";
 const SECOND: &str = "BT /F1 12 Tf 72 720 Td (Two.) Tj ET";
 const KEY: &str = "brave-key-0123456789";
 
-/// A server that answers each path as told, and remembers what it was asked.
+/// A server with a response for each path, which records its requests.
 struct PageServer {
     port: u16,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl PageServer {
-    fn new(answer: impl Fn(&str, u16) -> Vec<u8> + Send + 'static) -> Self {
+    fn new(respond: impl Fn(&str, u16) -> Vec<u8> + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let seen = requests.clone();
+        let recorded = requests.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
                 let head = head(&stream);
                 let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
-                seen.lock().unwrap().push(head);
-                _ = stream.write_all(&answer(&path, port));
+                recorded.lock().unwrap().push(head);
+                _ = stream.write_all(&respond(&path, port));
             }
         });
         Self { port, requests }
     }
 
-    fn at(&self, path: &str) -> String {
+    fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
@@ -83,7 +83,7 @@ fn anywhere() -> GuardedClient {
 }
 
 async fn fetch_error(server: &PageServer, path: &str) -> FetchError {
-    anywhere().get(&server.at(path)).await.unwrap_err()
+    anywhere().get(&server.url(path)).await.unwrap_err()
 }
 
 fn tool(name: &str, engines: Vec<SearchEngineSettings>) -> Tool {
@@ -100,21 +100,21 @@ async fn call_tool(tool: &Tool, args: Value) -> Result<String, ToolError> {
 
 fn engine(kind: EngineKind, server: &PageServer, base: &str) -> SearchEngineSettings {
     SearchEngineSettings {
-        base_url: Some(server.at(base)),
+        base_url: Some(server.url(base)),
         ..SearchEngineSettings::new(kind)
     }
 }
 
 #[tokio::test]
-async fn a_page_is_fetched_without_cookies_and_keys() {
+async fn fetches_without_cookies_and_credentials() {
     let server = PageServer::new(|path, port| match path {
         "/start" => redirect(&format!("http://127.0.0.1:{port}/end#part")),
         _ => page("text/html; charset=utf-8", b"<title>T</title>hello"),
     });
-    let fetched = anywhere().get(&server.at("/start")).await.unwrap();
+    let fetched = anywhere().get(&server.url("/start")).await.unwrap();
     assert_eq!(
         (fetched.url.as_str(), fetched.kind),
-        (server.at("/end").as_str(), ContentKind::Html)
+        (server.url("/end").as_str(), ContentKind::Html)
     );
     let requests = server.requests();
     assert_eq!(requests.len(), 2);
@@ -130,9 +130,9 @@ async fn a_page_is_fetched_without_cookies_and_keys() {
     }
 }
 
-/// B103: a host was judged before data went there; a redirect is no way around that.
+/// B103: the host of a request was approved; a redirect must not bypass that.
 #[tokio::test]
-async fn a_redirect_to_another_host_is_told_and_not_followed() {
+async fn does_not_follow_redirects_to_other_hosts() {
     let server = PageServer::new(|path, port| match path {
         "/out" => redirect(&format!("http://localhost:{port}/steal?k=hunter2")),
         "/in" => redirect("/page"),
@@ -145,12 +145,12 @@ async fn a_redirect_to_another_host_is_told_and_not_followed() {
             ..FetchLimits::default()
         },
     );
-    let failed = guarded.get(&server.at("/out")).await.unwrap_err();
+    let failed = guarded.get(&server.url("/out")).await.unwrap_err();
     assert!(
         matches!(&failed, FetchError::OtherHost(url) if url.contains("/steal?k=hunter2")),
         "{failed}"
     );
-    assert!(guarded.get(&server.at("/in")).await.is_ok());
+    assert!(guarded.get(&server.url("/in")).await.is_ok());
     assert!(
         !server
             .requests()
@@ -160,7 +160,7 @@ async fn a_redirect_to_another_host_is_told_and_not_followed() {
 }
 
 #[tokio::test]
-async fn private_addresses_are_refused_unless_allowed() {
+async fn rejects_private_addresses_unless_allowed() {
     let server = PageServer::new(|_, _| page("text/plain", b"secret"));
     let guarded = GuardedClient::new(
         NetSettings::default().address_policy(),
@@ -188,11 +188,11 @@ async fn private_addresses_are_refused_unless_allowed() {
         );
     }
     assert!(server.requests().is_empty());
-    assert!(anywhere().get(&server.at("/")).await.is_ok());
+    assert!(anywhere().get(&server.url("/")).await.is_ok());
 }
 
 #[tokio::test]
-async fn redirects_end() {
+async fn limits_redirects() {
     let server = PageServer::new(|path, _| match path.split_at(2) {
         ("/a", _) => redirect("/b"),
         ("/b", _) => redirect("/a"),
@@ -211,14 +211,14 @@ async fn redirects_end() {
     );
     let before = server.requests().len();
     assert_eq!(
-        anywhere().get(&server.at("/y0")).await.unwrap().text(),
+        anywhere().get(&server.url("/y0")).await.unwrap().text(),
         "arrived"
     );
     assert_eq!(server.requests().len() - before, 6);
 }
 
 #[tokio::test]
-async fn large_pages_and_bombs_stop_at_the_limit() {
+async fn limits_large_pages_and_decompression_bombs() {
     let zeros = vec![b' '; 64 * 1024 * 1024];
     let mut bomb = Vec::new();
     GzEncoder::new(zeros.as_slice(), Compression::best())
@@ -255,12 +255,12 @@ async fn large_pages_and_bombs_stop_at_the_limit() {
         );
     }
     assert_eq!(
-        anywhere().get(&server.at("/small")).await.unwrap().text(),
+        anywhere().get(&server.url("/small")).await.unwrap().text(),
         "small"
     );
     assert_eq!(
         anywhere()
-            .get(&server.at("/just"))
+            .get(&server.url("/just"))
             .await
             .unwrap()
             .bytes
@@ -270,7 +270,7 @@ async fn large_pages_and_bombs_stop_at_the_limit() {
 }
 
 #[tokio::test]
-async fn a_server_that_never_answers_is_left() {
+async fn times_out_on_a_silent_server() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let total = Duration::from_millis(200);
@@ -281,16 +281,16 @@ async fn a_server_that_never_answers_is_left() {
             ..FetchLimits::default()
         },
     );
-    let begun = Instant::now();
+    let started = Instant::now();
     assert_eq!(
         guarded.get(&url).await.unwrap_err(),
         FetchError::TimedOut(total)
     );
-    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert!(started.elapsed() < Duration::from_secs(5));
 }
 
 #[tokio::test]
-async fn only_what_can_be_read_is_taken() {
+async fn accepts_only_readable_content() {
     let server = PageServer::new(|path, _| match path {
         "/image" => page("image/png", b"\x89PNG"),
         "/binary" => reply(200, "", b"\0\x01"),
@@ -336,27 +336,27 @@ async fn only_what_can_be_read_is_taken() {
         FetchError::Connection(_)
     ));
     assert_eq!(
-        anywhere().get(&server.at("/unsaid")).await.unwrap().kind,
+        anywhere().get(&server.url("/unsaid")).await.unwrap().kind,
         ContentKind::Html
     );
-    let pdf = anywhere().get(&server.at("/pdf")).await.unwrap();
+    let pdf = anywhere().get(&server.url("/pdf")).await.unwrap();
     assert_eq!(
         (pdf.kind, pdf.bytes.as_slice()),
         (ContentKind::Pdf, b"%PDF-1.7 x".as_slice())
     );
-    let nobody = TcpListener::bind("127.0.0.1:0")
+    let closed_port = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
         .unwrap();
     let failed = anywhere()
-        .get(&format!("http://{nobody}/"))
+        .get(&format!("http://{closed_port}/"))
         .await
         .unwrap_err();
     assert!(matches!(failed, FetchError::Connection(_)), "{failed}");
 }
 
 #[tokio::test]
-async fn fetched_pages_are_markdown_with_their_source() {
+async fn search_fetch_returns_markdown_with_the_source() {
     let server = PageServer::new(|path, _| {
         match path {
         "/moved" => redirect("/page"),
@@ -375,9 +375,9 @@ async fn fetched_pages_are_markdown_with_their_source() {
     }
     });
     let tool = tool("search_fetch", Vec::new());
-    let fetched = async |path: &str| call_tool(&tool, json!({ "url": server.at(path) })).await;
-    let source = |path: &str, text: &str| format!("source: {}\n\n{text}", server.at(path));
-    let link = server.at("/x");
+    let fetched = async |path: &str| call_tool(&tool, json!({ "url": server.url(path) })).await;
+    let source = |path: &str, text: &str| format!("source: {}\n\n{text}", server.url(path));
+    let link = server.url("/x");
     let expected = source(
         "/page",
         &format!("# Café\n\n## Menu\n\nSee [more]({link})."),
@@ -408,14 +408,14 @@ async fn fetched_pages_are_markdown_with_their_source() {
             .await
             .unwrap_err()
             .0
-            .contains("the PDF cannot be read")
+            .contains("cannot read the PDF")
     );
     let long = fetched("/long").await.unwrap();
     assert!(
         long.matches('ä').count() == 20_000
             && long.contains("[cut after 20000 of 30000 characters")
     );
-    let short = call_tool(&tool, json!({ "url": server.at("/long"), "max_chars": 5 }))
+    let short = call_tool(&tool, json!({ "url": server.url("/long"), "max_chars": 5 }))
         .await
         .unwrap();
     assert_eq!(short.matches('ä').count(), 5);
@@ -426,11 +426,11 @@ async fn fetched_pages_are_markdown_with_their_source() {
         ),
         (json!({ "url": "milk" }), "not a URL"),
         (
-            json!({ "url": server.at("/long"), "max_chars": 0 }),
+            json!({ "url": server.url("/long"), "max_chars": 0 }),
             "max_chars",
         ),
         (
-            json!({ "url": server.at("/long"), "max_chars": 1_000_000 }),
+            json!({ "url": server.url("/long"), "max_chars": 1_000_000 }),
             "max_chars",
         ),
     ] {
@@ -440,7 +440,7 @@ async fn fetched_pages_are_markdown_with_their_source() {
 }
 
 #[tokio::test]
-async fn what_leaves_the_machine_is_shown_before() {
+async fn intents_show_the_outgoing_data() {
     let tools = tools(&SearchSettings::default(), &NetSettings::default()).unwrap();
     assert_eq!(
         tools
@@ -469,10 +469,10 @@ async fn what_leaves_the_machine_is_shown_before() {
         intent.pattern.as_deref(),
         Some("https://example.com:8443/*")
     );
-    let refused = fetch
+    let rejected = fetch
         .intent(context(), json!({ "url": "http://169.254.169.254/latest" }))
         .await;
-    assert!(refused.unwrap_err().0.contains("private network"));
+    assert!(rejected.unwrap_err().0.contains("private network"));
 
     let mut brave = SearchEngineSettings::new(EngineKind::Brave);
     brave.api_key = Some(Secret::new(KEY));
@@ -497,7 +497,7 @@ async fn what_leaves_the_machine_is_shown_before() {
 }
 
 #[tokio::test]
-async fn the_next_engine_answers_when_one_fails() {
+async fn uses_the_next_engine_when_one_fails() {
     let server = PageServer::new(|path, _| match path.split('?').next().unwrap_or_default() {
         "/down/search" => reply(500, "", b""),
         "/odd/search" => page("text/html", b"<p>no JSON"),
@@ -522,10 +522,10 @@ async fn the_next_engine_answers_when_one_fails() {
     )
     .await
     .unwrap_err();
-    let expected = "no engine answered\n\
+    let expected = "all search engines failed\n\
         SearXNG (127.0.0.1): status 500\n\
-        SearXNG (127.0.0.1): its answer is not the JSON that was expected\n\
-        Brave (127.0.0.1): status 429; it was asked too often";
+            SearXNG (127.0.0.1): the response is not the expected JSON\n\
+            Brave (127.0.0.1): status 429; the rate limit is exceeded";
     assert_eq!(failed.0, expected);
     let requests = server.requests();
     assert!(
@@ -552,7 +552,7 @@ async fn the_next_engine_answers_when_one_fails() {
 }
 
 #[tokio::test]
-async fn results_are_numbered_bounded_and_without_the_key() {
+async fn numbers_limits_and_redacts_results() {
     let server = PageServer::new(|path, _| {
         let result = |at: u32| {
             json!({ "title": format!("T{at} {KEY}"), "url": format!("https://a.example/{at}?k={KEY}"),
@@ -596,7 +596,7 @@ async fn results_are_numbered_bounded_and_without_the_key() {
 }
 
 #[tokio::test]
-async fn an_engine_that_is_silent_or_redirects_has_failed() {
+async fn silent_and_redirecting_engines_fail() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let base_url = Some(format!(
         "http://ann:password@{}",
@@ -619,7 +619,7 @@ async fn an_engine_that_is_silent_or_redirects_has_failed() {
     assert!(
         failed
             .0
-            .contains("SearXNG (127.0.0.1): no answer within 1 s"),
+            .contains("SearXNG (127.0.0.1): no response within 1 s"),
         "{failed}"
     );
     assert!(failed.0.contains("status 302; it redirects"), "{failed}");
@@ -630,35 +630,38 @@ async fn an_engine_that_is_silent_or_redirects_has_failed() {
 }
 
 #[test]
-fn what_is_configured_wrongly_is_said() {
-    let wrong = |engine: SearchEngineSettings| {
+fn rejects_invalid_engine_settings() {
+    let settings_error = |engine: SearchEngineSettings| {
         let engines = vec![SearchEngineSettings::new(EngineKind::Duckduckgo), engine];
         tools(&SearchSettings { engines }, &NetSettings::default()).unwrap_err()
     };
-    let at = |base: &str| SearchEngineSettings {
+    let with_base_url = |base: &str| SearchEngineSettings {
         base_url: Some(base.to_owned()),
         ..SearchEngineSettings::new(EngineKind::Searxng)
     };
     let reason = |reason| WebError::Engine { at: 1, reason };
     assert_eq!(
-        wrong(SearchEngineSettings::new(EngineKind::Searxng)),
+        settings_error(SearchEngineSettings::new(EngineKind::Searxng)),
         reason("searxng needs a baseUrl")
     );
     assert_eq!(
-        wrong(SearchEngineSettings::new(EngineKind::Brave)),
+        settings_error(SearchEngineSettings::new(EngineKind::Brave)),
         reason("brave needs an apiKey")
     );
-    assert_eq!(wrong(at("search.example")), reason("baseUrl is not a URL"));
     assert_eq!(
-        wrong(at("ftp://search.example")),
-        reason("baseUrl must begin with https:// or http://")
+        settings_error(with_base_url("search.example")),
+        reason("baseUrl is not a URL")
     );
-    let endless = SearchEngineSettings {
+    assert_eq!(
+        settings_error(with_base_url("ftp://search.example")),
+        reason("baseUrl must start with https:// or http://")
+    );
+    let no_timeout = SearchEngineSettings {
         timeout_seconds: Some(0),
         ..SearchEngineSettings::new(EngineKind::Duckduckgo)
     };
     assert_eq!(
-        wrong(endless).to_string(),
-        "search.engines[1]: timeoutSeconds goes from 1 to 120"
+        settings_error(no_timeout).to_string(),
+        "search.engines[1]: timeoutSeconds must be from 1 to 120"
     );
 }

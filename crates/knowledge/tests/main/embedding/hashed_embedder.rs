@@ -10,8 +10,8 @@ fn similarity(one: &str, other: &str) -> f32 {
 }
 
 #[test]
-fn spellings_forms_and_compounds_are_near() {
-    // Each query is nearer to the first passage than to the second.
+fn spellings_forms_and_compounds_are_similar() {
+    // Each query is more similar to the first passage than to the second.
     let cases = [
         ("colour", "the colors of the flag", "the shape of the flag"),
         ("normalise", "normalization of text", "translation of text"),
@@ -37,13 +37,13 @@ fn spellings_forms_and_compounds_are_near() {
         ("ภาษาไทย", "เรียนภาษาไทยง่าย", "กินข้าวที่บ้าน"),
     ];
     for (query, near, far) in cases {
-        let (near_by, far_off) = (similarity(query, near), similarity(query, far));
-        assert!(near_by > far_off + 0.1, "{query}: {near_by} {far_off}");
+        let (near, far) = (similarity(query, near), similarity(query, far));
+        assert!(near > far + 0.1, "{query}: {near} {far}");
     }
 }
 
 #[test]
-fn vectors_are_one_long_and_the_same_everywhere() {
+fn vectors_are_normalized_and_reproducible() {
     let embedder = HashedEmbedder::default();
     let vectors = embedder.embed_texts(
         ["The quick brown fox", "", " \u{0} !? ", "a"],
@@ -53,7 +53,7 @@ fn vectors_are_one_long_and_the_same_everywhere() {
         assert!((cosine(vector, vector) - 1.0).abs() < 1e-5);
     }
     assert!(vectors[1..3].iter().flatten().all(|&x| x == 0.0));
-    // Stored vectors outlive a build: whoever changes these numbers raises the version.
+    // Stored vectors outlive a build: a change of this checksum requires a new version.
     let sum = vectors[0]
         .iter()
         .flat_map(|x| x.to_le_bytes())
@@ -67,7 +67,7 @@ fn vectors_are_one_long_and_the_same_everywhere() {
 }
 
 #[tokio::test]
-async fn many_texts_keep_their_order() {
+async fn keeps_the_order_of_many_texts() {
     let embedder = HashedEmbedder::default();
     let texts: Vec<String> = (0..100)
         .map(|number| format!("text number {number}"))

@@ -26,7 +26,7 @@ async fn embed(settings: &EmbeddingSettings, texts: &[&str]) -> Result<Vec<Vec<f
         .await
 }
 
-/// What one text gets from a server that answers like this, without retries.
+/// Returns the result of embedding one text with this response, without retries.
 async fn outcome(raw: Vec<u8>) -> Result<Vec<Vec<f32>>, EmbedError> {
     let (address, _requests) = serve(vec![raw]);
     embed(
@@ -40,7 +40,7 @@ async fn outcome(raw: Vec<u8>) -> Result<Vec<Vec<f32>>, EmbedError> {
 }
 
 #[tokio::test]
-async fn openai_is_asked_in_its_way_and_read_in_any_order() {
+async fn openai_request_and_response_in_any_order() {
     let body = r#"{"data":[{"index":1,"embedding":[0,3]},{"index":0,"embedding":"AACAPwAAAAA="}]}"#;
     let (address, requests) = serve(vec![ok_response(body)]);
     let vectors = embed(
@@ -64,7 +64,7 @@ async fn openai_is_asked_in_its_way_and_read_in_any_order() {
 }
 
 #[tokio::test]
-async fn gemini_is_told_what_the_text_is_for() {
+async fn gemini_request_contains_the_purpose() {
     let body = r#"{"embeddings":[{"values":[3,4]}]}"#;
     let (address, requests) = serve(vec![ok_response(body), ok_response(body)]);
     let settings = EmbeddingSettings {
@@ -95,7 +95,7 @@ async fn gemini_is_told_what_the_text_is_for() {
 }
 
 #[tokio::test]
-async fn ollama_is_found_behind_its_address_for_chats() {
+async fn ollama_accepts_the_base_url_of_chat() {
     let (address, requests) = serve(vec![ok_response(r#"{"embeddings":[[0,2],[2,0]]}"#)]);
     let settings = EmbeddingSettings {
         api_key: None,
@@ -112,7 +112,7 @@ async fn ollama_is_found_behind_its_address_for_chats() {
 }
 
 #[tokio::test]
-async fn a_busy_provider_is_asked_again() {
+async fn retries_a_busy_provider() {
     let good = ok_response(r#"{"data":[{"embedding":[1]}]}"#);
     let busy = raw_response(429, "retry-after: 0\r\n", b"{}");
     let broken = b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{\"data\":[".to_vec();
@@ -125,7 +125,7 @@ async fn a_busy_provider_is_asked_again() {
 }
 
 #[tokio::test]
-async fn patience_ends() {
+async fn retries_are_limited() {
     let busy = || raw_response(503, "", b"");
     let (address, requests) = serve(vec![busy(), busy(), busy()]);
     let error = embed(&settings("openai", &address), &["a"])
@@ -133,7 +133,7 @@ async fn patience_ends() {
         .unwrap_err();
     assert_eq!(error, EmbedError::Busy { retry_after: None });
     assert_eq!(requests.iter().count(), 3);
-    // Longer than anybody waits: said at once.
+    // A longer delay than the limit fails at once.
     let (address, _requests) = serve(vec![raw_response(429, "retry-after: 3600\r\n", b"")]);
     let error = embed(&settings("openai", &address), &["a"])
         .await
@@ -147,7 +147,7 @@ async fn patience_ends() {
 }
 
 #[tokio::test]
-async fn nobody_at_the_address_is_said_so() {
+async fn unreachable_provider_is_a_connection_error() {
     let address = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         format!("http://{}", listener.local_addr().unwrap())
@@ -159,9 +159,9 @@ async fn nobody_at_the_address_is_said_so() {
 }
 
 #[tokio::test]
-async fn answers_that_make_no_sense_are_errors() {
+async fn rejects_invalid_responses() {
     let cases = [
-        (r#"{"data":[]}"#, "0 vectors came for 1 texts"),
+        (r#"{"data":[]}"#, "0 vectors for 1 texts"),
         (r#"{"data":[{"embedding":[]}]}"#, "0 dimensions"),
         (r#"{"data":[{"embedding":[NaN]}]}"#, ""),
         (r#"{"data":[{"embedding":[1e99]}]}"#, ""),
@@ -172,9 +172,11 @@ async fn answers_that_make_no_sense_are_errors() {
         ("<html>", ""),
         ("", ""),
     ];
-    for (body, words) in cases {
+    for (body, expected) in cases {
         match outcome(ok_response(body)).await {
-            Err(EmbedError::Malformed(said)) => assert!(said.contains(words), "{body}: {said}"),
+            Err(EmbedError::Malformed(reason)) => {
+                assert!(reason.contains(expected), "{body}: {reason}")
+            }
             other => panic!("{body}: {other:?}"),
         }
     }
@@ -184,12 +186,15 @@ async fn answers_that_make_no_sense_are_errors() {
         Err(EmbedError::Malformed("it is not valid UTF-8".to_owned()))
     );
     let huge = outcome(raw_response(200, "", &vec![b' '; 33 * 1024 * 1024])).await;
-    assert_eq!(huge, Err(EmbedError::Malformed("it has no end".to_owned())));
+    assert_eq!(
+        huge,
+        Err(EmbedError::Malformed("it is larger than 32 MiB".to_owned()))
+    );
 }
 
 #[tokio::test]
-async fn vectors_must_agree_in_length() {
-    let of = |body: &'static str, dimensions| async move {
+async fn rejects_vectors_of_different_lengths() {
+    let embed_two = |body: &'static str, dimensions| async move {
         let (address, _requests) = serve(vec![ok_response(body)]);
         embed(
             &EmbeddingSettings {
@@ -201,17 +206,17 @@ async fn vectors_must_agree_in_length() {
         .await
     };
     assert!(matches!(
-        of(r#"{"embeddings":[[1],[1,2]]}"#, None).await,
+        embed_two(r#"{"embeddings":[[1],[1,2]]}"#, None).await,
         Err(EmbedError::Malformed(_))
     ));
     assert!(matches!(
-        of(r#"{"embeddings":[[1],[1]]}"#, Some(2)).await,
+        embed_two(r#"{"embeddings":[[1],[1]]}"#, Some(2)).await,
         Err(EmbedError::Malformed(_))
     ));
-    let answers = [r#"{"embeddings":[[1,2]]}"#, r#"{"embeddings":[[1,2,3]]}"#]
+    let responses = [r#"{"embeddings":[[1,2]]}"#, r#"{"embeddings":[[1,2,3]]}"#]
         .map(ok_response)
         .to_vec();
-    let (address, _requests) = serve(answers);
+    let (address, _requests) = serve(responses);
     let embedder = connect(&settings("ollama", &address), embedder_deps())
         .unwrap()
         .unwrap();
@@ -232,13 +237,13 @@ async fn vectors_must_agree_in_length() {
 }
 
 #[tokio::test]
-async fn refusals_are_sorted_and_never_hold_the_key() {
-    let said = format!(
+async fn classifies_errors_and_redacts_the_key() {
+    let with_key = format!(
         r#"{{"error":{{"message":"{}wrong key {KEY} here"}}}}"#,
         "x".repeat(280)
     );
     let cases: [(u16, &str, EmbedError); 7] = [
-        (401, &said, EmbedError::Auth),
+        (401, &with_key, EmbedError::Auth),
         (403, "", EmbedError::Auth),
         (
             400,
@@ -259,7 +264,7 @@ async fn refusals_are_sorted_and_never_hold_the_key() {
         (
             302,
             "",
-            EmbedError::Refused("it does not say why (status 302)".to_owned()),
+            EmbedError::Refused("no reason given (status 302)".to_owned()),
         ),
     ];
     for (status, body, error) in cases {
@@ -270,21 +275,21 @@ async fn refusals_are_sorted_and_never_hold_the_key() {
         );
     }
     for (status, body) in [
-        (400, said.as_str()),
-        (404, said.as_str()),
+        (400, with_key.as_str()),
+        (404, with_key.as_str()),
         (422, KEY),
         (200, &format!("[\"{KEY}\"]")),
     ] {
         let error = outcome(raw_response(status, "", body.as_bytes()))
             .await
             .unwrap_err();
-        let shown = format!("{error} {error:?}");
-        assert!(!shown.contains("sk-very") && shown.len() < 900, "{shown}");
+        let text = format!("{error} {error:?}");
+        assert!(!text.contains("sk-very") && text.len() < 900, "{text}");
     }
 }
 
 #[tokio::test]
-async fn many_texts_go_in_several_requests() {
+async fn splits_many_texts_into_several_requests() {
     let vectors = |count: usize| {
         let all: Vec<_> = (0..count).map(|_| serde_json::json!([1])).collect();
         ok_response(&serde_json::json!({ "embeddings": all }).to_string())

@@ -1,23 +1,23 @@
-//! A provider that follows a script.
+//! A scripted embedding provider.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
-/// What came in: the head in lower case, and the body.
+/// A received request: the head in lower case, and the body.
 pub struct CapturedRequest {
     pub head: String,
     pub body: serde_json::Value,
 }
 
-/// Answers each request with the next of the raw answers, then closes the connection.
-pub fn serve(answers: Vec<Vec<u8>>) -> (String, Receiver<CapturedRequest>) {
+/// Answers each request with the next raw response, then closes the connection.
+pub fn serve(responses: Vec<Vec<u8>>) -> (String, Receiver<CapturedRequest>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let (sender, requests) = channel();
     thread::spawn(move || {
-        for answer in answers {
+        for response in responses {
             let Ok((stream, _)) = listener.accept() else {
                 return;
             };
@@ -37,7 +37,7 @@ pub fn serve(answers: Vec<Vec<u8>>) -> (String, Receiver<CapturedRequest>) {
             reader.read_exact(&mut body).unwrap();
             let body = serde_json::from_slice(&body).unwrap();
             _ = sender.send(CapturedRequest { head, body });
-            _ = reader.get_mut().write_all(&answer);
+            _ = reader.get_mut().write_all(&response);
         }
     });
     (address, requests)

@@ -9,15 +9,15 @@ use tempfile::TempDir;
 
 use super::cosine;
 
-/// A tensor's form, shape and bytes.
+/// The name, number type, shape and bytes of a tensor.
 type Tensor = (&'static str, &'static str, Vec<usize>, Vec<u8>);
 
 fn safetensors(tensors: &[Tensor]) -> Vec<u8> {
     let mut header = json!({ "__metadata__": { "format": "pt" } });
     let mut data = Vec::new();
-    for (name, form, shape, bytes) in tensors {
+    for (name, dtype, shape, bytes) in tensors {
         let offsets = [data.len(), data.len() + bytes.len()];
-        header[*name] = json!({ "dtype": form, "shape": shape, "data_offsets": offsets });
+        header[*name] = json!({ "dtype": dtype, "shape": shape, "data_offsets": offsets });
         data.extend_from_slice(bytes);
     }
     let header = header.to_string().into_bytes();
@@ -28,10 +28,10 @@ fn floats(numbers: &[f32]) -> Vec<u8> {
     numbers.iter().flat_map(|x| x.to_le_bytes()).collect()
 }
 
-/// unknown, un, ##happy, happy, 東, cafe
+/// The vectors of `[UNK]`, `un`, `##happy`, `happy`, `東` and `cafe`.
 const ROWS: [f32; 12] = [9.0, 9.0, 1.0, 0.0, 0.0, 1.0, 0.0, 2.0, -1.0, 0.0, 0.0, -1.0];
 
-fn pieces() -> Value {
+fn word_pieces() -> Value {
     json!({
         "normalizer": { "type": "BertNormalizer", "lowercase": true, "strip_accents": null },
         "model": {
@@ -62,9 +62,9 @@ async fn vectors(path: &Path, texts: &[&str]) -> Vec<Vec<f32>> {
 }
 
 #[tokio::test]
-async fn a_text_is_the_mean_of_its_pieces() {
+async fn a_text_is_the_mean_of_its_tokens() {
     let model = safetensors(&[("embeddings", "F32", vec![6, 2], floats(&ROWS))]);
-    let plain = folder(&model, &pieces(), r#"{"normalize":false}"#);
+    let plain = folder(&model, &word_pieces(), r#"{"normalize":false}"#);
     let found = vectors(
         plain.path(),
         &[
@@ -88,18 +88,18 @@ async fn a_text_is_the_mean_of_its_pieces() {
         [0.0, 2.0],
     ];
     assert_eq!(found, expected);
-    let normal = folder(&model, &pieces(), "{}");
+    let normal = folder(&model, &word_pieces(), "{}");
     let found = vectors(normal.path(), &["unhappy", "happy"]).await;
     assert!((found[0][0] - 0.5_f32.sqrt()).abs() < 1e-6);
     assert_eq!(found[1], [0.0, 1.0]);
 }
 
 #[tokio::test]
-async fn smaller_numbers_weights_and_shared_rows_are_understood() {
+async fn supports_small_number_types_weights_and_shared_rows() {
     let bytes: Vec<u8> = ROWS.iter().map(|&x| (x as i8).cast_unsigned()).collect();
     let small = folder(
         &safetensors(&[("embeddings", "I8", vec![6, 2], bytes)]),
-        &pieces(),
+        &word_pieces(),
         "{}",
     );
     assert_eq!(vectors(small.path(), &["happy"]).await, [[0.0, 1.0]]);
@@ -125,7 +125,7 @@ async fn smaller_numbers_weights_and_shared_rows_are_understood() {
                 .collect(),
         ),
     ]);
-    let shared = folder(&shared, &pieces(), r#"{"normalize":false}"#);
+    let shared = folder(&shared, &word_pieces(), r#"{"normalize":false}"#);
     assert_eq!(
         vectors(shared.path(), &["un happy", "unhappy"]).await,
         [[0.5, 0.5], [0.5, 0.0]]
@@ -133,7 +133,7 @@ async fn smaller_numbers_weights_and_shared_rows_are_understood() {
 }
 
 #[tokio::test]
-async fn unigrams_are_cut_the_likeliest_way() {
+async fn unigrams_use_the_most_likely_split() {
     let tokenizer = json!({
         "normalizer": { "type": "Sequence", "normalizers": [{ "type": "Lowercase" }] },
         "model": { "type": "Unigram", "unk_id": 0, "vocab": [
@@ -142,7 +142,7 @@ async fn unigrams_are_cut_the_likeliest_way() {
     });
     let model = safetensors(&[("embeddings", "F32", vec![6, 2], floats(&ROWS))]);
     let folder = folder(&model, &tokenizer, r#"{"normalize":false}"#);
-    // ▁un + happy: (1, 0) and (0, 1); x is unknown, its word mark is not: (0, 2).
+    // ▁un + happy: (1, 0) and (0, 1); x is unknown, but its word marker is not: (0, 2).
     assert_eq!(
         vectors(folder.path(), &["Unhappy", "x"]).await,
         [[0.5, 0.5], [0.0, 2.0]]
@@ -152,18 +152,18 @@ async fn unigrams_are_cut_the_likeliest_way() {
 }
 
 #[tokio::test]
-async fn dimensions_and_prefixes_come_from_the_settings() {
+async fn applies_dimensions_and_prefixes_of_the_settings() {
     let model = safetensors(&[("embeddings", "F32", vec![6, 2], floats(&ROWS))]);
-    let folder = folder(&model, &pieces(), "{}");
-    let read = || StaticEmbedder::from_folder(folder.path()).unwrap();
-    let with = |settings: EmbeddingSettings| read().with_settings(&settings);
+    let folder = folder(&model, &word_pieces(), "{}");
+    let load = || StaticEmbedder::from_folder(folder.path()).unwrap();
+    let with = |settings: EmbeddingSettings| load().with_settings(&settings);
     let short = with(EmbeddingSettings {
         dimensions: Some(1),
         ..EmbeddingSettings::default()
     })
     .unwrap();
     assert_eq!(short.dimensions(), Some(1));
-    assert_ne!(short.identity(), read().identity());
+    assert_ne!(short.identity(), load().identity());
     assert!(
         with(EmbeddingSettings {
             dimensions: Some(3),
@@ -185,16 +185,16 @@ async fn dimensions_and_prefixes_come_from_the_settings() {
         .await
         .unwrap();
     assert!(cosine(&query[0], &passage[0]) < 0.8);
-    assert_eq!(prefixed.identity(), read().identity());
+    assert_eq!(prefixed.identity(), load().identity());
 }
 
 #[test]
-fn broken_folders_say_what_is_wrong() {
+fn errors_describe_invalid_models() {
     let good = safetensors(&[("embeddings", "F32", vec![6, 2], floats(&ROWS))]);
     let huge = u64::MAX.to_le_bytes().to_vec();
     let overlong = safetensors(&[("embeddings", "F32", vec![usize::MAX, 8], floats(&ROWS))]);
     let cases: Vec<(Vec<u8>, Value, &str, &str)> = vec![
-        (good.clone(), json!({}), "{}", "what kind of tokens"),
+        (good.clone(), json!({}), "{}", "no type of tokenizer"),
         (
             good.clone(),
             json!({ "model": { "type": "BPE" } }),
@@ -213,36 +213,36 @@ fn broken_folders_say_what_is_wrong() {
             "{}",
             "the token 0",
         ),
-        (good.clone(), pieces(), "{", "config.json"),
+        (good.clone(), word_pieces(), "{", "config.json"),
         (
             good[..good.len() - 1].to_vec(),
-            pieces(),
+            word_pieces(),
             "{}",
-            "not all in the file",
+            "exceeds the file",
         ),
-        (good[..20].to_vec(), pieces(), "{}", "the header"),
-        (b"abc".to_vec(), pieces(), "{}", "too short"),
-        (huge, pieces(), "{}", "the header"),
-        (overlong, pieces(), "{}", "not all in the file"),
-        (safetensors(&[]), pieces(), "{}", "no tensor"),
+        (good[..20].to_vec(), word_pieces(), "{}", "header"),
+        (b"abc".to_vec(), word_pieces(), "{}", "too short"),
+        (huge, word_pieces(), "{}", "header"),
+        (overlong, word_pieces(), "{}", "exceeds the file"),
+        (safetensors(&[]), word_pieces(), "{}", "no tensor"),
         (
             safetensors(&[("embeddings", "F32", vec![0, 2], vec![])]),
-            pieces(),
+            word_pieces(),
             "{}",
             "empty",
         ),
         (
             safetensors(&[("embeddings", "Q4", vec![1, 1], vec![0])]),
-            pieces(),
+            word_pieces(),
             "{}",
             "Q4",
         ),
     ];
-    for (model, tokenizer, config, words) in cases {
+    for (model, tokenizer, config, expected) in cases {
         let folder = folder(&model, &tokenizer, config);
         let error = StaticEmbedder::from_folder(folder.path()).err().unwrap();
         assert!(
-            matches!(error, EmbedError::File { .. }) && error.to_string().contains(words),
+            matches!(error, EmbedError::File { .. }) && error.to_string().contains(expected),
             "{error}"
         );
     }

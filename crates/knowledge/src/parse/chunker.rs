@@ -1,23 +1,24 @@
-//! Chunks: what is found and cited. They follow the blocks of a document; small neighbours share a chunk, large blocks
-//! are cut.
+//! Splits documents into chunks, the units of search and citation. Small adjacent blocks share a
+//! chunk; large blocks are split.
 
-use super::{BlockSpan, DocumentBlock, DocumentKind, ParsedDocument, Shape, code, cutting};
+use super::{BlockSpan, DocumentBlock, DocumentKind, ParsedDocument, Shape, code, split};
 
-/// A part of a document, small enough to be shown to a model.
+/// A part of a document, small enough for the context of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chunk {
     pub text: String,
-    /// The headings above it, outermost first. For a part of a long function or class: the line that names it.
+    /// The headings above it, outermost first. For a part of a long function or class, they end with
+    /// its signature.
     pub heading: Vec<String>,
     pub span: BlockSpan,
 }
 
-/// How long chunks are, in characters.
+/// The sizes of chunks, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkSizes {
-    /// What a chunk should have.
+    /// The preferred size.
     pub target_chars: usize,
-    /// What no chunk exceeds.
+    /// The maximum size.
     pub max_chars: usize,
 }
 
@@ -31,12 +32,12 @@ impl Default for ChunkSizes {
 }
 
 impl ChunkSizes {
-    /// Sizes that can be kept: something fits, and the aim is within the bounds.
+    /// Returns valid sizes: the maximum is at least 2, and the target does not exceed it.
     fn clamped(self) -> Self {
-        let most = self.max_chars.max(2);
+        let max_chars = self.max_chars.max(2);
         Self {
-            target_chars: self.target_chars.clamp(1, most),
-            max_chars: most,
+            target_chars: self.target_chars.clamp(1, max_chars),
+            max_chars,
         }
     }
 
@@ -46,67 +47,65 @@ impl ChunkSizes {
 }
 
 pub fn split_into_chunks(document: &ParsedDocument, sizes: &ChunkSizes) -> Vec<Chunk> {
-    let mut packing = ChunkPacker {
+    let mut packer = ChunkPacker {
         sizes: sizes.clamped(),
         open: None,
         done: Vec::new(),
     };
     for block in &document.blocks {
-        for piece in split_block(block, document.kind, packing.sizes) {
-            packing.add(piece);
+        for part in split_block(block, document.kind, packer.sizes) {
+            packer.add(part);
         }
     }
-    let mut chunks = packing.finish();
+    let mut chunks = packer.finish();
     for chunk in &mut chunks {
         chunk.span = document.source_span(chunk.span);
     }
     chunks
 }
 
-/// A block, or a part of one that is too long.
+/// A block, or a part of a block that is too long.
 struct ChunkPart {
     text: String,
     chars: usize,
     heading: Vec<String>,
     span: BlockSpan,
     is_heading: bool,
-    /// What stood between it and the piece before, when both are of one block.
-    glue: Option<&'static str>,
+    /// The separator from the previous part, if both are of one block.
+    separator: Option<&'static str>,
 }
 
 fn split_block(block: &DocumentBlock, kind: DocumentKind, sizes: ChunkSizes) -> Vec<ChunkPart> {
-    let ranges = cutting::split(&block.text, block.shape, sizes);
+    let ranges = split::split(&block.text, block.shape, sizes);
     let mut heading = block.heading.clone();
     if kind == DocumentKind::Code && ranges.len() > 1 {
         heading.extend(code::signature(&block.text));
     }
-    let mut pieces: Vec<ChunkPart> = Vec::new();
+    let mut parts: Vec<ChunkPart> = Vec::new();
     let (mut newlines, mut counted, mut ended) = (0, 0, 0);
     for range in ranges {
-        let start = range.start + margin(&block.text[range.clone()], block.shape);
-        let part = block.text[start..range.end].trim_end();
-        if part.is_empty() {
+        let start = range.start + leading_whitespace(&block.text[range.clone()], block.shape);
+        let text = block.text[start..range.end].trim_end();
+        if text.is_empty() {
             continue;
         }
         newlines += count_newlines(&block.text[counted..start]);
-        let within = count_newlines(part);
-        let place = span_within(block.span, newlines, within);
-        let glue = (!pieces.is_empty()).then(|| glue(&block.text[ended..start]));
-        (counted, ended) = (start, start + part.len());
-        pieces.push(ChunkPart {
-            text: part.to_owned(),
-            chars: part.chars().count(),
+        let separator = (!parts.is_empty()).then(|| separator_for(&block.text[ended..start]));
+        (counted, ended) = (start, start + text.len());
+        parts.push(ChunkPart {
+            text: text.to_owned(),
+            chars: text.chars().count(),
             heading: heading.clone(),
-            span: place,
+            span: span_within(block.span, newlines, count_newlines(text)),
             is_heading: block.shape == Shape::Heading,
-            glue,
+            separator,
         });
     }
-    pieces
+    parts
 }
 
-/// How much white space goes at the start; what is laid out in lines keeps its indentation.
-fn margin(text: &str, shape: Shape) -> usize {
+/// Returns the length of the leading whitespace to remove. Line-based text keeps its indentation.
+fn leading_whitespace(text: &str, shape: Shape) -> usize {
     let blank = text.len() - text.trim_start().len();
     match shape {
         Shape::Lines => text[..blank].rfind('\n').map_or(0, |newline| newline + 1),
@@ -114,7 +113,8 @@ fn margin(text: &str, shape: Shape) -> usize {
     }
 }
 
-fn glue(between: &str) -> &'static str {
+/// Returns a short separator for the whitespace between two parts of a block.
+fn separator_for(between: &str) -> &'static str {
     match count_newlines(between) {
         0 if between.is_empty() => "",
         0 => " ",
@@ -127,11 +127,11 @@ fn count_newlines(text: &str) -> u32 {
     u32::try_from(text.bytes().filter(|byte| *byte == b'\n').count()).unwrap_or(u32::MAX)
 }
 
-fn span_within(block: BlockSpan, above: u32, within: u32) -> BlockSpan {
+fn span_within(block: BlockSpan, lines_before: u32, newlines: u32) -> BlockSpan {
     match block {
         BlockSpan::Lines(first, last) => {
-            let first = first.saturating_add(above).min(last);
-            BlockSpan::Lines(first, first.saturating_add(within).min(last))
+            let first = first.saturating_add(lines_before).min(last);
+            BlockSpan::Lines(first, first.saturating_add(newlines).min(last))
         }
         BlockSpan::Pages(..) => block,
     }
@@ -144,43 +144,43 @@ struct ChunkPacker {
 }
 
 impl ChunkPacker {
-    fn add(&mut self, piece: ChunkPart) {
+    fn add(&mut self, part: ChunkPart) {
         let Some(mut open) = self.open.take() else {
-            self.open = Some(piece);
+            self.open = Some(part);
             return;
         };
-        let glue = piece
-            .glue
-            .unwrap_or_else(|| separator(open.span, piece.span));
-        let chars = open.chars + glue.len() + piece.chars;
-        if !self.can_merge(&open, &piece, chars) {
+        let separator = part
+            .separator
+            .unwrap_or_else(|| block_separator(open.span, part.span));
+        let chars = open.chars + separator.len() + part.chars;
+        if !self.can_merge(&open, &part, chars) {
             self.done.push(into_chunk(open));
-            self.open = Some(piece);
+            self.open = Some(part);
             return;
         }
-        open.text.push_str(glue);
-        open.text.push_str(&piece.text);
+        open.text.push_str(separator);
+        open.text.push_str(&part.text);
         open.chars = chars;
-        open.span = merge_spans(open.span, piece.span);
-        open.heading = piece.heading;
-        open.is_heading &= piece.is_heading;
+        open.span = merge_spans(open.span, part.span);
+        open.heading = part.heading;
+        open.is_heading &= part.is_heading;
         self.open = Some(open);
     }
 
-    fn can_merge(&self, open: &ChunkPart, piece: &ChunkPart, chars: usize) -> bool {
+    fn can_merge(&self, open: &ChunkPart, part: &ChunkPart, chars: usize) -> bool {
         if chars > self.sizes.max_chars {
             return false;
         }
-        if piece.is_heading {
-            let is_below = piece.heading.len() > open.heading.len()
-                && piece.heading.starts_with(&open.heading);
+        if part.is_heading {
+            let is_below =
+                part.heading.len() > open.heading.len() && part.heading.starts_with(&open.heading);
             return open.is_heading && is_below;
         }
-        if open.heading != piece.heading {
+        if open.heading != part.heading {
             return false;
         }
-        let is_tiny = open.chars.min(piece.chars) < self.sizes.tiny();
-        let is_near = match (open.span, piece.span) {
+        let is_tiny = open.chars.min(part.chars) < self.sizes.tiny();
+        let is_near = match (open.span, part.span) {
             (BlockSpan::Pages(_, before), BlockSpan::Pages(after, _)) => before == after,
             _ => true,
         };
@@ -193,7 +193,8 @@ impl ChunkPacker {
     }
 }
 
-fn separator(before: BlockSpan, after: BlockSpan) -> &'static str {
+/// Returns the separator between two blocks: a blank line, unless they are on adjacent lines.
+fn block_separator(before: BlockSpan, after: BlockSpan) -> &'static str {
     match (before, after) {
         (BlockSpan::Lines(_, before), BlockSpan::Lines(after, _))
             if after <= before.saturating_add(1) =>
@@ -204,11 +205,11 @@ fn separator(before: BlockSpan, after: BlockSpan) -> &'static str {
     }
 }
 
-fn into_chunk(piece: ChunkPart) -> Chunk {
+fn into_chunk(part: ChunkPart) -> Chunk {
     Chunk {
-        text: piece.text,
-        heading: piece.heading,
-        span: piece.span,
+        text: part.text,
+        heading: part.heading,
+        span: part.span,
     }
 }
 

@@ -1,28 +1,29 @@
-//! Paths as the store keeps them: as text, from which the path can be told again.
+//! Reversible conversion of paths to the text that the store keeps.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// What stands before a byte that is spelled out.
+/// The prefix of an escaped byte.
 const BYTE_ESCAPE: &str = r"\x";
 
-/// Names need not be text; what is none is spelled out, and so is what looks spelled out: two files never look like one.
+/// Converts a path to text. Escapes bytes that are not UTF-8, and text that looks like an escape,
+/// so that two paths never have the same text.
 pub fn path_to_text(path: &Path) -> String {
     let parts = path.as_os_str().as_encoded_bytes().utf8_chunks();
-    parts.fold(String::new(), |mut shown, part| {
-        shown.push_str(&part.valid().replace(BYTE_ESCAPE, r"\x5cx"));
+    parts.fold(String::new(), |mut text, part| {
+        text.push_str(&part.valid().replace(BYTE_ESCAPE, r"\x5cx"));
         part.invalid()
             .iter()
-            .for_each(|byte| shown.push_str(&format!("{BYTE_ESCAPE}{byte:02x}")));
-        shown
+            .for_each(|byte| text.push_str(&format!("{BYTE_ESCAPE}{byte:02x}")));
+        text
     })
 }
 
-/// The path that is shown so.
-pub fn path_from_text(shown: &str) -> PathBuf {
-    let mut parts = shown.split(BYTE_ESCAPE);
+/// Returns the path of a text that `path_to_text` returned.
+pub fn path_from_text(text: &str) -> PathBuf {
+    let mut parts = text.split(BYTE_ESCAPE);
     let mut bytes: Vec<u8> = parts.next().unwrap_or_default().into();
     for part in parts {
         let byte = part
@@ -39,7 +40,7 @@ pub fn path_from_text(shown: &str) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-/// Whether nothing is there; what cannot be looked at may be.
+/// Returns true if the path does not exist. An inaccessible path may exist.
 pub fn is_missing(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }

@@ -1,32 +1,32 @@
-//! Finding passages: by words and by vectors, joined, without repeating themselves.
+//! Hybrid search: fuses lexical and vector hits and removes duplicates.
 
 use std::collections::HashMap;
 
 use lango_domain::documents::{ChunkOwner, DocumentSpan, StoredChunk};
 use lango_domain::event::{Principal, SessionId};
 
-use super::catching_up::split_owner_key;
+use super::sync::split_owner_key;
 use super::{DocumentIndex, DocumentIndexError, run_blocking};
 use crate::embedding::{EmbedError, EmbedPurpose};
 use crate::fusion::{self, FusedHit, FusionWeights, boost_neighbors, dedupe, fuse};
 use crate::lexical::LexicalError;
 
-/// So many candidates of each kind are joined, and so many of both are read.
+/// The number of hits of each kind that are fused, and the number of fused hits that are loaded.
 const CANDIDATES: (usize, usize) = (100, 50);
-/// Where many of those say the same, so many.
+/// The same for a second search, if duplicates leave too few passages.
 const MORE_CANDIDATES: (usize, usize) = (2_000, 2_000);
 
-/// Where to look.
+/// The chunks that a search covers.
 #[derive(Clone, Debug)]
 pub struct SearchScope {
     pub principal: Principal,
-    /// Pieces that belong to sessions are found in their own only.
+    /// Chunks of a session are only found from that session.
     pub session: Option<SessionId>,
-    /// All when not set.
+    /// All collections if not set.
     pub collections: Option<Vec<String>>,
 }
 
-/// A passage, with all that is needed to cite it.
+/// A passage found by a search, with everything needed to cite it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Passage {
     pub text: String,
@@ -37,11 +37,11 @@ pub struct Passage {
     pub collection: String,
     pub score: f32,
     pub breakdown: ScoreBreakdown,
-    /// How many others say the same.
+    /// The number of near-duplicates that were removed.
     pub duplicates: usize,
 }
 
-/// What speaks for a passage.
+/// The scores of a passage before fusion.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScoreBreakdown {
     pub lexical: Option<f32>,
@@ -49,80 +49,81 @@ pub struct ScoreBreakdown {
 }
 
 impl DocumentIndex {
-    /// The best passages for a question, best first. Where many vectors are missing, as after a change of the embedder, they are
-    /// made meanwhile, and words answer for the pieces that have none yet.
+    /// Returns the best passages for a query, best first. If many vectors are missing, as after a
+    /// change of the embedder, they are computed in the background, and chunks without a vector are
+    /// found by lexical search only.
     pub async fn search(
         &self,
-        question: &str,
+        query: &str,
         scope: &SearchScope,
         limit: usize,
     ) -> Result<Vec<Passage>, DocumentIndexError> {
         self.sync_briefly().await?;
-        let found = self
-            .search_candidates(question, scope, limit, CANDIDATES)
+        let passages = self
+            .search_candidates(query, scope, limit, CANDIDATES)
             .await?;
-        let has_copies = found.iter().any(|passage| passage.duplicates > 0);
-        if found.len() < limit && has_copies {
+        let has_duplicates = passages.iter().any(|passage| passage.duplicates > 0);
+        if passages.len() < limit && has_duplicates {
             return self
-                .search_candidates(question, scope, limit, MORE_CANDIDATES)
+                .search_candidates(query, scope, limit, MORE_CANDIDATES)
                 .await;
         }
-        Ok(found)
+        Ok(passages)
     }
 
-    /// The same where vectors cannot be had: words answer alone, and why is told.
+    /// Like `search`, but falls back to lexical search if embedding fails, and returns that error.
     pub async fn search_with_fallback(
         &self,
-        question: &str,
+        query: &str,
         scope: &SearchScope,
         limit: usize,
     ) -> Result<(Vec<Passage>, Option<EmbedError>), DocumentIndexError> {
-        match self.search(question, scope, limit).await {
-            Err(DocumentIndexError::Embedding(why)) => Ok((
-                self.without_embedder()
-                    .search(question, scope, limit)
-                    .await?,
-                Some(why),
-            )),
-            done => done.map(|found| (found, None)),
+        match self.search(query, scope, limit).await {
+            Err(DocumentIndexError::Embedding(error)) => {
+                let lexical_only = self.without_embedder();
+                let passages = lexical_only.search(query, scope, limit).await?;
+                Ok((passages, Some(error)))
+            }
+            result => result.map(|passages| (passages, None)),
         }
     }
 
     async fn search_candidates(
         &self,
-        question: &str,
+        query: &str,
         scope: &SearchScope,
         limit: usize,
-        (candidates, read): (usize, usize),
+        (candidates, loaded): (usize, usize),
     ) -> Result<Vec<Passage>, DocumentIndexError> {
-        let (words, vector) = tokio::try_join!(
-            self.search_lexical(question, scope, candidates),
-            self.search_vectors(question, scope, candidates)
+        let (lexical, vector) = tokio::try_join!(
+            self.search_lexical(query, scope, candidates),
+            self.search_vectors(query, scope, candidates)
         )?;
-        let fused = fuse(&words, &vector, self.weights());
-        let floor = self
+        let fused = fuse(&lexical, &vector, self.weights());
+        let min_similarity = self
             .inner
             .embedder
             .as_ref()
             .map_or(f32::NEG_INFINITY, |embedder| embedder.min_similarity());
-        let says_something = |hit: &FusedHit| {
-            hit.lexical.is_some() || hit.vector.is_some_and(|vector| vector >= floor)
+        let is_relevant = |hit: &FusedHit| {
+            hit.lexical.is_some() || hit.vector.is_some_and(|vector| vector >= min_similarity)
         };
         let best: Vec<FusedHit> = fused
             .into_iter()
-            .filter(says_something)
-            .take(read.max(limit))
+            .filter(is_relevant)
+            .take(loaded.max(limit))
             .collect();
-        let pieces = self
+        let chunks = self
             .inner
             .store
             .chunks(best.iter().map(|hit| hit.id).collect())
             .await?;
-        let own = pieces
+        let chunks: HashMap<u64, StoredChunk> = chunks
             .into_iter()
-            .filter(|piece| scope.covers(&piece.owner));
-        let pieces: HashMap<u64, StoredChunk> = own.map(|piece| (piece.id, piece)).collect();
-        Ok(select_passages(&best, &pieces, limit))
+            .filter(|chunk| scope.covers(&chunk.owner))
+            .map(|chunk| (chunk.id, chunk))
+            .collect();
+        Ok(select_passages(&best, &chunks, limit))
     }
 
     fn weights(&self) -> FusionWeights {
@@ -139,29 +140,28 @@ impl DocumentIndex {
 
     async fn search_lexical(
         &self,
-        question: &str,
+        query: &str,
         scope: &SearchScope,
-        most: usize,
+        limit: usize,
     ) -> Result<Vec<(u64, f32)>, DocumentIndexError> {
-        match self.search_lexical_once(question, scope, most).await {
-            // Not everything that can be damaged is looked at when it is opened.
+        match self.search_lexical_once(query, scope, limit).await {
+            // Opening the index does not detect all corruption.
             Err(DocumentIndexError::Lexical(LexicalError::Damaged { .. })) => {
                 self.reset_lexical().await?;
                 self.sync_lexical().await?;
-                self.search_lexical_once(question, scope, most).await
+                self.search_lexical_once(query, scope, limit).await
             }
-            done => done,
+            result => result,
         }
     }
 
     async fn search_lexical_once(
         &self,
-        question: &str,
+        query: &str,
         scope: &SearchScope,
-        most: usize,
+        limit: usize,
     ) -> Result<Vec<(u64, f32)>, DocumentIndexError> {
-        let (lexical, question, scope) =
-            (self.lexical().await?, question.to_owned(), scope.clone());
+        let (lexical, query, scope) = (self.lexical().await?, query.to_owned(), scope.clone());
         run_blocking(move || {
             let all = lexical.collections()?;
             let keys: Vec<String> = all
@@ -169,34 +169,35 @@ impl DocumentIndex {
                 .filter(|key| scope.covers_key(key))
                 .cloned()
                 .collect();
-            Ok(lexical.search(&question, Some(&keys), most)?)
+            Ok(lexical.search(&query, Some(&keys), limit)?)
         })
         .await
     }
 
     async fn search_vectors(
         &self,
-        question: &str,
+        query: &str,
         scope: &SearchScope,
-        most: usize,
+        limit: usize,
     ) -> Result<Vec<(u64, f32)>, DocumentIndexError> {
         let Some(embedder) = &self.inner.embedder else {
             return Ok(Vec::new());
         };
-        let asked = embedder
-            .embed(vec![question.to_owned()], EmbedPurpose::Query)
+        let query_vector = embedder
+            .embed(vec![query.to_owned()], EmbedPurpose::Query)
             .await?
             .pop();
-        let (Some(asked), Some(kept)) = (asked, self.vector_file().await?) else {
+        let (Some(query_vector), Some(file)) = (query_vector, self.vector_file().await?) else {
             return Ok(Vec::new());
         };
         let scope = scope.clone();
-        run_blocking(move || Ok(kept.search(&asked, most, |owner| scope.covers(owner))?)).await
+        run_blocking(move || Ok(file.search(&query_vector, limit, |owner| scope.covers(owner))?))
+            .await
     }
 }
 
 impl SearchScope {
-    /// Of the owner that a key stands for.
+    /// Returns true if the scope covers the owner that `owner_key` encoded.
     fn covers_key(&self, key: &str) -> bool {
         split_owner_key(key).is_some_and(|(principal, collection, session)| {
             principal == self.principal.as_str()
@@ -222,41 +223,41 @@ impl SearchScope {
     }
 }
 
-/// Neighbours lift each other, repetitions are folded.
+/// Boosts neighbors, removes duplicates and returns the best passages.
 fn select_passages(
     best: &[FusedHit],
-    pieces: &HashMap<u64, StoredChunk>,
+    chunks: &HashMap<u64, StoredChunk>,
     limit: usize,
 ) -> Vec<Passage> {
-    let place = |piece: &StoredChunk| fusion::ChunkPosition {
-        document: piece.document,
-        number: piece.number,
+    let position = |chunk: &StoredChunk| fusion::ChunkPosition {
+        document: chunk.document,
+        number: chunk.number,
         range: 0..0,
     };
-    let places: HashMap<u64, fusion::ChunkPosition> = pieces
+    let positions: HashMap<u64, fusion::ChunkPosition> = chunks
         .iter()
-        .map(|(id, piece)| (*id, place(piece)))
+        .map(|(id, chunk)| (*id, position(chunk)))
         .collect();
-    let raised = boost_neighbors(best, &places);
-    let folded = dedupe(&raised, |id| {
-        pieces.get(&id).map_or("", |piece| piece.text.as_str())
+    let boosted = boost_neighbors(best, &positions);
+    let unique = dedupe(&boosted, |id| {
+        chunks.get(&id).map_or("", |chunk| chunk.text.as_str())
     });
-    let found = folded.into_iter().filter_map(|folded| {
-        let piece = pieces.get(&folded.hit.id)?;
+    let passages = unique.into_iter().filter_map(|unique| {
+        let chunk = chunks.get(&unique.hit.id)?;
         Some(Passage {
-            text: piece.text.clone(),
-            source: piece.source.clone(),
-            title: piece.title.clone(),
-            heading: piece.heading.clone(),
-            span: piece.span,
-            collection: piece.owner.collection.clone(),
-            score: folded.hit.score,
+            text: chunk.text.clone(),
+            source: chunk.source.clone(),
+            title: chunk.title.clone(),
+            heading: chunk.heading.clone(),
+            span: chunk.span,
+            collection: chunk.owner.collection.clone(),
+            score: unique.hit.score,
             breakdown: ScoreBreakdown {
-                lexical: folded.hit.lexical,
-                vector: folded.hit.vector,
+                lexical: unique.hit.lexical,
+                vector: unique.hit.vector,
             },
-            duplicates: folded.duplicates.len(),
+            duplicates: unique.duplicates.len(),
         })
     });
-    found.take(limit).collect()
+    passages.take(limit).collect()
 }

@@ -1,5 +1,5 @@
-//! What is derived from the store follows its list of changes: the index of words, and the file of vectors. Each knows
-//! how far it came, so that either can be deleted, and whoever is interrupted goes on.
+//! Updates the lexical index and the vector file from the store's list of changes. Each records
+//! the last change it applied, so that either can be deleted, and an interrupted sync continues.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,39 +14,41 @@ use crate::lexical::{LexicalEntry, LexicalIndex, LexicalWriter};
 use crate::parse::content_hash;
 use crate::vectors::{VectorFile, VectorRecord, from_bytes, to_bytes};
 
-/// So many changes are read at one time, and so many vectors made.
+/// Changes that are read, and vectors that are computed, at a time.
 const BATCH_SIZE: usize = 1_000;
-/// So many changes of words are made durable at one time: parts of the index that are small have to be joined later.
+/// Lexical changes per commit. Small segments of the index would have to be merged later.
 const CHANGES_PER_COMMIT: usize = 25_000;
-/// So many vectors are made before an answer where a provider is asked for them.
+/// Vectors that a search waits for if a provider computes them.
 const INLINE_REMOTE_VECTORS: usize = 64;
-/// And so many where they are made here, in less than a second.
+/// Vectors that a search waits for if they are computed locally, in less than a second.
 const INLINE_LOCAL_VECTORS: usize = 5_000;
-/// So many vectors of a provider are kept at one time: what was paid for is not lost when the next request fails.
+/// Vectors of a provider that are stored at a time, so that a failed request does not lose the
+/// vectors paid for before.
 const REMOTE_BATCH_SIZE: usize = 96;
-/// So few texts may all be refused because of what they say.
-const MAX_REFUSED_TEXTS: usize = 8;
+/// Up to this many texts may all be rejected because of their content.
+const MAX_REJECTED_TEXTS: usize = 8;
 
 impl DocumentIndex {
-    /// Brings the index of words and the vectors up to what the store holds. Where one of them fails, the other goes on to its end.
+    /// Updates the lexical index and the vectors from the store. A failure in one does not stop the
+    /// other.
     pub async fn sync(&self) -> Result<(), DocumentIndexError> {
-        let (words, vectors) = tokio::join!(self.sync_lexical(), self.sync_vectors());
-        words.and(vectors)
+        let (lexical, vectors) = tokio::join!(self.sync_lexical(), self.sync_vectors());
+        lexical.and(vectors)
     }
 
-    /// The same for whoever waits for an answer: vectors that take longer are made beside it.
+    /// Like `sync`, but computes vectors that take longer in the background.
     pub(super) async fn sync_briefly(&self) -> Result<(), DocumentIndexError> {
-        let (words, vectors) = tokio::join!(self.sync_lexical(), self.sync_vectors_briefly());
-        words.and(vectors)
+        let (lexical, vectors) = tokio::join!(self.sync_lexical(), self.sync_vectors_briefly());
+        lexical.and(vectors)
     }
 
     async fn sync_vectors_briefly(&self) -> Result<(), DocumentIndexError> {
-        let Some(kept) = self.vector_file().await? else {
+        let Some(file) = self.vector_file().await? else {
             return Ok(());
         };
-        let upto = kept.applied_through();
-        drop(kept);
-        let at_once = match self
+        let applied = file.applied_through();
+        drop(file);
+        let max_inline = match self
             .inner
             .embedder
             .as_ref()
@@ -55,27 +57,33 @@ impl DocumentIndex {
             Some(VectorPersistence::Recompute) => INLINE_LOCAL_VECTORS,
             _ => INLINE_REMOTE_VECTORS,
         };
-        let behind = self.inner.store.changes(upto, at_once + 1).await?.len();
-        if behind == 0 {
+        let pending = self
+            .inner
+            .store
+            .changes(applied, max_inline + 1)
+            .await?
+            .len();
+        if pending == 0 {
             return Ok(());
         }
-        if behind <= at_once {
+        if pending <= max_inline {
             return self.sync_vectors().await;
         }
-        let Ok(busy) = Arc::clone(&self.inner.embedding_lock).try_lock_owned() else {
+        let Ok(guard) = Arc::clone(&self.inner.embedding_lock).try_lock_owned() else {
             return Ok(());
         };
-        let library = self.clone();
+        let index = self.clone();
         tokio::spawn(async move {
-            if let Err(error) = library.sync_vectors().await {
-                tracing::warn!(%error, "not every passage has a vector");
+            if let Err(error) = index.sync_vectors().await {
+                tracing::warn!(%error, "some chunks have no vectors yet");
             }
-            drop(busy);
+            drop(guard);
         });
         Ok(())
     }
 
-    /// Whoever holds the writer applies what everyone changed; when another process does, it does so for all.
+    /// Applies all changes to the lexical index. Does nothing if another process holds the writer,
+    /// because that process applies all changes too.
     pub(super) async fn sync_lexical(&self) -> Result<(), DocumentIndexError> {
         let lexical = self.lexical().await?;
         let applied = lexical.applied_through()?;
@@ -85,21 +93,21 @@ impl DocumentIndex {
         let Some(mut writer) = open_writer(lexical).await? else {
             return Ok(());
         };
-        let (mut upto, mut uncommitted) = (writer.applied_through(), 0);
+        let (mut applied, mut uncommitted) = (writer.applied_through(), 0);
         loop {
-            let changes = self.inner.store.changes(upto, BATCH_SIZE).await?;
+            let changes = self.inner.store.changes(applied, BATCH_SIZE).await?;
             let is_last = changes.len() < BATCH_SIZE;
-            upto = changes.last().map_or(upto, |change| change.number);
+            applied = changes.last().map_or(applied, |change| change.number);
             uncommitted += changes.len();
             let is_full = uncommitted >= CHANGES_PER_COMMIT;
-            let pieces = self.inner.store.chunks(added_ids(&changes)).await?;
+            let chunks = self.inner.store.chunks(added_ids(&changes)).await?;
             writer = run_blocking(move || {
-                removed_ids(&changes).for_each(|piece| writer.remove(piece));
-                pieces
+                removed_ids(&changes).for_each(|chunk| writer.remove(chunk));
+                chunks
                     .into_iter()
-                    .try_for_each(|piece| writer.put(lexical_entry(piece)))?;
+                    .try_for_each(|chunk| writer.put(lexical_entry(chunk)))?;
                 if uncommitted > 0 && (is_last || is_full) {
-                    writer.commit(upto)?;
+                    writer.commit(applied)?;
                 }
                 Ok(writer)
             })
@@ -111,52 +119,52 @@ impl DocumentIndex {
         }
     }
 
-    /// The same for vectors.
+    /// Applies all changes to the vector file. Does nothing if another process holds its lock.
     async fn sync_vectors(&self) -> Result<(), DocumentIndexError> {
-        let (Some(embedder), Some(kept)) = (&self.inner.embedder, self.vector_file().await?) else {
+        let (Some(embedder), Some(file)) = (&self.inner.embedder, self.vector_file().await?) else {
             return Ok(());
         };
-        let Some(mut lock) = kept.try_lock()? else {
+        let Some(mut lock) = file.try_lock()? else {
             return Ok(());
         };
-        drop(kept);
+        drop(file);
         loop {
-            // Behind the lock: nobody else moves it from here on.
-            let Some(kept) = self.vector_file().await? else {
+            // Read again under the lock: no other process changes the file from here on.
+            let Some(file) = self.vector_file().await? else {
                 return Ok(());
             };
-            let before = kept.applied_through();
-            drop(kept);
+            let before = file.applied_through();
+            drop(file);
             let changes = self.inner.store.changes(before, BATCH_SIZE).await?;
             let Some(last) = changes.last().map(|change| change.number) else {
                 return Ok(());
             };
-            let measured = self
+            let records = self
                 .load_or_embed(embedder.as_ref(), added_ids(&changes))
                 .await?;
             let removed = removed_ids(&changes).collect();
-            let Some(mut kept) = self.vector_file().await? else {
+            let Some(mut file) = self.vector_file().await? else {
                 return Ok(());
             };
             let appended = run_blocking(move || {
-                kept.append(&lock, last, removed, measured)?;
-                Ok((lock, kept.applied_through()))
+                file.append(&lock, last, removed, records)?;
+                Ok((lock, file.applied_through()))
             });
-            let upto: u64;
-            (lock, upto) = appended.await?;
-            if upto == before {
+            let after: u64;
+            (lock, after) = appended.await?;
+            if after == before {
                 return Ok(());
             }
         }
     }
 
-    /// These pieces with their vectors: those that the store keeps, and new ones for the others.
+    /// Returns the vectors of these chunks: loads those in the store and computes the others.
     async fn load_or_embed(
         &self,
         embedder: &dyn Embedder,
         ids: Vec<u64>,
     ) -> Result<Vec<VectorRecord>, DocumentIndexError> {
-        let pieces = self.inner.store.chunks(ids.clone()).await?;
+        let chunks = self.inner.store.chunks(ids.clone()).await?;
         let identity = embedder.identity();
         let mut vectors = HashMap::new();
         if embedder.persistence() == VectorPersistence::Store {
@@ -164,47 +172,47 @@ impl DocumentIndex {
                 vectors.insert(id, from_bytes(&bytes)?);
             }
         }
-        let missing: Vec<&StoredChunk> = pieces
+        let missing: Vec<&StoredChunk> = chunks
             .iter()
-            .filter(|piece| !vectors.contains_key(&piece.id))
+            .filter(|chunk| !vectors.contains_key(&chunk.id))
             .collect();
-        let group = match embedder.persistence() {
+        let batch_size = match embedder.persistence() {
             VectorPersistence::Store => REMOTE_BATCH_SIZE,
             VectorPersistence::Recompute => BATCH_SIZE,
         };
-        let mut made = Vec::with_capacity(missing.len());
-        for pieces in missing.chunks(group) {
-            made.extend(self.embed_chunks(embedder, pieces).await?);
+        let mut computed = Vec::with_capacity(missing.len());
+        for batch in missing.chunks(batch_size) {
+            computed.extend(self.embed_chunks(embedder, batch).await?);
         }
-        vectors.extend(made);
-        let each = pieces
+        vectors.extend(computed);
+        let records = chunks
             .into_iter()
             .filter_map(|StoredChunk { id, owner, .. }| {
-                vectors
-                    .remove(&id)
-                    .map(|vector| VectorRecord { id, owner, vector })
+                let vector = vectors.remove(&id)?;
+                Some(VectorRecord { id, owner, vector })
             });
-        Ok(each.collect())
+        Ok(records.collect())
     }
 
-    /// New vectors of these pieces, kept where they are to be. One that the provider refuses has none, and holds nobody up.
+    /// Computes the vectors of these chunks and stores them if they are persistent. A chunk that the
+    /// provider rejects gets no vector and does not block the others.
     async fn embed_chunks(
         &self,
         embedder: &dyn Embedder,
-        pieces: &[&StoredChunk],
+        chunks: &[&StoredChunk],
     ) -> Result<Vec<(u64, Vec<f32>)>, DocumentIndexError> {
-        let texts: Vec<String> = pieces.iter().map(|piece| embedded_text(piece)).collect();
+        let texts: Vec<String> = chunks.iter().map(|chunk| embedded_text(chunk)).collect();
         let vectors = embed_texts(embedder, &texts).await?;
-        let (mut made, mut rows) = (Vec::with_capacity(pieces.len()), Vec::new());
-        for ((piece, text), vector) in pieces.iter().zip(texts).zip(vectors) {
+        let (mut computed, mut rows) = (Vec::with_capacity(chunks.len()), Vec::new());
+        for ((chunk, text), vector) in chunks.iter().zip(texts).zip(vectors) {
             let Some(vector) = vector else {
-                tracing::warn!(source = piece.source, place = ?piece.span, "the provider of embeddings refuses a passage");
+                tracing::warn!(source = chunk.source, span = ?chunk.span, "the embedding provider rejected a chunk; it gets no vector");
                 continue;
             };
             if embedder.persistence() == VectorPersistence::Store {
                 rows.push((content_hash(text.as_bytes()), to_bytes(&vector)));
             }
-            made.push((piece.id, vector));
+            computed.push((chunk.id, vector));
         }
         if !rows.is_empty() {
             self.inner
@@ -212,38 +220,40 @@ impl DocumentIndex {
                 .put_vectors(&embedder.identity(), rows)
                 .await?;
         }
-        Ok(made)
+        Ok(computed)
     }
 
-    /// What is known of vectors, up to what any process wrote; nothing without an embedder.
+    /// Returns the vector file, refreshed with the writes of all processes, or `None` without an
+    /// embedder.
     pub(super) async fn vector_file(
         &self,
     ) -> Result<Option<OwnedMutexGuard<VectorFile>>, DocumentIndexError> {
-        let Some(kept) = &self.inner.vector_file else {
+        let Some(file) = &self.inner.vector_file else {
             return Ok(None);
         };
-        let mut kept = Arc::clone(kept).lock_owned().await;
-        if kept.is_current() {
-            return Ok(Some(kept));
+        let mut file = Arc::clone(file).lock_owned().await;
+        if file.is_current() {
+            return Ok(Some(file));
         }
         run_blocking(move || {
-            kept.refresh()?;
-            Ok(Some(kept))
+            file.refresh()?;
+            Ok(Some(file))
         })
         .await
     }
 }
 
-/// One vector each. Where a request is refused, its halves are asked for, until it is known which text is meant; when all
-/// of them are, it is not because of a text.
+/// Returns a vector for each text. Splits a rejected request in halves until the rejected texts
+/// are found. If all of many texts are rejected, the cause is not a text, and the error is
+/// returned.
 fn embed_texts<'a>(
     embedder: &'a dyn Embedder,
     texts: &'a [String],
 ) -> BoxFuture<'a, Result<Vec<Option<Vec<f32>>>, EmbedError>> {
     async move {
-        let refused = match embedder.embed(texts.to_vec(), EmbedPurpose::Passage).await {
-            Ok(made) => return Ok(made.into_iter().map(Some).collect()),
-            Err(refused @ (EmbedError::TooLong | EmbedError::Refused(_))) => refused,
+        let rejected = match embedder.embed(texts.to_vec(), EmbedPurpose::Passage).await {
+            Ok(vectors) => return Ok(vectors.into_iter().map(Some).collect()),
+            Err(rejected @ (EmbedError::TooLong | EmbedError::Refused(_))) => rejected,
             Err(error) => return Err(error),
         };
         if texts.len() < 2 {
@@ -251,8 +261,8 @@ fn embed_texts<'a>(
         }
         let (first, second) = texts.split_at(texts.len() / 2);
         let mut all = embed_texts(embedder, first).await?;
-        if texts.len() > MAX_REFUSED_TEXTS && all.iter().all(Option::is_none) {
-            return Err(refused);
+        if texts.len() > MAX_REJECTED_TEXTS && all.iter().all(Option::is_none) {
+            return Err(rejected);
         }
         all.extend(embed_texts(embedder, second).await?);
         Ok(all)
@@ -274,7 +284,8 @@ fn added_ids(changes: &[ChunkChange]) -> Vec<u64> {
         .collect()
 }
 
-/// These come first: where a piece was put behind its removal, it is there.
+/// Returns the removed ids. Apply these first: a chunk that was added again after its removal
+/// exists.
 fn removed_ids(changes: &[ChunkChange]) -> impl Iterator<Item = u64> {
     changes
         .iter()
@@ -282,25 +293,25 @@ fn removed_ids(changes: &[ChunkChange]) -> impl Iterator<Item = u64> {
         .map(|change| change.chunk)
 }
 
-/// Invariant: the hash of a piece is that of this text.
-fn embedded_text(piece: &StoredChunk) -> String {
-    super::adding::embedding_input(&piece.title, &piece.heading, &piece.text)
+/// Returns the text whose hash is the hash of the chunk.
+fn embedded_text(chunk: &StoredChunk) -> String {
+    super::ingest::embedding_input(&chunk.title, &chunk.heading, &chunk.text)
 }
 
-fn lexical_entry(piece: StoredChunk) -> LexicalEntry {
-    let collection = owner_key(&piece.owner);
+fn lexical_entry(chunk: StoredChunk) -> LexicalEntry {
+    let collection = owner_key(&chunk.owner);
     LexicalEntry {
-        id: piece.id,
+        id: chunk.id,
         collection,
-        text: piece.text,
-        heading: piece.heading,
-        title: piece.title,
+        text: chunk.text,
+        heading: chunk.heading,
+        title: chunk.title,
     }
 }
 
 const SEPARATOR: char = '\u{1f}';
 
-/// Everything that decides who may find a piece, in one word.
+/// Encodes everything that decides the visibility of a chunk in one key.
 fn owner_key(owner: &ChunkOwner) -> String {
     let session = owner
         .session
@@ -312,7 +323,7 @@ fn owner_key(owner: &ChunkOwner) -> String {
     )
 }
 
-/// The parts of a key: principal, collection, session.
+/// Returns the parts of a key: principal, collection, session.
 pub(super) fn split_owner_key(key: &str) -> Option<(&str, &str, &str)> {
     let (principal, rest) = key.split_once(SEPARATOR)?;
     let (collection, session) = rest.split_once(SEPARATOR)?;

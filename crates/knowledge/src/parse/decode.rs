@@ -1,20 +1,20 @@
-//! Bytes become text, or are told to be none.
+//! Decodes bytes to text, or detects that they are not text.
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-use super::{ParseError, kinds};
+use super::{ParseError, file_type};
 
-/// A text may hold broken places and control characters, when so many characters stand around each of them.
+/// A text has at least this many characters for each invalid sequence or control character.
 const CHARS_PER_ODD: usize = 20;
 
-/// The text of a file, its lines ended by `\n` alone.
+/// Returns the text of a file with `\n` line endings.
 pub fn decode(bytes: &[u8], declared: Option<&'static Encoding>) -> Result<String, ParseError> {
-    if kinds::has_binary_magic(bytes) {
+    if file_type::has_binary_magic(bytes) {
         return Err(ParseError::Binary);
     }
     let text = match Encoding::for_bom(bytes) {
-        Some((encoding, mark)) => encoding
-            .decode_without_bom_handling(&bytes[mark..])
+        Some((encoding, bom_len)) => encoding
+            .decode_without_bom_handling(&bytes[bom_len..])
             .0
             .into_owned(),
         None if bytes.contains(&0) => return Err(ParseError::Binary),
@@ -53,22 +53,23 @@ fn decode_without_bom(
     Err(ParseError::NotText)
 }
 
-/// UTF-8 with a few broken places, for instance a file that was cut in the middle of a character.
+/// Decodes UTF-8 with a few invalid sequences, as in a file truncated within a character.
 fn decode_broken_utf8(bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes);
-    let broken = text
+    let invalid = text
         .chars()
         .filter(|&char| char == char::REPLACEMENT_CHARACTER)
         .count();
-    let (all, foreign) = (
+    let (all, non_ascii) = (
         text.chars().count(),
         text.chars().filter(|char| !char.is_ascii()).count(),
     );
-    let is_utf8 = foreign > 2 * broken && broken * CHARS_PER_ODD <= all;
+    let is_utf8 = non_ascii > 2 * invalid && invalid * CHARS_PER_ODD <= all;
     is_utf8.then(|| text.into_owned())
 }
 
-/// Western text in one byte per character is mostly plain letters; other scripts and other data are not.
+/// Returns true if the bytes look like Western text with one byte per character, which consists
+/// mostly of ASCII letters. Other scripts and other data do not.
 fn is_likely_western(bytes: &[u8]) -> bool {
     let plain = bytes
         .iter()

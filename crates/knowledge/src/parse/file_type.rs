@@ -1,4 +1,4 @@
-//! What a file is, by its name and by how it begins.
+//! Detects the type of a file by its name and its first bytes.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ const HTML: &[&str] = &["html", "htm", "xhtml"];
 const TEXT: &[&str] = &[
     "txt", "text", "rst", "org", "adoc", "asciidoc", "tex", "srt", "vtt", "eml",
 ];
-/// Text whose lines stand for themselves.
+/// Text whose lines are independent records.
 const RECORDS: &[&str] = &["csv", "tsv", "log", "jsonl", "ndjson"];
 const CODE: &[&str] = &[
     "asm",
@@ -225,7 +225,7 @@ const BINARY: &[&str] = &[
     "zst",
 ];
 
-/// How files begin that are never text, whatever their names say.
+/// First bytes of files that are never text, regardless of their names.
 const MAGIC: &[&[u8]] = &[
     b"\x7fELF",
     b"\x89PNG",
@@ -241,13 +241,13 @@ const MAGIC: &[&[u8]] = &[
     b"SQLite format 3",
 ];
 
-/// A PDF may begin with something else; its mark stands near the start.
-const PDF_MARK_WITHIN: usize = 1024;
-/// Where a page of HTML has to name its encoding.
+/// A PDF may start with other bytes; its signature is within this many bytes.
+const PDF_SIGNATURE_WITHIN: usize = 1024;
+/// HTML has to declare its encoding within this many bytes.
 const ENCODING_WITHIN: usize = 1024;
 
 pub fn is_pdf(path: &Path, bytes: &[u8]) -> bool {
-    let start = &bytes[..bytes.len().min(PDF_MARK_WITHIN)];
+    let start = &bytes[..bytes.len().min(PDF_SIGNATURE_WITHIN)];
     bytes.starts_with(b"%PDF-")
         || (extension(path) == "pdf" && !bytes.is_empty())
         || (start.contains(&0) && find(start, b"%PDF-").is_some())
@@ -285,7 +285,7 @@ pub fn detect_shape(path: &Path) -> Shape {
     }
 }
 
-/// The encoding that a page of HTML declares for itself.
+/// Returns the encoding that an HTML file declares.
 pub fn declared_encoding(path: &Path, bytes: &[u8]) -> Option<&'static Encoding> {
     if !HTML.contains(&extension(path).as_str()) {
         return None;
