@@ -344,6 +344,10 @@ async fn accepts_only_readable_content() {
         (pdf.kind, pdf.bytes.as_slice()),
         (ContentKind::Pdf, b"%PDF-1.7 x".as_slice())
     );
+}
+
+#[tokio::test]
+async fn a_closed_port_is_a_connection_error() {
     let closed_port = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -355,14 +359,14 @@ async fn accepts_only_readable_content() {
     assert!(matches!(failed, FetchError::Connection(_)), "{failed}");
 }
 
-#[tokio::test]
-async fn search_fetch_returns_markdown_with_the_source() {
-    let server = PageServer::new(|path, _| {
-        match path {
+/// A server with pages of several content types and encodings.
+fn content_server() -> PageServer {
+    PageServer::new(|path, _| match path {
         "/moved" => redirect("/page"),
         "/page" => page(
             "text/html; charset=windows-1252",
-            b"<title>Caf\xe9</title><nav>menu</nav><main><h2>Menu</h2><p>See <a href=/x>more</a>.</main>",
+            b"<title>Caf\xe9</title><nav>menu</nav>\
+              <main><h2>Menu</h2><p>See <a href=/x>more</a>.</main>",
         ),
         "/japanese" => page("text/plain; charset=Shift_JIS", b"\x93\xfa\x96\x7b"),
         "/invalid" => page("text/plain", b"a\xff\x1b[2Jb"),
@@ -372,8 +376,12 @@ async fn search_fetch_returns_markdown_with_the_source() {
         "/attached" => page("application/octet-stream", &pdf(&[FIRST, SECOND])),
         "/broken" => page("application/pdf", b"%PDF-1.7"),
         _ => page("text/html", b"<script>x</script>"),
-    }
-    });
+    })
+}
+
+#[tokio::test]
+async fn search_fetch_returns_markdown_with_the_source() {
+    let server = content_server();
     let tool = tool("search_fetch", Vec::new());
     let fetched = async |path: &str| call_tool(&tool, json!({ "url": server.url(path) })).await;
     let source = |path: &str, text: &str| format!("source: {}\n\n{text}", server.url(path));
@@ -410,7 +418,15 @@ async fn search_fetch_returns_markdown_with_the_source() {
             .0
             .contains("cannot read the PDF")
     );
-    let long = fetched("/long").await.unwrap();
+}
+
+#[tokio::test]
+async fn search_fetch_truncates_long_pages() {
+    let server = content_server();
+    let tool = tool("search_fetch", Vec::new());
+    let long = call_tool(&tool, json!({ "url": server.url("/long") }))
+        .await
+        .unwrap();
     assert!(
         long.matches('ä').count() == 20_000
             && long.contains("[cut after 20000 of 30000 characters")
@@ -419,6 +435,12 @@ async fn search_fetch_returns_markdown_with_the_source() {
         .await
         .unwrap();
     assert_eq!(short.matches('ä').count(), 5);
+}
+
+#[tokio::test]
+async fn search_fetch_rejects_invalid_arguments() {
+    let server = content_server();
+    let tool = tool("search_fetch", Vec::new());
     for (args, word) in [
         (
             json!({ "url": "file:///etc/passwd" }),

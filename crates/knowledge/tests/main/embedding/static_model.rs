@@ -246,6 +246,10 @@ fn errors_describe_invalid_models() {
             "{error}"
         );
     }
+}
+
+#[test]
+fn a_missing_model_is_an_error() {
     let error = StaticEmbedder::from_folder(Path::new("/nowhere"))
         .err()
         .unwrap();
