@@ -1,5 +1,5 @@
-//! The machine that decides a turn, one agent's work at a time. No IO: the driver asks [`Work::next`] what to do, does
-//! it, and says what came of it.
+//! The agent loop: decides what one agent does next. Does no IO: the driver asks
+//! [`AgentLoop::next`] for a step, executes it and reports the result.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::prepared_team::PreparedTeam;
 use crate::reply::ModelReply;
 use crate::turn_error::TurnError;
 
-/// What the driver is to do now.
+/// The next step for the driver.
 #[derive(Debug, PartialEq)]
 pub(crate) enum LoopStep {
     AskModel(AskMode),
@@ -25,23 +25,23 @@ pub(crate) enum LoopStep {
     Fail(TurnError),
 }
 
-/// What a reply holds beside its calls.
+/// The thoughts and text that a reply has in addition to its calls.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ReplyNotes {
     pub thoughts: Vec<Thought>,
     pub note: String,
-    /// That of the whole reply.
+    /// The label of the whole reply.
     pub label: Label,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AskMode {
     Normal,
-    /// The reply before was empty (B59).
+    /// The previous reply was empty (B59).
     AfterEmptyReply,
 }
 
-/// How an agent's work ended.
+/// The result of an agent's work.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum AgentOutcome {
     Answered {
@@ -56,7 +56,7 @@ pub(crate) enum AgentOutcome {
     Failed(TurnError),
 }
 
-/// What came of one delegation.
+/// The result of one delegation.
 #[derive(Debug)]
 pub(crate) struct DelegationResult {
     pub to: AgentName,
@@ -64,14 +64,14 @@ pub(crate) struct DelegationResult {
     pub outcome: AgentOutcome,
 }
 
-/// What came of the actions of one reply.
+/// The results of the actions of one reply.
 #[derive(Debug, Default)]
 pub(crate) struct ActionResults {
     pub delegations: Vec<DelegationResult>,
     pub handed_back: Option<(String, Label)>,
 }
 
-/// One agent at work on one task.
+/// One agent working on one task.
 pub(crate) struct AgentLoop<'a> {
     team: &'a PreparedTeam,
     agent: &'a AgentName,
@@ -81,9 +81,9 @@ pub(crate) struct AgentLoop<'a> {
 }
 
 enum LoopState {
-    /// The model is to be asked.
+    /// The model has to be called.
     CallModel(AskMode),
-    /// It replied; `last_chance` when the reply before was empty.
+    /// The model replied; `last_chance` if the previous reply was empty.
     Replied {
         reply: ModelReply,
         last_chance: bool,
@@ -92,10 +92,10 @@ enum LoopState {
 }
 
 impl<'a> AgentLoop<'a> {
-    pub fn new(crew: &'a PreparedTeam, agent: &'a AgentName) -> Self {
+    pub fn new(team: &'a PreparedTeam, agent: &'a AgentName) -> Self {
         let state = LoopState::CallModel(AskMode::Normal);
         Self {
-            team: crew,
+            team,
             agent,
             state,
             rejecters: BTreeSet::new(),
@@ -107,36 +107,36 @@ impl<'a> AgentLoop<'a> {
         self.agent == self.team.root()
     }
 
-    /// What is to be done, given what the turn has taken so far.
-    pub fn next(&mut self, limits: &TurnLimits, spent: &TurnSpend) -> LoopStep {
+    /// Returns the next step, given the usage of the turn so far.
+    pub fn next(&mut self, limits: &TurnLimits, spend: &TurnSpend) -> LoopStep {
         match std::mem::replace(&mut self.state, LoopState::CallModel(AskMode::Normal)) {
             LoopState::Finished(outcome) => LoopStep::Finish(outcome),
-            LoopState::CallModel(ask) => match limits.check_model_call(spent) {
-                Ok(()) => LoopStep::AskModel(ask),
+            LoopState::CallModel(mode) => match limits.check_model_call(spend) {
+                Ok(()) => LoopStep::AskModel(mode),
                 Err(limit) => LoopStep::Fail(TurnError::limit(limit)),
             },
             LoopState::Replied { reply, last_chance } => {
-                self.evaluate_reply(reply, last_chance, limits, spent)
+                self.evaluate_reply(reply, last_chance, limits, spend)
             }
         }
     }
 
-    pub fn on_reply(&mut self, reply: ModelReply, ask: AskMode) {
+    pub fn on_reply(&mut self, reply: ModelReply, mode: AskMode) {
         self.state = LoopState::Replied {
             reply,
-            last_chance: ask == AskMode::AfterEmptyReply,
+            last_chance: mode == AskMode::AfterEmptyReply,
         };
     }
 
-    pub fn on_actions_done(&mut self, done: ActionResults) {
-        if let Some((reason, label)) = done.handed_back {
+    pub fn on_actions_done(&mut self, results: ActionResults) {
+        if let Some((reason, label)) = results.handed_back {
             self.state = LoopState::Finished(AgentOutcome::Rejected { reason, label });
         }
         for DelegationResult {
             to,
             report_back,
             outcome,
-        } in done.delegations
+        } in results.delegations
         {
             match outcome {
                 AgentOutcome::Rejected { .. } => _ = self.rejecters.insert(to),
@@ -156,13 +156,13 @@ impl<'a> AgentLoop<'a> {
         reply: ModelReply,
         last_chance: bool,
         limits: &TurnLimits,
-        spent: &TurnSpend,
+        spend: &TurnSpend,
     ) -> LoopStep {
         if let Some(reason) = reply.rejection() {
             return LoopStep::Finish(self.rejection(reason, reply.label));
         }
         if !reply.calls.is_empty() {
-            return self.plan_calls(reply, limits, spent);
+            return self.plan_calls(reply, limits, spend);
         }
         if !reply.text.trim().is_empty() {
             let ModelReply { text, label, .. } = reply;
@@ -176,29 +176,29 @@ impl<'a> AgentLoop<'a> {
             return LoopStep::Fail(TurnError::empty(self.agent.as_str()));
         }
         self.state = LoopState::CallModel(AskMode::AfterEmptyReply);
-        self.next(limits, spent)
+        self.next(limits, spend)
     }
 
     fn plan_calls(
         &mut self,
         reply: ModelReply,
         limits: &TurnLimits,
-        spent: &TurnSpend,
+        spend: &TurnSpend,
     ) -> LoopStep {
         if self.repeats.count(&reply.calls) >= limits.repeats.get() {
             return LoopStep::Fail(TurnError::limit(FailureCode::LimitRepeats));
         }
-        let caller = CallPlanner {
+        let planner = CallPlanner {
             team: self.team,
             agent: self.agent,
             rejecters: &self.rejecters,
         };
-        let mut actions = caller.plan(reply.calls);
+        let mut actions = planner.plan(reply.calls);
         let note = note_text(&mut actions, reply.text);
         let delegates = actions
             .iter()
             .any(|action| matches!(action, CallAction::Delegate { .. }));
-        match limits.check_round(spent) {
+        match limits.check_round(spend) {
             Err(limit) if delegates => LoopStep::Fail(TurnError::limit(limit)),
             _ => LoopStep::Execute {
                 notes: ReplyNotes {
@@ -211,7 +211,8 @@ impl<'a> AgentLoop<'a> {
         }
     }
 
-    /// Nobody stands behind the root to take a task back: its reason is its answer, without the marker.
+    /// Returns the outcome of a rejection. The root has no parent to reject to, so its reason, without
+    /// the marker, becomes its answer.
     fn rejection(&self, reason: String, label: Label) -> AgentOutcome {
         if !self.is_root() {
             return AgentOutcome::Rejected { reason, label };
@@ -229,7 +230,8 @@ impl<'a> AgentLoop<'a> {
     }
 }
 
-/// What is said beside calls; beside a hand-back it is the reason, and no note.
+/// Returns the note of a reply with calls. If a call hands the task back, the text becomes the
+/// reason of the hand-back instead.
 fn note_text(actions: &mut [CallAction], text: String) -> String {
     let Some(CallAction::HandBack { reason, .. }) = actions
         .iter_mut()
@@ -237,16 +239,16 @@ fn note_text(actions: &mut [CallAction], text: String) -> String {
     else {
         return text;
     };
-    let said = if text.trim().is_empty() {
+    let default_reason = if text.trim().is_empty() {
         "it handed the task back".to_owned()
     } else {
         text.trim().to_owned()
     };
-    reason.get_or_insert(said);
+    reason.get_or_insert(default_reason);
     String::new()
 }
 
-/// How often the same call was made in a row.
+/// Counts how often the same call is made in a row.
 #[derive(Debug, Default)]
 struct RepeatCounter {
     last: Option<ToolCall>,
@@ -254,7 +256,7 @@ struct RepeatCounter {
 }
 
 impl RepeatCounter {
-    /// The longest row that these calls are part of.
+    /// Returns the length of the longest series that one of these calls continues.
     fn count(&mut self, calls: &[ToolCall]) -> u32 {
         let mut longest = 0;
         for call in calls {

@@ -1,4 +1,4 @@
-//! Whether a call may run: what it would do, what the settings say about that, and whoever is there to be asked.
+//! Approval of tool calls: evaluates the policy and asks the approver.
 
 use std::panic::AssertUnwindSafe;
 
@@ -17,14 +17,14 @@ use crate::flow::{self, Concerns, Leak, UserText};
 use crate::tool_execution::{ToolOutcome, failure_origin};
 use crate::turn_error::TurnError;
 
-/// What was decided about a call, as it is written down.
+/// The decision about a call, as it is logged.
 struct ApprovalOutcome {
     state: ApprovalState,
     by: Option<Decider>,
     grant: Option<Grant>,
 }
 
-/// A call that wants to run, and what its agent knows.
+/// A call that is about to run.
 #[derive(Clone, Copy)]
 pub(crate) struct PendingCall<'a> {
     pub tool: &'a Tool,
@@ -36,110 +36,105 @@ pub(crate) struct PendingCall<'a> {
 }
 
 impl Driver {
-    /// Nothing when the call may run; else what its agent is told.
+    /// Returns `None` if the call may run, else its outcome.
     pub(crate) async fn check_approval(
         &self,
-        seat: &ActiveAgent,
-        asked: PendingCall<'_>,
+        active: &ActiveAgent,
+        pending: PendingCall<'_>,
     ) -> Result<Option<ToolOutcome>, TurnError> {
-        let PendingCall { tool, call, .. } = asked;
+        let PendingCall { tool, call, .. } = pending;
         if !tool.has_intent()
             && !tool.has_outgoing()
             && self.approval_policy.allows_without_check(tool.safety)
         {
             return Ok(None);
         }
-        let intent = match self.call_intent(asked).await {
+        let intent = match self.call_intent(pending).await {
             Ok(intent) => intent,
-            Err(answer) => return Ok(Some(answer)),
+            Err(outcome) => return Ok(Some(outcome)),
         };
-        let mut concerns = self.find_concerns(asked, &intent);
-        let judged = self.approval_policy.evaluate(&tool.name, &intent);
-        if judged.0 == Verdict::Auto && concerns.is_empty() {
-            concerns.tainted_by = self.tainting_remote_agents(asked, &intent);
+        let mut concerns = self.find_concerns(pending, &intent);
+        let verdict = self.approval_policy.evaluate(&tool.name, &intent);
+        if verdict.0 == Verdict::Auto && concerns.is_empty() {
+            concerns.tainted_by = self.tainting_remote_agents(pending, &intent);
         }
-        match judged {
-            // Whoever let such calls pass meant the user's own wishes, not those of a page.
+        match verdict {
+            // The user allowed such calls for their own requests, not for those of a web page.
             (Verdict::Auto, _) if !concerns.is_empty() => {
-                self.ask_approver(seat, call, intent, concerns).await
+                self.ask_approver(active, call, intent, concerns).await
             }
             (Verdict::Auto, Decider::Policy) if intent.level == Safety::Safe => Ok(None),
             (Verdict::Auto, by) => {
-                let decided = ApprovalOutcome {
-                    state: ApprovalState::Approved,
-                    by: Some(by),
-                    grant: None,
-                };
-                self.record_decision(seat, call, &intent, decided).await
+                let outcome = ApprovalOutcome::decided(ApprovalState::Approved, by);
+                self.record_decision(active, call, &intent, outcome).await
             }
             (Verdict::Deny, by) => {
-                let decided = ApprovalOutcome {
-                    state: ApprovalState::Denied,
-                    by: Some(by),
-                    grant: None,
-                };
-                self.record_decision(seat, call, &intent, decided).await
+                let outcome = ApprovalOutcome::decided(ApprovalState::Denied, by);
+                self.record_decision(active, call, &intent, outcome).await
             }
-            (Verdict::Ask, _) => self.ask_approver(seat, call, intent, concerns).await,
+            (Verdict::Ask, _) => self.ask_approver(active, call, intent, concerns).await,
         }
     }
 
-    /// What is worrying about a call, given what its agent has read; nothing about a call that the user ordered in these
-    /// very words, or that a rule names (B102).
-    fn find_concerns(&self, asked: PendingCall<'_>, intent: &Intent) -> Concerns {
+    /// Returns the concerns about a call, given what its agent has read. There are none about a call
+    /// that the user ordered verbatim or that a rule names exactly (B102).
+    fn find_concerns(&self, pending: PendingCall<'_>, intent: &Intent) -> Concerns {
         let PendingCall {
             tool,
             call,
-            user_text: words,
-            read_label: read,
+            user_text,
+            read_label,
             ..
-        } = asked;
-        let is_tainted = read.is_untrusted() && self.can_be_tainted(asked, intent);
+        } = pending;
+        let is_tainted = read_label.is_untrusted() && self.can_be_tainted(pending, intent);
         let tainted_by = if is_tainted {
-            read.untrusted_sources().to_vec()
+            read_label.untrusted_sources().to_vec()
         } else {
             Vec::new()
         };
         let allows = |host: &str| self.approval_policy.allows_host(host);
+        let outgoing = tool.outgoing(&call.arguments);
         Concerns {
             tainted_by,
-            leak: flow::find_leak(tool.outgoing(&call.arguments), read, words, allows),
+            leak: flow::find_leak(outgoing, read_label, user_text, allows),
         }
     }
 
-    /// Whether others may have wanted a call: it has an effect, the user did not order it, and no rule names it.
-    fn can_be_tainted(&self, asked: PendingCall<'_>, intent: &Intent) -> bool {
+    /// Returns true if untrusted content may have caused a call: it is dangerous, the user did not order
+    /// it, and no rule names it exactly.
+    fn can_be_tainted(&self, pending: PendingCall<'_>, intent: &Intent) -> bool {
         let PendingCall {
             tool,
             call,
-            user_text: words,
+            user_text,
             ..
-        } = asked;
-        // A rule about a command says nothing about what else the call gives along, such as another folder.
-        let is_all = || {
+        } = pending;
+        // A rule about a command does not cover other arguments of the call, such as another folder.
+        let is_covered = || {
             flow::argument_texts(&call.arguments)
                 .iter()
                 .all(|text| intent.subject.contains(text.as_str()))
         };
-        let is_named = || {
+        let has_rule = || {
             self.approval_policy
                 .has_exact_rule(&tool.name, &intent.subject)
-                && is_all()
+                && is_covered()
         };
         intent.level == Safety::Dangerous
             && !tool.is_read_only(&call.arguments)
-            && !words.has_ordered(&call.arguments)
-            && !is_named()
+            && !user_text.has_ordered(&call.arguments)
+            && !has_rule()
     }
 
-    /// Agents in other processes describe themselves to the orchestrator. That is no reason to warn of every call, but none
-    /// passes unasked for it (B92).
-    fn tainting_remote_agents(&self, asked: PendingCall<'_>, intent: &Intent) -> Vec<String> {
+    /// Returns the remote agents whose cards may have caused a call. The orchestrator reads the cards of
+    /// all remote agents. That does not justify a warning on every call, but a call that would otherwise
+    /// run without approval is asked about (B92).
+    fn tainting_remote_agents(&self, pending: PendingCall<'_>, intent: &Intent) -> Vec<String> {
         let remotes = self
             .team
             .specialists()
             .filter(|agent| self.team.is_remote(agent));
-        match self.can_be_tainted(asked, intent) {
+        match self.can_be_tainted(pending, intent) {
             true => remotes
                 .map(|agent| format!("the card of the remote agent {agent}"))
                 .collect(),
@@ -147,23 +142,23 @@ impl Driver {
         }
     }
 
-    /// Whether a task may go to an agent in another process; else why not (B103).
+    /// Checks whether a task may be sent to a remote agent. Returns the reason if not (B103).
     pub(crate) async fn check_send(
         &self,
-        seat: &ActiveAgent,
+        active: &ActiveAgent,
         delegation: &Delegation,
     ) -> Result<Option<String>, TurnError> {
-        let words = self.log.read(UserText::from_log);
-        let agent = seat.agent.to_string();
+        let user_text = self.log.read(UserText::from_log);
+        let agent = active.agent.to_string();
         let to = Destination::Agent(agent.clone());
         let outgoing = OutgoingData {
             to: to.clone(),
             data: delegation.task.clone().unwrap_or_default(),
         };
         let allows = |host: &str| self.approval_policy.allows_host(host);
-        let leak = flow::find_leak(Some(outgoing), &delegation.label, &words, allows);
-        // The request goes along with the task. What was piped in is not the user's to give away unseen.
-        let is_typed = words.is_request(&self.request);
+        let leak = flow::find_leak(Some(outgoing), &delegation.label, &user_text, allows);
+        // The request is sent along with the task. Piped input is not sent without approval.
+        let is_typed = user_text.is_request(&self.request);
         if leak.is_none() && (is_typed || self.approval_policy.allows_host(&agent)) {
             return Ok(None);
         }
@@ -176,94 +171,87 @@ impl Driver {
             .map(String::as_str)
             .collect::<Vec<_>>()
             .join("\n");
-        let private = delegation.label.private_sources().to_vec();
         let leak = Some(Leak {
             outgoing: OutgoingData { to, data },
-            private,
+            private: delegation.label.private_sources().to_vec(),
         });
-        let (shows, pattern) = (format!("asks the remote agent {agent}"), None);
         let intent = Intent {
             level: Safety::Moderate,
-            shows,
+            shows: format!("asks the remote agent {agent}"),
             subject: agent,
-            pattern,
+            pattern: None,
         };
         let concerns = Concerns {
             tainted_by: Vec::new(),
             leak,
         };
-        let refused = self
-            .ask_approver(seat, &delegation.call, intent, concerns)
+        let denied = self
+            .ask_approver(active, &delegation.call, intent, concerns)
             .await?;
-        Ok(refused.map(|answer| match answer {
-            ToolOutcome::Failed { reason: why, .. } => why,
+        Ok(denied.map(|outcome| match outcome {
+            ToolOutcome::Failed { reason, .. } => reason,
             ToolOutcome::Succeeded { text, .. } => text,
         }))
     }
 
-    /// What the call would do. One that cannot work is not asked about: its agent is told why.
-    async fn call_intent(&self, asked: PendingCall<'_>) -> Result<Intent, ToolOutcome> {
+    /// Returns the intent of a call. A call that cannot work fails here, without an approval question.
+    async fn call_intent(&self, pending: PendingCall<'_>) -> Result<Intent, ToolOutcome> {
         let PendingCall {
             tool,
             call,
             context,
             ..
-        } = asked;
-        let telling = AssertUnwindSafe(tool.intent(context.clone(), call.arguments.clone()));
-        let told = tokio::time::timeout(self.limits.tool_timeout(), telling.catch_unwind());
-        match self.wait(told).await {
+        } = pending;
+        let intent = AssertUnwindSafe(tool.intent(context.clone(), call.arguments.clone()));
+        let intent = tokio::time::timeout(self.limits.tool_timeout(), intent.catch_unwind());
+        match self.wait(intent).await {
             Ok(Ok(Ok(Ok(intent)))) => Ok(intent),
-            Ok(Ok(Ok(Err(ToolError(why))))) => {
-                let words = failure_origin(tool, call);
-                Err(ToolOutcome::Failed {
-                    code: ToolCode::Failed,
-                    reason: why,
-                    origin: words,
-                    advice: None,
-                })
-            }
+            Ok(Ok(Ok(Err(ToolError(reason))))) => Err(ToolOutcome::Failed {
+                code: ToolCode::Failed,
+                reason,
+                origin: failure_origin(tool, call),
+                advice: None,
+            }),
             Ok(Ok(Err(_panic))) => Err(ToolOutcome::failed(
                 ToolCode::Panicked,
-                format!("{} broke; this is a mistake in the tool", tool.name),
+                format!("{} panicked; this is a bug in the tool", tool.name),
             )),
             Ok(Err(_elapsed)) => Err(ToolOutcome::failed(
                 ToolCode::Timeout,
-                format!("{} could not say in time what it would do", tool.name),
+                format!("{} did not describe the call in time", tool.name),
             )),
             Err(_stopped) => Err(self.interrupted_outcome()),
         }
     }
 
-    /// One question at a time, so that a second call of the same kind knows the first answer.
+    /// Asks the approver about a call. Questions are serialized, so that a second call of the same kind
+    /// is covered by the answer to the first.
     async fn ask_approver(
         &self,
-        seat: &ActiveAgent,
+        active: &ActiveAgent,
         call: &ToolCall,
         mut intent: Intent,
         concerns: Concerns,
     ) -> Result<Option<ToolOutcome>, TurnError> {
-        let _turn = self.approval_lock.lock().await;
+        let _guard = self.approval_lock.lock().await;
         if self.was_denied(call) {
-            let why = "denied before; it stays denied in this turn";
-            return Ok(Some(ToolOutcome::failed(ToolCode::Denied, why)));
+            let reason = "denied before; it stays denied in this turn";
+            return Ok(Some(ToolOutcome::failed(ToolCode::Denied, reason)));
         }
         let grants = self.log.grants(&call.name).await?;
-        let is_worrying = !concerns.is_empty();
-        // What was shown to the user stays allowed as it was shown; a pattern was given for other calls than these.
-        let holds = |grant: &Grant| !is_worrying || matches!(grant, Grant::SameCall(_));
+        let has_concerns = !concerns.is_empty();
+        // With concerns, only a grant for this very call applies: a pattern was granted for calls
+        // without concerns.
+        let applies = |grant: &Grant| !has_concerns || matches!(grant, Grant::SameCall(_));
         if grants
             .iter()
-            .any(|grant| holds(grant) && grant_covers(grant, &call.arguments, &intent))
+            .any(|grant| applies(grant) && grant_covers(grant, &call.arguments, &intent))
         {
-            let decided = ApprovalOutcome {
-                state: ApprovalState::Approved,
-                by: Some(Decider::Grant),
-                grant: None,
-            };
-            return self.record_decision(seat, call, &intent, decided).await;
+            let outcome = ApprovalOutcome::decided(ApprovalState::Approved, Decider::Grant);
+            return self.record_decision(active, call, &intent, outcome).await;
         }
         intent.shows.insert_str(0, &concerns.warning());
-        if is_worrying {
+        if has_concerns {
             intent.pattern = None;
         }
         intent.shows = escape_hidden_chars(&intent.shows);
@@ -277,15 +265,15 @@ impl Driver {
             by: None,
             grant: None,
         };
-        self.note(seat, asked).await?;
-        let decided = self.request_decision(seat, call, &intent).await;
-        self.record_decision(seat, call, &intent, decided).await
+        self.note(active, asked).await?;
+        let outcome = self.request_decision(active, call, &intent).await;
+        self.record_decision(active, call, &intent, outcome).await
     }
 
-    /// A turn that ends while its question is open leaves it unanswered.
+    /// Waits for the approver's decision. If the turn ends first, the question is interrupted.
     async fn request_decision(
         &self,
-        seat: &ActiveAgent,
+        active: &ActiveAgent,
         call: &ToolCall,
         intent: &Intent,
     ) -> ApprovalOutcome {
@@ -296,7 +284,7 @@ impl Driver {
             call: call.id.clone(),
             principal: self.log.principal.clone(),
             session: self.log.session.clone(),
-            agent: seat.agent.clone(),
+            agent: active.agent.clone(),
             tool: call.name.clone(),
             args: call.arguments.clone(),
             intent: intent.clone(),
@@ -307,7 +295,7 @@ impl Driver {
             approver.ask(question),
         );
         let decision = match self.wait(answer).await {
-            Ok(answered) => answered.unwrap_or(ApprovalDecision::TimedOut),
+            Ok(decision) => decision.unwrap_or(ApprovalDecision::TimedOut),
             Err(_stopped) => return ApprovalOutcome::from_state(ApprovalState::Interrupted),
         };
         match decision {
@@ -318,16 +306,13 @@ impl Driver {
                     ApprovalScope::Pattern => intent.pattern.clone().map(Grant::Pattern),
                 };
                 ApprovalOutcome {
-                    state: ApprovalState::Approved,
-                    by: Some(by),
                     grant,
+                    ..ApprovalOutcome::decided(ApprovalState::Approved, by)
                 }
             }
-            ApprovalDecision::Denied => ApprovalOutcome {
-                state: ApprovalState::Denied,
-                by: Some(Decider::User),
-                grant: None,
-            },
+            ApprovalDecision::Denied => {
+                ApprovalOutcome::decided(ApprovalState::Denied, Decider::User)
+            }
             ApprovalDecision::TimedOut => ApprovalOutcome::from_state(ApprovalState::TimedOut),
             ApprovalDecision::NobodyThere => {
                 ApprovalOutcome::from_state(ApprovalState::NobodyThere)
@@ -335,33 +320,27 @@ impl Driver {
         }
     }
 
-    /// Kept before the call has an effect; what was refused is remembered for the rest of the turn.
+    /// Appends a decision before the call has an effect. A denial holds for the rest of the turn.
     async fn record_decision(
         &self,
-        seat: &ActiveAgent,
+        active: &ActiveAgent,
         call: &ToolCall,
         intent: &Intent,
-        decided: ApprovalOutcome,
+        outcome: ApprovalOutcome,
     ) -> Result<Option<ToolOutcome>, TurnError> {
-        let ApprovalOutcome { state, by, grant } = decided;
-        let (id, tool, level, shows) = (
-            call.id.clone(),
-            call.name.clone(),
-            intent.level,
-            String::new(),
-        );
+        let ApprovalOutcome { state, by, grant } = outcome;
         let body = EventBody::Approval {
-            id,
-            tool,
-            level,
+            id: call.id.clone(),
+            tool: call.name.clone(),
+            level: intent.level,
             state,
-            shows,
+            shows: String::new(),
             tainted_by: Vec::new(),
             by,
             grant,
         };
-        self.note(seat, body).await?;
-        let why = match (state, by) {
+        self.note(active, body).await?;
+        let reason = match (state, by) {
             (ApprovalState::Approved, _) => return Ok(None),
             (ApprovalState::Asked | ApprovalState::Interrupted, _) => {
                 return Ok(Some(self.interrupted_outcome()));
@@ -371,14 +350,22 @@ impl Driver {
             }
             (ApprovalState::Denied, _) => "the user denied this call",
             (ApprovalState::TimedOut, _) => "the question about this call was not answered in time",
-            (ApprovalState::NobodyThere, _) => "nobody is there who could allow this call",
+            (ApprovalState::NobodyThere, _) => "there is no one to approve this call",
         };
         self.record_denial(call);
-        Ok(Some(ToolOutcome::failed(ToolCode::Denied, why)))
+        Ok(Some(ToolOutcome::failed(ToolCode::Denied, reason)))
     }
 }
 
 impl ApprovalOutcome {
+    fn decided(state: ApprovalState, by: Decider) -> Self {
+        Self {
+            state,
+            by: Some(by),
+            grant: None,
+        }
+    }
+
     fn from_state(state: ApprovalState) -> Self {
         Self {
             state,

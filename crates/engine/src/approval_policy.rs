@@ -1,4 +1,4 @@
-//! Which calls run, which are asked about, which never run: levels, and rules for single tools.
+//! The approval policy: which calls run, which need approval, and which are denied.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -10,22 +10,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// `security.approval`: what happens to a call before it has an effect.
+/// The approval policy (`security.approval`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ApprovalPolicy {
-    /// Calls that only look.
+    /// Calls that only read.
     pub safe: Verdict,
-    /// Calls whose effect can be taken back; those of the file tools never leave the workspace.
+    /// Calls whose effect can be undone. Those of the file tools never leave the workspace.
     pub moderate: Verdict,
-    /// Calls that may destroy, spend, publish or reach other people.
+    /// Calls that may destroy data, spend money, publish, or contact other people.
     pub dangerous: Verdict,
-    /// Rules for single tools; the first that fits decides, before the levels do.
+    /// Rules for single tools. The first rule that matches decides, before the levels.
     pub rules: Vec<ApprovalRule>,
-    /// Hosts that data may be sent to without a question even after private content was read; `*.example.org` stands for
-    /// every host below it. An agent in another process goes by its name.
+    /// Hosts that data may be sent to without approval after private content was read. `*.example.org`
+    /// matches every subdomain of `example.org`. A remote agent is matched by its name.
     pub allow_hosts: Vec<String>,
-    /// Seconds that a question waits for its answer; then the call is denied.
+    /// Seconds to wait for an approval before the call is denied.
     pub wait_seconds: NonZeroU64,
 }
 
@@ -45,27 +45,28 @@ impl Default for ApprovalPolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// It runs.
+    /// The call runs.
     Auto,
-    /// Whoever is there is asked; nobody there means no.
+    /// The approver is asked. Without one, the call is denied.
     Ask,
-    /// It never runs.
+    /// The call never runs.
     Deny,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalRule {
-    /// A tool's name; `*` stands for anything, as in `fs_*`.
+    /// The tool's name; `*` matches any text, as in `fs_*`.
     pub tool: String,
-    /// What it is about, the command or the path, as in `git status*`; every call when it is not set. In a rule that
-    /// allows, `*` does not stand for what chains commands (`;`, `|`, `&`, `$`, `` ` `` …) or climbs out of a folder (`..`).
+    /// The command or path of the call, as in `git status*`; matches every call if not set. In a rule
+    /// with `auto`, `*` matches neither characters that chain commands (`;`, `|`, `&`, `$`, `` ` `` …)
+    /// nor `..`.
     #[serde(rename = "match", default)]
     pub matches: Option<String>,
     pub decision: Verdict,
 }
 
 impl ApprovalPolicy {
-    /// Whether calls of that level run without a look at what they are about, and without a word in the log.
+    /// Returns true if calls of this level run without an intent and without an approval event.
     pub(crate) fn allows_without_check(&self, level: Safety) -> bool {
         level == Safety::Safe && self.rules.is_empty() && self.safe == Verdict::Auto
     }
@@ -81,13 +82,14 @@ impl ApprovalPolicy {
         }
     }
 
-    /// Whether the rule that decides about a call names exactly what it is about: such words are the user's own.
+    /// Returns true if the deciding rule names exactly this subject, without a wildcard. The user wrote
+    /// such a rule for this very call.
     pub(crate) fn has_exact_rule(&self, tool: &str, subject: &str) -> bool {
         let rule = self.rules.iter().find(|rule| rule.is_match(tool, subject));
         rule.is_some_and(|rule| rule.matches.as_deref() == Some(subject) && !subject.contains('*'))
     }
 
-    /// Whether data may be sent to a host after private content was read.
+    /// Returns true if data may be sent to a host after private content was read.
     pub(crate) fn allows_host(&self, host: &str) -> bool {
         let host = host.to_lowercase();
         let allows = |allowed: &String| {
@@ -102,7 +104,7 @@ impl ApprovalPolicy {
         self.allow_hosts.iter().any(allows)
     }
 
-    /// What happens to looks at a file, by rules and by level.
+    /// Returns the verdict about reading a file.
     pub fn for_read(&self, path: &str) -> Verdict {
         let intent = Intent {
             level: Safety::Safe,
@@ -128,24 +130,25 @@ impl ApprovalPolicy {
 
 impl ApprovalRule {
     fn is_match(&self, tool: &str, subject: &str) -> bool {
-        let star = if self.decision == Verdict::Auto {
+        let wildcard = if self.decision == Verdict::Auto {
             Wildcard::Plain
         } else {
             Wildcard::Anything
         };
-        // A rule about what is in a folder is also about the folder.
-        let plain = subject.strip_suffix('/').unwrap_or(subject);
-        let is_about =
-            |pattern: &String| matches(pattern, subject, star) || matches(pattern, plain, star);
+        // A rule about the contents of a folder also applies to the folder.
+        let without_slash = subject.strip_suffix('/').unwrap_or(subject);
+        let is_about = |pattern: &String| {
+            matches(pattern, subject, wildcard) || matches(pattern, without_slash, wildcard)
+        };
         matches(&self.tool, tool, Wildcard::Anything) && self.matches.as_ref().is_none_or(is_about)
     }
 }
 
-/// Whether a permission of the session covers a call. A pattern holds for calls that are of a kind themselves: what a tool
-/// offers no pattern for is never covered by one, whatever its words look like.
+/// Returns true if a grant of the session covers a call. A pattern grant covers only calls for which
+/// the tool offers a pattern, whatever their subject looks like.
 pub(crate) fn grant_covers(grant: &Grant, args: &Value, intent: &Intent) -> bool {
     match grant {
-        Grant::SameCall(before) => before == args,
+        Grant::SameCall(granted) => granted == args,
         Grant::Pattern(pattern) => {
             intent.pattern.is_some() && matches(pattern, &intent.subject, Wildcard::Plain)
         }
@@ -175,7 +178,7 @@ mod tests {
 
     /// B103
     #[test]
-    fn hosts_are_allowed_by_name_or_below_a_domain() {
+    fn allows_hosts_by_name_or_below_a_domain() {
         let allow_hosts = vec!["docs.rs".to_owned(), "*.example.org".to_owned()];
         let policy = ApprovalPolicy {
             allow_hosts,
@@ -194,9 +197,9 @@ mod tests {
         }
     }
 
-    /// B102: a rule with a star was written for the user's own wishes.
+    /// B102: a rule with a wildcard was written for calls that the user asks for.
     #[test]
-    fn only_a_rule_without_a_star_names_a_call() {
+    fn only_a_rule_without_a_wildcard_is_exact() {
         let rules = vec![
             rule("exec_shell", "make", Verdict::Auto),
             rule("exec_shell", "git *", Verdict::Auto),
@@ -214,7 +217,7 @@ mod tests {
 
     /// B102
     #[test]
-    fn a_pattern_covers_only_calls_that_are_of_a_kind() {
+    fn a_pattern_covers_only_calls_that_offer_a_pattern() {
         let grant = Grant::Pattern("git log *".to_owned());
         let call = |pattern: Option<&str>| {
             let pattern = pattern.map(str::to_owned);
@@ -233,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rule_that_fits_decides_before_the_levels() {
+    fn the_first_matching_rule_decides_before_the_levels() {
         let rules = vec![
             rule("exec_*", "*rm -rf*", Verdict::Deny),
             rule("exec_shell", "git *", Verdict::Auto),
@@ -243,25 +246,25 @@ mod tests {
             rules,
             ..ApprovalPolicy::default()
         };
-        let judge = |tool, level, subject| policy.evaluate(tool, &intent(level, subject));
+        let evaluate = |tool, level, subject| policy.evaluate(tool, &intent(level, subject));
         assert_eq!(
-            judge("exec_shell", Safety::Dangerous, "git log"),
+            evaluate("exec_shell", Safety::Dangerous, "git log"),
             (Verdict::Auto, Decider::Rule)
         );
         assert_eq!(
-            judge("exec_shell", Safety::Dangerous, "git x; rm -rf ~"),
+            evaluate("exec_shell", Safety::Dangerous, "git x; rm -rf ~"),
             (Verdict::Deny, Decider::Rule)
         );
         assert_eq!(
-            judge("exec_shell", Safety::Dangerous, "git log | sh"),
+            evaluate("exec_shell", Safety::Dangerous, "git log | sh"),
             (Verdict::Ask, Decider::Policy)
         );
         assert_eq!(
-            judge("fs_write", Safety::Moderate, "secret/a/b"),
+            evaluate("fs_write", Safety::Moderate, "secret/a/b"),
             (Verdict::Ask, Decider::Rule)
         );
         assert_eq!(
-            judge("fs_write", Safety::Moderate, "a.txt"),
+            evaluate("fs_write", Safety::Moderate, "a.txt"),
             (Verdict::Auto, Decider::Policy)
         );
     }

@@ -1,14 +1,14 @@
-//! Token estimates, corrected by what providers say afterwards.
+//! Calibration of token estimates by the usage that providers report.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use lango_domain::AgentName;
 
-/// Small requests say little, and never come near a window.
+/// Smaller requests are too inaccurate to learn from, and never come near a window.
 const MIN_SAMPLE_TOKENS: usize = 2_000;
 
-/// How many real tokens an estimated one was, by agent: each may ask another model.
+/// The number of real tokens per estimated token, by agent, because agents may use different models.
 #[derive(Debug, Default)]
 pub(crate) struct Calibration(Mutex<BTreeMap<AgentName, f64>>);
 
@@ -17,14 +17,15 @@ impl Calibration {
         if estimated < MIN_SAMPLE_TOKENS || real == 0 {
             return;
         }
-        let seen = (real as f64 / estimated as f64).clamp(0.5, 4.0);
+        let observed = (real as f64 / estimated as f64).clamp(0.5, 4.0);
         let mut factors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let factor = factors.entry(agent.clone()).or_insert(seen);
-        *factor = *factor * 0.5 + seen * 0.5;
+        let factor = factors.entry(agent.clone()).or_insert(observed);
+        *factor = *factor * 0.5 + observed * 0.5;
     }
 
-    /// A budget of real tokens in estimated ones. The factor moves in tenths, so that the cut of a history, and with it
-    /// the beginning of requests, does not move with every reply; what was estimated too high is left as it is.
+    /// Converts a budget of real tokens to estimated tokens. The factor moves in tenths, so that the
+    /// truncation of a history, and with it the prefix of requests, does not change with every reply. A
+    /// budget is never enlarged.
     pub fn to_estimated_tokens(&self, agent: &AgentName, budget: usize) -> usize {
         let factors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let factor = factors
@@ -40,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn estimates_that_were_too_low_shrink_the_budget() {
+    fn low_estimates_shrink_the_budget() {
         let (calibration, agent) = (Calibration::default(), AgentName::new("operator").unwrap());
         assert_eq!(calibration.to_estimated_tokens(&agent, 1_000), 1_000);
         calibration.learn(&agent, 10, 1_000);

@@ -1,4 +1,4 @@
-//! A specialist's work for the root: begun by a transfer, ended by exactly one result.
+//! Delegations: each starts with a transfer and ends with exactly one result.
 
 use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
@@ -17,11 +17,11 @@ use crate::reply::ReplyCollector;
 use crate::turn_error::TurnError;
 
 impl Driver {
-    /// The same work, one level down. Whatever happens there, the transfer gets exactly one result, and what ends the
-    /// turn ends whatever runs beside it.
+    /// Runs a delegation. Whatever happens in it, the transfer gets exactly one result. A fatal error
+    /// also stops the delegations that run in parallel.
     pub(crate) async fn delegate(
         self: &Arc<Self>,
-        seat: &ActiveAgent,
+        active: &ActiveAgent,
         delegation: &Delegation,
     ) -> Result<DelegationResult, TurnError> {
         let child = &delegation.active_agent;
@@ -29,80 +29,55 @@ impl Driver {
             true => self.run_remote_agent(delegation).boxed(),
             false => self.run_agent(child),
         };
-        let done = AssertUnwindSafe(work).catch_unwind().await;
-        let ended = match done.unwrap_or_else(|payload| Err(TurnError::from_panic(&*payload))) {
+        let outcome = AssertUnwindSafe(work).catch_unwind().await;
+        let result = match outcome.unwrap_or_else(|payload| Err(TurnError::from_panic(&*payload))) {
             Err(failure) if failure.is_fatal() => {
-                Err(self.end_delegation(seat, delegation, failure).await)
+                Err(self.end_delegation(active, delegation, failure).await)
             }
             Err(failure) => {
-                self.conclude(seat, delegation, AgentOutcome::Failed(failure))
+                self.conclude(active, delegation, AgentOutcome::Failed(failure))
                     .await
             }
-            Ok(outcome) => self.conclude(seat, delegation, outcome).await,
+            Ok(outcome) => self.conclude(active, delegation, outcome).await,
         };
-        ended.inspect_err(|failure| self.stop.stop_with(failure.clone()))
+        result.inspect_err(|failure| self.stop.stop_with(failure.clone()))
     }
 
+    /// Appends the conclusion of a delegation and its result in one write.
     async fn conclude(
         &self,
-        seat: &ActiveAgent,
+        active: &ActiveAgent,
         delegation: &Delegation,
         outcome: AgentOutcome,
     ) -> Result<DelegationResult, TurnError> {
         let child = &delegation.active_agent;
-        let (said, how, detail, label) = match &outcome {
-            AgentOutcome::Answered { text, label, .. } => {
-                let text = text.clone();
-                let said = if delegation.report_back {
-                    EventBody::Report { text }
-                } else {
-                    EventBody::Answer { text }
-                };
-                (
-                    Some(said),
-                    TransferOutcome::Answered,
-                    String::new(),
-                    label.clone(),
-                )
-            }
+        let result = EventBody::TransferResult {
+            id: delegation.call.id.clone(),
+            outcome: transfer_outcome(&outcome),
+            detail: transfer_detail(&outcome),
+            thread: delegation.thread().take(),
+        };
+        let (conclusion, label) = match &outcome {
+            AgentOutcome::Answered { text, label, .. } if delegation.report_back => (
+                Some(EventBody::Report { text: text.clone() }),
+                label.clone(),
+            ),
+            AgentOutcome::Answered { text, label, .. } => (
+                Some(EventBody::Answer { text: text.clone() }),
+                label.clone(),
+            ),
             AgentOutcome::Rejected { reason, label } => {
-                let said = EventBody::Rejected {
-                    reason: reason.clone(),
-                };
-                (
-                    Some(said),
-                    TransferOutcome::Rejected,
-                    reason.clone(),
-                    label.clone(),
-                )
+                let reason = reason.clone();
+                (Some(EventBody::Rejected { reason }), label.clone())
             }
             AgentOutcome::Failed(failure) => {
                 tracing::warn!(agent = %child.agent, code = %failure.code, detail = failure.detail, "a specialist failed");
-                (
-                    None,
-                    TransferOutcome::Failed,
-                    failure.message.clone(),
-                    self.delegation_label(delegation),
-                )
+                (None, self.delegation_label(delegation))
             }
         };
-        let id = delegation.call.id.clone();
-        let thread = delegation.thread().take();
-        let result = EventBody::TransferResult {
-            id,
-            outcome: how,
-            detail,
-            thread,
-        };
-        // What belongs together, in one append: one flush of the disk instead of several.
-        let said = said.map(|said| child.entry(&label, said));
-        self.log
-            .append(
-                said.into_iter()
-                    .chain([seat.entry(&label, result)])
-                    .collect(),
-            )
-            .await?;
+        let conclusion = conclusion.map(|body| child.entry(&label, body));
+        let entries = conclusion.into_iter().chain([active.entry(&label, result)]);
+        self.log.append(entries.collect()).await?;
         Ok(DelegationResult {
             to: child.agent.clone(),
             report_back: delegation.report_back,
@@ -110,9 +85,10 @@ impl Driver {
         })
     }
 
+    /// Appends the result of a delegation that ends the turn. Returns the error to end it with.
     async fn end_delegation(
         &self,
-        seat: &ActiveAgent,
+        active: &ActiveAgent,
         delegation: &Delegation,
         failure: TurnError,
     ) -> TurnError {
@@ -133,13 +109,14 @@ impl Driver {
             detail,
             thread,
         };
-        let kept = self
-            .append(seat, &self.delegation_label(delegation), vec![result])
+        let appended = self
+            .append(active, &self.delegation_label(delegation), vec![result])
             .await;
-        kept.err().unwrap_or(failure)
+        appended.err().unwrap_or(failure)
     }
 
-    /// The label of words about a delegation: of its task, and of the remote agent that may have chosen them.
+    /// Returns the label of text about a delegation: that of its task, and of a remote agent that may
+    /// have written the text.
     fn delegation_label(&self, delegation: &Delegation) -> Label {
         let (agent, label) = (&delegation.active_agent.agent, delegation.label.clone());
         match self.team.is_remote(agent) {
@@ -150,18 +127,18 @@ impl Driver {
         }
     }
 
-    /// A specialist in another process: what it says is bounded, and a failure there is a result here.
+    /// Runs a delegation to a remote agent. Its text is limited, and its errors become results.
     async fn run_remote_agent(&self, delegation: &Delegation) -> Result<AgentOutcome, TurnError> {
-        let seat = &delegation.active_agent;
-        let Some(remote) = self.remotes.get(&seat.agent) else {
+        let active = &delegation.active_agent;
+        let Some(remote) = self.remotes.get(&active.agent) else {
             return Err(TurnError::remote("it is not connected"));
         };
-        if let Some(denied) = self.check_send(seat, delegation).await? {
+        if let Some(denied) = self.check_send(active, delegation).await? {
             return Err(TurnError::remote(&denied));
         }
         let (session, principal) = (self.log.session.clone(), self.log.principal.clone());
         let (request, task) = (self.request.clone(), delegation.task.clone());
-        let thread = self.log.read(|log| last_thread(log, &seat.agent));
+        let thread = self.log.read(|log| last_thread(log, &active.agent));
         let mut pieces = remote.stream(RemoteTask {
             session,
             principal,
@@ -180,9 +157,9 @@ impl Driver {
             };
             if let Some(text) = collector
                 .push(Fragment::Text(text))?
-                .filter(|_| seat.is_streamed)
+                .filter(|_| active.is_streamed)
             {
-                self.log.publish_delta(&seat.agent, text);
+                self.log.publish_delta(&active.agent, text);
             }
         }
         collector.push(Fragment::Done)?;
@@ -196,7 +173,7 @@ impl Driver {
             None => {
                 let label = self.delegation_label(delegation);
                 Ok(AgentOutcome::Answered {
-                    author: seat.agent.clone(),
+                    author: active.agent.clone(),
                     text: reply.text,
                     label,
                 })
@@ -205,19 +182,35 @@ impl Driver {
     }
 }
 
-/// Where an agent's last transfer in this session left it.
+/// Returns the thread of the agent's last transfer in this session.
 fn last_thread(log: &[Arc<Event>], agent: &AgentName) -> Option<RemoteThread> {
-    let to_it = log.iter().filter_map(|event| match &event.body {
+    let transfers = log.iter().filter_map(|event| match &event.body {
         EventBody::Transfer { id, to, .. } if to == agent => Some((&event.turn, id)),
         _ => None,
     });
-    let to_it: HashSet<(&TurnId, &CallId)> = to_it.collect();
+    let transfers: HashSet<(&TurnId, &CallId)> = transfers.collect();
     log.iter().rev().find_map(|event| match &event.body {
         EventBody::TransferResult {
             id,
             thread: Some(thread),
             ..
-        } if to_it.contains(&(&event.turn, id)) => Some(thread.clone()),
+        } if transfers.contains(&(&event.turn, id)) => Some(thread.clone()),
         _ => None,
     })
+}
+
+fn transfer_outcome(outcome: &AgentOutcome) -> TransferOutcome {
+    match outcome {
+        AgentOutcome::Answered { .. } => TransferOutcome::Answered,
+        AgentOutcome::Rejected { .. } => TransferOutcome::Rejected,
+        AgentOutcome::Failed(_) => TransferOutcome::Failed,
+    }
+}
+
+fn transfer_detail(outcome: &AgentOutcome) -> String {
+    match outcome {
+        AgentOutcome::Answered { .. } => String::new(),
+        AgentOutcome::Rejected { reason, .. } => reason.clone(),
+        AgentOutcome::Failed(failure) => failure.message.clone(),
+    }
 }

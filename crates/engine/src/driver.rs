@@ -1,4 +1,5 @@
-//! The dull part: asks the model, carries calls out, writes down what happened. Every decision is the machine's.
+//! Runs a turn: calls the model, executes tool calls, appends events. `agent_loop` makes every
+//! decision.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,10 +29,10 @@ use crate::turn_clock::TurnClock;
 use crate::turn_error::TurnError;
 use crate::turn_log::{LogEntry, TurnLog};
 
-/// So long a turn that is stopped may take to write down what it leaves.
+/// The time that a stopped turn has to write its last events.
 pub(crate) const STOP_GRACE_PERIOD: Duration = Duration::from_secs(3);
 
-/// Everything that one turn runs with.
+/// The parts of one running turn.
 pub(crate) struct Driver {
     pub team: Arc<PreparedTeam>,
     pub models: Models,
@@ -44,18 +45,18 @@ pub(crate) struct Driver {
     pub calibration: Arc<Calibration>,
     pub log: TurnLog,
     pub stop: StopSignal,
-    /// Whether a turn that is cancelled is to be gone on with.
+    /// Cancelled if a cancelled turn is to be resumed later instead of ended.
     pub suspend: CancellationToken,
     pub request: String,
     pub spend: Mutex<TurnSpend>,
     pub delegations: AtomicUsize,
-    /// Calls that were refused in this turn.
+    /// Calls that were denied in this turn.
     pub denied_calls: Mutex<Vec<ToolCall>>,
-    /// Questions to the user come one after the other.
+    /// Serializes the approval questions to the user.
     pub approval_lock: tokio::sync::Mutex<()>,
 }
 
-/// Where an agent works: its branch of the log, and whether its words reach the user as they come.
+/// An agent at work: its branch of the log, and whether its text is streamed to the user.
 pub(crate) struct ActiveAgent {
     pub agent: AgentName,
     pub branch: Branch,
@@ -74,15 +75,15 @@ impl ActiveAgent {
     }
 }
 
-/// A transfer that was accepted and written down.
+/// A transfer that was accepted and is in the log.
 pub(crate) struct Delegation {
     pub call: ToolCall,
-    /// That of the task.
+    /// The label of the task.
     pub label: Label,
     pub task: Option<String>,
     pub report_back: bool,
     pub active_agent: Arc<ActiveAgent>,
-    /// From a remote agent: where it goes on when it is asked again.
+    /// The remote agent's thread, so that the next task can continue it.
     pub thread: Mutex<Option<RemoteThread>>,
 }
 
@@ -93,27 +94,27 @@ impl Delegation {
 }
 
 impl Driver {
-    /// One agent's work, from the first question to its model to the outcome.
+    /// Runs one agent from its first model call to its outcome.
     pub fn run_agent<'a>(
         self: &'a Arc<Self>,
-        seat: &'a Arc<ActiveAgent>,
+        active: &'a Arc<ActiveAgent>,
     ) -> BoxFuture<'a, Result<AgentOutcome, TurnError>> {
         async move {
-            let mut work = AgentLoop::new(&self.team, &seat.agent);
+            let mut agent_loop = AgentLoop::new(&self.team, &active.agent);
             loop {
-                let step = work.next(&self.limits, &self.spend());
-                // An outcome that is there stands, whatever stops the turn at that moment.
+                let step = agent_loop.next(&self.limits, &self.spend());
+                // An outcome that is already known counts, even if the turn is stopped now.
                 if !matches!(step, LoopStep::Finish(_)) {
                     self.stop.check()?;
                 }
                 match step {
-                    LoopStep::AskModel(ask) => {
-                        work.on_reply(self.call_model(seat, ask).await?, ask)
+                    LoopStep::AskModel(mode) => {
+                        agent_loop.on_reply(self.call_model(active, mode).await?, mode)
                     }
-                    LoopStep::Execute {
-                        notes: said,
-                        actions,
-                    } => work.on_actions_done(self.execute_actions(seat, said, actions).await?),
+                    LoopStep::Execute { notes, actions } => {
+                        let results = self.execute_actions(active, notes, actions).await?;
+                        agent_loop.on_actions_done(results);
+                    }
                     LoopStep::Finish(outcome) => return Ok(outcome),
                     LoopStep::Fail(failure) => return Err(failure),
                 }
@@ -122,209 +123,197 @@ impl Driver {
         .boxed()
     }
 
-    /// Waits for something, unless the turn is stopped first.
-    pub async fn wait<T>(&self, something: impl Future<Output = T>) -> Result<T, TurnError> {
+    /// Waits for a future, unless the turn is stopped first.
+    pub async fn wait<T>(&self, future: impl Future<Output = T>) -> Result<T, TurnError> {
         tokio::select! {
             biased;
             () = self.stop.token.cancelled() => Err(self.stop.cause()),
-            done = something => Ok(done),
+            output = future => Ok(output),
         }
     }
 
-    /// Calls first, side by side; then transfers (B54).
+    /// Executes the tool calls of a reply in parallel, then its transfers (B54).
     async fn execute_actions(
         self: &Arc<Self>,
-        seat: &Arc<ActiveAgent>,
-        said: ReplyNotes,
+        active: &Arc<ActiveAgent>,
+        notes: ReplyNotes,
         actions: Vec<CallAction>,
     ) -> Result<ActionResults, TurnError> {
-        let label = said.label.clone();
-        let delegations = self.append_calls(seat, said, &actions).await?;
-        self.answer_calls(seat, &actions, &label).await?;
+        let label = notes.label.clone();
+        let delegations = self.append_calls(active, notes, &actions).await?;
+        self.answer_calls(active, &actions, &label).await?;
         let handed_back = actions.iter().find_map(|action| match action {
             CallAction::HandBack { reason, .. } => {
                 reason.clone().map(|reason| (reason, label.clone()))
             }
             _ => None,
         });
-        let finished = join_all(
-            delegations
-                .iter()
-                .map(|delegation| self.delegate(seat, delegation)),
-        )
-        .await;
+        let running = delegations
+            .iter()
+            .map(|delegation| self.delegate(active, delegation));
+        let finished = join_all(running).await;
         Ok(ActionResults {
             delegations: finished.into_iter().collect::<Result<_, _>>()?,
             handed_back,
         })
     }
 
-    /// A call is in the log before it has an effect.
+    /// Appends the calls, so that they are in the log before they have an effect. Returns the
+    /// delegations among them.
     async fn append_calls(
         &self,
-        seat: &ActiveAgent,
-        said: ReplyNotes,
+        active: &ActiveAgent,
+        notes: ReplyNotes,
         actions: &[CallAction],
     ) -> Result<Vec<Delegation>, TurnError> {
         let mut bodies: Vec<EventBody> =
-            said.thoughts.into_iter().map(EventBody::Thought).collect();
+            notes.thoughts.into_iter().map(EventBody::Thought).collect();
         let mut delegations = Vec::new();
-        if !said.note.trim().is_empty() {
-            bodies.push(EventBody::Note { text: said.note });
+        if !notes.note.trim().is_empty() {
+            bodies.push(EventBody::Note { text: notes.note });
         }
         for action in actions {
             match action {
                 CallAction::Run(call)
                 | CallAction::Refuse { call, .. }
-                | CallAction::HandBack { call, .. } => {
-                    let (id, tool, args) =
-                        (call.id.clone(), call.name.clone(), call.arguments.clone());
-                    bodies.push(EventBody::ToolCall { id, tool, args });
-                }
+                | CallAction::HandBack { call, .. } => bodies.push(EventBody::ToolCall {
+                    id: call.id.clone(),
+                    tool: call.name.clone(),
+                    args: call.arguments.clone(),
+                }),
                 CallAction::Delegate {
                     call,
                     to,
                     task,
                     report_back,
                 } => {
-                    let number = self.delegations.fetch_add(1, Ordering::Relaxed) + 1;
-                    let into = seat.branch.delegation(to, number);
-                    let (id, to, task, report_back) =
-                        (call.id.clone(), to.clone(), task.clone(), *report_back);
-                    let child = ActiveAgent {
-                        agent: to.clone(),
-                        branch: into.clone(),
-                        is_streamed: seat.is_streamed && !report_back,
-                    };
-                    delegations.push(Delegation {
+                    let delegation = Delegation {
                         call: call.clone(),
-                        label: said.label.clone(),
+                        label: notes.label.clone(),
                         task: task.clone(),
-                        report_back,
-                        active_agent: Arc::new(child),
+                        report_back: *report_back,
+                        active_agent: Arc::new(self.new_branch(active, to, *report_back)),
                         thread: Mutex::default(),
-                    });
+                    };
                     bodies.push(EventBody::Transfer {
-                        id,
-                        to,
-                        task,
-                        report_back,
-                        into,
+                        id: call.id.clone(),
+                        to: to.clone(),
+                        task: task.clone(),
+                        report_back: *report_back,
+                        into: delegation.active_agent.branch.clone(),
                     });
+                    delegations.push(delegation);
                 }
             }
         }
         if !delegations.is_empty() {
             self.spend().count_round();
         }
-        self.append(seat, &said.label, bodies).await?;
+        self.append(active, &notes.label, bodies).await?;
         Ok(delegations)
     }
 
-    /// Side by side; written down in the order of the calls. Every call is a task of its own: it goes on whatever this
-    /// one waits for.
+    /// Opens a new branch below an agent's branch for the agent that it delegates to.
+    fn new_branch(&self, parent: &ActiveAgent, to: &AgentName, report_back: bool) -> ActiveAgent {
+        let number = self.delegations.fetch_add(1, Ordering::Relaxed) + 1;
+        ActiveAgent {
+            agent: to.clone(),
+            branch: parent.branch.delegation(to, number),
+            is_streamed: parent.is_streamed && !report_back,
+        }
+    }
+
+    /// Runs the calls in parallel and appends their results in the order of the calls. Every call has
+    /// its own task, so that it makes progress while an earlier result is awaited.
     async fn answer_calls(
         self: &Arc<Self>,
-        seat: &Arc<ActiveAgent>,
+        active: &Arc<ActiveAgent>,
         actions: &[CallAction],
-        read: &Label,
+        read_label: &Label,
     ) -> Result<(), TurnError> {
         let mut running: FuturesOrdered<_> = actions
             .iter()
-            .filter_map(|action| self.answer(seat, action, read))
+            .filter_map(|action| self.answer(active, action, read_label))
             .collect();
         while let Some(result) = running.next().await {
             let (body, label) = result?;
-            self.append(seat, &label, vec![body]).await?;
+            self.append(active, &label, vec![body]).await?;
         }
         Ok(())
     }
 
     fn answer(
         self: &Arc<Self>,
-        seat: &Arc<ActiveAgent>,
+        active: &Arc<ActiveAgent>,
         action: &CallAction,
-        read: &Label,
+        read_label: &Label,
     ) -> Option<BoxFuture<'static, Result<(EventBody, Label), TurnError>>> {
-        let at_once = |call: &ToolCall, answer: ToolOutcome| {
-            futures::future::ready(Ok(answer.into_body(call))).boxed()
+        let ready = |call: &ToolCall, outcome: ToolOutcome| {
+            Some(futures::future::ready(Ok(outcome.into_body(call))).boxed())
         };
         match action {
             CallAction::Delegate { .. } => None,
-            CallAction::Refuse {
+            CallAction::Refuse { call, code, reason } => ready(
                 call,
-                code,
-                reason: why,
-            } => Some(at_once(
+                self.truncate_output(ToolOutcome::failed(*code, reason)),
+            ),
+            CallAction::HandBack { call, .. } => ready(
                 call,
-                self.truncate_output(ToolOutcome::failed(*code, why)),
-            )),
-            CallAction::HandBack { call, .. } => {
-                let words = ContentOrigin::default();
-                Some(at_once(
-                    call,
-                    ToolOutcome::Succeeded {
-                        text: "handed back".to_owned(),
-                        origin: words,
-                    },
-                ))
-            }
+                ToolOutcome::Succeeded {
+                    text: "handed back".to_owned(),
+                    origin: ContentOrigin::default(),
+                },
+            ),
             CallAction::Run(call) => {
-                let (driver, seat, call) = (Arc::clone(self), Arc::clone(seat), call.clone());
+                let (driver, active, call) = (Arc::clone(self), Arc::clone(active), call.clone());
                 Some(
                     driver
-                        .run_tool_catching_panics(seat, call, read.clone())
+                        .run_tool_catching_panics(active, call, read_label.clone())
                         .boxed(),
                 )
             }
         }
     }
 
-    /// Whatever breaks around a tool, its call gets a result.
+    /// Runs a call on its own task and turns a panic into a result of the call.
     fn run_tool_catching_panics(
         self: Arc<Self>,
-        seat: Arc<ActiveAgent>,
+        active: Arc<ActiveAgent>,
         call: ToolCall,
-        read: Label,
+        read_label: Label,
     ) -> impl Future<Output = Result<(EventBody, Label), TurnError>> + Send {
         let task = {
             let (driver, call) = (Arc::clone(&self), call.clone());
             AbortOnDrop(tokio::spawn(async move {
-                driver.run_tool(&seat, &call, &read).await
+                driver.run_tool(&active, &call, &read_label).await
             }))
         };
         async move {
-            let answer = task.await.unwrap_or_else(|error| {
-                tracing::error!(%error, "something broke around a tool");
+            let outcome = task.await.unwrap_or_else(|error| {
+                tracing::error!(%error, "the task of a tool call panicked");
                 Ok(ToolOutcome::failed(
                     ToolCode::Panicked,
-                    "something broke around this call",
+                    "this call failed because of a bug in Lango",
                 ))
             });
-            Ok(self.truncate_output(answer?).into_body(&call))
+            Ok(self.truncate_output(outcome?).into_body(&call))
         }
     }
 
-    /// What an agent did, made from what it had read.
+    /// Appends events of an agent. `label` is the label of everything the agent has read.
     pub async fn append(
         &self,
-        seat: &ActiveAgent,
+        active: &ActiveAgent,
         label: &Label,
         bodies: Vec<EventBody>,
     ) -> Result<(), TurnError> {
-        self.log
-            .append(
-                bodies
-                    .into_iter()
-                    .map(|body| seat.entry(label, body))
-                    .collect(),
-            )
-            .await
+        let entries = bodies.into_iter().map(|body| active.entry(label, body));
+        self.log.append(entries.collect()).await
     }
 
-    /// What the engine itself notes about an agent's work.
-    pub async fn note(&self, seat: &ActiveAgent, body: EventBody) -> Result<(), TurnError> {
-        self.append(seat, &Label::default(), vec![body]).await
+    /// Appends an event of the engine about an agent's work.
+    pub async fn note(&self, active: &ActiveAgent, body: EventBody) -> Result<(), TurnError> {
+        self.append(active, &Label::default(), vec![body]).await
     }
 
     pub fn spend(&self) -> MutexGuard<'_, TurnSpend> {
@@ -336,7 +325,7 @@ impl Driver {
             .denied_calls
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        denied.iter().any(|before| before.is_same_as(call))
+        denied.iter().any(|denied| denied.is_same_as(call))
     }
 
     pub fn record_denial(&self, call: &ToolCall) {
@@ -347,7 +336,7 @@ impl Driver {
     }
 }
 
-/// Ends a turn from outside its work: the user, the clock, or a failure in another branch.
+/// Stops a turn from outside the agent loop: the user, the clock, or a failure in another branch.
 pub(crate) struct StopSignal {
     pub token: CancellationToken,
     cause: OnceLock<TurnError>,
@@ -361,7 +350,7 @@ impl StopSignal {
         }
     }
 
-    /// The first cause stands, the user's wish among them.
+    /// Stops the turn. The first cause wins; a cancellation by the user counts as a cause.
     pub fn stop_with(&self, failure: TurnError) {
         if !self.token.is_cancelled() {
             let _ = self.cause.set(failure);
@@ -377,13 +366,14 @@ impl StopSignal {
         }
     }
 
-    /// Returns when the turn was to end a while ago: by then everything that listens has ended by itself.
+    /// Returns when the grace period of a stopped turn is over. Everything that observes the token
+    /// has ended by then.
     pub async fn wait_until_overdue(&self) {
         self.token.cancelled().await;
         tokio::time::sleep(STOP_GRACE_PERIOD).await;
     }
 
-    /// Why the turn was stopped; without a cause the user did it.
+    /// Returns why the turn was stopped. Without a recorded cause, the user cancelled it.
     pub fn cause(&self) -> TurnError {
         self.cause
             .get()

@@ -1,4 +1,5 @@
-//! What a call may do given what its agent has read: labels decide, not words (B101 to B103).
+//! Information flow: decides what a call may do from the labels of everything its agent has read,
+//! not from the text itself (B101 to B103).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,37 +9,37 @@ use lango_domain::text::one_line;
 use lango_domain::{Destination, Label, OutgoingData};
 use serde_json::Value;
 
-/// Words that say nothing: a query may hold a few of them beside the user's own.
+/// Words without meaning. A query may contain a few of them in addition to the user's own words.
 const FILLERS: [&str; 32] = [
     "a", "about", "an", "and", "are", "at", "by", "for", "from", "how", "http", "https", "in",
     "info", "is", "it", "latest", "news", "of", "on", "or", "please", "the", "this", "to", "today",
     "was", "what", "when", "where", "with", "www",
 ];
 const MAX_FILLERS: usize = 6;
-/// What is longer, or has more between its words, could tell something by that alone.
+/// The word limit for outgoing data. More words could encode information by their choice alone.
 const MAX_WORDS: usize = 24;
-/// Word forms: what may stand behind a stem.
+/// Endings that distinguish forms of the same word.
 const WORD_ENDINGS: [&str; 7] = ["", "s", "es", "e", "d", "ed", "ing"];
 const MIN_STEM_LEN: usize = 4;
-/// What may stand between words and around them.
+/// The separators that may occur between and around words.
 const SEPARATORS: [&str; 12] = [
     "", " ", "-", ", ", ". ", ": ", "/", "'", "?", ".", "\"", "\n",
 ];
 
-/// Words that a command stands behind when it is to be run.
+/// Verbs that precede a command that is to be run.
 const ORDER_VERBS: [&str; 5] = ["run", "execute", "start", "launch", "forget"];
-/// Words with which a sentence goes on behind a command.
+/// Words that may follow a command in the same sentence.
 const CONTINUATION_WORDS: [&str; 3] = ["and", "then", "please"];
-/// Words that turn an order round.
+/// Words that negate an order.
 const NEGATION_WORDS: [&str; 6] = ["not", "never", "don't", "dont", "don’t", "without"];
-/// What is put around words to set them apart.
+/// Pairs of quotation marks.
 const QUOTES: [(char, char); 5] = [('`', '`'), ('"', '"'), ('\'', '\''), ('“', '”'), ('‘', '’')];
 
-/// The user's own words in a session: what they typed, not what was piped in, read or recalled.
+/// The text that the user typed in a session, excluding text that was piped in, read or recalled.
 pub(crate) struct UserText {
-    /// Each request as it was typed.
+    /// The requests as typed.
     raw_requests: Vec<String>,
-    /// Each request as words between white space, without quotes and punctuation around them.
+    /// The requests as words separated by white space, without surrounding punctuation.
     request_tokens: Vec<Vec<String>>,
     words: HashSet<String>,
 }
@@ -58,32 +59,32 @@ impl UserText {
         }
     }
 
-    /// Whether the user said these arguments: every text among them stands in a request as it is, and nothing before it
-    /// takes it back.
+    /// Returns true if the user typed these arguments: every text in them occurs in a request and is
+    /// not negated there.
     pub fn contains_args(&self, args: &Value) -> bool {
         let texts = argument_texts(args);
-        let is_said = |text: &String| {
+        let is_typed = |text: &String| {
             self.raw_requests
                 .iter()
                 .any(|request| mentions(request, text))
         };
-        !texts.is_empty() && texts.iter().all(is_said)
+        !texts.is_empty() && texts.iter().all(is_typed)
     }
 
-    /// Whether the user typed this request.
+    /// Returns true if the user typed this request.
     pub fn is_request(&self, text: &str) -> bool {
         self.raw_requests.iter().any(|typed| typed == text)
     }
 
-    /// Whether the user told to do exactly this. Much of what people say could be run (`make`, `. notes.txt`), so words
-    /// that merely stand in a request are no order: they stand behind a word such as `run`, as they are, or in quotes
-    /// behind it. What has a second text, such as another folder, is more than was said.
+    /// Returns true if the user ordered exactly this command. Ordinary text can often be executed
+    /// (`make`, `. notes.txt`), so the command must follow a verb such as `run`, verbatim or in quotes.
+    /// Arguments with a second text, such as another folder, are more than the user ordered.
     pub fn has_ordered(&self, args: &Value) -> bool {
         let texts = argument_texts(args);
         matches!(&texts[..], [text] if self.raw_requests.iter().any(|request| contains_order(request, text)))
     }
 
-    /// Whether a request holds the text, word for word.
+    /// Returns true if a request contains the text, word for word.
     fn contains_text(&self, text: &str) -> bool {
         let wanted = tokenize(&text.to_lowercase());
         !wanted.is_empty()
@@ -93,50 +94,50 @@ impl UserText {
                 .any(|request| request.windows(wanted.len()).any(|part| part == wanted))
     }
 
-    /// Whether sending this tells nothing but what the user said: its address, and each of its words.
+    /// Returns true if the data reveals nothing but the user's own text: its address and each word.
     fn contains_outgoing(&self, outgoing: &OutgoingData) -> bool {
-        let knows_address = match &outgoing.to {
-            // Whoever made a page knows what a choice of words in its address stands for, whosever words they are.
+        let is_address_typed = match &outgoing.to {
+            // The owner of a page can assign a meaning to any choice of words in its addresses.
             Destination::Host(host) => return self.contains_address(host, &outgoing.data),
-            // The order of words could tell an agent something, too.
+            // The order of words could also encode information for an agent.
             Destination::Agent(name) => {
                 self.contains_text(name) && self.contains_in_order(&outgoing.data)
             }
             Destination::Configured(_) => true,
         };
         let mut fillers = 0;
-        let is_known = |word: String| {
+        let is_typed = |word: String| {
             let is_filler = FILLERS.contains(&word.as_str());
             fillers += usize::from(is_filler);
             is_filler || self.contains_word(&word)
         };
         let data = outgoing.data.to_lowercase();
-        knows_address
+        is_address_typed
             && split_words(&data).count() <= MAX_WORDS
             && data
                 .split(char::is_alphanumeric)
                 .all(|between| SEPARATORS.contains(&between))
-            && split_words(&data).all(is_known)
+            && split_words(&data).all(is_typed)
             && fillers <= MAX_FILLERS
     }
 
-    /// Whether a request holds the whole address, with or without what people leave out of one.
+    /// Returns true if a request contains the whole address; the scheme and a fragment may be missing.
     fn contains_address(&self, host: &str, address: &str) -> bool {
-        let said = self
+        let typed = self
             .raw_requests
             .iter()
             .flat_map(|request| request.split_whitespace());
         let wanted = split_address(address.trim());
         let port = wanted.0.strip_prefix(&host.to_lowercase());
-        let is_its =
+        let is_for_host =
             !host.is_empty() && port.is_some_and(|port| port.is_empty() || port.starts_with(':'));
-        is_its
-            && said
+        is_for_host
+            && typed
                 .map(|word| split_address(word.trim_matches(is_punctuation)))
-                .any(|said| said == wanted)
+                .any(|typed| typed == wanted)
     }
 
-    /// Whether a request holds the words of a text in their order, leaving fillers aside.
+    /// Returns true if a request contains the words of a text in the same order, ignoring fillers.
     fn contains_in_order(&self, text: &str) -> bool {
         let text = text.to_lowercase();
         let wanted: Vec<String> = split_words(&text)
@@ -144,46 +145,47 @@ impl UserText {
             .collect();
         self.raw_requests.iter().any(|request| {
             let request = request.to_lowercase();
-            let mut said = split_words(&request);
+            let mut typed = split_words(&request);
             wanted
                 .iter()
-                .all(|word| said.any(|said| said == *word || is_inflection_of(word, &said)))
+                .all(|word| typed.any(|typed| typed == *word || is_inflection_of(word, &typed)))
         })
     }
 
-    /// Whether the user said the word, in this or in a nearly equal form.
+    /// Returns true if the user typed the word or an inflection of it.
     fn contains_word(&self, word: &str) -> bool {
         self.words.contains(word)
             || word.chars().all(char::is_alphabetic)
-                && self.words.iter().any(|said| is_inflection_of(word, said))
+                && self.words.iter().any(|typed| is_inflection_of(word, typed))
     }
 }
 
-/// Whether both are forms of one word: they differ in an ordinary ending. Free endings could spell something.
-fn is_inflection_of(word: &str, said: &str) -> bool {
+/// Returns true if both are forms of one word that differ in an ordinary ending. Arbitrary endings
+/// could encode information.
+fn is_inflection_of(word: &str, other: &str) -> bool {
     let shared = word
         .bytes()
-        .zip(said.bytes())
+        .zip(other.bytes())
         .take_while(|(a, b)| a == b)
         .count();
     let is_ending = |text: &str| {
         text.get(shared..)
             .is_some_and(|ending| WORD_ENDINGS.contains(&ending))
     };
-    shared >= MIN_STEM_LEN && is_ending(word) && is_ending(said)
+    shared >= MIN_STEM_LEN && is_ending(word) && is_ending(other)
 }
 
-/// Whether a request says a text as it is, but for white space and letter case.
+/// Returns true if a request contains a text, ignoring white space and letter case.
 fn mentions(request: &str, text: &str) -> bool {
-    let plain = |text: &str| {
+    let normalize = |text: &str| {
         text.to_lowercase()
             .split_whitespace()
             .collect::<Vec<_>>()
             .join(" ")
     };
-    let (request, text) = (plain(request), plain(text));
+    let (request, text) = (normalize(request), normalize(text));
     let is_word = |c: char| c.is_alphanumeric();
-    let is_whole = |at: usize| {
+    let is_mention = |at: usize| {
         let (before, after) = (&request[..at], &request[at + text.len()..]);
         let sentence = before
             .rsplit(['.', '!', '?', ';'])
@@ -195,10 +197,10 @@ fn mentions(request: &str, text: &str) -> bool {
                 .iter()
                 .any(|word| NEGATION_WORDS.contains(&word.as_str()))
     };
-    text.contains(is_word) && request.match_indices(&text).any(|(at, _)| is_whole(at))
+    text.contains(is_word) && request.match_indices(&text).any(|(at, _)| is_mention(at))
 }
 
-/// Whether a request tells to do this, letter for letter.
+/// Returns true if a request orders this command, letter for letter.
 fn contains_order(request: &str, text: &str) -> bool {
     let text = text.trim();
     !text.is_empty()
@@ -207,7 +209,7 @@ fn contains_order(request: &str, text: &str) -> bool {
             .any(|(at, _)| is_ordered(&request[..at], &request[at + text.len()..]))
 }
 
-/// Whether what stands between these is an order.
+/// Returns true if the command between `before` and `after` is an order.
 fn is_ordered(before: &str, after: &str) -> bool {
     let quotes = QUOTES
         .iter()
@@ -218,23 +220,23 @@ fn is_ordered(before: &str, after: &str) -> bool {
         .next()
         .unwrap_or_default()
         .to_lowercase();
-    let said = tokenize(&line);
+    let words = tokenize(&line);
     let is_order = |word: &String| ORDER_VERBS.contains(&word.as_str());
-    let is_refused = said
+    let is_negated = words
         .iter()
         .any(|word| NEGATION_WORDS.contains(&word.as_str()));
-    let is_told = match quotes {
-        Some(_) => said.iter().any(is_order),
+    let has_verb = match quotes {
+        Some(_) => words.iter().any(is_order),
         None => {
             before.ends_with([' ', '\t'])
-                && said.last().is_some_and(is_order)
+                && words.last().is_some_and(is_order)
                 && ends_command(after)
         }
     };
-    is_told && !is_refused
+    has_verb && !is_negated
 }
 
-/// Whether a command without quotes ends where this begins.
+/// Returns true if an unquoted command ends before this text.
 fn ends_command(after: &str) -> bool {
     let mut rest = after.chars();
     match rest.next() {
@@ -248,7 +250,8 @@ fn ends_command(after: &str) -> bool {
     }
 }
 
-/// Host and the rest of an address. The place within a page stays here, and a host has no capital letters.
+/// Splits an address into its host, in lower case, and the rest. Drops the fragment, which is not
+/// sent.
 fn split_address(address: &str) -> (String, &str) {
     let address = address.split('#').next().unwrap_or_default();
     let scheme = ["https://", "http://"].into_iter().find(|scheme| {
@@ -265,12 +268,12 @@ fn split_address(address: &str) -> (String, &str) {
     )
 }
 
-/// What is worrying about a call.
+/// The reasons to ask about a call.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Concerns {
-    /// Sources that may have wanted the call.
+    /// Untrusted sources that may have caused the call.
     pub tainted_by: Vec<String>,
-    /// Private content that may leave, and where to.
+    /// Private content that the call may send out.
     pub leak: Option<Leak>,
 }
 
@@ -285,7 +288,7 @@ impl Concerns {
         self.tainted_by.is_empty() && self.leak.is_none()
     }
 
-    /// The lines that a question begins with.
+    /// Returns the warning that the approval question starts with.
     pub fn warning(&self) -> String {
         let mut lines = String::new();
         if !self.tainted_by.is_empty() {
@@ -308,11 +311,12 @@ impl Concerns {
     }
 }
 
-/// Whether private content may leave with a call. `allows` says which hosts the settings allow.
+/// Returns the leak if a call may send private content out. `allows` returns true for hosts that the
+/// settings allow.
 pub(crate) fn find_leak(
     outgoing: Option<OutgoingData>,
     label: &Label,
-    words: &UserText,
+    user_text: &UserText,
     allows: impl Fn(&str) -> bool,
 ) -> Option<Leak> {
     let outgoing = outgoing.filter(|_| label.is_private())?;
@@ -320,14 +324,14 @@ pub(crate) fn find_leak(
         Destination::Host(name) | Destination::Agent(name) => allows(name),
         Destination::Configured(hosts) => hosts.iter().all(|host| allows(host)),
     };
-    let is_allowed = is_allowed_host || words.contains_outgoing(&outgoing);
+    let is_allowed = is_allowed_host || user_text.contains_outgoing(&outgoing);
     (!is_allowed).then(|| Leak {
         outgoing,
         private: label.private_sources().to_vec(),
     })
 }
 
-/// A call as it is cited: its tool and what it was about.
+/// Returns the citation of a call: its tool and its first text argument.
 pub(crate) fn cite_call(tool: &str, args: &Value) -> String {
     let first = args
         .as_object()
@@ -343,7 +347,7 @@ pub(crate) fn cite_call(tool: &str, args: &Value) -> String {
     )
 }
 
-/// Every text in a call's arguments.
+/// Returns every text in the arguments of a call.
 pub(crate) fn argument_texts(args: &Value) -> Vec<String> {
     let mut texts = Vec::new();
     collect_texts(args, &mut texts);
@@ -359,7 +363,7 @@ fn collect_texts(value: &Value, texts: &mut Vec<String>) {
     }
 }
 
-/// Words between white space, without what a sentence puts around them.
+/// Splits a text at white space and trims the punctuation around each word.
 fn tokenize(text: &str) -> Vec<String> {
     let bare = text
         .split_whitespace()
@@ -367,7 +371,6 @@ fn tokenize(text: &str) -> Vec<String> {
     bare.filter(|word| !word.is_empty()).collect()
 }
 
-/// What a sentence puts around words.
 fn is_punctuation(c: char) -> bool {
     matches!(
         c,
@@ -375,7 +378,7 @@ fn is_punctuation(c: char) -> bool {
     )
 }
 
-/// Runs of letters and digits.
+/// Splits a text into runs of letters and digits.
 fn split_words(text: &str) -> impl Iterator<Item = String> {
     text.split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty())
@@ -409,7 +412,7 @@ mod tests {
 
     /// B102
     #[test]
-    fn only_the_users_own_words_name_a_call() {
+    fn only_typed_arguments_are_the_users_own() {
         let user = typed("Please run `cargo test --workspace`, then show a.txt.");
         assert!(user.contains_args(&json!({ "command": "cargo test --workspace", "seconds": 5 })));
         assert!(user.contains_args(&json!({ "path": "a.txt" })));
@@ -423,10 +426,10 @@ mod tests {
         ] {
             assert!(!user.contains_args(&other), "{other}");
         }
-        let refusing = typed("Never run the script release.sh! Always ask.");
-        assert!(!refusing.contains_args(&json!({ "content": "run the script release.sh" })));
+        let negated = typed("Never run the script release.sh! Always ask.");
+        assert!(!negated.contains_args(&json!({ "content": "run the script release.sh" })));
         assert!(
-            !refusing.contains_args(&json!({ "content": "run the script `release.sh`; always" }))
+            !negated.contains_args(&json!({ "content": "run the script `release.sh`; always" }))
         );
         let piped =
             UserText::from_log(&[event("rm -rf build", Label::untrusted("standard input"))]);
@@ -435,7 +438,7 @@ mod tests {
 
     /// B102
     #[test]
-    fn only_an_order_of_the_users_own_lets_a_command_pass() {
+    fn only_a_command_that_the_user_ordered_passes() {
         for (request, command) in [
             (
                 "what does notes.txt say? then run `make check`",
@@ -495,7 +498,7 @@ mod tests {
 
     /// B103
     #[test]
-    fn what_the_user_said_may_leave_and_nothing_else() {
+    fn only_the_users_own_text_may_be_sent_out() {
         let user = typed(
             "What does https://docs.rs/axum say about routing? Compare releases of axum in Berlin.",
         );
@@ -530,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leak_needs_private_content_and_an_address_that_nobody_allowed() {
+    fn a_leak_needs_private_content_and_a_host_that_is_not_allowed() {
         let user = typed("hello");
         let out = || Some(outgoing(Some("a.example"), "secret"));
         let private = Label::private("fs_read .env");

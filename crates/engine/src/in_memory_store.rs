@@ -1,4 +1,4 @@
-//! Sessions in memory: for tests, and for conversations that need not outlive the process.
+//! Sessions in memory: for tests, and for sessions that need not outlive the process.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -66,7 +66,8 @@ impl SessionStore for InMemorySessionStore {
     }
 }
 
-/// A panic elsewhere leaves whole events behind, never half ones, so the data can still be used.
+/// Locks a mutex, ignoring poisoning: whole events are pushed at once, so a panic leaves no partial
+/// data.
 fn lock_unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Messages from before every message had an author (S70).
+//! Messages of older logs, in which not every message has an author (S70).
 
 use lango_domain::AgentName;
 use lango_domain::event::{Author, EventBody};
@@ -20,7 +20,7 @@ pub enum LegacyRole {
     Assistant,
 }
 
-/// Who a message is from: the stored author stands; an assistant's message without one is the root agent's.
+/// Returns the author of a message: the stored one, else the root agent for an assistant message.
 pub fn replay_author(message: &LegacyMessage, root: &AgentName) -> Author {
     let stored = message
         .author
@@ -35,7 +35,7 @@ pub fn replay_author(message: &LegacyMessage, root: &AgentName) -> Author {
 }
 
 impl LegacyMessage {
-    /// The event that the message becomes.
+    /// Returns the event body for the message.
     pub fn body(&self) -> EventBody {
         match self.role {
             LegacyRole::User => EventBody::User {
@@ -64,7 +64,7 @@ mod tests {
 
     /// S70
     #[test]
-    fn the_stored_author_stands_and_the_root_fills_in() {
+    fn keeps_the_stored_author_and_defaults_to_the_root() {
         use LegacyRole::{Assistant, User};
         assert_eq!(
             author(Assistant, Some("lango-orchestrator"), TeamMode::Multi),

@@ -1,7 +1,7 @@
-//! The loop: runs any team, one turn at a time, and stays right whatever the model does.
+//! The engine: runs the turns of a team and stays correct whatever the model replies.
 //!
-//! [`Runner::run`] is the one door. A turn is decided by a machine without IO ([`work`]), driven by a dull loop
-//! ([`driver`]); everything that happens is stored, then shown ([`record`]).
+//! [`Runner::run`] is the entry point. `agent_loop` makes every decision of a turn and does no IO;
+//! `driver` executes the decisions. Events are stored first and published afterwards (`turn_log`).
 
 mod agent_loop;
 mod approval;
@@ -25,6 +25,7 @@ mod request;
 mod runner;
 mod tool_execution;
 mod transfer;
+mod turn;
 mod turn_clock;
 mod turn_error;
 mod turn_log;

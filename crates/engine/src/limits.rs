@@ -1,4 +1,4 @@
-//! What one turn may take. Enforced here, not asked for in a prompt (B56).
+//! The limits of a turn. The engine enforces them, not a prompt (B56).
 
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
@@ -8,33 +8,34 @@ use lango_domain::failure::FailureCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The engine's part of `agent.*`.
+/// The engine's settings in `agent`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EngineSettings {
-    /// What one turn may take; at a limit it ends and says what was done.
+    /// The limits of one turn. A turn that reaches one ends with a summary of its steps.
     pub limits: TurnLimits,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TurnLimits {
-    /// Replies of the orchestrator that delegate; stands in `agent.maxDelegationRounds`, where the prompt has it from.
+    /// Replies of the orchestrator that delegate. Set by `agent.maxDelegationRounds`, which the prompt
+    /// also uses.
     #[serde(skip)]
     pub rounds: NonZeroU32,
-    /// Calls of a model in one turn, all agents together.
+    /// Model calls per turn, of all agents together.
     pub model_calls: NonZeroU32,
-    /// So many identical calls in a row by one agent end the turn.
+    /// Identical calls in a row by one agent that end the turn.
     pub repeats: NonZeroU32,
-    /// Seconds that a turn may last.
+    /// Seconds a turn may take.
     pub seconds: NonZeroU64,
-    /// Seconds that one call of a tool may last.
+    /// Seconds one tool call may take.
     pub tool_seconds: NonZeroU64,
-    /// Bytes of one tool's result that a model reads; longer ones lose their middle.
+    /// Bytes of a tool's result that a model reads; the middle of a longer result is omitted.
     pub tool_output_bytes: NonZeroUsize,
-    /// Tokens of one turn, in and out; unlimited when not set.
+    /// Input and output tokens per turn; unlimited if not set.
     pub tokens: Option<NonZeroU64>,
-    /// US dollars of one turn, as far as prices are known; unlimited when not set.
+    /// Cost of a turn in US dollars, as far as prices are known; unlimited if not set.
     #[serde(deserialize_with = "deserialize_positive")]
     pub usd: Option<f64>,
 }
@@ -44,7 +45,7 @@ fn deserialize_positive<'de, D: serde::Deserializer<'de>>(
 ) -> Result<Option<f64>, D::Error> {
     match Option::<f64>::deserialize(deserializer)? {
         Some(usd) if usd.is_nan() || usd <= 0.0 => {
-            Err(serde::de::Error::custom("a limit is more than nothing"))
+            Err(serde::de::Error::custom("the limit must be greater than 0"))
         }
         usd => Ok(usd),
     }
@@ -71,7 +72,7 @@ impl Default for TurnLimits {
     }
 }
 
-/// What a turn has taken so far.
+/// The usage of a turn so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct TurnSpend {
     rounds: u32,
@@ -89,7 +90,7 @@ impl TurnSpend {
         self.model_calls += 1;
     }
 
-    /// For a reply that came without its usage.
+    /// Counts the tokens of a reply that came without usage.
     pub fn count_tokens(&mut self, tokens: u64) {
         self.tokens = self.tokens.saturating_add(tokens);
     }
@@ -104,19 +105,19 @@ impl TurnSpend {
 }
 
 impl TurnLimits {
-    pub(crate) fn check_model_call(&self, spent: &TurnSpend) -> Result<(), FailureCode> {
-        match spent {
-            _ if spent.model_calls >= self.model_calls.get() => Err(FailureCode::LimitCalls),
-            _ if self.tokens.is_some_and(|limit| spent.tokens >= limit.get()) => {
+    pub(crate) fn check_model_call(&self, spend: &TurnSpend) -> Result<(), FailureCode> {
+        match spend {
+            _ if spend.model_calls >= self.model_calls.get() => Err(FailureCode::LimitCalls),
+            _ if self.tokens.is_some_and(|limit| spend.tokens >= limit.get()) => {
                 Err(FailureCode::LimitTokens)
             }
-            _ if self.usd.is_some_and(|limit| spent.usd >= limit) => Err(FailureCode::LimitMoney),
+            _ if self.usd.is_some_and(|limit| spend.usd >= limit) => Err(FailureCode::LimitMoney),
             _ => Ok(()),
         }
     }
 
-    pub(crate) fn check_round(&self, spent: &TurnSpend) -> Result<(), FailureCode> {
-        if spent.rounds >= self.rounds.get() {
+    pub(crate) fn check_round(&self, spend: &TurnSpend) -> Result<(), FailureCode> {
+        if spend.rounds >= self.rounds.get() {
             Err(FailureCode::LimitRounds)
         } else {
             Ok(())
@@ -144,7 +145,7 @@ mod tests {
             usd: Some(0.5),
             ..TurnLimits::default()
         };
-        let check = |spent: TurnSpend| limits.check_model_call(&spent);
+        let check = |spend: TurnSpend| limits.check_model_call(&spend);
         assert_eq!(check(TurnSpend::default()), Ok(()));
         assert_eq!(
             check(TurnSpend {
@@ -186,19 +187,19 @@ mod tests {
     /// B56: an unknown price is not a price of zero, and never counts as spent.
     #[test]
     fn usage_adds_up() {
-        let mut spent = TurnSpend::default();
-        spent.count_usage(&Usage {
+        let mut spend = TurnSpend::default();
+        spend.count_usage(&Usage {
             input: 7,
             output: 3,
             cost_usd: Some(0.25),
             ..Usage::default()
         });
-        spent.count_usage(&Usage {
+        spend.count_usage(&Usage {
             input: u64::MAX,
             output: 1,
             cost_usd: None,
             ..Usage::default()
         });
-        assert_eq!((spent.tokens, spent.usd), (u64::MAX, 0.25));
+        assert_eq!((spend.tokens, spend.usd), (u64::MAX, 0.25));
     }
 }

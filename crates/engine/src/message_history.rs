@@ -1,11 +1,12 @@
-//! What an agent reads of a session: a pure function from the log to messages.
+//! Message history: a pure function from the log of a session to the messages that an agent reads.
 //!
-//! An agent's own words and calls are its own; what others did is quoted (B71). The view only ever grows at its end,
-//! so that consecutive requests share their beginning byte for byte (B40), until it is cut by whole groups (B72).
+//! An agent reads its own replies and calls as its own; those of others are quoted (B71). The history
+//! only grows at its end, so that consecutive requests share a prefix byte for byte (B40), until it
+//! is truncated by whole groups (B72).
 
-mod cut;
-mod own;
+mod own_steps;
 mod quote;
+mod truncate;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,11 +15,11 @@ use lango_domain::event::{Author, Branch, CallId, Event, EventBody, TurnId};
 use lango_domain::model::Message;
 use lango_domain::{AgentName, Label};
 
-pub(crate) use cut::measure;
-use cut::{GroupAge, MessageGroup};
-use own::OwnSteps;
+use own_steps::OwnSteps;
+pub(crate) use truncate::measure;
+use truncate::{GroupAge, MessageGroup};
 
-/// Who looks, and from where.
+/// The agent that reads the history, and its position in the log.
 #[derive(Clone, Copy)]
 pub(crate) struct HistoryReader<'a> {
     pub agent: &'a AgentName,
@@ -27,25 +28,26 @@ pub(crate) struct HistoryReader<'a> {
     pub is_root: bool,
 }
 
-/// How much a request may hold, in tokens.
+/// The size of a request, in tokens.
 #[derive(Clone, Copy)]
 pub(crate) struct TokenBudget {
     pub messages: usize,
-    /// For the results of one reply; stays the same as long as the team does, whatever is learned about estimates, so
-    /// that what was read once is read again the same.
+    /// For the results of one reply. Does not depend on the calibration of estimates, so that results
+    /// are truncated the same way in every request.
     pub results: usize,
 }
 
-/// The messages for the viewer's next request, and the label of all that they come from, also of what is cut (B101).
+/// Returns the messages for the reader's next request, and the joined label of everything they come
+/// from, including what is truncated (B101).
 pub(crate) fn build_messages(
     log: &[Arc<Event>],
-    viewer: HistoryReader<'_>,
-    room: TokenBudget,
+    reader: HistoryReader<'_>,
+    budget: TokenBudget,
 ) -> (Vec<Message>, Label) {
-    let (digest, log) = split_at_digest(log, viewer);
+    let (digest, log) = split_at_digest(log, reader);
     let index = LogIndex::from_log(log);
-    let mut view = HistoryBuilder {
-        reader: viewer,
+    let mut builder = HistoryBuilder {
+        reader,
         index: &index,
         groups: Vec::new(),
         steps: OwnSteps::default(),
@@ -53,22 +55,26 @@ pub(crate) fn build_messages(
         label: Label::default(),
     };
     if let Some((event, text)) = digest {
-        view.label.join(&event.label());
-        view.groups.extend(
+        builder.label.join(&event.label());
+        builder.groups.extend(
             (!text.is_empty()).then(|| MessageGroup::user(quote::digest(text), GroupAge::Request)),
         );
     }
     for event in log {
-        view.push(event);
+        builder.push(event);
     }
-    view.close_steps();
-    (cut::fit_to_budget(view.groups, room), view.label)
+    builder.close_steps();
+    (
+        truncate::fit_to_budget(builder.groups, budget),
+        builder.label,
+    )
 }
 
-/// The newest digest and the whole turns that it does not tell of; never does it stand for the turn at hand.
+/// Returns the newest digest and the events after the whole turns that it covers. A digest never
+/// replaces the current turn.
 fn split_at_digest<'a>(
     log: &'a [Arc<Event>],
-    viewer: HistoryReader<'_>,
+    reader: HistoryReader<'_>,
 ) -> (Option<(&'a Event, &'a str)>, &'a [Arc<Event>]) {
     let newest = log.iter().rev().find_map(|event| match &event.body {
         EventBody::Digest { through, text } => Some((&**event, *through, text.as_str())),
@@ -77,20 +83,20 @@ fn split_at_digest<'a>(
     let Some((event, through, text)) = newest else {
         return (None, log);
     };
-    let mut told = log
+    let mut covered = log
         .iter()
-        .take_while(|event| event.seq <= through && event.turn != *viewer.turn)
+        .take_while(|event| event.seq <= through && event.turn != *reader.turn)
         .count();
-    while told > 0 && told < log.len() && log[told - 1].turn == log[told].turn {
-        told -= 1;
+    while covered > 0 && covered < log.len() && log[covered - 1].turn == log[covered].turn {
+        covered -= 1;
     }
-    (Some((event, text)), &log[told..])
+    (Some((event, text)), &log[covered..])
 }
 
-/// What is looked up by more than its place in the log. Branches are named anew in every turn.
+/// An index of the log by branch and call id. Branch names are only unique within a turn.
 struct LogIndex<'a> {
     branches: HashMap<(&'a TurnId, &'a Branch), Vec<&'a Event>>,
-    /// When a delegation ended.
+    /// The number of the event that ended a delegation.
     ended_at: HashMap<(&'a TurnId, &'a CallId), u64>,
 }
 
@@ -120,7 +126,7 @@ impl<'a> LogIndex<'a> {
             .unwrap_or_default()
     }
 
-    /// The event with which the work in a branch ended, and its words.
+    /// Returns the event that concluded the work in a branch, and its text.
     fn conclusion(&self, turn: &'a TurnId, branch: &'a Branch) -> Option<(&'a Event, &'a str)> {
         self.branch(turn, branch)
             .iter()
@@ -139,9 +145,9 @@ struct HistoryBuilder<'a, 'i> {
     index: &'i LogIndex<'a>,
     groups: Vec<MessageGroup>,
     steps: OwnSteps,
-    /// Whether the turn at hand has begun.
+    /// The age of the groups to come.
     age: GroupAge,
-    /// That of everything taken so far.
+    /// The joined label of all events so far.
     label: Label,
 }
 
@@ -198,7 +204,8 @@ impl<'a> HistoryBuilder<'a, '_> {
         matches!(&event.author, Author::Agent(name) if name == self.reader.agent)
     }
 
-    /// Of this turn, an agent sees its own branch and what it had finished before that began; not what runs beside it.
+    /// Returns true if the reader can see a delegation to itself. Of the current turn, that is its own
+    /// branch and delegations that ended before its branch began, but not parallel ones.
     fn can_see(&self, transfer: &'a Event, id: &'a CallId, into: &Branch) -> bool {
         if transfer.turn != *self.reader.turn || into == self.reader.branch {
             return true;
@@ -211,7 +218,7 @@ impl<'a> HistoryBuilder<'a, '_> {
         matches!((began, ended), (Some(began), Some(ended)) if *ended < began.seq)
     }
 
-    /// A delegation to the viewer, told where it began: the task, then everything done in its branch.
+    /// Adds a delegation to the reader: the task, then every event of its branch.
     fn add_own_delegation(&mut self, transfer: &'a Event, task: Option<&str>, into: &'a Branch) {
         self.label.join(&transfer.label());
         let is_current = transfer.turn == *self.reader.turn && into == self.reader.branch;
@@ -243,7 +250,8 @@ impl<'a> HistoryBuilder<'a, '_> {
         );
     }
 
-    /// The answer of somebody else: for whoever delegated, the result of the transfer has it already.
+    /// Adds the answer of another agent, unless the reader delegated to it: then the result of the
+    /// transfer contains the answer.
     fn add_foreign_answer(&mut self, event: &'a Event, text: &str) {
         if !(self.reader.is_root && self.steps.has_delegated_into(&event.branch)) {
             self.close_steps();

@@ -1,4 +1,4 @@
-//! One reply from a model: the request, the stream, and what it took.
+//! One model call: the request, the streamed reply, and its usage.
 
 use std::sync::Arc;
 
@@ -19,31 +19,32 @@ use crate::turn_error::TurnError;
 type Fragments = BoxStream<'static, Result<Fragment, ModelError>>;
 
 impl Driver {
-    /// One reply. A request that is too long for the model is made again, once, with half the history.
+    /// Calls the model. If the request is too long for it, retries once with half the history.
     pub(crate) async fn call_model(
         &self,
-        seat: &ActiveAgent,
-        ask: AskMode,
+        active: &ActiveAgent,
+        mode: AskMode,
     ) -> Result<ModelReply, TurnError> {
-        let member = self
+        let agent = self
             .team
-            .prepared_agent(&seat.agent)
-            .ok_or_else(|| TurnError::internal("an agent is missing"))?;
-        let room = member.budget(self.models.for_agent(&seat.agent).window());
-        let room = TokenBudget {
-            messages: self.calibration.to_estimated_tokens(&seat.agent, room),
-            results: room,
+            .prepared_agent(&active.agent)
+            .ok_or_else(|| TurnError::internal("the agent is not in the team"))?;
+        let window = self.models.for_agent(&active.agent).window();
+        let tokens = agent.budget(window);
+        let budget = TokenBudget {
+            messages: self.calibration.to_estimated_tokens(&active.agent, tokens),
+            results: tokens,
         };
         self.spend().count_model_call();
-        let (request, label) = self.model_request(seat, member, ask, room);
-        let mut reply = match self.stream(seat, request).await? {
+        let (request, label) = self.model_request(active, agent, mode, budget);
+        let mut reply = match self.stream(active, request).await? {
             Err(ModelError::TooLong) => {
                 let half = TokenBudget {
-                    messages: room.messages / 2,
-                    results: room.results / 2,
+                    messages: budget.messages / 2,
+                    results: budget.results / 2,
                 };
-                self.stream(seat, self.model_request(seat, member, ask, half).0)
-                    .await??
+                let (request, _) = self.model_request(active, agent, mode, half);
+                self.stream(active, request).await??
             }
             reply => reply?,
         };
@@ -51,27 +52,29 @@ impl Driver {
         Ok(reply)
     }
 
-    /// What a reply took is counted however it ended.
+    /// Streams a reply. Its usage is counted, however the reply ends.
     async fn stream(
         &self,
-        seat: &ActiveAgent,
+        active: &ActiveAgent,
         request: ModelRequest,
     ) -> Result<Result<ModelReply, ModelError>, TurnError> {
-        let (bytes, estimated) = self.team.request_size(&seat.agent, &request.messages);
-        let fragments = self.models.for_agent(&seat.agent).stream(request);
+        let (bytes, estimated) = self.team.request_size(&active.agent, &request.messages);
+        let fragments = self.models.for_agent(&active.agent).stream(request);
         let mut collector = ReplyCollector::default();
-        let read = self.read_fragments(seat, fragments, &mut collector).await;
+        let read = self.read_fragments(active, fragments, &mut collector).await;
         match collector.usage() {
             Some(usage) => {
                 self.spend().count_usage(usage);
-                self.calibration.learn(&seat.agent, estimated, usage.input);
-                self.note(seat, EventBody::Usage(usage.clone())).await?;
+                self.calibration
+                    .learn(&active.agent, estimated, usage.input);
+                self.note(active, EventBody::Usage(usage.clone())).await?;
             }
             None => {
-                // What is not known is not free: the call is told, and its size guessed for the limit.
+                // Unknown usage is not free: the call is logged, and its size is estimated for the limit.
                 self.spend()
                     .count_tokens((bytes + collector.bytes()) as u64 / 4);
-                self.note(seat, EventBody::Usage(Usage::default())).await?;
+                self.note(active, EventBody::Usage(Usage::default()))
+                    .await?;
             }
         }
         Ok(read?.and_then(|()| collector.finish(|id| self.log.unique_call_id(id))))
@@ -79,14 +82,14 @@ impl Driver {
 
     async fn read_fragments(
         &self,
-        seat: &ActiveAgent,
+        active: &ActiveAgent,
         mut fragments: Fragments,
-        into: &mut ReplyCollector,
+        collector: &mut ReplyCollector,
     ) -> Result<Result<(), ModelError>, TurnError> {
         while let Some(fragment) = self.wait(fragments.next()).await? {
             let is_end = matches!(fragment, Ok(Fragment::Done));
-            match fragment.and_then(|fragment| into.push(fragment)) {
-                Ok(Some(text)) if seat.is_streamed => self.log.publish_delta(&seat.agent, text),
+            match fragment.and_then(|fragment| collector.push(fragment)) {
+                Ok(Some(text)) if active.is_streamed => self.log.publish_delta(&active.agent, text),
                 Ok(_) => {}
                 Err(error) => return Ok(Err(error)),
             }
@@ -97,36 +100,33 @@ impl Driver {
         Ok(Ok(()))
     }
 
-    /// A pure function of the log and the team; with the label of all that is read.
+    /// Returns the request, a pure function of the log and the team, and the joined label of everything
+    /// in it.
     fn model_request(
         &self,
-        seat: &ActiveAgent,
-        member: &PreparedAgent,
-        ask: AskMode,
-        room: TokenBudget,
+        active: &ActiveAgent,
+        agent: &PreparedAgent,
+        mode: AskMode,
+        budget: TokenBudget,
     ) -> (ModelRequest, Label) {
-        let is_root = seat.agent == *self.team.root();
-        let viewer = HistoryReader {
-            agent: &seat.agent,
+        let reader = HistoryReader {
+            agent: &active.agent,
             turn: &self.log.turn,
-            branch: &seat.branch,
-            is_root,
+            branch: &active.branch,
+            is_root: active.agent == *self.team.root(),
         };
         let (mut messages, label) = self
             .log
-            .read(|log| message_history::build_messages(log, viewer, room));
-        if ask == AskMode::AfterEmptyReply {
+            .read(|log| message_history::build_messages(log, reader, budget));
+        if mode == AskMode::AfterEmptyReply {
             messages.push(Message::User(EMPTY_REPLY_REMINDER.to_owned()));
         }
-        let (system, tools) = (Arc::clone(&member.system), Arc::clone(&member.declarations));
-        (
-            ModelRequest {
-                agent: seat.agent.clone(),
-                system,
-                tools,
-                messages,
-            },
-            label,
-        )
+        let request = ModelRequest {
+            agent: active.agent.clone(),
+            system: Arc::clone(&agent.system),
+            tools: Arc::clone(&agent.declarations),
+            messages,
+        };
+        (request, label)
     }
 }

@@ -1,4 +1,4 @@
-//! What to do about the calls of one reply. Pure: ownership, names, arguments and order are decided here.
+//! Plans the calls of one reply. Pure: decides ownership, names, arguments and order.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,14 @@ use lango_domain::{AgentName, TeamMode};
 use crate::prepared_team::PreparedTeam;
 use crate::transfer::{TransferRequest, resolve_agent};
 
-/// More calls than this in one reply are answered, not run.
+/// Further calls of one reply are refused.
 const MAX_CALLS_PER_REPLY: usize = 32;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum CallAction {
-    /// A tool of the agent's own, with arguments that fit.
+    /// Run one of the agent's own tools with valid arguments.
     Run(ToolCall),
-    /// Answered without being run.
+    /// Answer the call without running it.
     Refuse {
         call: ToolCall,
         code: ToolCode,
@@ -29,18 +29,18 @@ pub(crate) enum CallAction {
         task: Option<String>,
         report_back: bool,
     },
-    /// A specialist gives the task back by a call instead of by words.
+    /// A specialist hands the task back with a call instead of a reply.
     HandBack {
         call: ToolCall,
         reason: Option<String>,
     },
 }
 
-/// Whose calls these are, and what this turn knows about them.
+/// The agent that made the calls, and its team.
 pub(crate) struct CallPlanner<'a> {
     pub team: &'a PreparedTeam,
     pub agent: &'a AgentName,
-    /// Specialists that gave this request back.
+    /// Specialists that rejected this request.
     pub rejecters: &'a BTreeSet<AgentName>,
 }
 
@@ -69,40 +69,34 @@ impl CallPlanner<'_> {
     }
 
     fn transfer(&self, call: ToolCall) -> CallAction {
-        let wish = TransferRequest::parse(&call.arguments);
-        match resolve_agent(&wish.agent, self.team.specialists()) {
-            Some(to) if self.rejecters.contains(to) => {
-                let why = format!(
+        let request = TransferRequest::parse(&call.arguments);
+        match resolve_agent(&request.agent, self.team.specialists()) {
+            Some(to) if self.rejecters.contains(to) => CallAction::Refuse {
+                call,
+                code: ToolCode::NotRun,
+                reason: format!(
                     "{to} already gave this request back; choose another agent or answer the user"
-                );
-                CallAction::Refuse {
-                    call,
-                    code: ToolCode::NotRun,
-                    reason: why,
-                }
-            }
+                ),
+            },
             Some(to) => CallAction::Delegate {
                 to: to.clone(),
-                task: wish.task,
-                report_back: wish.report_back,
+                task: request.task,
+                report_back: request.report_back,
                 call,
             },
-            None => {
-                let why = format!(
+            None => CallAction::Refuse {
+                call,
+                code: ToolCode::Unknown,
+                reason: format!(
                     "there is no agent `{:.60}`; the agents are {}",
-                    wish.agent,
+                    request.agent,
                     self.agent_names()
-                );
-                CallAction::Refuse {
-                    call,
-                    code: ToolCode::Unknown,
-                    reason: why,
-                }
-            }
+                ),
+            },
         }
     }
 
-    /// An orchestrator that calls a specialist's tool has chosen that specialist: the request goes there, the call
+    /// Turns an orchestrator's call of a specialist's tool into a transfer to that specialist. The call
     /// itself is never made (B57).
     fn routing_signal(&self, call: ToolCall) -> CallAction {
         match self.team.owner(&call.name) {
@@ -115,7 +109,7 @@ impl CallPlanner<'_> {
                 self.transfer(call)
             }
             None => {
-                let why = format!(
+                let reason = format!(
                     "there is no tool `{:.60}`; you can transfer to {}",
                     call.name,
                     self.agent_names()
@@ -123,40 +117,37 @@ impl CallPlanner<'_> {
                 CallAction::Refuse {
                     call,
                     code: ToolCode::Unknown,
-                    reason: why,
+                    reason,
                 }
             }
         }
     }
 
     fn hand_back(&self, call: ToolCall) -> CallAction {
-        let wish = TransferRequest::parse(&call.arguments);
-        let back = [self.team.root().clone()];
-        if self.team.mode() == TeamMode::Multi && resolve_agent(&wish.agent, &back).is_some() {
+        let request = TransferRequest::parse(&call.arguments);
+        let root = self.team.root();
+        if self.team.mode() == TeamMode::Multi && resolve_agent(&request.agent, [root]).is_some() {
             return CallAction::HandBack {
                 call,
-                reason: wish.task,
+                reason: request.task,
             };
         }
-        let why = match self.team.mode() {
-            TeamMode::Multi => {
-                format!(
-                    "you cannot transfer; reply `{REJECT_MARKER}` and why to give the task back to {}",
-                    back[0]
-                )
-            }
+        let reason = match self.team.mode() {
+            TeamMode::Multi => format!(
+                "you cannot transfer; reply `{REJECT_MARKER}` and why to give the task back to {root}"
+            ),
             TeamMode::Single => "there is nobody to transfer to; do it yourself".to_owned(),
         };
         CallAction::Refuse {
             call,
             code: ToolCode::Unknown,
-            reason: why,
+            reason,
         }
     }
 
     fn check_own_call(&self, call: ToolCall) -> CallAction {
         if self.team.tool(self.agent, &call.name).is_none() {
-            let why = match self.team.tool_names(self.agent).as_slice() {
+            let reason = match self.team.tool_names(self.agent).as_slice() {
                 [] => format!("there is no tool `{:.60}`; you have none", call.name),
                 own => format!(
                     "there is no tool `{:.60}` for you; yours are {}",
@@ -167,7 +158,7 @@ impl CallPlanner<'_> {
             return CallAction::Refuse {
                 call,
                 code: ToolCode::Unknown,
-                reason: why,
+                reason,
             };
         }
         match self
@@ -175,15 +166,16 @@ impl CallPlanner<'_> {
             .check_arguments(self.agent, &call.name, &call.arguments)
         {
             Ok(()) => CallAction::Run(call),
-            Err(why) => CallAction::Refuse {
+            Err(error) => CallAction::Refuse {
                 call,
                 code: ToolCode::Arguments,
-                reason: format!("wrong arguments: {why}"),
+                reason: format!("wrong arguments: {error}"),
             },
         }
     }
 
-    /// Reports come first and side by side; else one transfer at a time, the first (B54).
+    /// Refuses transfers that cannot be made now. Reports run first and in parallel; without reports,
+    /// only the first transfer runs (B54).
     fn resolve_transfers(&self, actions: &mut [CallAction]) {
         let reports = actions.iter().any(|action| {
             matches!(
@@ -194,15 +186,16 @@ impl CallPlanner<'_> {
                 }
             )
         });
-        let mut handed_over = false;
+        let mut has_transfer = false;
         for action in actions {
-            if !matches!(
+            let is_transfer = matches!(
                 action,
                 CallAction::Delegate {
                     report_back: false,
                     ..
                 }
-            ) {
+            );
+            if !is_transfer {
                 continue;
             }
             if reports {
@@ -210,7 +203,7 @@ impl CallPlanner<'_> {
                     action,
                     "the reports that you asked for come first; transfer again when you have read them",
                 );
-            } else if std::mem::replace(&mut handed_over, true) {
+            } else if std::mem::replace(&mut has_transfer, true) {
                 refuse(
                     action,
                     "one transfer at a time; use report_back when several specialists are needed",
@@ -228,8 +221,8 @@ impl CallPlanner<'_> {
     }
 }
 
-/// Turns an action into "not run".
-fn refuse(action: &mut CallAction, why: &str) {
+/// Replaces an action by a refusal.
+fn refuse(action: &mut CallAction, reason: &str) {
     let (CallAction::Run(call)
     | CallAction::Refuse { call, .. }
     | CallAction::Delegate { call, .. }
@@ -237,6 +230,6 @@ fn refuse(action: &mut CallAction, why: &str) {
     *action = CallAction::Refuse {
         call,
         code: ToolCode::NotRun,
-        reason: format!("not run: {why}"),
+        reason: format!("not run: {reason}"),
     };
 }

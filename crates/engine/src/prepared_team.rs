@@ -1,4 +1,5 @@
-//! A team made ready to run: what each agent reads and may call, prepared once so that it is byte-stable (B40).
+//! A team prepared to run: prompts, tool declarations and validators. Built once, so that requests
+//! are byte-stable (B40).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,11 +15,11 @@ use serde_json::Value;
 use crate::recovery::{self, UnfinishedTurn};
 use crate::{message_history, transfer};
 
-/// Cheap to clone: what was prepared is shared.
+/// A prepared team. Clones share the prepared agents.
 #[derive(Clone)]
 pub(crate) struct PreparedTeam {
     inner: Arc<PreparedTeamInner>,
-    /// Whom a turn begins with.
+    /// The agent that a turn starts with.
     root: AgentName,
     mode: TeamMode,
 }
@@ -26,17 +27,17 @@ pub(crate) struct PreparedTeam {
 struct PreparedTeamInner {
     tree: AgentTree,
     agents: HashMap<AgentName, PreparedAgent>,
-    /// Who holds a tool.
+    /// The agent that owns each tool.
     owners: HashMap<String, AgentName>,
 }
 
-/// What is prepared for one agent.
+/// The prepared parts of one agent.
 pub(crate) struct PreparedAgent {
     pub system: Arc<str>,
     pub declarations: Arc<[ToolDeclaration]>,
-    /// Tokens that the stable part of every request takes.
+    /// Estimated tokens of the constant part of every request.
     prompt_tokens: usize,
-    /// By tool; what cannot be compiled says why.
+    /// Validators by tool, or the error of a schema that does not compile.
     validators: HashMap<String, Result<Validator, String>>,
 }
 
@@ -47,11 +48,11 @@ impl PreparedTeam {
             .iter()
             .map(|agent| agent.name.clone())
             .collect();
-        let mut members = HashMap::new();
+        let mut agents = HashMap::new();
         let mut owners = HashMap::new();
         for agent in tree.agents() {
             let transfers = agent.name == tree.root.name && tree.mode == TeamMode::Multi;
-            members.insert(
+            agents.insert(
                 agent.name.clone(),
                 PreparedAgent::new(agent, transfers.then_some(&specialists)),
             );
@@ -66,7 +67,7 @@ impl PreparedTeam {
         Self {
             inner: Arc::new(PreparedTeamInner {
                 tree,
-                agents: members,
+                agents,
                 owners,
             }),
             root,
@@ -74,7 +75,7 @@ impl PreparedTeam {
         }
     }
 
-    /// One agent of the same crew without the others; none for one that works elsewhere.
+    /// Returns a team of one of its agents. Returns `None` for a remote agent.
     pub fn single_agent(&self, agent: &str) -> Option<Self> {
         let agent = self
             .inner
@@ -88,7 +89,7 @@ impl PreparedTeam {
         })
     }
 
-    /// The turn at the end of a log that has no end.
+    /// Returns the last turn of a log if it has no end.
     pub fn find_unfinished_turn(&self, log: &[Arc<Event>]) -> Option<UnfinishedTurn> {
         recovery::find_unfinished_turn(log, |author, tool| match author {
             Author::Agent(agent) => self
@@ -129,7 +130,7 @@ impl PreparedTeam {
         self.inner.owners.get(tool)
     }
 
-    /// The tool of that name, if this agent holds it.
+    /// Returns the tool of that name if this agent owns it.
     pub fn tool(&self, agent: &AgentName, name: &str) -> Option<&Tool> {
         self.agent(agent)?
             .tools
@@ -145,7 +146,7 @@ impl PreparedTeam {
         tools.iter().map(|tool| tool.name.as_str()).collect()
     }
 
-    /// What is wrong with these arguments: where, and why (B58).
+    /// Validates the arguments of a call. The error names the location and the reason (B58).
     pub fn check_arguments(
         &self,
         agent: &AgentName,
@@ -159,36 +160,35 @@ impl PreparedTeam {
             .inner
             .agents
             .get(agent)
-            .and_then(|member| member.validators.get(tool))
+            .and_then(|agent| agent.validators.get(tool))
         {
             Some(Ok(validator)) => validation_errors(validator, arguments),
-            Some(Err(why)) => Err(format!("the tool's own schema is not valid: {why}")),
+            Some(Err(error)) => Err(format!("the tool's own schema is not valid: {error}")),
             None => Ok(()),
         }
     }
 
-    /// The bytes of a request, about, and its tokens; none for one that is too small to matter.
+    /// Returns the approximate bytes of a request and its estimated tokens. The tokens are 0 if the
+    /// request is too small to matter.
     pub fn request_size(&self, agent: &AgentName, messages: &[Message]) -> (usize, usize) {
-        let weight = self
+        let prompt_tokens = self
             .inner
             .agents
             .get(agent)
-            .map_or(0, |member| member.prompt_tokens);
-        let all = |of: &dyn Fn(&str) -> usize| {
+            .map_or(0, |agent| agent.prompt_tokens);
+        let total = |size: &dyn Fn(&str) -> usize| {
             messages
                 .iter()
-                .map(|message| message_history::measure(message, of))
+                .map(|message| message_history::measure(message, size))
                 .sum::<usize>()
         };
-        let bytes = weight * 4 + all(&str::len);
-        (
-            bytes,
-            if bytes < 16_000 {
-                0
-            } else {
-                weight + all(&token_estimate::estimate)
-            },
-        )
+        let bytes = prompt_tokens * 4 + total(&str::len);
+        let tokens = if bytes < 16_000 {
+            0
+        } else {
+            prompt_tokens + total(&token_estimate::estimate)
+        };
+        (bytes, tokens)
     }
 
     fn agent(&self, name: &AgentName) -> Option<&Agent> {
@@ -227,20 +227,18 @@ impl PreparedAgent {
                 .collect(),
         }
     }
-}
 
-impl PreparedAgent {
-    /// What is left for messages in a window: a quarter of it, at most 8,000 tokens, is kept free for the reply, and a
-    /// fifth because tokens are estimated.
+    /// Returns the tokens that a window has for messages. A quarter of the window, at most 8,000 tokens,
+    /// is reserved for the reply, and a fifth of the rest because token counts are estimates.
     pub fn budget(&self, window: usize) -> usize {
         let reply = (window / 4).min(8_000);
         (window.saturating_sub(reply) / 5 * 4).saturating_sub(self.prompt_tokens)
     }
 }
 
-/// The first few complaints; a model mends one thing at a time anyway.
+/// Returns the first three validation errors. A model fixes one at a time anyway.
 fn validation_errors(validator: &Validator, arguments: &Value) -> Result<(), String> {
-    let complaints: Vec<String> = validator
+    let errors: Vec<String> = validator
         .iter_errors(arguments)
         .take(3)
         .map(|error| {
@@ -250,18 +248,18 @@ fn validation_errors(validator: &Validator, arguments: &Value) -> Result<(), Str
                 .chars()
                 .take(200)
                 .collect();
-            let place = if path.is_empty() {
+            let location = if path.is_empty() {
                 "the arguments".to_owned()
             } else {
                 path
             };
             let reason: String = error.to_string().chars().take(300).collect();
-            format!("{place}: {reason}")
+            format!("{location}: {reason}")
         })
         .collect();
-    if complaints.is_empty() {
+    if errors.is_empty() {
         Ok(())
     } else {
-        Err(complaints.join("; "))
+        Err(errors.join("; "))
     }
 }

@@ -1,4 +1,4 @@
-//! What a turn got done and what not, in words.
+//! Summary of the finished and unfinished steps of a turn.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lango_domain::event::{Event, EventBody, ToolCode, TransferOutcome, TurnId};
 use lango_domain::markers::TRANSFER_TOOL;
 
-/// What a turn got done and what not, for whoever finds it unfinished.
+/// Returns a summary of what a turn did and did not do, for a turn that ends without an answer.
 pub(crate) fn progress_summary(log: &[Arc<Event>], turn: &TurnId) -> String {
     let (mut done, mut unknown, mut not_done) = (
         StepCounts::default(),
@@ -15,19 +15,19 @@ pub(crate) fn progress_summary(log: &[Arc<Event>], turn: &TurnId) -> String {
     );
     let mut names = BTreeMap::new();
     for event in log.iter().filter(|event| event.turn == *turn) {
-        let who = &event.author;
+        let author = &event.author;
         match &event.body {
             EventBody::ToolCall { id, tool, .. } if tool != TRANSFER_TOOL => {
                 _ = names.insert(id, tool.as_str())
             }
             EventBody::Transfer { id, to, .. } => _ = names.insert(id, to.as_str()),
             EventBody::ToolResult { id, ok, code, .. } => match names.get(id) {
-                Some(tool) if *ok => done.count(format!("{who} ran {tool}")),
-                // It had begun, and nobody saw how far it came.
+                Some(tool) if *ok => done.count(format!("{author} ran {tool}")),
+                // The call had started; its effect is unknown.
                 Some(tool) if matches!(code, Some(ToolCode::Interrupted | ToolCode::Timeout)) => {
-                    unknown.count(format!("{tool} by {who}"));
+                    unknown.count(format!("{tool} by {author}"));
                 }
-                Some(tool) => not_done.count(format!("{tool} by {who}")),
+                Some(tool) => not_done.count(format!("{tool} by {author}")),
                 None => {}
             },
             EventBody::TransferResult { id, outcome, .. } => match (names.get(id), outcome) {
@@ -38,13 +38,13 @@ pub(crate) fn progress_summary(log: &[Arc<Event>], turn: &TurnId) -> String {
             _ => {}
         }
     }
-    let begun = unknown
+    let unknown = unknown
         .into_text()
-        .map(|begun| format!("Begun, with an unknown outcome: {begun}."));
-    let done = match (done.into_text(), begun) {
-        (Some(done), Some(begun)) => format!("Done: {done}. {begun}"),
+        .map(|steps| format!("Begun, with an unknown outcome: {steps}."));
+    let done = match (done.into_text(), unknown) {
+        (Some(done), Some(unknown)) => format!("Done: {done}. {unknown}"),
         (Some(done), None) => format!("Done: {done}."),
-        (None, Some(begun)) => begun,
+        (None, Some(unknown)) => unknown,
         (None, None) => "Nothing was done.".to_owned(),
     };
     let rest = not_done
@@ -53,24 +53,24 @@ pub(crate) fn progress_summary(log: &[Arc<Event>], turn: &TurnId) -> String {
     format!("{done} Not done: {rest}an answer to the request.")
 }
 
-/// Things, each told once with how often it happened.
+/// Steps with the number of times each occurred.
 #[derive(Default)]
 struct StepCounts(BTreeMap<String, usize>);
 
 impl StepCounts {
-    fn count(&mut self, what: String) {
-        *self.0.entry(what).or_default() += 1;
+    fn count(&mut self, step: String) {
+        *self.0.entry(step).or_default() += 1;
     }
 
     fn into_text(self) -> Option<String> {
-        let times = |(what, times)| {
+        let describe = |(step, times)| {
             if times == 1 {
-                what
+                step
             } else {
-                format!("{what} {times} times")
+                format!("{step} {times} times")
             }
         };
-        let told: Vec<String> = self.0.into_iter().map(times).collect();
-        (!told.is_empty()).then(|| told.join(", "))
+        let steps: Vec<String> = self.0.into_iter().map(describe).collect();
+        (!steps.is_empty()).then(|| steps.join(", "))
     }
 }

@@ -1,4 +1,4 @@
-//! A turn that its process did not finish: what is left to say about it, so that the log is whole again (B73).
+//! Recovery of an unfinished turn: finds the events that complete its log (B73).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,44 +11,39 @@ use lango_domain::failure::FailureCode;
 
 use crate::turn_log::LogEntry;
 
-/// The last turn of a log that has no end.
+/// The last turn of a log, if it has no end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnfinishedTurn {
     pub turn: TurnId,
-    /// What the user asked for.
+    /// The text of the user's request.
     pub request: String,
-    /// Whether an answer had been given already, so that only the end was missing.
+    /// True if the turn has an answer, so that only its end is missing.
     pub is_answered: bool,
-    /// How many delegations it had begun.
+    /// The number of delegations so far.
     pub(crate) delegations: usize,
-    /// What closes the calls that were open, each under its caller's name.
+    /// The results of its open calls, by the callers.
     pub(crate) closing_entries: Vec<LogEntry>,
 }
 
-/// Looks for an unfinished turn at the end of a log; `safety` says how much harm a tool of an agent can do.
+/// Finds an unfinished turn at the end of a log. `safety` returns the safety level of an agent's
+/// tool.
 pub(crate) fn find_unfinished_turn(
     log: &[Arc<Event>],
     safety: impl Fn(&Author, &str) -> Safety,
 ) -> Option<UnfinishedTurn> {
     let turn = log.last()?.turn.clone();
-    let events: Vec<&Event> = log
-        .iter()
-        .map(|event| &**event)
-        .filter(|event| event.turn == turn)
-        .collect();
-    if events.iter().any(|event| {
-        matches!(
-            event.body,
-            EventBody::TurnDone | EventBody::TurnFailed { .. }
-        )
-    }) {
+    let turn_events = log.iter().filter(|event| event.turn == turn);
+    let events: Vec<&Event> = turn_events.map(|event| &**event).collect();
+    let is_end =
+        |body: &EventBody| matches!(body, EventBody::TurnDone | EventBody::TurnFailed { .. });
+    if events.iter().any(|event| is_end(&event.body)) {
         return None;
     }
     let request = events.iter().find_map(|event| match &event.body {
         EventBody::User { text } => Some(text.clone()),
         _ => None,
     })?;
-    let closings = close_open_calls(&events, safety);
+    let closing_entries = close_open_calls(&events, safety);
     let delegations = events
         .iter()
         .filter(|event| matches!(event.body, EventBody::Transfer { .. }))
@@ -61,51 +56,50 @@ pub(crate) fn find_unfinished_turn(
         request,
         is_answered,
         delegations,
-        closing_entries: closings,
+        closing_entries,
     })
 }
 
 impl UnfinishedTurn {
-    /// The end that such a turn gets when nobody goes on with it.
+    /// Returns the event that ends the turn if it is not resumed.
     pub(crate) fn closing_body(&self) -> EventBody {
         if self.is_answered {
             return EventBody::TurnDone;
         }
         EventBody::TurnFailed {
             code: FailureCode::Interrupted,
-            message:
-                "Lango was ended before this turn was; what was open is closed as interrupted."
-                    .to_owned(),
-            hint: "Ask again; look first whether what was interrupted took effect.".to_owned(),
+            message: "Lango stopped before this turn ended; open calls were closed as interrupted."
+                .to_owned(),
+            hint: "Ask again, but first check whether the interrupted calls took effect."
+                .to_owned(),
         }
     }
 }
 
-/// Inner work first, so that a delegation is closed behind what happened in it.
+/// Returns the results of all open calls. The innermost come first, so that a delegation is closed
+/// after the calls in it.
 fn close_open_calls(events: &[&Event], safety: impl Fn(&Author, &str) -> Safety) -> Vec<LogEntry> {
     let closed: BTreeSet<&CallId> = events
         .iter()
         .filter_map(|event| result_id(&event.body))
         .collect();
-    let mut closings = Vec::new();
+    let mut entries = Vec::new();
     for event in events.iter().rev() {
         let body = match &event.body {
             EventBody::ToolCall { id, tool, .. } if !closed.contains(id) => {
                 if let Some(level) = unanswered_approval(events, id) {
-                    let (id, tool, state) = (id.clone(), tool.clone(), ApprovalState::Interrupted);
-                    let (shows, by, grant) = (String::new(), None, None);
-                    closings.push(LogEntry::plain(
+                    entries.push(LogEntry::plain(
                         event.author.clone(),
                         event.branch.clone(),
                         EventBody::Approval {
-                            id,
-                            tool,
+                            id: id.clone(),
+                            tool: tool.clone(),
                             level,
-                            state,
-                            shows,
+                            state: ApprovalState::Interrupted,
+                            shows: String::new(),
                             tainted_by: Vec::new(),
-                            by,
-                            grant,
+                            by: None,
+                            grant: None,
                         },
                     ));
                 }
@@ -122,14 +116,14 @@ fn close_open_calls(events: &[&Event], safety: impl Fn(&Author, &str) -> Safety)
             }
             _ => continue,
         };
-        // What was done until then flows into a delegation's result.
+        // Everything done in a delegation taints its result.
         let label = event.label().into_owned();
-        closings.push(LogEntry {
+        entries.push(LogEntry {
             label,
             ..LogEntry::plain(event.author.clone(), event.branch.clone(), body)
         });
     }
-    closings
+    entries
 }
 
 fn result_id(body: &EventBody) -> Option<&CallId> {
@@ -139,7 +133,7 @@ fn result_id(body: &EventBody) -> Option<&CallId> {
     }
 }
 
-/// Whether a question about the call was never answered.
+/// Returns the safety level of a call whose approval question was never answered.
 fn unanswered_approval(events: &[&Event], call: &CallId) -> Option<Safety> {
     let last = events.iter().rev().find_map(|event| match &event.body {
         EventBody::Approval {
@@ -152,31 +146,26 @@ fn unanswered_approval(events: &[&Event], call: &CallId) -> Option<Safety> {
 }
 
 fn interrupted_result(id: &CallId, safety: Safety) -> EventBody {
-    let what = match safety {
+    let error = match safety {
         Safety::Safe => "interrupted: it changes nothing and may be called again",
         Safety::Moderate | Safety::Dangerous => {
             "interrupted: whether it took effect is not known; look before doing it again"
         }
     };
-    let (content, error, code) = (
-        String::new(),
-        Some(what.to_owned()),
-        Some(ToolCode::Interrupted),
-    );
     EventBody::ToolResult {
         id: id.clone(),
         ok: false,
-        content,
-        error,
-        code,
+        content: String::new(),
+        error: Some(error.to_owned()),
+        code: Some(ToolCode::Interrupted),
         untrusted: false,
         advice: None,
     }
 }
 
-/// How the work in a branch had ended, if it had.
+/// Returns the outcome of the work in a branch, or "interrupted" if it has none.
 fn branch_outcome(events: &[&Event], branch: &Branch) -> (TransferOutcome, String) {
-    let ended = events
+    let outcome = events
         .iter()
         .filter(|event| event.branch == *branch)
         .find_map(|event| match &event.body {
@@ -186,5 +175,5 @@ fn branch_outcome(events: &[&Event], branch: &Branch) -> (TransferOutcome, Strin
             EventBody::Rejected { reason } => Some((TransferOutcome::Rejected, reason.clone())),
             _ => None,
         });
-    ended.unwrap_or((TransferOutcome::Cancelled, "interrupted".to_owned()))
+    outcome.unwrap_or((TransferOutcome::Cancelled, "interrupted".to_owned()))
 }

@@ -1,4 +1,4 @@
-//! One reply of a model, put together from its fragments; what may be shown of it while it comes.
+//! Collects a model's reply from its fragments, and filters the text that is streamed meanwhile.
 
 use lango_domain::Label;
 use lango_domain::event::{CallId, Usage};
@@ -6,7 +6,7 @@ use lango_domain::markers::REJECT_MARKER;
 use lango_domain::model::{Fragment, ModelError, Thought, ToolCall};
 use lango_domain::reply_limits::ReplyMeter;
 
-/// White space is held back up to here; then it is text.
+/// The limit for leading white space that is held back; more than that is text.
 const MAX_HELD_BYTES: usize = 1_024;
 
 /// A whole reply.
@@ -16,12 +16,12 @@ pub(crate) struct ModelReply {
     pub text: String,
     pub calls: Vec<ToolCall>,
     pub usage: Option<Usage>,
-    /// That of everything the model read for it.
+    /// The joined label of everything the model read.
     pub label: Label,
 }
 
 impl ModelReply {
-    /// The reason, when the reply hands the task back.
+    /// Returns the reason if the reply rejects the task.
     pub fn rejection(&self) -> Option<String> {
         self.text
             .trim_start()
@@ -30,18 +30,18 @@ impl ModelReply {
     }
 }
 
-/// Takes fragments, and says what of the text may be shown.
+/// Collects fragments and returns the text that may be shown.
 #[derive(Debug, Default)]
 pub(crate) struct ReplyCollector {
     reply: ModelReply,
-    /// Whatever model it comes from, a reply has its caps (B105).
+    /// Enforces the caps for a reply, whatever model it comes from (B105).
     meter: ReplyMeter,
     reject_filter: RejectFilter,
     done: bool,
 }
 
 impl ReplyCollector {
-    /// The text that may be shown now.
+    /// Adds a fragment and returns the text that may be shown now.
     pub fn push(&mut self, fragment: Fragment) -> Result<Option<String>, ModelError> {
         self.meter.add_fragment(&fragment)?;
         match fragment {
@@ -57,7 +57,7 @@ impl ReplyCollector {
         Ok(None)
     }
 
-    /// What the reply has taken, also where it never became whole.
+    /// Returns the usage of the reply, even if the reply is incomplete.
     pub fn usage(&self) -> Option<&Usage> {
         self.reply.usage.as_ref()
     }
@@ -66,7 +66,8 @@ impl ReplyCollector {
         self.meter.bytes()
     }
 
-    /// The reply, if it is whole, with an id for every call that no other call of this turn has.
+    /// Returns the reply if it is complete. `fresh_id` provides an id for every call that is unique in
+    /// the turn.
     pub fn finish(
         mut self,
         mut fresh_id: impl FnMut(&CallId) -> CallId,
@@ -91,7 +92,8 @@ impl ReplyCollector {
     }
 }
 
-/// Holds the first characters back until they can no longer become [`REJECT`]; a rejection is never shown.
+/// Holds the first characters back until they can no longer become the [`REJECT_MARKER`], so that a
+/// rejection is never shown.
 #[derive(Debug, Default)]
 enum RejectFilter {
     Open,
@@ -141,7 +143,7 @@ mod tests {
 
     /// B55
     #[test]
-    fn a_rejection_is_never_shown_however_it_is_split() {
+    fn a_rejection_is_never_shown() {
         let text = " \n[REJECT] not mine";
         for at in 0..text.len() {
             let (a, b) = text.split_at(at);
@@ -155,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_shown_whole() {
+    fn all_other_text_is_shown() {
         for text in [
             "hello",
             "[REJ no",
@@ -176,13 +178,13 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_without_an_end_broke_off() {
+    fn a_reply_without_an_end_is_an_error() {
         let mut collector = ReplyCollector::default();
         collector.push(Fragment::Text("half".into())).unwrap();
         assert_eq!(collector.finish(Clone::clone), Err(ModelError::BrokeOff));
     }
 
-    fn refused(fragment: impl Fn(usize) -> Fragment) -> ModelError {
+    fn push_until_error(fragment: impl Fn(usize) -> Fragment) -> ModelError {
         let mut collector = ReplyCollector::default();
         (0..)
             .find_map(|number| collector.push(fragment(number)).err())
@@ -191,8 +193,8 @@ mod tests {
 
     /// B105
     #[test]
-    fn a_reply_that_never_ends_is_stopped() {
-        let text = refused(|_| Fragment::Text("x".repeat(1024 * 1024)));
+    fn an_endless_reply_is_stopped() {
+        let text = push_until_error(|_| Fragment::Text("x".repeat(1024 * 1024)));
         assert_eq!(text, ModelError::TooLarge(Excess::Text));
         let call = |number: usize| ToolCall {
             id: CallId::new(number.to_string()),
@@ -200,7 +202,7 @@ mod tests {
             arguments: json!({}),
         };
         assert_eq!(
-            refused(|number| Fragment::Call(call(number))),
+            push_until_error(|number| Fragment::Call(call(number))),
             ModelError::TooLarge(Excess::Calls)
         );
         let thought = || Thought {
@@ -210,11 +212,11 @@ mod tests {
             call: None,
         };
         assert_eq!(
-            refused(|_| Fragment::Thought(thought())),
+            push_until_error(|_| Fragment::Thought(thought())),
             ModelError::TooLarge(Excess::Thoughts)
         );
         assert_eq!(
-            refused(|_| Fragment::Usage(Usage::default())),
+            push_until_error(|_| Fragment::Usage(Usage::default())),
             ModelError::TooLarge(Excess::Fragments)
         );
     }

@@ -1,4 +1,4 @@
-//! What a turn is asked to do, with where each part of it comes from.
+//! The request of a turn, with labels for the origin of each part.
 
 use lango_domain::event::{Principal, SessionId};
 use lango_domain::{Label, LabeledText};
@@ -8,14 +8,14 @@ pub struct TurnRequest {
     pub session: SessionId,
     pub principal: Principal,
     pub text: String,
-    /// Plain where the user typed the text; that of its source where it came from elsewhere.
+    /// Plain if the user typed the text, else the label of its source.
     pub label: Label,
-    /// Data that comes with the request, with the name that a model reads it under.
+    /// Data that comes with the request, each with the source name that a model reads.
     pub attachments: Vec<(String, LabeledText)>,
 }
 
 impl TurnRequest {
-    /// What a user typed.
+    /// Returns a request with text that a user typed.
     pub fn from_user(session: SessionId, principal: Principal, text: impl Into<String>) -> Self {
         let (label, attachments) = (Label::default(), Vec::new());
         Self {
@@ -28,7 +28,7 @@ impl TurnRequest {
     }
 }
 
-/// What a turn is to do.
+/// The content of a request.
 pub(crate) struct NewRequest {
     pub text: String,
     pub label: Label,

@@ -1,4 +1,4 @@
-//! The one door: a request in, a stream of updates out.
+//! The entry point of the engine: takes a request, returns a stream of updates.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -9,45 +9,42 @@ use futures::future::FutureExt;
 use lango_domain::Clock;
 use lango_domain::approval::Approver;
 use lango_domain::event::{Author, Branch, EventBody, Principal, SessionId, TurnId, Update};
-use lango_domain::failure::{FailureCode, FailureFamily};
 use lango_domain::model::Model;
 use lango_domain::remote_agent::RemoteAgent;
-use lango_domain::session::SessionKey;
-use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreError, TurnLock};
+use lango_domain::session::{
+    HistoryWindow, SessionKey, SessionKeyRef, SessionStore, StoreError, TurnLock,
+};
 use lango_domain::{AgentName, AgentTree};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::task::TaskTracker;
 
-use crate::agent_loop::AgentOutcome;
 use crate::approval_policy::ApprovalPolicy;
 use crate::calibration::Calibration;
-use crate::driver::{ActiveAgent, Driver, STOP_GRACE_PERIOD, StopSignal};
+use crate::driver::{Driver, StopSignal};
 use crate::hooks::TurnHooks;
 use crate::limits::{TurnLimits, TurnSpend};
 use crate::prepared_team::PreparedTeam;
-use crate::progress_summary::progress_summary;
 use crate::recovery::UnfinishedTurn;
 use crate::request::{NewRequest, TurnRequest};
-use crate::tool_execution::AbortOnDrop;
+use crate::turn::{StartMode, store_timeout};
 use crate::turn_clock::TurnClock;
-use crate::turn_error::{TurnError, panic_message};
+use crate::turn_error::panic_message;
 use crate::turn_log::{LogEntry, TurnLog, TurnLogOptions};
 use crate::turn_stream::{TurnSignals, TurnStream};
 
-/// More bytes than any text has for a token.
+/// An upper bound for the bytes of one token.
 const BYTES_PER_TOKEN: usize = 8;
 
-/// Only the turn at the end.
+/// Loads only the last turn.
 const LAST_TURN: HistoryWindow = HistoryWindow::Recent { bytes: 0 };
 
-/// What a runner is put together from.
+/// The parts that a [`Runner`] is built from.
 pub struct RunnerParts {
     pub tree: AgentTree,
     pub models: Models,
     pub store: Arc<dyn SessionStore>,
-    /// Without one, whatever needs permission is denied.
+    /// Without an approver, every call that needs approval is denied.
     pub approver: Option<Arc<dyn Approver>>,
-    /// Which calls need permission.
     pub approval_policy: ApprovalPolicy,
     pub hooks: TurnHooks,
     pub remotes: BTreeMap<AgentName, Arc<dyn RemoteAgent>>,
@@ -55,7 +52,7 @@ pub struct RunnerParts {
     pub clock_and_ids: ClockAndIds,
 }
 
-/// Which model each agent asks.
+/// The models of the agents.
 #[derive(Clone)]
 pub struct Models {
     pub default: Arc<dyn Model>,
@@ -73,21 +70,21 @@ impl Models {
     }
 }
 
-/// Time and chance, handed down so that a turn can be repeated exactly.
+/// The clock and the source of turn ids. Injected so that a turn can be repeated exactly.
 #[derive(Clone)]
 pub struct ClockAndIds {
     pub now: Clock,
     pub new_turn_id: Arc<dyn Fn() -> TurnId + Send + Sync>,
 }
 
-/// A turn to begin, or without a request one to go on with.
+/// A turn to start, or to resume if there is no request.
 struct TurnStart {
     session: SessionId,
     principal: Principal,
     request: Option<NewRequest>,
 }
 
-/// Runs turns of one team; cheap to clone.
+/// Runs the turns of one team. Cheap to clone.
 #[derive(Clone)]
 pub struct Runner {
     inner: Arc<RunnerInner>,
@@ -102,7 +99,7 @@ struct RunnerInner {
     approver: Option<Arc<dyn Approver>>,
     approval_policy: ApprovalPolicy,
     hooks: TurnHooks,
-    /// What is done about turns that ended.
+    /// Tracks the running [`lango_domain::hooks::AfterTurn`] hooks.
     after_turn_tasks: TaskTracker,
     remotes: BTreeMap<AgentName, Arc<dyn RemoteAgent>>,
     limits: TurnLimits,
@@ -116,49 +113,49 @@ impl Runner {
             models,
             store,
             approver,
-            approval_policy: approval,
-            hooks: beside,
+            approval_policy,
+            hooks,
             remotes,
             limits,
-            clock_and_ids: surroundings,
+            clock_and_ids,
         } = parts;
-        let crew = Arc::new(PreparedTeam::new(tree));
+        let team = Arc::new(PreparedTeam::new(tree));
         Self {
             inner: Arc::new(RunnerInner {
-                team: crew,
+                team,
                 calibration: Arc::default(),
                 models,
                 store,
                 approver,
-                approval_policy: approval,
-                hooks: beside,
+                approval_policy,
+                hooks,
                 after_turn_tasks: TaskTracker::new(),
                 remotes,
                 limits,
-                clock_and_ids: surroundings,
+                clock_and_ids,
             }),
         }
     }
 
-    /// Runs turns of one agent of the team alone: it begins them, answers them, and nobody stands behind it. None where
-    /// the team has no such agent, or has it elsewhere.
+    /// Returns a runner whose turns consist of this agent alone: it starts and answers them without
+    /// delegating. Returns `None` if the team has no such agent or if the agent is remote.
     pub fn single_agent(&self, agent: &str) -> Option<Self> {
-        let crew = Arc::new(self.inner.team.single_agent(agent)?);
+        let team = Arc::new(self.inner.team.single_agent(agent)?);
         Some(Self {
             inner: Arc::new(RunnerInner {
-                team: crew,
+                team,
                 ..RunnerInner::clone(&self.inner)
             }),
         })
     }
 
-    /// Whom every turn begins with.
+    /// Returns the agent that every turn starts with.
     pub fn root(&self) -> &AgentName {
         self.inner.team.root()
     }
 
-    /// Starts a turn, behind any other turn of the session (B60). Dropping the stream cancels it; a turn that is
-    /// cancelled before its time came leaves no trace.
+    /// Starts a turn after all earlier turns of the session (B60). Dropping the stream cancels the
+    /// turn; a turn that is cancelled while it waits for an earlier one leaves no events.
     ///
     /// Must be called within a tokio runtime.
     pub fn run(&self, request: TurnRequest) -> TurnStream {
@@ -180,7 +177,7 @@ impl Runner {
         })
     }
 
-    /// Goes on with a turn that its process did not finish, where it stopped (B73); without one the stream is empty.
+    /// Resumes an unfinished turn where it stopped (B73). The stream is empty if there is none.
     ///
     /// Must be called within a tokio runtime.
     pub fn resume(&self, session: SessionId, principal: Principal) -> TurnStream {
@@ -191,7 +188,7 @@ impl Runner {
         })
     }
 
-    /// The turn that [`Runner::resume`] would go on with.
+    /// Returns the turn that [`Runner::resume`] would resume.
     pub async fn find_unfinished_turn(
         &self,
         session: &SessionId,
@@ -205,35 +202,37 @@ impl Runner {
         Ok(self.inner.team.find_unfinished_turn(&log))
     }
 
-    /// Waits until everything is done that follows turns which ended: what they leave to remember, to ask, to learn.
+    /// Waits until the after-turn hooks of all finished turns are done.
     pub async fn wait_for_hooks(&self) {
         self.inner.after_turn_tasks.close();
         self.inner.after_turn_tasks.wait().await;
         self.inner.after_turn_tasks.reopen();
     }
 
-    fn start(&self, begin: TurnStart) -> TurnStream {
-        TurnStream::start(|end, updates| run_turn(Arc::clone(&self.inner), begin, end, updates))
+    fn start(&self, start: TurnStart) -> TurnStream {
+        TurnStream::start(|signals, updates| {
+            run_turn(Arc::clone(&self.inner), start, signals, updates)
+        })
     }
 }
 
 async fn run_turn(
-    shared: Arc<RunnerInner>,
-    begin: TurnStart,
-    end: TurnSignals,
+    inner: Arc<RunnerInner>,
+    start: TurnStart,
+    signals: TurnSignals,
     updates: UnboundedSender<Update>,
 ) {
-    let of = SessionKey {
-        session: begin.session.clone(),
-        principal: begin.principal.clone(),
+    let key = SessionKey {
+        session: start.session.clone(),
+        principal: start.principal.clone(),
     };
-    // Held until what follows is on its way, so that nobody finds everything settled in between.
-    let _follows = shared.after_turn_tasks.token();
-    let turn = AssertUnwindSafe(shared.run_turn(begin, end, &updates))
+    // Held until the hooks are spawned, so that `wait_for_hooks` cannot return in between.
+    let _token = inner.after_turn_tasks.token();
+    let turn = AssertUnwindSafe(inner.run_turn(start, signals, &updates))
         .catch_unwind()
         .await;
     let error = match turn {
-        Ok(Ok(())) => return shared.run_after_turn_hooks(of),
+        Ok(Ok(())) => return inner.run_after_turn_hooks(&key),
         Ok(Err(error)) => error,
         Err(payload) => StoreError(panic_message(&*payload).to_owned()),
     };
@@ -243,68 +242,69 @@ async fn run_turn(
 impl RunnerInner {
     async fn run_turn(
         &self,
-        begin: TurnStart,
-        end: TurnSignals,
+        start: TurnStart,
+        signals: TurnSignals,
         updates: &UnboundedSender<Update>,
     ) -> Result<(), StoreError> {
         let key = SessionKeyRef {
-            session: &begin.session,
-            principal: &begin.principal,
+            session: &start.session,
+            principal: &start.principal,
         };
-        // No limit here: the turns before this one end, and its own time begins when they have.
+        // No timeout: earlier turns have their own, and the time of this turn starts after them.
         let lock = tokio::select! {
             biased;
-            () = end.cancel.cancelled() => return Ok(()),
+            () = signals.cancel.cancelled() => return Ok(()),
             lock = self.store.lock(key) => lock?,
         };
         let prepared = tokio::select! {
             biased;
-            () = end.cancel.cancelled() => return Ok(()),
+            () = signals.cancel.cancelled() => return Ok(()),
             () = tokio::time::sleep(self.limits.turn_timeout()) => Err(store_timeout()),
-            prepared = self.prepare(&begin, lock, updates) => prepared,
+            prepared = self.prepare(&start, lock, updates) => prepared,
         };
-        let (mut record, left) = prepared?;
-        match (begin.request, left) {
+        let (mut log, unfinished) = prepared?;
+        match (start.request, unfinished) {
             (Some(request), _) => {
-                let driver = self.new_driver(record, request.text.clone(), &end);
+                let driver = self.new_driver(log, request.text.clone(), &signals);
                 driver.run(StartMode::New(request), updates).await;
             }
-            (None, Some(left)) if !left.is_answered => {
-                record.turn = left.turn;
-                let driver = self.new_driver(record, left.request, &end);
+            (None, Some(unfinished)) if !unfinished.is_answered => {
+                log.turn = unfinished.turn;
+                let driver = self.new_driver(log, unfinished.request, &signals);
                 driver
                     .delegations
-                    .store(left.delegations, Ordering::Relaxed);
+                    .store(unfinished.delegations, Ordering::Relaxed);
                 driver.run(StartMode::Resume, updates).await;
             }
-            (None, _) => record.close(Vec::new()).await?,
+            (None, _) => log.close(Vec::new()).await?,
         }
         Ok(())
     }
 
-    /// Opens the log, and closes what an earlier process left open. A turn that is not gone on with ends here.
+    /// Opens the log and closes the calls that an earlier process left open. Also ends the unfinished
+    /// turn, unless it is being resumed.
     async fn prepare(
         &self,
-        begin: &TurnStart,
+        start: &TurnStart,
         lock: TurnLock,
         updates: &UnboundedSender<Update>,
     ) -> Result<(TurnLog, Option<UnfinishedTurn>), StoreError> {
-        let record = self.open_log(begin, lock, updates.clone()).await?;
-        let left = record.read(|log| self.team.find_unfinished_turn(log));
-        if let Some(left) = &left {
-            let mut closings = left.closing_entries.clone();
-            if begin.request.is_some() || left.is_answered {
-                closings.push(self.root_entry(left.closing_body()));
+        let log = self.open_log(start, lock, updates.clone()).await?;
+        let unfinished = log.read(|events| self.team.find_unfinished_turn(events));
+        if let Some(unfinished) = &unfinished {
+            let mut entries = unfinished.closing_entries.clone();
+            if start.request.is_some() || unfinished.is_answered {
+                entries.push(self.root_entry(unfinished.closing_body()));
             }
-            record.append_to_turn(&left.turn, closings).await?;
+            log.append_to_turn(&unfinished.turn, entries).await?;
         }
-        Ok((record, left))
+        Ok((log, unfinished))
     }
 
-    /// Nobody waits for it, and the session can be used meanwhile.
-    fn run_after_turn_hooks(&self, of: SessionKey) {
-        for told in &self.hooks.after_turn {
-            self.after_turn_tasks.spawn(told.on_turn_end(of.clone()));
+    /// Spawns the after-turn hooks. The session can be used while they run.
+    fn run_after_turn_hooks(&self, key: &SessionKey) {
+        for hook in &self.hooks.after_turn {
+            self.after_turn_tasks.spawn(hook.on_turn_end(key.clone()));
         }
     }
 
@@ -315,28 +315,25 @@ impl RunnerInner {
 
     async fn open_log(
         &self,
-        begin: &TurnStart,
+        start: &TurnStart,
         lock: TurnLock,
         updates: UnboundedSender<Update>,
     ) -> Result<TurnLog, StoreError> {
-        let (session, principal) = (begin.session.clone(), begin.principal.clone());
-        let (store, surroundings) = (Arc::clone(&self.store), self.clock_and_ids.clone());
-        let reach = HistoryWindow::Recent {
-            bytes: self.models.largest_window() * BYTES_PER_TOKEN,
-        };
         TurnLog::open(TurnLogOptions {
-            session,
-            principal,
-            store,
-            clock_and_ids: surroundings,
+            session: start.session.clone(),
+            principal: start.principal.clone(),
+            store: Arc::clone(&self.store),
+            clock_and_ids: self.clock_and_ids.clone(),
             updates,
-            history_window: reach,
+            history_window: HistoryWindow::Recent {
+                bytes: self.models.largest_window() * BYTES_PER_TOKEN,
+            },
             lock,
         })
         .await
     }
 
-    fn new_driver(&self, record: TurnLog, request: String, end: &TurnSignals) -> Arc<Driver> {
+    fn new_driver(&self, log: TurnLog, request: String, signals: &TurnSignals) -> Arc<Driver> {
         Arc::new(Driver {
             team: Arc::clone(&self.team),
             models: self.models.clone(),
@@ -347,131 +344,14 @@ impl RunnerInner {
             clock: TurnClock::default(),
             limits: self.limits.clone(),
             calibration: Arc::clone(&self.calibration),
-            log: record,
-            stop: StopSignal::new(end.cancel.clone()),
-            suspend: end.suspend.clone(),
+            log,
+            stop: StopSignal::new(signals.cancel.clone()),
+            suspend: signals.suspend.clone(),
             request,
             spend: Mutex::new(TurnSpend::default()),
             delegations: AtomicUsize::new(0),
             denied_calls: Mutex::default(),
             approval_lock: tokio::sync::Mutex::default(),
         })
-    }
-}
-
-fn store_timeout() -> StoreError {
-    StoreError("the store does not answer".to_owned())
-}
-
-/// How a turn begins.
-enum StartMode {
-    /// With a request that is looked up first.
-    New(NewRequest),
-    /// Where it stopped.
-    Resume,
-}
-
-impl Driver {
-    /// The whole turn: it ends in an answer or a failure with a code, never in silence (B59), and it ends when it is
-    /// stopped, whatever it waits for (B104).
-    async fn run(self: Arc<Self>, start: StartMode, updates: &UnboundedSender<Update>) {
-        let root = self.team.root().clone();
-        let seat = Arc::new(ActiveAgent {
-            branch: Branch::root(&root),
-            agent: root,
-            is_streamed: true,
-        });
-        let worked = {
-            let (driver, seat) = (Arc::clone(&self), Arc::clone(&seat));
-            AbortOnDrop(tokio::spawn(async move {
-                driver.answer_request(&seat, start).await
-            }))
-        };
-        let clock = async {
-            self.clock.wait_until(self.limits.turn_timeout()).await;
-            self.stop
-                .stop_with(TurnError::limit(FailureCode::LimitTime));
-            std::future::pending::<()>().await;
-        };
-        let ended = tokio::select! {
-            biased;
-            ended = worked => ended.unwrap_or_else(|error| Err(TurnError::from_join_error(error))),
-            () = clock => Ok(()),
-            () = self.stop.wait_until_overdue() => Err(self.stop.cause()),
-        };
-        if let Err(error) = self.close(&seat, ended).await {
-            let _ = updates.send(Update::StoreFailed(error));
-        }
-    }
-
-    /// Writes the end of the turn. A store that does not answer has no say in whether the turn ends.
-    async fn close(
-        &self,
-        seat: &ActiveAgent,
-        ended: Result<(), TurnError>,
-    ) -> Result<(), StoreError> {
-        let last = match ended {
-            Ok(()) => vec![EventBody::TurnDone],
-            Err(failure)
-                if failure.code == FailureCode::Cancelled && self.suspend.is_cancelled() =>
-            {
-                Vec::new()
-            }
-            Err(failure) => vec![self.failure_body(failure)],
-        };
-        let as_root =
-            |body| LogEntry::plain(Author::Agent(seat.agent.clone()), seat.branch.clone(), body);
-        // Work that had to be cut off has left calls open.
-        let open = match last.is_empty() {
-            true => Vec::new(),
-            false => self
-                .log
-                .read(|log| self.team.find_unfinished_turn(log))
-                .map_or_else(Vec::new, |left| left.closing_entries),
-        };
-        let entries = open
-            .into_iter()
-            .chain(last.into_iter().map(as_root))
-            .collect();
-        let closed = tokio::time::timeout(STOP_GRACE_PERIOD, self.log.close(entries)).await;
-        closed.unwrap_or_else(|_| Err(store_timeout()))
-    }
-
-    async fn answer_request(
-        self: &Arc<Self>,
-        seat: &Arc<ActiveAgent>,
-        start: StartMode,
-    ) -> Result<(), TurnError> {
-        if let StartMode::New(request) = start {
-            self.record_request(seat, request).await?;
-        }
-        match self.run_agent(seat).await? {
-            AgentOutcome::Answered {
-                author,
-                text,
-                label,
-            } if author == seat.agent => {
-                self.append(seat, &label, vec![EventBody::Answer { text }])
-                    .await
-            }
-            // The specialist's answer stands in its own branch already.
-            AgentOutcome::Answered { .. } => Ok(()),
-            AgentOutcome::Rejected { reason, .. } => Err(TurnError::internal(&reason)),
-            AgentOutcome::Failed(failure) => Err(failure),
-        }
-    }
-
-    fn failure_body(&self, failure: TurnError) -> EventBody {
-        tracing::warn!(code = %failure.code, detail = failure.detail, "the turn failed");
-        let done = self.log.read(|log| progress_summary(log, &self.log.turn));
-        let message = match failure.code.family() {
-            FailureFamily::Limit => format!("{} {done}", failure.message),
-            _ => failure.message,
-        };
-        EventBody::TurnFailed {
-            code: failure.code,
-            message,
-            hint: failure.hint,
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! Running one call of a tool: time, panic, and the size of what comes back.
+//! Executes one tool call, with a timeout, protection from panics and a cap for its output.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::driver::{ActiveAgent, Driver};
 use crate::flow::{UserText, cite_call};
 use crate::turn_error::TurnError;
 
-/// What a call gave, for the model to read.
+/// The result of a tool call, as the model reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ToolOutcome {
     Succeeded {
@@ -26,7 +26,7 @@ pub(crate) enum ToolOutcome {
     },
 }
 
-/// Whose words an answer holds.
+/// The origin of the text in a result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ContentOrigin {
     pub trust: Trust,
@@ -34,10 +34,10 @@ pub(crate) struct ContentOrigin {
 }
 
 impl ToolOutcome {
-    pub fn failed(code: ToolCode, why: impl Into<String>) -> Self {
+    pub fn failed(code: ToolCode, reason: impl Into<String>) -> Self {
         Self::Failed {
             code,
-            reason: why.into(),
+            reason: reason.into(),
             origin: ContentOrigin::default(),
             advice: None,
         }
@@ -46,57 +46,48 @@ impl ToolOutcome {
     pub fn into_body(self, call: &ToolCall) -> (EventBody, Label) {
         let id = call.id.clone();
         match self {
-            Self::Succeeded {
-                text,
-                origin: words,
-            } => {
-                let untrusted = words.trust == Trust::Untrusted;
-                let (error, code, advice) = (None, None, None);
+            Self::Succeeded { text, origin } => {
                 let body = EventBody::ToolResult {
                     id,
                     ok: true,
                     content: text,
-                    error,
-                    code,
-                    untrusted,
-                    advice,
+                    error: None,
+                    code: None,
+                    untrusted: origin.trust == Trust::Untrusted,
+                    advice: None,
                 };
-                (body, words.label)
+                (body, origin.label)
             }
             Self::Failed {
                 code,
-                reason: why,
-                origin: words,
+                reason,
+                origin,
                 advice,
             } => {
-                let (content, untrusted) = (String::new(), words.trust == Trust::Untrusted);
-                let (error, code) = (Some(why), Some(code));
-                (
-                    EventBody::ToolResult {
-                        id,
-                        ok: false,
-                        content,
-                        error,
-                        code,
-                        untrusted,
-                        advice,
-                    },
-                    words.label,
-                )
+                let body = EventBody::ToolResult {
+                    id,
+                    ok: false,
+                    content: String::new(),
+                    error: Some(reason),
+                    code: Some(code),
+                    untrusted: origin.trust == Trust::Untrusted,
+                    advice,
+                };
+                (body, origin.label)
             }
         }
     }
 }
 
 impl Driver {
-    /// Runs the call; whatever happens to it is an answer. Only a log that cannot be written is a failure.
+    /// Runs the call. A failure of the call is an outcome; only a failure to append events is an error.
     pub(crate) async fn run_tool(
         &self,
-        seat: &ActiveAgent,
+        active: &ActiveAgent,
         call: &ToolCall,
-        read: &Label,
+        read_label: &Label,
     ) -> Result<ToolOutcome, TurnError> {
-        let Some(tool) = self.team.tool(&seat.agent, &call.name) else {
+        let Some(tool) = self.team.tool(&active.agent, &call.name) else {
             return Ok(ToolOutcome::failed(
                 ToolCode::Unknown,
                 "there is no such tool",
@@ -105,31 +96,31 @@ impl Driver {
         if self.stop.token.is_cancelled() {
             return Ok(self.interrupted_outcome());
         }
-        let words = self.log.read(UserText::from_log);
-        // What the user asked for in these very words is the user's, whatever the agent has read.
-        let label = if words.contains_args(&call.arguments) {
+        let user_text = self.log.read(UserText::from_log);
+        // Arguments that the user typed are trusted, whatever the agent has read.
+        let label = if user_text.contains_args(&call.arguments) {
             Label::default()
         } else {
-            read.clone()
+            read_label.clone()
         };
-        let context = self.tool_context(seat, call, label);
-        let asked = PendingCall {
+        let context = self.tool_context(active, call, label);
+        let pending = PendingCall {
             tool,
             call,
             context: &context,
-            user_text: &words,
-            read_label: read,
+            user_text: &user_text,
+            read_label,
         };
-        if let Some(refused) = self.check_approval(seat, asked).await? {
-            return Ok(self.with_advice(call, refused).await);
+        if let Some(denied) = self.check_approval(active, pending).await? {
+            return Ok(self.with_advice(call, denied).await);
         }
-        // A result that is there is kept, even when the turn is stopped at that moment.
-        let answer = tokio::select! {
+        // A result that is ready counts, even if the turn is stopped at the same time.
+        let outcome = tokio::select! {
             biased;
-            answer = self.run_with_timeout(tool, call, context) => answer,
+            outcome = self.run_with_timeout(tool, call, context) => outcome,
             () = self.stop.token.cancelled() => self.interrupted_outcome(),
         };
-        Ok(self.with_advice(call, answer).await)
+        Ok(self.with_advice(call, outcome).await)
     }
 
     pub(crate) fn interrupted_outcome(&self) -> ToolOutcome {
@@ -139,85 +130,82 @@ impl Driver {
         )
     }
 
-    /// The call on a task of its own: a panic stays there, and giving up on it does not wait for it.
+    /// Runs the call on its own task, so that a panic stays there and a timeout does not wait for it.
     async fn run_with_timeout(
         &self,
         tool: &Tool,
         call: &ToolCall,
         context: ToolContext,
     ) -> ToolOutcome {
-        let (tool_name, time) = (&tool.name, self.limits.tool_timeout());
+        let (tool_name, timeout) = (&tool.name, self.limits.tool_timeout());
         let running = tool.call(context, call.arguments.clone());
         let task = AbortOnDrop(tokio::spawn(running));
-        match tokio::time::timeout(time, task).await {
+        match tokio::time::timeout(timeout, task).await {
             Ok(Ok(Ok(ToolOutput { text, label }))) => ToolOutcome::Succeeded {
                 text,
                 origin: output_origin(tool, call, label),
             },
-            Ok(Ok(Err(failure))) => {
-                let words = failure_origin(tool, call);
-                ToolOutcome::Failed {
-                    code: ToolCode::Failed,
-                    reason: failure.0,
-                    origin: words,
-                    advice: None,
-                }
-            }
+            Ok(Ok(Err(error))) => ToolOutcome::Failed {
+                code: ToolCode::Failed,
+                reason: error.0,
+                origin: failure_origin(tool, call),
+                advice: None,
+            },
             Ok(Err(_panic)) => ToolOutcome::failed(
                 ToolCode::Panicked,
-                format!("{tool_name} broke; this is a mistake in the tool"),
+                format!("{tool_name} panicked; this is a bug in the tool"),
             ),
             Err(_) => ToolOutcome::failed(
                 ToolCode::Timeout,
-                format!("{tool_name} did not finish within {}", format_seconds(time)),
+                format!(
+                    "{tool_name} did not finish within {}",
+                    format_seconds(timeout)
+                ),
             ),
         }
     }
 
-    /// Who calls, and where what it prints is shown.
-    fn tool_context(&self, seat: &ActiveAgent, call: &ToolCall, label: Label) -> ToolContext {
+    /// Returns the caller of a call, and the sink for its output.
+    fn tool_context(&self, active: &ActiveAgent, call: &ToolCall, label: Label) -> ToolContext {
         ToolContext {
             session: self.log.session.clone(),
             principal: self.log.principal.clone(),
             turn: self.log.turn.clone(),
-            agent: seat.agent.clone(),
+            agent: active.agent.clone(),
             call: call.id.clone(),
             label,
-            output_sink: if seat.is_streamed {
-                self.log.output_sink(&seat.agent, &call.id)
+            output_sink: if active.is_streamed {
+                self.log.output_sink(&active.agent, &call.id)
             } else {
                 ToolOutputSink::disconnected()
             },
         }
     }
 
-    /// A model reads at most so much of a result: its beginning and its end (B41).
-    pub(crate) fn truncate_output(&self, answer: ToolOutcome) -> ToolOutcome {
-        let most = self.limits.tool_output_bytes.get();
-        match answer {
-            ToolOutcome::Succeeded {
-                text,
-                origin: words,
-            } => ToolOutcome::Succeeded {
-                text: truncate_middle(text, most),
-                origin: words,
+    /// Truncates a result to the bytes that a model may read, keeping its beginning and end (B41).
+    pub(crate) fn truncate_output(&self, outcome: ToolOutcome) -> ToolOutcome {
+        let max_bytes = self.limits.tool_output_bytes.get();
+        match outcome {
+            ToolOutcome::Succeeded { text, origin } => ToolOutcome::Succeeded {
+                text: truncate_middle(text, max_bytes),
+                origin,
             },
             ToolOutcome::Failed {
                 code,
-                reason: why,
-                origin: words,
+                reason,
+                origin,
                 advice,
             } => ToolOutcome::Failed {
                 code,
-                reason: truncate_middle(why, most),
-                origin: words,
+                reason: truncate_middle(reason, max_bytes),
+                origin,
                 advice,
             },
         }
     }
 }
 
-/// What a tool gives back is labelled by itself where it knows better, else by its declaration.
+/// Returns the origin of a tool's output: the label that the call returned, else the tool's own.
 fn output_origin(tool: &Tool, call: &ToolCall, label: Option<Label>) -> ContentOrigin {
     let label = label.unwrap_or_else(|| tool.label(&cite_call(&tool.name, &call.arguments)));
     ContentOrigin {
@@ -226,7 +214,7 @@ fn output_origin(tool: &Tool, call: &ToolCall, label: Option<Label>) -> ContentO
     }
 }
 
-/// A failure may quote anything: names of files, what is known instead.
+/// Returns the origin of a tool's error text. An error may quote anything, such as file names.
 pub(crate) fn failure_origin(tool: &Tool, call: &ToolCall) -> ContentOrigin {
     let source = cite_call(&tool.name, &call.arguments);
     match tool.trust {
@@ -241,13 +229,13 @@ pub(crate) fn failure_origin(tool: &Tool, call: &ToolCall) -> ContentOrigin {
     }
 }
 
-/// Three quarters of what is kept are the beginning, the rest is the end.
-pub(crate) fn truncate_middle(text: String, most: usize) -> String {
-    if text.len() <= most {
+/// Truncates the middle of a text. Three quarters of the result are its beginning, one its end.
+pub(crate) fn truncate_middle(text: String, max_bytes: usize) -> String {
+    if text.len() <= max_bytes {
         return text;
     }
-    let head = text.floor_char_boundary(most / 4 * 3);
-    let tail = text.ceil_char_boundary(text.len() - most / 4);
+    let head = text.floor_char_boundary(max_bytes / 4 * 3);
+    let tail = text.ceil_char_boundary(text.len() - max_bytes / 4);
     format!(
         "{}\n[… {} bytes left out …]\n{}",
         &text[..head],
@@ -260,7 +248,7 @@ fn format_seconds(time: Duration) -> String {
     format!("{} s", time.as_secs())
 }
 
-/// A task that ends when nobody waits for it any more.
+/// A task that is aborted when its handle is dropped.
 pub(crate) struct AbortOnDrop<T>(pub tokio::task::JoinHandle<T>);
 
 impl<T> Drop for AbortOnDrop<T> {
@@ -286,15 +274,12 @@ mod tests {
 
     /// B41
     #[test]
-    fn a_long_result_keeps_its_beginning_and_its_end() {
+    fn truncation_keeps_the_beginning_and_the_end() {
         let text = format!("START{}ENDE", "é".repeat(1_000_000));
-        let kept = truncate_middle(text, 1_000);
-        assert!(
-            kept.starts_with("STARTé")
-                && kept.ends_with("éENDE")
-                && kept.contains("bytes left out")
-        );
-        assert!(kept.len() < 1_100);
+        let truncated = truncate_middle(text, 1_000);
+        assert!(truncated.starts_with("STARTé") && truncated.ends_with("éENDE"));
+        assert!(truncated.contains("bytes left out"));
+        assert!(truncated.len() < 1_100);
         assert_eq!(truncate_middle("short".into(), 1_000), "short");
     }
 }

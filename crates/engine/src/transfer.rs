@@ -1,11 +1,11 @@
-//! The one call that an orchestrator has: `transfer_to_agent`.
+//! The orchestrator's only tool: `transfer_to_agent`.
 
 use lango_domain::AgentName;
 use lango_domain::markers::TRANSFER_TOOL;
 use lango_domain::model::ToolDeclaration;
 use serde_json::{Value, json};
 
-/// Under these names models put what they want done.
+/// The argument names that models use for the task.
 const TASK_KEYS: [&str; 6] = [
     "task",
     "message",
@@ -15,7 +15,7 @@ const TASK_KEYS: [&str; 6] = [
     "input",
 ];
 
-/// The declaration, with the created agents as the only names there are (B53).
+/// Returns the tool declaration. Its enum allows only the names of the team's agents (B53).
 pub(crate) fn transfer_declaration(agents: &[AgentName]) -> ToolDeclaration {
     ToolDeclaration {
         name: TRANSFER_TOOL.to_owned(),
@@ -37,10 +37,10 @@ pub(crate) fn transfer_declaration(agents: &[AgentName]) -> ToolDeclaration {
     }
 }
 
-/// What a transfer asks for, read as kindly as possible.
+/// The arguments of a transfer, parsed leniently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TransferRequest {
-    /// As the model wrote it.
+    /// The name as the model wrote it.
     pub agent: String,
     pub task: Option<String>,
     pub report_back: bool,
@@ -71,20 +71,20 @@ impl TransferRequest {
     }
 }
 
-/// The agent that is meant: a difference in case, in surrounding space or an `_agent` suffix is forgiven, an
-/// abbreviation is not (B53).
+/// Finds the agent that a name refers to. Ignores case, surrounding white space and an `_agent`
+/// suffix, but does not accept abbreviations (B53).
 pub(crate) fn resolve_agent<'a>(
     written: &str,
     agents: impl IntoIterator<Item = &'a AgentName>,
 ) -> Option<&'a AgentName> {
-    let plain = written.trim().to_lowercase();
-    let stripped = plain
+    let name = written.trim().to_lowercase();
+    let stripped = name
         .strip_suffix("_agent")
-        .or_else(|| plain.strip_suffix("-agent"))
-        .unwrap_or(&plain);
+        .or_else(|| name.strip_suffix("-agent"))
+        .unwrap_or(&name);
     let agents: Vec<&AgentName> = agents.into_iter().collect();
     let find = |name: &str| agents.iter().copied().find(|agent| **agent == *name);
-    find(&plain).or_else(|| find(stripped))
+    find(&name).or_else(|| find(stripped))
 }
 
 #[cfg(test)]
@@ -93,9 +93,9 @@ mod tests {
 
     /// B53
     #[test]
-    fn small_differences_are_forgiven_and_abbreviations_are_not() {
+    fn resolves_small_differences_but_no_abbreviations() {
         let agents = ["operator", "vault", "lango-agent"].map(|name| AgentName::new(name).unwrap());
-        let meant = |written| resolve_agent(written, &agents).map(AgentName::as_str);
+        let resolve = |written| resolve_agent(written, &agents).map(AgentName::as_str);
         for written in [
             "operator",
             " Operator\n",
@@ -103,9 +103,9 @@ mod tests {
             "operator_agent",
             "Operator-Agent",
         ] {
-            assert_eq!(meant(written), Some("operator"), "{written}");
+            assert_eq!(resolve(written), Some("operator"), "{written}");
         }
-        assert_eq!(meant("lango-agent"), Some("lango-agent"));
+        assert_eq!(resolve("lango-agent"), Some("lango-agent"));
         for written in [
             "",
             "op",
@@ -115,17 +115,17 @@ mod tests {
             "browser_agent",
             "_agent",
         ] {
-            assert_eq!(meant(written), None, "{written}");
+            assert_eq!(resolve(written), None, "{written}");
         }
     }
 
     #[test]
-    fn arguments_are_read_kindly() {
-        let wish = TransferRequest::parse(
+    fn parses_arguments_leniently() {
+        let request = TransferRequest::parse(
             &json!({ "agent_name": " vault ", "prompt": "pay", "report_back": "True", "why": 1 }),
         );
         assert_eq!(
-            wish,
+            request,
             TransferRequest {
                 agent: "vault".into(),
                 task: Some("pay".into()),

@@ -1,4 +1,4 @@
-//! Time that a turn spends waiting for a person does not count toward its limit.
+//! The clock of a turn. Time spent waiting for approvals does not count toward the turn's limit.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,10 +15,11 @@ struct ApprovalWaits {
     since: Option<Instant>,
 }
 
-/// Ends the wait when it is dropped.
+/// Ends the pause when dropped.
 pub(crate) struct ClockPause<'a>(&'a TurnClock);
 
 impl TurnClock {
+    /// Stops counting time until the returned guard is dropped.
     pub fn pause(&self) -> ClockPause<'_> {
         let mut waits = self.waits();
         waits.active += 1;
@@ -27,11 +28,11 @@ impl TurnClock {
         ClockPause(self)
     }
 
-    /// Returns when so much time has passed that nobody was waited for.
+    /// Returns when the turn has run for `limit`, not counting time spent waiting for approvals.
     pub async fn wait_until(&self, limit: Duration) {
-        let began = Instant::now();
+        let started = Instant::now();
         loop {
-            let worked = began.elapsed().saturating_sub(self.total_paused());
+            let worked = started.elapsed().saturating_sub(self.total_paused());
             match limit.checked_sub(worked).filter(|left| !left.is_zero()) {
                 Some(left) => tokio::time::sleep(left).await,
                 None => return,
@@ -68,15 +69,15 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn waiting_for_a_person_does_not_count() {
-        let pause = TurnClock::default();
-        let began = Instant::now();
-        let person = async {
+    async fn waiting_for_an_approval_does_not_count() {
+        let clock = TurnClock::default();
+        let started = Instant::now();
+        let approval = async {
             tokio::time::sleep(Duration::from_secs(5)).await;
-            let _waiting = pause.pause();
+            let _pause = clock.pause();
             tokio::time::sleep(Duration::from_secs(1_000)).await;
         };
-        tokio::join!(person, pause.wait_until(Duration::from_secs(10)));
-        assert_eq!(began.elapsed(), Duration::from_secs(1_010));
+        tokio::join!(approval, clock.wait_until(Duration::from_secs(10)));
+        assert_eq!(started.elapsed(), Duration::from_secs(1_010));
     }
 }

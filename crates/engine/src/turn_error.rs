@@ -1,4 +1,4 @@
-//! Why a turn failed: a code for programs, a message and a hint for the user, detail for the log.
+//! Failures of a turn: a code for programs, a message and a hint for the user, details for the log.
 
 use std::any::Any;
 
@@ -12,9 +12,9 @@ pub(crate) struct TurnError {
     pub code: FailureCode,
     pub message: String,
     pub hint: String,
-    /// For the log only: may hold what a user cannot act on.
+    /// For the log only; may contain text that a user cannot act on.
     pub detail: String,
-    /// Set when nothing can be stored any more.
+    /// Set if the store failed, so that no more events can be stored.
     pub store_error: Option<StoreError>,
 }
 
@@ -29,7 +29,7 @@ impl TurnError {
         }
     }
 
-    /// A limit was reached; `code` says which.
+    /// Returns the error for a reached limit.
     pub fn limit(code: FailureCode) -> Self {
         let (message, hint) = match code {
             FailureCode::LimitRounds => (
@@ -77,21 +77,22 @@ impl TurnError {
         )
     }
 
-    /// What a colleague elsewhere says about its failure is data from outside: one bounded line (B92).
-    pub fn remote(why: &str) -> Self {
-        let why: String = one_line(why).chars().take(300).collect();
+    /// Returns the error for a failed remote agent. Its text comes from outside, so it is reduced to
+    /// one line of limited length (B92).
+    pub fn remote(reason: &str) -> Self {
+        let reason: String = one_line(reason).chars().take(300).collect();
         Self::new(
             FailureCode::ModelConnection,
-            &why,
+            &reason,
             "Check the remote agent's address.",
         )
     }
 
     pub fn internal(detail: &str) -> Self {
-        let hint = "This is a mistake in Lango; the log has the detail.";
+        let hint = "This is a bug in Lango; see the log for details.";
         Self {
             detail: detail.to_owned(),
-            ..Self::new(FailureCode::Internal, "Something broke inside Lango.", hint)
+            ..Self::new(FailureCode::Internal, "An internal error occurred.", hint)
         }
     }
 
@@ -99,7 +100,7 @@ impl TurnError {
         Self::internal(panic_message(payload))
     }
 
-    /// The task that did the work ended without a result.
+    /// Returns the error for a task that ended without a result.
     pub fn from_join_error(error: tokio::task::JoinError) -> Self {
         match error.try_into_panic() {
             Ok(payload) => Self::from_panic(&*payload),
@@ -107,19 +108,20 @@ impl TurnError {
         }
     }
 
-    /// Whether this ends the whole turn, whoever it happened to. Anything else a delegation can report back.
+    /// Returns true if this error ends the whole turn, whichever agent it occurred in. A delegation
+    /// reports any other error back.
     pub fn is_fatal(&self) -> bool {
         self.code.family() == FailureFamily::Limit
             || matches!(self.code, FailureCode::Cancelled | FailureCode::Internal)
     }
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> &str {
     let owned = payload.downcast_ref::<String>().map(String::as_str);
     owned
         .or_else(|| payload.downcast_ref::<&str>().copied())
-        .unwrap_or("a panic without words")
+        .unwrap_or("a panic without a message")
 }
 
 impl From<ModelError> for TurnError {
@@ -128,11 +130,11 @@ impl From<ModelError> for TurnError {
             ModelError::Auth => (FailureCode::ModelAuth, "Check the provider's key."),
             ModelError::Quota => (
                 FailureCode::ModelQuota,
-                "Check the account's credit, or use another provider.",
+                "Check the account's balance, or use another provider.",
             ),
             ModelError::Busy { .. } => (
                 FailureCode::ModelBusy,
-                "Try again in a while, or set agent.fallback.",
+                "Try again later, or set agent.fallback.",
             ),
             ModelError::NotFound(_) => (
                 FailureCode::ModelNotFound,
@@ -144,22 +146,20 @@ impl From<ModelError> for TurnError {
             ),
             ModelError::Rejected(_) => (
                 FailureCode::ModelRejected,
-                "Check the model, and what it takes.",
+                "Check agent.model and the features that it supports.",
             ),
             ModelError::NotRecorded(_) => (
                 FailureCode::ModelNotRecorded,
                 "Replay with the same --tools, --set and configuration as the recording.",
             ),
-            ModelError::Refused(_) => {
-                (FailureCode::ModelRefused, "Put the request in other words.")
-            }
+            ModelError::Refused(_) => (FailureCode::ModelRefused, "Rephrase the request."),
             ModelError::Malformed(_) => (
                 FailureCode::ModelMalformed,
-                "Try again; if it stays, try another model.",
+                "Try again; if the error persists, try another model.",
             ),
             ModelError::TooLarge(_) => (
                 FailureCode::ModelTooLarge,
-                "Ask for less at once, or try another model.",
+                "Ask for less in one request, or try another model.",
             ),
             ModelError::Connection(_) => (
                 FailureCode::ModelConnection,
@@ -169,8 +169,8 @@ impl From<ModelError> for TurnError {
         };
         let message = match &error {
             ModelError::Malformed(_) => "The model's reply could not be understood.".to_owned(),
-            ModelError::Connection(why) => {
-                to_sentence(&format!("the connection to the model failed: {why}"))
+            ModelError::Connection(reason) => {
+                to_sentence(&format!("the connection to the model failed: {reason}"))
             }
             other => to_sentence(&other.to_string()),
         };
@@ -183,13 +183,13 @@ impl From<ModelError> for TurnError {
 
 impl From<StoreError> for TurnError {
     fn from(error: StoreError) -> Self {
-        let message = format!("The session could not be kept: {error}.");
+        let message = format!("The session could not be stored: {error}.");
         Self {
             store_error: Some(error),
             ..Self::new(
                 FailureCode::Internal,
                 &message,
-                "Check the disk and the data folder.",
+                "Check the disk and the data folder, or run `lango doctor`.",
             )
         }
     }

@@ -1,7 +1,7 @@
-//! The log of the running turn: stored, then shown (B71).
+//! The log of the running turn. Events are stored first and published afterwards (B71).
 //!
-//! One task writes it. A branch of the turn hands over what happened and waits for the receipt; it holds no lock
-//! meanwhile. So a branch that is dropped, or is not polled for a while, cannot keep another branch from writing.
+//! A single task writes the log. A branch of the turn sends it events and waits until they are stored,
+//! without holding a lock. So a branch that is dropped or not polled cannot block another branch.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 use crate::runner::ClockAndIds;
 use crate::turn_error::TurnError;
 
+/// The log of a session, open for one turn.
 pub(crate) struct TurnLog {
     pub session: SessionId,
     pub principal: Principal,
@@ -28,20 +29,20 @@ pub(crate) struct TurnLog {
     writes: UnboundedSender<LogWrite>,
 }
 
-/// What a record is opened for.
+/// The parts that a [`TurnLog`] is opened with.
 pub(crate) struct TurnLogOptions {
     pub session: SessionId,
     pub principal: Principal,
     pub store: Arc<dyn SessionStore>,
     pub clock_and_ids: ClockAndIds,
     pub updates: UnboundedSender<Update>,
-    /// How much of the log any agent can read.
+    /// The part of the log that agents can read.
     pub history_window: HistoryWindow,
-    /// Released when the last event is written.
+    /// Released after the last event is written.
     pub lock: TurnLock,
 }
 
-/// An event before it has a time and a number.
+/// An event before it has a timestamp and a number.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LogEntry {
     pub author: Author,
@@ -51,7 +52,7 @@ pub(crate) struct LogEntry {
 }
 
 impl LogEntry {
-    /// Something that the engine itself says.
+    /// Returns an entry of the engine itself, with a plain label.
     pub fn plain(author: Author, branch: Branch, body: EventBody) -> Self {
         Self {
             author,
@@ -62,70 +63,66 @@ impl LogEntry {
     }
 }
 
-/// Events for the task that writes, and where it reports that they are durable.
+/// A write request for [`LogWriter`].
 struct LogWrite {
     turn: TurnId,
     entries: Vec<LogEntry>,
-    /// Nothing is written after this one.
+    /// True if nothing may be written after this.
     is_last: bool,
     done: oneshot::Sender<Result<(), StoreError>>,
 }
 
 impl TurnLog {
-    pub async fn open(opening: TurnLogOptions) -> Result<Self, StoreError> {
+    pub async fn open(options: TurnLogOptions) -> Result<Self, StoreError> {
         let TurnLogOptions {
             session,
             principal,
             store,
-            clock_and_ids: surroundings,
+            clock_and_ids,
             updates,
-            history_window: reach,
+            history_window,
             lock,
-        } = opening;
-        let log = store
-            .load(
-                SessionKeyRef {
-                    session: &session,
-                    principal: &principal,
-                },
-                reach,
-            )
-            .await?;
-        let calls = log
+        } = options;
+        let key = SessionKeyRef {
+            session: &session,
+            principal: &principal,
+        };
+        let events = store.load(key, history_window).await?;
+        let call_ids = events
             .iter()
             .filter_map(|event| call_id(event))
             .cloned()
             .collect();
-        let (turn, log) = ((surroundings.new_turn_id)(), Arc::new(RwLock::new(log)));
-        let (jobs, waiting) = unbounded_channel();
+        let (turn, events) = ((clock_and_ids.new_turn_id)(), Arc::new(RwLock::new(events)));
+        let (writes, queue) = unbounded_channel();
         let writer = LogWriter {
             session: session.clone(),
             principal: principal.clone(),
             store: Arc::clone(&store),
-            clock_and_ids: surroundings,
-            events: Arc::clone(&log),
+            clock_and_ids,
+            events: Arc::clone(&events),
             updates: updates.clone(),
             _lock: lock,
         };
-        tokio::spawn(writer.run(waiting));
+        tokio::spawn(writer.run(queue));
         Ok(Self {
             session,
             principal,
             turn,
             store,
-            events: log,
-            call_ids: Mutex::new(calls),
+            events,
+            call_ids: Mutex::new(call_ids),
             updates,
-            writes: jobs,
+            writes,
         })
     }
 
-    /// Stores what happened, then shows it.
+    /// Stores events of this turn, then publishes them.
     pub async fn append(&self, entries: Vec<LogEntry>) -> Result<(), TurnError> {
         Ok(self.append_to_turn(&self.turn, entries).await?)
     }
 
-    /// The same for a turn that may be another one.
+    /// Stores events of a turn that may be an earlier one, then publishes them.
     pub async fn append_to_turn(
         &self,
         turn: &TurnId,
@@ -137,7 +134,7 @@ impl TurnLog {
         self.enqueue(turn, entries, false).await
     }
 
-    /// Stores the last events of the turn. Whatever still runs for it can write nothing afterwards.
+    /// Stores the last events of the turn. Tasks of the turn that still run cannot append afterwards.
     pub async fn close(&self, entries: Vec<LogEntry>) -> Result<(), StoreError> {
         self.enqueue(&self.turn, entries, true).await
     }
@@ -148,22 +145,22 @@ impl TurnLog {
         entries: Vec<LogEntry>,
         is_last: bool,
     ) -> Result<(), StoreError> {
-        let (done, receipt) = oneshot::channel();
-        let job = LogWrite {
+        let (done, stored) = oneshot::channel();
+        let write = LogWrite {
             turn: turn.clone(),
             entries,
             is_last,
             done,
         };
         self.writes
-            .send(job)
+            .send(write)
             .map_err(|_| StoreError("the turn has ended".to_owned()))?;
-        receipt
+        stored
             .await
-            .map_err(|_| StoreError("the store broke while it wrote".to_owned()))?
+            .map_err(|_| StoreError("the store panicked during a write".to_owned()))?
     }
 
-    /// Shows text that may still change.
+    /// Publishes a piece of text that is not stored yet.
     pub fn publish_delta(&self, author: &AgentName, text: String) {
         self.send(Update::Delta {
             author: author.clone(),
@@ -171,7 +168,7 @@ impl TurnLog {
         });
     }
 
-    /// Where a call shows what it prints.
+    /// Returns the sink for the output of a running call.
     pub fn output_sink(&self, author: &AgentName, call: &CallId) -> ToolOutputSink {
         let (updates, author, call) = (self.updates.clone(), author.clone(), call.clone());
         ToolOutputSink::new(move |text| {
@@ -180,7 +177,7 @@ impl TurnLog {
         })
     }
 
-    /// The permissions for a tool's calls that hold for the rest of the session.
+    /// Returns the grants for a tool in this session.
     pub async fn grants(&self, tool: &str) -> Result<Vec<Grant>, StoreError> {
         self.store
             .grants(
@@ -193,34 +190,35 @@ impl TurnLog {
             .await
     }
 
-    pub fn read<T>(&self, look: impl FnOnce(&[Arc<Event>]) -> T) -> T {
-        look(&self.events.read().unwrap_or_else(PoisonError::into_inner))
+    pub fn read<T>(&self, f: impl FnOnce(&[Arc<Event>]) -> T) -> T {
+        f(&self.events.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The id that the model gave, unless it gave none or gave it before: ids pair calls with results.
+    /// Returns the model's id for a call, or a new one if the id is empty or already in use: ids pair
+    /// calls with results.
     pub fn unique_call_id(&self, given: &CallId) -> CallId {
-        let mut calls = self.call_ids.lock().unwrap_or_else(PoisonError::into_inner);
-        let made_up = |n: usize| CallId::new(format!("call-{n}"));
-        let is_free = |id: &CallId| !id.as_str().is_empty() && !calls.contains(id);
+        let mut call_ids = self.call_ids.lock().unwrap_or_else(PoisonError::into_inner);
+        let numbered = |n: usize| CallId::new(format!("call-{n}"));
+        let is_free = |id: &CallId| !id.as_str().is_empty() && !call_ids.contains(id);
         let id = if is_free(given) {
             given.clone()
         } else {
-            (calls.len() + 1..)
-                .map(made_up)
+            (call_ids.len() + 1..)
+                .map(numbered)
                 .find(is_free)
                 .unwrap_or_else(|| given.clone())
         };
-        calls.insert(id.clone());
+        call_ids.insert(id.clone());
         id
     }
 
-    /// Whoever listened may have left; the log is kept all the same.
+    /// Publishes an update. The receiver may be gone; the log is written anyway.
     fn send(&self, update: Update) {
         let _ = self.updates.send(update);
     }
 }
 
-/// The task that writes. It holds the session's lock for as long as it may still write.
+/// The writer task. It holds the session's lock as long as it may write.
 struct LogWriter {
     session: SessionId,
     principal: Principal,
@@ -232,17 +230,17 @@ struct LogWriter {
 }
 
 impl LogWriter {
-    async fn run(self, mut jobs: UnboundedReceiver<LogWrite>) {
+    async fn run(self, mut queue: UnboundedReceiver<LogWrite>) {
         while let Some(LogWrite {
             turn,
             entries,
             is_last,
             done,
-        }) = jobs.recv().await
+        }) = queue.recv().await
         {
             let written = self.append(&turn, entries).await;
             if is_last {
-                // The session is free before anyone learns that the turn has ended.
+                // Release the session before anyone can see that the turn has ended.
                 drop(self);
                 let _ = done.send(written);
                 return;
@@ -256,7 +254,7 @@ impl LogWriter {
             return Ok(());
         }
         let at = (self.clock_and_ids.now)();
-        let draft = |entry: LogEntry| {
+        let new_event = |entry: LogEntry| {
             let LogEntry {
                 author,
                 branch,
@@ -278,9 +276,9 @@ impl LogWriter {
         };
         let events = self
             .store
-            .append(key, entries.into_iter().map(draft).collect())
+            .append(key, entries.into_iter().map(new_event).collect())
             .await?;
-        // A reader that has seen an event finds it in the log.
+        // Extend the log first: a subscriber that has seen an event can find it in the log.
         self.events
             .write()
             .unwrap_or_else(PoisonError::into_inner)

@@ -1,4 +1,4 @@
-//! The updates of a running turn, and how a turn is ended from outside.
+//! The stream of a running turn's updates, and the signals that stop a turn.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,26 +8,26 @@ use lango_domain::event::Update;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
 
-/// The updates of one turn. The last is `turn_done` or `turn_failed`, or [`Update::Broken`] when nothing can be stored;
-/// a turn that was cancelled while it waited for another one has none.
+/// The updates of one turn. The last one is `turn_done` or `turn_failed`, or [`Update::StoreFailed`]
+/// if events cannot be stored. A turn that is cancelled while it waits for an earlier one has none.
 pub struct TurnStream {
     updates: UnboundedReceiver<Update>,
-    /// The turn has ended, though something that it gave up on may still hold the other end of `updates`.
+    /// Resolves when the turn has ended, even if an aborted task still holds the sender of `updates`.
     finished: Pin<Box<WaitForCancellationFutureOwned>>,
     signals: TurnSignals,
     _cancel_on_drop: DropGuard,
 }
 
-/// How a turn is ended from outside.
+/// Signals that stop a turn.
 #[derive(Clone)]
 pub(crate) struct TurnSignals {
     pub cancel: CancellationToken,
-    /// Cancelled together with the other where the turn is to be gone on with.
+    /// Cancelled together with `cancel` if the turn is to be resumed later.
     pub suspend: CancellationToken,
 }
 
 impl TurnStream {
-    /// Runs the turn on a task of its own. Must be called within a tokio runtime.
+    /// Runs the turn on its own task. Must be called within a tokio runtime.
     pub(crate) fn start<Turn>(
         turn: impl FnOnce(TurnSignals, UnboundedSender<Update>) -> Turn,
     ) -> Self
@@ -35,31 +35,31 @@ impl TurnStream {
         Turn: Future<Output = ()> + Send + 'static,
     {
         let (sender, updates) = unbounded_channel();
-        let end = TurnSignals {
+        let signals = TurnSignals {
             cancel: CancellationToken::new(),
             suspend: CancellationToken::new(),
         };
-        let over = CancellationToken::new();
-        let is_over = Box::pin(over.clone().cancelled_owned());
-        let turn = turn(end.clone(), sender);
+        let finished = CancellationToken::new();
+        let wait_finished = Box::pin(finished.clone().cancelled_owned());
+        let turn = turn(signals.clone(), sender);
         tokio::spawn(async move {
-            let _over = over.drop_guard();
+            let _finished = finished.drop_guard();
             turn.await;
         });
         Self {
             updates,
-            finished: is_over,
-            _cancel_on_drop: end.cancel.clone().drop_guard(),
-            signals: end,
+            finished: wait_finished,
+            _cancel_on_drop: signals.cancel.clone().drop_guard(),
+            signals,
         }
     }
 
-    /// Ends the turn; what was done so far stays, and the session can be used as before.
+    /// Cancels the turn. Its events so far stay in the log, and the session can be used as before.
     pub fn cancel(&self) {
         self.signals.cancel.cancel();
     }
 
-    /// Stops the turn without ending it: the log keeps what was done, and [`crate::Runner::resume`] goes on from there.
+    /// Suspends the turn: it stops without an end in the log, and [`crate::Runner::resume`] resumes it.
     pub fn suspend(&self) {
         self.signals.suspend.cancel();
         self.signals.cancel.cancel();
@@ -73,7 +73,7 @@ impl Stream for TurnStream {
         if let Poll::Ready(update) = self.updates.poll_recv(context) {
             return Poll::Ready(update);
         }
-        // What came in between is still given.
+        // An update may have arrived in between.
         self.finished
             .as_mut()
             .poll(context)

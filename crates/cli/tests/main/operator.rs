@@ -27,7 +27,7 @@ fn commands_need_approval_but_reads_do_not() {
     let denied = ask(&dir, &["run `echo hello`"]);
     assert_eq!(denied.exit, 5, "{}", denied.stdout);
     assert!(
-        denied.stdout.contains("nobody is there") && denied.stderr.contains("--yes"),
+        denied.stdout.contains("no one to approve") && denied.stderr.contains("--yes"),
         "{}",
         denied.stderr
     );

@@ -330,7 +330,7 @@ fn resumes_interrupted_turns() {
     );
     let next = dir.lango(&["ask", "--provider", "offline", "--session", "b", "thanks!"]);
     assert!(
-        next.exit == 0 && next.stderr.contains("Lango was ended before this turn was"),
+        next.exit == 0 && next.stderr.contains("Lango stopped before this turn ended"),
         "{}",
         next.stderr
     );

@@ -1,4 +1,4 @@
-//! Every turn ends: whatever calls a reply holds, and whatever the turn waits for.
+//! Every turn ends, whatever calls a reply contains and whatever the turn waits for.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -30,32 +30,28 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-/// Each tool behaves in one way.
+/// The behaviors of the tools.
 fn behaviors() -> HashMap<String, Vec<ToolBehavior>> {
     let slow = ToolBehavior::Takes(Duration::from_millis(7));
-    let of = |name: &str, told: Vec<ToolBehavior>| (name.to_owned(), told);
+    let tool = |name: &str, behaviors: Vec<ToolBehavior>| (name.to_owned(), behaviors);
+    let wants_path = ToolBehavior::Wants(vec![("path".into(), "string".into())]);
+    let fails = ToolBehavior::Fails("no such folder".into());
     HashMap::from([
-        of("fs_read", vec![]),
-        of("fs_write", vec![ToolBehavior::Moderate]),
-        of("exec_shell", vec![ToolBehavior::Dangerous]),
-        of(
-            "fs_stat",
-            vec![ToolBehavior::Wants(vec![("path".into(), "string".into())])],
-        ),
-        of("fs_search", vec![slow.clone()]),
-        of(
-            "fs_list",
-            vec![ToolBehavior::Fails("no such folder".into())],
-        ),
-        of(
+        tool("fs_read", vec![]),
+        tool("fs_write", vec![ToolBehavior::Moderate]),
+        tool("exec_shell", vec![ToolBehavior::Dangerous]),
+        tool("fs_stat", vec![wants_path]),
+        tool("fs_search", vec![slow.clone()]),
+        tool("fs_list", vec![fails]),
+        tool(
             "fs_delete",
             vec![ToolBehavior::Moderate, ToolBehavior::Panics],
         ),
-        of("fs_edit", vec![ToolBehavior::Dangerous, slow]),
+        tool("fs_edit", vec![ToolBehavior::Dangerous, slow]),
     ])
 }
 
-/// One more than there are: a call of a tool that does not exist is refused.
+/// The tools, and one that does not exist: a call of it is refused.
 const TOOLS: [&str; 9] = [
     "fs_read",
     "fs_write",
@@ -96,8 +92,8 @@ prop_compose! {
     }
 }
 
-/// The ids of calls and of results, each in the order of the log.
-fn order(events: &[Arc<Event>]) -> (Vec<&str>, Vec<&str>) {
+/// Returns the ids of calls and of results, each in the order of the log.
+fn call_and_result_ids(events: &[Arc<Event>]) -> (Vec<&str>, Vec<&str>) {
     let calls = events.iter().filter_map(|event| match &event.body {
         EventBody::ToolCall { id, .. } => Some(id.as_str()),
         _ => None,
@@ -112,20 +108,20 @@ fn order(events: &[Arc<Event>]) -> (Vec<&str>, Vec<&str>) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// B54, B104: any mix of calls in one reply, with any answers to the questions, ends with results in order.
+    /// B54, B104: any mix of calls in one reply, with any approval decisions, ends with results in order.
     #[test]
     fn any_mix_of_calls_ends_in_order(script in script(), latency in 0u64..4) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let store = Arc::new(SlowStore::with_latency(Duration::from_millis(latency)));
-        let told = runtime.block_on(script_runner::run_script_with_store(&script, store)).unwrap();
-        prop_assert_eq!(invariants::violations(&told), Vec::<String>::new(), "{}", told.transcript);
-        prop_assert!(told.transcript.contains("\ndone"), "{}", told.transcript);
-        let (calls, results) = order(&told.events);
-        prop_assert_eq!(calls, results, "{}", told.transcript);
+        let run = runtime.block_on(script_runner::run_script_with_store(&script, store)).unwrap();
+        prop_assert_eq!(invariants::violations(&run), Vec::<String>::new(), "{}", run.transcript);
+        prop_assert!(run.transcript.contains("\ndone"), "{}", run.transcript);
+        let (calls, results) = call_and_result_ids(&run.events);
+        prop_assert_eq!(calls, results, "{}", run.transcript);
     }
 }
 
-/// What never returns in a turn.
+/// The part of a turn that never returns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stuck {
     Store(HangPoint),
@@ -185,7 +181,7 @@ impl Advisor for Never {
     }
 }
 
-/// Allows everything.
+/// Approves every call.
 struct Yes;
 
 impl Approver for Yes {
@@ -198,18 +194,19 @@ impl Approver for Yes {
     }
 }
 
-/// A turn that reads, is asked about a command, runs it, fails at something, and answers; one part of it is stuck.
+/// Returns a runner for a turn that reads, asks about a command, runs it, fails at a call, and
+/// answers. One part of it hangs.
 fn runner(stuck: Stuck, seconds: u64) -> Runner {
     let mut script = "mode single\nroot calls fs_read {\"path\":\"a\"} + calls exec_shell {\"path\":\"b\"} + calls fs_list {}\nroot says done".to_owned();
     script.push('\n');
     let script = Script::parse(&script).unwrap();
-    let hang = |on: Stuck, told: Vec<ToolBehavior>| match stuck == on {
-        true => [told, vec![ToolBehavior::Hangs]].concat(),
-        false => told,
+    let with_hang = |part: Stuck, behaviors: Vec<ToolBehavior>| match stuck == part {
+        true => [behaviors, vec![ToolBehavior::Hangs]].concat(),
+        false => behaviors,
     };
     let mut shell = scripted_tool(
         "exec_shell",
-        &hang(Stuck::Tool, vec![ToolBehavior::Dangerous]),
+        &with_hang(Stuck::Tool, vec![ToolBehavior::Dangerous]),
     );
     if stuck == Stuck::Intent {
         shell = shell
@@ -225,7 +222,7 @@ fn runner(stuck: Stuck, seconds: u64) -> Runner {
         Stuck::Model => Arc::new(Never),
         _ => Arc::new(ScriptedModel::new(script.replies, 128_000)),
     };
-    let beside = TurnHooks {
+    let hooks = TurnHooks {
         context_sources: if stuck == Stuck::Source {
             vec![Arc::new(Never)]
         } else {
@@ -252,7 +249,7 @@ fn runner(stuck: Stuck, seconds: u64) -> Runner {
             Arc::new(Yes)
         }),
         approval_policy: ApprovalPolicy::default(),
-        hooks: beside,
+        hooks,
         remotes: BTreeMap::new(),
         limits: TurnLimits {
             seconds: seconds.try_into().unwrap(),
@@ -266,7 +263,7 @@ fn request() -> TurnRequest {
     TurnRequest::from_user(SessionId::new("s"), Principal::local(), "please")
 }
 
-fn end(updates: &[Update]) -> Option<FailureCode> {
+fn failure_code(updates: &[Update]) -> Option<FailureCode> {
     match updates.last() {
         Some(Update::Event(event)) => match &event.body {
             EventBody::TurnFailed { code, .. } => Some(*code),
@@ -292,28 +289,28 @@ fn stuck_points() -> impl Iterator<Item = Stuck> {
     appends.chain(others)
 }
 
-/// B104: cancel ends a turn at once where nothing is left to write, and soon where the store does not answer.
+/// B104: a cancelled turn ends at once if nothing is left to write, and soon if the store hangs.
 #[tokio::test(start_paused = true)]
 async fn cancel_ends_a_turn_whatever_it_waits_for() {
     let waiting = stuck_points().chain([Stuck::Store(HangPoint::Lock)]);
     for stuck in waiting.filter(|stuck| !matches!(stuck, Stuck::Advisor)) {
         let stream = runner(stuck, 600).run(request());
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let began = Instant::now();
+        let started = Instant::now();
         stream.cancel();
         let updates: Vec<Update> = stream.collect().await;
-        let most = if matches!(stuck, Stuck::Store(_)) {
+        let max_seconds = if matches!(stuck, Stuck::Store(_)) {
             7
         } else {
             0
         };
         assert!(
-            began.elapsed() <= Duration::from_secs(most),
+            started.elapsed() <= Duration::from_secs(max_seconds),
             "{stuck:?} took {:?}",
-            began.elapsed()
+            started.elapsed()
         );
         match stuck {
-            // Nothing was begun, or nothing can be written.
+            // The turn has not started, or nothing can be written.
             Stuck::Store(HangPoint::Lock | HangPoint::Load) => assert_eq!(updates, [], "{stuck:?}"),
             Stuck::Store(HangPoint::Append(_)) => {
                 assert!(
@@ -322,7 +319,7 @@ async fn cancel_ends_a_turn_whatever_it_waits_for() {
                 );
             }
             _ => assert_eq!(
-                end(&updates),
+                failure_code(&updates),
                 Some(FailureCode::Cancelled),
                 "{stuck:?}: {updates:?}"
             ),
@@ -330,17 +327,17 @@ async fn cancel_ends_a_turn_whatever_it_waits_for() {
     }
 }
 
-/// B104, B56: the clock does the same by itself; it does not run while a person is asked.
+/// B104, B56: so does a turn at its time limit. The clock is paused while the user is asked.
 #[tokio::test(start_paused = true)]
 async fn the_clock_ends_a_turn_whatever_it_waits_for() {
     for stuck in stuck_points() {
-        let began = Instant::now();
+        let started = Instant::now();
         let updates: Vec<Update> = runner(stuck, 30).run(request()).collect().await;
-        let most = if stuck == Stuck::Approver { 340 } else { 40 };
+        let max_seconds = if stuck == Stuck::Approver { 340 } else { 40 };
         assert!(
-            began.elapsed() <= Duration::from_secs(most),
+            started.elapsed() <= Duration::from_secs(max_seconds),
             "{stuck:?} took {:?}",
-            began.elapsed()
+            started.elapsed()
         );
         match stuck {
             Stuck::Store(HangPoint::Load | HangPoint::Append(_)) => {
@@ -349,15 +346,15 @@ async fn the_clock_ends_a_turn_whatever_it_waits_for() {
                     "{stuck:?}: {updates:?}"
                 );
             }
-            // These have limits of their own, and the turn goes on without them.
+            // These have their own timeouts, and the turn continues without them.
             Stuck::Approver | Stuck::Source | Stuck::Digest | Stuck::Advisor => {
-                assert_eq!(end(&updates), None, "{stuck:?}: {updates:?}");
+                assert_eq!(failure_code(&updates), None, "{stuck:?}: {updates:?}");
                 assert!(
                     matches!(updates.last(), Some(Update::Event(event)) if event.body == EventBody::TurnDone)
                 );
             }
             _ => assert_eq!(
-                end(&updates),
+                failure_code(&updates),
                 Some(FailureCode::LimitTime),
                 "{stuck:?}: {updates:?}"
             ),
@@ -365,12 +362,12 @@ async fn the_clock_ends_a_turn_whatever_it_waits_for() {
     }
 }
 
-/// B104: a turn that had to be cut off leaves a log that is whole, and a session that can be used.
+/// B104: an aborted turn leaves a complete log and a usable session.
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_was_cut_off_leaves_no_open_call() {
+async fn an_aborted_turn_leaves_no_open_call() {
     let runner = runner(Stuck::Store(HangPoint::Grants), 30);
     let first: Vec<Update> = runner.run(request()).collect().await;
-    assert_eq!(end(&first), Some(FailureCode::LimitTime));
+    assert_eq!(failure_code(&first), Some(FailureCode::LimitTime));
     let events: Vec<Arc<Event>> = first
         .into_iter()
         .filter_map(|update| match update {
@@ -378,7 +375,7 @@ async fn a_turn_that_was_cut_off_leaves_no_open_call() {
             _ => None,
         })
         .collect();
-    let (mut calls, mut results) = order(&events);
+    let (mut calls, mut results) = call_and_result_ids(&events);
     calls.sort_unstable();
     results.sort_unstable();
     assert_eq!(calls, results);
@@ -389,12 +386,12 @@ async fn a_turn_that_was_cut_off_leaves_no_open_call() {
     );
 }
 
-/// A tool that blocks its thread until it is let go.
-fn blocking(gate: Arc<Semaphore>) -> Tool {
+/// A tool that blocks its thread until a permit is available.
+fn blocking(permits: Arc<Semaphore>) -> Tool {
     Tool::new("fs_read", "Blocks.", Safety::Safe, move |_, _: Value| {
-        let gate = Arc::clone(&gate);
+        let permits = Arc::clone(&permits);
         async move {
-            while gate.try_acquire().is_err() {
+            while permits.try_acquire().is_err() {
                 std::thread::yield_now();
             }
             Ok("late")
@@ -402,14 +399,14 @@ fn blocking(gate: Arc<Semaphore>) -> Tool {
     })
 }
 
-/// B104: not even a tool that blocks a thread keeps a turn from ending.
+/// B104: a tool that blocks its thread cannot keep a turn from ending.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn a_tool_that_blocks_its_thread_does_not_hold_the_turn() {
-    let gate = Arc::new(Semaphore::new(0));
+async fn a_tool_that_blocks_its_thread_does_not_block_the_turn() {
+    let permits = Arc::new(Semaphore::new(0));
     let script = Script::parse("root calls fs_read {}\nroot says done").unwrap();
     let config = Config {
         mode: lango_domain::TeamMode::Single,
-        tools: vec![blocking(Arc::clone(&gate))],
+        tools: vec![blocking(Arc::clone(&permits))],
         ..Config::default()
     };
     let runner = Runner::new(RunnerParts {
@@ -430,6 +427,10 @@ async fn a_tool_that_blocks_its_thread_does_not_hold_the_turn() {
         clock_and_ids: script_runner::clock_and_ids(),
     });
     let updates: Vec<Update> = runner.run(request()).collect().await;
-    gate.add_permits(1);
-    assert_eq!(end(&updates), Some(FailureCode::LimitTime), "{updates:?}");
+    permits.add_permits(1);
+    assert_eq!(
+        failure_code(&updates),
+        Some(FailureCode::LimitTime),
+        "{updates:?}"
+    );
 }

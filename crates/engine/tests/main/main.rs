@@ -1,4 +1,4 @@
-//! The engine, by stories and by properties.
+//! Tests of the engine: `.turn` files and properties.
 
 #[cfg(test)]
 mod endings;

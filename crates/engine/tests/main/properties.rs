@@ -1,4 +1,4 @@
-//! Whatever a random model does, the same things hold.
+//! Invariants that hold for random model replies.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -118,18 +118,19 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 250, ..ProptestConfig::default() })]
 
-    /// B54, B59, B60, B72, B40, S70: the turn ends, each delegation and each call has exactly one outcome, no request
-    /// carries an orphan, authors are agents that exist or the user, the beginning of each request is stable.
+    /// B54, B59, B60, B72, B40, S70: the turn ends, each delegation and each call has exactly one result,
+    /// no request contains a call without its result, authors are the user or existing agents, and
+    /// consecutive requests share a prefix.
     #[test]
-    fn whatever_the_model_does_the_turn_is_sound(script in script()) {
+    fn invariants_hold_for_random_replies(script in script()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-        let told = runtime.block_on(script_runner::run_script(&script)).unwrap();
-        prop_assert_eq!(invariants::violations(&told), Vec::<String>::new(), "{}", told.transcript);
-        prop_assert!(!told.transcript.contains("BROKEN"), "{}", told.transcript);
+        let run = runtime.block_on(script_runner::run_script(&script)).unwrap();
+        prop_assert_eq!(invariants::violations(&run), Vec::<String>::new(), "{}", run.transcript);
+        prop_assert!(!run.transcript.contains("BROKEN"), "{}", run.transcript);
         let begins_with_reject = |line: &str| {
-            let said = line.split_once("ANSWERS: ").or_else(|| line.split_once(": \""));
-            said.is_some_and(|(_, said)| said.trim_start().starts_with("[REJECT]"))
+            let shown = line.split_once("ANSWERS: ").or_else(|| line.split_once(": \""));
+            shown.is_some_and(|(_, text)| text.trim_start().starts_with("[REJECT]"))
         };
-        prop_assert!(!told.transcript.lines().any(begins_with_reject), "a rejection was shown:\n{}", told.transcript);
+        prop_assert!(!run.transcript.lines().any(begins_with_reject), "a rejection was shown:\n{}", run.transcript);
     }
 }

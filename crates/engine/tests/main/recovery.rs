@@ -1,4 +1,5 @@
-//! Turns that were cut off at every event boundary: closed by the next one, or gone on with (B73).
+//! Turns that were interrupted after every event: the next turn closes them, or they are resumed
+//! (B73).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,8 +36,8 @@ fn request(text: &str) -> TurnRequest {
     TurnRequest::from_user(SessionId::new("s"), Principal::local(), text)
 }
 
-/// A store that holds the first events of a whole turn, and no more.
-async fn cut_after(count: usize) -> (Arc<InMemorySessionStore>, usize) {
+/// Returns a store with the first events of a turn, and the number of events of the whole turn.
+async fn interrupted_after(count: usize) -> (Arc<InMemorySessionStore>, usize) {
     let whole = Arc::new(InMemorySessionStore::default());
     runner(TURN, Arc::clone(&whole) as Arc<dyn SessionStore>)
         .run(request("please"))
@@ -44,7 +45,7 @@ async fn cut_after(count: usize) -> (Arc<InMemorySessionStore>, usize) {
         .await;
     let events = log(&whole).await;
     let store = Arc::new(InMemorySessionStore::default());
-    let drafts = events.iter().take(count).map(|event| {
+    let first_events = events.iter().take(count).map(|event| {
         let Event {
             turn,
             author,
@@ -66,15 +67,15 @@ async fn cut_after(count: usize) -> (Arc<InMemorySessionStore>, usize) {
     store
         .append(
             key(&SessionId::new("s"), &Principal::local()),
-            drafts.collect(),
+            first_events.collect(),
         )
         .await
         .unwrap();
     (store, events.len())
 }
 
-/// Each call and each transfer has exactly one result, under its caller's name.
-fn assert_whole(events: &[Arc<Event>]) {
+/// Asserts that each call and each transfer has exactly one result, by its caller.
+fn assert_complete(events: &[Arc<Event>]) {
     let mut open: BTreeMap<(String, String), Vec<&Author>> = BTreeMap::new();
     for event in events {
         match &event.body {
@@ -90,21 +91,21 @@ fn assert_whole(events: &[Arc<Event>]) {
                 assert_eq!(
                     callers.pop(),
                     Some(&event.author),
-                    "closed by its caller, once"
+                    "closed once, by its caller"
                 );
             }
             _ => {}
         }
     }
-    assert!(open.values().all(Vec::is_empty), "nothing stays open");
+    assert!(open.values().all(Vec::is_empty), "no call stays open");
 }
 
 /// B73, B71
 #[tokio::test(start_paused = true)]
-async fn the_next_turn_closes_what_was_cut_off() {
-    let (_, whole) = cut_after(0).await;
+async fn the_next_turn_closes_an_interrupted_one() {
+    let (_, whole) = interrupted_after(0).await;
     for count in 1..whole {
-        let (store, _) = cut_after(count).await;
+        let (store, _) = interrupted_after(count).await;
         let answered = log(&store)
             .await
             .iter()
@@ -112,18 +113,18 @@ async fn the_next_turn_closes_what_was_cut_off() {
         let next = runner("root says hi", Arc::clone(&store) as Arc<dyn SessionStore>);
         let updates: Vec<Update> = next.run(request("again")).collect().await;
         let events = log(&store).await;
-        assert_whole(&events);
-        let shown = updates
+        assert_complete(&events);
+        let published = updates
             .iter()
             .filter(|update| matches!(update, Update::Event(_)))
             .count();
-        assert_eq!(shown, events.len() - count, "what was closed is shown");
+        assert_eq!(published, events.len() - count, "closings are published");
         let ends: Vec<&EventBody> = events
             .iter()
             .map(|event| &event.body)
             .filter(|body| matches!(body, EventBody::TurnDone | EventBody::TurnFailed { .. }))
             .collect();
-        assert_eq!(ends.len(), 2, "cut after {count}");
+        assert_eq!(ends.len(), 2, "interrupted after {count}");
         assert_eq!(
             matches!(
                 ends[0],
@@ -133,17 +134,17 @@ async fn the_next_turn_closes_what_was_cut_off() {
                 }
             ),
             !answered,
-            "cut after {count}"
+            "interrupted after {count}"
         );
     }
 }
 
-/// B73: what had an effect is not done again by the runtime; the turn goes on under its own id.
+/// B73: calls that had an effect are not repeated; the resumed turn keeps its id.
 #[tokio::test(start_paused = true)]
-async fn a_turn_goes_on_where_it_stopped() {
-    let (_, whole) = cut_after(0).await;
+async fn a_turn_resumes_where_it_stopped() {
+    let (_, whole) = interrupted_after(0).await;
     for count in 1..whole {
-        let (store, _) = cut_after(count).await;
+        let (store, _) = interrupted_after(count).await;
         let before = log(&store).await;
         let answered = before
             .iter()
@@ -152,13 +153,13 @@ async fn a_turn_goes_on_where_it_stopped() {
             "root says I looked: it is done",
             Arc::clone(&store) as Arc<dyn SessionStore>,
         );
-        let left = again
+        let unfinished = again
             .find_unfinished_turn(&SessionId::new("s"), &Principal::local())
             .await
             .unwrap()
             .unwrap();
         assert_eq!(
-            (left.request.as_str(), left.is_answered),
+            (unfinished.request.as_str(), unfinished.is_answered),
             ("please", answered)
         );
         again
@@ -166,7 +167,7 @@ async fn a_turn_goes_on_where_it_stopped() {
             .collect::<Vec<_>>()
             .await;
         let events = log(&store).await;
-        assert_whole(&events);
+        assert_complete(&events);
         assert!(
             events.iter().all(|event| event.turn == events[0].turn),
             "one turn"
@@ -174,7 +175,7 @@ async fn a_turn_goes_on_where_it_stopped() {
         assert_eq!(
             events.last().unwrap().body,
             EventBody::TurnDone,
-            "cut after {count}"
+            "interrupted after {count}"
         );
         let calls = |events: &[Arc<Event>]| {
             events
@@ -182,26 +183,23 @@ async fn a_turn_goes_on_where_it_stopped() {
                 .filter(|event| matches!(event.body, EventBody::ToolCall { .. }))
                 .count()
         };
-        assert_eq!(
-            calls(&events),
-            calls(&before),
-            "nothing is called again by itself"
-        );
+        assert_eq!(calls(&events), calls(&before), "no call is repeated");
         let nothing: Vec<Update> = again
             .resume(SessionId::new("s"), Principal::local())
             .collect()
             .await;
-        assert_eq!(nothing, [], "and then there is nothing left");
+        assert_eq!(nothing, [], "nothing is left to resume");
     }
 }
 
-/// B73: what is not known is said; a delegation that had answered is not called interrupted.
+/// B73: an interrupted call says whether it can be repeated; a delegation with an answer is not
+/// interrupted.
 #[tokio::test(start_paused = true)]
-async fn a_closed_call_says_what_is_known() {
-    let (_, whole) = cut_after(0).await;
+async fn a_closed_call_reports_its_known_outcome() {
+    let (_, whole) = interrupted_after(0).await;
     let (mut interrupted, mut answered) = (0, 0);
     for count in 1..whole {
-        let (store, _) = cut_after(count).await;
+        let (store, _) = interrupted_after(count).await;
         runner("root says hi", Arc::clone(&store) as Arc<dyn SessionStore>)
             .run(request("x"))
             .collect::<Vec<_>>()
@@ -233,12 +231,13 @@ async fn a_closed_call_says_what_is_known() {
     );
 }
 
-/// A turn that is stopped to be gone on with has no end, and is whole when it has gone on.
+/// A suspended turn has no end in the log, and is complete after it is resumed.
 #[tokio::test(start_paused = true)]
-async fn a_parked_turn_has_no_end_and_goes_on() {
+async fn a_suspended_turn_can_be_resumed() {
     let store = Arc::new(InMemorySessionStore::default());
-    let keep = || Arc::clone(&store) as Arc<dyn SessionStore>;
-    let mut turn = runner("root transfers operator\noperator hangs", keep()).run(request("please"));
+    let shared = || Arc::clone(&store) as Arc<dyn SessionStore>;
+    let mut turn =
+        runner("root transfers operator\noperator hangs", shared()).run(request("please"));
     while let Some(update) = turn.next().await {
         if matches!(&update, Update::Event(event) if matches!(event.body, EventBody::Transfer { .. }))
         {
@@ -252,7 +251,7 @@ async fn a_parked_turn_has_no_end_and_goes_on() {
         )
     };
     assert_eq!(log(&store).await.iter().find(is_end), None);
-    let next = runner("root says picked up", keep());
+    let next = runner("root says picked up", shared());
     let resumed: Vec<Update> = next
         .resume(SessionId::new("s"), Principal::local())
         .collect()
@@ -261,22 +260,22 @@ async fn a_parked_turn_has_no_end_and_goes_on() {
         matches!(resumed.last(), Some(Update::Event(event)) if matches!(event.body, EventBody::TurnDone))
     );
     let events = log(&store).await;
-    assert_whole(&events);
+    assert_complete(&events);
     assert!(events.iter().all(|event| event.turn == events[0].turn));
 }
 
-/// One agent alone begins and answers the turn, with its own tools and no transfer.
+/// A single agent starts and answers the turn with its own tools and without a transfer.
 #[tokio::test(start_paused = true)]
-async fn an_agent_alone_answers_by_itself() {
+async fn a_single_agent_answers_without_a_transfer() {
     let store = Arc::new(InMemorySessionStore::default());
     let script = "operator calls fs_read {}\noperator calls transfer_to_agent {\"agent_name\":\"vault\"}\noperator says done";
     let team = runner(script, Arc::clone(&store) as Arc<dyn SessionStore>);
     assert!(team.single_agent("nobody").is_none());
-    let alone = team.single_agent("operator").unwrap();
-    assert_eq!(alone.root().as_str(), "operator");
-    alone.run(request("please")).collect::<Vec<_>>().await;
+    let single = team.single_agent("operator").unwrap();
+    assert_eq!(single.root().as_str(), "operator");
+    single.run(request("please")).collect::<Vec<_>>().await;
     let events = log(&store).await;
-    assert_whole(&events);
+    assert_complete(&events);
     let answers = events
         .iter()
         .filter(|event| matches!(event.body, EventBody::Answer { .. }));

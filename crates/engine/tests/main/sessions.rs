@@ -1,4 +1,4 @@
-//! Sessions: whom they belong to, what runs beside what, and what happens when they cannot be kept.
+//! Sessions: their principals, concurrent turns, and store failures.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 pub fn runner(script: &str, store: Arc<dyn SessionStore>) -> Runner {
     let script = Script::parse(script).unwrap();
-    let behaviours = |name: &str| {
+    let behaviors = |name: &str| {
         script
             .behaviors
             .get(name)
@@ -32,7 +32,7 @@ pub fn runner(script: &str, store: Arc<dyn SessionStore>) -> Runner {
     let tools: Vec<Tool> = script
         .tools
         .iter()
-        .map(|name| scripted::scripted_tool(name, behaviours(name)))
+        .map(|name| scripted::scripted_tool(name, behaviors(name)))
         .collect();
     let tree = build_agent_tree(Config {
         tools,
@@ -67,7 +67,7 @@ fn last_body(updates: &[Update]) -> Option<&EventBody> {
     })
 }
 
-/// B74: the same id under another principal is another session; nothing is recalled across, and nobody waits.
+/// B74: the same id under another principal is another session. Neither history nor locks are shared.
 #[tokio::test(start_paused = true)]
 async fn a_session_belongs_to_its_principal() {
     let store = Arc::new(InMemorySessionStore::default());
@@ -85,7 +85,7 @@ root says hi",
         Some(&EventBody::TurnDone),
         "he does not wait for her turn"
     );
-    let of = |principal: &str| {
+    let load = |principal: &str| {
         let (session, principal) = (SessionId::new("s"), Principal::new(principal));
         let store = Arc::clone(&store);
         async move {
@@ -101,32 +101,30 @@ root says hi",
                 .unwrap()
         }
     };
-    assert_eq!(of("bob").await.len(), 4);
-    assert_eq!(of("alice").await.len(), 1);
-    assert_eq!(of("carol").await.len(), 0);
+    assert_eq!(load("bob").await.len(), 4);
+    assert_eq!(load("alice").await.len(), 1);
+    assert_eq!(load("carol").await.len(), 0);
 }
 
-/// B60: turns of one session follow each other, sessions run side by side.
+/// B60: turns of one session run one after the other, sessions run in parallel.
 #[tokio::test(start_paused = true)]
 async fn sessions_run_in_parallel_and_turns_do_not() {
     let script = "tool fs_read takes 10 s\nroot always transfers operator: x (report back) + calls nothing_there\noperator always calls fs_read {}";
     let runner = runner(script, Arc::new(InMemorySessionStore::default()));
-    let took = async |sessions: &[&str]| {
-        let began = Instant::now();
-        join_all(
-            sessions
-                .iter()
-                .map(|session| runner.run(request(session, "local")).collect::<Vec<_>>()),
-        )
-        .await;
-        began.elapsed()
+    let run_turns = async |sessions: &[&str]| {
+        let started = Instant::now();
+        let turns = sessions
+            .iter()
+            .map(|session| runner.run(request(session, "local")).collect::<Vec<_>>());
+        join_all(turns).await;
+        started.elapsed()
     };
-    let one = took(&["a"]).await;
-    assert!(took(&["b", "c", "d"]).await < one + Duration::from_secs(1));
-    assert!(took(&["e", "e", "e"]).await >= one * 3);
+    let one = run_turns(&["a"]).await;
+    assert!(run_turns(&["b", "c", "d"]).await < one + Duration::from_secs(1));
+    assert!(run_turns(&["e", "e", "e"]).await >= one * 3);
 }
 
-/// B60: a listener that leaves cancels the turn, and the session stays usable.
+/// B60: dropping the stream cancels the turn, and the session stays usable.
 #[tokio::test(start_paused = true)]
 async fn dropping_the_stream_cancels_the_turn() {
     let store = Arc::new(InMemorySessionStore::default());
@@ -155,9 +153,9 @@ async fn dropping_the_stream_cancels_the_turn() {
     assert_eq!(codes.collect::<Vec<_>>(), [FailureCode::Cancelled]);
 }
 
-/// B60: a turn that is cancelled while it waits for its time leaves no trace.
+/// B60: a turn that is cancelled while it waits for another one leaves no events.
 #[tokio::test(start_paused = true)]
-async fn a_turn_cancelled_before_it_began_leaves_no_trace() {
+async fn a_turn_cancelled_before_it_starts_leaves_no_events() {
     let runner = runner(
         "root hangs\nroot says hi",
         Arc::new(InMemorySessionStore::default()),
@@ -174,10 +172,10 @@ async fn a_turn_cancelled_before_it_began_leaves_no_trace() {
     ));
 }
 
-/// A store that stops working after some events.
+/// A store that fails after a number of appends.
 struct FullDisk {
     inner: InMemorySessionStore,
-    room: std::sync::atomic::AtomicUsize,
+    appends_left: std::sync::atomic::AtomicUsize,
 }
 
 impl SessionStore for FullDisk {
@@ -188,9 +186,9 @@ impl SessionStore for FullDisk {
     fn load<'a>(
         &'a self,
         key: SessionKeyRef<'a>,
-        reach: HistoryWindow,
+        window: HistoryWindow,
     ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
-        self.inner.load(key, reach)
+        self.inner.load(key, window)
     }
 
     fn append<'a>(
@@ -199,11 +197,11 @@ impl SessionStore for FullDisk {
         drafts: Vec<NewEvent>,
     ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
         use std::sync::atomic::Ordering::SeqCst;
-        let room = self.room.load(SeqCst);
-        if room == 0 {
+        let appends_left = self.appends_left.load(SeqCst);
+        if appends_left == 0 {
             return ready(Err(StoreError("the disk is full".into()))).boxed();
         }
-        self.room.store(room - 1, SeqCst);
+        self.appends_left.store(appends_left - 1, SeqCst);
         self.inner.append(key, drafts)
     }
 
@@ -216,13 +214,13 @@ impl SessionStore for FullDisk {
     }
 }
 
-/// B71, B59: nothing is shown that was not stored, and the end is still said.
+/// B71, B59: an event that was not stored is not published, and the stream still has an end.
 #[tokio::test(start_paused = true)]
-async fn a_full_disk_ends_the_turn_wherever_it_happens() {
-    for room in 0..9 {
+async fn a_full_disk_ends_the_turn() {
+    for appends in 0..9 {
         let store = Arc::new(FullDisk {
             inner: InMemorySessionStore::default(),
-            room: room.into(),
+            appends_left: appends.into(),
         });
         let script =
             "user x\nroot transfers operator\noperator calls fs_read {}\noperator says done";
@@ -230,26 +228,24 @@ async fn a_full_disk_ends_the_turn_wherever_it_happens() {
             .run(request("s", "local"))
             .collect()
             .await;
-        let shown: Vec<&Arc<Event>> = updates
+        let published: Vec<&Arc<Event>> = updates
             .iter()
-            .filter_map(|u| {
-                if let Update::Event(e) = u {
-                    Some(e)
-                } else {
-                    None
-                }
+            .filter_map(|update| match update {
+                Update::Event(event) => Some(event),
+                _ => None,
             })
             .collect();
         let key = SessionKeyRef {
             session: &SessionId::new("s"),
             principal: &Principal::local(),
         };
-        let kept = store.load(key, HistoryWindow::Everything).await.unwrap();
-        assert_eq!(shown, kept.iter().collect::<Vec<_>>(), "room for {room}");
+        let stored = store.load(key, HistoryWindow::Everything).await.unwrap();
+        let stored: Vec<&Arc<Event>> = stored.iter().collect();
+        assert_eq!(published, stored, "{appends} appends");
         let ended = matches!(updates.last(), Some(Update::Event(event)) if event.body == EventBody::TurnDone);
         assert!(
             ended || matches!(updates.last(), Some(Update::StoreFailed(_))),
-            "room for {room}: {updates:?}"
+            "{appends} appends: {updates:?}"
         );
     }
 }

@@ -1,14 +1,14 @@
-//! An agent's own steps: each reply with its calls and their results is one group.
+//! An agent's own steps: a reply with its calls and their results forms one group.
 
 use lango_domain::event::{Branch, CallId, EventBody, TransferOutcome};
 use lango_domain::markers::{REJECT_MARKER, TRANSFER_TOOL};
 use lango_domain::model::{Message, Thought, ToolCall, ToolCallResult};
 use serde_json::{Value, json};
 
-use super::cut::{GroupAge, MessageGroup};
 use super::quote;
+use super::truncate::{GroupAge, MessageGroup};
 
-/// Gathers the events of one reply until they are whole.
+/// Collects the events of one reply until they are complete.
 #[derive(Default)]
 pub(super) struct OwnSteps {
     thoughts: Vec<Thought>,
@@ -23,7 +23,7 @@ struct OpenCall {
     result: Option<(bool, String)>,
 }
 
-/// What a transfer's result is worded from.
+/// The data that the result of a transfer is formatted from.
 struct OpenTransfer {
     to: String,
     into: Branch,
@@ -32,7 +32,8 @@ struct OpenTransfer {
 }
 
 impl OwnSteps {
-    /// Takes the next event; gives the groups that it completes. `report` is what a delegation gave.
+    /// Adds the next event and returns the groups that it completes. `report` is the text that a
+    /// delegation concluded with.
     pub fn push(
         &mut self,
         body: &EventBody,
@@ -62,12 +63,11 @@ impl OwnSteps {
                 into,
             } => {
                 let args = transfer_arguments(to.as_str(), task.as_deref(), *report_back);
-                let report = report.map(str::to_owned);
                 let transfer = OpenTransfer {
                     to: to.to_string(),
                     into: into.clone(),
                     report_back: *report_back,
-                    report,
+                    report: report.map(str::to_owned),
                 };
                 self.open_call(id, TRANSFER_TOOL, args, Some(transfer));
             }
@@ -81,11 +81,11 @@ impl OwnSteps {
                 ..
             } => {
                 let text = error.as_ref().map_or(content, |error| error);
-                let words = |open: &OpenCall| match untrusted {
+                let output = |open: &OpenCall| match untrusted {
                     true => quote::output(&open.call.name, text),
                     false => text.clone(),
                 };
-                self.set_result(id, *ok, |open| with_advice(words(open), advice.as_deref()));
+                self.set_result(id, *ok, |open| with_advice(output(open), advice.as_deref()));
             }
             EventBody::TransferResult {
                 id,
@@ -100,24 +100,18 @@ impl OwnSteps {
             }
             EventBody::Answer { text } | EventBody::Report { text } => {
                 complete.extend(self.close(age));
-                complete.push(MessageGroup::new(
-                    vec![assistant_message(text.clone())],
-                    age,
-                ));
+                complete.push(text_group(text.clone(), age));
             }
             EventBody::Rejected { reason } => {
                 complete.extend(self.close(age));
-                complete.push(MessageGroup::new(
-                    vec![assistant_message(format!("{REJECT_MARKER} {reason}"))],
-                    age,
-                ));
+                complete.push(text_group(format!("{REJECT_MARKER} {reason}"), age));
             }
             _ => {}
         }
         complete
     }
 
-    /// The reply gathered so far; a call without a result was interrupted, and says so (B72).
+    /// Returns the reply collected so far. A call without a result is reported as interrupted (B72).
     pub fn close(&mut self, age: GroupAge) -> Option<MessageGroup> {
         let Self {
             thoughts,
@@ -126,8 +120,7 @@ impl OwnSteps {
             ..
         } = std::mem::take(self);
         if calls.is_empty() {
-            return (!text.is_empty())
-                .then(|| MessageGroup::new(vec![assistant_message(text)], age));
+            return (!text.is_empty()).then(|| text_group(text, age));
         }
         let results = calls.iter().map(|open| {
             let (ok, content) = open
@@ -143,20 +136,15 @@ impl OwnSteps {
         });
         let results = Message::Results(results.collect());
         let calls = calls.into_iter().map(|open| open.call).collect();
-        Some(MessageGroup::new(
-            vec![
-                Message::Assistant {
-                    thoughts,
-                    text,
-                    calls,
-                },
-                results,
-            ],
-            age,
-        ))
+        let reply = Message::Assistant {
+            thoughts,
+            text,
+            calls,
+        };
+        Some(MessageGroup::new(vec![reply, results], age))
     }
 
-    /// Whether a call that is still open here went into that branch.
+    /// Returns true if an open call is a transfer into this branch.
     pub fn has_delegated_into(&self, branch: &Branch) -> bool {
         self.calls.iter().any(|open| {
             open.transfer
@@ -192,18 +180,19 @@ impl OwnSteps {
     }
 }
 
-fn assistant_message(text: String) -> Message {
-    Message::Assistant {
+fn text_group(text: String, age: GroupAge) -> MessageGroup {
+    let message = Message::Assistant {
         thoughts: Vec::new(),
         text,
         calls: Vec::new(),
-    }
+    };
+    MessageGroup::new(vec![message], age)
 }
 
-fn with_advice(words: String, advice: Option<&str>) -> String {
+fn with_advice(output: String, advice: Option<&str>) -> String {
     match advice {
-        Some(advice) => format!("{words}\n\n{}", quote::advice(advice)),
-        None => words,
+        Some(advice) => format!("{output}\n\n{}", quote::advice(advice)),
+        None => output,
     }
 }
 

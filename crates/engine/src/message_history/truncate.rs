@@ -1,4 +1,4 @@
-//! Groups that stand or fall together, and the cut that makes a history fit (B72).
+//! Groups of messages, and their truncation to the token budget (B72).
 
 use lango_domain::markers::{HISTORY_TRUNCATED_MARKER, STEPS_TRUNCATED_MARKER};
 use lango_domain::model::{Message, ToolCallResult};
@@ -7,21 +7,21 @@ use lango_domain::token_estimate;
 use super::TokenBudget;
 use crate::tool_execution::truncate_middle;
 
-/// Messages that are kept or left out together: a call never without its result.
+/// Messages that are kept or dropped together, so that a call always has its result.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct MessageGroup {
     messages: Vec<Message>,
     age: GroupAge,
 }
 
-/// What may be left out first.
+/// The order in which groups are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GroupAge {
-    /// Of an earlier turn.
+    /// Part of an earlier turn; dropped first.
     Past,
-    /// A step of the work at hand.
+    /// A step of the current work.
     Current,
-    /// The request at hand, which is never cut.
+    /// The current request; never dropped.
     Request,
 }
 
@@ -34,7 +34,7 @@ impl MessageGroup {
         Self::new(vec![Message::User(text)], age)
     }
 
-    /// More for the same message of the user's.
+    /// Appends text to the user message.
     pub fn extend_user(&mut self, more: &str) {
         if let Some(Message::User(text)) = self.messages.last_mut() {
             text.push_str("\n\n");
@@ -42,11 +42,11 @@ impl MessageGroup {
         }
     }
 
-    /// No result of the group is longer than its share of `most` bytes: one reply's results always fit.
-    fn truncate_results(&mut self, most: usize) {
+    /// Truncates every result to its share of `max_bytes`, so that the results of one reply always fit.
+    fn truncate_results(&mut self, max_bytes: usize) {
         for message in &mut self.messages {
             if let Message::Results(results) = message {
-                let share = (most / results.len().max(1)).max(200);
+                let share = (max_bytes / results.len().max(1)).max(200);
                 for result in results
                     .iter_mut()
                     .filter(|result| result.content.len() > share)
@@ -71,84 +71,78 @@ impl MessageGroup {
             .sum()
     }
 
-    /// What was called, and whether it worked.
+    /// Returns the names of the called tools and whether each call succeeded.
     fn call_summaries(&self) -> Vec<String> {
         let results = self.messages.iter().filter_map(|message| match message {
             Message::Results(results) => Some(results),
             _ => None,
         });
-        let word = |result: &ToolCallResult| {
+        let summary = |result: &ToolCallResult| {
             format!(
                 "{} {}",
                 result.name,
                 if result.ok { "ok" } else { "failed" }
             )
         };
-        results.flatten().map(word).collect()
+        results.flatten().map(summary).collect()
     }
 }
 
-/// A message by some measure of its texts, and a little for what holds them.
-pub(crate) fn measure(message: &Message, of: &dyn Fn(&str) -> usize) -> usize {
+/// Measures the texts of a message with `size`, and adds a constant overhead.
+pub(crate) fn measure(message: &Message, size: &dyn Fn(&str) -> usize) -> usize {
     const MESSAGE_OVERHEAD: usize = 8;
     match message {
-        Message::User(text) => of(text) + MESSAGE_OVERHEAD,
+        Message::User(text) => size(text) + MESSAGE_OVERHEAD,
         Message::Assistant {
             thoughts,
             text,
             calls,
         } => {
-            let thoughts: usize = thoughts
-                .iter()
-                .map(|thought| {
-                    of(&thought.text)
-                        + thought
-                            .seal
-                            .as_ref()
-                            .map_or(0, |seal| of(&seal.to_string()))
-                })
-                .sum();
-            let calls: usize = calls
-                .iter()
-                .map(|call| {
-                    of(call.id.as_str())
-                        + of(&call.name)
-                        + of(&call.arguments.to_string())
-                        + MESSAGE_OVERHEAD
-                })
-                .sum();
-            of(text) + thoughts + calls + MESSAGE_OVERHEAD
+            let thoughts = thoughts.iter().map(|thought| {
+                let seal = thought.seal.as_ref();
+                size(&thought.text) + seal.map_or(0, |seal| size(&seal.to_string()))
+            });
+            let calls = calls.iter().map(|call| {
+                size(call.id.as_str())
+                    + size(&call.name)
+                    + size(&call.arguments.to_string())
+                    + MESSAGE_OVERHEAD
+            });
+            size(text) + thoughts.sum::<usize>() + calls.sum::<usize>() + MESSAGE_OVERHEAD
         }
         Message::Results(results) => results
             .iter()
-            .map(|result| of(result.id.as_str()) + of(&result.content) + MESSAGE_OVERHEAD)
-            .sum::<usize>(),
+            .map(|result| size(result.id.as_str()) + size(&result.content) + MESSAGE_OVERHEAD)
+            .sum(),
     }
 }
 
-/// Makes the history fit. Earlier turns go first, oldest first, in steps of a quarter of the budget, so that the
-/// beginning of consecutive requests stays the same for a while (B40). Then steps of the work at hand, one by one, with
-/// a mark in their place; never the last one: an agent always reads what it did last.
-pub(super) fn fit_to_budget(mut groups: Vec<MessageGroup>, room: TokenBudget) -> Vec<Message> {
-    let budget = room.messages;
-    // As many bytes as there are tokens: about a third of the room goes to one reply's results.
+/// Drops groups until the history fits. Earlier turns are dropped first, oldest first, in steps of a
+/// quarter of the budget, so that consecutive requests share a prefix for a while (B40). Then steps
+/// of the current work are dropped one by one and replaced by a marker. The last step always stays:
+/// an agent always reads what it did last.
+pub(super) fn fit_to_budget(mut groups: Vec<MessageGroup>, limits: TokenBudget) -> Vec<Message> {
+    let budget = limits.messages;
+    // One byte per token: the results of one reply take about a third of the budget.
     groups
         .iter_mut()
-        .for_each(|group| group.truncate_results(room.results));
-    // No text has more tokens than bytes: most histories need no counting.
+        .for_each(|group| group.truncate_results(limits.results));
+    // No text has more tokens than bytes, so most histories need no token count.
     if groups.iter().map(MessageGroup::bytes).sum::<usize>() <= budget {
         return flatten(groups);
     }
     let mut weighed: Vec<(MessageGroup, usize)> = groups
         .into_iter()
-        .map(|group| (group.tokens(), group))
-        .map(|(w, g)| (g, w))
+        .map(|group| {
+            let tokens = group.tokens();
+            (group, tokens)
+        })
         .collect();
-    let total: usize = weighed.iter().map(|(_, weight)| weight).sum();
+    let total: usize = weighed.iter().map(|(_, tokens)| tokens).sum();
     if total > budget {
         drop_past_turns(&mut weighed, total - budget, budget);
     }
-    let rest: usize = weighed.iter().map(|(_, weight)| weight).sum();
+    let rest: usize = weighed.iter().map(|(_, tokens)| tokens).sum();
     if rest > budget {
         drop_steps(&mut weighed, rest - budget);
     }
@@ -159,46 +153,40 @@ fn drop_past_turns(groups: &mut Vec<(MessageGroup, usize)>, excess: usize, budge
     let step = (budget / 4).max(1);
     let mut excess = excess.div_ceil(step) * step;
     let before = groups.len();
-    groups.retain(|(group, weight)| {
-        let goes = excess > 0 && group.age == GroupAge::Past;
-        excess = if goes {
-            excess.saturating_sub(*weight)
-        } else {
-            excess
-        };
-        !goes
+    groups.retain(|(group, tokens)| {
+        let is_dropped = excess > 0 && group.age == GroupAge::Past;
+        if is_dropped {
+            excess = excess.saturating_sub(*tokens);
+        }
+        !is_dropped
     });
     if groups.len() < before {
-        groups.insert(
-            0,
-            (
-                MessageGroup::user(HISTORY_TRUNCATED_MARKER.to_owned(), GroupAge::Request),
-                token_estimate::estimate(HISTORY_TRUNCATED_MARKER),
-            ),
-        );
+        let marker = MessageGroup::user(HISTORY_TRUNCATED_MARKER.to_owned(), GroupAge::Request);
+        let tokens = token_estimate::estimate(HISTORY_TRUNCATED_MARKER);
+        groups.insert(0, (marker, tokens));
     }
 }
 
 fn drop_steps(groups: &mut Vec<(MessageGroup, usize)>, mut excess: usize) {
     let last = groups.len().saturating_sub(1);
-    let mut called = Vec::new();
-    let mut place = None;
+    let mut summaries = Vec::new();
+    let mut marker_index = None;
     let mut kept = Vec::new();
-    for (at, (group, weight)) in std::mem::take(groups).into_iter().enumerate() {
-        if excess > 0 && group.age == GroupAge::Current && at != last {
-            excess = excess.saturating_sub(weight);
-            place.get_or_insert(kept.len());
-            called.extend(group.call_summaries());
+    for (index, (group, tokens)) in std::mem::take(groups).into_iter().enumerate() {
+        if excess > 0 && group.age == GroupAge::Current && index != last {
+            excess = excess.saturating_sub(tokens);
+            marker_index.get_or_insert(kept.len());
+            summaries.extend(group.call_summaries());
         } else {
-            kept.push((group, weight));
+            kept.push((group, tokens));
         }
     }
-    if let Some(place) = place {
-        let mark = format!(
+    if let Some(index) = marker_index {
+        let marker = format!(
             "{STEPS_TRUNCATED_MARKER}, done already: {}.]",
-            called.join(", ")
+            summaries.join(", ")
         );
-        kept.insert(place, (MessageGroup::user(mark, GroupAge::Request), 0));
+        kept.insert(index, (MessageGroup::user(marker, GroupAge::Request), 0));
     }
     *groups = kept;
 }
@@ -266,7 +254,7 @@ mod tests {
 
     /// B72
     #[test]
-    fn calls_and_results_are_cut_together_and_the_request_stays() {
+    fn drops_calls_with_their_results_and_keeps_the_request() {
         for budget in (400..5_000).step_by(37) {
             for current in [0, 1, 2, 9] {
                 let messages = fit(history(20, current), budget);
@@ -288,7 +276,7 @@ mod tests {
                 if current > 0 {
                     assert!(
                         matches!(messages.last(), Some(Message::Results(_))),
-                        "what was done last is always read"
+                        "the last step is always kept"
                     );
                 }
             }
@@ -296,17 +284,17 @@ mod tests {
     }
 
     #[test]
-    fn work_that_is_left_out_leaves_a_mark() {
+    fn dropped_steps_leave_a_marker() {
         let messages = fit(history(3, 9), 600);
         assert_eq!(messages[0], Message::User(HISTORY_TRUNCATED_MARKER.into()));
         assert_eq!(messages[1], Message::User("the request".into()));
         assert!(
-            matches!(&messages[2], Message::User(mark) if mark.starts_with("[Left out here, done already: tool_3 ok, tool_4 ok"))
+            matches!(&messages[2], Message::User(marker) if marker.starts_with("[Left out here, done already: tool_3 ok, tool_4 ok"))
         );
     }
 
     #[test]
-    fn one_huge_result_is_shortened_not_lost() {
+    fn truncates_one_huge_result() {
         let request = MessageGroup::user("the request".into(), GroupAge::Request);
         let messages = fit(vec![request, step(1, 50_000, GroupAge::Current)], 1_000);
         let Some(Message::Results(results)) = messages.last() else {
@@ -316,19 +304,19 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_left_alone() {
+    fn keeps_a_history_that_fits() {
         let whole = flatten(history(5, 2));
         assert_eq!(fit(history(5, 2), 1_000_000), whole);
         assert_eq!(
             fit(history(5, 2), 1_200),
             whole,
-            "counted, not guessed from bytes"
+            "tokens are counted, not derived from bytes"
         );
     }
 
     /// B40
     #[test]
-    fn the_cut_moves_in_steps() {
+    fn truncation_moves_in_steps() {
         let first_kept = |past| fit(history(past, 1), 2_000).get(1).cloned();
         let cuts: Vec<_> = (20..40).map(first_kept).collect();
         let moves = cuts.windows(2).filter(|pair| pair[0] != pair[1]).count();
