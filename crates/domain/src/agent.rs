@@ -1,4 +1,4 @@
-//! Agents as data: what a definition says ([`AgentSpec`]) and what a built team holds ([`AgentTree`]).
+//! Agents: their definitions ([`AgentSpec`]) and the built team ([`AgentTree`]).
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::tool::Tool;
 
 /// The exact name of an agent: `[a-z][a-z0-9_-]{0,62}`.
 ///
-/// Invariant: every name in an event or a schema is well formed, whether checked or a root's.
+/// Invariant: every name in an event or a schema is well formed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct AgentName(String);
@@ -23,11 +23,11 @@ pub struct AgentName(String);
 pub struct InvalidAgentName(String);
 
 impl AgentName {
-    /// The root of a team.
+    /// The root of a multi-agent team.
     pub const ORCHESTRATOR: &'static str = "lango-orchestrator";
-    /// The one agent of single-agent mode.
+    /// The only agent in single-agent mode.
     pub const SINGLE: &'static str = "lango-agent";
-    /// Authors and roots that no definition may take as its name.
+    /// Names that no definition may use.
     pub const RESERVED: [&'static str; 3] = [Self::ORCHESTRATOR, Self::SINGLE, "user"];
 
     pub fn new(name: impl Into<String>) -> Result<Self, InvalidAgentName> {
@@ -84,17 +84,17 @@ impl From<AgentName> for String {
     }
 }
 
-/// How the team is laid out.
+/// The layout of a team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TeamMode {
     /// An orchestrator without tools and its specialists.
     Multi,
-    /// One flat agent that holds every tool.
+    /// One agent that owns every tool.
     Single,
 }
 
 impl TeamMode {
-    /// The name of the agent that every turn begins with.
+    /// Returns the name of the agent that every turn starts with.
     pub fn root_name(self) -> AgentName {
         AgentName(match self {
             Self::Multi => AgentName::ORCHESTRATOR.to_owned(),
@@ -103,41 +103,41 @@ impl TeamMode {
     }
 }
 
-/// The definition of one specialist, as its markdown file says it.
+/// The definition of one specialist, as in its markdown file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentSpec {
     pub name: AgentName,
-    /// Its place in lists and in the routing table; definitions without one follow by name.
+    /// Position in lists and in the routing table. Definitions without an order follow, sorted by name.
     pub order: Option<u32>,
     pub description: String,
     pub instruction: String,
     pub prefixes: Vec<Prefix>,
     pub keywords: Vec<String>,
-    /// Those of the keywords that decide by themselves.
+    /// The keywords that are decisive on their own.
     pub decisive: Vec<String>,
     pub accepts: String,
     pub returns: String,
     pub cannot: Vec<String>,
     pub examples: Vec<String>,
-    /// Created even when no tool is dealt to it.
+    /// True if the agent is created even without tools.
     pub always_include: bool,
     pub origin: SpecOrigin,
 }
 
-/// Where a definition comes from.
+/// The origin of a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SpecOrigin {
     /// Embedded in the binary.
     BuiltIn,
-    /// A file of the user's.
+    /// A file of the user.
     User(PathBuf),
 }
 
 impl AgentSpec {
-    /// The role that thinks, is always there, and never holds a tool (S04, S11).
+    /// The planning agent, which is always created and never has a tool (S04, S11).
     pub const PLANNER: &'static str = "planner";
 
-    /// What of it stands in the routing table.
+    /// Returns the texts of the definition that the routing table contains.
     pub fn routing_texts(&self) -> Vec<String> {
         let capabilities = self
             .prefixes
@@ -158,11 +158,11 @@ impl AgentSpec {
     }
 }
 
-/// The beginning of the tool names that an agent claims; `*` claims what nobody else does.
+/// The prefix of the tool names that an agent claims; `*` claims all tools that no other agent claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prefix {
     pub text: String,
-    /// What a tool of this prefix can do, in words for the routing table.
+    /// The capability of tools with this prefix, as text for the routing table.
     pub capability: Option<String>,
 }
 
@@ -170,48 +170,48 @@ impl Prefix {
     pub const ANY: &'static str = "*";
 }
 
-/// An agent of a built team: who it is, what it reads and what it holds.
+/// An agent of a built team, with its prompt and tools.
 #[derive(Debug)]
 pub struct Agent {
     pub name: AgentName,
-    /// For whoever delegates: carries capabilities, never tool names.
+    /// For the agent that delegates. Contains capabilities, never tool names.
     pub description: String,
     pub capabilities: Vec<String>,
     pub keywords: Vec<String>,
-    /// The whole system prompt; byte-stable for as long as the team stands.
+    /// The whole system prompt; byte-stable as long as the team exists.
     pub prompt: Prompt,
     pub tools: Vec<Tool>,
     pub location: AgentLocation,
 }
 
-/// Where an agent does its work.
+/// The location where an agent runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentLocation {
     Local,
-    /// In another process; what it says is data from outside (B92).
+    /// In another process; its output is untrusted data (B92).
     Remote,
 }
 
-/// A specialist that the definitions name but the team does not have.
+/// A specialist that is defined but not part of the team.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SkippedAgent {
     pub name: String,
     pub reason: String,
 }
 
-/// A team: the root and its specialists. Tools are moved in, so each has exactly one holder.
+/// A team: the root and its specialists. Tools are moved in, so each has exactly one owner.
 #[derive(Debug)]
 pub struct AgentTree {
     pub mode: TeamMode,
     pub root: Agent,
     pub specialists: Vec<Agent>,
     pub skipped: Vec<SkippedAgent>,
-    /// Tools that no agent claims; nobody can call them.
+    /// Tools that no agent claims, so that no agent can call them.
     pub unmatched: Vec<Tool>,
 }
 
 impl AgentTree {
-    /// The root and every specialist.
+    /// Returns the root and every specialist.
     pub fn agents(&self) -> impl Iterator<Item = &Agent> {
         std::iter::once(&self.root).chain(&self.specialists)
     }
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_outside_the_pattern_are_refused() {
+    fn rejects_names_outside_the_pattern() {
         for good in [
             "a",
             "operator",

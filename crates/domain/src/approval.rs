@@ -8,15 +8,15 @@ use crate::agent::AgentName;
 use crate::event::{CallId, Decider, Principal, SessionId};
 use crate::tool::Intent;
 
-/// Asks whoever may decide. Ships for the terminal, HTTP and A2A; tests script it.
+/// Asks the user about a call. Implemented for the terminal, HTTP and A2A; scripted in tests.
 pub trait Approver: Send + Sync {
     fn ask(&self, question: ApprovalQuestion) -> BoxFuture<'static, ApprovalDecision>;
 }
 
-/// What exactly is about to happen.
+/// A question about a call that is about to run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApprovalQuestion {
-    /// The call that it is about; the approval events carry the same id.
+    /// The id of the call; the approval events have the same id.
     pub call: CallId,
     pub session: SessionId,
     pub principal: Principal,
@@ -35,7 +35,7 @@ pub enum ApprovalDecision {
     NobodyThere,
 }
 
-/// How far a permission reaches.
+/// The scope of an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalScope {
@@ -43,6 +43,6 @@ pub enum ApprovalScope {
     Once,
     /// The very same call, for the rest of the session.
     SameCall,
-    /// Calls that the intent's pattern fits, for the rest of the session.
+    /// Calls that match the intent's pattern, for the rest of the session.
     Pattern,
 }

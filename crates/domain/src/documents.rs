@@ -1,78 +1,83 @@
-//! The seam to where documents are kept: pieces of text that can be found and cited.
+//! Storage of documents: chunks of text that can be found and cited.
 
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Principal, SessionId};
 use crate::session::StoreFuture;
 
-/// Keeps documents as numbered pieces. Ships as SQLite; what searches them is derived from it and can be made anew.
+/// Stores documents as numbered chunks. Implemented on SQLite; search indexes are derived from it and
+/// can be rebuilt.
 pub trait DocumentStore: Send + Sync {
-    /// Every collection of a principal's, by name.
-    fn collections<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<CollectionInfo>>;
+    /// Returns all collections of a principal, sorted by name.
+    fn collections<'a>(&'a self, principal: &'a Principal) -> StoreFuture<'a, Vec<CollectionInfo>>;
 
-    /// What is known of a collection: each source with the hash of its content.
+    /// Returns the sources of a collection, each with the hash of its content.
     fn sources<'a>(
         &'a self,
-        of: &'a Principal,
+        principal: &'a Principal,
         collection: &'a str,
     ) -> StoreFuture<'a, Vec<DocumentSource>>;
 
-    /// Puts documents, whole, in the place of those with the same source.
-    fn put<'a>(&'a self, of: &'a Principal, documents: Vec<NewDocument>) -> StoreFuture<'a, ()>;
+    /// Stores whole documents, replacing those with the same source.
+    fn put<'a>(
+        &'a self,
+        principal: &'a Principal,
+        documents: Vec<NewDocument>,
+    ) -> StoreFuture<'a, ()>;
 
-    /// Takes documents out; gives how many there were.
+    /// Deletes documents and returns their number.
     fn remove<'a>(
         &'a self,
-        of: &'a Principal,
+        principal: &'a Principal,
         collection: &'a str,
         sources: DocumentFilter,
     ) -> StoreFuture<'a, usize>;
 
-    /// These pieces, as far as they are there, in no order.
+    /// Returns the chunks that exist among these ids, in no particular order.
     fn chunks(&self, ids: Vec<u64>) -> StoreFuture<'_, Vec<StoredChunk>>;
 
-    /// What pieces were put or removed, in order, behind a number.
-    fn changes(&self, behind: u64, most: usize) -> StoreFuture<'_, Vec<ChunkChange>>;
+    /// Returns changes of chunks after a change number, in order.
+    fn changes(&self, after: u64, limit: usize) -> StoreFuture<'_, Vec<ChunkChange>>;
 
-    /// Vectors by what they were made of: the same words are embedded once.
+    /// Stores vectors by the hash of the embedded text, so that the same text is embedded once.
     fn put_vectors<'a>(
         &'a self,
         embedder: &'a str,
         vectors: Vec<(String, Vec<u8>)>,
     ) -> StoreFuture<'a, ()>;
 
-    /// The vectors of these pieces, as far as there are any.
+    /// Returns the vectors of these chunks, as far as they exist.
     fn vectors<'a>(
         &'a self,
         embedder: &'a str,
         ids: Vec<u64>,
     ) -> StoreFuture<'a, Vec<(u64, Vec<u8>)>>;
 
-    /// Vectors of words that stand in no piece any more go.
+    /// Deletes vectors of text that no chunk contains any more.
     fn delete_unused_vectors(&self) -> StoreFuture<'_, ()>;
 }
 
-/// A collection, and how much is in it.
+/// A collection and its size.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CollectionInfo {
     pub name: String,
     pub documents: u64,
     pub pieces: u64,
     pub bytes: u64,
-    /// What was added, to look for changes again.
+    /// The roots that were ingested, for detecting changes later.
     pub roots: Vec<String>,
 }
 
-/// A document that is kept, as far as it must be known to keep it current.
+/// The metadata that is needed to keep a stored document current.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentSource {
     pub source: String,
-    /// What was added, and it was found under.
+    /// The ingested root that the document was found under.
     pub root: String,
     pub hash: String,
 }
 
-/// Which documents of a collection.
+/// A selection of documents of a collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DocumentFilter {
     All,
@@ -82,13 +87,13 @@ pub enum DocumentFilter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewDocument {
     pub collection: String,
-    /// Where it is from: a path, an address.
+    /// The origin: a path or an address.
     pub source: String,
-    /// What was added, and it was found under.
+    /// The ingested root that the document was found under.
     pub root: String,
     pub title: String,
     pub hash: String,
-    /// Where it belongs to one session only.
+    /// Set if the document belongs to a single session.
     pub session: Option<SessionId>,
     pub chunks: Vec<NewChunk>,
 }
@@ -96,14 +101,14 @@ pub struct NewDocument {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewChunk {
     pub text: String,
-    /// Of everything that its vector is made of: title, heading and text.
+    /// The hash of everything that is embedded: title, heading and text.
     pub hash: String,
-    /// Headings above it, outermost first, with ` › ` between them.
+    /// The headings above the chunk, outermost first, separated by ` › `.
     pub heading: String,
     pub span: DocumentSpan,
 }
 
-/// Where a piece stands in its document.
+/// The location of a chunk in its document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DocumentSpan {
     pub unit: SpanUnit,
@@ -118,13 +123,13 @@ pub enum SpanUnit {
     Pages,
 }
 
-/// A piece with all that is needed to cite it.
+/// A chunk with everything needed to cite it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredChunk {
     pub id: u64,
     pub owner: ChunkOwner,
     pub document: u64,
-    /// From 0, in the order of the document.
+    /// The position in the document, starting at 0.
     pub number: u32,
     pub source: String,
     pub title: String,
@@ -133,20 +138,20 @@ pub struct StoredChunk {
     pub text: String,
 }
 
-/// Who may find a piece, and where it was put.
+/// The owner of a chunk, who may find it, and its collection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ChunkOwner {
     pub principal: Principal,
     pub collection: String,
-    /// Where it belongs to one session only.
+    /// Set if the chunk belongs to a single session.
     pub session: Option<SessionId>,
 }
 
-/// Something that happened to a piece.
+/// A change of a chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkChange {
     pub number: u64,
     pub chunk: u64,
-    /// Whether it was put; else it was removed.
+    /// True if the chunk was stored, false if it was deleted.
     pub is_present: bool,
 }

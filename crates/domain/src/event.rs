@@ -1,4 +1,6 @@
-//! The log of a session: what happened, who did it, in which order. The stream, the API and the tests share it.
+//! The events of a session: the log, the stream, the API and the tests share them.
+
+mod ids;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,86 +17,21 @@ use crate::model::Thought;
 use crate::session::StoreError;
 use crate::tool::Safety;
 
-/// The version of the event's form.
+pub use ids::{Branch, CallId, Principal, RemoteThread, SessionId, TurnId};
+
+/// The version of the event format.
 pub const EVENT_VERSION: u8 = 1;
 
+/// The source name for untrusted results of logs without labels.
 const UNLABELED_RESULT_SOURCE: &str = "an earlier result";
 
-macro_rules! text_id {
-    ($(#[$doc:meta])* $name:ident) => {
-        $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        #[serde(transparent)]
-        pub struct $name(String);
-
-        impl $name {
-            pub fn new(text: impl Into<String>) -> Self {
-                Self(text.into())
-            }
-
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
-            }
-        }
-    };
-}
-
-text_id!(
-    /// One conversation.
-    SessionId
-);
-text_id!(
-    /// One request of the user and everything done for it.
-    TurnId
-);
-text_id!(
-    /// Whom a session, and everything in it, belongs to (B74).
-    Principal
-);
-text_id!(
-    /// One call of one reply, as the model named it or as the engine did where it had to.
-    CallId
-);
-text_id!(
-    /// Where a remote agent's side of a session stands; only whoever speaks with it can read this.
-    RemoteThread
-);
-text_id!(
-    /// The line of work that an event belongs to: the root's, or a delegation's below it.
-    Branch
-);
-
-impl Principal {
-    /// Whoever sits at this machine.
-    pub fn local() -> Self {
-        Self::new("local")
-    }
-}
-
-impl Branch {
-    pub fn root(root: &AgentName) -> Self {
-        Self::new(root.as_str())
-    }
-
-    /// The branch of the `number`th delegation of a turn.
-    pub fn delegation(&self, to: &AgentName, number: usize) -> Self {
-        Self(format!("{}/{to}.{number}", self.0))
-    }
-}
-
-/// Who an event comes from: the user, or an agent that exists.
+/// The author of an event: the user, or an existing agent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum Author {
     User,
     Agent(AgentName),
-    /// An author of an older log whose name is no agent's name any more.
+    /// An author of an older log whose name is not a valid agent name.
     Unknown(String),
 }
 
@@ -124,18 +61,18 @@ impl fmt::Display for Author {
     }
 }
 
-/// Something that happened, as it is kept.
+/// A stored event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     pub v: u8,
-    /// From 1, without gaps; orders the session's events, as time does not.
+    /// Starts at 1, without gaps. Orders the events of a session, which timestamps do not.
     pub seq: u64,
     pub turn: TurnId,
     pub session: SessionId,
     pub author: Author,
     pub branch: Branch,
     pub at: Timestamp,
-    /// What it was made from; see [`Event::label`].
+    /// The label of its content; see [`Event::label`].
     #[serde(default, skip_serializing_if = "Label::is_plain")]
     pub label: Label,
     #[serde(flatten)]
@@ -143,7 +80,8 @@ pub struct Event {
 }
 
 impl Event {
-    /// Where the words of this event come from. Logs that are older than labels tell only which results are untrusted.
+    /// Returns the label of the event's content. Events that are older than labels only mark untrusted
+    /// results.
     pub fn label(&self) -> Cow<'_, Label> {
         match &self.body {
             EventBody::ToolResult {
@@ -157,7 +95,7 @@ impl Event {
     }
 }
 
-/// Something that happened and is not kept yet: the store gives it its place.
+/// An event that is not stored yet. The store assigns its number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewEvent {
     pub turn: TurnId,
@@ -192,31 +130,31 @@ impl NewEvent {
     }
 }
 
-/// What happened.
+/// The type and content of an event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum EventBody {
-    /// The user's request; a turn begins with it. It is in the user's own words where its label is plain.
+    /// The user's request, which starts a turn. The user typed it if its label is plain.
     User {
         text: String,
     },
-    /// What was recalled or looked up for this request; read with it, and again whenever it is read (B40).
+    /// Context for this request, which is part of the request in every later one too (B40).
     Context {
         source: String,
         text: String,
     },
-    /// What stands for the events up to one from now on, in every request.
+    /// A digest that replaces the events through a number in all later requests.
     Digest {
         through: u64,
         text: String,
     },
-    /// What the model thought before the calls that follow; read by nobody but that model.
+    /// A thought of the model before the calls that follow. Only that model reads it.
     Thought(Thought),
-    /// What an agent said beside its calls.
+    /// Text of an agent in a reply with calls.
     Note {
         text: String,
     },
-    /// A delegation that was accepted; what the specialist does stands in the branch `into`.
+    /// A delegation that was accepted. The specialist works in the branch `into`.
     Transfer {
         id: CallId,
         to: AgentName,
@@ -224,58 +162,58 @@ pub enum EventBody {
         report_back: bool,
         into: Branch,
     },
-    /// How that delegation ended; each has exactly one.
+    /// The result of a delegation; each has exactly one.
     TransferResult {
         id: CallId,
         outcome: TransferOutcome,
         detail: String,
-        /// From a remote agent: where it goes on when it is asked again.
+        /// For a remote agent: its thread, so that the next task can continue it.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         thread: Option<RemoteThread>,
     },
-    /// A call, kept before it has an effect.
+    /// A call, stored before it has an effect.
     ToolCall {
         id: CallId,
         tool: String,
         args: Value,
     },
-    /// What it gave.
+    /// The result of a call.
     ToolResult {
         id: CallId,
         ok: bool,
         content: String,
-        /// Why it did not work, for the model and for people.
+        /// The reason of a failure, for the model and for people.
         error: Option<String>,
-        /// The same for programs.
+        /// The reason of a failure, for programs.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         code: Option<ToolCode>,
-        /// Words of files, commands or pages: data, never instructions.
+        /// True for content of files, commands or pages: data, never instructions.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         untrusted: bool,
-        /// With a failure: what helped before.
+        /// For a failure: advice from earlier failures.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         advice: Option<String>,
     },
-    /// A question to the user about a call, or the answer to it.
+    /// An approval question about a call, or its decision.
     Approval {
         id: CallId,
         tool: String,
         level: Safety,
         state: ApprovalState,
-        /// With a question: what will happen.
+        /// For a question: the description of the call.
         #[serde(skip_serializing_if = "String::is_empty", default)]
         shows: String,
-        /// With a question: where words of the call come from that nobody here wrote.
+        /// For a question: the untrusted sources that may have caused the call.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         tainted_by: Vec<String>,
-        /// With a decision: whose it was.
+        /// For a decision: the decider.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         by: Option<Decider>,
-        /// With a permission that holds longer than once: for what.
+        /// For an approval that holds for the session: its scope.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         grant: Option<Grant>,
     },
-    /// The specialist handed the task back.
+    /// The specialist rejected the task.
     Rejected {
         reason: String,
     },
@@ -287,7 +225,7 @@ pub enum EventBody {
     Answer {
         text: String,
     },
-    /// What one call of a model took.
+    /// The usage of one model call.
     Usage(Usage),
     TurnDone,
     TurnFailed {
@@ -297,7 +235,7 @@ pub enum EventBody {
     },
 }
 
-/// How a delegation ended.
+/// The outcome of a delegation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TransferOutcome {
@@ -307,33 +245,33 @@ pub enum TransferOutcome {
     Cancelled,
 }
 
-/// Why a call gave no result.
+/// The reason why a call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToolCode {
-    /// The tool said so.
+    /// The tool returned an error.
     #[serde(rename = "tool.failed")]
     Failed,
     #[serde(rename = "tool.timeout")]
     Timeout,
     #[serde(rename = "tool.panicked")]
     Panicked,
-    /// The arguments do not fit the schema.
+    /// The arguments do not match the schema.
     #[serde(rename = "tool.arguments")]
     Arguments,
-    /// Whoever called it does not have it.
+    /// The caller does not have the tool.
     #[serde(rename = "tool.unknown")]
     Unknown,
     #[serde(rename = "tool.denied")]
     Denied,
-    /// Something else had to come first, or instead.
+    /// Another call has to come first, or was made instead.
     #[serde(rename = "tool.not_run")]
     NotRun,
-    /// The turn ended before it did.
+    /// The turn ended before the call did.
     #[serde(rename = "tool.interrupted")]
     Interrupted,
 }
 
-/// A question, and what became of it.
+/// The state of an approval question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalState {
@@ -342,40 +280,40 @@ pub enum ApprovalState {
     Denied,
     TimedOut,
     NobodyThere,
-    /// The turn ended before anyone answered.
+    /// The turn ended before the question was answered.
     Interrupted,
 }
 
-/// Who decided about a call.
+/// The decider about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decider {
-    /// Whoever was asked.
+    /// The user who was asked.
     User,
     /// `--yes` on the command line.
     Yes,
     /// A rule in `security.approval.rules`.
     Rule,
-    /// What `security.approval` says about the level.
+    /// The policy for the level in `security.approval`.
     Policy,
-    /// A permission given earlier in the session.
+    /// A grant from earlier in the session.
     Grant,
 }
 
-/// A permission for the rest of a session.
+/// An approval for the rest of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grant {
-    /// For the very same arguments.
+    /// For calls with equal arguments.
     SameCall(Value),
-    /// For calls whose subject the pattern fits.
+    /// For calls whose subject matches the pattern.
     Pattern(String),
 }
 
-/// Tokens of one model call, and what they cost where the price is known.
+/// The tokens of one model call, and their cost if the price is known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Empty when the provider said nothing about the call: then nothing else is known either.
+    /// Empty if the provider reported no usage; then all other fields are unknown too.
     pub model: String,
     pub input: u64,
     pub output: u64,
@@ -386,24 +324,24 @@ pub struct Usage {
     pub cache_written: u64,
     /// The part of `output` that was thinking.
     pub reasoning: u64,
-    /// Unknown is unknown, not zero.
+    /// `None` if the price is unknown, which is not zero.
     pub cost_usd: Option<f64>,
 }
 
-/// What a caller of the engine sees.
+/// An update of a running turn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Update {
-    /// Provisional: text as it comes, no part of the log (B71).
+    /// Provisional: a piece of streamed text, not part of the log (B71).
     Delta { author: AgentName, text: String },
-    /// Provisional as well: what a call prints while it runs.
+    /// Provisional: output of a running call.
     ToolOutputDelta {
         author: AgentName,
         call: CallId,
         text: String,
     },
-    /// Stored, then shown.
+    /// An event that was stored.
     Event(Arc<Event>),
-    /// Nothing more can be stored, so nothing more is shown: the turn ends here.
+    /// The store failed, so no more events are published: the turn ends here.
     StoreFailed(StoreError),
 }
 
@@ -413,7 +351,7 @@ mod tests {
 
     #[test]
     fn an_event_is_one_flat_json_object() {
-        let draft = NewEvent {
+        let new_event = NewEvent {
             turn: TurnId::new("t1"),
             author: Author::Agent(AgentName::new("operator").unwrap()),
             branch: Branch::root(&AgentName::new("lango-orchestrator").unwrap()),
@@ -425,7 +363,7 @@ mod tests {
                 args: serde_json::json!({}),
             },
         };
-        let event = draft.into_event(SessionId::new("s"), 3);
+        let event = new_event.into_event(SessionId::new("s"), 3);
         let json = serde_json::to_value(&event).unwrap();
         assert_eq!(
             json,
@@ -437,7 +375,7 @@ mod tests {
         assert_eq!(serde_json::from_value::<Event>(json).unwrap(), event);
     }
 
-    /// B101: what was kept before there were labels is not plain for that.
+    /// B101: an unlabeled result of an older log is not treated as plain.
     #[test]
     fn untrusted_results_of_older_logs_have_a_label() {
         let event: Event = serde_json::from_value(serde_json::json!({
@@ -451,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn authors_read_back_as_they_were_written() {
+    fn authors_round_trip() {
         for name in ["user", "operator", "Someone Old"] {
             assert_eq!(Author::from(name.to_owned()).to_string(), name);
         }

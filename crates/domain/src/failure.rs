@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Why a turn failed; typed, never found by searching a text.
+/// The reason why a turn failed. Typed, so that no code has to search a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FailureCode {
     #[serde(rename = "model.auth")]
@@ -25,7 +25,7 @@ pub enum FailureCode {
     ModelRefused,
     #[serde(rename = "model.malformed")]
     ModelMalformed,
-    /// The reply, as against `model.too_long`, which is about the request.
+    /// The reply is too large; `model.too_long` is about the request.
     #[serde(rename = "model.too_large")]
     ModelTooLarge,
     #[serde(rename = "model.connection")]
@@ -44,7 +44,7 @@ pub enum FailureCode {
     LimitTime,
     #[serde(rename = "limit.money")]
     LimitMoney,
-    /// The model gave no answer, though it was asked twice.
+    /// The model replied twice without an answer.
     #[serde(rename = "empty")]
     Empty,
     #[serde(rename = "cancelled")]
@@ -56,14 +56,14 @@ pub enum FailureCode {
     Interrupted,
 }
 
-/// Who can do something about it.
+/// The kind of a failure, by who can act on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureFamily {
     Model,
     Limit,
     Turn,
     Cancelled,
-    /// Found by a later turn, and no failure of that one.
+    /// Detected by a later turn, which did not fail itself.
     Interrupted,
 }
 
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_shows_as_it_is_written() {
+    fn codes_display_as_serialized() {
         assert_eq!(FailureCode::ModelTooLong.to_string(), "model.too_long");
         assert_eq!(
             serde_json::to_string(&FailureCode::LimitRounds).unwrap(),

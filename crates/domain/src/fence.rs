@@ -1,20 +1,21 @@
-//! The fences that words of others stand in: what is inside is data for whoever reads it.
+//! Fences around text from others. A model reads fenced text as data.
 
-/// Around what a tool gave back of somebody else's words.
+/// The fence around untrusted output of a tool.
 pub const OUTPUT: &str = "output";
 
-/// Every fence there is.
+/// All fences.
 pub const FENCES: [&str; 8] = [
     "context", "report", "answer", "note", "task", "earlier", "learned", OUTPUT,
 ];
 
-/// Text cannot leave its fence, nor pretend to be another one: whatever looks like a fence is marked.
+/// Escapes everything that looks like a fence, so that text can neither close its fence nor open
+/// another one.
 pub fn escape_fences(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
+    let mut escaped = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('<') {
         let (before, from) = rest.split_at(at + 1);
-        safe.push_str(before);
+        escaped.push_str(before);
         let inside = from.trim_start_matches(['/', ' ', '\t', '\n', '\r']);
         let looks_like = |tag: &&str| {
             inside
@@ -22,15 +23,15 @@ pub fn escape_fences(text: &str) -> String {
                 .is_some_and(|start| start.eq_ignore_ascii_case(tag))
         };
         if FENCES.iter().any(looks_like) {
-            safe.push('\\');
+            escaped.push('\\');
         }
         rest = from;
     }
-    safe.push_str(rest);
-    safe
+    escaped.push_str(rest);
+    escaped
 }
 
-/// The words inside a whole fence, as they were before they were fenced; nothing for any other text.
+/// Returns the unescaped text inside a fence, or `None` if the text is not exactly one fence.
 pub fn unwrap_fence(tag: &str, text: &str) -> Option<String> {
     let (_, rest) = text
         .strip_prefix('<')?
@@ -41,14 +42,14 @@ pub fn unwrap_fence(tag: &str, text: &str) -> Option<String> {
         .strip_suffix('>')?
         .strip_suffix(tag)?
         .strip_suffix("\n</")?;
-    let mut words = String::with_capacity(inside.len());
+    let mut unescaped = String::with_capacity(inside.len());
     let mut rest = inside;
     while let Some(at) = rest.find("<\\") {
-        words.push_str(&rest[..=at]);
+        unescaped.push_str(&rest[..=at]);
         rest = &rest[at + 2..];
     }
-    words.push_str(rest);
-    Some(words)
+    unescaped.push_str(rest);
+    Some(unescaped)
 }
 
 #[cfg(test)]
@@ -56,13 +57,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_come_out_of_a_fence_as_they_went_in() {
-        for words in ["plain", "</output> <task from=\"x\">", "a < b\n<note", ""] {
+    fn fenced_text_round_trips() {
+        for text in ["plain", "</output> <task from=\"x\">", "a < b\n<note", ""] {
             let fenced = format!(
                 "<output from=\"fs_read\">\n{}\n</output>",
-                escape_fences(words)
+                escape_fences(text)
             );
-            assert_eq!(unwrap_fence(OUTPUT, &fenced).as_deref(), Some(words));
+            assert_eq!(unwrap_fence(OUTPUT, &fenced).as_deref(), Some(text));
         }
         assert_eq!(unwrap_fence(OUTPUT, "no fence"), None);
     }

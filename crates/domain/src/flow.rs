@@ -1,24 +1,25 @@
-//! Labels that follow content: where it comes from, and whether it is private (B101).
+//! Labels of content: its untrusted and private sources (B101).
 //!
-//! A label names sources, not words: it stays with everything that was made from the content, however it is rephrased or
-//! encoded. The engine joins the labels of all that an agent read and gives them to all that the agent says or does.
+//! A label names sources, not text. It applies to everything derived from the content, even if it is
+//! rephrased or encoded. The engine joins the labels of everything an agent has read and applies the
+//! result to everything the agent says or does.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// So many sources of each kind are named; the label stands whether or not all of them are.
+/// The number of sources of each kind that are named. The label applies even if some are not named.
 const MAX_SOURCES: usize = 4;
 const MAX_SOURCE_CHARS: usize = 120;
 
-/// What is known about a piece of content. A plain label is that of the user's and of Lango's own words.
+/// The sources of a piece of content. Text of the user and of Lango itself has a plain label.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Label {
-    /// Sources that neither the user nor Lango speaks for, as they are cited: a page, a document, a command's output.
+    /// Citations of untrusted sources, such as a page, a document or a command's output.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     untrusted: Vec<String>,
-    /// Sources that are not meant for others, as they are cited: files, memory, knowledge, documents.
+    /// Citations of private sources, such as files, memory, knowledge or documents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     private: Vec<String>,
 }
@@ -36,7 +37,7 @@ impl Label {
         label
     }
 
-    /// Takes on whatever the other label says.
+    /// Adds the sources of another label.
     pub fn join(&mut self, other: &Self) {
         other
             .untrusted
@@ -54,11 +55,11 @@ impl Label {
         self
     }
 
-    /// The same without sources that this is said of.
+    /// Returns the label without the sources for which `is_removed` returns true.
     #[must_use]
-    pub fn without(mut self, is_meant: impl Fn(&str) -> bool) -> Self {
-        self.untrusted.retain(|source| !is_meant(source));
-        self.private.retain(|source| !is_meant(source));
+    pub fn without(mut self, is_removed: impl Fn(&str) -> bool) -> Self {
+        self.untrusted.retain(|source| !is_removed(source));
+        self.private.retain(|source| !is_removed(source));
         self
     }
 
@@ -83,7 +84,7 @@ impl Label {
     }
 }
 
-/// For people: nothing about a plain label.
+/// Formats the sources for people. A plain label is empty.
 impl fmt::Display for Label {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [("untrusted", &self.untrusted), ("private", &self.private)];
@@ -107,7 +108,7 @@ fn add(sources: &mut Vec<String>, source: &str) {
     }
 }
 
-/// Text with its label.
+/// A text with its label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabeledText {
     pub text: String,
@@ -115,7 +116,7 @@ pub struct LabeledText {
 }
 
 impl LabeledText {
-    /// The user's or Lango's own words, for anyone.
+    /// Returns text of the user or of Lango itself.
     pub fn plain(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -124,22 +125,22 @@ impl LabeledText {
     }
 }
 
-/// What a call would send to somebody else.
+/// The data that a call would send out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutgoingData {
     pub to: Destination,
-    /// Exactly what leaves.
+    /// The exact data.
     pub data: String,
 }
 
-/// Who gets what a call sends.
+/// The recipient of outgoing data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// A host that the call names.
     Host(String),
-    /// An agent in another process.
+    /// A remote agent.
     Agent(String),
-    /// Hosts that the settings name, whatever the call says.
+    /// Hosts from the settings, independent of the call.
     Configured(Vec<String>),
 }
 
@@ -158,7 +159,7 @@ mod tests {
 
     /// B101
     #[test]
-    fn joining_keeps_every_kind_and_names_a_few() {
+    fn joining_keeps_both_kinds_and_names_a_few_sources() {
         let mut label = Label::private("fs_read .env");
         for n in 0..100 {
             label.join(&Label::untrusted(format!("page {n}")));
@@ -171,9 +172,9 @@ mod tests {
         assert!(Label::default().joined(&Label::default()).is_plain());
     }
 
-    /// B101: a source cannot hide by having no name, nor fill the log by having a long one.
+    /// B101: a source without a name is still named, and a long name is truncated.
     #[test]
-    fn every_source_has_a_bounded_name() {
+    fn source_names_are_never_empty_and_limited() {
         assert!(Label::untrusted("").is_untrusted() && Label::private(" \n").is_private());
         assert!(
             Label::untrusted("é".repeat(10_000)).untrusted_sources()[0]
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_reads_back_as_it_was_written() {
+    fn labels_round_trip() {
         let label = Label::untrusted("a\nb").joined(&Label::private("c"));
         let json = serde_json::to_value(&label).unwrap();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The seam to taking out what was learned from words, from every place where such is kept.
+//! Removal of everything that was learned from a piece of text.
 
 use std::sync::Arc;
 
@@ -6,34 +6,37 @@ use crate::event::{Event, Principal, SessionId};
 use crate::memory::MemoryId;
 use crate::session::StoreFuture;
 
-/// Takes out what was learned. Ships as SQLite, where everything that is learned stands in one file.
+/// Deletes learned data. Implemented on SQLite, which stores all learned data in one file.
 pub trait ForgetStore: Send + Sync {
-    /// Takes all of it out for good, and marks the events, so that nothing is learned from them again: all or nothing. What
-    /// is not there any more is passed over, so that it can be repeated.
-    fn remove<'a>(&'a self, of: &'a Principal, removal: Removal) -> StoreFuture<'a, ()>;
+    /// Deletes the data for good and marks the events, so that nothing is learned from them again.
+    /// Atomic. Ignores missing data, so that it can be repeated.
+    fn remove<'a>(&'a self, principal: &'a Principal, removal: Removal) -> StoreFuture<'a, ()>;
 
-    /// Events of all sessions that nobody has observed yet.
-    fn unobserved_events<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<Arc<Event>>>;
+    /// Returns the events of all sessions that were not observed yet.
+    fn unobserved_events<'a>(
+        &'a self,
+        principal: &'a Principal,
+    ) -> StoreFuture<'a, Vec<Arc<Event>>>;
 }
 
-/// What goes, by what it is known under.
+/// The data to delete, by id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Removal {
-    /// With every reflection that was made of one of them.
+    /// Memories; reflections derived from one of them are deleted too.
     pub memories: Vec<MemoryId>,
-    /// Keys, each with a version.
+    /// Entries of the knowledge base, by key and version.
     pub entries: Vec<(String, u32)>,
     pub learnings: Vec<u64>,
     pub inquiries: Vec<u64>,
     pub batches: Vec<FactBatchChange>,
-    /// What nothing may be learned from any more.
+    /// Events that nothing may be learned from any more.
     pub events: Vec<(SessionId, u64)>,
 }
 
-/// A batch of facts, of which some or all go.
+/// A batch of facts that is partly or wholly deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FactBatchChange {
     pub number: u64,
-    /// What stays of it.
+    /// The encoded facts that stay, if any.
     pub remaining: Option<Vec<u8>>,
 }

@@ -1,4 +1,4 @@
-//! The seam to where the facts of the knowledge graph are kept, and where facts come from.
+//! Storage of the knowledge graph's facts, and their sources.
 
 use std::fmt;
 
@@ -7,36 +7,46 @@ use crate::event::{Principal, SessionId};
 use crate::flow::Label;
 use crate::session::StoreFuture;
 
-/// Keeps facts as a log of batches that are written once. Ships as SQLite; whoever asks holds what is derived from it.
+/// Stores facts as a log of immutable batches. Implemented on SQLite; the reader holds the graph that
+/// is derived from it.
 pub trait GraphStore: Send + Sync {
-    /// Returns when the batches are durable.
-    fn append<'a>(&'a self, of: &'a Principal, batches: Vec<NewFactBatch>) -> StoreFuture<'a, ()>;
+    /// Appends batches. Returns when they are durable.
+    fn append<'a>(
+        &'a self,
+        principal: &'a Principal,
+        batches: Vec<NewFactBatch>,
+    ) -> StoreFuture<'a, ()>;
 
-    /// What happened to a principal's facts behind what was seen, as one look; a part of it where it is much.
+    /// Returns a consistent snapshot of the changes to a principal's facts after a position. Returns
+    /// only a part of them if there are many.
     fn changes<'a>(
         &'a self,
-        of: &'a Principal,
-        seen: FactLogPosition,
+        principal: &'a Principal,
+        after: FactLogPosition,
     ) -> StoreFuture<'a, FactChanges>;
 
-    /// Takes out everything that comes from there, words included; gives how many batches there were.
-    fn forget<'a>(&'a self, of: &'a Principal, range: FactSourceFilter) -> StoreFuture<'a, usize>;
+    /// Deletes all facts of the matching sources, including their text. Returns the number of batches.
+    fn forget<'a>(
+        &'a self,
+        principal: &'a Principal,
+        filter: FactSourceFilter,
+    ) -> StoreFuture<'a, usize>;
 
-    /// Tells in microseconds that nobody wrote: the same pulse twice means no change between. Nothing where it cannot
-    /// be told.
+    /// Returns the version of the log within microseconds: if it is the same twice, nothing was written
+    /// in between. Returns `None` if the version is unknown.
     fn log_version(&self) -> Option<FactLogVersion>;
 }
 
-/// Facts of one source, in the form of whoever reads them.
+/// The encoded facts of one source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewFactBatch {
     pub source: FactSource,
-    /// What the facts were made from (B101).
+    /// The label of the content that the facts were derived from (B101).
     pub label: Label,
     pub body: Vec<u8>,
 }
 
-/// A batch with its number; numbers only grow.
+/// A batch with its number; numbers only increase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FactBatch {
     pub number: u64,
@@ -45,7 +55,7 @@ pub struct FactBatch {
     pub body: Vec<u8>,
 }
 
-/// How far a log was read.
+/// A position in the log of facts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FactLogPosition {
     pub batch: u64,
@@ -55,43 +65,43 @@ pub struct FactLogPosition {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FactChanges {
     pub batches: Vec<FactBatch>,
-    /// Batches that were taken out, by their numbers.
+    /// The numbers of deleted batches.
     pub removed: Vec<u64>,
-    /// How far this goes.
+    /// The position after these changes.
     pub position: FactLogPosition,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FactLogVersion(pub u128);
 
-/// Where a fact comes from; its text form can be read back.
+/// The source of a fact. Its text form can be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FactSource {
     /// Typed at the command line.
     User,
-    /// A file of facts.
+    /// A file with facts.
     Import(String),
-    /// A document that is indexed, and where in it.
+    /// An indexed document, and the span in it.
     Document { source: String, span: String },
-    /// Something said or done in a session: the number of an event, or a call.
+    /// A session, and the number of an event or the id of a call in it.
     Session { session: SessionId, event: String },
-    /// As an imported file calls it.
+    /// The source as named in an imported file.
     Other(String),
 }
 
 impl FactSource {
-    pub fn document(source: impl Into<String>, place: DocumentSpan) -> Self {
-        let unit = match place.unit {
+    pub fn document(source: impl Into<String>, span: DocumentSpan) -> Self {
+        let unit = match span.unit {
             SpanUnit::Lines => "lines",
             SpanUnit::Pages => "pages",
         };
         Self::Document {
             source: source.into(),
-            span: format!("{unit} {}-{}", place.first, place.last),
+            span: format!("{unit} {}-{}", span.first, span.last),
         }
     }
 
-    /// Whether its words are the user's own, said to Lango.
+    /// Returns true if the user said the fact to Lango.
     pub fn is_own(&self) -> bool {
         matches!(self, Self::User | Self::Session { .. })
     }
@@ -102,10 +112,7 @@ impl fmt::Display for FactSource {
         match self {
             Self::User => f.write_str("user"),
             Self::Import(file) => write!(f, "import:{file}"),
-            Self::Document {
-                source,
-                span: place,
-            } => write!(f, "document:{source}#{place}"),
+            Self::Document { source, span } => write!(f, "document:{source}#{span}"),
             Self::Session { session, event } => write!(f, "session:{session}#{event}"),
             Self::Other(text) => f.write_str(text),
         }
@@ -114,21 +121,18 @@ impl fmt::Display for FactSource {
 
 impl From<&str> for FactSource {
     fn from(text: &str) -> Self {
-        let divided = |rest: &str| {
+        let split = |rest: &str| {
             rest.rsplit_once('#')
-                .map(|(name, at)| (name.to_owned(), at.to_owned()))
+                .map(|(name, suffix)| (name.to_owned(), suffix.to_owned()))
         };
         match text.split_once(':') {
             _ if text == "user" => Self::User,
             Some(("import", file)) => Self::Import(file.to_owned()),
-            Some(("document", rest)) => match divided(rest) {
-                Some((source, place)) => Self::Document {
-                    source,
-                    span: place,
-                },
+            Some(("document", rest)) => match split(rest) {
+                Some((source, span)) => Self::Document { source, span },
                 None => Self::Other(text.to_owned()),
             },
-            Some(("session", rest)) => match divided(rest) {
+            Some(("session", rest)) => match split(rest) {
                 Some((session, event)) => Self::Session {
                     session: SessionId::new(session),
                     event,
@@ -140,14 +144,14 @@ impl From<&str> for FactSource {
     }
 }
 
-/// Where facts come from, and what they were made from.
+/// The source of facts, and the label of the content they were derived from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FactProvenance {
     pub source: FactSource,
     pub label: Label,
 }
 
-/// Only what is typed at the command line is the user's own without a label that says so.
+/// Only facts typed at the command line are plain; all others need an explicit label for that.
 impl From<FactSource> for FactProvenance {
     fn from(source: FactSource) -> Self {
         let label = match &source {
@@ -158,7 +162,7 @@ impl From<FactSource> for FactProvenance {
     }
 }
 
-/// What is to be forgotten: one source, or all that a document or a session brought.
+/// The sources to forget: one source, or all spans of a document or events of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FactSourceFilter {
     One(FactSource),
@@ -167,7 +171,7 @@ pub enum FactSourceFilter {
 }
 
 impl FactSourceFilter {
-    /// The text forms of its sources: this one, or all that begin so.
+    /// Returns the text form of the sources: an exact text or a prefix.
     pub fn text(&self) -> FactSourceText {
         match self {
             Self::One(source) => FactSourceText::Exact(source.to_string()),
@@ -180,7 +184,7 @@ impl FactSourceFilter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FactSourceText {
     Exact(String),
-    /// What follows holds no further `#`.
+    /// The rest of the text contains no further `#`.
     Prefix(String),
 }
 
@@ -189,8 +193,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sources_are_read_back_from_their_text() {
-        let place = DocumentSpan {
+    fn sources_round_trip() {
+        let span = DocumentSpan {
             unit: SpanUnit::Pages,
             first: 2,
             last: 3,
@@ -202,7 +206,7 @@ mod tests {
         for source in [
             FactSource::User,
             FactSource::Import("C:\\facts 1.tsv".to_owned()),
-            FactSource::document("https://example.org/#top", place),
+            FactSource::document("https://example.org/#top", span),
             session,
             FactSource::Other("위키백과".to_owned()),
             FactSource::Other("session:without place".to_owned()),

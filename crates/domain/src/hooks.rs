@@ -7,7 +7,8 @@ use crate::event::{Principal, SessionId};
 use crate::flow::{Label, LabeledText};
 use crate::session::SessionKey;
 
-/// Finds what helps with a request: memory, retrieved passages, the date. Each has a name and a cap in tokens (B41).
+/// Provides context for a request, such as memories, passages or the date. Each source has a name and
+/// a cap in tokens (B41).
 pub trait ContextSource: Send + Sync {
     fn name(&self) -> &str;
     fn max_tokens(&self) -> usize;
@@ -28,30 +29,33 @@ pub struct ContextRequest {
 #[error("{0}")]
 pub struct ContextError(pub String);
 
-/// Tells the earlier part of a session in few words, which then stand in its place. Ships as observational memory; tests
-/// script it.
+/// Summarizes the earlier part of a session; the digest then replaces it. Implemented by observational
+/// memory; scripted in tests.
 pub trait DigestSource: Send + Sync {
-    fn digest(&self, of: SessionKey) -> BoxFuture<'static, Result<Option<Digest>, ContextError>>;
+    fn digest(&self, key: SessionKey) -> BoxFuture<'static, Result<Option<Digest>, ContextError>>;
 }
 
-/// What stands for the beginning of a session in every request (B40: it only grows at its end, until it is written anew).
+/// The digest that replaces the beginning of a session in every request. It only grows at its end
+/// until it is rewritten (B40).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Digest {
-    /// The last event that it tells of; a turn ends with it.
+    /// The last event that it covers; a turn ends with that event.
     pub through: u64,
     pub text: String,
-    /// That of everything it tells of.
+    /// The joined label of everything it covers.
     pub label: Label,
 }
 
-/// Is told of every turn that ended, off its path. Ships as the observer of conversations and the search for gaps.
+/// Runs after every turn that ended, outside the turn. Implemented by the observer of conversations
+/// and the search for gaps.
 pub trait AfterTurn: Send + Sync {
-    fn on_turn_end(&self, of: SessionKey) -> BoxFuture<'static, ()>;
+    fn on_turn_end(&self, key: SessionKey) -> BoxFuture<'static, ()>;
 }
 
-/// Knows what helped when a call failed before. Ships as the librarian's learnings; tests script it.
+/// Provides advice from earlier failures for a failed call. Implemented by the librarian's learnings;
+/// scripted in tests.
 pub trait Advisor: Send + Sync {
-    fn advice(&self, about: FailedCall) -> BoxFuture<'static, Option<LabeledText>>;
+    fn advice(&self, call: FailedCall) -> BoxFuture<'static, Option<LabeledText>>;
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +64,6 @@ pub struct FailedCall {
     pub principal: Principal,
     pub tool: String,
     pub args: Value,
-    /// What the model is told.
+    /// The error that the model reads.
     pub error: String,
 }

@@ -1,4 +1,4 @@
-//! The seam to where inquiries are kept: questions that are worth asking the user in passing.
+//! Storage of inquiries: questions that are worth asking the user at some point.
 
 use std::fmt;
 
@@ -7,42 +7,42 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::{Principal, SessionId, TurnId, Usage};
 use crate::knowledge::NewKnowledgeEntry;
-use crate::session::SessionKey;
-use crate::session::StoreFuture;
+use crate::session::{SessionKey, StoreFuture};
 
-/// Keeps inquiries, and how far sessions were searched for them. Ships as SQLite.
+/// Stores inquiries, and how far sessions were scanned for them. Implemented on SQLite.
 pub trait InquiryStore: Send + Sync {
-    /// Those that wait for an answer, the oldest first.
-    fn pending<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<Inquiry>>;
+    /// Returns the inquiries that have no answer yet, oldest first.
+    fn pending<'a>(&'a self, principal: &'a Principal) -> StoreFuture<'a, Vec<Inquiry>>;
 
-    /// All there were, the newest first.
-    fn inquiries<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<Inquiry>>;
+    /// Returns all inquiries, newest first.
+    fn inquiries<'a>(&'a self, principal: &'a Principal) -> StoreFuture<'a, Vec<Inquiry>>;
 
-    /// Writes down that an inquiry is put before whoever answers; gives false when it is not to be asked any more.
+    /// Records that an inquiry is offered to the user. Returns false if it is no longer pending.
     fn offer<'a>(
         &'a self,
-        of: &'a SessionKey,
+        key: &'a SessionKey,
         inquiry: u64,
         at: Timestamp,
     ) -> StoreFuture<'a, bool>;
 
-    /// Nobody asks it again; gives false when it was not pending.
+    /// Dismisses an inquiry. Returns false if it was not pending.
     fn dismiss<'a>(
         &'a self,
-        of: &'a Principal,
+        principal: &'a Principal,
         inquiry: u64,
         at: Timestamp,
     ) -> StoreFuture<'a, bool>;
 
-    fn progress<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, ScanProgress>;
+    fn progress<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, ScanProgress>;
 
-    /// Keeps what a look at a session gave, and how far it went, all or nothing; nothing when somebody looked since.
-    fn save_scan<'a>(&'a self, of: &'a SessionKey, settled: ScanResult) -> StoreFuture<'a, ()>;
+    /// Saves the result of a scan and its position atomically. Does nothing if the session was scanned
+    /// since.
+    fn save_scan<'a>(&'a self, key: &'a SessionKey, scan: ScanResult) -> StoreFuture<'a, ()>;
 
-    /// What a look took that asked a model.
+    /// Records the model usage of a scan.
     fn record_usage<'a>(
         &'a self,
-        of: &'a SessionKey,
+        key: &'a SessionKey,
         turn: TurnId,
         usage: Usage,
     ) -> StoreFuture<'a, ()>;
@@ -51,30 +51,31 @@ pub trait InquiryStore: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Inquiry {
     pub id: u64,
-    /// What it is about, in one to six words.
+    /// The topic, in one to six words.
     pub topic: String,
     pub question: String,
-    /// What made it worth asking.
+    /// The reason for asking.
     pub why: String,
     pub priority: InquiryPriority,
     pub found_by: Finder,
     pub status: InquiryStatus,
-    /// Where the gap was found.
+    /// The session in which the gap was found.
     pub session: SessionId,
     pub turn: TurnId,
     pub created: Timestamp,
-    /// How often it was put before whoever answers, and when and where last.
+    /// The number of times it was offered to the user.
     pub offers: u32,
+    /// The time and session of the last offer.
     pub offered: Option<LastOffer>,
     pub answer: Option<String>,
-    /// What the answer is kept under.
+    /// The key of the knowledge base entry with the answer.
     pub knowledge_key: Option<String>,
     pub closed: Option<Timestamp>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LastOffer {
-    /// Nothing once the session is deleted.
+    /// `None` if the session was deleted.
     pub session: Option<SessionId>,
     pub at: Timestamp,
 }
@@ -98,12 +99,12 @@ pub enum InquiryPriority {
     High,
 }
 
-/// Who found a gap.
+/// The method that found a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Finder {
     Model,
-    /// Set rules, where there is no language model.
+    /// Fixed rules, used without a language model.
     Rule,
 }
 
@@ -113,7 +114,7 @@ pub enum InquiryStatus {
     Pending,
     Resolved,
     Dismissed,
-    /// It was offered often enough without an answer.
+    /// Offered often enough without an answer.
     Lapsed,
 }
 
@@ -128,38 +129,38 @@ impl fmt::Display for InquiryStatus {
     }
 }
 
-/// How far a session was looked at.
+/// The position through which a session was scanned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScanPosition {
-    /// The last event that was searched for answers.
+    /// The last event that was scanned for answers.
     pub answers: u64,
-    /// The last event that was searched for gaps.
+    /// The last event that was scanned for gaps.
     pub gaps: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScanProgress {
     pub position: ScanPosition,
-    /// When a model was last asked about any session of the principal's.
+    /// The time of the last model call for any session of the principal.
     pub last_model_call: Option<Timestamp>,
 }
 
-/// What a look at a session gave.
+/// The result of scanning a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScanResult {
-    /// How far it had been looked at when this look began.
+    /// The position before this scan.
     pub after: ScanPosition,
     pub through: ScanPosition,
     pub by: Finder,
     pub at: Timestamp,
     pub resolutions: Vec<Resolution>,
     pub new_inquiries: Vec<NewInquiry>,
-    /// No more than so many are ever pending.
+    /// The limit for pending inquiries.
     pub max_pending: usize,
     pub expiry: ExpiryRule,
 }
 
-/// What was offered so often, and last so long ago, is asked no more.
+/// Inquiries that were offered this often, the last time before this moment, lapse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExpiryRule {
     pub offers: u32,
@@ -171,6 +172,6 @@ pub struct ExpiryRule {
 pub struct Resolution {
     pub inquiry: u64,
     pub answer: String,
-    /// What is known from now on; nothing when the answer must not be kept.
+    /// The entry to save; `None` if the answer must not be stored.
     pub entry: Option<NewKnowledgeEntry>,
 }

@@ -1,4 +1,4 @@
-//! The seam to where knowledge and learnings are kept.
+//! Storage of the knowledge base: entries and learnings.
 
 use std::fmt;
 
@@ -8,57 +8,56 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::{Principal, SessionId, TurnId};
 use crate::flow::Label;
-use crate::session::SessionKey;
-use crate::session::StoreFuture;
+use crate::session::{SessionKey, StoreFuture};
 
-/// Keeps facts with their history, and what helped when something failed. Ships as SQLite.
+/// Stores entries with their history, and learnings from failures. Implemented on SQLite.
 pub trait KnowledgeStore: Send + Sync {
-    /// Keeps something under its key: as its first version, as its next one, or not at all when nothing changed.
+    /// Saves an entry as the first or next version of its key. Does nothing if nothing changed.
     fn save_entry<'a>(
         &'a self,
-        of: &'a Principal,
+        principal: &'a Principal,
         entry: NewKnowledgeEntry,
     ) -> StoreFuture<'a, EntrySaved>;
 
-    /// The newest version of every key, the one kept last first.
-    fn entries<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<KnowledgeEntry>>;
+    /// Returns the newest version of every key, last saved first.
+    fn entries<'a>(&'a self, principal: &'a Principal) -> StoreFuture<'a, Vec<KnowledgeEntry>>;
 
-    /// Every version of a key, the newest first.
+    /// Returns all versions of a key, newest first.
     fn history<'a>(
         &'a self,
-        of: &'a Principal,
+        principal: &'a Principal,
         key: &'a str,
     ) -> StoreFuture<'a, Vec<KnowledgeEntry>>;
 
-    /// Takes a key out for good; gives how many versions there were.
-    fn forget<'a>(&'a self, of: &'a Principal, key: &'a str) -> StoreFuture<'a, usize>;
+    /// Deletes a key for good and returns the number of its versions.
+    fn forget<'a>(&'a self, principal: &'a Principal, key: &'a str) -> StoreFuture<'a, usize>;
 
-    /// Keeps what helps when something fails. The same trigger again gets the new fix, and begins anew.
+    /// Saves a learning. If the trigger exists, replaces its fix and resets its counts.
     fn save_learning<'a>(
         &'a self,
-        of: &'a Principal,
+        principal: &'a Principal,
         learning: NewLearning,
     ) -> StoreFuture<'a, LearningSaved>;
 
-    /// Every learning, the newest first.
-    fn learnings<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<Learning>>;
+    /// Returns all learnings, newest first.
+    fn learnings<'a>(&'a self, principal: &'a Principal) -> StoreFuture<'a, Vec<Learning>>;
 
-    /// The last event of a session whose outcome was counted.
-    fn counted_through<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, u64>;
+    /// Returns the last event of a session whose outcome was counted.
+    fn counted_through<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, u64>;
 
-    /// Counts outcomes and remembers up to where, both or nothing; nothing either when somebody counted since.
+    /// Counts outcomes and saves the position atomically. Does nothing if outcomes were counted since.
     fn record_outcomes<'a>(
         &'a self,
-        of: &'a SessionKey,
-        tally: OutcomeBatch,
+        key: &'a SessionKey,
+        batch: OutcomeBatch,
     ) -> StoreFuture<'a, ()>;
 }
 
-/// One version of something known.
+/// One version of an entry of the knowledge base.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KnowledgeEntry {
     pub key: String,
-    /// From 1.
+    /// Starts at 1.
     pub version: u32,
     pub category: KnowledgeCategory,
     pub content: String,
@@ -69,7 +68,7 @@ pub struct KnowledgeEntry {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewKnowledgeEntry {
-    /// In small letters, on one line.
+    /// In lower case, on one line.
     pub key: String,
     pub category: KnowledgeCategory,
     pub content: String,
@@ -78,31 +77,32 @@ pub struct NewKnowledgeEntry {
     pub at: Timestamp,
 }
 
-/// Where something comes from.
+/// The origin of an entry or a learning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Provenance {
-    /// Nothing once the session is deleted.
+    /// `None` if the session was deleted.
     pub session: Option<SessionId>,
     pub turn: TurnId,
-    /// Who kept it: an agent, or the inquiry that it answers.
+    /// The agent that saved it, or the inquiry that it answers.
     pub by: String,
-    /// What it was made from (B101).
+    /// The label of the content it was derived from (B101).
     #[serde(skip_serializing_if = "Label::is_plain")]
     pub label: Label,
 }
 
-/// What became of an entry.
+/// The result of saving an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntrySaved {
     New,
-    /// As this version.
+    /// Saved as this version.
     Changed(u32),
-    /// It is known already, in this version.
+    /// Already saved, in this version.
     Same(u32),
 }
 
-/// What kind of thing is known.
+/// The category of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(description = "What kind of thing is known.")]
 #[serde(rename_all = "snake_case")]
 pub enum KnowledgeCategory {
     Rule,
@@ -148,16 +148,16 @@ impl fmt::Display for KnowledgeCategory {
     }
 }
 
-/// What helps when something fails, and how often it did.
+/// Advice for a failure, with the number of times it helped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Learning {
     pub id: u64,
     pub trigger: String,
     pub fix: String,
     pub category: FailureCategory,
-    /// How often what failed worked afterwards.
+    /// How often the failed call worked after the advice.
     pub helped: u32,
-    /// How often it failed again.
+    /// How often the call failed again.
     pub failed: u32,
     pub source: Provenance,
     pub at: Timestamp,
@@ -172,18 +172,19 @@ pub struct NewLearning {
     pub at: Timestamp,
 }
 
-/// What became of a learning.
+/// The result of saving a learning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LearningSaved {
     New(u64),
-    /// The trigger was known; this is its fix from now on.
+    /// The trigger existed; its fix was replaced.
     Changed(u64),
-    /// It is known already, and nothing speaks against it.
+    /// Already saved, and without failed outcomes.
     Same(u64),
 }
 
-/// What kind of trouble a learning is about.
+/// The category of the failure that a learning is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(description = "What kind of trouble a learning is about.")]
 #[serde(rename_all = "snake_case")]
 pub enum FailureCategory {
     ToolError,
@@ -219,7 +220,7 @@ impl FailureCategory {
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
-            .find(|trouble| trouble.as_str().eq_ignore_ascii_case(name.trim()))
+            .find(|category| category.as_str().eq_ignore_ascii_case(name.trim()))
     }
 }
 
@@ -230,7 +231,7 @@ impl fmt::Display for FailureCategory {
 }
 
 impl Learning {
-    /// How far it can be relied on, from 0 to 1: what it did, beside a little trust to begin with.
+    /// Returns the confidence, from 0 to 1, estimated from the outcomes and a prior.
     pub fn confidence(&self) -> f64 {
         const PRIOR_HELPED: f64 = 3.0;
         const PRIOR_FAILED: f64 = 2.0;
@@ -239,7 +240,7 @@ impl Learning {
     }
 }
 
-/// Outcomes of a part of a session.
+/// The outcomes of a part of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutcomeBatch {
     /// The last event that was counted before.
@@ -249,7 +250,7 @@ pub struct OutcomeBatch {
     pub outcomes: Vec<LearningOutcome>,
 }
 
-/// What came of showing a learning once.
+/// The outcome of advising a learning once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LearningOutcome {
     pub learning: u64,
@@ -267,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn confidence_follows_outcomes_both_ways() {
+    fn confidence_follows_the_outcomes() {
         let confidence = |helped, failed| {
             let source = Provenance {
                 session: None,
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn names_read_back() {
+    fn category_names_round_trip() {
         assert!(
             KnowledgeCategory::ALL
                 .iter()
@@ -304,7 +305,7 @@ mod tests {
         assert!(
             FailureCategory::ALL
                 .iter()
-                .all(|trouble| FailureCategory::from_name(trouble.as_str()) == Some(*trouble))
+                .all(|category| FailureCategory::from_name(category.as_str()) == Some(*category))
         );
         assert_eq!(KnowledgeCategory::from_name("nonsense"), None);
     }

@@ -1,4 +1,4 @@
-//! The words of Lango: plain values and the seams between its parts. Nothing here does IO.
+//! The domain of Lango: plain values, and the traits between its parts. Nothing here does IO.
 
 pub mod agent;
 pub mod approval;

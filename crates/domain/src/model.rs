@@ -1,4 +1,4 @@
-//! The seam to language models: a request in, a stream of fragments out.
+//! Language models: a request in, a stream of fragments out.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,16 +11,18 @@ use crate::agent::AgentName;
 use crate::event::{CallId, Usage};
 use crate::reply_limits::Excess;
 
-/// A language model. Ships as the dialects of providers, the offline model and recordings; tests script it.
+/// A language model. Implemented by the provider dialects, the offline model and recordings; scripted
+/// in tests.
 pub trait Model: Send + Sync {
-    /// One reply, as it comes. Dropping the stream cancels the call.
+    /// Streams one reply. Dropping the stream cancels the call.
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>>;
 
-    /// How many tokens a request may have, the reply included.
+    /// Returns the number of tokens that a request and its reply may have together.
     fn window(&self) -> usize;
 }
 
-/// Everything that a model reads for one reply. The first three are byte-stable for as long as the team stands (B40).
+/// Everything that a model reads for one reply. The first three fields are byte-stable as long as the
+/// team exists (B40).
 #[derive(Clone, Debug)]
 pub struct ModelRequest {
     pub agent: AgentName,
@@ -29,13 +31,13 @@ pub struct ModelRequest {
     pub messages: Vec<Message>,
 }
 
-/// What a model is told about a tool.
+/// The declaration of a tool for a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolDeclaration {
     pub name: String,
     pub description: String,
     pub parameters: Value,
-    /// Ways to ask for it, for the offline model; providers never see them.
+    /// Example phrases for the offline model; not sent to providers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phrases: Vec<String>,
 }
@@ -44,13 +46,13 @@ pub struct ToolDeclaration {
 #[serde(rename_all = "snake_case")]
 pub enum Message {
     User(String),
-    /// What the model itself said and called before.
+    /// An earlier reply of the model.
     Assistant {
         thoughts: Vec<Thought>,
         text: String,
         calls: Vec<ToolCall>,
     },
-    /// The results of the calls right before, in their order.
+    /// The results of the preceding calls, in the same order.
     Results(Vec<ToolCallResult>),
 }
 
@@ -58,26 +60,27 @@ pub enum Message {
 pub struct ToolCall {
     pub id: CallId,
     pub name: String,
-    /// An object where the model did it right; whatever it gave where it did not.
+    /// An object, unless the model gave something else.
     pub arguments: Value,
 }
 
 impl ToolCall {
-    /// The same tool with the same arguments, whatever their order and the call's id.
+    /// Returns true if both call the same tool with equal arguments, whatever their order and ids.
     pub fn is_same_as(&self, other: &Self) -> bool {
         self.name == other.name && self.arguments == other.arguments
     }
 }
 
-/// What a model thought before it spoke: kept apart from its words, and carried back to whoever made it.
+/// A thought of a model before its reply. Stored apart from its text, and sent back only to the
+/// provider that made it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Thought {
-    /// Who made it; nobody else can read its seal.
+    /// The provider that made it; only this provider can read its seal.
     pub provider: String,
     pub text: String,
-    /// What the provider wants back unchanged: a signature, or thinking that it hides.
+    /// Data that the provider expects back unchanged: a signature, or hidden thinking.
     pub seal: Option<Value>,
-    /// The call that the seal belongs to, where it belongs to one.
+    /// The call that the seal belongs to, if any.
     pub call: Option<CallId>,
 }
 
@@ -96,55 +99,55 @@ pub enum Fragment {
     Text(String),
     Thought(Thought),
     Call(ToolCall),
-    /// What the reply has taken so far, all in all: of several the last stands.
+    /// The total usage of the reply so far; the last one counts.
     Usage(Usage),
-    /// The reply is whole. A stream that ends without it broke off.
+    /// The reply is complete. A stream that ends without this broke off.
     Done,
 }
 
-/// Why a model did not reply, sorted by who can do something about it.
+/// The reason why a model did not reply, by who can act on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelError {
-    #[error("the provider refused the key")]
+    #[error("the provider rejected the API key")]
     Auth,
-    #[error("the quota is used up")]
+    #[error("the provider's quota is exhausted")]
     Quota,
     #[error("the provider is busy")]
     Busy { retry_after: Option<Duration> },
-    #[error("there is no such model: {0}")]
+    #[error("model not found: {0}")]
     NotFound(String),
     #[error("the request is too long for the model")]
     TooLong,
-    #[error("the provider did not accept the request: {0}")]
+    #[error("the provider rejected the request: {0}")]
     Rejected(String),
-    /// Nobody was asked: a recording is played, and this is not in it.
+    /// A recording is replayed, and it does not contain this request. No model was called.
     #[error("{0}")]
     NotRecorded(String),
     #[error("the model refused to answer: {0}")]
     Refused(String),
     #[error("the reply could not be understood: {0}")]
     Malformed(String),
-    #[error("no connection: {0}")]
+    #[error("connection failed: {0}")]
     Connection(String),
-    /// The model would say the same again: nobody is asked another time.
-    #[error("the reply is too long: {0}")]
+    /// Not retried: the model would give the same reply again.
+    #[error("the reply is too large: {0}")]
     TooLarge(Excess),
-    #[error("the reply broke off")]
+    #[error("the reply ended early")]
     BrokeOff,
 }
 
 impl ModelError {
-    /// The same error with its words changed: to take out what must not be shown.
+    /// Returns the same error with a changed message, for redacting it.
     #[must_use]
     pub fn map_message(self, change: impl FnOnce(&str) -> String) -> Self {
         match self {
-            Self::NotFound(words) => Self::NotFound(change(&words)),
-            Self::Rejected(words) => Self::Rejected(change(&words)),
-            Self::NotRecorded(words) => Self::NotRecorded(change(&words)),
-            Self::Refused(words) => Self::Refused(change(&words)),
-            Self::Malformed(words) => Self::Malformed(change(&words)),
-            Self::Connection(words) => Self::Connection(change(&words)),
+            Self::NotFound(message) => Self::NotFound(change(&message)),
+            Self::Rejected(message) => Self::Rejected(change(&message)),
+            Self::NotRecorded(message) => Self::NotRecorded(change(&message)),
+            Self::Refused(message) => Self::Refused(change(&message)),
+            Self::Malformed(message) => Self::Malformed(change(&message)),
+            Self::Connection(message) => Self::Connection(change(&message)),
             other => other,
         }
     }

@@ -1,10 +1,10 @@
-//! Patterns of rules and permissions: text with `*` in it.
+//! Patterns of rules and grants: text with `*` wildcards.
 
-/// What a `*` stands for.
+/// The text that a `*` matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wildcard {
     Anything,
-    /// Not for what turns one allowed command into another, or leaves a folder.
+    /// Anything but characters that chain commands and `..`, which leaves a folder.
     Plain,
 }
 
@@ -17,10 +17,10 @@ impl Wildcard {
     }
 }
 
-/// The pieces between the stars in order: the first at the beginning, the last at the end, each other at the first place
-/// where it stands.
-pub fn matches(pattern: &str, text: &str, star: Wildcard) -> bool {
-    // `git *` is also `git` alone.
+/// Returns true if the pattern matches the whole text. Each piece between two wildcards matches at its
+/// first occurrence.
+pub fn matches(pattern: &str, text: &str, wildcard: Wildcard) -> bool {
+    // `git *` also matches `git` alone.
     if pattern.strip_suffix(" *") == Some(text) {
         return true;
     }
@@ -33,16 +33,16 @@ pub fn matches(pattern: &str, text: &str, star: Wildcard) -> bool {
     let mut pieces: Vec<&str> = rest.split('*').collect();
     let tail = pieces.pop().unwrap_or_default();
     for piece in pieces {
-        let Some((taken, behind)) = text.split_once(piece) else {
+        let Some((skipped, rest)) = text.split_once(piece) else {
             return false;
         };
-        if !star.accepts(taken) {
+        if !wildcard.accepts(skipped) {
             return false;
         }
-        text = behind;
+        text = rest;
     }
     text.strip_suffix(tail)
-        .is_some_and(|taken| star.accepts(taken))
+        .is_some_and(|skipped| wildcard.accepts(skipped))
 }
 
 #[cfg(test)]
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_that_allows_does_not_stand_for_another_command_or_another_folder() {
+    fn a_plain_wildcard_matches_no_chained_command_and_no_other_folder() {
         for chained in [
             "git a;b",
             "git a&&b",
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn stars_stand_anywhere() {
+    fn wildcards_match_anywhere() {
         for (pattern, text, expected) in [
             ("*", "", true),
             ("a*", "abc", true),

@@ -1,4 +1,4 @@
-//! A system prompt: ordered, named sections, each with a cap (B41), joined into one text.
+//! System prompts: ordered, named sections, each with a cap (B41), joined into one text.
 
 use crate::token_estimate;
 
@@ -15,26 +15,21 @@ impl Section {
     pub const CONVERSATION: &'static str = "conversation";
     pub const TOOL_USAGE: &'static str = "tool_usage";
     pub const INSTRUCTION: &'static str = "instruction";
-    /// The most that one section may hold, in tokens.
+    /// The default cap of a section, in tokens.
     pub const MAX_TOKENS: usize = 8_000;
 
-    /// A section within [`Section::CAP`].
+    /// Returns a section within [`Section::MAX_TOKENS`].
     pub fn new(id: &str, text: &str) -> Self {
         Self::with_max_tokens(id, text, Self::MAX_TOKENS)
     }
 
-    /// Invariant: what is kept stays within the cap; what was cut says so where it ends.
+    /// Returns a section within a cap. A truncated text ends with a marker, which counts toward the cap.
     pub fn with_max_tokens(id: &str, text: &str, cap: usize) -> Self {
         const TRUNCATED_MARKER: &str = "\n[cut here: this section is longer than its cap]";
         let text = text.trim();
         let text = if token_estimate::estimate(text) > cap {
-            format!(
-                "{}{TRUNCATED_MARKER}",
-                token_estimate::truncate(
-                    text,
-                    cap.saturating_sub(token_estimate::estimate(TRUNCATED_MARKER))
-                )
-            )
+            let cap = cap.saturating_sub(token_estimate::estimate(TRUNCATED_MARKER));
+            format!("{}{TRUNCATED_MARKER}", token_estimate::truncate(text, cap))
         } else {
             text.to_owned()
         };
@@ -53,14 +48,14 @@ impl Section {
     }
 }
 
-/// The sections in their order.
+/// A prompt: sections in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prompt {
     sections: Vec<Section>,
 }
 
 impl Prompt {
-    /// Empty sections are left out.
+    /// Returns a prompt of the sections that are not empty.
     pub fn new(sections: impl IntoIterator<Item = Section>) -> Self {
         Self {
             sections: sections
@@ -74,7 +69,7 @@ impl Prompt {
         &self.sections
     }
 
-    /// The whole text: sections in order, one blank line between them.
+    /// Returns the text of all sections, separated by blank lines.
     pub fn render(&self) -> String {
         let texts: Vec<&str> = self
             .sections
@@ -91,14 +86,14 @@ mod tests {
 
     /// B41
     #[test]
-    fn a_section_over_its_cap_is_cut_and_says_so() {
+    fn a_section_over_its_cap_is_truncated_with_a_marker() {
         let long = Section::new("safety", &"be careful ".repeat(20_000));
         assert!(token_estimate::estimate(&long.text) <= Section::MAX_TOKENS);
         assert!(long.text.ends_with("its cap]"));
     }
 
     #[test]
-    fn empty_sections_leave_no_trace() {
+    fn empty_sections_are_omitted() {
         let prompt = Prompt::new([
             Section::new("a", " one "),
             Section::new("b", "\n"),

@@ -1,20 +1,20 @@
-//! Specialists in other processes.
+//! Remote agents: specialists in other processes.
 
 use futures::stream::BoxStream;
 
 use crate::event::{Principal, RemoteThread, SessionId};
 
-/// A specialist in another process. Ships as the A2A client; tests script it.
+/// A remote agent. Implemented by the A2A client; scripted in tests.
 pub trait RemoteAgent: Send + Sync {
-    /// Carries out one task; the texts together are the answer. Dropping the stream cancels the task.
+    /// Runs one task; the texts together are the answer. Dropping the stream cancels the task.
     fn stream(&self, task: RemoteTask) -> BoxStream<'static, Result<RemotePiece, RemoteError>>;
 }
 
-/// What comes from a remote agent.
+/// A piece of a remote agent's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemotePiece {
     Text(String),
-    /// Where it goes on when it is asked again in this session; the last one stands.
+    /// The thread that the next task of this session continues; the last one counts.
     Thread(RemoteThread),
 }
 
@@ -22,10 +22,10 @@ pub enum RemotePiece {
 pub struct RemoteTask {
     pub session: SessionId,
     pub principal: Principal,
-    /// The user's own words.
+    /// The user's request.
     pub request: String,
     pub task: Option<String>,
-    /// Where it stood when it was asked before in this session.
+    /// The thread of the previous task in this session.
     pub thread: Option<RemoteThread>,
 }
 

@@ -1,6 +1,7 @@
-//! What one reply of a model may hold while it comes (B105). A provider that never stops costs no more memory than this.
+//! Caps for one reply of a model (B105). They limit the memory for a provider that never stops.
 //!
-//! Every cap is several times what the longest reply of any known model takes: about 400,000 tokens of four bytes each.
+//! Every cap is several times the longest reply of any known model, which is about 400,000 tokens of
+//! four bytes each.
 
 use std::fmt;
 
@@ -11,33 +12,34 @@ use crate::model::{Fragment, ModelError};
 
 const MEGABYTE: usize = 1024 * 1024;
 
-/// The words of a reply.
+/// The text of a reply.
 pub const MAX_TEXT_BYTES: usize = 4 * MEGABYTE;
-/// Thoughts and their seals together.
+/// All thoughts and their seals together.
 pub const MAX_THOUGHT_BYTES: usize = 4 * MEGABYTE;
-/// Ids, names and arguments of all calls together.
+/// The ids, names and arguments of all calls together.
 pub const MAX_CALL_BYTES: usize = 2 * MEGABYTE;
-/// Providers stop at 128 tools in a request; nobody calls each of them at once.
+/// Calls per reply. Providers accept at most 128 tools in a request, and no reply calls all of them.
 pub const MAX_CALLS: usize = 128;
-/// Blocks of a reply that have begun and not ended. Providers send one after the other.
+/// Blocks of a reply that have started but not ended. Providers send one after the other.
 pub const MAX_OPEN_BLOCKS: usize = 128;
-/// One server-sent event: a whole reply may come in one, with its frame around it.
+/// One server-sent event, which may contain a whole reply and its framing.
 pub const MAX_EVENT_BYTES: usize = MAX_TEXT_BYTES + MEGABYTE;
-/// A reply that does not stream.
+/// A reply that is not streamed.
 pub const MAX_BODY_BYTES: usize = 2 * MAX_TEXT_BYTES;
-/// Values in one JSON document, and in all arguments and seals. Each takes up to 60 times the memory of its bytes.
+/// Values in one JSON document, and in all arguments and seals. Each takes up to 60 times the memory
+/// of its bytes.
 pub const MAX_VALUES: usize = 20_000;
-/// Everything that comes over the wire for one reply. Each token may come in an event of its own, with 300 bytes of frame.
+/// All bytes received for one reply. Each token may come in its own event, with 300 bytes of framing.
 pub const MAX_WIRE_BYTES: usize = 128 * MEGABYTE;
-/// Pieces of a reply: whoever keeps or shows them holds more than their bytes.
+/// Fragments of a reply; each takes more memory than its bytes.
 pub const MAX_FRAGMENTS: usize = 500_000;
-/// What an error instead of a reply may say.
+/// The body of an error response.
 pub const MAX_ERROR_BYTES: usize = 64 * 1024;
 
-/// What a thought takes beside its words.
+/// The memory of a thought in addition to its text.
 const THOUGHT_OVERHEAD: usize = 256;
 
-/// What was too much of a reply.
+/// The cap that a reply exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Excess {
@@ -72,18 +74,14 @@ impl fmt::Display for Excess {
                 megabytes(MAX_EVENT_BYTES)
             ),
             Self::Whole => write!(f, "more than {} MB in one piece", megabytes(MAX_BODY_BYTES)),
-            Self::Values => write!(f, "more than {MAX_VALUES} values of JSON"),
-            Self::Wire => write!(
-                f,
-                "more than {} MB without an end",
-                megabytes(MAX_WIRE_BYTES)
-            ),
+            Self::Values => write!(f, "more than {MAX_VALUES} JSON values"),
+            Self::Wire => write!(f, "more than {} MB in total", megabytes(MAX_WIRE_BYTES)),
             Self::Fragments => write!(f, "more than {MAX_FRAGMENTS} pieces"),
         }
     }
 }
 
-/// Counts a reply as it comes, and refuses what is over a cap.
+/// Counts a reply as it is received. Returns an error for what exceeds a cap.
 #[derive(Clone, Debug, Default)]
 pub struct ReplyMeter {
     text: usize,
@@ -99,7 +97,7 @@ impl ReplyMeter {
         count(&mut self.text, bytes, MAX_TEXT_BYTES, Excess::Text)
     }
 
-    /// Words of thoughts, or of their seals.
+    /// Counts bytes of a thought or its seal.
     pub fn add_thought(&mut self, bytes: usize) -> Result<(), ModelError> {
         count(
             &mut self.thoughts,
@@ -109,12 +107,12 @@ impl ReplyMeter {
         )
     }
 
-    /// A call that begins.
+    /// Counts the start of a call.
     pub fn add_call(&mut self) -> Result<(), ModelError> {
         count(&mut self.calls, 1, MAX_CALLS, Excess::Calls)
     }
 
-    /// More of a call's id, name or arguments.
+    /// Counts bytes of a call's id, name or arguments.
     pub fn add_call_bytes(&mut self, bytes: usize) -> Result<(), ModelError> {
         count(
             &mut self.call_bytes,
@@ -124,7 +122,7 @@ impl ReplyMeter {
         )
     }
 
-    /// Values of arguments or of a seal.
+    /// Counts the JSON values of arguments or a seal.
     pub fn add_values(&mut self, values: usize) -> Result<(), ModelError> {
         count(&mut self.values, values, MAX_VALUES, Excess::Values)
     }
@@ -151,7 +149,7 @@ impl ReplyMeter {
         }
     }
 
-    /// Everything that was said, thought and called so far.
+    /// Returns the bytes of text, thoughts and calls so far.
     pub fn bytes(&self) -> usize {
         self.text + self.thoughts + self.call_bytes
     }
@@ -165,9 +163,9 @@ fn count_values(value: &Value) -> usize {
     }
 }
 
-fn count(sum: &mut usize, more: usize, most: usize, excess: Excess) -> Result<(), ModelError> {
-    *sum = sum.saturating_add(more);
-    if *sum > most {
+fn count(total: &mut usize, more: usize, max: usize, excess: Excess) -> Result<(), ModelError> {
+    *total = total.saturating_add(more);
+    if *total > max {
         Err(ModelError::TooLarge(excess))
     } else {
         Ok(())
@@ -181,7 +179,7 @@ mod tests {
     use crate::model::{Thought, ToolCall};
     use serde_json::json;
 
-    fn refused(mut piece: impl FnMut(usize) -> Fragment) -> (usize, Excess) {
+    fn first_excess(mut piece: impl FnMut(usize) -> Fragment) -> (usize, Excess) {
         let mut meter = ReplyMeter::default();
         for number in 1.. {
             if let Err(ModelError::TooLarge(excess)) = meter.add_fragment(&piece(number)) {
@@ -210,28 +208,31 @@ mod tests {
                 call: None,
             })
         };
-        assert_eq!(refused(|_| Fragment::Text(text())), (4097, Excess::Text));
         assert_eq!(
-            refused(|_| call("a".into(), String::new())),
+            first_excess(|_| Fragment::Text(text())),
+            (4097, Excess::Text)
+        );
+        assert_eq!(
+            first_excess(|_| call("a".into(), String::new())),
             (129, Excess::Calls)
         );
         assert_eq!(
-            refused(|_| call("n".repeat(100_000), String::new())).1,
+            first_excess(|_| call("n".repeat(100_000), String::new())).1,
             Excess::CallBytes
         );
         assert_eq!(
-            refused(|_| call(String::new(), "i".repeat(100_000))).1,
+            first_excess(|_| call(String::new(), "i".repeat(100_000))).1,
             Excess::CallBytes
         );
-        assert_eq!(refused(|_| thought(text(), None)).1, Excess::Thoughts);
+        assert_eq!(first_excess(|_| thought(text(), None)).1, Excess::Thoughts);
         assert_eq!(
-            refused(|_| thought(String::new(), Some(json!(text())))).1,
+            first_excess(|_| thought(String::new(), Some(json!(text())))).1,
             Excess::Thoughts
         );
         assert_eq!(
-            refused(|_| thought(String::new(), None)).1,
+            first_excess(|_| thought(String::new(), None)).1,
             Excess::Thoughts,
-            "empty ones are not free"
+            "empty thoughts are not free"
         );
         let many = || json!(vec![json!({ "": 0 }); 2_000]);
         let arguments = || ToolCall {
@@ -240,31 +241,31 @@ mod tests {
             arguments: many(),
         };
         assert_eq!(
-            refused(|_| Fragment::Call(arguments())),
+            first_excess(|_| Fragment::Call(arguments())),
             (5, Excess::Values)
         );
         assert_eq!(
-            refused(|_| thought(String::new(), Some(many()))),
+            first_excess(|_| thought(String::new(), Some(many()))),
             (5, Excess::Values)
         );
         assert_eq!(
-            refused(|_| Fragment::Usage(Usage::default())),
+            first_excess(|_| Fragment::Usage(Usage::default())),
             (MAX_FRAGMENTS + 1, Excess::Fragments)
         );
     }
 
     #[test]
-    fn what_was_too_much_is_named() {
+    fn the_error_names_the_exceeded_cap() {
         let error = ModelError::TooLarge(Excess::Text);
         assert_eq!(
             error.to_string(),
-            "the reply is too long: more than 4 MB of text"
+            "the reply is too large: more than 4 MB of text"
         );
-        let written = serde_json::to_string(&error).unwrap();
+        let json = serde_json::to_string(&error).unwrap();
         assert_eq!(
-            serde_json::from_str::<ModelError>(&written).unwrap(),
+            serde_json::from_str::<ModelError>(&json).unwrap(),
             error,
-            "recordings hold it"
+            "recordings contain it"
         );
     }
 }

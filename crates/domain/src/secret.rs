@@ -1,4 +1,4 @@
-//! Values that must not be seen: never printed, never logged, never written down.
+//! Secrets: values that are never printed, logged or stored.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,15 +8,15 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-/// What a JSON Schema says of a value that is taken and never given back.
+/// The JSON Schema keyword for a value that is accepted but never returned.
 const WRITE_ONLY: &str = "writeOnly";
 
-/// Whether a schema stands for a [`Secret`].
+/// Returns true if a schema describes a [`Secret`].
 pub fn is_secret(schema: &Value) -> bool {
     schema.get(WRITE_ONLY).is_some_and(|mark| *mark == true)
 }
 
-/// A key or token. Shows as `***` wherever it is shown.
+/// A key or token. Displays and serializes as `***`.
 #[derive(Clone)]
 pub struct Secret(SecretString);
 
@@ -25,17 +25,18 @@ impl Secret {
         Self(SecretString::from(value.into()))
     }
 
-    /// The value itself, for the one place that sends it.
+    /// Returns the value itself, for the code that sends it.
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
 
-    /// Whether the value can be told from ordinary words; local servers take `x` or `test` as a key.
+    /// Returns true if the value is long enough to be redacted from text. Local servers accept keys such
+    /// as `x` or `test`.
     pub fn is_redactable(&self) -> bool {
         self.expose().len() >= 8
     }
 
-    /// `text` without this value in it.
+    /// Replaces this value in a text.
     pub fn redact(&self, text: &str) -> String {
         if self.expose().is_empty() {
             text.to_owned()
@@ -69,7 +70,7 @@ impl<'de> Deserialize<'de> for Secret {
     }
 }
 
-/// A text, or a number that was written without quotes; whatever else stands there is not repeated in the error.
+/// Accepts a text or an unquoted number. The error for other values does not contain the value.
 struct AnyText;
 
 impl serde::de::Visitor<'_> for AnyText {
@@ -105,7 +106,7 @@ impl JsonSchema for Secret {
         true
     }
 
-    /// A text that is marked: whoever has the schema knows what not to show.
+    /// Returns a string schema that is marked, so that its readers can hide the value.
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut schema = String::json_schema(generator);
         schema.insert(WRITE_ONLY.to_owned(), true.into());

@@ -1,4 +1,4 @@
-//! The seam to where sessions are kept.
+//! Storage of sessions.
 
 use std::sync::Arc;
 
@@ -6,38 +6,40 @@ use futures::future::BoxFuture;
 
 use crate::event::{ApprovalState, Event, EventBody, Grant, NewEvent, Principal, SessionId};
 
-/// Keeps sessions as append-only logs. Ships in memory and as SQLite; one suite of tests holds for both.
+/// Stores sessions as append-only event logs. Implemented in memory and on SQLite; both pass the same
+/// conformance suite.
 pub trait SessionStore: Send + Sync {
-    /// Waits until no other turn of the session runs, and keeps others waiting until the lock is dropped (B60).
+    /// Waits until no other turn of the session runs. Blocks other turns until the lock is dropped (B60).
     fn lock<'a>(&'a self, key: SessionKeyRef<'a>) -> StoreFuture<'a, TurnLock>;
 
-    /// Events in order up to the newest, at least as far back as asked for; none for a session that does not exist yet.
+    /// Returns events in order through the newest, going back at least as far as the window. Returns none
+    /// if the session does not exist.
     fn load<'a>(
         &'a self,
         key: SessionKeyRef<'a>,
-        reach: HistoryWindow,
+        window: HistoryWindow,
     ) -> StoreFuture<'a, Vec<Arc<Event>>>;
 
-    /// Returns when the events are durable.
+    /// Appends events. Returns when they are durable.
     fn append<'a>(
         &'a self,
         key: SessionKeyRef<'a>,
-        drafts: Vec<NewEvent>,
+        events: Vec<NewEvent>,
     ) -> StoreFuture<'a, Vec<Arc<Event>>>;
 
-    /// The permissions for calls of a tool that were given for the rest of the session, however long ago.
+    /// Returns all grants for a tool in the session.
     fn grants<'a>(&'a self, key: SessionKeyRef<'a>, tool: &'a str) -> StoreFuture<'a, Vec<Grant>>;
 }
 
-/// The permission that an event gives, if it is for that tool.
-pub fn grant_from_event(event: &Event, of: &str) -> Option<Grant> {
+/// Returns the grant in an event, if it is for this tool.
+pub fn grant_from_event(event: &Event, tool_name: &str) -> Option<Grant> {
     match &event.body {
         EventBody::Approval {
             tool,
             state: ApprovalState::Approved,
             grant: Some(grant),
             ..
-        } if tool == of => Some(grant.clone()),
+        } if tool == tool_name => Some(grant.clone()),
         _ => None,
     }
 }
@@ -74,18 +76,18 @@ impl SessionKeyRef<'_> {
     }
 }
 
-/// How much of a session is read: whole turns, backwards from the end.
+/// The part of a session to load: whole turns, backwards from the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HistoryWindow {
     Everything,
-    /// The fewest turns whose events hold so many bytes.
+    /// The fewest turns whose events have at least this many bytes.
     Recent {
         bytes: usize,
     },
 }
 
 impl HistoryWindow {
-    /// Whether so many bytes will do.
+    /// Returns true if events of this many bytes fill the window.
     pub fn is_satisfied_by(self, bytes: usize) -> bool {
         match self {
             Self::Everything => false,
@@ -94,7 +96,7 @@ impl HistoryWindow {
     }
 }
 
-/// Held for the length of a turn.
+/// The lock on a session, held for a turn.
 pub struct TurnLock(#[expect(dead_code, reason = "held for its drop alone")] Box<dyn Send + Sync>);
 
 impl TurnLock {
@@ -103,9 +105,9 @@ impl TurnLock {
     }
 }
 
-/// What a store gives, in time.
+/// The future returned by methods of stores.
 pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("what is kept could not be read or written: {0}")]
+#[error("the store could not be read or written: {0}")]
 pub struct StoreError(pub String);

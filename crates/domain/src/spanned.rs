@@ -1,4 +1,4 @@
-//! Values that remember the line they were written on, so that a mistake in a file can be shown where it stands.
+//! Values with source lines, so that errors can point into a file.
 
 mod yaml;
 
@@ -11,7 +11,7 @@ use crate::{suggest, text};
 
 pub use yaml::parse as parse_yaml;
 
-/// A value and the line (from 1) on which it begins.
+/// A value and the line, starting at 1, on which it begins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpannedValue {
     pub line: usize,
@@ -32,7 +32,7 @@ pub struct SpannedEntry {
     pub value: SpannedValue,
 }
 
-/// A mistake in written text.
+/// An error in a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {message}")]
 pub struct SpannedError {
@@ -41,7 +41,7 @@ pub struct SpannedError {
 }
 
 impl SpannedError {
-    /// What is quoted from a file cannot do anything to the terminal that shows it.
+    /// Strips control characters, because the message may quote the file and is shown in a terminal.
     pub fn new(line: usize, message: impl AsRef<str>) -> Self {
         Self {
             line,
@@ -50,7 +50,7 @@ impl SpannedError {
     }
 }
 
-/// The parts of a path through a value, as they are written.
+/// Returns the parts of a path as text.
 pub fn path_parts(path: &serde_path_to_error::Path) -> Vec<String> {
     let part = |segment: &Segment| match segment {
         Segment::Seq { index } => Some(index.to_string()),
@@ -75,25 +75,25 @@ impl SpannedValue {
         }
     }
 
-    /// Reads the value as a `T`; an unknown key or a wrong type is a mistake on its line.
+    /// Deserializes the value. Unknown keys and wrong types are errors on their lines.
     pub fn deserialize<T: DeserializeOwned + JsonSchema>(&self) -> Result<T, SpannedError> {
         let schema = schemars::schema_for!(T).to_value();
-        if let Some(wrong) = validate_keys(&schema, self).into_iter().next() {
-            return Err(SpannedError::new(wrong.line, wrong.message()));
+        if let Some(error) = validate_keys(&schema, self).into_iter().next() {
+            return Err(SpannedError::new(error.line, error.message()));
         }
         serde_path_to_error::deserialize(self.to_value()).map_err(|error| {
             let path = path_parts(error.path());
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
-            let place = if path.is_empty() {
+            let location = if path.is_empty() {
                 String::new()
             } else {
                 format!("`{}`: ", path.join("."))
             };
-            SpannedError::new(self.line_of(&path), format!("{place}{}", error.inner()))
+            SpannedError::new(self.line_of(&path), format!("{location}{}", error.inner()))
         })
     }
 
-    /// The line of the deepest part of `path` that exists.
+    /// Returns the line of the deepest part of `path` that exists.
     pub fn line_of(&self, path: &[&str]) -> usize {
         let Some((first, rest)) = path.split_first() else {
             return self.line;
@@ -121,10 +121,10 @@ impl SpannedValue {
     }
 }
 
-/// A key that does not fit the schema.
+/// A key that does not match the schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyError {
-    /// Dotted, from the root.
+    /// The dotted path from the root.
     pub path: String,
     pub line: usize,
     pub kind: KeyErrorKind,
@@ -132,9 +132,9 @@ pub struct KeyError {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyErrorKind {
-    /// The schema does not know it; perhaps it knows one like it.
+    /// The schema does not contain the key; it may contain a similar one.
     Unknown { suggestion: Option<String> },
-    /// It stands for a table and is none.
+    /// The value must be a table.
     NotATable,
 }
 
@@ -148,26 +148,23 @@ impl KeyError {
                 format!("unknown key `{}`{hint}", self.path)
             }
             KeyErrorKind::NotATable if self.path.is_empty() => {
-                "this must be a table of keys".to_owned()
+                "expected a table of keys".to_owned()
             }
             KeyErrorKind::NotATable => format!("`{}` must be a table of keys", self.path),
         }
     }
 }
 
-/// Every key of `node` that does not fit the JSON Schema `schema`.
-pub fn validate_keys(schema: &Value, node: &SpannedValue) -> Vec<KeyError> {
-    let mut found = Vec::new();
-    collect_errors(
-        SchemaCursor {
-            root: schema,
-            schema,
-            path: "",
-        },
-        node,
-        &mut found,
-    );
-    found
+/// Returns every key of `value` that does not match the JSON Schema `schema`.
+pub fn validate_keys(schema: &Value, value: &SpannedValue) -> Vec<KeyError> {
+    let mut errors = Vec::new();
+    let cursor = SchemaCursor {
+        root: schema,
+        schema,
+        path: "",
+    };
+    collect_errors(cursor, value, &mut errors);
+    errors
 }
 
 /// A position in a schema.
@@ -178,15 +175,25 @@ struct SchemaCursor<'a> {
     path: &'a str,
 }
 
-fn collect_errors(place: SchemaCursor<'_>, node: &SpannedValue, found: &mut Vec<KeyError>) {
-    let entries = match &node.kind {
+impl SchemaCursor<'_> {
+    fn join(&self, key: &str) -> String {
+        if self.path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.path)
+        }
+    }
+}
+
+fn collect_errors(cursor: SchemaCursor<'_>, value: &SpannedValue, errors: &mut Vec<KeyError>) {
+    let entries = match &value.kind {
         SpannedKind::Map(entries) => entries,
         SpannedKind::Scalar(Value::Null) => return,
         _ => {
-            if is_group(place.root, place.schema) {
-                found.push(KeyError {
-                    path: place.path.to_owned(),
-                    line: node.line,
+            if is_group(cursor.root, cursor.schema) {
+                errors.push(KeyError {
+                    path: cursor.path.to_owned(),
+                    line: value.line,
                     kind: KeyErrorKind::NotATable,
                 });
             }
@@ -194,35 +201,21 @@ fn collect_errors(place: SchemaCursor<'_>, node: &SpannedValue, found: &mut Vec<
         }
     };
     for entry in entries {
-        let path = if place.path.is_empty() {
-            entry.key.clone()
-        } else {
-            format!("{}.{}", place.path, entry.key)
-        };
-        match lookup_key(place.root, place.schema, &entry.key) {
-            SchemaLookup::Known(here) => {
-                collect_errors(
-                    SchemaCursor {
-                        root: place.root,
-                        schema: here,
-                        path: &path,
-                    },
-                    &entry.value,
-                    found,
-                );
+        let path = cursor.join(&entry.key);
+        match lookup_key(cursor.root, cursor.schema, &entry.key) {
+            SchemaLookup::Known(schema) => {
+                let child = SchemaCursor {
+                    root: cursor.root,
+                    schema,
+                    path: &path,
+                };
+                collect_errors(child, &entry.value, errors);
             }
             SchemaLookup::Anything => {}
             SchemaLookup::Unknown(known) => {
-                let suggestion = suggest::nearest(&entry.key, known.iter().map(String::as_str))
-                    .first()
-                    .map(|near| {
-                        if place.path.is_empty() {
-                            (*near).to_owned()
-                        } else {
-                            format!("{}.{near}", place.path)
-                        }
-                    });
-                found.push(KeyError {
+                let nearest = suggest::nearest(&entry.key, known.iter().map(String::as_str));
+                let suggestion = nearest.first().map(|key| cursor.join(key));
+                errors.push(KeyError {
                     path,
                     line: entry.line,
                     kind: KeyErrorKind::Unknown { suggestion },
@@ -232,48 +225,48 @@ fn collect_errors(place: SchemaCursor<'_>, node: &SpannedValue, found: &mut Vec<
     }
 }
 
-/// What a schema says about one key.
+/// The result of looking up a key in a schema.
 pub enum SchemaLookup<'a> {
     Known(&'a Value),
     Anything,
     Unknown(Vec<String>),
 }
 
-/// Looks `key` up in `schema`, through references and alternatives.
+/// Looks up `key` in `schema`, following references and alternatives.
 pub fn lookup_key<'a>(root: &'a Value, schema: &'a Value, key: &str) -> SchemaLookup<'a> {
-    let shapes = object_schemas(root, schema);
-    if shapes.is_empty() {
+    let schemas = object_schemas(root, schema);
+    if schemas.is_empty() {
         return SchemaLookup::Anything;
     }
-    for shape in &shapes {
-        if let Some(known) = shape.get("properties").and_then(|p| p.get(key)) {
+    for schema in &schemas {
+        if let Some(known) = schema.get("properties").and_then(|p| p.get(key)) {
             return SchemaLookup::Known(known);
         }
     }
-    for shape in &shapes {
-        match shape.get("additionalProperties") {
+    for schema in &schemas {
+        match schema.get("additionalProperties") {
             Some(Value::Bool(false)) => {}
             Some(additional @ Value::Object(_)) => return SchemaLookup::Known(additional),
-            _ if shape.get("properties").is_none() => return SchemaLookup::Anything,
+            _ if schema.get("properties").is_none() => return SchemaLookup::Anything,
             _ => {}
         }
     }
     SchemaLookup::Unknown(
-        shapes
+        schemas
             .iter()
-            .flat_map(|shape| property_names(shape))
+            .flat_map(|schema| property_names(schema))
             .collect(),
     )
 }
 
-/// Whether a schema stands for a table with keys of its own, as against a value or a table of anything.
+/// Returns true if a schema describes a table with fixed keys, not a value or a table of anything.
 pub fn is_group(root: &Value, schema: &Value) -> bool {
     object_schemas(root, schema)
         .iter()
-        .any(|shape| shape.get("properties").is_some())
+        .any(|schema| schema.get("properties").is_some())
 }
 
-/// The keys that one object schema names.
+/// Returns the keys of an object schema.
 pub fn property_names(schema: &Value) -> Vec<String> {
     let properties = schema.get("properties").and_then(Value::as_object);
     properties
@@ -281,30 +274,30 @@ pub fn property_names(schema: &Value) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// The object schemas that `schema` may stand for.
+/// Returns the object schemas that `schema` may resolve to.
 pub fn object_schemas<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
-    let mut shapes = Vec::new();
+    let mut schemas = Vec::new();
     if let Some(target) = schema.get("$ref").and_then(Value::as_str)
         && let Some(definition) = target
             .strip_prefix('#')
             .and_then(|pointer| root.pointer(pointer))
     {
-        shapes.extend(object_schemas(root, definition));
+        schemas.extend(object_schemas(root, definition));
     }
-    for word in ["anyOf", "oneOf", "allOf"] {
+    for keyword in ["anyOf", "oneOf", "allOf"] {
         for option in schema
-            .get(word)
+            .get(keyword)
             .and_then(Value::as_array)
             .into_iter()
             .flatten()
         {
-            shapes.extend(object_schemas(root, option));
+            schemas.extend(object_schemas(root, option));
         }
     }
     if schema.get("properties").is_some() || schema.get("additionalProperties").is_some() {
-        shapes.push(schema);
+        schemas.push(schema);
     }
-    shapes
+    schemas
 }
 
 #[cfg(test)]
@@ -325,15 +318,15 @@ mod tests {
         count: u32,
     }
 
-    fn read(text: &str) -> Result<Job, SpannedError> {
+    fn parse(text: &str) -> Result<Job, SpannedError> {
         parse_yaml(text).unwrap().deserialize()
     }
 
     #[test]
-    fn an_unknown_key_is_shown_on_its_line_with_a_suggestion() {
-        let mistake = read("name: x\nretries:\n  cuont: 3\n").unwrap_err();
+    fn an_unknown_key_is_reported_on_its_line_with_a_suggestion() {
+        let error = parse("name: x\nretries:\n  cuont: 3\n").unwrap_err();
         assert_eq!(
-            mistake,
+            error,
             SpannedError::new(
                 3,
                 "unknown key `retries.cuont`; did you mean `retries.count`?"
@@ -342,25 +335,25 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_type_is_shown_on_its_line() {
-        let mistake = read("name: x\nretries:\n  count: many\n").unwrap_err();
-        assert_eq!(mistake.line, 3);
+    fn a_wrong_type_is_reported_on_its_line() {
+        let error = parse("name: x\nretries:\n  count: many\n").unwrap_err();
+        assert_eq!(error.line, 3);
         assert!(
-            mistake.message.starts_with("`retries.count`: "),
+            error.message.starts_with("`retries.count`: "),
             "{}",
-            mistake.message
+            error.message
         );
     }
 
     #[test]
-    fn a_list_where_a_table_belongs_is_refused() {
+    fn rejects_a_list_in_place_of_a_table() {
         assert_eq!(
-            read("name: x\nretries: [3]\n").unwrap_err(),
+            parse("name: x\nretries: [3]\n").unwrap_err(),
             SpannedError::new(2, "`retries` must be a table of keys")
         );
         assert_eq!(
-            read("[x, [3]]\n").unwrap_err(),
-            SpannedError::new(1, "this must be a table of keys")
+            parse("[x, [3]]\n").unwrap_err(),
+            SpannedError::new(1, "expected a table of keys")
         );
     }
 
@@ -371,19 +364,19 @@ mod tests {
     }
 
     #[test]
-    fn an_item_of_a_list_is_shown_on_its_own_line() {
-        let mistake = parse_yaml("words:\n  - a\n  - 7\n")
+    fn an_item_of_a_list_is_reported_on_its_line() {
+        let error = parse_yaml("words:\n  - a\n  - 7\n")
             .unwrap()
             .deserialize::<WordList>()
             .unwrap_err();
-        assert_eq!(mistake.line, 3);
-        assert!(mistake.message.starts_with("`words.1`: "), "{mistake}");
+        assert_eq!(error.line, 3);
+        assert!(error.message.starts_with("`words.1`: "), "{error}");
     }
 
     #[test]
     fn a_missing_key_is_named() {
         assert!(
-            read("retries: null\n")
+            parse("retries: null\n")
                 .unwrap_err()
                 .message
                 .contains("name")

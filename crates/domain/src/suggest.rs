@@ -1,6 +1,6 @@
-//! "Did you mean": the nearest known name to one that is not known.
+//! Suggestions of known names that are similar to an unknown one.
 
-/// The known names closest to `name`, best first; empty when nothing is near enough to be helpful.
+/// Returns the known names most similar to `name`, best first, or none if none is similar enough.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = normalize(name);
     let mut near: Vec<(f64, &str)> = known
@@ -15,7 +15,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<
         .collect()
 }
 
-/// `did you mean …?`, when something is near.
+/// Returns `did you mean …?` if there is a similar name.
 pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let near = nearest(name, known);
     let quoted: Vec<String> = near
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn says_it_as_a_question() {
+    fn formats_a_question() {
         assert_eq!(
             did_you_mean("operater", ["operator", "vault"]).as_deref(),
             Some("did you mean `operator`?")

@@ -1,18 +1,19 @@
-//! Text from files and from outside, made fit to be shown.
+//! Sanitizes text from files and from outside for display.
 
-/// Without characters that move the cursor, change colours or turn the reading direction; line ends and tabs stay.
+/// Strips characters that move the cursor, change colors or change the reading direction. Keeps line
+/// ends and tabs.
 pub fn strip_control_chars(text: &str) -> String {
     text.chars()
         .filter(|c| matches!(c, '\n' | '\t') || !is_terminal_control(*c))
         .collect()
 }
 
-/// Whether a terminal obeys the character instead of showing it.
+/// Returns true if a terminal interprets the character instead of displaying it.
 pub fn is_terminal_control(c: char) -> bool {
     c.is_control() || is_bidi_control(c)
 }
 
-/// The same on one line.
+/// Strips control characters and joins all lines into one.
 pub fn one_line(text: &str) -> String {
     strip_control_chars(text)
         .split_whitespace()
@@ -20,24 +21,27 @@ pub fn one_line(text: &str) -> String {
         .join(" ")
 }
 
-/// For whoever decides: every character that shows nothing, looks like a space without being one, or changes how others are
-/// read is written out, as in `\u{202e}`. Line ends and tabs stay, as does what selects the look of an emoji.
+/// Escapes every character that is invisible, looks like a space, or changes how others are read, as in
+/// `\u{202e}`, so that an approval question hides nothing. Keeps line ends, tabs, and variation
+/// selectors of emoji.
 pub fn escape_hidden_chars(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    let mut before = None;
+    let mut escaped = String::with_capacity(text.len());
+    let mut previous = None;
     for c in text.replace("\r\n", "\n").chars() {
-        let is_look = matches!(c, '\u{fe0e}' | '\u{fe0f}') && before.is_some_and(has_emoji_variant);
-        if (is_hidden(c) && !is_look) || is_space_lookalike(c) {
-            shown.extend(c.escape_unicode());
+        let is_selector =
+            matches!(c, '\u{fe0e}' | '\u{fe0f}') && previous.is_some_and(has_emoji_variant);
+        if (is_hidden(c) && !is_selector) || is_space_lookalike(c) {
+            escaped.extend(c.escape_unicode());
         } else {
-            shown.push(c);
+            escaped.push(c);
         }
-        before = Some(c);
+        previous = Some(c);
     }
-    shown
+    escaped
 }
 
-/// Whether a reader sees nothing of the character, though a program or a model does. Line ends and tabs are seen.
+/// Returns true if the character is invisible to a reader, but not to a program or a model. Line ends
+/// and tabs count as visible.
 pub fn is_hidden(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
@@ -63,12 +67,13 @@ pub fn is_hidden(c: char) -> bool {
     }
 }
 
-/// Blank on a screen, but part of a word for a shell. The wide space of East Asian text is as wide as a letter.
+/// Returns true if the character looks like a space, but is part of a word for a shell. The wide space
+/// of East Asian text is recognizable by its width.
 fn is_space_lookalike(c: char) -> bool {
     (c.is_whitespace() && !matches!(c, ' ' | '\n' | '\t' | '\u{3000}')) || c == '\u{2800}'
 }
 
-/// Symbols that are shown as text or as a picture.
+/// Returns true for symbols that can be displayed as text or as a picture.
 fn has_emoji_variant(c: char) -> bool {
     matches!(c, '©' | '®' | '\u{203c}'..='\u{27bf}' | '\u{2900}'..='\u{3299}' | '\u{1f000}'..='\u{1faff}')
 }
@@ -83,7 +88,7 @@ mod tests {
 
     /// B102
     #[test]
-    fn nothing_hides_from_whoever_decides() {
+    fn hidden_characters_are_escaped() {
         for (text, expected) in [
             ("rm \u{202e}txt.exe", r"rm \u{202e}txt.exe"),
             (
@@ -107,12 +112,12 @@ mod tests {
         ] {
             assert_eq!(escape_hidden_chars(text), expected);
         }
-        let whole = "grüße\tשלום مرحبا\r\n日本語\u{3000}हिन्दी ❤\u{fe0f} e\u{301}\n";
-        assert_eq!(escape_hidden_chars(whole), whole.replace('\r', ""));
+        let unchanged = "grüße\tשלום مرحبا\r\n日本語\u{3000}हिन्दी ❤\u{fe0f} e\u{301}\n";
+        assert_eq!(escape_hidden_chars(unchanged), unchanged.replace('\r', ""));
     }
 
     #[test]
-    fn control_sequences_lose_their_power() {
+    fn control_characters_are_stripped() {
         assert_eq!(
             strip_control_chars("a\u{1b}]0;x\u{7}b\u{202e}c\nd\te\0"),
             "a]0;xbc\nd\te"

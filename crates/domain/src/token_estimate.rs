@@ -1,22 +1,23 @@
-//! Tokens without a tokenizer: an estimate good enough for caps and budgets, and cheap enough for every request.
+//! Estimates tokens without a tokenizer: accurate enough for caps and budgets, and cheap enough for
+//! every request.
 
-/// About as many tokens as o200k would count.
+/// Returns about the number of tokens that o200k would count.
 pub fn estimate(text: &str) -> usize {
-    let mut count = TokenCounter::default();
-    text.chars().for_each(|c| count.push(c));
-    count.end_run();
-    count.tokens.ceil() as usize
+    let mut counter = TokenCounter::default();
+    text.chars().for_each(|c| counter.push(c));
+    counter.end_run();
+    counter.tokens.ceil() as usize
 }
 
-/// The longest beginning of `text` that stays within `cap` tokens, cut between words where there are words.
+/// Returns the longest prefix of `text` within `cap` tokens, truncated between words if possible.
 pub fn truncate(text: &str, cap: usize) -> &str {
     if estimate(text) <= cap {
         return text;
     }
-    let mut count = TokenCounter::default();
+    let mut counter = TokenCounter::default();
     let (mut word_end, mut char_end) = (0, 0);
     for (at, c) in text.char_indices() {
-        let mut so_far = count.clone();
+        let mut so_far = counter.clone();
         so_far.end_run();
         if so_far.tokens.ceil() as usize > cap {
             break;
@@ -25,9 +26,9 @@ pub fn truncate(text: &str, cap: usize) -> &str {
         if c.is_whitespace() {
             word_end = at;
         }
-        count.push(c);
+        counter.push(c);
     }
-    // A text without white space near its cut is cut between characters.
+    // Without white space near the end, truncate between characters.
     &text[..if word_end > char_end / 2 {
         word_end
     } else {
@@ -44,7 +45,7 @@ enum CharKind {
     Punctuation,
 }
 
-/// Runs of one kind of character, each weighed by its length.
+/// Counts tokens from the lengths of runs of the same kind of character.
 #[derive(Clone, Default)]
 struct TokenCounter {
     tokens: f64,
@@ -70,7 +71,7 @@ impl TokenCounter {
             c if c.is_ascii_whitespace() => CharKind::Space,
             _ => CharKind::Punctuation,
         };
-        // A capital within a word begins a token of its own, as in camelCase and in keys.
+        // A capital letter within a word starts a new token, as in camelCase and in keys.
         let is_hump = self.was_lower && c.is_ascii_uppercase();
         if kind != self.kind || is_hump {
             self.end_run();
@@ -84,7 +85,7 @@ impl TokenCounter {
         let run = self.run as f64;
         self.tokens += match self.kind {
             _ if self.run == 0 => 0.0,
-            // A single space belongs to the word behind it; longer white space is a token of its own.
+            // A single space belongs to the following word; longer white space is its own token.
             CharKind::Space => {
                 if self.run == 1 {
                     0.05
@@ -92,7 +93,7 @@ impl TokenCounter {
                     0.5
                 }
             }
-            // Capitals in a row are rarely words; and what is longer than words are is in no vocabulary.
+            // Several capitals in a row are rarely words, and very long words are in no vocabulary.
             CharKind::Letters if !self.was_lower => (run / 3.0).max(1.0),
             CharKind::Letters if self.run > 10 => run / 5.0,
             CharKind::Letters => 1.0,
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn cutting_keeps_whole_words_within_the_cap() {
+    fn truncation_keeps_whole_words_within_the_cap() {
         let long = PROSE.repeat(50);
         let short = truncate(&long, 100);
         assert!(estimate(short) <= 100 && estimate(short) > 80);

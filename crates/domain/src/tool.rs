@@ -1,4 +1,4 @@
-//! A tool is a value: a name, words for the model, a schema, a safety level and an async function.
+//! Tools: a name, a description for the model, a schema, a safety level and an async function.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,20 +13,21 @@ use crate::event::{CallId, Principal, SessionId, TurnId};
 use crate::flow::{Label, LabeledText, OutgoingData};
 use crate::session::SessionKey;
 
-/// How much harm a call can do. What declares nothing counts as dangerous.
+/// The harm that a call can do. The default is dangerous.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Safety {
-    /// Looks, and changes nothing.
+    /// Reads, and changes nothing.
     Safe,
-    /// Changes something that can be taken back.
+    /// Makes changes that can be undone.
     Moderate,
-    /// May destroy, spend, publish or reach other people.
+    /// May destroy data, spend money, publish, or contact other people.
     #[default]
     Dangerous,
 }
 
-/// Who calls. Identity comes with every call, so that no tool captures the rights of whoever built it.
+/// The caller of a tool. It is passed with every call, so that no tool captures the rights of the code
+/// that created it.
 #[derive(Clone, Debug)]
 pub struct ToolContext {
     pub session: SessionId,
@@ -34,9 +35,10 @@ pub struct ToolContext {
     pub turn: TurnId,
     pub agent: AgentName,
     pub call: CallId,
-    /// What the call was made from: a tool that keeps something keeps this with it (B101).
+    /// The label of everything the call was derived from. A tool that stores something stores this with
+    /// it (B101).
     pub label: Label,
-    /// Where it shows what it prints while it runs.
+    /// The sink for output while the tool runs.
     pub output_sink: ToolOutputSink,
 }
 
@@ -49,15 +51,15 @@ impl ToolContext {
     }
 }
 
-/// Whoever watches a call while it runs. What is shown here is no part of the log.
+/// Receives the output of a call while it runs. This output is not part of the log.
 #[derive(Clone, Default)]
 pub struct ToolOutputSink(Option<OutputCallback>);
 
 type OutputCallback = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl ToolOutputSink {
-    pub fn new(watcher: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(watcher)))
+    pub fn new(callback: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(callback)))
     }
 
     pub fn disconnected() -> Self {
@@ -65,8 +67,8 @@ impl ToolOutputSink {
     }
 
     pub fn send(&self, text: &str) {
-        if let Some(watcher) = &self.0 {
-            watcher(text);
+        if let Some(callback) = &self.0 {
+            callback(text);
         }
     }
 }
@@ -74,40 +76,40 @@ impl ToolOutputSink {
 impl fmt::Debug for ToolOutputSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_some() {
-            "Live(watched)"
+            "ToolOutputSink(connected)"
         } else {
-            "Live(unwatched)"
+            "ToolOutputSink(disconnected)"
         })
     }
 }
 
-/// What a call would do, for whoever decides about it.
+/// The effect that a call would have, for the approval decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intent {
     pub level: Safety,
-    /// Exactly what will happen: the command, the difference, the amount.
+    /// The exact effect: the command, the diff, the amount.
     pub shows: String,
-    /// What rules are matched against: the command, the path.
+    /// The text that rules are matched against: the command or the path.
     pub subject: String,
-    /// Calls of this kind, for an answer that holds longer than once: `git *`.
+    /// The pattern that an approval for the session may cover, such as `git *`.
     pub pattern: Option<String>,
 }
 
-/// Whose words a tool gives back.
+/// The origin of a tool's output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
-    /// Lango's own.
+    /// Text of Lango itself.
     #[default]
     Own,
-    /// Those of files, commands, pages: data, never instructions.
+    /// Content of files, commands or pages: data, never instructions.
     Untrusted,
 }
 
-/// What a call gave back, for the model to read.
+/// The output of a call, as the model reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolOutput {
     pub text: String,
-    /// Where the words come from, if the tool knows better than its declaration says.
+    /// The label of the text, if it differs from the tool's declaration.
     pub label: Option<Label>,
 }
 
@@ -129,25 +131,24 @@ impl ToolOutput {
     }
 }
 
-/// A call that did not work, said so that the model can do better next time.
+/// The error of a call, phrased so that the model can correct the call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ToolError(pub String);
 
-/// What a call comes to.
 pub type ToolFuture = BoxFuture<'static, Result<ToolOutput, ToolError>>;
 
-/// The function that says what a call would do, before it does it.
+/// Returns the intent of a call before it runs.
 pub type IntentFunction =
     Arc<dyn Fn(ToolContext, Value) -> BoxFuture<'static, Result<Intent, ToolError>> + Send + Sync>;
 
-/// The function that says what a call would send to somebody else; nothing for arguments that cannot work.
+/// Returns the data that a call would send out, or `None` for invalid arguments.
 type OutgoingFunction = Arc<dyn Fn(&Value) -> Option<OutgoingData> + Send + Sync>;
 
-/// The function that says of calls whether they only read, whatever the tool's level is.
+/// Returns true for calls that only read, whatever the tool's level is.
 type ReadOnlyFunction = Arc<dyn Fn(&Value) -> bool + Send + Sync>;
 
-/// The function behind a tool.
+/// The implementation of a tool.
 pub type ToolFunction = Arc<dyn Fn(ToolContext, Value) -> ToolFuture + Send + Sync>;
 
 pub struct Tool {
@@ -156,10 +157,11 @@ pub struct Tool {
     /// JSON Schema of the arguments, without references.
     pub parameters: Value,
     pub safety: Safety,
-    /// Ways to ask for it, with places for its arguments: "read {path}". The offline model acts on nothing else.
+    /// Phrases that request the tool, with placeholders for its arguments: "read {path}". The offline
+    /// model acts on these only.
     pub phrases: Vec<String>,
     pub trust: Trust,
-    /// Gives back what is not meant for others.
+    /// True if the output is private.
     pub is_private: bool,
     outgoing: Option<OutgoingFunction>,
     read_only: Option<ReadOnlyFunction>,
@@ -168,7 +170,7 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// A tool whose parameters are the fields of `Args`; the doc comments of those fields describe them.
+    /// Returns a tool whose parameters are the fields of `Args`, described by their doc comments.
     pub fn new<Args, Run, Fut, Out>(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -206,81 +208,78 @@ impl Tool {
         }
     }
 
-    /// The same tool, with words about what each call would do. A call whose intent cannot be told does not run.
+    /// Sets the function that describes the intent of a call. A call whose intent fails does not run.
     #[must_use]
-    pub fn with_intent<Args, Tell, Fut>(mut self, tell: Tell) -> Self
+    pub fn with_intent<Args, Describe, Fut>(mut self, describe: Describe) -> Self
     where
         Args: DeserializeOwned,
-        Tell: Fn(ToolContext, Args) -> Fut + Send + Sync + 'static,
+        Describe: Fn(ToolContext, Args) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Intent, ToolError>> + Send + 'static,
     {
-        let tell = Arc::new(tell);
+        let describe = Arc::new(describe);
         self.intent = Some(Arc::new(move |context, args| {
-            let tell = Arc::clone(&tell);
+            let describe = Arc::clone(&describe);
             Box::pin(async move {
                 let args = parse_args(args)?;
-                tell(context, args).await
+                describe(context, args).await
             })
         }));
         self
     }
 
-    /// The same tool, giving back words of others.
+    /// Marks the output as untrusted.
     #[must_use]
     pub fn with_untrusted_output(mut self) -> Self {
         self.trust = Trust::Untrusted;
         self
     }
 
-    /// The same tool, giving back what is not meant for others: files, memory, knowledge.
+    /// Marks the output as private, as for files, memory and knowledge.
     #[must_use]
     pub fn with_private_output(mut self) -> Self {
         self.is_private = true;
         self
     }
 
-    /// The same tool, with words about what each call would send to somebody else.
+    /// Sets the function that returns the data that a call would send out.
     #[must_use]
     pub fn with_outgoing<Args: DeserializeOwned>(
         mut self,
-        tell: impl Fn(Args) -> OutgoingData + Send + Sync + 'static,
+        outgoing: impl Fn(Args) -> OutgoingData + Send + Sync + 'static,
     ) -> Self {
         self.outgoing = Some(Arc::new(move |args| {
-            serde_json::from_value(args.clone()).ok().map(&tell)
+            serde_json::from_value(args.clone()).ok().map(&outgoing)
         }));
         self
     }
 
-    /// The same tool, with a way to tell calls that have no effect, such as a command that lists files.
+    /// Sets the function that recognizes calls without an effect, such as a command that lists files.
     #[must_use]
     pub fn with_read_only_calls(
         mut self,
-        only_reads: impl Fn(&Value) -> bool + Send + Sync + 'static,
+        is_read_only: impl Fn(&Value) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.read_only = Some(Arc::new(only_reads));
+        self.read_only = Some(Arc::new(is_read_only));
         self
     }
 
-    /// Whether a call has no effect: it reads, and what it reads stays here.
+    /// Returns true if a call has no effect: it only reads, and sends nothing out.
     pub fn is_read_only(&self, args: &Value) -> bool {
-        self.safety == Safety::Safe
-            || self
-                .read_only
-                .as_ref()
-                .is_some_and(|only_reads| only_reads(args))
+        let read_only = self.read_only.as_ref();
+        self.safety == Safety::Safe || read_only.is_some_and(|is_read_only| is_read_only(args))
     }
 
-    /// What a call would send to somebody else; nothing for a tool that keeps everything here.
+    /// Returns the data that a call would send out, or `None` if the tool sends nothing.
     pub fn outgoing(&self, args: &Value) -> Option<OutgoingData> {
         self.outgoing.as_ref().and_then(|outgoing| outgoing(args))
     }
 
-    /// Whether calls send anything to somebody else.
+    /// Returns true if calls may send data out.
     pub fn has_outgoing(&self) -> bool {
         self.outgoing.is_some()
     }
 
-    /// The label of what a call gives back, unless its output says otherwise.
+    /// Returns the label of a call's output, unless the output has its own.
     pub fn label(&self, source: &str) -> Label {
         let mut label = Label::default();
         if self.trust == Trust::Untrusted {
@@ -292,12 +291,12 @@ impl Tool {
         label
     }
 
-    /// Whether its level depends on the call.
+    /// Returns true if the level depends on the call.
     pub fn has_intent(&self) -> bool {
         self.intent.is_some()
     }
 
-    /// What a call would do; without words of its own, what it was called with.
+    /// Returns the intent of a call. By default, it shows the arguments.
     pub fn intent(
         &self,
         context: ToolContext,
@@ -316,17 +315,17 @@ impl Tool {
         Box::pin(std::future::ready(Ok(intent)))
     }
 
-    /// The same tool, with ways to ask for it in words.
+    /// Sets the phrases that request the tool.
     #[must_use]
     pub fn with_phrases<const N: usize>(mut self, phrases: [&str; N]) -> Self {
         self.phrases = phrases.map(str::to_owned).to_vec();
         self
     }
 
-    /// A tool that exists by name only, to see what a team with it would look like. Calling it fails.
+    /// Returns a tool that exists by name only, for inspecting a team that has it. Calling it fails.
     pub fn stub(name: impl Into<String>) -> Self {
         let name = name.into();
-        let answer = format!("{name} is a stand-in and does nothing");
+        let error = format!("{name} is a stub and does nothing");
         Self {
             description: format!("A stand-in for {name}."),
             parameters: serde_json::json!({ "type": "object" }),
@@ -338,21 +337,21 @@ impl Tool {
             read_only: None,
             intent: None,
             function: Arc::new(move |_, _| {
-                let answer = answer.clone();
-                Box::pin(async move { Err(ToolError(answer)) })
+                let error = error.clone();
+                Box::pin(async move { Err(ToolError(error)) })
             }),
             name,
         }
     }
 
-    /// The same tool with something around its function: whoever wraps decides whether the function runs.
+    /// Wraps the function. The wrapper decides whether the function runs.
     #[must_use]
     pub fn wrap_function(mut self, wrap: impl FnOnce(&str, ToolFunction) -> ToolFunction) -> Self {
         self.function = wrap(&self.name, self.function);
         self
     }
 
-    /// The same tool with something around what tells its intent, where it has that.
+    /// Wraps the intent function, if there is one.
     #[must_use]
     pub fn wrap_intent(
         mut self,
@@ -434,27 +433,26 @@ mod tests {
     }
 
     #[test]
-    fn a_call_reaches_the_function() {
+    fn a_call_runs_the_function() {
         let output = block_on(read().call(context(), serde_json::json!({ "path": "a.txt" })));
         assert_eq!(output.unwrap().text, "contents of a.txt");
     }
 
     #[test]
-    fn a_wrong_argument_is_a_failure_that_names_it() {
-        let failure =
-            block_on(read().call(context(), serde_json::json!({ "path": 7 }))).unwrap_err();
-        assert!(failure.0.starts_with("argument `path`"), "{failure}");
+    fn a_wrong_argument_is_named_in_the_error() {
+        let error = block_on(read().call(context(), serde_json::json!({ "path": 7 }))).unwrap_err();
+        assert!(error.0.starts_with("argument `path`"), "{error}");
     }
 
     #[test]
-    fn a_call_can_say_what_it_would_do() {
+    fn a_call_can_describe_its_intent() {
         let args = serde_json::json!({ "path": "a.txt" });
-        let plain = block_on(read().intent(context(), args.clone())).unwrap();
+        let default = block_on(read().intent(context(), args.clone())).unwrap();
         assert_eq!(
-            (plain.level, plain.subject.as_str()),
+            (default.level, default.subject.as_str()),
             (Safety::Safe, r#"{"path":"a.txt"}"#)
         );
-        let told = read().with_intent(|_, args: ReadFileArgs| async move {
+        let tool = read().with_intent(|_, args: ReadFileArgs| async move {
             let shows = format!("would read {}", args.path);
             Ok(Intent {
                 level: Safety::Dangerous,
@@ -463,15 +461,15 @@ mod tests {
                 pattern: None,
             })
         });
-        let told = block_on(told.intent(context(), args)).unwrap();
+        let intent = block_on(tool.intent(context(), args)).unwrap();
         assert_eq!(
-            (told.level, told.shows.as_str()),
+            (intent.level, intent.shows.as_str()),
             (Safety::Dangerous, "would read a.txt")
         );
     }
 
     #[test]
-    fn what_declares_nothing_is_dangerous() {
+    fn tools_are_dangerous_by_default() {
         assert_eq!(Safety::default(), Safety::Dangerous);
         assert_eq!(Tool::stub("x").safety, Safety::Dangerous);
     }

@@ -1,4 +1,4 @@
-//! What models took, added up turn by turn, delegation by delegation.
+//! Totals of model usage by turn, delegation and agent.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::event::{Event, EventBody, Usage};
 use crate::text::one_line;
 
-/// So much of a request is shown beside what it took.
+/// The length of the request in a usage summary.
 const MAX_REQUEST_CHARS: usize = 60;
 
 #[derive(Clone, Debug, Default)]
@@ -15,12 +15,12 @@ pub struct UsageSummary {
     turns: Vec<TurnUsageSummary>,
 }
 
-/// A turn: its id, its request, and what each agent took in each branch.
+/// The usage of a turn.
 #[derive(Clone, Debug, Default)]
 pub struct TurnUsageSummary {
     pub id: String,
     pub request: String,
-    /// By branch and agent.
+    /// Totals by branch and agent.
     pub rows: BTreeMap<(String, String), UsageTotals>,
 }
 
@@ -31,7 +31,7 @@ pub struct UsageTotals {
     pub output: u64,
     pub cached: u64,
     cost: f64,
-    /// Calls whose price is not known: then no sum of money would be true.
+    /// Calls with an unknown price. With any, the total cost is unknown.
     unpriced: u64,
 }
 
@@ -56,7 +56,7 @@ impl UsageTotals {
         self.unpriced += other.unpriced;
     }
 
-    /// US dollars, where every price is known.
+    /// Returns the cost in US dollars, if every price is known.
     pub fn cost(&self) -> Option<f64> {
         (self.unpriced == 0 && self.calls > 0).then_some(self.cost)
     }
@@ -75,14 +75,14 @@ impl UsageTotals {
 impl TurnUsageSummary {
     pub fn total(&self) -> UsageTotals {
         let mut total = UsageTotals::default();
-        self.rows.values().for_each(|sum| total.merge(sum));
+        self.rows.values().for_each(|totals| total.merge(totals));
         total
     }
 
     fn to_json(&self) -> Value {
         let mut json = self.total().to_json_with("turn", &self.id);
-        let rows = self.rows.iter().map(|((branch, agent), sum)| {
-            let mut json = sum.to_json_with("agent", agent);
+        let rows = self.rows.iter().map(|((branch, agent), totals)| {
+            let mut json = totals.to_json_with("agent", agent);
             json["branch"] = branch.as_str().into();
             json
         });
@@ -108,11 +108,11 @@ impl UsageSummary {
         }
     }
 
-    /// What an agent took in a branch of a turn; turns come one after the other.
-    pub fn add_usage(&mut self, turn: &str, request: &str, place: (String, String), usage: &Usage) {
+    /// Adds the usage of a branch and agent in a turn. Turns must be added one after the other.
+    pub fn add_usage(&mut self, turn: &str, request: &str, row: (String, String), usage: &Usage) {
         self.turn(turn, request)
             .rows
-            .entry(place)
+            .entry(row)
             .or_default()
             .add(usage);
     }
@@ -129,16 +129,16 @@ impl UsageSummary {
         total
     }
 
-    /// All in all, by agent and by turn.
+    /// Returns the totals overall, by agent and by turn.
     pub fn to_json(&self) -> Value {
         let mut agents: BTreeMap<&str, UsageTotals> = BTreeMap::new();
-        for ((_, agent), sum) in self.turns.iter().flat_map(|turn| &turn.rows) {
-            agents.entry(agent).or_default().merge(sum);
+        for ((_, agent), totals) in self.turns.iter().flat_map(|turn| &turn.rows) {
+            agents.entry(agent).or_default().merge(totals);
         }
         let mut json = self.total().to_json();
         json["by_agent"] = agents
             .iter()
-            .map(|(agent, sum)| sum.to_json_with("agent", agent))
+            .map(|(agent, totals)| totals.to_json_with("agent", agent))
             .collect();
         json["by_turn"] = self.turns.iter().map(TurnUsageSummary::to_json).collect();
         json

@@ -331,7 +331,7 @@ fn stops_endless_replies() {
             );
             let message = error["message"].as_str().unwrap();
             assert!(
-                message.starts_with("The reply is too long: more than "),
+                message.starts_with("The reply is too large: more than "),
                 "{message}"
             );
             assert_eq!(

@@ -1,4 +1,5 @@
-//! YAML, and JSON with it, into located values. Plain data only: no anchors, no tags, one document.
+//! Parses YAML, and JSON as a subset of it, into spanned values. Supports plain data only: no anchors,
+//! no tags, one document.
 
 use std::collections::HashSet;
 
@@ -7,10 +8,10 @@ use serde_json::Value;
 
 use super::{SpannedEntry, SpannedError, SpannedKind, SpannedValue};
 
-/// Deeper nesting than any settings file needs is refused, so that hostile text cannot exhaust the stack.
+/// The nesting limit, so that hostile text cannot exhaust the stack. No settings file needs more.
 const MAX_DEPTH: usize = 32;
 
-/// Reads one document; empty text is an empty map.
+/// Parses one document; empty text is an empty map.
 pub fn parse(text: &str) -> Result<SpannedValue, SpannedError> {
     let mut reader = YamlReader {
         events: Parser::new_from_str(text),
@@ -45,7 +46,7 @@ where
         match self.events.next() {
             Some(Ok(event)) => Ok(event),
             Some(Err(error)) => Err(SpannedError::new(error.marker().line(), error.info())),
-            None => Err(SpannedError::new(1, "the text ends too early")),
+            None => Err(SpannedError::new(1, "unexpected end of the text")),
         }
     }
 
@@ -57,7 +58,7 @@ where
                 (_, span) => {
                     return Err(SpannedError::new(
                         line(&span),
-                        "only one document may stand here",
+                        "only one document is allowed",
                     ));
                 }
             }
@@ -81,7 +82,7 @@ where
             _ => {
                 return Err(SpannedError::new(
                     line,
-                    "anchors, aliases and tags are not understood here",
+                    "anchors, aliases and tags are not supported",
                 ));
             }
         };
@@ -106,14 +107,12 @@ where
                 (Event::MappingEnd, _) => return Ok(entries),
                 (Event::Scalar(text, ..), span) => (text.into_owned(), line(&span)),
                 (_, span) => {
-                    return Err(SpannedError::new(line(&span), "a key must be plain text"));
+                    return Err(SpannedError::new(line(&span), "keys must be plain text"));
                 }
             };
             if !seen.insert(key.clone()) {
-                return Err(SpannedError::new(
-                    line,
-                    format!("the key `{key}` stands here twice"),
-                ));
+                let message = format!("duplicate key `{key}`");
+                return Err(SpannedError::new(line, message));
             }
             let (event, span) = self.next()?;
             let value = self.node(event, span, depth + 1)?;
@@ -126,7 +125,7 @@ fn line(span: &Span) -> usize {
     span.start.line()
 }
 
-/// Only what is written plainly can be anything but a string; numbers are decimal.
+/// Parses a scalar. Quoted text is always a string; numbers are decimal.
 fn scalar(text: &str, style: ScalarStyle) -> Value {
     if style != ScalarStyle::Plain {
         return Value::from(text);
@@ -157,7 +156,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn reads_plain_yaml_with_lines() {
+    fn parses_plain_yaml_with_lines() {
         let node = parse("a: 1\nb:\n  - x\n  - 'true'\nc: {d: yes, e: 1.5, f: ~}\n").unwrap();
         assert_eq!(
             node.to_value(),
@@ -169,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_json_with_tabs() {
+    fn parses_json_with_tabs() {
         let node =
             parse("{\n\t\"a\": {\n\t\t\"b\": [1, \"x\\u00e9\", false, null]\n\t}\n}\n").unwrap();
         assert_eq!(
@@ -186,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_plain_data_is_refused_with_its_line() {
+    fn rejects_anything_but_plain_data_with_its_line() {
         for (text, line) in [
             ("a: &x 1\nb: *x\n", 1),
             ("a: 1\na: 2\n", 2),
@@ -194,8 +193,8 @@ mod tests {
             ("a: 1\nb: [1, 2\n", 2),
             ("a: !!binary x\n", 1),
         ] {
-            let mistake = parse(text).unwrap_err();
-            assert!(mistake.line >= line, "{text:?}: {mistake}");
+            let error = parse(text).unwrap_err();
+            assert!(error.line >= line, "{text:?}: {error}");
         }
         assert!(parse(&format!("{}{}", "[".repeat(100), "]".repeat(100))).is_err());
     }
