@@ -155,9 +155,9 @@ pub struct Learning {
     pub trigger: String,
     pub fix: String,
     pub category: FailureCategory,
-    /// How often the failed call worked after the advice.
+    /// The number of times the call worked after the advice.
     pub helped: u32,
-    /// How often the call failed again.
+    /// The number of times the call failed again.
     pub failed: u32,
     pub source: Provenance,
     pub at: Timestamp,

@@ -19,7 +19,7 @@ use crate::turn_log::LogEntry;
 pub(crate) enum StartMode {
     /// With a new request.
     New(NewRequest),
-    /// Where an unfinished turn stopped.
+    /// At the point where an unfinished turn stopped.
     Resume,
 }
 

@@ -40,7 +40,6 @@ impl OwnSteps {
         report: Option<&str>,
         age: GroupAge,
     ) -> Vec<MessageGroup> {
-        let mut complete = Vec::new();
         let begins_reply = matches!(
             body,
             EventBody::Thought(_)
@@ -48,9 +47,27 @@ impl OwnSteps {
                 | EventBody::ToolCall { .. }
                 | EventBody::Transfer { .. }
         );
+        let mut complete = Vec::new();
         if begins_reply && self.has_result {
             complete.extend(self.close(age));
         }
+        match body {
+            EventBody::Answer { text } | EventBody::Report { text } => {
+                complete.extend(self.close(age));
+                complete.push(text_group(text.clone(), age));
+            }
+            EventBody::Rejected { reason } => {
+                complete.extend(self.close(age));
+                complete.push(text_group(format!("{REJECT_MARKER} {reason}"), age));
+            }
+            _ if begins_reply => self.add_to_reply(body, report),
+            _ => self.add_result(body),
+        }
+        complete
+    }
+
+    /// Adds an event that is part of a reply: a thought, a note or a call.
+    fn add_to_reply(&mut self, body: &EventBody, report: Option<&str>) {
         match body {
             EventBody::Thought(thought) => self.thoughts.push(thought.clone()),
             EventBody::Note { text } => self.text.clone_from(text),
@@ -71,6 +88,13 @@ impl OwnSteps {
                 };
                 self.open_call(id, TRANSFER_TOOL, args, Some(transfer));
             }
+            _ => {}
+        }
+    }
+
+    /// Adds the result of a call or a transfer.
+    fn add_result(&mut self, body: &EventBody) {
+        match body {
             EventBody::ToolResult {
                 id,
                 ok,
@@ -98,17 +122,8 @@ impl OwnSteps {
                     transfer_result(open.transfer.as_ref(), *outcome, detail)
                 });
             }
-            EventBody::Answer { text } | EventBody::Report { text } => {
-                complete.extend(self.close(age));
-                complete.push(text_group(text.clone(), age));
-            }
-            EventBody::Rejected { reason } => {
-                complete.extend(self.close(age));
-                complete.push(text_group(format!("{REJECT_MARKER} {reason}"), age));
-            }
             _ => {}
         }
-        complete
     }
 
     /// Returns the reply collected so far. A call without a result is reported as interrupted (B72).
