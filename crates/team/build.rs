@@ -1,4 +1,4 @@
-//! Embeds the team's definitions: every file of `agents/` and `prompts/`, so that adding an agent is adding a file.
+//! Embeds every file of `agents/` and `prompts/`, so that adding an agent only takes a file.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

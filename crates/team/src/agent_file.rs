@@ -1,4 +1,5 @@
-//! One markdown file is one agent: front matter with the facts, a body with the instruction.
+//! Agent files: a markdown file defines one agent, with facts in the front matter and the instruction in
+//! the body.
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +11,10 @@ use serde_json::Value;
 
 use crate::embedded;
 
-/// The most that the facts of one agent may weigh in the routing table, in tokens (B41).
+/// The cap for the facts of one agent in the routing table, in tokens (B41).
 const MAX_ROUTING_TOKENS: usize = 400;
 
-/// What is wrong with a definition, and where.
+/// An error in a definition, with its file and line.
 #[derive(Debug, thiserror::Error)]
 #[error("{}:{}: {}", file.display(), error.line, error.message)]
 pub struct AgentFileError {
@@ -21,17 +22,17 @@ pub struct AgentFileError {
     pub error: SpannedError,
 }
 
-/// What the front matter may say.
+/// The keys of the front matter.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct FrontMatter {
     description: String,
-    /// A list of prefixes, or a map from prefix to what its tools can do.
+    /// A list of prefixes, or a map from prefix to capability.
     #[serde(default)]
     prefixes: Value,
     #[serde(default)]
     keywords: Vec<String>,
-    /// Those keywords that decide by themselves.
+    /// The keywords that are decisive on their own.
     #[serde(default)]
     decisive: Vec<String>,
     #[serde(default)]
@@ -47,32 +48,31 @@ struct FrontMatter {
     order: Option<u32>,
 }
 
-/// Reads the definition in `text`; the file's stem is the agent's name.
+/// Parses the definition in `text`. The file stem is the agent's name.
 pub fn parse_agent_file(
     file: &Path,
     text: &str,
     origin: SpecOrigin,
 ) -> Result<AgentSpec, AgentFileError> {
-    parse(file, text, origin).map_err(|mistake| AgentFileError {
+    parse(file, text, origin).map_err(|error| AgentFileError {
         file: file.to_owned(),
-        error: mistake,
+        error,
     })
 }
 
 fn parse(file: &Path, text: &str, origin: SpecOrigin) -> Result<AgentSpec, SpannedError> {
     let name = agent_name(file)?;
     let (front, body) = split_front_matter(text)?;
-    let node = parse_yaml(&front).map_err(|m| SpannedError::new(m.line + 1, m.message))?;
-    let facts: FrontMatter = node
-        .deserialize()
-        .map_err(|m| SpannedError::new(m.line + 1, m.message))?;
+    let in_file = |error: SpannedError| SpannedError::new(error.line + 1, error.message);
+    let node = parse_yaml(&front).map_err(in_file)?;
+    let facts: FrontMatter = node.deserialize().map_err(in_file)?;
     let line_of = |key: &str| node.line_of(&[key]) + 1;
     let prefixes = parse_prefixes(&facts.prefixes)
-        .map_err(|why| SpannedError::new(line_of("prefixes"), why))?;
+        .map_err(|message| SpannedError::new(line_of("prefixes"), message))?;
     if name == *AgentSpec::PLANNER && !prefixes.is_empty() {
         return Err(SpannedError::new(
             line_of("prefixes"),
-            "the planner never holds tools; give this agent another name",
+            "the planner cannot have tools; use another agent name",
         ));
     }
     if facts.description.trim().is_empty() {
@@ -81,8 +81,8 @@ fn parse(file: &Path, text: &str, origin: SpecOrigin) -> Result<AgentSpec, Spann
             "`description` must not be empty",
         ));
     }
-    let instruction =
-        instruction(body).map_err(|why| SpannedError::new(front.lines().count() + 3, why))?;
+    let instruction = instruction(body)
+        .map_err(|message| SpannedError::new(front.lines().count() + 3, message))?;
     let spec = AgentSpec {
         order: facts.order,
         description: text::one_line(&facts.description),
@@ -98,36 +98,33 @@ fn parse(file: &Path, text: &str, origin: SpecOrigin) -> Result<AgentSpec, Spann
         name,
         origin,
     };
-    if let Some(stray) = spec
-        .decisive
-        .iter()
-        .find(|word| !spec.keywords.contains(word))
-    {
+    let is_keyword = |word: &&String| spec.keywords.contains(word);
+    if let Some(word) = spec.decisive.iter().find(|word| !is_keyword(word)) {
         return Err(SpannedError::new(
             line_of("decisive"),
-            format!("`{stray}` is not one of the keywords"),
+            format!("`{word}` is not one of the keywords"),
         ));
     }
     check_token_limit(&spec, &node)?;
     Ok(spec)
 }
 
-/// The body, with the words for handing a task back that every specialist shares.
+/// Returns the body with the shared text about rejecting a task.
 fn instruction(body: &str) -> Result<String, String> {
     if body.trim().is_empty() {
         return Err("the instruction below the front matter is missing".to_owned());
     }
-    let whole = with_hand_back(body);
-    match token_estimate::estimate(&whole) {
-        weight if weight > Section::MAX_TOKENS => Err(format!(
-            "the instruction weighs about {weight} tokens; at most {} fit",
+    let instruction = with_hand_back(body);
+    match token_estimate::estimate(&instruction) {
+        tokens if tokens > Section::MAX_TOKENS => Err(format!(
+            "the instruction has about {tokens} tokens; the limit is {}",
             Section::MAX_TOKENS
         )),
-        _ => Ok(whole),
+        _ => Ok(instruction),
     }
 }
 
-/// An instruction always says how a task is handed back, whoever wrote it (S36).
+/// Appends the text about rejecting a task, unless the instruction already contains the marker (S36).
 pub(crate) fn with_hand_back(instruction: &str) -> String {
     let instruction = text::strip_control_chars(instruction);
     if instruction.contains(lango_domain::markers::REJECT_MARKER) {
@@ -156,7 +153,7 @@ fn agent_name(file: &Path) -> Result<AgentName, SpannedError> {
     Ok(name)
 }
 
-/// Front matter and body, each without its `---` lines.
+/// Splits a file into front matter and body, without the `---` lines.
 fn split_front_matter(text: &str) -> Result<(String, &str), SpannedError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut rest = text;
@@ -181,37 +178,39 @@ fn split_front_matter(text: &str) -> Result<(String, &str), SpannedError> {
     })
 }
 
-fn parse_prefixes(written: &Value) -> Result<Vec<Prefix>, String> {
+fn parse_prefixes(value: &Value) -> Result<Vec<Prefix>, String> {
     let prefix = |name: &str, capability: Option<&str>| match name.trim() {
-        "" => Err("a prefix must not be empty; `*` claims what nobody else does".to_owned()),
+        "" => Err(
+            "a prefix must not be empty; use `*` to claim tools that no other agent claims"
+                .to_owned(),
+        ),
         name => Ok(Prefix {
             text: name.to_owned(),
             capability: capability.map(text::one_line),
         }),
     };
-    let wrong = || {
-        "`prefixes` is a list of prefixes, or a map from prefix to what its tools can do".to_owned()
-    };
-    match written {
+    let invalid =
+        || "`prefixes` must be a list of prefixes, or a map from prefix to capability".to_owned();
+    match value {
         Value::Null => Ok(Vec::new()),
         Value::Array(items) => items
             .iter()
             .map(|item| {
                 item.as_str()
-                    .ok_or_else(wrong)
+                    .ok_or_else(invalid)
                     .and_then(|text| prefix(text, None))
             })
             .collect(),
         Value::Object(map) => map
             .iter()
-            .map(|(text, phrase)| {
-                phrase
+            .map(|(text, capability)| {
+                capability
                     .as_str()
-                    .ok_or_else(wrong)
-                    .and_then(|phrase| prefix(text, Some(phrase)))
+                    .ok_or_else(invalid)
+                    .and_then(|capability| prefix(text, Some(capability)))
             })
             .collect(),
-        _ => Err(wrong()),
+        _ => Err(invalid()),
     }
 }
 
@@ -238,13 +237,13 @@ fn check_token_limit(spec: &AgentSpec, node: &SpannedValue) -> Result<(), Spanne
         ("cannot", spec.cannot.join("; ")),
         ("examples", spec.examples.join("; ")),
     ];
-    let weights = facts.map(|(key, text)| (key, token_estimate::estimate(&text)));
-    let total: usize = weights.iter().map(|(_, weight)| weight).sum();
-    match weights.iter().max_by_key(|(_, weight)| *weight) {
-        Some((heaviest, weight)) if total > MAX_ROUTING_TOKENS => Err(SpannedError::new(
-            node.line_of(&[heaviest]) + 1,
+    let tokens = facts.map(|(key, text)| (key, token_estimate::estimate(&text)));
+    let total: usize = tokens.iter().map(|(_, tokens)| tokens).sum();
+    match tokens.iter().max_by_key(|(_, tokens)| *tokens) {
+        Some((largest, tokens)) if total > MAX_ROUTING_TOKENS => Err(SpannedError::new(
+            node.line_of(&[largest]) + 1,
             format!(
-                "the front matter weighs about {total} tokens, at most {MAX_ROUTING_TOKENS} fit the routing table; `{heaviest}` alone weighs {weight}"
+                "the front matter has about {total} tokens, but the routing table allows {MAX_ROUTING_TOKENS}; `{largest}` alone has {tokens}"
             ),
         )),
         _ => Ok(()),
@@ -255,18 +254,18 @@ fn check_token_limit(spec: &AgentSpec, node: &SpannedValue) -> Result<(), Spanne
 mod tests {
     use super::*;
 
-    fn read(name: &str, text: &str) -> Result<AgentSpec, String> {
+    fn parse(name: &str, text: &str) -> Result<AgentSpec, String> {
         let file = PathBuf::from(name);
         parse_agent_file(&file, text, SpecOrigin::User(file.clone()))
-            .map_err(|mistake| mistake.to_string())
+            .map_err(|error| error.to_string())
     }
 
     const GOOD: &str = "---\ndescription: Reviews\n  changes.\nprefixes: [review_, 'lint_']\n---\n## What You Do\nReview.\n";
 
     /// S03
     #[test]
-    fn a_file_is_the_whole_definition() {
-        let spec = read("reviewer.md", GOOD).unwrap();
+    fn a_file_defines_an_agent() {
+        let spec = parse("reviewer.md", GOOD).unwrap();
         assert_eq!(spec.name.as_str(), "reviewer");
         assert_eq!(spec.description, "Reviews changes.");
         assert_eq!(
@@ -283,89 +282,76 @@ mod tests {
     }
 
     #[test]
-    fn windows_line_ends_and_a_byte_order_mark_are_read() {
+    fn accepts_windows_line_ends_and_a_byte_order_mark() {
         let text = format!("\u{feff}{}", GOOD.replace('\n', "\r\n"));
-        assert_eq!(read("reviewer.md", &text).unwrap().prefixes.len(), 2);
+        assert_eq!(parse("reviewer.md", &text).unwrap().prefixes.len(), 2);
+    }
+
+    fn assert_error(name: &str, text: &str, expected: &str) {
+        let error = parse(name, text).unwrap_err();
+        assert!(
+            error.contains(expected),
+            "{error}\n  should contain\n{expected}"
+        );
     }
 
     #[test]
-    fn each_mistake_is_shown_with_file_and_line() {
-        let long = format!(
-            "---\ndescription: x\nkeywords: [{}]\n---\nbody",
-            vec!["some phrase"; 300].join(", ")
-        );
-        for (name, text, expected) in [
-            ("a.md", "no front matter", "a.md:1: the file must begin"),
+    fn errors_in_the_front_matter_have_a_file_and_a_line() {
+        for (front_matter, expected) in [
+            ("- x", "a.md:2: expected a table"),
+            ("description: [x", "a.md:"),
+            ("keywords: [y]", "missing field `description`"),
             (
-                "a.md",
-                "---\ndescription: x\nbody",
-                "a.md:3: the front matter is not closed",
-            ),
-            (
-                "a.md",
-                "---\ndescription: x\nkeyword: [y]\n---\nbody",
-                "a.md:3: unknown key `keyword`; did you mean `keywords`?",
-            ),
-            (
-                "a.md",
-                "---\nkeywords: [y]\n---\nbody",
-                "missing field `description`",
-            ),
-            (
-                "a.md",
-                "---\ndescription: ' '\n---\nbody",
+                "description: ' '",
                 "a.md:2: `description` must not be empty",
             ),
             (
-                "a.md",
-                "---\ndescription: x\nalwaysInclude: maybe\n---\nbody",
+                "description: x\nkeyword: [y]",
+                "a.md:3: unknown key `keyword`; did you mean `keywords`?",
+            ),
+            (
+                "description: x\nalwaysInclude: maybe",
                 "a.md:3: `alwaysInclude`",
             ),
             (
-                "a.md",
-                "---\ndescription: x\nprefixes: 7\n---\nbody",
-                "a.md:3: `prefixes` is a list",
+                "description: x\nprefixes: 7",
+                "a.md:3: `prefixes` must be a list",
             ),
             (
-                "a.md",
-                "---\ndescription: x\nprefixes: ['']\n---\nbody",
+                "description: x\nprefixes: ['']",
                 "a.md:3: a prefix must not be empty",
             ),
-            ("a.md", "---\ndescription: [x\n---\nbody", "a.md:"),
             (
-                "a.md",
-                "---\ndescription: x\n---\n \n",
-                "the instruction below the front matter is missing",
+                "description: x\nkeywords: [a]\ndecisive: [b]",
+                "a.md:4: `b` is not one of the keywords",
             ),
+        ] {
+            assert_error("a.md", &format!("---\n{front_matter}\n---\nbody"), expected);
+        }
+    }
+
+    #[test]
+    fn errors_in_names_and_parts_have_a_file_and_a_line() {
+        let phrases = vec!["some phrase"; 300].join(", ");
+        let long_facts = format!("---\ndescription: x\nkeywords: [{phrases}]\n---\nbody");
+        let long_body = format!("---\ndescription: x\n---\n{}", "word ".repeat(9_000));
+        let unclosed = "---\ndescription: x\nbody";
+        let no_body = "---\ndescription: x\n---\n \n";
+        for (name, text, expected) in [
+            ("a.md", "no front matter", "a.md:1: the file must begin"),
+            ("a.md", unclosed, "a.md:3: the front matter is not closed"),
+            ("a.md", no_body, "the instruction below the front matter is"),
+            ("a.md", &long_facts, "a.md:3: the front matter has about"),
+            ("a.md", &long_body, "a.md:4: the instruction has about"),
             ("A B.md", GOOD, "A B.md:1: the file's name"),
             ("user.md", GOOD, "user.md:1: the name `user` is reserved"),
             (
-                "a.md",
-                "---\ndescription: x\nkeywords: [a]\ndecisive: [b]\n---\nbody",
-                "a.md:4: `b` is not one of the keywords",
-            ),
-            (
-                "a.md",
-                "---\n- x\n---\nbody",
-                "a.md:2: this must be a table",
-            ),
-            (
                 "planner.md",
                 GOOD,
-                "planner.md:4: the planner never holds tools",
-            ),
-            ("a.md", &long, "a.md:3: the front matter weighs about"),
-            (
-                "a.md",
-                &format!("---\ndescription: x\n---\n{}", "word ".repeat(9_000)),
-                "a.md:4: the instruction weighs",
+                "planner.md:4: the planner cannot have tools",
             ),
         ] {
-            let mistake = read(name, text).unwrap_err();
-            assert!(
-                mistake.contains(expected),
-                "{mistake}\n  should contain\n{expected}"
-            );
+            assert_error(name, text, expected);
         }
     }
 }

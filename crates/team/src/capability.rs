@@ -1,31 +1,32 @@
-//! What tools can do, in words: the orchestrator reads these, never tool names (S22).
+//! Capabilities of tools, as text: the orchestrator reads these, never tool names (S22).
 
 use lango_domain::{AgentSpec, Prefix, SpecOrigin};
 
 use crate::registry::AgentRegistry;
 
-/// What is said of a tool whose prefix has no phrase.
+/// The capability of a tool whose prefix has none.
 pub const GENERAL_ACTIONS: &str = "general actions";
 
-/// Prefix → phrase, gathered from the definitions.
+/// The capabilities of tool prefixes, collected from the definitions.
 #[derive(Clone, Debug)]
 pub struct CapabilityMap {
     phrases: Vec<(String, String)>,
 }
 
 impl CapabilityMap {
-    /// The user's phrases, then those of the team's built-in agents, then what is generally known about a prefix.
+    /// Collects the user's capabilities, then those of the team's built-in agents, then those of all
+    /// built-in agents.
     pub fn from_specs(specs: &[AgentSpec]) -> Self {
-        let general = AgentRegistry::built_in().specs;
+        let all_built_in = AgentRegistry::built_in().specs;
         let (users, built_in): (Vec<_>, Vec<_>) = specs
             .iter()
             .partition(|spec| spec.origin != SpecOrigin::BuiltIn);
-        let described = users
+        let prefixes = users
             .into_iter()
             .chain(built_in)
-            .chain(&general)
+            .chain(&all_built_in)
             .flat_map(|spec| &spec.prefixes);
-        let phrases = described.filter_map(|prefix| {
+        let phrases = prefixes.filter_map(|prefix| {
             Some((prefix_text(prefix).to_owned(), prefix.capability.clone()?))
         });
         Self {
@@ -33,7 +34,7 @@ impl CapabilityMap {
         }
     }
 
-    /// The distinct capabilities of `tools`, in tool order.
+    /// Returns the distinct capabilities of `tools`, in tool order.
     pub fn capabilities<'a>(&self, tools: impl IntoIterator<Item = &'a str>) -> Vec<String> {
         let mut distinct: Vec<String> = Vec::new();
         for tool in tools {
@@ -46,9 +47,10 @@ impl CapabilityMap {
     }
 }
 
-/// What one tool can do; the longest prefix decides, and a tool without one does [`GENERAL_ACTIONS`] (S20).
+/// Returns the capability of a tool. The longest prefix decides; a tool without one has
+/// [`GENERAL_ACTIONS`] (S20).
 pub fn tool_capability<'a>(map: &'a CapabilityMap, tool: &str) -> &'a str {
-    // Of equally long prefixes the last found wins, so they are read backwards: the first stands.
+    // `max_by_key` returns the last of equally long prefixes, so reverse: the first one wins.
     let matching = map
         .phrases
         .iter()
@@ -59,7 +61,7 @@ pub fn tool_capability<'a>(map: &'a CapabilityMap, tool: &str) -> &'a str {
         .map_or(GENERAL_ACTIONS, |(_, phrase)| phrase)
 }
 
-/// `*` stands for any name, however it begins.
+/// Returns the text that a name must start with; `*` matches any name.
 fn prefix_text(prefix: &Prefix) -> &str {
     if prefix.text == Prefix::ANY {
         ""
@@ -68,7 +70,7 @@ fn prefix_text(prefix: &Prefix) -> &str {
     }
 }
 
-/// What a set of tools can do: the distinct phrases in tool order, joined by ", " (S21).
+/// Returns the distinct capabilities of tools in tool order, joined by ", " (S21).
 pub fn capability_description<'a>(
     map: &CapabilityMap,
     tools: impl IntoIterator<Item = &'a str>,

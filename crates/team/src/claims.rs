@@ -1,13 +1,14 @@
-//! Who claims which tool names.
+//! Claims of tool names by agents.
 //!
-//! What the user says (agents of their own, `agent.routes`) is asked first, then the built-in roles, then whoever of
-//! the user's claims `*`. Within each the longest prefix wins, so the order of agents, routes and tools never matters (S12).
+//! Claims of the user (own agents, `agent.routes`) are checked first, then those of the built-in roles,
+//! then a `*` claim of the user. Within each group the longest prefix wins, so the order of agents,
+//! routes and tools does not matter (S12).
 
 use std::collections::BTreeMap;
 
 use lango_domain::{AgentName, AgentSpec, Prefix, SpecOrigin, suggest};
 
-/// `agent.routes`: further prefixes for agents that exist.
+/// `agent.routes`: additional prefixes for existing agents.
 pub type Routes = BTreeMap<String, Vec<String>>;
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -20,13 +21,13 @@ pub enum ClaimError {
     },
     #[error("agent.routes.{agent}: there is no agent `{agent}`{}", hint.as_ref().map_or(String::new(), |h| format!("; {h}")))]
     UnknownAgent { agent: String, hint: Option<String> },
-    #[error("agent.routes.{agent}: {agent} takes no tools")]
+    #[error("agent.routes.{agent}: {agent} cannot have tools")]
     TakesNoTools { agent: String },
     #[error("agent.routes.{agent}: a prefix must not be empty")]
     EmptyPrefix { agent: String },
 }
 
-/// Every claim, ready to be asked.
+/// All claims of a team.
 #[derive(Debug)]
 pub struct ToolClaims {
     users: Vec<ToolClaim>,
@@ -38,7 +39,7 @@ pub struct ToolClaims {
 struct ToolClaim {
     prefix: String,
     agent: AgentName,
-    /// Who says so, for people.
+    /// The source of the claim, for error messages.
     claimant: String,
 }
 
@@ -73,18 +74,18 @@ impl ToolClaims {
                 )?;
             }
         }
-        let rest = users
+        let wildcard_owner = users
             .iter()
             .find(|claim| claim.prefix == Prefix::ANY)
             .map(|claim| claim.agent.clone());
         Ok(Self {
             users,
             built_in,
-            wildcard_owner: rest,
+            wildcard_owner,
         })
     }
 
-    /// The one agent that `tool` belongs to.
+    /// Returns the agent that owns `tool`.
     pub fn owner(&self, tool: &str) -> Option<&AgentName> {
         longest_match(&self.users, tool)
             .or_else(|| longest_match(&self.built_in, tool))
@@ -100,7 +101,7 @@ fn claim(prefix: &str, agent: &AgentName, claimant: String) -> ToolClaim {
     }
 }
 
-/// The same prefix twice for one agent is harmless; for two it is a contradiction.
+/// Adds a claim. The same prefix twice is fine for one agent, but an error for two.
 fn add(claims: &mut Vec<ToolClaim>, new: ToolClaim) -> Result<(), ClaimError> {
     match claims.iter().find(|claim| claim.prefix == new.prefix) {
         Some(first) if first.agent != new.agent => Err(ClaimError::DuplicatePrefix {

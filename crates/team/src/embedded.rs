@@ -1,8 +1,8 @@
-//! The files of `agents/` and `prompts/`, as the build put them into the binary.
+//! The files of `agents/` and `prompts/`, embedded by the build script.
 
 include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 
-/// The text of one file of `prompts/`; the build breaks a test, not a user, when it is missing.
+/// Returns the text of a file in `prompts/`. A test ensures that every file used exists.
 pub fn prompt(name: &str) -> &'static str {
     PROMPT_FILES
         .iter()
@@ -15,7 +15,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_prompt_that_the_code_names_is_there() {
+    fn all_used_prompts_exist() {
         for name in [
             "AGENTS.md",
             "CONVERSATION_RULES.md",

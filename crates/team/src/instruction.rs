@@ -1,4 +1,4 @@
-//! The orchestrator's instruction, generated from the agents that were actually created (S32).
+//! The orchestrator's instruction, generated from the agents that were created (S32).
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use lango_domain::{Agent, AgentName, AgentSpec, token_estimate};
 use crate::embedded;
 use crate::tree::RemoteCard;
 
-/// Words that models take for the names of agents; none of them may stand in the orchestrator's prompt (S33).
+/// Words that models mistake for agent names; none of them may occur in the orchestrator's prompt (S33).
 pub const CONFUSABLE_WORDS: [&str; 7] = [
     "exec",
     "executor",
@@ -18,24 +18,24 @@ pub const CONFUSABLE_WORDS: [&str; 7] = [
     "memory-manager",
 ];
 
-/// At most so many unassigned tools are named (S35).
+/// The number of unassigned tools that are named (S35).
 const MAX_UNASSIGNED: usize = 20;
 const MAX_TOOL_NAME_CHARS: usize = 64;
-/// So much of a remote agent's description is quoted.
+/// The cap for the quoted description of a remote agent.
 const MAX_CARD_TOKENS: usize = 120;
 
-/// A created agent beside the definition that it was made from.
+/// A created agent and its definition.
 pub(crate) struct CreatedAgent<'a> {
     pub agent: &'a Agent,
     pub spec: &'a AgentSpec,
 }
 
-/// What the instruction is generated from.
+/// The input for the instruction.
 pub(crate) struct Briefing<'a> {
     pub entries: Vec<CreatedAgent<'a>>,
     pub remote: &'a [RemoteCard],
     pub unassigned: Vec<&'a str>,
-    /// The names of agents that exist as definitions but not in this team.
+    /// The names of agents that are defined but not in this team.
     pub absent: Vec<&'a AgentName>,
     pub rounds: u32,
 }
@@ -80,7 +80,8 @@ fn routing_entry(entry: &CreatedAgent<'_>) -> String {
     text
 }
 
-/// What a card says about its agent, quoted and bounded; words that would be taken for other agents are left out.
+/// Returns the routing entry of a remote agent. Its description is quoted and capped, and words that
+/// could be mistaken for other agents are removed.
 fn remote_entry(card: &RemoteCard, briefing: &Briefing<'_>) -> String {
     let is_confusing =
         |word: &&str| !confusable_words(word).is_empty() || has_absent_agent(word, briefing);
@@ -103,21 +104,22 @@ fn has_absent_agent(text: &str, briefing: &Briefing<'_>) -> bool {
         .any(|agent| contains_word(text, agent.as_str()))
 }
 
-/// The only place where tool names stand, so that the orchestrator says what is unavailable instead of pretending.
+/// Returns the section about tools without an owner. It is the only section with tool names, so that
+/// the orchestrator can say what is unavailable.
 fn unassigned_section(briefing: &Briefing<'_>) -> String {
     if briefing.unassigned.is_empty() {
         return String::new();
     }
-    let nameable = |name: &&str| {
+    let is_nameable = |name: &&str| {
         confusable_words(name).is_empty()
             && !briefing
                 .absent
                 .iter()
                 .any(|agent| contains_word(name, agent.as_str()))
     };
-    let printable = briefing.unassigned.iter().copied().map(sanitize_tool_name);
-    let named: Vec<String> = printable
-        .filter(|name| nameable(&name.as_str()))
+    let sanitized = briefing.unassigned.iter().copied().map(sanitize_tool_name);
+    let named: Vec<String> = sanitized
+        .filter(|name| is_nameable(&name.as_str()))
         .take(MAX_UNASSIGNED)
         .collect();
     let rest = match briefing.unassigned.len() - named.len() {
@@ -131,10 +133,10 @@ fn unassigned_section(briefing: &Briefing<'_>) -> String {
     )
 }
 
-/// Tool names may come from outside; only what a name needs is shown.
+/// Replaces characters that do not belong in a tool name, because names may come from outside.
 fn sanitize_tool_name(name: &str) -> String {
-    let shown = name.chars().take(MAX_TOOL_NAME_CHARS);
-    shown
+    name.chars()
+        .take(MAX_TOOL_NAME_CHARS)
         .map(|c| {
             if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') {
                 c
@@ -145,7 +147,7 @@ fn sanitize_tool_name(name: &str) -> String {
         .collect()
 }
 
-/// The confusable words that stand in `text`, names that end in `_agent` among them.
+/// Returns the confusable words in `text`, including words that end in `_agent`.
 pub fn confusable_words(text: &str) -> Vec<String> {
     let named = CONFUSABLE_WORDS
         .iter()
@@ -157,7 +159,7 @@ pub fn confusable_words(text: &str) -> Vec<String> {
     named.chain(invented).collect()
 }
 
-/// Whether `word` stands in `text` as a whole word, in any case.
+/// Returns true if `text` contains `word` as a whole word, ignoring case.
 pub fn contains_word(text: &str, word: &str) -> bool {
     let (text, word) = (text.to_lowercase(), word.to_lowercase());
     let is_edge = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '_');

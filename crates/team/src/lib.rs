@@ -1,6 +1,6 @@
-//! Who does what: agent definitions, the partition of tools, capabilities, prompts, and the tree built from them.
+//! The team: agent definitions, the partition of tools, capabilities, prompts, and the agent tree.
 //!
-//! Every fact about an agent comes from its markdown file; this crate only reads, deals out and words.
+//! Every fact about an agent comes from its markdown file.
 
 mod agent_file;
 mod capability;

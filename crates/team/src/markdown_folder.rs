@@ -1,22 +1,23 @@
-//! The markdown files of a folder, read once: what is shown, compared and used is the same content.
+//! The markdown files of a folder. They are read once, so that the content that is displayed, compared
+//! and used is the same.
 
 use std::path::{Path, PathBuf};
 
 use lango_domain::text;
 use lango_files::{FolderReader, ReadError};
 
-/// More files than this, or more bytes in all, are no team.
+/// Limits for a folder; no team needs more.
 const MAX_FILES: usize = 1000;
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
-/// What a folder of prompts or of agents holds.
+/// The contents of a folder with prompts or agents.
 #[derive(Clone, Debug)]
 pub struct MarkdownFolder {
-    /// Where it is, for people.
+    /// The path to display.
     pub path: PathBuf,
-    /// Those that mean something there, by their paths in it.
+    /// The files with a known name.
     pub files: Vec<MarkdownFile>,
-    /// Those that mean nothing there; they are not read.
+    /// Files with unknown names, which are not read.
     pub ignored: Vec<PathBuf>,
 }
 
@@ -27,7 +28,7 @@ pub struct MarkdownFile {
     pub content: Result<Vec<u8>, ReadError>,
 }
 
-/// A folder could not be read at all.
+/// The error for a folder that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot read the folder {}: {reason}", text::strip_control_chars(&folder.to_string_lossy()))]
 pub struct MarkdownFolderError {
@@ -44,35 +45,36 @@ impl MarkdownFolder {
         }
     }
 
-    /// Reads the files directly in `part` of the folder that `is_meant` knows by name, up to `most` bytes each.
+    /// Reads the files in the subfolder `part` for which `is_known` returns true, up to `max_bytes` each.
     pub(crate) fn add(
         &mut self,
         folder: &FolderReader,
         part: &Path,
-        is_meant: impl Fn(&str) -> bool,
-        most: u64,
+        is_known: impl Fn(&str) -> bool,
+        max_bytes: u64,
     ) -> Result<(), MarkdownFolderError> {
-        let unreadable = |why| MarkdownFolderError {
+        let unreadable = |reason| MarkdownFolderError {
             folder: self.path.join(part),
-            reason: why,
+            reason,
         };
         for (name, kind) in folder.read_dir(part).map_err(unreadable)? {
             let (path, name) = (part.join(&name), name.to_string_lossy());
             if !name.ends_with(".md") || kind.is_dir() {
                 continue;
             }
-            if !is_meant(&name) {
+            if !is_known(&name) {
                 self.ignored.push(path);
                 continue;
             }
             if self.files.len() >= MAX_FILES {
-                let why = ReadError::Failed(format!("it has more than {MAX_FILES} files"));
+                let reason = ReadError::Failed(format!("it has more than {MAX_FILES} files"));
                 return Err(MarkdownFolderError {
                     folder: self.path.clone(),
-                    reason: why,
+                    reason,
                 });
             }
-            let content = folder.read(&path, most.min(MAX_BYTES.saturating_sub(self.bytes())));
+            let remaining = MAX_BYTES.saturating_sub(self.bytes());
+            let content = folder.read(&path, max_bytes.min(remaining));
             self.files.push(MarkdownFile { path, content });
         }
         Ok(())
@@ -86,7 +88,7 @@ impl MarkdownFolder {
             .sum()
     }
 
-    /// Where one of its files is, for people.
+    /// Returns the path of a file to display.
     pub fn full_path(&self, file: &MarkdownFile) -> PathBuf {
         self.path.join(&file.path)
     }

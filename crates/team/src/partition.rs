@@ -1,27 +1,27 @@
-//! Tools dealt out by the beginning of their names.
+//! Partitions tools by the prefixes of their names.
 
 use lango_domain::{AgentName, AgentSpec, Tool};
 
 use crate::claims::ToolClaims;
 
-/// Who holds which tools. Tools are moved, so each stands in exactly one place (S05).
+/// The tools of each agent. Tools are moved, so each has exactly one owner (S05).
 #[derive(Debug, Default)]
 pub struct RoleToolSet {
     pub operator: Vec<Tool>,
     pub navigator: Vec<Tool>,
     pub vault: Vec<Tool>,
     pub librarian: Vec<Tool>,
-    /// Always empty: the planner thinks.
+    /// Always empty: the planner has no tools.
     pub planner: Vec<Tool>,
     pub chronicler: Vec<Tool>,
     pub automator: Vec<Tool>,
-    /// Belongs to nobody.
+    /// Tools that no agent claims.
     pub unmatched: Vec<Tool>,
-    /// The agents beyond the seven roles, each with its tools; empty when there are no such agents.
+    /// The agents other than the seven roles, each with its tools.
     pub custom: Vec<(AgentName, Vec<Tool>)>,
 }
 
-/// Deals every tool to the agent that claims it, in the order given; what nobody claims is unmatched (S10).
+/// Moves every tool to the agent that claims it, in the given order; unclaimed tools are unmatched (S10).
 pub fn partition_tools(specs: &[AgentSpec], claims: &ToolClaims, tools: Vec<Tool>) -> RoleToolSet {
     let mut set = RoleToolSet::default();
     for spec in specs {
@@ -30,18 +30,18 @@ pub fn partition_tools(specs: &[AgentSpec], claims: &ToolClaims, tools: Vec<Tool
         }
     }
     for tool in tools {
-        let home = claims
+        let tools = claims
             .owner(&tool.name)
             .and_then(|owner| set.tools_mut(owner.as_str()));
-        match home {
-            Some(home) => home.push(tool),
+        match tools {
+            Some(tools) => tools.push(tool),
             None => set.unmatched.push(tool),
         }
     }
     set
 }
 
-/// Takes the tools of one agent out of the set.
+/// Removes the tools of one agent from the set and returns them.
 pub fn tools_for_spec(set: &mut RoleToolSet, spec: &AgentSpec) -> Vec<Tool> {
     set.tools_mut(spec.name.as_str())
         .map(std::mem::take)
@@ -49,7 +49,7 @@ pub fn tools_for_spec(set: &mut RoleToolSet, spec: &AgentSpec) -> Vec<Tool> {
 }
 
 impl RoleToolSet {
-    /// Every home of a tool, the built-in roles and `unmatched` first.
+    /// Returns the tools by agent, the built-in roles and `unmatched` first.
     pub fn tools_by_agent(&self) -> Vec<(&str, &[Tool])> {
         let roles: [(&str, &[Tool]); 8] = [
             ("operator", &self.operator),

@@ -1,4 +1,4 @@
-//! The shared prompt sections, the user's replacements for them, and the prompt of each kind of agent.
+//! The shared prompt sections, their replacements by the user, and the prompts of all kinds of agents.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::agent_file::with_hand_back;
 use crate::embedded;
 use crate::markdown_folder::{MarkdownFile, MarkdownFolder, MarkdownFolderError};
 
-/// Section and file, in the order in which a prompt has them.
+/// The shared sections and their files, in prompt order.
 const SHARED_FILES: [(&str, &str); 4] = [
     (Section::IDENTITY, "AGENTS.md"),
     (Section::SAFETY, "SAFETY.md"),
@@ -18,7 +18,7 @@ const SHARED_FILES: [(&str, &str); 4] = [
     (Section::TOOL_USAGE, "TOOL_USAGE.md"),
 ];
 
-/// The same in an agent's own folder.
+/// The sections and files in an agent's own folder.
 const PER_AGENT_FILES: [(&str, &str); 4] = [
     (Section::SAFETY, "SAFETY.md"),
     (Section::CONVERSATION, "CONVERSATION_RULES.md"),
@@ -26,9 +26,9 @@ const PER_AGENT_FILES: [(&str, &str); 4] = [
     (Section::INSTRUCTION, "IDENTITY.md"),
 ];
 
-/// Far more than any section may hold.
+/// Far more than the cap of any section.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
-/// Where the folders of single agents are.
+/// The folder with the folders of single agents.
 const AGENTS_FOLDER: &str = "agents";
 
 #[derive(Debug, thiserror::Error)]
@@ -41,13 +41,13 @@ pub enum PromptReadError {
     Folder(#[from] MarkdownFolderError),
 }
 
-/// The prompts in a folder, `shown` being its path for people.
+/// Reads the prompts in a folder. `display_path` is the path for messages.
 pub fn prompt_files(
     folder: &FolderReader,
-    shown: &Path,
+    display_path: &Path,
 ) -> Result<MarkdownFolder, MarkdownFolderError> {
-    let mut found = MarkdownFolder::new(shown);
-    found.add(
+    let mut files = MarkdownFolder::new(display_path);
+    files.add(
         folder,
         Path::new(""),
         |name| section_for_file(&SHARED_FILES, name).is_some(),
@@ -55,35 +55,35 @@ pub fn prompt_files(
     )?;
     let agents = match folder.read_dir(Path::new(AGENTS_FOLDER)) {
         Ok(agents) => agents,
-        Err(ReadError::Missing | ReadError::NotAFolder) => return Ok(found),
-        Err(why) => {
+        Err(ReadError::Missing | ReadError::NotAFolder) => return Ok(files),
+        Err(reason) => {
             return Err(MarkdownFolderError {
-                folder: shown.join(AGENTS_FOLDER),
-                reason: why,
+                folder: display_path.join(AGENTS_FOLDER),
+                reason,
             });
         }
     };
     for (name, _) in agents {
         let own = Path::new(AGENTS_FOLDER).join(name);
-        match found.add(
+        match files.add(
             folder,
             &own,
             |name| section_for_file(&PER_AGENT_FILES, name).is_some(),
             MAX_FILE_BYTES,
         ) {
             Ok(()) => {}
-            // Other things may lie beside the agents' folders.
+            // The folder may also contain files, which are ignored.
             Err(MarkdownFolderError {
                 folder,
                 reason: ReadError::NotAFolder,
-            }) if folder == shown.join(&own) => {}
+            }) if folder == display_path.join(&own) => {}
             Err(error) => return Err(error),
         }
     }
-    Ok(found)
+    Ok(files)
 }
 
-/// The section that a file of this name stands for.
+/// Returns the section of a file name.
 fn section_for_file(known: &[(&'static str, &str)], name: &str) -> Option<&'static str> {
     known
         .iter()
@@ -91,17 +91,17 @@ fn section_for_file(known: &[(&'static str, &str)], name: &str) -> Option<&'stat
         .map(|(id, _)| *id)
 }
 
-/// Everything that prompts are put together from (S30).
+/// The sections that prompts are composed of (S30).
 #[derive(Clone, Debug)]
 pub struct PromptSources {
     shared: Vec<Section>,
     per_agent: BTreeMap<String, Vec<Section>>,
-    /// Markdown files whose names mean nothing here.
+    /// Markdown files with unknown names.
     pub ignored: Vec<PathBuf>,
 }
 
 impl Default for PromptSources {
-    /// The sections embedded in the binary.
+    /// Returns the sections embedded in the binary.
     fn default() -> Self {
         let shared = SHARED_FILES.map(|(id, file)| Section::new(id, embedded::prompt(file)));
         Self {
@@ -113,16 +113,17 @@ impl Default for PromptSources {
 }
 
 impl PromptSources {
-    /// The embedded sections, replaced by the files of `folder`, wherever its links lead.
+    /// Returns the embedded sections, replaced by the files of `folder`. Follows its links.
     pub fn from_folder(folder: &Path) -> Result<Self, PromptReadError> {
-        let opened = FolderReader::open_unconfined(folder).map_err(|why| MarkdownFolderError {
-            folder: folder.to_owned(),
-            reason: why,
-        })?;
-        Self::from_files(&prompt_files(&opened, folder)?)
+        let reader =
+            FolderReader::open_unconfined(folder).map_err(|reason| MarkdownFolderError {
+                folder: folder.to_owned(),
+                reason,
+            })?;
+        Self::from_files(&prompt_files(&reader, folder)?)
     }
 
-    /// The embedded sections, replaced by these files. Blank files change nothing.
+    /// Returns the embedded sections, replaced by these files. Ignores blank files.
     pub fn from_files(folder: &MarkdownFolder) -> Result<Self, PromptReadError> {
         let mut sources = Self::default();
         for file in &folder.files {
@@ -169,12 +170,13 @@ impl PromptSources {
         Ok(sources)
     }
 
-    /// The single agent reads every section.
+    /// Returns the prompt of the single agent: every section.
     pub fn single(&self) -> Prompt {
         Prompt::new(self.shared.clone())
     }
 
-    /// The orchestrator: a delegation identity, no tool usage, and its generated instruction last (S31).
+    /// Returns the orchestrator's prompt: a delegation identity, no tool usage, and the generated
+    /// instruction last (S31).
     pub fn orchestrator(&self, instruction: &str) -> Prompt {
         let identity = Section::new(
             Section::IDENTITY,
@@ -185,20 +187,21 @@ impl PromptSources {
             .iter()
             .filter(|section| !is_confusing(section))
             .cloned();
-        // Each entry of the routing table has its cap, and so has their number: together they are bounded.
+        // Not capped here: the routing table's entries and their number are.
         let instruction = Section::with_max_tokens(Section::INSTRUCTION, instruction, usize::MAX);
         Prompt::new(std::iter::once(identity).chain(shared).chain([instruction]))
     }
 
-    /// A specialist: the shared sections, its own replacements, and its instruction last (S39). What it is stands in
-    /// the instruction, so the shared identity is left out; tool usage too when it never holds a tool.
-    pub fn specialist(&self, name: &str, instruction: &str, takes_tools: bool) -> Prompt {
+    /// Returns a specialist's prompt: the shared sections, its own replacements, and its instruction last
+    /// (S39). The instruction contains its identity, so the shared identity is omitted. Without tools, so
+    /// is the tool usage.
+    pub fn specialist(&self, name: &str, instruction: &str, can_hold_tools: bool) -> Prompt {
         let mut sections: Vec<Section> = self
             .shared
             .iter()
             .filter(|section| {
                 section.id() != Section::IDENTITY
-                    && (takes_tools || section.id() != Section::TOOL_USAGE)
+                    && (can_hold_tools || section.id() != Section::TOOL_USAGE)
             })
             .cloned()
             .collect();
@@ -212,18 +215,18 @@ impl PromptSources {
         Prompt::new(shared.into_iter().chain(instruction))
     }
 
-    /// The agents that have a folder of prompts.
+    /// Returns the agents that have their own prompt folder.
     pub fn customized_agents(&self) -> impl Iterator<Item = &str> {
         self.per_agent.keys().map(String::as_str)
     }
 }
 
-/// The sections whose words are mistaken for agents by an orchestrator.
+/// Returns true for sections with words that an orchestrator mistakes for agents.
 fn is_confusing(section: &Section) -> bool {
     section.id() == Section::IDENTITY || section.id() == Section::TOOL_USAGE
 }
 
-/// A section of the same id is replaced in place; a new one is added at the end.
+/// Replaces sections with the same id in place and appends new ones.
 fn overlay(sections: &mut Vec<Section>, replacements: Vec<Section>) {
     for new in replacements {
         match sections.iter_mut().find(|section| section.id() == new.id()) {
@@ -233,7 +236,7 @@ fn overlay(sections: &mut Vec<Section>, replacements: Vec<Section>) {
     }
 }
 
-/// The agent whose own folder a file is in.
+/// Returns the agent whose folder contains a file.
 fn agent_folder_name(path: &Path) -> Option<String> {
     let folder = path.strip_prefix(AGENTS_FOLDER).ok()?.parent()?;
     Some(folder.to_string_lossy().into_owned()).filter(|name| !name.is_empty())
@@ -241,10 +244,13 @@ fn agent_folder_name(path: &Path) -> Option<String> {
 
 fn read_text(folder: &MarkdownFolder, file: &MarkdownFile) -> Result<String, PromptReadError> {
     let path = || folder.full_path(file);
-    let bytes = file.content.as_ref().map_err(|why| PromptReadError::File {
-        path: path(),
-        reason: why.clone(),
-    })?;
+    let bytes = file
+        .content
+        .as_ref()
+        .map_err(|reason| PromptReadError::File {
+            path: path(),
+            reason: reason.clone(),
+        })?;
     let text = std::str::from_utf8(bytes).map_err(|_| PromptReadError::NotText { path: path() })?;
     Ok(text::strip_control_chars(text))
 }

@@ -1,4 +1,4 @@
-//! The roster: every definition that may join the team, the user's among them.
+//! The agent registry: every definition that may join the team, including the user's.
 
 use std::path::Path;
 
@@ -11,20 +11,20 @@ use crate::embedded;
 use crate::instruction::{confusable_words, contains_word};
 use crate::markdown_folder::{MarkdownFile, MarkdownFolder, MarkdownFolderError};
 
-/// A definition larger than this is a mistake, not an agent.
+/// The size limit for a definition.
 const MAX_FILE_BYTES: u64 = 256 * 1024;
 
-/// The definitions in a folder, `shown` being its path for people.
+/// Reads the definitions in a folder. `display_path` is the path for messages.
 pub fn agent_files(
     folder: &FolderReader,
-    shown: &Path,
+    display_path: &Path,
 ) -> Result<MarkdownFolder, MarkdownFolderError> {
-    let mut found = MarkdownFolder::new(shown);
-    found.add(folder, Path::new(""), |_| true, MAX_FILE_BYTES)?;
-    Ok(found)
+    let mut files = MarkdownFolder::new(display_path);
+    files.add(folder, Path::new(""), |_| true, MAX_FILE_BYTES)?;
+    Ok(files)
 }
 
-/// Definitions in their order, and the files that could not be read as one.
+/// Definitions in order, and the errors of files that are not valid definitions.
 #[derive(Debug, Default)]
 pub struct AgentRegistry {
     pub specs: Vec<AgentSpec>,
@@ -32,36 +32,37 @@ pub struct AgentRegistry {
 }
 
 impl AgentRegistry {
-    /// The definitions embedded in the binary.
+    /// Returns the definitions embedded in the binary.
     pub fn built_in() -> Self {
-        let mut roster = Self::default();
+        let mut registry = Self::default();
         for (name, text) in embedded::AGENT_FILES {
-            roster.push(parse_agent_file(Path::new(name), text, SpecOrigin::BuiltIn));
+            registry.push(parse_agent_file(Path::new(name), text, SpecOrigin::BuiltIn));
         }
-        roster.sort();
-        roster
+        registry.sort();
+        registry
     }
 
-    /// The definitions in `folder`, wherever its links lead.
+    /// Reads the definitions in `folder`. Follows its links.
     pub fn from_folder(folder: &Path) -> Result<Self, MarkdownFolderError> {
-        let opened = FolderReader::open_unconfined(folder).map_err(|why| MarkdownFolderError {
-            folder: folder.to_owned(),
-            reason: why,
-        })?;
-        Ok(Self::from_files(&agent_files(&opened, folder)?))
+        let reader =
+            FolderReader::open_unconfined(folder).map_err(|reason| MarkdownFolderError {
+                folder: folder.to_owned(),
+                reason,
+            })?;
+        Ok(Self::from_files(&agent_files(&reader, folder)?))
     }
 
-    /// The definitions in these files; a bad one is reported and the others load.
+    /// Parses the definitions in these files. A file with an error does not affect the others.
     pub fn from_files(folder: &MarkdownFolder) -> Self {
-        let mut roster = Self::default();
+        let mut registry = Self::default();
         for file in &folder.files {
-            roster.push(parse_definition(&folder.full_path(file), file));
+            registry.push(parse_definition(&folder.full_path(file), file));
         }
-        roster.sort();
-        roster
+        registry.sort();
+        registry
     }
 
-    /// This roster with `others` joined in: a definition of the same name takes its predecessor's place.
+    /// Merges `others` into this registry. A definition replaces one with the same name.
     #[must_use]
     pub fn merge(mut self, others: Self) -> Self {
         for mut spec in others.specs {
@@ -82,10 +83,10 @@ impl AgentRegistry {
         self
     }
 
-    /// What is unwise about definitions that can be read: words that mislead whoever delegates (S33).
+    /// Returns warnings about valid definitions: words that mislead the orchestrator (S33).
     pub fn warnings(&self) -> Vec<String> {
         let names: Vec<&str> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
-        let mut complaints = Vec::new();
+        let mut warnings = Vec::new();
         for spec in &self.specs {
             let file = match &spec.origin {
                 SpecOrigin::BuiltIn => format!("agents/{}.md", spec.name),
@@ -96,26 +97,27 @@ impl AgentRegistry {
             let confusing = confusing
                 .iter()
                 .filter(|word| !names.contains(&word.as_str()));
-            complaints.extend(
-                confusing.map(|word| format!("{file}: `{word}` may be taken for an agent")),
+            warnings.extend(
+                confusing
+                    .map(|word| format!("{file}: `{word}` could be mistaken for an agent name")),
             );
-            let read = format!("{facts}\n{}", spec.instruction);
+            let text = format!("{facts}\n{}", spec.instruction);
             let others = names
                 .iter()
-                .filter(|name| spec.name.as_str() != **name && contains_word(&read, name));
-            complaints.extend(others.map(|name| format!("{file}: it names another agent, {name}")));
+                .filter(|name| spec.name.as_str() != **name && contains_word(&text, name));
+            warnings.extend(others.map(|name| format!("{file}: it names another agent, {name}")));
         }
-        complaints
+        warnings
     }
 
-    fn push(&mut self, read: Result<AgentSpec, AgentFileError>) {
-        match read {
+    fn push(&mut self, parsed: Result<AgentSpec, AgentFileError>) {
+        match parsed {
             Ok(spec) => self.specs.push(spec),
-            Err(mistake) => self.errors.push(mistake),
+            Err(error) => self.errors.push(error),
         }
     }
 
-    /// The order never depends on how a folder happens to be listed.
+    /// Sorts the definitions, so that their order does not depend on the directory listing.
     fn sort(&mut self) {
         self.specs.sort_by(|a, b| {
             (a.order.unwrap_or(u32::MAX), &a.name).cmp(&(b.order.unwrap_or(u32::MAX), &b.name))
@@ -124,27 +126,27 @@ impl AgentRegistry {
     }
 }
 
-fn parse_definition(place: &Path, file: &MarkdownFile) -> Result<AgentSpec, AgentFileError> {
-    let mistake = |line, message: String| AgentFileError {
-        file: place.to_owned(),
+fn parse_definition(path: &Path, file: &MarkdownFile) -> Result<AgentSpec, AgentFileError> {
+    let error_at = |line, message: String| AgentFileError {
+        file: path.to_owned(),
         error: SpannedError::new(line, message),
     };
     let bytes = file
         .content
         .as_ref()
-        .map_err(|why| mistake(1, format!("cannot be read: {why}")))?;
+        .map_err(|error| error_at(1, format!("cannot be read: {error}")))?;
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let line = bytes[..error.valid_up_to()]
             .iter()
             .filter(|byte| **byte == b'\n')
             .count()
             + 1;
-        mistake(line, "is not valid UTF-8".to_owned())
+        error_at(line, "is not valid UTF-8".to_owned())
     })?;
-    parse_agent_file(place, text, SpecOrigin::User(place.to_owned()))
+    parse_agent_file(path, text, SpecOrigin::User(path.to_owned()))
 }
 
-/// The name of a tool for each prefix of the built-in roles: enough for a full team.
+/// Returns a tool name for each prefix of the built-in roles: enough for a full team.
 pub fn sample_tool_names() -> Vec<String> {
     let specs = AgentRegistry::built_in().specs;
     let prefixes = specs

@@ -1,4 +1,4 @@
-//! The part of `agent.*` that decides who is in the team.
+//! The settings in `agent` that define the team.
 
 use std::path::PathBuf;
 
@@ -12,18 +12,20 @@ use crate::tree::DEFAULT_DELEGATION_ROUNDS;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TeamSettings {
-    /// true: an orchestrator that delegates to specialists; false: one agent that holds every tool.
+    /// true: an orchestrator that delegates to specialists; false: a single agent with all tools.
     pub multi_agent: bool,
-    /// Which agents make the team: `default` is the built-in ones and yours, `custom` only those of `agentsDir`.
+    /// The agents of the team: `default` for the built-in ones and yours, `custom` for only those in
+    /// `agentsDir`.
     pub team: TeamChoice,
-    /// A folder with agents of your own, one markdown file each.
+    /// A folder with your own agents, one markdown file each.
     pub agents_dir: Option<PathBuf>,
-    /// A folder whose AGENTS.md, SAFETY.md, CONVERSATION_RULES.md and TOOL_USAGE.md replace the built-in prompt
-    /// sections; `agents/<name>/IDENTITY.md` in it replaces one agent's instruction; a blank file changes nothing.
+    /// A folder whose AGENTS.md, SAFETY.md, CONVERSATION_RULES.md and TOOL_USAGE.md replace the built-in
+    /// prompt sections. `agents/<name>/IDENTITY.md` in it replaces an agent's instruction. Blank files are
+    /// ignored.
     pub prompts_dir: Option<PathBuf>,
-    /// Further tool-name prefixes for an agent, as in `{ operator = ["github_"] }`.
+    /// Additional tool-name prefixes for an agent, as in `{ operator = ["github_"] }`.
     pub routes: Routes,
-    /// How often one request may be delegated before the turn ends; 0 means the default.
+    /// The number of times one request may be delegated before the turn ends; 0 means the default.
     pub max_delegation_rounds: u32,
 }
 
@@ -49,7 +51,7 @@ impl Default for TeamSettings {
 }
 
 impl TeamSettings {
-    /// How often one request may be delegated.
+    /// Returns the number of times one request may be delegated.
     pub fn delegation_rounds(&self) -> u32 {
         if self.max_delegation_rounds == 0 {
             DEFAULT_DELEGATION_ROUNDS

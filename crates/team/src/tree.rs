@@ -1,4 +1,4 @@
-//! From definitions and tools to a team.
+//! Builds a team from definitions and tools.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,35 +15,35 @@ use crate::partition::{partition_tools, tools_for_spec};
 use crate::prompts::PromptSources;
 use crate::registry::AgentRegistry;
 
-/// The limit on delegation rounds when none is configured (S34).
+/// The default limit of delegation rounds (S34).
 pub const DEFAULT_DELEGATION_ROUNDS: u32 = 5;
 
-/// Above this the routing table would fill a request by itself (B41).
+/// The limit for agents, so that the routing table does not fill a request (B41).
 const MAX_AGENTS: usize = 64;
 
-/// The most that a specialist's whole prompt may hold, in tokens (B41).
+/// The cap for a specialist's whole prompt, in tokens (B41).
 const MAX_PROMPT_TOKENS: usize = 32_000;
 
-/// Given an agent's name and the instruction of its definition, the whole prompt that the agent reads (S39).
+/// Returns the whole prompt of an agent, given its name and the instruction of its definition (S39).
 pub type SubAgentPromptFunc = Arc<dyn Fn(&str, &str) -> String + Send + Sync>;
 
-/// What a team is built from.
+/// The input for [`build_agent_tree`].
 pub struct Config {
     pub mode: TeamMode,
     pub tools: Vec<Tool>,
     pub specs: Vec<AgentSpec>,
     pub routes: Routes,
     pub prompts: PromptSources,
-    /// 0 stands for [`DEFAULT_DELEGATION_ROUNDS`].
+    /// 0 means [`DEFAULT_DELEGATION_ROUNDS`].
     pub max_delegation_rounds: u32,
-    /// Specialists in other processes; they join behind the local ones, whatever tools there are (S90).
+    /// Remote agents. They follow the local ones and join whatever tools there are (S90).
     pub remote_agents: Vec<RemoteCard>,
-    /// When absent, each specialist reads the instruction of its definition and nothing else.
+    /// If not set, each specialist reads only the instruction of its definition.
     pub sub_agent_prompt: Option<SubAgentPromptFunc>,
 }
 
 impl Default for Config {
-    /// The built-in team, without tools.
+    /// Returns the configuration of the built-in team, without tools.
     fn default() -> Self {
         Self {
             mode: TeamMode::Multi,
@@ -58,7 +58,7 @@ impl Default for Config {
     }
 }
 
-/// What is known about a specialist in another process.
+/// The card of a remote agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteCard {
     pub name: AgentName,
@@ -78,8 +78,8 @@ pub enum BuildError {
     DuplicateTool(String),
 }
 
-/// Builds the team: in multi-agent mode a root without tools and every specialist that has some or is always
-/// included (S01, S04); in single-agent mode one agent that holds them all (S02).
+/// Builds the team. In multi-agent mode, that is a root without tools and every specialist that has
+/// tools or is always included (S01, S04); in single-agent mode, one agent with all tools (S02).
 pub fn build_agent_tree(config: Config) -> Result<AgentTree, BuildError> {
     check_config(&config)?;
     match config.mode {
@@ -95,12 +95,12 @@ fn check_config(config: &Config) -> Result<(), BuildError> {
         return Err(BuildError::TooManyAgents(count));
     }
     let mut seen = BTreeSet::new();
-    if let Some(again) = config
+    if let Some(duplicate) = config
         .tools
         .iter()
         .find(|tool| !seen.insert(tool.name.as_str()))
     {
-        return Err(BuildError::DuplicateTool(again.name.clone()));
+        return Err(BuildError::DuplicateTool(duplicate.name.clone()));
     }
     let names = config
         .specs
@@ -141,7 +141,7 @@ fn build_team(config: Config) -> Result<AgentTree, BuildError> {
     let claims = ToolClaims::new(&config.specs, &config.routes)?;
     let map = CapabilityMap::from_specs(&config.specs);
     let mut set = partition_tools(&config.specs, &claims, config.tools);
-    let (mut specialists, mut made_from, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut specialists, mut created_specs, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
     for spec in &config.specs {
         let tools = tools_for_spec(&mut set, spec);
         if tools.is_empty() && !spec.always_include {
@@ -154,12 +154,12 @@ fn build_team(config: Config) -> Result<AgentTree, BuildError> {
             &map,
             config.sub_agent_prompt.as_ref(),
         ));
-        made_from.push(spec);
+        created_specs.push(spec);
     }
     let briefing = Briefing {
         entries: specialists
             .iter()
-            .zip(made_from)
+            .zip(created_specs)
             .map(|(agent, spec)| CreatedAgent { agent, spec })
             .collect(),
         remote: &config.remote_agents,
@@ -220,7 +220,7 @@ fn build_specialist(
     }
 }
 
-/// It has its own prompt and tools where it lives.
+/// Returns a remote agent, whose prompt and tools are in its own process.
 fn build_remote_agent(card: RemoteCard) -> Agent {
     Agent {
         name: card.name,

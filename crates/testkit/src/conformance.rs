@@ -1,4 +1,4 @@
-//! What holds for every session store, whatever it is made of.
+//! The conformance suite for session stores.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,19 +16,19 @@ use lango_domain::{AgentName, Label};
 /// Runs the whole suite on an empty store.
 ///
 /// # Panics
-/// Where the store does not do what a store must.
+/// If the store violates the contract of [`SessionStore`].
 pub async fn check(store: Arc<dyn SessionStore>) {
-    what_is_appended_is_loaded_in_order(&*store).await;
+    events_load_in_the_order_of_appends(&*store).await;
     sessions_belong_to_their_principal(&*store).await;
-    any_text_comes_back_as_it_was(&*store).await;
+    any_text_round_trips(&*store).await;
     numbers_order_events_and_clocks_do_not(&*store).await;
-    the_newest_turns_are_always_there(&*store).await;
-    permissions_of_a_session_are_kept(&*store).await;
-    sessions_are_written_side_by_side(&store).await;
+    the_newest_turns_are_always_loaded(&*store).await;
+    grants_of_a_session_are_found(&*store).await;
+    sessions_can_be_written_in_parallel(&store).await;
     a_turn_waits_for_the_one_before(&store).await;
 }
 
-/// An event of a turn as the engine would write it.
+/// Returns an event of a turn as the engine would append it.
 pub fn new_event(turn: &str, body: EventBody) -> NewEvent {
     let root =
         AgentName::new("lango-orchestrator").unwrap_or_else(|_| unreachable!("a well-formed name"));
@@ -58,15 +58,15 @@ pub fn answer(text: &str) -> EventBody {
     }
 }
 
-async fn append(store: &dyn SessionStore, session: &str, drafts: Vec<NewEvent>) -> Vec<Arc<Event>> {
-    append_as(store, "local", session, drafts).await
+async fn append(store: &dyn SessionStore, session: &str, events: Vec<NewEvent>) -> Vec<Arc<Event>> {
+    append_as(store, "local", session, events).await
 }
 
 async fn append_as(
     store: &dyn SessionStore,
     principal: &str,
     session: &str,
-    drafts: Vec<NewEvent>,
+    events: Vec<NewEvent>,
 ) -> Vec<Arc<Event>> {
     let (session, principal) = (SessionId::new(session), Principal::new(principal));
     let appended = store
@@ -75,7 +75,7 @@ async fn append_as(
                 session: &session,
                 principal: &principal,
             },
-            drafts,
+            events,
         )
         .await;
     appended.unwrap_or_else(|error| unreachable!("append: {error}"))
@@ -85,7 +85,7 @@ async fn load(
     store: &dyn SessionStore,
     principal: &str,
     session: &str,
-    reach: HistoryWindow,
+    window: HistoryWindow,
 ) -> Vec<Arc<Event>> {
     let (session, principal) = (SessionId::new(session), Principal::new(principal));
     let loaded = store
@@ -94,18 +94,18 @@ async fn load(
                 session: &session,
                 principal: &principal,
             },
-            reach,
+            window,
         )
         .await;
     loaded.unwrap_or_else(|error| unreachable!("load: {error}"))
 }
 
-async fn what_is_appended_is_loaded_in_order(store: &dyn SessionStore) {
+async fn events_load_in_the_order_of_appends(store: &dyn SessionStore) {
     assert!(
         load(store, "local", "order", HistoryWindow::Everything)
             .await
             .is_empty(),
-        "nothing is there yet"
+        "a new session has no events"
     );
     let mut all = append(
         store,
@@ -175,7 +175,7 @@ async fn sessions_belong_to_their_principal(store: &dyn SessionStore) {
     );
 }
 
-async fn any_text_comes_back_as_it_was(store: &dyn SessionStore) {
+async fn any_text_round_trips(store: &dyn SessionStore) {
     let texts = [
         "",
         "\0\u{1b}[31m\u{202e}",
@@ -183,11 +183,11 @@ async fn any_text_comes_back_as_it_was(store: &dyn SessionStore) {
         "a\r\nb\t'\";--",
         &"ä".repeat(300_000),
     ];
-    let drafts = texts
+    let events = texts
         .iter()
         .map(|text| new_event("t", user_request(text)))
         .collect();
-    append(store, "text 🙂/..\n", drafts).await;
+    append(store, "text 🙂/..\n", events).await;
     let loaded = load(store, "local", "text 🙂/..\n", HistoryWindow::Everything).await;
     let bodies: Vec<EventBody> = loaded.iter().map(|event| event.body.clone()).collect();
     assert_eq!(bodies, texts.map(user_request));
@@ -195,9 +195,9 @@ async fn any_text_comes_back_as_it_was(store: &dyn SessionStore) {
 
 async fn numbers_order_events_and_clocks_do_not(store: &dyn SessionStore) {
     for (seq, second) in [(1, 1_000), (2, 10), (3, 500)] {
-        let mut late = new_event("t", user_request("x"));
-        late.at = Timestamp::from_second(second).unwrap_or_default();
-        assert_eq!(append(store, "clock", vec![late]).await[0].seq, seq);
+        let mut event = new_event("t", user_request("x"));
+        event.at = Timestamp::from_second(second).unwrap_or_default();
+        assert_eq!(append(store, "clock", vec![event]).await[0].seq, seq);
     }
     let seconds: Vec<i64> = load(store, "local", "clock", HistoryWindow::Everything)
         .await
@@ -207,7 +207,7 @@ async fn numbers_order_events_and_clocks_do_not(store: &dyn SessionStore) {
     assert_eq!(seconds, [1_000, 10, 500]);
 }
 
-async fn the_newest_turns_are_always_there(store: &dyn SessionStore) {
+async fn the_newest_turns_are_always_loaded(store: &dyn SessionStore) {
     for turn in ["t1", "t2", "t3"] {
         append(
             store,
@@ -224,7 +224,7 @@ async fn the_newest_turns_are_always_there(store: &dyn SessionStore) {
         let recent = load(store, "local", "recent", HistoryWindow::Recent { bytes }).await;
         assert!(
             matches!(recent[0].body, EventBody::User { .. }),
-            "it begins with a request"
+            "it starts with a request"
         );
         assert!(
             recent.iter().any(|event| event.seq == 7)
@@ -244,8 +244,8 @@ async fn the_newest_turns_are_always_there(store: &dyn SessionStore) {
     );
 }
 
-/// A permission is found however far back it was given, and only in its own session and for its own tool.
-async fn permissions_of_a_session_are_kept(store: &dyn SessionStore) {
+/// A grant is found however old it is, but only in its own session and for its own tool.
+async fn grants_of_a_session_are_found(store: &dyn SessionStore) {
     let approval = |tool: &str, state, grant| EventBody::Approval {
         id: CallId::new("c"),
         tool: tool.to_owned(),
@@ -256,10 +256,10 @@ async fn permissions_of_a_session_are_kept(store: &dyn SessionStore) {
         by: Some(Decider::User),
         grant,
     };
-    let given = Grant::Pattern("git *".to_owned());
+    let granted = Grant::Pattern("git *".to_owned());
     let bodies = [
-        approval("exec_shell", ApprovalState::Approved, Some(given.clone())),
-        approval("exec_shell", ApprovalState::Denied, Some(given.clone())),
+        approval("exec_shell", ApprovalState::Approved, Some(granted.clone())),
+        approval("exec_shell", ApprovalState::Denied, Some(granted.clone())),
         approval(
             "fs_write",
             ApprovalState::Approved,
@@ -267,25 +267,14 @@ async fn permissions_of_a_session_are_kept(store: &dyn SessionStore) {
         ),
         approval("exec_shell", ApprovalState::Approved, None),
     ];
-    append(
-        store,
-        "granted",
-        bodies
-            .into_iter()
-            .map(|body| new_event("t", body))
-            .collect(),
-    )
-    .await;
+    let events = bodies.into_iter().map(|body| new_event("t", body));
+    append(store, "granted", events.collect()).await;
     for _ in 0..50 {
-        append(
-            store,
-            "granted",
-            vec![new_event("t2", user_request("more"))],
-        )
-        .await;
+        let event = new_event("t2", user_request("more"));
+        append(store, "granted", vec![event]).await;
     }
     let principal = Principal::local();
-    for (session, expected) in [("granted", vec![given]), ("other", vec![])] {
+    for (session, expected) in [("granted", vec![granted]), ("other", vec![])] {
         let session = SessionId::new(session);
         let key = SessionKeyRef {
             session: &session,
@@ -295,18 +284,14 @@ async fn permissions_of_a_session_are_kept(store: &dyn SessionStore) {
     }
 }
 
-async fn sessions_are_written_side_by_side(store: &Arc<dyn SessionStore>) {
+async fn sessions_can_be_written_in_parallel(store: &Arc<dyn SessionStore>) {
     let writers = (0..16).map(|session| {
         let store = Arc::clone(store);
         async move {
-            let name = format!("side-{session}");
+            let name = format!("parallel-{session}");
             for number in 0..10 {
-                append(
-                    &*store,
-                    &name,
-                    vec![new_event("t", user_request(&format!("{session}-{number}")))],
-                )
-                .await;
+                let event = new_event("t", user_request(&format!("{session}-{number}")));
+                append(&*store, &name, vec![event]).await;
             }
             load(&*store, "local", &name, HistoryWindow::Everything).await
         }
@@ -340,10 +325,13 @@ async fn a_turn_waits_for_the_one_before(store: &Arc<dyn SessionStore>) {
             principal: &principal,
         })
         .await;
-    assert!(held.is_ok() && free.is_ok(), "other sessions go on");
+    assert!(
+        held.is_ok() && free.is_ok(),
+        "other sessions are not locked"
+    );
     let waiting = tokio::time::timeout(Duration::from_millis(30), store.lock(key)).await;
     assert!(waiting.is_err(), "the second turn waits");
     drop(held);
     let after = tokio::time::timeout(Duration::from_secs(10), store.lock(key)).await;
-    assert!(matches!(after, Ok(Ok(_))), "and gets its turn");
+    assert!(matches!(after, Ok(Ok(_))), "and gets the lock");
 }

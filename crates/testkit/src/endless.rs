@@ -1,27 +1,27 @@
-//! Replies that never end: for each dialect, everything that a provider can send without stopping (B105).
+//! Endless replies: everything that a provider can send without stopping, by dialect (B105).
 
 use lango_domain::reply_limits::Excess;
 use serde_json::{Value, json};
 
-/// A reply that goes on for as long as somebody reads it.
+/// A reply that continues as long as the client reads.
 #[derive(Clone, Copy, Debug)]
 pub struct EndlessReply {
-    /// What has no end.
+    /// The part of the reply that is endless.
     pub name: &'static str,
     pub status: u16,
     pub content_type: &'static str,
-    /// What comes first.
+    /// Returns the start of the reply.
     pub prefix: fn() -> String,
-    /// What comes again and again, given how often it came before.
+    /// Returns the part that is repeated, given the number of repetitions before it.
     pub repeat: fn(usize) -> String,
-    /// What is to be refused; nothing where the status says enough.
+    /// The expected error; `None` if the status determines it.
     pub excess: Option<Excess>,
 }
 
 /// The dialects, as settings name them.
 pub const DIALECTS: [&str; 3] = ["openai", "anthropic", "gemini"];
 
-/// Everything that can be endless in a dialect.
+/// Returns everything that can be endless in a dialect.
 pub fn replies(dialect: &str) -> Vec<EndlessReply> {
     let mut replies = match dialect {
         "openai" => openai(),
@@ -35,16 +35,16 @@ pub fn replies(dialect: &str) -> Vec<EndlessReply> {
 fn endless_stream(
     name: &'static str,
     excess: Excess,
-    begin: fn() -> String,
-    again: fn(usize) -> String,
+    prefix: fn() -> String,
+    repeat: fn(usize) -> String,
 ) -> EndlessReply {
     let content_type = "text/event-stream";
     EndlessReply {
         name,
         status: 200,
         content_type,
-        prefix: begin,
-        repeat: again,
+        prefix,
+        repeat,
         excess: Some(excess),
     }
 }
@@ -216,7 +216,7 @@ fn filler() -> String {
     "x".repeat(1024)
 }
 
-/// A small text that takes much memory once it is read.
+/// Returns a value whose text is small, but takes much memory when parsed.
 fn many_values() -> Value {
     json!(vec![json!({ "": 0 }); 15_000])
 }

@@ -1,4 +1,4 @@
-//! Golden files: what a test produced against what was blessed. `cargo xtask bless` writes them anew.
+//! Golden files with the expected output of tests. `cargo xtask bless` rewrites them.
 
 use std::path::Path;
 use std::{env, fs};
@@ -6,10 +6,10 @@ use std::{env, fs};
 /// Set by `cargo xtask bless`.
 pub const BLESS: &str = "LANGO_BLESS";
 
-/// Compares `actual` with the file at `path`, or writes it when blessing.
+/// Compares `actual` with the file at `path`. Writes the file instead when blessing.
 ///
 /// # Panics
-/// When they differ, or the file cannot be written: this is an assertion.
+/// If they differ or the file cannot be written: this is an assertion.
 #[expect(clippy::panic, reason = "an assertion for tests")]
 pub fn check(path: &Path, actual: &str) {
     if env::var_os(BLESS).is_some() {
@@ -18,18 +18,18 @@ pub fn check(path: &Path, actual: &str) {
         }
         return;
     }
-    let blessed = fs::read_to_string(path).unwrap_or_default();
-    if blessed != actual {
+    let expected = fs::read_to_string(path).unwrap_or_default();
+    if expected != actual {
         panic!(
-            "{} differs; if the change is meant, run `cargo xtask bless`\n{}",
+            "{} differs; if the change is intended, run `cargo xtask bless`\n{}",
             path.display(),
-            first_difference(&blessed, actual)
+            first_difference(&expected, actual)
         );
     }
 }
 
-fn first_difference(blessed: &str, actual: &str) -> String {
-    let (mut old, mut new) = (blessed.lines(), actual.lines());
+fn first_difference(expected: &str, actual: &str) -> String {
+    let (mut old, mut new) = (expected.lines(), actual.lines());
     let mut line = 1;
     loop {
         match (old.next(), new.next()) {

@@ -1,4 +1,4 @@
-//! What holds for every turn, whatever the model does.
+//! Invariants of every turn, whatever the model does.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,22 +9,22 @@ use lango_domain::model::{Message, ModelRequest};
 
 use crate::script_runner::ScriptOutcome;
 
-/// Every complaint about a story; none when all is well.
-pub fn violations(told: &ScriptOutcome) -> Vec<String> {
-    let mut found = Vec::new();
-    found.extend(check_turn_ends(&told.events));
-    found.extend(check_call_pairs(&told.events));
-    found.extend(check_authors(&told.events, &told.agents));
-    found.extend(told.requests.iter().flat_map(check_message_groups));
-    found.extend(check_stable_prefixes(told));
-    found.extend(check_sequence(&told.events));
-    found.extend(
-        (!told.updates_match_store).then(|| "what was shown is not what is stored".to_owned()),
-    );
-    found
+/// Returns all violations of the invariants in a script run.
+pub fn violations(run: &ScriptOutcome) -> Vec<String> {
+    let mut violations = Vec::new();
+    violations.extend(check_turn_ends(&run.events));
+    violations.extend(check_call_pairs(&run.events));
+    violations.extend(check_authors(&run.events, &run.agents));
+    violations.extend(run.requests.iter().flat_map(check_message_groups));
+    violations.extend(check_stable_prefixes(run));
+    violations.extend(check_sequence(&run.events));
+    if !run.updates_match_store {
+        violations.push("the published events differ from the stored ones".to_owned());
+    }
+    violations
 }
 
-/// B59: each turn ends exactly once, in an answer or a failure.
+/// B59: each turn ends exactly once, with an answer or a failure.
 fn check_turn_ends(events: &[Arc<Event>]) -> Vec<String> {
     let mut ends: HashMap<&TurnId, (usize, usize, usize)> = HashMap::new();
     for event in events {
@@ -36,94 +36,98 @@ fn check_turn_ends(events: &[Arc<Event>]) -> Vec<String> {
             _ => {}
         }
     }
-    let is_good = |end: &(usize, usize, usize)| matches!(end, (1, 1, 0) | (0, 0, 1));
-    let bad = ends.into_iter().filter(|(_, end)| !is_good(end));
-    bad.map(|(turn, (answers, done, failed))| {
-        format!("{turn} has {answers} answers, {done} ends, {failed} failures")
-    })
-    .collect()
+    let is_valid = |end: &(usize, usize, usize)| matches!(end, (1, 1, 0) | (0, 0, 1));
+    let invalid = ends.into_iter().filter(|(_, end)| !is_valid(end));
+    invalid
+        .map(|(turn, (answers, done, failed))| {
+            format!("{turn} has {answers} answers, {done} ends, {failed} failures")
+        })
+        .collect()
 }
 
-/// B54, B72: each call and each delegation has exactly one result, after it.
+/// B54, B72: each call and each delegation has exactly one result after it.
 fn check_call_pairs(events: &[Arc<Event>]) -> Vec<String> {
     let mut open = HashSet::new();
-    let mut complaints = Vec::new();
+    let mut violations = Vec::new();
     for event in events {
         match &event.body {
             EventBody::ToolCall { id, .. } | EventBody::Transfer { id, .. } if !open.insert(id) => {
-                complaints.push(format!("the call {id} was made twice"));
+                violations.push(format!("the call {id} was made twice"));
             }
             EventBody::ToolResult { id, .. } | EventBody::TransferResult { id, .. }
                 if !open.remove(id) =>
             {
-                complaints.push(format!("the result {id} has no call, or is its second"));
+                violations.push(format!("the result {id} has no call, or is its second"));
             }
             _ => {}
         }
     }
-    complaints.extend(
+    violations.extend(
         open.into_iter()
-            .map(|id| format!("the call {id} never got a result")),
+            .map(|id| format!("the call {id} has no result")),
     );
-    complaints
+    violations
 }
 
-/// Authors are the user and agents that exist; a root that delegates is told apart from who answers.
+/// Authors are the user or existing agents.
 fn check_authors(events: &[Arc<Event>], agents: &[String]) -> Vec<String> {
     let is_known =
         |author: &Author| *author == Author::User || agents.contains(&author.to_string());
-    let strangers = events.iter().filter(|event| !is_known(&event.author));
-    strangers
-        .map(|event| format!("{} is nobody's name", event.author))
+    let unknown = events.iter().filter(|event| !is_known(&event.author));
+    unknown
+        .map(|event| format!("the author {} does not exist", event.author))
         .collect()
 }
 
-/// B72: no request carries a result without its call or a call without its result.
+/// B72: no request contains a result without its call or a call without its result.
 fn check_message_groups(request: &ModelRequest) -> Vec<String> {
-    let mut complaints = Vec::new();
+    let mut violations = Vec::new();
     let mut ids = HashSet::new();
     let mut messages = request.messages.iter().peekable();
     while let Some(message) = messages.next() {
         match message {
             Message::Assistant { calls, .. } if !calls.is_empty() => {
                 let called: Vec<_> = calls.iter().map(|call| &call.id).collect();
-                complaints.extend(
+                violations.extend(
                     called
                         .iter()
                         .filter(|id| !ids.insert(**id))
-                        .map(|id| format!("{id} stands twice in a request")),
+                        .map(|id| format!("a request contains {id} twice")),
                 );
                 match messages.next() {
                     Some(Message::Results(results)) if results.iter().map(|r| &r.id).eq(called) => {
                     }
-                    other => complaints.push(format!(
+                    other => violations.push(format!(
                         "{} reads calls followed by {other:?}",
                         request.agent
                     )),
                 }
             }
             Message::Results(_) => {
-                complaints.push(format!("{} reads results without calls", request.agent))
+                violations.push(format!("{} reads results without calls", request.agent))
             }
             _ => {}
         }
     }
     if !matches!(request.messages.first(), Some(Message::User(_))) {
-        complaints.push(format!("{} does not begin with the user", request.agent));
+        violations.push(format!(
+            "the first message for {} is not from the user",
+            request.agent
+        ));
     }
-    complaints
+    violations
 }
 
-/// B40: what an agent reads begins the same every time, and only grows at its end, until it has to be cut. Agents that
-/// worked on two tasks side by side have two ends.
-fn check_stable_prefixes(told: &ScriptOutcome) -> Vec<String> {
-    let mut complaints = Vec::new();
+/// B40: consecutive requests of an agent share their prefix and only grow at their end, until they have
+/// to be truncated. Agents that worked on two tasks in parallel are exempt.
+fn check_stable_prefixes(run: &ScriptOutcome) -> Vec<String> {
+    let mut violations = Vec::new();
     let mut last: HashMap<&str, &ModelRequest> = HashMap::new();
-    let parallel = parallel_agents(&told.events);
-    for request in &told.requests {
+    let parallel = parallel_agents(&run.events);
+    for request in &run.requests {
         if let Some(before) = last.insert(request.agent.as_str(), request) {
             if before.system != request.system || before.tools != request.tools {
-                complaints.push(format!(
+                violations.push(format!(
                     "the stable part of {}'s request changed",
                     request.agent
                 ));
@@ -134,17 +138,14 @@ fn check_stable_prefixes(told: &ScriptOutcome) -> Vec<String> {
                     .messages
                     .starts_with(messages_without_reminder(before))
             {
-                complaints.push(format!(
-                    "the beginning of {}'s request changed",
-                    request.agent
-                ));
+                violations.push(format!("the prefix of {}'s request changed", request.agent));
             }
         }
     }
-    complaints
+    violations
 }
 
-/// The messages of a request without the reminder after an empty reply, which is no part of the log.
+/// Returns the messages of a request without the reminder after an empty reply, which is not logged.
 fn messages_without_reminder(request: &ModelRequest) -> &[Message] {
     match request.messages.split_last() {
         Some((Message::User(text), rest)) if text == markers::EMPTY_REPLY_REMINDER => rest,
@@ -152,22 +153,23 @@ fn messages_without_reminder(request: &ModelRequest) -> &[Message] {
     }
 }
 
-/// A history that did not fit begins with a mark, one that is told in few words with those.
+/// Returns true if a request has a truncation marker or a digest.
 fn is_truncated(request: &ModelRequest) -> bool {
-    let is_mark = |text: &str| {
-        let marks = [
+    let has_marker = |text: &str| {
+        let markers = [
             markers::HISTORY_TRUNCATED_MARKER,
             markers::STEPS_TRUNCATED_MARKER,
             "<earlier ",
         ];
-        marks.iter().any(|mark| text.starts_with(mark))
+        markers.iter().any(|marker| text.starts_with(marker))
     };
     request
         .messages
         .iter()
-        .any(|message| matches!(message, Message::User(text) if is_mark(text)))
+        .any(|message| matches!(message, Message::User(text) if has_marker(text)))
 }
 
+/// Returns the agents with two delegations at the same time.
 fn parallel_agents(events: &[Arc<Event>]) -> HashSet<&str> {
     let mut open: HashMap<_, &str> = HashMap::new();
     let mut parallel = HashSet::new();

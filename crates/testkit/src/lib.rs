@@ -1,4 +1,4 @@
-//! What tests share. Development only: nothing that ships depends on it.
+//! Shared test support. Development only: no shipped crate depends on it.
 
 pub mod conformance;
 pub mod endless;
@@ -9,10 +9,11 @@ pub mod script;
 pub mod script_runner;
 pub mod scripted;
 pub mod stores;
+mod transcript;
 
 use lango_domain::Tool;
 
-/// One tool for each prefix of the partition table (S10): enough to bring the whole team together.
+/// One tool for each prefix of the partition table (S10): enough for the whole team.
 pub const ONE_TOOL_PER_PREFIX: [&str; 21] = [
     "exec_shell",
     "fs_read",
@@ -37,7 +38,7 @@ pub const ONE_TOOL_PER_PREFIX: [&str; 21] = [
     "workflow_run",
 ];
 
-/// Stand-ins with these names.
+/// Returns stub tools with these names.
 pub fn stub_tools(names: &[&str]) -> Vec<Tool> {
     names.iter().map(|name| Tool::stub(*name)).collect()
 }

@@ -1,4 +1,4 @@
-//! A model server on loopback that plays what it is told: replies, and bad days.
+//! A model server on loopback that sends scripted replies and failures.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::endless::EndlessReply;
 
-/// One answer to one request.
+/// The reply to one request.
 #[derive(Clone, Debug)]
 pub enum ServerReply {
     /// A status with headers and a body.
@@ -20,15 +20,15 @@ pub enum ServerReply {
         headers: Vec<(&'static str, String)>,
         body: String,
     },
-    /// A stream, chunk by chunk; the connection closes behind it.
+    /// A stream, chunk by chunk; then the connection is closed.
     Stream(Vec<Vec<u8>>),
-    /// A stream that stops without closing.
+    /// A stream that stops without being closed.
     StreamThenHang(Vec<Vec<u8>>),
-    /// A promise of more bytes than come.
+    /// A response with fewer bytes than announced.
     Reset(Vec<u8>),
-    /// A reply for as long as the client reads.
+    /// A reply that continues as long as the client reads.
     Endless(EndlessReply),
-    /// No answer at all.
+    /// No response.
     Hang,
 }
 
@@ -41,7 +41,7 @@ impl ServerReply {
         }
     }
 
-    /// A way to another address.
+    /// Returns a redirect to another address.
     pub fn redirect(to: String) -> Self {
         Self::Status {
             code: 302,
@@ -50,7 +50,7 @@ impl ServerReply {
         }
     }
 
-    /// A page with its media type.
+    /// Returns a page with its media type.
     pub fn page(media_type: &str, body: String) -> Self {
         Self::Status {
             code: 200,
@@ -59,12 +59,12 @@ impl ServerReply {
         }
     }
 
-    /// A whole reply of an OpenAI-compatible server.
+    /// Returns a text reply of an OpenAI-compatible server.
     pub fn text(text: &str) -> Self {
         Self::chunks(&[json!({ "content": text })], "stop")
     }
 
-    /// A call of `tool` with these arguments.
+    /// Returns a call of `tool` with these arguments.
     pub fn tool_call(tool: &str, arguments: &Value) -> Self {
         let function = json!({ "name": tool, "arguments": arguments.to_string() });
         Self::chunks(
@@ -73,12 +73,12 @@ impl ServerReply {
         )
     }
 
-    /// Deltas, a finish reason, usage and the end.
+    /// Returns a stream of deltas, a finish reason and usage.
     pub fn chunks(deltas: &[Value], finish: &str) -> Self {
         Self::Stream(vec![Self::sse_bytes(deltas, finish)])
     }
 
-    /// The bytes of such a stream.
+    /// Returns the bytes of such a stream.
     pub fn sse_bytes(deltas: &[Value], finish: &str) -> Vec<u8> {
         let mut text = String::new();
         for delta in deltas {
@@ -100,20 +100,20 @@ impl ServerReply {
     }
 }
 
-/// The server; it ends with the process that tests.
+/// A scripted model server. It runs until the test process ends.
 pub struct ModelServer {
     port: u16,
     traffic: Arc<Traffic>,
 }
 
-/// What went in and out.
+/// The requests received and bytes sent.
 #[derive(Default)]
 struct Traffic {
     requests: Mutex<Vec<ReceivedRequest>>,
     endless_bytes: AtomicU64,
 }
 
-/// A request that the server got.
+/// A request that the server received.
 #[derive(Clone, Debug)]
 pub struct ReceivedRequest {
     pub head: String,
@@ -125,51 +125,51 @@ impl ReceivedRequest {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// What was asked for: path and query.
+    /// Returns the path and query.
     pub fn target(&self) -> &str {
         self.head.split(' ').nth(1).unwrap_or_default()
     }
 }
 
 impl ModelServer {
-    /// Plays the list in order; the last one again and again.
-    pub fn start(plays: Vec<ServerReply>) -> std::io::Result<Self> {
+    /// Sends the replies in order, then repeats the last one.
+    pub fn start(replies: Vec<ServerReply>) -> std::io::Result<Self> {
         Self::with_responder(move |_, number| {
-            plays
+            replies
                 .get(number - 1)
-                .or(plays.last())
+                .or(replies.last())
                 .cloned()
                 .unwrap_or(ServerReply::Hang)
         })
     }
 
-    /// Plays what is decided for each request, given its number from 1.
+    /// Sends the replies that `respond` returns, given each request and its number, starting at 1.
     pub fn with_responder(
-        decide: impl Fn(&ReceivedRequest, usize) -> ServerReply + Send + Sync + 'static,
+        respond: impl Fn(&ReceivedRequest, usize) -> ServerReply + Send + Sync + 'static,
     ) -> std::io::Result<Self> {
-        Self::with_responder_at(Ipv4Addr::LOCALHOST, decide)
+        Self::with_responder_at(Ipv4Addr::LOCALHOST, respond)
     }
 
-    /// The same, at all addresses of this machine where the address is unspecified.
+    /// Like [`ModelServer::with_responder`], but listens on this address.
     pub fn with_responder_at(
         address: Ipv4Addr,
-        decide: impl Fn(&ReceivedRequest, usize) -> ServerReply + Send + Sync + 'static,
+        respond: impl Fn(&ReceivedRequest, usize) -> ServerReply + Send + Sync + 'static,
     ) -> std::io::Result<Self> {
-        let decide: Arc<Responder> = Arc::new(decide);
+        let respond: Arc<Responder> = Arc::new(respond);
         let listener = TcpListener::bind((address, 0))?;
         let port = listener.local_addr()?.port();
-        let seen = Arc::new(Traffic::default());
-        let traffic = Arc::clone(&seen);
+        let traffic = Arc::new(Traffic::default());
+        let server = Self {
+            port,
+            traffic: Arc::clone(&traffic),
+        };
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (traffic, decide) = (Arc::clone(&traffic), Arc::clone(&decide));
-                thread::spawn(move || serve(stream, &*decide, &traffic));
+                let (traffic, respond) = (Arc::clone(&traffic), Arc::clone(&respond));
+                thread::spawn(move || serve(stream, &*respond, &traffic));
             }
         });
-        Ok(Self {
-            port,
-            traffic: seen,
-        })
+        Ok(server)
     }
 
     pub fn base_url(&self) -> String {
@@ -192,7 +192,7 @@ impl ModelServer {
             .clone()
     }
 
-    /// How much of endless replies could be sent before the clients hung up.
+    /// Returns the bytes of endless replies that were sent before the clients closed the connection.
     pub fn endless_bytes(&self) -> u64 {
         self.traffic.endless_bytes.load(Ordering::Relaxed)
     }
@@ -200,20 +200,20 @@ impl ModelServer {
 
 type Responder = dyn Fn(&ReceivedRequest, usize) -> ServerReply + Send + Sync;
 
-fn serve(mut stream: TcpStream, decide: &Responder, traffic: &Traffic) -> Option<()> {
+fn serve(mut stream: TcpStream, respond: &Responder, traffic: &Traffic) -> Option<()> {
     let request = read_request(&mut stream)?;
     let number = {
-        let mut seen = traffic
+        let mut requests = traffic
             .requests
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        seen.push(request.clone());
-        seen.len()
+        requests.push(request.clone());
+        requests.len()
     };
-    let play = &decide(&request, number);
+    let reply = &respond(&request, number);
     const STREAM_HEAD: &str =
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n";
-    match play {
+    match reply {
         ServerReply::Status {
             code,
             headers,
@@ -259,22 +259,22 @@ fn write_chunks(stream: &mut TcpStream, head: &str, chunks: &[Vec<u8>]) -> Optio
         .ok()
 }
 
-/// Ends only where the client does.
+/// Writes an endless reply until the client closes the connection.
 fn write_endless(stream: &mut TcpStream, endless: &EndlessReply, sent: &AtomicU64) -> Option<()> {
-    /// Small pieces go out together, as a fast server sends them.
+    /// Small pieces are sent together, as by a fast server.
     const WRITE_CHUNK_BYTES: usize = 64 * 1024;
     let EndlessReply {
         status,
         content_type,
-        prefix: begin,
-        repeat: again,
+        prefix,
+        repeat,
         ..
     } = endless;
     let head =
         format!("HTTP/1.1 {status} X\r\ncontent-type: {content_type}\r\nconnection: close\r\n\r\n");
-    let mut bytes = (head + &begin()).into_bytes();
+    let mut bytes = (head + &prefix()).into_bytes();
     for number in 0.. {
-        bytes.extend_from_slice(again(number).as_bytes());
+        bytes.extend_from_slice(repeat(number).as_bytes());
         if bytes.len() >= WRITE_CHUNK_BYTES {
             stream.write_all(&bytes).ok()?;
             sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);

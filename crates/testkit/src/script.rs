@@ -1,6 +1,6 @@
-//! The upper half of a `.turn` file: what the user asks, what the models say, how the tools behave.
+//! The script of a `.turn` file: requests of the user, replies of the models, behavior of the tools.
 //!
-//! One line is one thing; the words are explained in `docs/turn-files.md`.
+//! `docs/turn-files.md` describes the format.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,19 +17,19 @@ pub struct Script {
     pub behaviors: HashMap<String, Vec<ToolBehavior>>,
     pub remotes: Vec<(String, RemoteBehavior)>,
     pub contexts: Vec<(String, String)>,
-    /// Up to which event, and what stands for those.
+    /// The last event that the digest covers, and its text.
     pub digest: Option<(u64, String)>,
-    /// What helped when a call failed before.
+    /// The advice for failed calls.
     pub advice: Option<String>,
     pub approvals: Vec<String>,
-    /// Decision, tool and what it is about.
+    /// Decision, tool and subject.
     pub rules: Vec<(String, String, String)>,
     pub allow_hosts: Vec<String>,
-    /// Levels with what happens to their calls.
+    /// Levels and their decisions.
     pub levels: Vec<(String, String)>,
     pub window: Option<usize>,
     pub turns: Vec<UserTurn>,
-    /// All turns are asked for at once.
+    /// True if all turns are requested at once.
     pub parallel: bool,
     pub replies: HashMap<String, Vec<ScriptedReply>>,
 }
@@ -37,7 +37,7 @@ pub struct Script {
 #[derive(Clone, Debug)]
 pub struct UserTurn {
     pub text: String,
-    /// The user gives up so long after asking.
+    /// The time after the request at which the user cancels.
     pub cancelled_after: Option<Duration>,
 }
 
@@ -54,7 +54,7 @@ pub enum ToolBehavior {
     Dangerous,
     Untrusted,
     Private,
-    /// Its first argument leaves for that host.
+    /// Sends its first argument to this host.
     Sends(String),
 }
 
@@ -78,7 +78,7 @@ pub enum RemoteBehavior {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScriptedReply {
     pub parts: Vec<ScriptedPart>,
-    /// Given again and again from here on.
+    /// Repeated from here on.
     pub always: bool,
 }
 
@@ -99,7 +99,7 @@ pub enum ScriptedPart {
 }
 
 impl Script {
-    /// Reads the script; a line that cannot be read is an error that quotes it.
+    /// Parses a script. The error quotes the invalid line.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut script = Self {
             tools: ONE_TOOL_PER_PREFIX.map(str::to_owned).to_vec(),
@@ -113,7 +113,7 @@ impl Script {
             let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
             script
                 .parse_line(first, rest.trim())
-                .ok_or_else(|| format!("cannot read the line `{line}`"))?;
+                .ok_or_else(|| format!("invalid line `{line}`"))?;
         }
         Ok(script)
     }
@@ -127,8 +127,8 @@ impl Script {
             "approve" => self.approvals.push(rest.to_owned()),
             "allow-host" => self.allow_hosts.push(rest.to_owned()),
             "rule" => {
-                let (decision, about) = rest.split_once(' ')?;
-                let (tool, subject) = about.trim().split_once(' ').unwrap_or((about, "*"));
+                let (decision, call) = rest.split_once(' ')?;
+                let (tool, subject) = call.trim().split_once(' ').unwrap_or((call, "*"));
                 self.rules.push((
                     decision.to_owned(),
                     tool.to_owned(),
@@ -156,11 +156,11 @@ impl Script {
             }
             "learned" => self.advice = Some(rest.to_owned()),
             "tool" => {
-                let (name, behaviour) = rest.split_once(' ')?;
+                let (name, behavior) = rest.split_once(' ')?;
                 self.behaviors
                     .entry(name.to_owned())
                     .or_default()
-                    .push(parse_behavior(behaviour.trim())?);
+                    .push(parse_behavior(behavior.trim())?);
             }
             "remote" => self.remotes.push(parse_remote(rest)?),
             "user" => self.parse_user(rest)?,
@@ -190,7 +190,7 @@ fn parse_behavior(text: &str) -> Option<ToolBehavior> {
     Some(match (verb, rest) {
         ("returns", "10 MB") => ToolBehavior::Returns("0123456789".repeat(1024 * 1024)),
         ("returns", text) => ToolBehavior::Returns(text.to_owned()),
-        ("fails", why) => ToolBehavior::Fails(why.to_owned()),
+        ("fails", reason) => ToolBehavior::Fails(reason.to_owned()),
         ("panics", _) => ToolBehavior::Panics,
         ("hangs", _) => ToolBehavior::Hangs,
         ("takes", time) => ToolBehavior::Takes(parse_duration(time)?),
@@ -212,15 +212,15 @@ fn parse_behavior(text: &str) -> Option<ToolBehavior> {
 
 fn parse_remote(text: &str) -> Option<(String, RemoteBehavior)> {
     let (name, rest) = text.split_once(' ')?;
-    let (verb, words) = rest.trim().split_once(' ').unwrap_or((rest.trim(), ""));
-    let behaviour = match verb {
-        "says" => RemoteBehavior::Says(words.to_owned()),
-        "fails" => RemoteBehavior::Fails(words.to_owned()),
+    let (verb, text) = rest.trim().split_once(' ').unwrap_or((rest.trim(), ""));
+    let behavior = match verb {
+        "says" => RemoteBehavior::Says(text.to_owned()),
+        "fails" => RemoteBehavior::Fails(text.to_owned()),
         "hangs" => RemoteBehavior::Hangs,
         "panics" => RemoteBehavior::Panics,
         _ => return None,
     };
-    Some((name.to_owned(), behaviour))
+    Some((name.to_owned(), behavior))
 }
 
 fn parse_reply(text: &str) -> Option<ScriptedReply> {
@@ -239,12 +239,12 @@ fn parse_part(text: &str) -> Option<ScriptedPart> {
     let (verb, rest) = text.split_once(' ').unwrap_or((text, ""));
     Some(match (verb, rest.trim()) {
         ("says", "nothing") => ScriptedPart::Text(Vec::new()),
-        ("says", words) => ScriptedPart::Text(vec![words.to_owned()]),
+        ("says", text) => ScriptedPart::Text(vec![text.to_owned()]),
         ("streams", pieces) => ScriptedPart::Text(pieces.split('|').map(str::to_owned).collect()),
-        ("transfers", wish) => parse_transfer(wish),
+        ("transfers", transfer) => parse_transfer(transfer),
         ("calls", call) => parse_call(call)?,
         ("uses", tokens) => ScriptedPart::Usage(tokens.trim_end_matches(" tokens").parse().ok()?),
-        ("thinks", words) => ScriptedPart::Thought(words.to_owned()),
+        ("thinks", text) => ScriptedPart::Thought(text.to_owned()),
         ("fails", kind) => ScriptedPart::Error(kind.to_owned()),
         ("breaks", "off") => ScriptedPart::BreaksOff,
         ("hangs", _) => ScriptedPart::Hangs,
@@ -253,15 +253,15 @@ fn parse_part(text: &str) -> Option<ScriptedPart> {
     })
 }
 
-/// `operator`, `operator: read it`, `operator: read it (report back)`.
-fn parse_transfer(wish: &str) -> ScriptedPart {
-    let (wish, report_back) = match wish.strip_suffix("(report back)") {
+/// Parses `operator`, `operator: read it` or `operator: read it (report back)`.
+fn parse_transfer(text: &str) -> ScriptedPart {
+    let (text, report_back) = match text.strip_suffix("(report back)") {
         Some(rest) => (rest.trim(), true),
-        None => (wish, false),
+        None => (text, false),
     };
-    let (agent, task) = wish
+    let (agent, task) = text
         .split_once(": ")
-        .map_or((wish, None), |(agent, task)| (agent, Some(task.trim())));
+        .map_or((text, None), |(agent, task)| (agent, Some(task.trim())));
     let mut arguments = serde_json::json!({ "agent_name": agent });
     if let Some(task) = task {
         arguments["task"] = task.into();
@@ -276,7 +276,7 @@ fn parse_transfer(wish: &str) -> ScriptedPart {
     }
 }
 
-/// `fs_read {"path":"a"}`, with `id=…` before it where the id matters; what is not JSON is passed on as text.
+/// Parses `fs_read {"path":"a"}`, optionally preceded by `id=…`. Arguments that are not JSON become text.
 fn parse_call(call: &str) -> Option<ScriptedPart> {
     let (id, call) = match call.strip_prefix("id=") {
         Some(rest) => rest

@@ -1,4 +1,4 @@
-//! Parts of a turn that follow a script.
+//! Scripted models, tools, approvers, hooks and remote agents.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::script::{RemoteBehavior, ScriptedPart, ScriptedReply, ToolBehavior};
 
-/// Says what the script has for each agent, in order, and remembers what it was asked.
+/// A model that replies from the script, in order for each agent, and records its requests.
 pub struct ScriptedModel {
     replies: Mutex<HashMap<String, Vec<ScriptedReply>>>,
     requests: Mutex<Vec<ModelRequest>>,
@@ -44,13 +44,14 @@ impl ScriptedModel {
             .clone()
     }
 
-    /// What the script had to say and was never asked for.
+    /// Describes the replies of the script that were not requested.
     pub fn unused_replies(&self) -> Vec<String> {
         let replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = replies
+        let unused = replies
             .iter()
             .filter(|(_, queue)| queue.iter().any(|reply| !reply.always));
-        left.map(|(agent, queue)| format!("{agent} had {} more replies", queue.len()))
+        unused
+            .map(|(agent, queue)| format!("{agent} had {} more replies", queue.len()))
             .collect()
     }
 
@@ -67,16 +68,13 @@ impl ScriptedModel {
             }
             Some(queue) if !queue.is_empty() => queue.remove(0).parts,
             _ => vec![ScriptedPart::Error(format!(
-                "malformed the script has nothing more for {agent}"
+                "malformed the script has no more replies for {agent}"
             ))],
         }
     }
 }
 
-#[expect(
-    clippy::panic,
-    reason = "a model that panics is what some stories are about"
-)]
+#[expect(clippy::panic, reason = "some scripts test a model that panics")]
 impl Model for ScriptedModel {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
         let parts = self.next(request.agent.as_str());
@@ -86,19 +84,19 @@ impl Model for ScriptedModel {
             requests.len()
         };
         if parts.contains(&ScriptedPart::Panics) {
-            panic!("as the story says");
+            panic!("as scripted");
         }
         let hangs = parts.contains(&ScriptedPart::Hangs);
-        let whole = !parts.contains(&ScriptedPart::BreaksOff);
-        let said = parts
+        let is_complete = !parts.contains(&ScriptedPart::BreaksOff);
+        let fragments = parts
             .into_iter()
             .enumerate()
             .flat_map(move |(at, part)| fragments(part, &format!("c{number}.{at}")));
-        let end = whole.then_some(Ok(Fragment::Done));
+        let end = is_complete.then_some(Ok(Fragment::Done));
         if hangs {
-            iter(said).chain(pending()).boxed()
+            iter(fragments).chain(pending()).boxed()
         } else {
-            iter(said.chain(end)).boxed()
+            iter(fragments.chain(end)).boxed()
         }
     }
 
@@ -160,67 +158,33 @@ fn model_error(kind: &str) -> ModelError {
     }
 }
 
-/// A tool that behaves as told; harmless and saying "ok" when told nothing.
-#[expect(
-    clippy::panic,
-    reason = "a tool that panics is what some stories are about"
-)]
-pub fn scripted_tool(name: &str, behaviours: &[ToolBehavior]) -> Tool {
-    let told = behaviours.to_vec();
+/// Returns a tool with these behaviors. By default it is safe and returns "ok".
+pub fn scripted_tool(name: &str, behaviors: &[ToolBehavior]) -> Tool {
     let safety = match () {
-        () if told.contains(&ToolBehavior::Dangerous) => Safety::Dangerous,
-        () if told.contains(&ToolBehavior::Moderate) => Safety::Moderate,
+        () if behaviors.contains(&ToolBehavior::Dangerous) => Safety::Dangerous,
+        () if behaviors.contains(&ToolBehavior::Moderate) => Safety::Moderate,
         () => Safety::Safe,
     };
+    let owned = behaviors.to_vec();
     let mut tool = Tool::new(name, format!("Does {name}."), safety, move |_, _: Value| {
-        let told = told.clone();
-        async move {
-            let mut output = Ok("ok".to_owned());
-            for behaviour in told {
-                match behaviour {
-                    ToolBehavior::Returns(text) => output = Ok(text),
-                    ToolBehavior::Fails(why) => output = Err(ToolError(why)),
-                    ToolBehavior::Panics => panic!("as the story says"),
-                    ToolBehavior::Hangs => futures::future::pending().await,
-                    ToolBehavior::Takes(time) => tokio::time::sleep(time).await,
-                    ToolBehavior::Wants(_)
-                    | ToolBehavior::Moderate
-                    | ToolBehavior::Dangerous
-                    | ToolBehavior::Untrusted
-                    | ToolBehavior::Private
-                    | ToolBehavior::Sends(_) => {}
-                }
-            }
-            output
-        }
+        run_behaviors(owned.clone())
     });
-    tool.parameters = parameters(behaviours);
-    if behaviours.contains(&ToolBehavior::Untrusted) {
+    tool.parameters = parameters(behaviors);
+    if behaviors.contains(&ToolBehavior::Untrusted) {
         tool = tool.with_untrusted_output();
     }
-    if behaviours.contains(&ToolBehavior::Private) {
+    if behaviors.contains(&ToolBehavior::Private) {
         tool = tool.with_private_output();
     }
-    if let Some(to) = behaviours.iter().find_map(ToolBehavior::sends_to) {
-        tool = tool.with_outgoing(move |args: Value| {
-            let first = args
-                .as_object()
-                .and_then(|map| map.values().next())
-                .and_then(Value::as_str);
-            let to = Destination::Configured(vec![to.clone()]);
-            OutgoingData {
-                to,
-                data: first.unwrap_or_default().to_owned(),
-            }
+    if let Some(to) = behaviors.iter().find_map(ToolBehavior::sends_to) {
+        tool = tool.with_outgoing(move |args: Value| OutgoingData {
+            to: Destination::Configured(vec![to.clone()]),
+            data: first_argument(&args),
         });
     }
-    // A call is about its first argument, and of one kind with those that begin with the same word.
+    // The subject is the first argument; the pattern covers calls that start with the same word.
     tool.with_intent(move |_, args: Value| async move {
-        let first = args
-            .as_object()
-            .and_then(|map| map.values().next())
-            .and_then(Value::as_str);
-        let subject = first.unwrap_or_default().to_owned();
+        let subject = first_argument(&args);
         let pattern = subject.split(' ').next().map(|word| format!("{word} *"));
         Ok(Intent {
             level: safety,
@@ -231,8 +195,35 @@ pub fn scripted_tool(name: &str, behaviours: &[ToolBehavior]) -> Tool {
     })
 }
 
-fn parameters(behaviours: &[ToolBehavior]) -> Value {
-    let wanted = behaviours.iter().find_map(|behaviour| match behaviour {
+/// Runs a tool call: the last `Returns` or `Fails` determines its output.
+#[expect(clippy::panic, reason = "some scripts test a tool that panics")]
+async fn run_behaviors(behaviors: Vec<ToolBehavior>) -> Result<String, ToolError> {
+    let mut output = Ok("ok".to_owned());
+    for behavior in behaviors {
+        match behavior {
+            ToolBehavior::Returns(text) => output = Ok(text),
+            ToolBehavior::Fails(reason) => output = Err(ToolError(reason)),
+            ToolBehavior::Panics => panic!("as scripted"),
+            ToolBehavior::Hangs => futures::future::pending().await,
+            ToolBehavior::Takes(time) => tokio::time::sleep(time).await,
+            ToolBehavior::Wants(_)
+            | ToolBehavior::Moderate
+            | ToolBehavior::Dangerous
+            | ToolBehavior::Untrusted
+            | ToolBehavior::Private
+            | ToolBehavior::Sends(_) => {}
+        }
+    }
+    output
+}
+
+fn first_argument(args: &Value) -> String {
+    let first = args.as_object().and_then(|map| map.values().next());
+    first.and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn parameters(behaviors: &[ToolBehavior]) -> Value {
+    let wanted = behaviors.iter().find_map(|behavior| match behavior {
         ToolBehavior::Wants(list) => Some(list),
         _ => None,
     });
@@ -247,7 +238,7 @@ fn parameters(behaviours: &[ToolBehavior]) -> Value {
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 
-/// Answers questions in order; afterwards nobody is there.
+/// Decides from the script, in order; afterwards there is no one to approve.
 pub struct ScriptedApprover(Mutex<Vec<String>>);
 
 impl ScriptedApprover {
@@ -288,16 +279,13 @@ impl Approver for ScriptedApprover {
     }
 }
 
-/// Always has the same to say.
+/// A context source that always returns the same text.
 pub struct ScriptedSource {
     pub name: String,
     pub text: String,
 }
 
-#[expect(
-    clippy::panic,
-    reason = "a source that panics is what some stories are about"
-)]
+#[expect(clippy::panic, reason = "some scripts test a source that panics")]
 impl ContextSource for ScriptedSource {
     fn name(&self) -> &str {
         &self.name
@@ -314,9 +302,9 @@ impl ContextSource for ScriptedSource {
         let (name, text) = (self.name.clone(), self.text.clone());
         async move {
             match text.as_str() {
-                "fails" => Err(ContextError("as the story says".to_owned())),
+                "fails" => Err(ContextError("as scripted".to_owned())),
                 "hangs" => futures::future::pending().await,
-                "panics" => panic!("as the story says"),
+                "panics" => panic!("as scripted"),
                 _ => Ok(Some(LabeledText {
                     label: Label::private(&name),
                     text,
@@ -327,39 +315,36 @@ impl ContextSource for ScriptedSource {
     }
 }
 
-/// A colleague elsewhere.
+/// A remote agent with a scripted behavior.
 pub struct ScriptedRemote(pub RemoteBehavior);
 
-#[expect(
-    clippy::panic,
-    reason = "a remote that panics is what some stories are about"
-)]
+#[expect(clippy::panic, reason = "some scripts test a remote agent that panics")]
 impl RemoteAgent for ScriptedRemote {
     fn stream(&self, _task: RemoteTask) -> BoxStream<'static, Result<RemotePiece, RemoteError>> {
         match &self.0 {
             RemoteBehavior::Says(text) => iter([Ok(RemotePiece::Text(text.clone()))]).boxed(),
-            RemoteBehavior::Fails(why) => iter([Err(RemoteError(why.clone()))]).boxed(),
+            RemoteBehavior::Fails(reason) => iter([Err(RemoteError(reason.clone()))]).boxed(),
             RemoteBehavior::Hangs => pending().boxed(),
-            RemoteBehavior::Panics => panic!("as the story says"),
+            RemoteBehavior::Panics => panic!("as scripted"),
         }
     }
 }
 
-/// Stands for the earlier part of every session.
+/// A digest source that returns the same digest for every session.
 pub struct ScriptedDigest(pub Digest);
 
 impl DigestSource for ScriptedDigest {
-    fn digest(&self, _of: SessionKey) -> BoxFuture<'static, Result<Option<Digest>, ContextError>> {
+    fn digest(&self, _key: SessionKey) -> BoxFuture<'static, Result<Option<Digest>, ContextError>> {
         let digest = self.0.clone();
         async move { Ok(Some(digest)) }.boxed()
     }
 }
 
-/// Says the same about every failure.
+/// An advisor that gives the same advice for every failure.
 pub struct ScriptedAdvisor(pub String);
 
 impl Advisor for ScriptedAdvisor {
-    fn advice(&self, _about: FailedCall) -> BoxFuture<'static, Option<LabeledText>> {
+    fn advice(&self, _call: FailedCall) -> BoxFuture<'static, Option<LabeledText>> {
         let text = self.0.clone();
         async move { Some(LabeledText::plain(text)) }.boxed()
     }

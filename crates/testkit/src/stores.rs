@@ -1,4 +1,4 @@
-//! A store of sessions that takes its time, or stops answering.
+//! A session store that is slow or stops responding.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,21 +9,21 @@ use lango_domain::event::{Event, Grant, NewEvent};
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore, StoreFuture, TurnLock};
 use lango_engine::InMemorySessionStore;
 
-/// A call of a store that never returns.
+/// A method of a store that never returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HangPoint {
     Lock,
     Load,
-    /// After so many appends that work.
+    /// After this many successful appends.
     Append(usize),
     Grants,
 }
 
-/// Keeps sessions in memory as a slow or broken disk would.
+/// An in-memory store that behaves like a slow or broken disk.
 #[derive(Default)]
 pub struct SlowStore {
     inner: InMemorySessionStore,
-    /// How long each call takes.
+    /// The time that each call takes.
     pub latency: Duration,
     pub hang: Option<HangPoint>,
     appends: AtomicUsize,
@@ -64,11 +64,11 @@ impl SessionStore for SlowStore {
     fn load<'a>(
         &'a self,
         key: SessionKeyRef<'a>,
-        reach: HistoryWindow,
+        window: HistoryWindow,
     ) -> StoreFuture<'a, Vec<Arc<Event>>> {
         async move {
             self.delay(self.hang == Some(HangPoint::Load)).await;
-            self.inner.load(key, reach).await
+            self.inner.load(key, window).await
         }
         .boxed()
     }
@@ -76,13 +76,13 @@ impl SessionStore for SlowStore {
     fn append<'a>(
         &'a self,
         key: SessionKeyRef<'a>,
-        drafts: Vec<NewEvent>,
+        events: Vec<NewEvent>,
     ) -> StoreFuture<'a, Vec<Arc<Event>>> {
         async move {
             let before = self.appends.fetch_add(1, Ordering::Relaxed);
             self.delay(matches!(self.hang, Some(HangPoint::Append(works)) if before >= works))
                 .await;
-            self.inner.append(key, drafts).await
+            self.inner.append(key, events).await
         }
         .boxed()
     }

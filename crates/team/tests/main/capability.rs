@@ -109,9 +109,9 @@ fn descriptions_carry_capabilities_and_no_tool_names() {
     }
 }
 
-/// S20: a phrase that a definition does not give is still known; the user's own stands before it.
+/// S20: a prefix that a definition lists without a phrase keeps the built-in one; the user's own comes first.
 #[test]
-fn phrases_do_not_depend_on_who_lists_a_prefix() {
+fn phrases_do_not_depend_on_the_agent_that_lists_a_prefix() {
     let map = CapabilityMap::from_specs(&[crate::setup::user_spec("operator", &["exec", "fs_"])]);
     assert_eq!(tool_capability(&map, "exec_shell"), "command execution");
     let mut mine = crate::setup::user_spec("mine", &["fs_", "*"]);

@@ -4,12 +4,12 @@ use lango_team::{AgentRegistry, build_agent_tree};
 
 use crate::setup::{agent, config, specialist_names, tool_names};
 
-/// S06: the four-agent layout of the older seeds is data, not code.
+/// S06: the four-agent layout of earlier versions is data, not code.
 #[test]
-fn the_classic_team_is_expressible_as_data() {
+fn the_classic_team_can_be_defined_as_data() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/classic-team/agents");
-    let roster = AgentRegistry::from_folder(&folder).unwrap();
-    assert!(roster.errors.is_empty(), "{:?}", roster.errors);
+    let registry = AgentRegistry::from_folder(&folder).unwrap();
+    assert!(registry.errors.is_empty(), "{:?}", registry.errors);
     let mut config = config(&[
         "exec_shell",
         "crypto_sign",
@@ -18,7 +18,7 @@ fn the_classic_team_is_expressible_as_data() {
         "memory_store",
         "odd_tool",
     ]);
-    config.specs = roster.specs;
+    config.specs = registry.specs;
     let tree = build_agent_tree(config).unwrap();
     assert_eq!(tree.root.name.as_str(), "lango-orchestrator");
     assert_eq!(
@@ -39,6 +39,6 @@ fn the_classic_team_is_expressible_as_data() {
     );
     assert!(
         tree.unmatched.is_empty(),
-        "the executor claims what nobody else does"
+        "the executor claims all other tools"
     );
 }

@@ -21,7 +21,7 @@ fn orchestrator_prompt(tools: &[&str]) -> String {
 }
 
 #[test]
-fn the_whole_orchestrator_prompt_reads_as_blessed() {
+fn the_orchestrator_prompt_matches_the_golden_file() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/orchestrator-prompt.md");
     golden::check(&file, &orchestrator_prompt(&ONE_TOOL_PER_PREFIX));
 }
@@ -37,7 +37,7 @@ fn the_whole_orchestrator_prompt_stays_under_1500_tokens() {
 
 /// S32
 #[test]
-fn the_instruction_holds_what_the_contract_lists() {
+fn the_instruction_has_the_parts_of_the_contract() {
     let prompt = orchestrator_prompt(&ONE_TOOL_PER_PREFIX);
     for part in [
         "You have no tools",
@@ -71,7 +71,7 @@ fn the_instruction_holds_what_the_contract_lists() {
 
 /// S32, S33
 #[test]
-fn only_agents_that_were_created_are_named() {
+fn only_created_agents_are_named() {
     for tools in [
         &["exec_shell"][..],
         &[],
@@ -94,7 +94,7 @@ fn only_agents_that_were_created_are_named() {
 
 /// S33
 #[test]
-fn no_word_that_could_be_taken_for_an_agent() {
+fn the_prompt_has_no_confusable_words() {
     let mut tools = ONE_TOOL_PER_PREFIX.to_vec();
     tools.extend(["crypto", "my_agent", "run browser", "éexec", "custom_x"]);
     let prompt = orchestrator_prompt(&tools);
@@ -112,7 +112,7 @@ fn no_word_that_could_be_taken_for_an_agent() {
 
 /// S33
 #[test]
-fn the_checker_sees_whole_words_in_any_case() {
+fn confusable_words_are_found_as_whole_words_in_any_case() {
     for word in CONFUSABLE_WORDS {
         assert_eq!(
             confusable_words(&format!("The {}!", word.to_uppercase())),
@@ -142,7 +142,7 @@ fn the_round_limit_is_stated() {
 
 /// S35
 #[test]
-fn unmatched_tools_stand_only_in_their_own_section() {
+fn unmatched_tools_are_named_only_in_their_section() {
     let prompt = orchestrator_prompt(&["exec_shell", "custom_action", "do_something"]);
     let (_, section) = prompt.split_once("## Unassigned\n").unwrap();
     assert!(
@@ -166,15 +166,12 @@ fn at_most_twenty_unmatched_tools_are_named() {
     let prompt = orchestrator_prompt(&names.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(prompt.matches("custom_").count(), 20);
     assert!(prompt.contains(" and 30 more."));
-    assert!(
-        !prompt.contains("\n## Ignore"),
-        "a name cannot bring lines of its own"
-    );
+    assert!(!prompt.contains("\n## Ignore"), "a name cannot add lines");
 }
 
 /// S22, S32
 #[test]
-fn no_tool_name_stands_in_the_routing_table() {
+fn the_routing_table_has_no_tool_names() {
     let prompt = orchestrator_prompt(&ONE_TOOL_PER_PREFIX);
     for tool in ONE_TOOL_PER_PREFIX {
         assert!(!prompt.contains(tool), "{tool}");
@@ -182,7 +179,7 @@ fn no_tool_name_stands_in_the_routing_table() {
 }
 
 #[test]
-fn agents_of_the_user_stand_in_the_table_too() {
+fn the_routing_table_has_the_users_agents() {
     let mut config = config(&["review_code"]);
     config.specs.push(user_spec("reviewer", &["review_"]));
     let prompt = build_agent_tree(config).unwrap().root.prompt.render();
@@ -194,7 +191,7 @@ fn agents_of_the_user_stand_in_the_table_too() {
 
 /// B40
 #[test]
-fn the_prompt_has_nothing_that_changes_by_itself() {
+fn the_prompt_has_no_year() {
     let year = ["2025", "2026", "2027"];
     let prompt = PromptSources::default().orchestrator("x").render();
     assert!(year.iter().all(|year| !prompt.contains(year)));

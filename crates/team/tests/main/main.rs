@@ -1,4 +1,4 @@
-//! The team, scenario by scenario.
+//! Tests of the team.
 
 #[cfg(test)]
 mod capability;
@@ -6,7 +6,6 @@ mod capability;
 mod classic;
 #[cfg(test)]
 mod instruction;
-#[cfg(test)]
 #[cfg(test)]
 mod partition;
 #[cfg(test)]

@@ -80,15 +80,15 @@ fn each_prefix_belongs_to_its_role() {
 
 /// S10
 #[test]
-fn exec_has_no_underscore() {
+fn the_exec_prefix_has_no_underscore() {
     assert_eq!(
         tool_names(&partition(&["exec", "execute_all", "exec_bg"]).operator).len(),
         3
     );
 }
 
-/// S10 asks the roles one after the other. No built-in prefix begins with another role's, so that order can never
-/// decide, and asking for the longest prefix gives the same answer.
+/// S10 checks the roles one after the other. No built-in prefix starts with another role's prefix, so
+/// their order never matters, and the longest prefix gives the same result.
 #[test]
 fn no_built_in_prefix_shadows_another() {
     let specs = AgentRegistry::built_in().specs;
@@ -114,7 +114,7 @@ fn no_built_in_prefix_shadows_another() {
 
 /// S10
 #[test]
-fn librarian_prefixes_come_before_the_operators() {
+fn librarian_prefixes_win_over_the_operators() {
     let set = partition(&[
         "search_rag",
         "graph_node",
@@ -137,20 +137,20 @@ fn the_planner_is_always_empty() {
 
 /// S11
 #[test]
-fn a_spec_takes_its_own_tools() {
+fn a_spec_gets_its_own_tools() {
     let mut set = partition(&["cron_add", "exec_shell"]);
     let specs = AgentRegistry::built_in().specs;
-    let of = |name: &str| specs.iter().find(|spec| spec.name == *name).unwrap();
+    let spec = |name: &str| specs.iter().find(|spec| spec.name == *name).unwrap();
     assert_eq!(
-        tool_names(&tools_for_spec(&mut set, of("automator"))),
+        tool_names(&tools_for_spec(&mut set, spec("automator"))),
         ["cron_add"]
     );
     assert!(
-        tools_for_spec(&mut set, of("automator")).is_empty(),
-        "taken once, gone"
+        tools_for_spec(&mut set, spec("automator")).is_empty(),
+        "tools are moved out"
     );
     assert_eq!(
-        tool_names(&tools_for_spec(&mut set, of("operator"))),
+        tool_names(&tools_for_spec(&mut set, spec("operator"))),
         ["exec_shell"]
     );
 }
@@ -183,7 +183,7 @@ fn every_tool_of_the_contract_has_its_owner() {
 
 /// B14
 #[test]
-fn routes_give_an_unmatched_tool_a_home() {
+fn a_route_assigns_an_unmatched_tool() {
     let specs = AgentRegistry::built_in().specs;
     let claims = ToolClaims::new(&specs, &routes(&[("operator", &["github_"])])).unwrap();
     let set = partition_tools(
@@ -197,7 +197,7 @@ fn routes_give_an_unmatched_tool_a_home() {
 
 /// B14
 #[test]
-fn agents_of_the_user_claim_before_the_built_in_roles() {
+fn the_users_agents_claim_before_the_built_in_roles() {
     let mut specs = AgentRegistry::built_in().specs;
     specs.push(user_spec("reviewer", &["fs_diff", "review_"]));
     let claims = ToolClaims::new(&specs, &Routes::new()).unwrap();
@@ -214,7 +214,7 @@ fn agents_of_the_user_claim_before_the_built_in_roles() {
 
 /// B14
 #[test]
-fn the_same_prefix_twice_is_an_error_that_names_both() {
+fn a_duplicate_prefix_is_an_error_that_names_both_agents() {
     let mut specs = AgentRegistry::built_in().specs;
     specs.push(user_spec("alpha", &["x_"]));
     specs.push(user_spec("beta", &["x_"]));
@@ -237,13 +237,13 @@ fn the_same_prefix_twice_is_an_error_that_names_both() {
     );
     assert!(
         ToolClaims::new(&specs, &routes(&[("alpha", &["x_"])])).is_ok(),
-        "twice for one agent is no contradiction"
+        "a duplicate within one agent is fine"
     );
 }
 
 /// B14
 #[test]
-fn a_route_needs_an_agent_that_takes_tools() {
+fn a_route_needs_an_agent_that_can_have_tools() {
     let specs = AgentRegistry::built_in().specs;
     let claims = |pairs: &[(&str, &[&str])]| ToolClaims::new(&specs, &routes(pairs)).unwrap_err();
     let unknown = claims(&[("operater", &["x_"])]).to_string();
@@ -264,7 +264,7 @@ fn a_route_needs_an_agent_that_takes_tools() {
 
 /// B14
 #[test]
-fn a_longer_prefix_of_the_users_wins_over_a_shorter_one() {
+fn the_users_longest_prefix_wins() {
     let mut specs = AgentRegistry::built_in().specs;
     specs.push(user_spec("forge", &["git_"]));
     let claims = ToolClaims::new(&specs, &routes(&[("vault", &["git_secret_"])])).unwrap();
@@ -283,7 +283,7 @@ fn every_built_in_definition_is_built_in() {
 }
 
 proptest! {
-    /// S05, S12: whatever the order of registration, each tool has the same single home.
+    /// S05, S12: whatever the order of registration, each tool has the same owner.
     #[test]
     fn order_never_changes_ownership(
         names in Just(ONE_TOOL_PER_PREFIX.iter().chain(&["custom_x", "do_it"]).map(|n| (*n).to_owned()).collect::<Vec<_>>())
@@ -292,10 +292,10 @@ proptest! {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let set = partition(&names);
         let all = [&set.operator, &set.navigator, &set.vault, &set.librarian, &set.chronicler, &set.automator, &set.unmatched];
-        let mut homes: Vec<Vec<&str>> = all.iter().map(|tools| tool_names(tools)).collect();
-        homes.iter_mut().for_each(|home| home.sort_unstable());
-        prop_assert_eq!(homes.iter().map(Vec::len).sum::<usize>(), names.len());
-        prop_assert_eq!(&homes[0], &["exec_shell", "fs_read", "skill_deploy"]);
-        prop_assert_eq!(&homes[6], &["custom_x", "do_it"]);
+        let mut owned: Vec<Vec<&str>> = all.iter().map(|tools| tool_names(tools)).collect();
+        owned.iter_mut().for_each(|tools| tools.sort_unstable());
+        prop_assert_eq!(owned.iter().map(Vec::len).sum::<usize>(), names.len());
+        prop_assert_eq!(&owned[0], &["exec_shell", "fs_read", "skill_deploy"]);
+        prop_assert_eq!(&owned[6], &["custom_x", "do_it"]);
     }
 }

@@ -85,7 +85,7 @@ fn files_replace_the_defaults() {
 
 /// S31
 #[test]
-fn the_users_identity_and_tool_usage_never_reach_the_orchestrator() {
+fn the_users_identity_and_tool_usage_are_not_in_the_orchestrators_prompt() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "AGENTS.md", "Use Exec and the Browser.");
     write(folder.path(), "TOOL_USAGE.md", "Crypto first.");
@@ -98,7 +98,7 @@ fn the_users_identity_and_tool_usage_never_reach_the_orchestrator() {
 
 /// S39
 #[test]
-fn an_agents_own_folder_replaces_its_sections_only() {
+fn an_agents_folder_replaces_only_its_sections() {
     let folder = tempfile::tempdir().unwrap();
     write(
         folder.path(),
@@ -111,7 +111,7 @@ fn an_agents_own_folder_replaces_its_sections_only() {
     assert!(text(&vault, "instruction").starts_with("You are a dragon."));
     assert!(
         text(&vault, "instruction").contains("\n[REJECT] "),
-        "whoever wrote it, a task can be handed back"
+        "a replaced instruction still explains how to reject a task"
     );
     assert_eq!(text(&vault, "safety"), "Guard the gold.");
     assert_eq!(vault.sections().last().unwrap().id(), Section::INSTRUCTION);
@@ -122,7 +122,7 @@ fn an_agents_own_folder_replaces_its_sections_only() {
 }
 
 #[test]
-fn a_prompt_that_is_not_text_is_an_error_that_names_the_file() {
+fn a_prompt_that_is_not_utf8_is_an_error_that_names_the_file() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("SAFETY.md"), [0xff, 0xfe]).unwrap();
     let error = PromptSources::from_folder(folder.path())

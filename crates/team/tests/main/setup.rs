@@ -31,7 +31,7 @@ pub fn agent<'a>(tree: &'a AgentTree, name: &str) -> &'a Agent {
         .unwrap_or_else(|| panic!("no {name} in {:?}", specialist_names(tree)))
 }
 
-/// A definition of the user's with these prefixes.
+/// Returns a definition of the user with these prefixes.
 pub fn user_spec(name: &str, prefixes: &[&str]) -> AgentSpec {
     let file = PathBuf::from(format!("{name}.md"));
     let text =

@@ -4,9 +4,9 @@ use lango_domain::AgentSpec;
 use lango_team::AgentRegistry;
 
 fn specs() -> Vec<AgentSpec> {
-    let roster = AgentRegistry::built_in();
-    assert!(roster.errors.is_empty(), "{:?}", roster.errors);
-    roster.specs
+    let registry = AgentRegistry::built_in();
+    assert!(registry.errors.is_empty(), "{:?}", registry.errors);
+    registry.specs
 }
 
 fn spec(name: &str) -> AgentSpec {
@@ -35,7 +35,7 @@ fn every_instruction_has_its_sections_and_the_reject_format() {
 
 /// S36
 #[test]
-fn every_agent_says_how_it_reports() {
+fn every_instruction_has_its_output_format() {
     for (agent, phrase) in [
         ("operator", "Provide results clearly"),
         ("librarian", "Organize results clearly"),
@@ -48,7 +48,7 @@ fn every_agent_says_how_it_reports() {
 
 /// S37
 #[test]
-fn the_librarian_looks_after_inquiries() {
+fn the_librarian_handles_inquiries() {
     let librarian = spec("librarian");
     for word in ["inquiry", "question", "gap"] {
         assert!(
@@ -65,7 +65,7 @@ fn the_librarian_looks_after_inquiries() {
 
 /// S38
 #[test]
-fn the_automator_has_its_words() {
+fn the_automator_has_its_keywords() {
     let automator = spec("automator");
     for word in ["schedule", "cron", "background", "workflow", "automate"] {
         assert!(
@@ -97,46 +97,39 @@ fn every_definition_is_complete() {
 #[test]
 fn no_definition_names_another_agent_or_a_confusable_word() {
     assert_eq!(AgentRegistry::built_in().warnings(), Vec::<String>::new());
-    let mut roster = AgentRegistry::built_in();
-    roster.specs[0].description = "Asks the vault or the Browser.".into();
-    let complaints = roster.warnings().join(
-        "
-",
-    );
+    let mut registry = AgentRegistry::built_in();
+    registry.specs[0].description = "Asks the vault or the Browser.".into();
+    let warnings = registry.warnings().join("\n");
     assert!(
-        complaints.contains("`browser` may be taken")
-            && complaints.contains("names another agent, vault")
+        warnings.contains("`browser` could be mistaken")
+            && warnings.contains("names another agent, vault")
     );
 }
 
 /// S04
 #[test]
-fn a_planner_of_the_users_is_always_included() {
+fn a_planner_of_the_user_is_always_included() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(
         folder.path().join("planner.md"),
-        "---
-description: Mine.
----
-Think.
-",
+        "---\ndescription: Mine.\n---\nThink.\n",
     )
     .unwrap();
-    let roster = AgentRegistry::from_folder(folder.path()).unwrap();
-    assert!(roster.specs[0].always_include && !roster.specs[0].can_hold_tools());
+    let registry = AgentRegistry::from_folder(folder.path()).unwrap();
+    assert!(registry.specs[0].always_include && !registry.specs[0].can_hold_tools());
 }
 
 #[test]
-fn what_is_not_a_regular_file_is_not_read() {
+fn only_regular_files_are_read() {
     let folder = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("/dev/zero", folder.path().join("zero.md")).unwrap();
-    let roster = AgentRegistry::from_folder(folder.path()).unwrap();
+    let registry = AgentRegistry::from_folder(folder.path()).unwrap();
     assert!(
-        roster.errors[0]
+        registry.errors[0]
             .to_string()
             .contains("it is not a regular file"),
         "{:?}",
-        roster.errors
+        registry.errors
     );
 }
 
@@ -158,7 +151,7 @@ fn no_keyword_belongs_to_two_agents() {
 }
 
 #[test]
-fn a_bad_file_is_reported_and_the_others_load() {
+fn an_invalid_file_is_reported_and_the_others_load() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
     write(
@@ -172,38 +165,36 @@ fn a_bad_file_is_reported_and_the_others_load() {
     write("latin.md", b"---\ndescription: caf\xe9\n---\nx\n");
     write("huge.md", &vec![b'x'; 300 * 1024]);
     write("notes.txt", b"not an agent");
-    let roster = AgentRegistry::from_folder(folder.path()).unwrap();
-    assert_eq!(roster.specs.len(), 1);
-    let mistakes: Vec<String> = roster.errors.iter().map(ToString::to_string).collect();
-    assert_eq!(mistakes.len(), 3);
+    let registry = AgentRegistry::from_folder(folder.path()).unwrap();
+    assert_eq!(registry.specs.len(), 1);
+    let errors: Vec<String> = registry.errors.iter().map(ToString::to_string).collect();
+    assert_eq!(errors.len(), 3);
     assert!(
-        mistakes[0].contains("bad.md:3: unknown key `prefixs`; did you mean `prefixes`?"),
-        "{mistakes:?}"
+        errors[0].contains("bad.md:3: unknown key `prefixs`; did you mean `prefixes`?"),
+        "{errors:?}"
     );
     assert!(
-        mistakes[1].contains("huge.md:1: cannot be read: it has more than 262144 bytes"),
-        "{mistakes:?}"
+        errors[1].contains("huge.md:1: cannot be read: it has more than 262144 bytes"),
+        "{errors:?}"
     );
     assert!(
-        mistakes[2].contains("latin.md:2: is not valid UTF-8"),
-        "{mistakes:?}"
+        errors[2].contains("latin.md:2: is not valid UTF-8"),
+        "{errors:?}"
     );
 }
 
 /// B14
 #[test]
-fn a_definition_of_the_same_name_takes_the_built_in_ones_place() {
+fn a_definition_replaces_the_built_in_one_with_the_same_name() {
     let folder = tempfile::tempdir().unwrap();
     let text = "---\ndescription: Mine.\nprefixes: [exec]\n---\nMy way.\n";
     fs::write(folder.path().join("operator.md"), text).unwrap();
-    let roster =
-        AgentRegistry::built_in().merge(AgentRegistry::from_folder(folder.path()).unwrap());
-    assert_eq!(roster.specs.len(), 7);
+    let user = AgentRegistry::from_folder(folder.path()).unwrap();
+    let registry = AgentRegistry::built_in().merge(user);
+    assert_eq!(registry.specs.len(), 7);
+    let operator = &registry.specs[0];
     assert_eq!(
-        (
-            roster.specs[0].name.as_str(),
-            roster.specs[0].description.as_str()
-        ),
+        (operator.name.as_str(), operator.description.as_str()),
         ("operator", "Mine.")
     );
 }

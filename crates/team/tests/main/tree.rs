@@ -84,28 +84,28 @@ fn always_include_creates_an_agent_without_tools() {
 
 /// S05
 #[test]
-fn each_tool_has_exactly_one_holder() {
+fn each_tool_has_exactly_one_owner() {
     let mut given = ONE_TOOL_PER_PREFIX.to_vec();
     given.extend(["custom_x", "custom_y"]);
     let tree = tree(&given);
-    let mut held: Vec<&str> = tree
+    let mut owned: Vec<&str> = tree
         .agents()
         .flat_map(|agent| tool_names(&agent.tools))
         .collect();
     assert_eq!(
-        held.len(),
+        owned.len(),
         ONE_TOOL_PER_PREFIX.len(),
-        "unmatched tools are held by nobody"
+        "unmatched tools have no owner"
     );
-    held.extend(tool_names(&tree.unmatched));
-    held.sort_unstable();
+    owned.extend(tool_names(&tree.unmatched));
+    owned.sort_unstable();
     given.sort_unstable();
-    assert_eq!(held, given);
+    assert_eq!(owned, given);
 }
 
 /// S05
 #[test]
-fn two_tools_of_one_name_are_refused() {
+fn rejects_two_tools_with_the_same_name() {
     let error = build_agent_tree(config(&["exec_shell", "fs_read", "exec_shell"])).unwrap_err();
     assert_eq!(error, BuildError::DuplicateTool("exec_shell".into()));
 }
@@ -144,7 +144,7 @@ fn the_prompt_function_is_called_once_for_every_specialist() {
 
 /// S39
 #[test]
-fn without_a_prompt_function_the_instruction_stands() {
+fn without_a_prompt_function_the_prompt_is_the_instruction() {
     let config = config(&["exec_shell"]);
     let operator = config.specs[0].instruction.clone();
     let tree = build_agent_tree(config).unwrap();
@@ -183,9 +183,10 @@ fn card(name: &str, description: &str) -> RemoteCard {
     }
 }
 
-/// Remote agents join behind the local ones, quoted and bounded; the prompt function is not asked about them.
+/// Remote agents follow the local ones; their cards are quoted and capped. The prompt function is not
+/// called for them.
 #[test]
-fn remote_agents_join_as_data_from_outside() {
+fn remote_agents_join_as_untrusted_data() {
     let mut config = config(&["exec_shell"]);
     config.sub_agent_prompt = Some(Arc::new(|name, _| {
         assert_ne!(name, "weather");
@@ -217,7 +218,7 @@ fn remote_agents_join_as_data_from_outside() {
 }
 
 #[test]
-fn two_agents_of_one_name_are_refused() {
+fn rejects_two_agents_with_the_same_name() {
     let mut config = config(&["exec_shell"]);
     config.remote_agents = vec![card("operator", "x")];
     let error = build_agent_tree(config).unwrap_err();
