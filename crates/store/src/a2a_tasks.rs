@@ -1,4 +1,5 @@
-//! Tasks that other agents gave: what they are about is theirs to word, whose they are and how they stand is known here.
+//! A2A tasks. The store keeps owner, state and times in columns; the body is opaque JSON of the
+//! gateway.
 
 use jiff::Timestamp;
 use lango_domain::event::{Principal, SessionId, TurnId};
@@ -22,7 +23,7 @@ pub(crate) const TABLES: &str = "
         body TEXT NOT NULL
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX tasks_by_use ON tasks (principal, updated, id);
-    -- What was sent, so that sending it again begins nothing new.
+    -- Message ids, so that a repeated message does not create a second task.
     CREATE TABLE task_messages (
         principal TEXT NOT NULL,
         message TEXT NOT NULL,
@@ -42,57 +43,59 @@ pub(crate) const TABLES: &str = "
     END;
 ";
 
-/// A task as it is kept.
+/// A stored task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskRow {
     pub id: String,
     pub principal: Principal,
     pub session: SessionId,
-    /// The turn that works on it, once there is one.
+    /// The turn that works on the task, once it has started.
     pub turn: Option<TurnId>,
     pub state: String,
-    /// Nothing changes any more.
+    /// True if the task has reached a final state.
     pub is_terminal: bool,
     pub created: Timestamp,
     pub updated: Timestamp,
-    /// The whole of it, in words of whoever keeps it.
+    /// The whole task, serialized by the caller.
     pub body: String,
 }
 
-/// What a new task is kept with.
+/// A task to create.
 #[derive(Clone, Debug)]
 pub struct NewTask {
     pub row: TaskRow,
-    /// The id of the message that it begins with.
+    /// The id of the message that creates the task.
     pub message: String,
-    /// A message with that id that came since then is the same one.
+    /// A message with the same id counts as repeated if it was received at or after this time.
     pub repeated_since: Timestamp,
-    /// So many of the principal's tasks are kept; the oldest that are over make room.
+    /// Maximum number of stored tasks per principal. The oldest finished ones are deleted for new
+    /// ones.
     pub max_tasks: usize,
 }
 
+/// The result of creating a task.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TaskCreation {
     New,
-    /// The message came before, and this task with it.
+    /// The message was received before and created this task.
     Repeated(Box<TaskRow>),
-    /// All that are kept still run.
+    /// The principal has too many unfinished tasks.
     TooMany,
 }
 
-/// Which of a principal's tasks.
+/// A filter for a principal's tasks.
 #[derive(Clone, Debug)]
 pub struct TaskQuery {
     pub principal: Principal,
     pub session: Option<SessionId>,
     pub state: Option<String>,
     pub changed_after: Option<Timestamp>,
-    /// Those that stand behind this one: its time and id.
+    /// Pagination cursor: only tasks after the one with this time and id.
     pub after: Option<(Timestamp, String)>,
     pub limit: usize,
 }
 
-/// Where a task's changes are told.
+/// A stored push notification config of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PushConfigRow {
     pub id: String,
@@ -102,13 +105,13 @@ pub struct PushConfigRow {
 const COLUMNS: &str = "id, principal, session, turn, state, is_over, created, updated, body";
 
 impl SqliteStore {
-    /// Keeps a new task, unless its message began one before.
+    /// Stores a new task, unless its message is repeated.
     pub async fn create_task(&self, new: NewTask) -> Result<TaskCreation, SqliteStoreError> {
         self.write(move |connection| insert_task(connection, &new))
             .await
     }
 
-    /// Keeps how a task stands now; one that is gone stays gone.
+    /// Updates a task. Does nothing if the task was deleted.
     pub async fn update_task(&self, row: TaskRow) -> Result<(), SqliteStoreError> {
         self.write(move |connection| {
             let sql =
@@ -136,7 +139,7 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Takes a task away that never began.
+    /// Deletes a task that never started.
     pub async fn delete_task(
         &self,
         principal: &Principal,
@@ -151,7 +154,7 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// A task of the principal's.
+    /// Returns a task of the principal.
     pub async fn task(
         &self,
         principal: &Principal,
@@ -168,13 +171,14 @@ impl SqliteStore {
         .await
     }
 
-    /// Tasks that fit, the one that changed last first, and how many there are without a limit.
+    /// Returns the matching tasks, most recently changed first, and their number without the cursor
+    /// and the limit.
     pub async fn tasks(&self, query: TaskQuery) -> Result<(Vec<TaskRow>, usize), SqliteStoreError> {
         self.read(move |connection| find_tasks(connection, &query))
             .await
     }
 
-    /// Tasks that are not over, of one principal or of all: whose, and which.
+    /// Returns owner and id of the unfinished tasks of one principal, or of all.
     pub async fn open_tasks(
         &self,
         principal: Option<&Principal>,
@@ -182,16 +186,17 @@ impl SqliteStore {
         let principal = principal.cloned();
         self.read(move |connection| {
             let sql = "SELECT principal, id FROM tasks WHERE NOT is_over AND (?1 IS NULL OR principal = ?1)";
-            let own = principal.as_ref().map(Principal::as_str);
+            let principal = principal.as_ref().map(Principal::as_str);
             let mut query = connection.prepare_cached(sql)?;
             query
-                .query_map([own], |row| Ok((Principal::new(row.get::<_, String>(0)?), row.get(1)?)))?
+                .query_map([principal], |row| Ok((Principal::new(row.get::<_, String>(0)?), row.get(1)?)))?
                 .collect()
         })
         .await
     }
 
-    /// Whether a turn of the session is running at this moment, here or in another process.
+    /// Returns true if a turn of the session is running in any process, or if its lock cannot be
+    /// checked.
     pub async fn is_turn_running(&self, principal: &Principal, session: &SessionId) -> bool {
         !matches!(
             self.locks()
@@ -201,20 +206,20 @@ impl SqliteStore {
         )
     }
 
-    /// Adds an address to a task, or changes it; false where the task has `most` already.
+    /// Adds or replaces a push config of a task. Returns false if the task already has `limit` others.
     pub async fn upsert_push_config(
         &self,
         task: &str,
-        listener: PushConfigRow,
-        most: usize,
+        config: PushConfigRow,
+        limit: usize,
     ) -> Result<bool, SqliteStoreError> {
         let task = task.to_owned();
         self.write(move |connection| {
             let sql = "INSERT INTO task_listeners (task, id, body)
                 SELECT ?1, ?2, ?3 WHERE (SELECT count(*) FROM task_listeners WHERE task = ?1 AND id <> ?2) < ?4
                 ON CONFLICT (task, id) DO UPDATE SET body = excluded.body";
-            let kept = connection.execute(sql, params![task, listener.id, listener.body, most as i64])?;
-            Ok(kept > 0)
+            let changed = connection.execute(sql, params![task, config.id, config.body, limit as i64])?;
+            Ok(changed > 0)
         })
         .await
     }
@@ -250,12 +255,12 @@ impl SqliteStore {
 }
 
 fn insert_task(connection: &mut Connection, new: &NewTask) -> rusqlite::Result<TaskCreation> {
-    let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let (row, principal) = (&new.row, new.row.principal.as_str());
-    if let Some(found) = find_repeated(&change, new)? {
+    if let Some(found) = find_repeated(&transaction, new)? {
         return Ok(TaskCreation::Repeated(Box::new(found)));
     }
-    let count: i64 = change.query_row(
+    let count: i64 = transaction.query_row(
         "SELECT count(*) FROM tasks WHERE principal = ?1",
         [principal],
         |row| row.get(0),
@@ -264,7 +269,7 @@ fn insert_task(connection: &mut Connection, new: &NewTask) -> rusqlite::Result<T
     if surplus > 0 {
         let sql = "DELETE FROM tasks WHERE id IN
             (SELECT id FROM tasks WHERE principal = ?1 AND is_over ORDER BY updated LIMIT ?2)";
-        if (change.execute(sql, params![principal, surplus])? as i64) < surplus {
+        if (transaction.execute(sql, params![principal, surplus])? as i64) < surplus {
             return Ok(TaskCreation::TooMany);
         }
     }
@@ -282,10 +287,10 @@ fn insert_task(connection: &mut Connection, new: &NewTask) -> rusqlite::Result<T
         updated,
         row.body
     ];
-    change.execute(&sql, values)?;
+    transaction.execute(&sql, values)?;
     let sql = "INSERT OR REPLACE INTO task_messages (principal, message, task, at) VALUES (?1, ?2, ?3, ?4)";
-    change.execute(sql, params![principal, new.message, row.id, created])?;
-    change.commit()?;
+    transaction.execute(sql, params![principal, new.message, row.id, created])?;
+    transaction.commit()?;
     Ok(TaskCreation::New)
 }
 
@@ -329,8 +334,8 @@ fn find_tasks(
         .clone()
         .map(|(at, id)| (sortable_time(at), id))
         .unzip();
-    let mut found = connection.prepare_cached(&sql)?;
-    let rows = found
+    let mut statement = connection.prepare_cached(&sql)?;
+    let rows = statement
         .query_map(
             params![
                 principal,

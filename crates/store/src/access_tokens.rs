@@ -1,4 +1,5 @@
-//! Access tokens: whoever shows one over HTTP is its principal. Only a hash is kept, so that the file opens no door.
+//! Access tokens, which authenticate HTTP requests as a principal. The store keeps only hashes, so
+//! that the file alone grants no access.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
@@ -28,23 +29,23 @@ pub(crate) const TABLES: &str = "
     ) STRICT, WITHOUT ROWID;
 ";
 
-/// What every token begins with, so that scanners for secrets know it.
+/// Prefix of every token, so that secret scanners recognize it.
 const TOKEN_PREFIX: &str = "lango_";
 const SECRET_BYTES: usize = 32;
 
-/// What a token may be used for.
+/// A permission of a token.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum TokenScope {
-    /// Asking the team.
+    /// Run turns.
     Chat,
-    /// Answering questions about calls.
+    /// Approve or deny tool calls.
     Approve,
-    /// Looking at sessions, usage and the audit.
+    /// Read sessions, usage and the audit log.
     Read,
-    /// Everything, and what the server tells about itself.
+    /// Everything, including information about the server.
     Admin,
 }
 
@@ -67,8 +68,9 @@ impl fmt::Display for TokenScope {
     }
 }
 
+/// The error for a text that names no [`TokenScope`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no scope; there are chat, approve, read and admin")]
+#[error("unknown scope `{0}`; expected chat, approve, read or admin")]
 pub struct UnknownScopeError(String);
 
 impl FromStr for TokenScope {
@@ -80,16 +82,16 @@ impl FromStr for TokenScope {
     }
 }
 
-/// What is known about a token; its value is known only to whoever got it.
+/// A stored access token. Its value is not stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessToken {
     pub name: String,
-    /// Whose sessions it reaches.
+    /// The owner of the sessions that the token can access.
     pub principal: Principal,
     pub scopes: BTreeSet<TokenScope>,
     pub created: Timestamp,
     pub expires: Option<Timestamp>,
-    /// To the minute, about.
+    /// Time of the last use, to about a minute.
     pub used: Option<Timestamp>,
 }
 
@@ -103,12 +105,12 @@ impl AccessToken {
     }
 }
 
-/// The hash that a token is found by; says nothing about the token.
+/// The hash under which a token is stored. It does not reveal the token.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TokenHash([u8; 32]);
 
 impl TokenHash {
-    /// Of a text that has the form of a token.
+    /// Returns the hash, or `None` if the text does not have the form of a token.
     pub fn from_token(text: &str) -> Option<Self> {
         let secret = text.strip_prefix(TOKEN_PREFIX)?;
         let is_secret =
@@ -117,7 +119,7 @@ impl TokenHash {
     }
 }
 
-/// The value of a new token, made of bytes that nobody can guess.
+/// Formats the value of a new token from cryptographically random bytes.
 pub fn token_value(random: &[u8; SECRET_BYTES]) -> Secret {
     let mut text = TOKEN_PREFIX.to_owned();
     for byte in random {
@@ -136,7 +138,7 @@ impl SqliteStore {
     ) -> Result<(), SqliteStoreError> {
         let Some(TokenHash(hash)) = TokenHash::from_token(value.expose()) else {
             return Err(SqliteStoreError::Other(
-                "this is no value for a token".to_owned(),
+                "the token value is not valid; create it with `token_value`".to_owned(),
             ));
         };
         let name = token.name.clone();
@@ -150,7 +152,7 @@ impl SqliteStore {
         }
     }
 
-    /// Every token, by name.
+    /// Returns all tokens, ordered by name.
     pub async fn tokens(&self) -> Result<Vec<AccessToken>, SqliteStoreError> {
         self.read(|connection| {
             let mut query =
@@ -160,8 +162,8 @@ impl SqliteStore {
         .await
     }
 
-    /// The token with that hash. The hash of 256 random bits is looked up: how long that takes says nothing about any
-    /// token.
+    /// Returns the token with that hash. The lookup is by the hash of 256 random bits, so its timing
+    /// reveals nothing about stored tokens.
     pub async fn find_token(
         &self,
         hash: TokenHash,
@@ -176,12 +178,12 @@ impl SqliteStore {
 
     pub async fn revoke_token(&self, name: &str) -> Result<(), SqliteStoreError> {
         let wanted = name.to_owned();
-        let gone = self
+        let deleted = self
             .write(move |connection| {
                 connection.execute("DELETE FROM tokens WHERE name = ?1", params![wanted])
             })
             .await?;
-        if gone > 0 {
+        if deleted > 0 {
             Ok(())
         } else {
             Err(SqliteStoreError::TokenNotFound(name.to_owned()))
@@ -205,7 +207,7 @@ impl SqliteStore {
     }
 }
 
-/// Whether it was added: there may be one of that name already.
+/// Inserts a token. Returns false if a token of that name exists.
 fn insert(connection: &Connection, token: &AccessToken, hash: &[u8; 32]) -> rusqlite::Result<bool> {
     let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
     let sql =
@@ -237,14 +239,14 @@ fn token(row: &Row<'_>) -> rusqlite::Result<AccessToken> {
     Ok(AccessToken {
         name: row.get(0)?,
         principal: Principal::new(row.get::<_, String>(1)?),
-        // A scope that a newer Lango knows allows nothing here.
+        // Scopes of a newer version are unknown here and grant nothing.
         scopes: row
             .get::<_, String>(2)?
             .split(',')
             .filter_map(|scope| scope.parse().ok())
             .collect(),
         created: time(3)?.unwrap_or_default(),
-        // A time that cannot be read is over.
+        // An unreadable time counts as expired.
         expires: row
             .get::<_, Option<String>>(4)?
             .map(|text| text.parse().unwrap_or(Timestamp::UNIX_EPOCH)),

@@ -1,4 +1,5 @@
-//! What was done and who allowed it: a view of the events, which are the only place where it is written.
+//! The audit log of tool calls and approvals. It is derived from the events, which are its only
+//! record.
 
 use std::collections::HashMap;
 
@@ -15,7 +16,7 @@ use crate::error::SqliteStoreError;
 use crate::event_rows;
 use crate::store::SqliteStore;
 
-/// One call of a tool.
+/// A tool call with its approval and outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AuditEntry {
     pub at: Timestamp,
@@ -24,14 +25,14 @@ pub struct AuditEntry {
     pub tool: String,
     pub args: Value,
     pub level: Safety,
-    /// The last that was said about permission; nothing for a call that needed none.
+    /// The last approval state. `None` if the call needed no approval.
     pub decision: Option<(ApprovalState, Option<Decider>)>,
-    /// Nothing for a call that has no result yet.
+    /// `None` if the call has no result yet.
     pub outcome: Option<Result<(), Option<ToolCode>>>,
 }
 
 impl AuditEntry {
-    /// What was decided, in one word, and whose decision it was.
+    /// Returns the decision and the decider, each as a word.
     pub fn decision(&self) -> (&'static str, Option<&'static str>) {
         let Some((state, by)) = self.decision else {
             return ("auto", Some("policy"));
@@ -55,7 +56,7 @@ impl AuditEntry {
         (word, by)
     }
 
-    /// What came of it, in one word.
+    /// Returns the outcome as a word: `open`, `ok`, or the error code.
     pub fn outcome_code(&self) -> String {
         match &self.outcome {
             None => "open".to_owned(),
@@ -72,12 +73,12 @@ impl AuditEntry {
 }
 
 impl SqliteStore {
-    /// The newest calls of the principal's sessions, or of one of them; newest first.
+    /// Returns the newest tool calls in one session of the principal, or in all, newest first.
     pub async fn audit(
         &self,
         principal: &Principal,
         session: Option<&SessionId>,
-        most: usize,
+        limit: usize,
     ) -> Result<Vec<AuditEntry>, SqliteStoreError> {
         let (principal, session) = (principal.to_string(), session.map(ToString::to_string));
         self.read(move |connection| {
@@ -86,24 +87,25 @@ impl SqliteStore {
                 WHERE principal = ?1 AND (?2 IS NULL OR name = ?2) AND kind IN ('call', 'approval', 'result')
                 ORDER BY session, seq";
             let mut query = connection.prepare(sql)?;
-            let mut found = query.query(params![principal, session])?;
-            let mut ledger = AuditBuilder::default();
-            while let Some(row) = found.next()? {
+            let mut rows = query.query(params![principal, session])?;
+            let mut builder = AuditBuilder::default();
+            while let Some(row) = rows.next()? {
                 let event = event_rows::event(row, &SessionId::new(row.get::<_, String>(6)?));
                 if let Some(event) = connection.check_row(row, event_rows::joined_event_name, event)? {
-                    ledger.add(&event);
+                    builder.add(&event);
                 }
             }
-            Ok(ledger.into_newest(most))
+            Ok(builder.into_newest(limit))
         })
         .await
     }
 }
 
-/// Calls, and where each stands until its result is there.
+/// Collects audit entries from events in order.
 #[derive(Default)]
 struct AuditBuilder {
     entries: Vec<AuditEntry>,
+    /// Indexes into `entries` of calls without a result.
     open: HashMap<(SessionId, TurnId, CallId), usize>,
 }
 
@@ -153,10 +155,10 @@ impl AuditBuilder {
         }
     }
 
-    fn into_newest(mut self, most: usize) -> Vec<AuditEntry> {
+    fn into_newest(mut self, limit: usize) -> Vec<AuditEntry> {
         self.entries
             .sort_by_key(|entry| std::cmp::Reverse(entry.at));
-        self.entries.truncate(most);
+        self.entries.truncate(limit);
         self.entries
     }
 }

@@ -1,4 +1,4 @@
-//! Rows that cannot be read. One of them does not hide the others, and none goes unnoticed: it is skipped and named.
+//! Damaged rows. A row that cannot be read is skipped and reported, and does not hide other rows.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,15 +9,15 @@ use lango_domain::text::one_line;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error, Params, Row};
 
-/// So much is said about why a row cannot be read.
+/// Maximum length of the reason in a report, in characters.
 const MAX_REASON_LEN: usize = 120;
-/// More rows than this are not named one by one.
-const MAX_NAMED: usize = 1_000;
+/// Maximum number of reported rows.
+const MAX_REPORTED: usize = 1_000;
 
 /// A row that was skipped.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DamagedRow {
-    /// Which one, for people: "event 5 of session `a`".
+    /// The row in words, such as "event 5 of session `a`".
     pub name: String,
     pub reason: String,
 }
@@ -28,7 +28,7 @@ impl fmt::Display for DamagedRow {
     }
 }
 
-/// What was skipped so far; all clones share it.
+/// The rows skipped so far. Clones share the same log.
 #[derive(Clone, Default)]
 pub(crate) struct DamageLog(Arc<Mutex<BTreeSet<DamagedRow>>>);
 
@@ -43,16 +43,16 @@ impl DamageLog {
     }
 
     pub fn add(&self, row: DamagedRow) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= MAX_NAMED || known.contains(&row) {
+        let mut reported = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if reported.len() >= MAX_REPORTED || reported.contains(&row) {
             return;
         }
-        tracing::warn!(row = %row, "a damaged row is skipped");
-        known.insert(row);
+        tracing::warn!(row = %row, "skipped a damaged row");
+        reported.insert(row);
     }
 }
 
-/// A connection to read with, and where to tell what could not be read.
+/// A connection for reading, with the log for rows that cannot be read.
 pub(crate) struct RowReader<'a> {
     connection: &'a Connection,
     damage: &'a DamageLog,
@@ -71,7 +71,7 @@ impl<'a> RowReader<'a> {
         Self { connection, damage }
     }
 
-    /// Every row that can be read.
+    /// Runs a query and returns every row that can be read.
     pub fn query_rows<T>(
         &self,
         sql: &str,
@@ -88,7 +88,7 @@ impl<'a> RowReader<'a> {
         Ok(found)
     }
 
-    /// Nothing for a row that cannot be read.
+    /// Turns the error of a damaged row into `None` and reports the row. Other errors are returned.
     pub fn check_row<T>(
         &self,
         row: &Row<'_>,
@@ -108,7 +108,7 @@ impl<'a> RowReader<'a> {
         }
     }
 
-    /// A text that may hold anything: what is no text in it is told, and shown as well as it can be.
+    /// Reads a text column. Invalid UTF-8 is reported and replaced for display.
     pub fn read_text(
         &self,
         row: &Row<'_>,
@@ -126,7 +126,7 @@ impl<'a> RowReader<'a> {
     }
 }
 
-/// A column as it can be shown, whatever is in it.
+/// Formats a column of any type for display.
 pub(crate) fn display_column(row: &Row<'_>, at: usize) -> String {
     match row.get_ref(at) {
         Ok(ValueRef::Integer(number)) => number.to_string(),
@@ -138,7 +138,7 @@ pub(crate) fn display_column(row: &Row<'_>, at: usize) -> String {
     }
 }
 
-/// Whether the row is wrong, and not the disk or the file.
+/// Returns true if the error is caused by the row, not by the disk or the file.
 fn is_row_error(error: &Error) -> bool {
     matches!(
         error,
@@ -150,9 +150,9 @@ fn is_row_error(error: &Error) -> bool {
 }
 
 fn describe_error(error: &Error) -> String {
-    let words = match error {
+    let text = match error {
         Error::FromSqlConversionFailure(_, _, cause) => cause.to_string(),
         other => other.to_string(),
     };
-    one_line(&words).chars().take(MAX_REASON_LEN).collect()
+    one_line(&text).chars().take(MAX_REASON_LEN).collect()
 }

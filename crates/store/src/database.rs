@@ -1,4 +1,4 @@
-//! The file: how it is opened, what is in it, who may read it.
+//! Opening, migrating and protecting the database file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,12 @@ use crate::graph;
 use crate::knowledge;
 use crate::memory;
 
-/// "Lang" in the header: what else is no store of Lango's.
+/// SQLite's application id of a Lango store: "Lang". Files with another id are refused.
 const APPLICATION_ID: i64 = 0x4c61_6e67;
-/// How long a connection waits for another process before it says that it is busy.
+/// Time that a connection waits for another process before it fails with `Busy`.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Each step brings a file from one format to the next; steps are never changed, only added.
+/// Schema migrations in order. Released migrations are never changed; new ones are appended.
 const MIGRATIONS: &[&str] = &[
     "
     CREATE TABLE sessions (
@@ -44,7 +44,7 @@ const MIGRATIONS: &[&str] = &[
         PRIMARY KEY (session, seq)
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX usage_events ON events (session, seq) WHERE kind = 'usage';
-    -- What sessions took that are gone.
+    -- Usage of deleted sessions.
     CREATE TABLE usage (
         principal TEXT NOT NULL,
         turn TEXT NOT NULL,
@@ -60,11 +60,11 @@ const MIGRATIONS: &[&str] = &[
     knowledge::TABLES,
     a2a_tasks::TABLES,
     "
-    -- What is derived from this file knows by it that it is this one.
+    -- Identifies this file to the indexes that are derived from it.
     CREATE TABLE identity (id TEXT NOT NULL) STRICT;
     INSERT INTO identity (id) VALUES (lower(hex(randomblob(8))));
 ",
-    // What entries were made from. Nothing where they are older than labels.
+    // Labels of the sources of entries. NULL in rows that are older than labels.
     "
     ALTER TABLE observations ADD COLUMN label TEXT;
     ALTER TABLE reflections ADD COLUMN label TEXT;
@@ -74,16 +74,16 @@ const MIGRATIONS: &[&str] = &[
 ",
 ];
 
-/// Where sessions are kept.
+/// The location of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreLocation {
     File(PathBuf),
-    /// For as long as the process lives.
+    /// In memory, for the lifetime of the process.
     Memory,
 }
 
 impl StoreLocation {
-    /// `:memory:` is no file.
+    /// Returns `Memory` for `:memory:`, and `File` for any other path.
     pub fn from_path(path: &Path) -> Self {
         if path == Path::new(":memory:") {
             Self::Memory
@@ -100,15 +100,17 @@ impl StoreLocation {
     }
 }
 
-/// The connection that writes; brings the file to the newest format.
-pub(crate) fn open_writer(place: &StoreLocation) -> Result<Connection, SqliteStoreError> {
-    let file = place.path();
-    if let StoreLocation::File(file) = place {
+/// Opens the writing connection. Creates the file if needed and runs the migrations.
+pub(crate) fn open_writer(location: &StoreLocation) -> Result<Connection, SqliteStoreError> {
+    let file = location.path();
+    if let StoreLocation::File(file) = location {
         create_private(file)?;
     }
-    let trouble = |error| SqliteStoreError::from_sqlite(error, file);
-    let mut connection = Connection::open(file).map_err(trouble)?;
-    connection.busy_timeout(BUSY_TIMEOUT).map_err(trouble)?;
+    let to_store_error = |error| SqliteStoreError::from_sqlite(error, file);
+    let mut connection = Connection::open(file).map_err(to_store_error)?;
+    connection
+        .busy_timeout(BUSY_TIMEOUT)
+        .map_err(to_store_error)?;
     retry_while_busy(|| prepare(&mut connection, file))?;
     Ok(connection)
 }
@@ -117,7 +119,7 @@ fn prepare(connection: &mut Connection, file: &Path) -> Result<(), SqliteStoreEr
     if schema_version(connection, file)?.is_some() {
         restrict_permissions(file)?;
     } else {
-        // Only before there is anything in it: what is deleted can be given back to the disk.
+        // Can only be set before the first table exists. Lets deletions shrink the file.
         connection
             .execute_batch("PRAGMA auto_vacuum = INCREMENTAL;")
             .map_err(|error| SqliteStoreError::from_sqlite(error, file))?;
@@ -130,7 +132,8 @@ fn prepare(connection: &mut Connection, file: &Path) -> Result<(), SqliteStoreEr
     migrate(connection, file)
 }
 
-/// SQLite does not wait by itself where two processes both turn a new file to WAL; so whoever is told "busy" comes again.
+/// Retries a step that fails with `Busy`. The busy timeout does not apply when two processes switch
+/// a new file to WAL at the same time.
 fn retry_while_busy(
     mut step: impl FnMut() -> Result<(), SqliteStoreError>,
 ) -> Result<(), SqliteStoreError> {
@@ -145,41 +148,46 @@ fn retry_while_busy(
     }
 }
 
-/// What no other file has; a copy has it too.
+/// Reads the random id of the file. Copies of the file share it.
 pub(crate) fn identity(
     connection: &Connection,
-    place: &StoreLocation,
+    location: &StoreLocation,
 ) -> Result<String, SqliteStoreError> {
     let found = connection.query_row("SELECT id FROM identity", [], |row| row.get(0));
-    found.map_err(|error| SqliteStoreError::from_sqlite(error, place.path()))
+    found.map_err(|error| SqliteStoreError::from_sqlite(error, location.path()))
 }
 
-/// Who else may use the file while it is read.
+/// The assumption about other users of a file that is opened for reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadMode {
-    /// Others may write to it.
+    /// Other connections may write to the file.
     Shared,
-    /// Nobody can: where neither the file nor its folder can be written, SQLite has no place for the memory that it shares
-    /// with writers.
+    /// No connection can write to the file. Needed when neither the file nor its folder is
+    /// writable, because SQLite cannot create its shared memory file then.
     Immutable,
 }
 
-/// A connection that cannot write.
-pub(crate) fn open_reader(file: &Path, sharing: ReadMode) -> Result<Connection, SqliteStoreError> {
-    let trouble = |error| SqliteStoreError::from_sqlite(error, file);
+/// Opens a read-only connection.
+pub(crate) fn open_reader(
+    file: &Path,
+    read_mode: ReadMode,
+) -> Result<Connection, SqliteStoreError> {
+    let to_store_error = |error| SqliteStoreError::from_sqlite(error, file);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = match sharing {
+    let connection = match read_mode {
         ReadMode::Shared => Connection::open_with_flags(file, flags),
         ReadMode::Immutable => {
             Connection::open_with_flags(immutable_uri(file), flags | OpenFlags::SQLITE_OPEN_URI)
         }
     };
-    let connection = connection.map_err(trouble)?;
-    connection.busy_timeout(BUSY_TIMEOUT).map_err(trouble)?;
+    let connection = connection.map_err(to_store_error)?;
+    connection
+        .busy_timeout(BUSY_TIMEOUT)
+        .map_err(to_store_error)?;
     Ok(connection)
 }
 
-/// The address of a file that does not change.
+/// Returns the URI that opens a file as immutable.
 fn immutable_uri(file: &Path) -> PathBuf {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     let mut address = b"file:".to_vec();
@@ -193,26 +201,25 @@ fn immutable_uri(file: &Path) -> PathBuf {
     std::ffi::OsString::from_vec(address).into()
 }
 
-/// How a file of ours can be read that cannot be written.
+/// Opens a store file that cannot be written. Returns the read mode for further connections.
 pub(crate) fn open_read_only(file: &Path) -> Result<(Connection, ReadMode), SqliteStoreError> {
     let mut log = file.as_os_str().to_owned();
     log.push("-wal");
     let has_log = fs::metadata(log).is_ok_and(|log| log.len() > 0);
-    let opened = |sharing: ReadMode| {
-        let connection = open_reader(file, sharing)?;
+    let open = |read_mode: ReadMode| {
+        let connection = open_reader(file, read_mode)?;
         match schema_version(&connection, file)? {
-            Some(format) if format == MIGRATIONS.len() as i64 => Ok((connection, sharing)),
+            Some(format) if format == MIGRATIONS.len() as i64 => Ok((connection, read_mode)),
             _ => Err(SqliteStoreError::ReadOnly {
                 file: file.to_path_buf(),
-                reason: "it has an older format, and bringing it to the newest one needs writing"
-                    .to_owned(),
+                reason: "it has an older schema, and migrating it requires write access".to_owned(),
             }),
         }
     };
-    match opened(ReadMode::Shared) {
-        // What stands in a log would be passed over.
+    match open(ReadMode::Shared) {
+        // An immutable connection ignores the WAL, so it is only used when the WAL is empty.
         Err(SqliteStoreError::ReadOnly { .. } | SqliteStoreError::DiskFull) if !has_log => {
-            opened(ReadMode::Immutable)
+            open(ReadMode::Immutable)
         }
         opened => opened,
     }
@@ -228,18 +235,18 @@ fn open_error(file: &Path, error: &std::io::Error) -> SqliteStoreError {
     }
 }
 
-/// A new folder and a new file are the user's alone, from the first moment.
+/// Creates missing folders and the file, accessible only to the user from the start.
 fn create_private(file: &Path) -> Result<(), SqliteStoreError> {
     use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
     if let Some(folder) = file
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty() && !folder.exists())
     {
-        let made = fs::DirBuilder::new()
+        let created = fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(folder);
-        made.map_err(|error| open_error(file, &error))?;
+        created.map_err(|error| open_error(file, &error))?;
     }
     let opened = fs::OpenOptions::new()
         .create(true)
@@ -249,29 +256,30 @@ fn create_private(file: &Path) -> Result<(), SqliteStoreError> {
     opened.map(drop).map_err(|error| open_error(file, &error))
 }
 
-/// A file of ours that others can read is closed to them; nobody else's file is touched.
+/// Removes the permissions of group and others. Called only for files with our application id.
 fn restrict_permissions(file: &Path) -> Result<(), SqliteStoreError> {
     use std::os::unix::fs::PermissionsExt;
-    let Ok(found) = fs::metadata(file) else {
+    let Ok(metadata) = fs::metadata(file) else {
         return Ok(());
     };
-    if found.permissions().mode() & 0o077 == 0 {
+    if metadata.permissions().mode() & 0o077 == 0 {
         return Ok(());
     }
     fs::set_permissions(file, fs::Permissions::from_mode(0o600))
         .map_err(|error| open_error(file, &error))
 }
 
-/// The format of a file of ours, nothing for an empty one; a file of somebody else's or of a newer Lango is refused.
+/// Returns the schema version of a store, or `None` for an empty file. Fails for a file of another
+/// application or with a newer schema.
 pub(crate) fn schema_version(
     connection: &Connection,
     file: &Path,
 ) -> Result<Option<i64>, SqliteStoreError> {
-    // In one look: another process may be making the file at this moment.
-    let look = || -> rusqlite::Result<(i64, i64, bool)> {
-        let look = connection.unchecked_transaction()?;
+    // In one transaction, because another process may be creating the file at the same time.
+    let read = || -> rusqlite::Result<(i64, i64, bool)> {
+        let transaction = connection.unchecked_transaction()?;
         let number =
-            |pragma: &str| look.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+            |pragma: &str| transaction.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
         Ok((
             number("application_id")?,
             number("user_version")?,
@@ -279,7 +287,7 @@ pub(crate) fn schema_version(
         ))
     };
     let (owner, format, is_empty) =
-        look().map_err(|error| SqliteStoreError::from_sqlite(error, file))?;
+        read().map_err(|error| SqliteStoreError::from_sqlite(error, file))?;
     if is_empty && owner == 0 {
         return Ok(None);
     }
@@ -299,7 +307,7 @@ pub(crate) fn schema_version(
     Ok(Some(format))
 }
 
-/// In one transaction: another process that opens the file at the same moment finds all of it or nothing.
+/// Runs the missing migrations in one transaction, so that another process sees all or none of them.
 fn migrate(connection: &mut Connection, file: &Path) -> Result<(), SqliteStoreError> {
     let run = |connection: &mut Connection| -> rusqlite::Result<()> {
         let known = MIGRATIONS.len() as i64;
@@ -307,15 +315,15 @@ fn migrate(connection: &mut Connection, file: &Path) -> Result<(), SqliteStoreEr
         {
             return Ok(());
         }
-        let change =
+        let transaction =
             connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-        let format: i64 = change.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        let format: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
         for step in MIGRATIONS.iter().skip(format.max(0) as usize) {
-            change.execute_batch(step)?;
+            transaction.execute_batch(step)?;
         }
-        change.pragma_update(None, "application_id", APPLICATION_ID)?;
-        change.pragma_update(None, "user_version", known)?;
-        change.commit()
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+        transaction.pragma_update(None, "user_version", known)?;
+        transaction.commit()
     };
     run(connection).map_err(|error| SqliteStoreError::from_sqlite(error, file))
 }

@@ -1,4 +1,4 @@
-//! Deleting sessions: their rows are overwritten, and no file holds them any more.
+//! Deletion of sessions. Their rows are overwritten, so that no file contains them afterwards.
 
 use std::time::Duration;
 
@@ -16,17 +16,17 @@ use crate::memory;
 use crate::reserve::DiskReserve;
 use crate::store::SqliteStore;
 
-/// How often emptying the log is tried.
+/// Maximum number of attempts to truncate the WAL.
 const CHECKPOINT_ATTEMPTS: usize = 100;
 const CHECKPOINT_RETRY_DELAY: Duration = Duration::from_millis(50);
-/// So many bytes of events go at once; one event at least.
+/// Maximum size of the events that one batch deletes. A batch has at least one event.
 const DELETE_BATCH_BYTES: i64 = 256 << 10;
-/// So many pages are given back to the disk at once.
+/// Number of free pages that one vacuum step returns to the file system.
 const VACUUM_BATCH_PAGES: u32 = 64;
 
 impl SqliteStore {
-    /// Takes a session out of every file: rows are overwritten, and the log of recent changes is emptied. Not while one
-    /// of its turns is running.
+    /// Deletes a session from every file: its rows are overwritten and the WAL is truncated. Fails
+    /// while one of its turns is running.
     pub async fn delete(
         &self,
         principal: &Principal,
@@ -38,32 +38,35 @@ impl SqliteStore {
         }
     }
 
-    /// Deletes what nobody used since, except what is in use now; gives their names.
+    /// Deletes the sessions that were last used before `before`, except those with a running turn.
+    /// Returns their names.
     pub async fn prune(
         &self,
         principal: &Principal,
         before: Timestamp,
     ) -> Result<Vec<SessionId>, SqliteStoreError> {
-        let (owner, limit) = (principal.to_string(), event_rows::sortable_time(before));
+        let (owner, cutoff) = (principal.to_string(), event_rows::sortable_time(before));
         let old: Vec<SessionId> = self
             .read(move |connection| {
                 let mut query = connection
                     .prepare("SELECT name FROM sessions WHERE principal = ?1 AND updated < ?2")?;
                 let name = |row: &rusqlite::Row<'_>| Ok(SessionId::new(row.get::<_, String>(0)?));
-                query.query_map(params![owner, limit], name)?.collect()
+                query.query_map(params![owner, cutoff], name)?.collect()
             })
             .await?;
-        let mut gone = Vec::new();
+        let mut deleted = Vec::new();
         for session in old {
             match self.delete_unused(principal, &session, Some(before)).await {
-                Ok(true) => gone.push(session),
+                Ok(true) => deleted.push(session),
                 Ok(false) | Err(SqliteStoreError::TurnRunning(_)) => {}
-                Err(trouble) => return Err(trouble),
+                Err(error) => return Err(error),
             }
         }
-        Ok(gone)
+        Ok(deleted)
     }
 
+    /// Deletes a session, if it was last used before `before`. Returns false if it does not exist or
+    /// was used since.
     async fn delete_unused(
         &self,
         principal: &Principal,
@@ -93,13 +96,14 @@ impl SqliteStore {
         Ok(deleted)
     }
 
-    /// A lock is a file, and takes room.
+    /// Locks a session for deletion. The lock file needs disk space, so a full disk releases the
+    /// reserve.
     async fn lock_for_delete(
         &self,
         key: SessionKeyRef<'_>,
     ) -> Result<Option<TurnLock>, SqliteStoreError> {
         let file = || self.location().path().to_path_buf();
-        let trouble = |error: std::io::Error| SqliteStoreError::Io {
+        let io_error = |error: std::io::Error| SqliteStoreError::Io {
             file: file(),
             reason: error.to_string(),
         };
@@ -108,32 +112,34 @@ impl SqliteStore {
                 if !self.reserve().is_some_and(DiskReserve::release) {
                     return Err(SqliteStoreError::DiskFull);
                 }
-                self.locks().try_lock(key).await.map_err(trouble)
+                self.locks().try_lock(key).await.map_err(io_error)
             }
-            locked => locked.map_err(trouble),
+            locked => locked.map_err(io_error),
         }
     }
 
-    /// What the log of recent changes still holds goes into the file, and the log is emptied. Where somebody reads at
-    /// this very moment it is tried again, without keeping anyone waiting.
+    /// Moves the content of the WAL into the database file and truncates it. Retries while another
+    /// connection reads, without blocking the writer.
     pub(crate) async fn checkpoint_wal(&self) {
         for _ in 0..CHECKPOINT_ATTEMPTS {
-            let emptied = self
+            let truncated = self
                 .write(|connection| Ok(try_checkpoint_wal(connection)))
                 .await;
-            if emptied.unwrap_or(false) {
+            if truncated.unwrap_or(false) {
                 return;
             }
             tokio::time::sleep(CHECKPOINT_RETRY_DELAY).await;
         }
-        tracing::warn!("somebody reads: the log of recent changes is emptied later");
+        tracing::warn!(
+            "the WAL could not be truncated because another connection is reading; it will be truncated later"
+        );
     }
 
-    /// What is deleted is overwritten, and that goes through a log which needs as much room again. On a full disk it is done in
-    /// pieces, each small enough for the room that is kept in reserve, and the log is emptied after each.
+    /// Deletes a session on a full disk. Overwriting rows writes as much again to the WAL, so this
+    /// works in batches that fit into the released reserve, and truncates the WAL after each.
     ///
-    /// The newest events go first, so that whatever is left when it is interrupted is the beginning of a session, and can be
-    /// deleted again.
+    /// The newest events are deleted first. If this is interrupted, the rest is the start of a
+    /// session, which can be deleted again.
     async fn delete_in_batches(
         &self,
         principal: &Principal,
@@ -157,37 +163,37 @@ impl SqliteStore {
     }
 }
 
-/// Rows go, facts that come from the session too; usage stays without the session's name.
+/// Deletes a session's rows and the facts that come from it. Its usage stays, without the session.
 fn delete(
     connection: &mut Connection,
     principal: &str,
     name: &str,
     before: Option<Timestamp>,
 ) -> rusqlite::Result<bool> {
-    let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let limit = before.map(event_rows::sortable_time);
-    let unused = "principal = ?1 AND name = ?2 AND (?3 IS NULL OR updated < ?3)";
-    let found: i64 = change.query_row(
-        &format!("SELECT count(*) FROM sessions WHERE {unused}"),
+    let filter = "principal = ?1 AND name = ?2 AND (?3 IS NULL OR updated < ?3)";
+    let found: i64 = transaction.query_row(
+        &format!("SELECT count(*) FROM sessions WHERE {filter}"),
         params![principal, name, limit],
         |row| row.get(0),
     )?;
     if found > 0 {
-        event_rows::detach_usage(&change, principal, name, 0)?;
+        event_rows::detach_usage(&transaction, principal, name, 0)?;
         if before.is_none() {
-            memory::delete_session_observations(&change, principal, name)?;
+            memory::delete_session_observations(&transaction, principal, name)?;
         }
-        change.execute(
-            &format!("DELETE FROM sessions WHERE {unused}"),
+        transaction.execute(
+            &format!("DELETE FROM sessions WHERE {filter}"),
             params![principal, name, limit],
         )?;
         graph::forget(
-            &change,
+            &transaction,
             principal,
             &FactSourceFilter::Session(SessionId::new(name)),
         )?;
     }
-    change.commit()?;
+    transaction.commit()?;
     Ok(found > 0)
 }
 
@@ -200,39 +206,40 @@ fn try_checkpoint_wal(connection: &Connection) -> bool {
     matches!(busy, Ok(0))
 }
 
-/// Whether there may be more.
+/// Deletes a batch of a session's newest events. Returns false if it has none left.
 fn delete_newest(
     connection: &mut Connection,
     principal: &str,
     name: &str,
     before: Option<Timestamp>,
 ) -> rusqlite::Result<bool> {
-    let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let limit = before.map(event_rows::sortable_time);
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let before = before.map(event_rows::sortable_time);
     let sql = "SELECT e.seq, length(e.body) FROM events e JOIN sessions s ON s.id = e.session
         WHERE s.principal = ?1 AND s.name = ?2 AND (?3 IS NULL OR s.updated < ?3) ORDER BY e.seq DESC";
-    let mut query = change.prepare(sql)?;
-    let mut found = query.query(params![principal, name, limit])?;
+    let mut query = transaction.prepare(sql)?;
+    let mut rows = query.query(params![principal, name, before])?;
     let (mut first, mut bytes) = (None, 0);
-    while let Some(row) = found.next()? {
+    while let Some(row) = rows.next()? {
         bytes += row.get::<_, Option<i64>>(1)?.unwrap_or_default();
         if first.is_some() && bytes > DELETE_BATCH_BYTES {
             break;
         }
         first = Some(row.get::<_, i64>(0)?);
     }
-    drop(found);
+    drop(rows);
     drop(query);
     let Some(first) = first else { return Ok(false) };
-    event_rows::detach_usage(&change, principal, name, first)?;
+    event_rows::detach_usage(&transaction, principal, name, first)?;
     let sql = "DELETE FROM events WHERE seq >= ?3
         AND session = (SELECT id FROM sessions WHERE principal = ?1 AND name = ?2)";
-    change.execute(sql, params![principal, name, first])?;
-    change.commit()?;
+    transaction.execute(sql, params![principal, name, first])?;
+    transaction.commit()?;
     Ok(true)
 }
 
-/// The end of the file is cut off, as far as nothing stands there; a file of an older Lango keeps its size.
+/// Returns free pages at the end of the file to the file system. A file of an older version, without
+/// incremental vacuum, keeps its size.
 fn reclaim_free_pages(connection: &Connection) -> rusqlite::Result<()> {
     let free = || connection.query_row("PRAGMA freelist_count", [], |row| row.get::<_, i64>(0));
     let mut left = free()?;

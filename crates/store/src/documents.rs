@@ -1,4 +1,5 @@
-//! Documents in the same file as sessions: pieces, vectors, and a list of changes for what is derived from them.
+//! Storage of documents: chunks (table `pieces`), vectors, and a log of changes for the derived
+//! indexes.
 
 use futures::future::FutureExt;
 use lango_domain::documents::{
@@ -11,7 +12,7 @@ use rusqlite::{Connection, Row, TransactionBehavior, params};
 
 use crate::store::SqliteStore;
 
-/// The tables; triggers see to it that no change is forgotten.
+/// The tables. Triggers log every change.
 pub(crate) const TABLES: &str = "
     CREATE TABLE documents (
         id INTEGER PRIMARY KEY,
@@ -36,14 +37,14 @@ pub(crate) const TABLES: &str = "
         text TEXT NOT NULL
     ) STRICT;
     CREATE INDEX pieces_of ON pieces (document, number);
-    -- By what they were made of: the same words are embedded once.
+    -- Keyed by the hash of the text: equal texts are embedded once.
     CREATE TABLE vectors (
         id INTEGER PRIMARY KEY,
         embedder TEXT NOT NULL,
         hash TEXT NOT NULL,
         vector BLOB NOT NULL
     ) STRICT;
-    -- Apart from the vectors themselves: whether there is one is asked far more often than what it is.
+    -- A separate index: checks whether a vector exists are far more frequent than reads of its value.
     CREATE UNIQUE INDEX vectors_by_hash ON vectors (embedder, hash);
     CREATE TABLE piece_changes (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -61,11 +62,11 @@ pub(crate) const TABLES: &str = "
 ";
 
 impl DocumentStore for SqliteStore {
-    fn collections<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<CollectionInfo>> {
-        let of = of.to_string();
+    fn collections<'a>(&'a self, principal: &'a Principal) -> StoreFuture<'a, Vec<CollectionInfo>> {
+        let principal = principal.to_string();
         async move {
             Ok(self
-                .read(move |connection| collections(connection, &of))
+                .read(move |connection| collections(connection, &principal))
                 .await?)
         }
         .boxed()
@@ -73,27 +74,31 @@ impl DocumentStore for SqliteStore {
 
     fn sources<'a>(
         &'a self,
-        of: &'a Principal,
+        principal: &'a Principal,
         collection: &'a str,
     ) -> StoreFuture<'a, Vec<DocumentSource>> {
-        let (of, collection) = (of.to_string(), collection.to_owned());
+        let (principal, collection) = (principal.to_string(), collection.to_owned());
         async move {
             let found = self.read(move |connection| {
                 let sql = "SELECT source, root, hash FROM documents WHERE principal = ?1 AND collection = ?2 ORDER BY source";
                 let source =
                     |row: &Row<'_>| Ok(DocumentSource { source: row.get(0)?, root: row.get(1)?, hash: row.get(2)? });
-                connection.prepare_cached(sql)?.query_map(params![of, collection], source)?.collect()
+                connection.prepare_cached(sql)?.query_map(params![principal, collection], source)?.collect()
             });
             Ok(found.await?)
         }
         .boxed()
     }
 
-    fn put<'a>(&'a self, of: &'a Principal, documents: Vec<NewDocument>) -> StoreFuture<'a, ()> {
-        let of = of.to_string();
+    fn put<'a>(
+        &'a self,
+        principal: &'a Principal,
+        documents: Vec<NewDocument>,
+    ) -> StoreFuture<'a, ()> {
+        let principal = principal.to_string();
         async move {
             Ok(self
-                .write(move |connection| put(connection, &of, &documents))
+                .write(move |connection| put(connection, &principal, &documents))
                 .await?)
         }
         .boxed()
@@ -101,14 +106,14 @@ impl DocumentStore for SqliteStore {
 
     fn remove<'a>(
         &'a self,
-        of: &'a Principal,
+        principal: &'a Principal,
         collection: &'a str,
         sources: DocumentFilter,
     ) -> StoreFuture<'a, usize> {
-        let (of, collection) = (of.to_string(), collection.to_owned());
+        let (principal, collection) = (principal.to_string(), collection.to_owned());
         async move {
             Ok(self
-                .write(move |connection| remove(connection, &of, &collection, &sources))
+                .write(move |connection| remove(connection, &principal, &collection, &sources))
                 .await?)
         }
         .boxed()
@@ -123,14 +128,14 @@ impl DocumentStore for SqliteStore {
         .boxed()
     }
 
-    fn changes(&self, behind: u64, most: usize) -> StoreFuture<'_, Vec<ChunkChange>> {
+    fn changes(&self, after: u64, limit: usize) -> StoreFuture<'_, Vec<ChunkChange>> {
         async move {
             let found = self.read(move |connection| {
                 let sql = "SELECT number, piece, is_there FROM piece_changes WHERE number > ?1 ORDER BY number LIMIT ?2";
                 let change = |row: &Row<'_>| {
                     Ok(ChunkChange { number: row.get::<_, i64>(0)? as u64, chunk: row.get::<_, i64>(1)? as u64, is_present: row.get(2)? })
                 };
-                connection.prepare_cached(sql)?.query_map(params![behind as i64, most as i64], change)?.collect()
+                connection.prepare_cached(sql)?.query_map(params![after as i64, limit as i64], change)?.collect()
             });
             Ok(found.await?)
         }
@@ -177,7 +182,7 @@ impl DocumentStore for SqliteStore {
     }
 }
 
-fn collections(connection: &Connection, of: &str) -> rusqlite::Result<Vec<CollectionInfo>> {
+fn collections(connection: &Connection, principal: &str) -> rusqlite::Result<Vec<CollectionInfo>> {
     let sql = "SELECT collection, count(DISTINCT d.id), count(p.id), coalesce(sum(octet_length(p.text)), 0),
         (SELECT json_group_array(root) FROM (SELECT DISTINCT root FROM documents r
             WHERE r.principal = ?1 AND r.collection = d.collection ORDER BY root))
@@ -193,18 +198,22 @@ fn collections(connection: &Connection, of: &str) -> rusqlite::Result<Vec<Collec
     };
     connection
         .prepare_cached(sql)?
-        .query_map([of], info)?
+        .query_map([principal], info)?
         .collect()
 }
 
-fn put(connection: &mut Connection, of: &str, documents: &[NewDocument]) -> rusqlite::Result<()> {
-    let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+fn put(
+    connection: &mut Connection,
+    principal: &str,
+    documents: &[NewDocument],
+) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for document in documents {
-        change
+        transaction
             .prepare_cached(
                 "DELETE FROM documents WHERE principal = ?1 AND collection = ?2 AND source = ?3",
             )?
-            .execute(params![of, document.collection, document.source])?;
+            .execute(params![principal, document.collection, document.source])?;
         let sql = "INSERT INTO documents (principal, collection, source, root, title, hash, session) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         let session = document.session.as_ref().map(SessionId::as_str);
         let NewDocument {
@@ -215,24 +224,24 @@ fn put(connection: &mut Connection, of: &str, documents: &[NewDocument]) -> rusq
             hash,
             ..
         } = document;
-        change
-            .prepare_cached(sql)?
-            .execute(params![of, collection, source, root, title, hash, session])?;
-        let id = change.last_insert_rowid();
+        transaction.prepare_cached(sql)?.execute(params![
+            principal, collection, source, root, title, hash, session
+        ])?;
+        let id = transaction.last_insert_rowid();
         let sql = "INSERT INTO pieces (document, number, heading, unit, first, last, hash, text) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-        let mut insert = change.prepare_cached(sql)?;
-        for (number, piece) in document.chunks.iter().enumerate() {
-            let unit = match piece.span.unit {
+        let mut insert = transaction.prepare_cached(sql)?;
+        for (number, chunk) in document.chunks.iter().enumerate() {
+            let unit = match chunk.span.unit {
                 SpanUnit::Lines => "lines",
                 SpanUnit::Pages => "pages",
             };
-            let (first, last) = (piece.span.first, piece.span.last);
+            let (first, last) = (chunk.span.first, chunk.span.last);
             let NewChunk {
                 heading,
                 hash,
                 text,
                 ..
-            } = piece;
+            } = chunk;
             insert.execute(params![
                 id,
                 number as i64,
@@ -245,33 +254,33 @@ fn put(connection: &mut Connection, of: &str, documents: &[NewDocument]) -> rusq
             ])?;
         }
     }
-    change.commit()
+    transaction.commit()
 }
 
 fn remove(
     connection: &mut Connection,
-    of: &str,
+    principal: &str,
     collection: &str,
-    which: &DocumentFilter,
+    filter: &DocumentFilter,
 ) -> rusqlite::Result<usize> {
-    let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let gone = match which {
-        DocumentFilter::All => change.execute(
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let deleted = match filter {
+        DocumentFilter::All => transaction.execute(
             "DELETE FROM documents WHERE principal = ?1 AND collection = ?2",
-            params![of, collection],
+            params![principal, collection],
         )?,
         DocumentFilter::Sources(sources) => {
             let sql =
                 "DELETE FROM documents WHERE principal = ?1 AND collection = ?2 AND source = ?3";
-            let mut delete = change.prepare_cached(sql)?;
+            let mut delete = transaction.prepare_cached(sql)?;
             let counts = sources
                 .iter()
-                .map(|source| delete.execute(params![of, collection, source]));
+                .map(|source| delete.execute(params![principal, collection, source]));
             counts.sum::<rusqlite::Result<usize>>()?
         }
     };
-    change.commit()?;
-    Ok(gone)
+    transaction.commit()?;
+    Ok(deleted)
 }
 
 fn chunks(connection: &Connection, ids: &[u64]) -> rusqlite::Result<Vec<StoredChunk>> {
@@ -308,7 +317,7 @@ fn chunk(row: &Row<'_>) -> rusqlite::Result<StoredChunk> {
     })
 }
 
-/// From the second column on.
+/// Reads the owner of a chunk from the columns 1 to 3.
 fn owner(row: &Row<'_>) -> rusqlite::Result<ChunkOwner> {
     Ok(ChunkOwner {
         principal: Principal::new(row.get::<_, String>(1)?),
@@ -340,12 +349,12 @@ fn put_vectors(
     embedder: &str,
     vectors: &[(String, Vec<u8>)],
 ) -> rusqlite::Result<()> {
-    let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let sql = "INSERT OR REPLACE INTO vectors (embedder, hash, vector) VALUES (?1, ?2, ?3)";
-    let mut insert = change.prepare_cached(sql)?;
+    let mut insert = transaction.prepare_cached(sql)?;
     for (hash, vector) in vectors {
         insert.execute(params![embedder, hash, vector])?;
     }
     drop(insert);
-    change.commit()
+    transaction.commit()
 }

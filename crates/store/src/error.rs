@@ -1,88 +1,89 @@
-//! What can be wrong with the file, sorted by who can do something about it.
+//! Errors of the store, classified by who can act on them.
 
 use std::path::PathBuf;
 
 use lango_domain::session::StoreError;
 use rusqlite::ErrorCode;
 
+/// An error of [`SqliteStore`](crate::SqliteStore).
 #[derive(Debug, thiserror::Error)]
 pub enum SqliteStoreError {
-    #[error("the disk is full; nothing was lost, but nothing more can be kept")]
+    #[error("the disk is full; stored data is intact, but nothing more can be written")]
     DiskFull,
     #[error("{} cannot be written: {reason}", file.display())]
     ReadOnly { file: PathBuf, reason: String },
-    #[error("{} is damaged or no store of Lango's; it was left as it is", file.display())]
+    #[error("{} is corrupt or not a Lango store; it was not modified", file.display())]
     Corrupt { file: PathBuf },
-    #[error("{} was written by a newer Lango (format {found}, this one knows {known}); it was left as it is", file.display())]
+    #[error("{} was written by a newer version of Lango (schema {found}, supported up to {known}); it was not modified", file.display())]
     NewerSchema {
         file: PathBuf,
         found: i64,
         known: i64,
     },
-    #[error("another process keeps the store busy; nothing was changed")]
+    #[error("the store is locked by another process; nothing was changed")]
     Busy,
-    #[error("the disk of {} cannot be read or written: {reason}", file.display())]
+    #[error("disk error on {}: {reason}", file.display())]
     Io { file: PathBuf, reason: String },
-    #[error("a turn of the session `{0}` is running; nothing was changed")]
+    #[error("a turn of session `{0}` is running; nothing was changed")]
     TurnRunning(String),
     #[error("turns are running; nothing was changed")]
     TurnsRunning,
-    #[error("{} is there already", .0.display())]
+    #[error("{} already exists", .0.display())]
     FileExists(PathBuf),
-    #[error("{} cannot be used: {reason}", file.display())]
+    #[error("{} is not a usable backup: {reason}", file.display())]
     InvalidBackup { file: PathBuf, reason: String },
-    #[error("there is no session `{0}`")]
+    #[error("session `{0}` not found")]
     SessionNotFound(String),
-    #[error("there is no whole turn up to event {0}")]
+    #[error("no complete turn ends at or before event {0}")]
     NoCompleteTurn(u64),
-    #[error("there is a session `{0}` already")]
+    #[error("session `{0}` already exists")]
     SessionExists(String),
-    #[error("there is no token `{0}`")]
+    #[error("token `{0}` not found")]
     TokenNotFound(String),
-    #[error("there is a token `{0}` already")]
+    #[error("token `{0}` already exists")]
     TokenExists(String),
     #[error("{0}")]
     Other(String),
 }
 
 impl SqliteStoreError {
-    /// What the user can do about it.
+    /// Returns what the user can do about the error.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::DiskFull => "make room on the disk, then go on where you were",
+            Self::DiskFull => "free some disk space, then try again",
             Self::ReadOnly { .. } => {
-                "make the data folder writable, or set store.path or LANGO_HOME to one that is"
+                "make the data folder writable, or set store.path or LANGO_HOME to a writable one"
             }
             Self::Corrupt { .. } => {
-                "restore a backup with `lango restore FILE`, or move the file away to begin anew; `lango doctor` says more"
+                "restore a backup with `lango restore FILE`, or move the file away to start with an empty store; see `lango doctor`"
             }
-            Self::NewerSchema { .. } => "use the newer Lango, or another store.path",
-            Self::Busy => "try again; end other processes that use the same store",
-            Self::Io { .. } => "look at the disk: is it full, or failing?",
+            Self::NewerSchema { .. } => "use a newer version of Lango, or set another store.path",
+            Self::Busy => "try again, or stop other processes that use the same store",
+            Self::Io { .. } => "check whether the disk is full or failing",
             Self::TurnRunning(_) | Self::TurnsRunning => {
-                "wait until it has ended, or end the process that runs it"
+                "wait until it ends, or stop the process that runs it"
             }
-            Self::FileExists(_) => "choose another name",
-            Self::InvalidBackup { .. } => "name a file that `lango backup` wrote",
-            Self::SessionNotFound(_) => "`lango session list` names them",
-            Self::NoCompleteTurn(_) => "`lango session show S --json` numbers the events",
+            Self::FileExists(_) => "choose another file name",
+            Self::InvalidBackup { .. } => "pass a file that was written by `lango backup`",
+            Self::SessionNotFound(_) => "list sessions with `lango session list`",
+            Self::NoCompleteTurn(_) => "see the event numbers with `lango session show S --json`",
             Self::SessionExists(_) | Self::TokenExists(_) => "choose another name",
-            Self::TokenNotFound(_) => "`lango token list` names them",
-            Self::Other(_) => "`lango doctor` looks into it",
+            Self::TokenNotFound(_) => "list tokens with `lango token list`",
+            Self::Other(_) => "run `lango doctor` to check the store",
         }
     }
 
-    /// What SQLite says, by its code.
+    /// Classifies an SQLite error by its code.
     pub(crate) fn from_sqlite(error: rusqlite::Error, file: &std::path::Path) -> Self {
         let file = file.to_path_buf();
         let Some(code) = error.sqlite_error_code() else {
             return Self::Other(error.to_string());
         };
-        // The memory that readers and writers share is a file, too.
-        let is_without_room = error
+        // SQLite's shared memory is a file as well.
+        let is_shm_full = error
             .sqlite_error()
             .is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE);
-        if is_without_room {
+        if is_shm_full {
             return Self::DiskFull;
         }
         match code {
@@ -105,7 +106,7 @@ impl SqliteStoreError {
 }
 
 impl From<SqliteStoreError> for StoreError {
-    fn from(trouble: SqliteStoreError) -> Self {
-        Self(trouble.to_string())
+    fn from(error: SqliteStoreError) -> Self {
+        Self(error.to_string())
     }
 }

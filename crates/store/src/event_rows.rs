@@ -1,4 +1,4 @@
-//! Events as rows, and rows as events.
+//! Conversion between events and rows.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use serde::Deserialize;
 
 use crate::damage::display_column;
 
-/// A title is the first request, up to so many characters.
+/// Maximum length of a session title, which is the start of the first request.
 const TITLE_CHARS: usize = 80;
 
-/// A time as text that sorts as times do.
+/// Formats a time as text that sorts chronologically.
 pub(crate) fn sortable_time(at: Timestamp) -> String {
     format!("{at:.9}")
 }
 
 pub(crate) const COLUMNS: &str = "seq, turn, author, branch, at, body";
 
-/// The event of a row with [`COLUMNS`].
+/// Reads the event of a row with [`COLUMNS`].
 pub(crate) fn event(row: &Row<'_>, session: &SessionId) -> rusqlite::Result<Arc<Event>> {
     let text = |at: usize| row.get_ref(at)?.as_str().map_err(rusqlite::Error::from);
     let unreadable = |at: usize, error: Box<dyn std::error::Error + Send + Sync>| {
@@ -45,7 +45,7 @@ pub(crate) fn event(row: &Row<'_>, session: &SessionId) -> rusqlite::Result<Arc<
     }))
 }
 
-/// A label stands in the body's own object, where it is not plain.
+/// Parses an event body. A label that is not plain is stored as a field of the body's object.
 fn parse_body(text: &str) -> serde_json::Result<(EventBody, Label)> {
     #[derive(Deserialize)]
     struct LabelField {
@@ -76,21 +76,21 @@ fn body_json(event: &Event) -> serde_json::Result<String> {
     Ok(text)
 }
 
-/// A label as a column.
+/// Serializes a label for a column.
 pub(crate) fn label_json(label: &Label) -> String {
     serde_json::to_string(label).unwrap_or_default()
 }
 
-/// The label of a column; nothing where the row is older than labels.
+/// Reads a label column. Returns `None` if the row is older than labels.
 pub(crate) fn label_column(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Label>> {
     let text = row.get_ref(at)?.as_str_or_null()?;
-    // What cannot be read is not taken for plain.
+    // An unreadable label must not count as plain.
     Ok(text.map(|text| {
         serde_json::from_str(text).unwrap_or_else(|_| Label::untrusted("a damaged label"))
     }))
 }
 
-/// What an event is called where it cannot be read; the first column is its number.
+/// Names an event in a damage report. The first column must be its number.
 pub(crate) fn event_name(session: &str) -> impl Fn(&Row<'_>) -> String {
     move |row| {
         format!(
@@ -101,7 +101,7 @@ pub(crate) fn event_name(session: &str) -> impl Fn(&Row<'_>) -> String {
     }
 }
 
-/// The same, where the session's name stands behind [`COLUMNS`].
+/// Names an event in a damage report, for rows with [`COLUMNS`] followed by the session's name.
 pub(crate) fn joined_event_name(row: &Row<'_>) -> String {
     format!(
         "event {} of session `{}`",
@@ -110,7 +110,7 @@ pub(crate) fn joined_event_name(row: &Row<'_>) -> String {
     )
 }
 
-/// Where a session's rows hang, and the number of the last one.
+/// The row id of a session, and the number of its last event.
 #[derive(Clone, Copy)]
 pub(crate) struct SessionRow {
     pub id: i64,
@@ -125,7 +125,7 @@ pub(crate) fn find_session(
     let sql =
         "SELECT id, coalesce((SELECT max(seq) FROM events WHERE session = id), 0) FROM sessions
         WHERE principal = ?1 AND name = ?2";
-    let place = |row: &Row<'_>| {
+    let session_row = |row: &Row<'_>| {
         Ok(SessionRow {
             id: row.get(0)?,
             last: row.get::<_, i64>(1)? as u64,
@@ -133,7 +133,7 @@ pub(crate) fn find_session(
     };
     connection
         .prepare_cached(sql)?
-        .query_row(params![principal, name], place)
+        .query_row(params![principal, name], session_row)
         .optional()
 }
 
@@ -153,7 +153,7 @@ pub(crate) fn create_session(
     })
 }
 
-/// Writes one event; the caller gave it its number.
+/// Inserts an event under its own sequence number.
 pub(crate) fn insert_event(
     connection: &Connection,
     session: i64,
@@ -175,7 +175,8 @@ pub(crate) fn insert_event(
     Ok(())
 }
 
-/// What calls took stays known when the events of their session from this number on are gone.
+/// Copies the usage of a session's events from number `from` on into the `usage` table, before
+/// these events are deleted.
 pub(crate) fn detach_usage(
     connection: &Connection,
     principal: &str,
@@ -185,20 +186,20 @@ pub(crate) fn detach_usage(
     let sql = "INSERT INTO usage (principal, turn, agent, branch, body)
         SELECT ?1, turn, author, branch, body FROM events
         WHERE kind = 'usage' AND seq >= ?3 AND session = (SELECT id FROM sessions WHERE principal = ?1 AND name = ?2)
-        -- What is damaged cannot be kept, and keeps nothing from being deleted.
+        -- A damaged row cannot be copied, and must not block the deletion.
         AND typeof(turn) = 'text' AND typeof(author) = 'text' AND typeof(branch) = 'text' AND typeof(body) = 'text'";
     connection.execute(sql, params![principal, name, from])
 }
 
-/// The session's title and time, where a turn begins or ends: in between only events are written. A clock that goes
-/// backwards does not take the time along.
+/// Updates a session's title and time if one of the events starts or ends a turn. The time never
+/// moves backwards, even if the clock does.
 pub(crate) fn update_session(
     connection: &Connection,
     session: i64,
     events: &[Arc<Event>],
 ) -> rusqlite::Result<()> {
-    let is_edge = |event: &&Arc<Event>| matches!(kind(&event.body), "user" | "end");
-    let Some(newest) = events.iter().rfind(is_edge) else {
+    let is_boundary = |event: &&Arc<Event>| matches!(kind(&event.body), "user" | "end");
+    let Some(newest) = events.iter().rfind(is_boundary) else {
         return Ok(());
     };
     let sql = "UPDATE sessions SET updated = max(updated, ?2) WHERE id = ?1";
@@ -221,7 +222,7 @@ fn title(body: &EventBody) -> Option<String> {
     }
 }
 
-/// What rows are told apart by without reading their bodies.
+/// Returns the value of the `kind` column, which selects rows without parsing their bodies.
 fn kind(body: &EventBody) -> &'static str {
     match body {
         EventBody::User { .. } => "user",

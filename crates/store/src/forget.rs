@@ -1,4 +1,4 @@
-//! Forgetting in one change: what was learned in several places is gone from all of them, or from none.
+//! Forgetting across facts, knowledge, learnings, inquiries and memories, in one transaction.
 
 use std::sync::Arc;
 
@@ -15,23 +15,26 @@ use crate::reserve::DiskReserve;
 use crate::store::SqliteStore;
 
 impl ForgetStore for SqliteStore {
-    fn remove<'a>(&'a self, of: &'a Principal, removal: Removal) -> StoreFuture<'a, ()> {
-        let of = of.to_string();
+    fn remove<'a>(&'a self, principal: &'a Principal, removal: Removal) -> StoreFuture<'a, ()> {
+        let principal = principal.to_string();
         async move {
-            let (again, whose) = (removal.clone(), of.clone());
+            let (retry_principal, retry_removal) = (principal.clone(), removal.clone());
             match self
-                .write(move |connection| remove(connection, &of, &removal))
+                .write(move |connection| remove(connection, &principal, &removal))
                 .await
             {
                 Err(SqliteStoreError::DiskFull)
                     if self.reserve().is_some_and(DiskReserve::release) =>
                 {
-                    self.write(move |connection| remove(connection, &whose, &again))
-                        .await?;
+                    self.write(move |connection| {
+                        remove(connection, &retry_principal, &retry_removal)
+                    })
+                    .await?;
                 }
                 removed => removed?,
             }
-            // Also where it was removed before: that process may have ended before the log was emptied.
+            // Even if nothing was left to remove: an earlier process may have exited after the removal
+            // and before its checkpoint.
             self.checkpoint_wal().await;
             self.reserve().into_iter().for_each(DiskReserve::ensure);
             Ok(())
@@ -39,8 +42,11 @@ impl ForgetStore for SqliteStore {
         .boxed()
     }
 
-    fn unobserved_events<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<Arc<Event>>> {
-        let of = of.to_string();
+    fn unobserved_events<'a>(
+        &'a self,
+        principal: &'a Principal,
+    ) -> StoreFuture<'a, Vec<Arc<Event>>> {
+        let principal = principal.to_string();
         async move {
             let found = self.read(move |connection| {
                 let sql = format!(
@@ -49,7 +55,7 @@ impl ForgetStore for SqliteStore {
                     ORDER BY session, seq",
                     event_rows::COLUMNS
                 );
-                connection.query_rows(&sql, params![of], event_rows::joined_event_name, |row| {
+                connection.query_rows(&sql, params![principal], event_rows::joined_event_name, |row| {
                     event_rows::event(row, &SessionId::new(row.get::<_, String>(6)?))
                 })
             });
@@ -59,16 +65,16 @@ impl ForgetStore for SqliteStore {
     }
 }
 
-fn remove(connection: &mut Connection, of: &str, removal: &Removal) -> rusqlite::Result<()> {
-    let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+fn remove(connection: &mut Connection, principal: &str, removal: &Removal) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for batch in &removal.batches {
-        replace_batch(&change, of, batch)?;
+        replace_batch(&transaction, principal, batch)?;
     }
     for (key, version) in &removal.entries {
         let sql = "DELETE FROM knowledge WHERE principal = ?1 AND key = ?2 AND version = ?3";
-        change
+        transaction
             .prepare_cached(sql)?
-            .execute(params![of, key, version])?;
+            .execute(params![principal, key, version])?;
     }
     for table in ["learnings", "inquiries"] {
         let ids = if table == "learnings" {
@@ -78,40 +84,44 @@ fn remove(connection: &mut Connection, of: &str, removal: &Removal) -> rusqlite:
         };
         for id in ids {
             let sql = format!("DELETE FROM {table} WHERE principal = ?1 AND id = ?2");
-            change
+            transaction
                 .prepare_cached(&sql)?
-                .execute(params![of, *id as i64])?;
+                .execute(params![principal, *id as i64])?;
         }
     }
     for (session, seq) in &removal.events {
-        memory::mark_forgotten(&change, of, session, *seq)?;
+        memory::mark_forgotten(&transaction, principal, session, *seq)?;
     }
-    memory::delete_rows(&change, of, &removal.memories)?;
-    change.commit()
+    memory::delete_rows(&transaction, principal, &removal.memories)?;
+    transaction.commit()
 }
 
-/// What stays keeps the label and the number of its batch, so that the order of facts and of their endings stays, too. The trigger tells
-/// whoever has read it that it is not what it was.
-fn replace_batch(change: &Connection, of: &str, batch: &FactBatchChange) -> rusqlite::Result<()> {
+/// Replaces a batch by its remaining facts. They keep the label and number of the batch, so that the
+/// order of facts and of their ends does not change. The delete trigger notifies readers.
+fn replace_batch(
+    transaction: &Connection,
+    principal: &str,
+    batch: &FactBatchChange,
+) -> rusqlite::Result<()> {
     let number = batch.number as i64;
     let sql = "SELECT source, label FROM graph_batches WHERE principal = ?1 AND number = ?2";
-    let told =
+    let stored =
         |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?));
-    let told = change
+    let stored = transaction
         .prepare_cached(sql)?
-        .query_row(params![of, number], told)
+        .query_row(params![principal, number], stored)
         .optional()?;
-    let Some((source, label)) = told else {
+    let Some((source, label)) = stored else {
         return Ok(());
     };
-    change
+    transaction
         .prepare_cached("DELETE FROM graph_batches WHERE number = ?1")?
         .execute([number])?;
-    if let Some(left) = &batch.remaining {
+    if let Some(remaining) = &batch.remaining {
         let sql = "INSERT INTO graph_batches (number, principal, source, label, body) VALUES (?1, ?2, ?3, ?4, ?5)";
-        change
+        transaction
             .prepare_cached(sql)?
-            .execute(params![number, of, source, label, left])?;
+            .execute(params![number, principal, source, label, remaining])?;
     }
     Ok(())
 }

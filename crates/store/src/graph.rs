@@ -1,4 +1,4 @@
-//! Facts in the same file as sessions: batches that are written once, and a list of those that were taken out.
+//! Storage of graph facts: a log of immutable batches, and a log of deleted batches.
 
 use std::time::{Duration, SystemTime};
 
@@ -16,7 +16,7 @@ use crate::database::StoreLocation;
 use crate::event_rows;
 use crate::store::SqliteStore;
 
-/// Numbers are never used again, and the trigger sees to it that nothing goes unnoticed.
+/// The tables. Numbers are never reused, and a trigger logs every deletion.
 pub(crate) const TABLES: &str = "
     CREATE TABLE graph_batches (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -37,18 +37,22 @@ pub(crate) const TABLES: &str = "
     END;
 ";
 
-/// So many bytes are read at one look.
+/// One call of `changes` stops reading batches once they exceed this size.
 const MAX_BYTES: usize = 8 << 20;
-/// A log that was written to less than this ago may be written to again without looking different: clocks of file systems
-/// are coarse.
+/// A WAL that was modified less than this long ago may change again without a new timestamp, because
+/// file system clocks are coarse.
 const WAL_QUIET_PERIOD: Duration = Duration::from_millis(50);
 
 impl GraphStore for SqliteStore {
-    fn append<'a>(&'a self, of: &'a Principal, batches: Vec<NewFactBatch>) -> StoreFuture<'a, ()> {
-        let of = of.to_string();
+    fn append<'a>(
+        &'a self,
+        principal: &'a Principal,
+        batches: Vec<NewFactBatch>,
+    ) -> StoreFuture<'a, ()> {
+        let principal = principal.to_string();
         async move {
             Ok(self
-                .write(move |connection| append(connection, &of, &batches))
+                .write(move |connection| append(connection, &principal, &batches))
                 .await?)
         }
         .boxed()
@@ -56,33 +60,37 @@ impl GraphStore for SqliteStore {
 
     fn changes<'a>(
         &'a self,
-        of: &'a Principal,
+        principal: &'a Principal,
         seen: FactLogPosition,
     ) -> StoreFuture<'a, FactChanges> {
-        let of = of.to_string();
+        let principal = principal.to_string();
         async move {
             Ok(self
-                .read(move |connection| changes(connection, &of, seen))
+                .read(move |connection| changes(connection, &principal, seen))
                 .await?)
         }
         .boxed()
     }
 
-    fn forget<'a>(&'a self, of: &'a Principal, range: FactSourceFilter) -> StoreFuture<'a, usize> {
-        let of = of.to_string();
+    fn forget<'a>(
+        &'a self,
+        principal: &'a Principal,
+        filter: FactSourceFilter,
+    ) -> StoreFuture<'a, usize> {
+        let principal = principal.to_string();
         async move {
-            let gone = self.write(move |connection| {
-                let change =
+            let deleted = self.write(move |connection| {
+                let transaction =
                     connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-                let gone = forget(&change, &of, &range)?;
-                change.commit()?;
-                Ok(gone)
+                let deleted = forget(&transaction, &principal, &filter)?;
+                transaction.commit()?;
+                Ok(deleted)
             });
-            let gone = gone.await?;
-            if gone > 0 {
+            let deleted = deleted.await?;
+            if deleted > 0 {
                 self.checkpoint_wal().await;
             }
-            Ok(gone)
+            Ok(deleted)
         }
         .boxed()
     }
@@ -93,8 +101,8 @@ impl GraphStore for SqliteStore {
         };
         let mut log = file.clone().into_os_string();
         log.push("-wal");
-        let found = std::fs::metadata(log).ok()?;
-        let modified = found.modified().ok()?;
+        let metadata = std::fs::metadata(log).ok()?;
+        let modified = metadata.modified().ok()?;
         if SystemTime::now().duration_since(modified).ok()? < WAL_QUIET_PERIOD {
             return None;
         }
@@ -102,12 +110,18 @@ impl GraphStore for SqliteStore {
             .duration_since(SystemTime::UNIX_EPOCH)
             .ok()?
             .as_nanos();
-        Some(FactLogVersion(nanoseconds << 48 | u128::from(found.len())))
+        Some(FactLogVersion(
+            nanoseconds << 48 | u128::from(metadata.len()),
+        ))
     }
 }
 
-fn append(connection: &mut Connection, of: &str, batches: &[NewFactBatch]) -> rusqlite::Result<()> {
-    let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+fn append(
+    connection: &mut Connection,
+    principal: &str,
+    batches: &[NewFactBatch],
+) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for batch in batches {
         let sql =
             "INSERT INTO graph_batches (principal, source, body, label) VALUES (?1, ?2, ?3, ?4)";
@@ -115,26 +129,26 @@ fn append(connection: &mut Connection, of: &str, batches: &[NewFactBatch]) -> ru
             batch.source.to_string(),
             event_rows::label_json(&batch.label),
         );
-        change
+        transaction
             .prepare_cached(sql)?
-            .execute(params![of, source, batch.body, label])?;
+            .execute(params![principal, source, batch.body, label])?;
     }
-    change.commit()
+    transaction.commit()
 }
 
 fn changes(
     connection: &Connection,
-    of: &str,
+    principal: &str,
     seen: FactLogPosition,
 ) -> rusqlite::Result<FactChanges> {
-    let look = connection.unchecked_transaction()?;
-    let mut found = FactChanges {
+    let transaction = connection.unchecked_transaction()?;
+    let mut changes = FactChanges {
         position: seen,
         ..FactChanges::default()
     };
     let sql = "SELECT number, source, body, label FROM graph_batches WHERE principal = ?1 AND number > ?2 ORDER BY number";
-    let mut query = look.prepare_cached(sql)?;
-    let mut rows = query.query(params![of, seen.batch as i64])?;
+    let mut query = transaction.prepare_cached(sql)?;
+    let mut rows = query.query(params![principal, seen.batch as i64])?;
     let mut bytes = 0;
     while let Some(row) = rows.next()? {
         let (number, body) = (row.get::<_, i64>(0)? as u64, row.get::<_, Vec<u8>>(2)?);
@@ -142,41 +156,41 @@ fn changes(
         let source = FactSource::from(row.get_ref(1)?.as_str()?);
         let label = event_rows::label_column(row, 3)?
             .unwrap_or_else(|| FactProvenance::from(source.clone()).label);
-        found.batches.push(FactBatch {
+        changes.batches.push(FactBatch {
             number,
             source,
             label,
             body,
         });
-        found.position.batch = number;
+        changes.position.batch = number;
         if bytes > MAX_BYTES {
             break;
         }
     }
     let sql =
         "SELECT number, batch FROM graph_gone WHERE principal = ?1 AND number > ?2 ORDER BY number";
-    let mut query = look.prepare_cached(sql)?;
-    let mut rows = query.query(params![of, seen.removed as i64])?;
+    let mut query = transaction.prepare_cached(sql)?;
+    let mut rows = query.query(params![principal, seen.removed as i64])?;
     while let Some(row) = rows.next()? {
-        found.position.removed = row.get::<_, i64>(0)? as u64;
-        found.removed.push(row.get::<_, i64>(1)? as u64);
+        changes.position.removed = row.get::<_, i64>(0)? as u64;
+        changes.removed.push(row.get::<_, i64>(1)? as u64);
     }
-    Ok(found)
+    Ok(changes)
 }
 
-/// Within a change of somebody's: a session that is deleted takes its facts along.
+/// Deletes batches within the caller's transaction. Deleting a session deletes its facts this way.
 pub(crate) fn forget(
     connection: &Connection,
-    of: &str,
-    range: &FactSourceFilter,
+    principal: &str,
+    filter: &FactSourceFilter,
 ) -> rusqlite::Result<usize> {
-    match range.text() {
+    match filter.text() {
         FactSourceText::Exact(text) => connection
-            .execute("DELETE FROM graph_batches WHERE principal = ?1 AND source = ?2", params![of, text]),
+            .execute("DELETE FROM graph_batches WHERE principal = ?1 AND source = ?2", params![principal, text]),
         FactSourceText::Prefix(text) => connection.execute(
             "DELETE FROM graph_batches WHERE principal = ?1 AND source > ?2 AND source < ?2 || char(0x10ffff)
                 AND instr(substr(source, length(?2) + 1), '#') = 0",
-            params![of, text],
+            params![principal, text],
         ),
     }
 }

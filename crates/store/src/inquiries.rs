@@ -1,4 +1,4 @@
-//! Inquiries in the same file as sessions; the tables stand beside those of knowledge.
+//! Storage of inquiries. The tables are created with those of the knowledge base.
 
 use futures::future::FutureExt;
 use jiff::Timestamp;
@@ -15,41 +15,41 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::damage::display_column;
+use crate::damage::{RowReader, display_column};
 use crate::event_rows;
 use crate::knowledge::{timestamp, upsert_entry};
 use crate::store::SqliteStore;
 
-/// Whose usage it is, where no turn runs any more.
+/// Agent and branch of usage that is recorded after a turn has ended.
 const USAGE_AGENT: &str = "librarian";
 const USAGE_BRANCH: &str = "afterwards";
 
-pub(crate) const SELECT_INQUIRY: &str =
+const SELECT_INQUIRY: &str =
     "SELECT i.id, i.topic, i.question, i.why, i.priority, i.found_by, i.status, s.name, i.turn, i.created,
     i.offers, o.name, i.offered_at, i.answer, i.knowledge_key, i.closed FROM inquiries i
     JOIN sessions s ON s.id = i.session LEFT JOIN sessions o ON o.id = i.offered_in";
 
 impl InquiryStore for SqliteStore {
-    fn pending<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<Inquiry>> {
-        let of = of.to_string();
+    fn pending<'a>(&'a self, principal: &'a Principal) -> StoreFuture<'a, Vec<Inquiry>> {
+        let principal = principal.to_string();
         async move {
             let found = self.read(move |connection| {
                 let sql = format!(
                     "{SELECT_INQUIRY} WHERE i.principal = ?1 AND i.status = 'pending' ORDER BY i.id"
                 );
-                connection.query_rows(&sql, [of], inquiry_name, inquiry)
+                connection.query_rows(&sql, [principal], inquiry_name, inquiry)
             });
             Ok(found.await?)
         }
         .boxed()
     }
 
-    fn inquiries<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, Vec<Inquiry>> {
-        let of = of.to_string();
+    fn inquiries<'a>(&'a self, principal: &'a Principal) -> StoreFuture<'a, Vec<Inquiry>> {
+        let principal = principal.to_string();
         async move {
             let found = self.read(move |connection| {
                 let sql = format!("{SELECT_INQUIRY} WHERE i.principal = ?1 ORDER BY i.id DESC");
-                connection.query_rows(&sql, [of], inquiry_name, inquiry)
+                connection.query_rows(&sql, [principal], inquiry_name, inquiry)
             });
             Ok(found.await?)
         }
@@ -58,17 +58,17 @@ impl InquiryStore for SqliteStore {
 
     fn offer<'a>(
         &'a self,
-        of: &'a SessionKey,
+        key: &'a SessionKey,
         inquiry: u64,
         at: Timestamp,
     ) -> StoreFuture<'a, bool> {
-        let of = of.clone();
+        let key = key.clone();
         async move {
             let offered = self.write(move |connection| {
                 let sql = "UPDATE inquiries SET offers = offers + 1, offered_at = ?4,
                     offered_in = (SELECT id FROM sessions WHERE principal = ?1 AND name = ?2)
                     WHERE principal = ?1 AND id = ?3 AND status = 'pending'";
-                let (principal, session) = (of.principal.as_str(), of.session.as_str());
+                let (principal, session) = (key.principal.as_str(), key.session.as_str());
                 let changed = connection.execute(
                     sql,
                     params![
@@ -87,18 +87,18 @@ impl InquiryStore for SqliteStore {
 
     fn dismiss<'a>(
         &'a self,
-        of: &'a Principal,
+        principal: &'a Principal,
         inquiry: u64,
         at: Timestamp,
     ) -> StoreFuture<'a, bool> {
-        let of = of.to_string();
+        let principal = principal.to_string();
         async move {
             let dismissed = self.write(move |connection| {
                 let sql = "UPDATE inquiries SET status = 'dismissed', closed = ?3
                     WHERE principal = ?1 AND id = ?2 AND status = 'pending'";
                 Ok(connection.execute(
                     sql,
-                    params![of, inquiry as i64, event_rows::sortable_time(at)],
+                    params![principal, inquiry as i64, event_rows::sortable_time(at)],
                 )? > 0)
             });
             Ok(dismissed.await?)
@@ -106,21 +106,21 @@ impl InquiryStore for SqliteStore {
         .boxed()
     }
 
-    fn progress<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, ScanProgress> {
-        let of = of.clone();
+    fn progress<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, ScanProgress> {
+        let key = key.clone();
         async move {
             Ok(self
-                .read(move |connection| progress(connection, &of))
+                .read(move |connection| progress(connection, &key))
                 .await?)
         }
         .boxed()
     }
 
-    fn save_scan<'a>(&'a self, of: &'a SessionKey, settled: ScanResult) -> StoreFuture<'a, ()> {
-        let of = of.clone();
+    fn save_scan<'a>(&'a self, key: &'a SessionKey, result: ScanResult) -> StoreFuture<'a, ()> {
+        let key = key.clone();
         async move {
             Ok(self
-                .write(move |connection| apply_scan(connection, &of, &settled))
+                .write(move |connection| apply_scan(connection, &key, &result))
                 .await?)
         }
         .boxed()
@@ -128,30 +128,37 @@ impl InquiryStore for SqliteStore {
 
     fn record_usage<'a>(
         &'a self,
-        of: &'a SessionKey,
+        key: &'a SessionKey,
         turn: TurnId,
         usage: Usage,
     ) -> StoreFuture<'a, ()> {
-        let of = of.principal.to_string();
+        let principal = key.principal.to_string();
         async move {
-            let spent = self.write(move |connection| {
+            let recorded = self.write(move |connection| {
                 let body = serde_json::to_string(&usage)
                     .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
                 let sql =
                     "INSERT INTO usage (principal, turn, agent, branch, body) VALUES (?1, ?2, ?3, ?4, ?5)";
-                connection.execute(sql, params![of, turn.as_str(), USAGE_AGENT, USAGE_BRANCH, body]).map(drop)
+                connection.execute(sql, params![principal, turn.as_str(), USAGE_AGENT, USAGE_BRANCH, body]).map(drop)
             });
-            Ok(spent.await?)
+            Ok(recorded.await?)
         }
         .boxed()
     }
 }
 
-pub(crate) fn inquiry_name(row: &Row<'_>) -> String {
+/// Reads every inquiry to find damaged rows.
+pub(crate) fn read_all(reader: &RowReader<'_>) -> rusqlite::Result<()> {
+    reader
+        .query_rows(SELECT_INQUIRY, [], inquiry_name, inquiry)
+        .map(drop)
+}
+
+fn inquiry_name(row: &Row<'_>) -> String {
     format!("inquiry {}", display_column(row, 0))
 }
 
-pub(crate) fn inquiry(row: &Row<'_>) -> rusqlite::Result<Inquiry> {
+fn inquiry(row: &Row<'_>) -> rusqlite::Result<Inquiry> {
     let optional_time = |at: usize| match row.get_ref(at)? {
         rusqlite::types::ValueRef::Null => Ok(None),
         _ => timestamp(row, at).map(Some),
@@ -180,7 +187,7 @@ pub(crate) fn inquiry(row: &Row<'_>) -> rusqlite::Result<Inquiry> {
     })
 }
 
-/// A value that is kept by its name.
+/// Reads an enum value that is stored under its serialized name.
 fn from_name<T: DeserializeOwned>(row: &Row<'_>, at: usize) -> rusqlite::Result<T> {
     serde_json::from_value(Value::from(row.get_ref(at)?.as_str()?))
         .map_err(|error| rusqlite::Error::FromSqlConversionFailure(at, Type::Text, error.into()))
@@ -190,13 +197,13 @@ fn to_name(value: impl Serialize) -> rusqlite::Result<String> {
     match serde_json::to_value(value) {
         Ok(Value::String(name)) => Ok(name),
         other => Err(rusqlite::Error::ToSqlConversionFailure(
-            format!("no name: {other:?}").into(),
+            format!("not serialized as a name: {other:?}").into(),
         )),
     }
 }
 
-fn progress(connection: &Connection, of: &SessionKey) -> rusqlite::Result<ScanProgress> {
-    let (principal, session) = (of.principal.as_str(), of.session.as_str());
+fn progress(connection: &Connection, key: &SessionKey) -> rusqlite::Result<ScanProgress> {
+    let (principal, session) = (key.principal.as_str(), key.session.as_str());
     let sql = "SELECT max(l.asked) FROM looked_at l JOIN sessions s ON s.id = l.session WHERE s.principal = ?1";
     let asked: Option<String> = connection
         .prepare_cached(sql)?
@@ -215,7 +222,7 @@ fn scan_position(
 ) -> rusqlite::Result<ScanPosition> {
     let sql = "SELECT l.answers, l.gaps FROM looked_at l JOIN sessions s ON s.id = l.session
         WHERE s.principal = ?1 AND s.name = ?2";
-    let marks = |row: &Row<'_>| {
+    let position = |row: &Row<'_>| {
         Ok(ScanPosition {
             answers: row.get::<_, i64>(0)? as u64,
             gaps: row.get::<_, i64>(1)? as u64,
@@ -223,53 +230,58 @@ fn scan_position(
     };
     let found = connection
         .prepare_cached(sql)?
-        .query_row(params![principal, session], marks)
+        .query_row(params![principal, session], position)
         .optional()?;
     Ok(found.unwrap_or_default())
 }
 
+/// Applies a scan in one transaction. Does nothing if the session is gone or another scan was saved
+/// since the one that this scan started from.
 fn apply_scan(
     connection: &mut Connection,
-    of: &SessionKey,
-    settled: &ScanResult,
+    key: &SessionKey,
+    result: &ScanResult,
 ) -> rusqlite::Result<()> {
-    let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let (principal, session) = (of.principal.as_str(), of.session.as_str());
-    let Some(place) = event_rows::find_session(&change, principal, session)? else {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let (principal, session) = (key.principal.as_str(), key.session.as_str());
+    let Some(session_row) = event_rows::find_session(&transaction, principal, session)? else {
         return Ok(());
     };
-    if scan_position(&change, principal, session)? != settled.after {
+    if scan_position(&transaction, principal, session)? != result.after {
         return Ok(());
     }
-    let at = event_rows::sortable_time(settled.at);
-    let asked = (settled.by == Finder::Model).then_some(&at);
+    let at = event_rows::sortable_time(result.at);
+    let asked = (result.by == Finder::Model).then_some(&at);
     let sql =
         "INSERT INTO looked_at (session, answers, gaps, asked) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (session)
         DO UPDATE SET answers = ?2, gaps = ?3, asked = coalesce(?4, asked)";
-    let ScanPosition { answers, gaps } = settled.through;
-    change.execute(sql, params![place.id, answers as i64, gaps as i64, asked])?;
-    for resolution in &settled.resolutions {
-        resolve(&change, principal, resolution, &at)?;
+    let ScanPosition { answers, gaps } = result.through;
+    transaction.execute(
+        sql,
+        params![session_row.id, answers as i64, gaps as i64, asked],
+    )?;
+    for resolution in &result.resolutions {
+        resolve(&transaction, principal, resolution, &at)?;
     }
     let sql = "UPDATE inquiries SET status = 'lapsed', closed = ?2
         WHERE principal = ?1 AND status = 'pending' AND offers >= ?3 AND offered_at < ?4";
-    let before = event_rows::sortable_time(settled.expiry.before);
-    change.execute(sql, params![principal, at, settled.expiry.offers, before])?;
-    for found in &settled.new_inquiries {
+    let before = event_rows::sortable_time(result.expiry.before);
+    transaction.execute(sql, params![principal, at, result.expiry.offers, before])?;
+    for inquiry in &result.new_inquiries {
         insert_inquiry(
-            &change,
-            (principal, place.id),
-            found,
-            (&at, settled.max_pending),
+            &transaction,
+            (principal, session_row.id),
+            inquiry,
+            (&at, result.max_pending),
         )?;
     }
-    change.commit()
+    transaction.commit()
 }
 
-/// The answer and what is known from now on, for an inquiry that is still open.
+/// Resolves a pending inquiry and saves the knowledge entry of its answer.
 fn resolve(
-    change: &Connection,
-    of: &str,
+    transaction: &Connection,
+    principal: &str,
     resolution: &Resolution,
     at: &str,
 ) -> rusqlite::Result<()> {
@@ -277,22 +289,28 @@ fn resolve(
         "UPDATE inquiries SET status = 'resolved', answer = ?3, knowledge_key = ?4, closed = ?5
         WHERE principal = ?1 AND id = ?2 AND status = 'pending'";
     let key = resolution.entry.as_ref().map(|entry| entry.key.as_str());
-    let changed = change.execute(
+    let changed = transaction.execute(
         sql,
-        params![of, resolution.inquiry as i64, resolution.answer, key, at],
+        params![
+            principal,
+            resolution.inquiry as i64,
+            resolution.answer,
+            key,
+            at
+        ],
     )?;
     match &resolution.entry {
-        Some(entry) if changed > 0 => upsert_entry(change, of, entry).map(drop),
+        Some(entry) if changed > 0 => upsert_entry(transaction, principal, entry).map(drop),
         _ => Ok(()),
     }
 }
 
-/// One more, where there is room and nobody asked about it before.
+/// Inserts an inquiry, unless too many are pending or its topic was asked about before.
 fn insert_inquiry(
-    change: &Connection,
+    transaction: &Connection,
     (principal, session): (&str, i64),
     new: &NewInquiry,
-    (at, most): (&str, usize),
+    (at, limit): (&str, usize),
 ) -> rusqlite::Result<()> {
     let sql = "INSERT OR IGNORE INTO inquiries (principal, session, turn, topic, question, why, priority, found_by, created)
         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9
@@ -301,16 +319,16 @@ fn insert_inquiry(
     let NewInquiry {
         topic,
         question,
-        reason: why,
+        reason,
         turn,
         ..
     } = new;
     let turn = turn.as_str();
-    let most = most as i64;
-    change
+    let limit = limit as i64;
+    transaction
         .prepare_cached(sql)?
         .execute(params![
-            principal, session, turn, topic, question, why, priority, found_by, at, most
+            principal, session, turn, topic, question, reason, priority, found_by, at, limit
         ])
         .map(drop)
 }

@@ -1,5 +1,5 @@
-//! Where sessions are kept: one SQLite file behind the domain's seams. Events are appended and never changed; what an
-//! append acknowledged survives whatever happens next (B71, B73).
+//! Persistent storage: one SQLite file that implements the store traits of the domain. Events are
+//! only appended, never changed, and an acknowledged append survives a crash (B71, B73).
 
 mod a2a_tasks;
 mod access_tokens;

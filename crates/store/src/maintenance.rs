@@ -1,4 +1,4 @@
-//! Backups, and what can be wrong with a file.
+//! Backup, restore and health checks.
 
 use std::path::{Path, PathBuf};
 
@@ -13,18 +13,18 @@ use crate::memory;
 use crate::sessions;
 use crate::store::SqliteStore;
 
-/// What a look at the file found.
+/// The result of a health check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreHealth {
     pub sessions: u64,
     pub events: u64,
     pub bytes: u64,
-    /// What SQLite's own check complains about; nothing when all is well.
+    /// Problems reported by SQLite's `quick_check`. Empty for a healthy file.
     pub problems: Vec<String>,
 }
 
 impl SqliteStore {
-    /// A whole copy in one file, while others go on.
+    /// Writes a consistent copy of the store to a new file. Other connections can continue to write.
     pub async fn back_up(&self, into: &Path) -> Result<(), SqliteStoreError> {
         create_private(into)?;
         let target = into.to_string_lossy().into_owned();
@@ -41,15 +41,15 @@ impl SqliteStore {
         synced.inspect_err(|_| _ = std::fs::remove_file(into))
     }
 
-    /// Replaces everything by a backup, in one change that others see whole; what was there is kept in `keep`. What
-    /// cannot be opened is moved there as it is.
+    /// Replaces the content of the store with a backup, in one transaction. The previous content is
+    /// saved to `keep` first. A file that cannot be opened is moved there unchanged.
     pub async fn restore(
-        place: StoreLocation,
+        location: StoreLocation,
         from: &Path,
         keep: &Path,
     ) -> Result<(), SqliteStoreError> {
         check_backup(from)?;
-        let store = match Self::open(place.clone()) {
+        let store = match Self::open(location.clone()) {
             Ok(store) => {
                 if store.locks().is_any_held() {
                     return Err(SqliteStoreError::TurnsRunning);
@@ -58,10 +58,10 @@ impl SqliteStore {
                 store
             }
             Err(SqliteStoreError::Corrupt { .. } | SqliteStoreError::NewerSchema { .. }) => {
-                quarantine(place.path(), keep)?;
-                Self::open(place)?
+                quarantine(location.path(), keep)?;
+                Self::open(location)?
             }
-            Err(trouble) => return Err(trouble),
+            Err(error) => return Err(error),
         };
         let from = from.to_path_buf();
         store
@@ -69,18 +69,20 @@ impl SqliteStore {
             .await
     }
 
-    /// Whether something can be written at this moment.
+    /// Checks that the store can be written, by committing a transaction that changes nothing.
     pub async fn check_writable(&self) -> Result<(), SqliteStoreError> {
         self.write(|connection| {
-            let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let format: i64 = change.pragma_query_value(None, "user_version", |row| row.get(0))?;
-            change.pragma_update(None, "user_version", format)?;
-            change.commit()
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let format: i64 =
+                transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+            transaction.pragma_update(None, "user_version", format)?;
+            transaction.commit()
         })
         .await
     }
 
-    /// The file may not grow beyond so many pages: what a full disk looks like to it.
+    /// Limits the size of the file, which simulates a full disk.
     #[doc(hidden)]
     pub async fn limit_pages_for_tests(&self, pages: Option<u32>) -> Result<(), SqliteStoreError> {
         let sql = format!("PRAGMA max_page_count = {}", pages.unwrap_or(u32::MAX - 1));
@@ -88,30 +90,13 @@ impl SqliteStore {
             .await
     }
 
-    /// Reads every row, of everybody, and gives those that cannot be read.
+    /// Reads every row of every principal and returns those that cannot be read.
     pub async fn find_damaged_rows(&self) -> Result<Vec<DamagedRow>, SqliteStoreError> {
         self.read(|reader| {
             sessions::read_all(reader)?;
             memory::read_all(reader)?;
-            reader.query_rows(
-                knowledge::SELECT_ENTRY,
-                [],
-                knowledge::entry_name,
-                knowledge::entry,
-            )?;
-            reader.query_rows(
-                knowledge::SELECT_LEARNING,
-                [],
-                knowledge::learning_name,
-                knowledge::learning,
-            )?;
-            reader.query_rows(
-                inquiries::SELECT_INQUIRY,
-                [],
-                inquiries::inquiry_name,
-                inquiries::inquiry,
-            )?;
-            Ok(())
+            knowledge::read_all(reader)?;
+            inquiries::read_all(reader)
         })
         .await?;
         Ok(self.damaged_rows())
@@ -143,32 +128,32 @@ fn problems(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     Ok(lines.into_iter().filter(|line| line != "ok").collect())
 }
 
-/// A backup is a whole file of ours.
+/// Checks that a file is an intact Lango store.
 fn check_backup(from: &Path) -> Result<(), SqliteStoreError> {
-    let no = |why: String| SqliteStoreError::InvalidBackup {
+    let invalid = |reason: String| SqliteStoreError::InvalidBackup {
         file: from.to_path_buf(),
-        reason: why,
+        reason,
     };
-    let source =
-        database::open_reader(from, ReadMode::Shared).map_err(|trouble| no(trouble.to_string()))?;
+    let source = database::open_reader(from, ReadMode::Shared)
+        .map_err(|error| invalid(error.to_string()))?;
     match database::schema_version(&source, from) {
         Ok(Some(_)) => {}
-        Ok(None) => return Err(no("there is nothing in it".to_owned())),
-        Err(trouble) => return Err(no(trouble.to_string())),
+        Ok(None) => return Err(invalid("the file is empty".to_owned())),
+        Err(error) => return Err(invalid(error.to_string())),
     }
-    let complaints = problems(&source).map_err(|error| no(error.to_string()))?;
-    if complaints.is_empty() {
+    let problems = problems(&source).map_err(|error| invalid(error.to_string()))?;
+    if problems.is_empty() {
         Ok(())
     } else {
-        Err(no(complaints.join("; ")))
+        Err(invalid(problems.join("; ")))
     }
 }
 
 fn replace(connection: &mut Connection, from: &Path) -> rusqlite::Result<()> {
     connection.execute("ATTACH ?1 AS backup", [from.to_string_lossy()])?;
     let replaced = (|| {
-        let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        change.execute_batch(
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        transaction.execute_batch(
             "DELETE FROM sessions; DELETE FROM usage;
             INSERT INTO sessions SELECT * FROM backup.sessions;
             INSERT INTO events SELECT * FROM backup.events;
@@ -176,40 +161,40 @@ fn replace(connection: &mut Connection, from: &Path) -> rusqlite::Result<()> {
             DELETE FROM documents; DELETE FROM vectors; DELETE FROM graph_batches;
             DELETE FROM knowledge; DELETE FROM learnings; DELETE FROM observations; DELETE FROM reflections;",
         )?;
-        // A backup of an older Lango does not have all.
+        // A backup of an older version may lack some tables.
         let has = |table: &str| {
             let sql = "SELECT count(*) FROM backup.sqlite_master WHERE name = ?1";
-            change
+            transaction
                 .query_row(sql, [table], |row| row.get::<_, i64>(0))
                 .map(|count| count > 0)
         };
         if has("knowledge")? {
-            change.execute_batch(knowledge::RESTORE)?;
+            transaction.execute_batch(knowledge::RESTORE)?;
         }
         if has("observations")? {
-            change.execute_batch(memory::RESTORE)?;
+            transaction.execute_batch(memory::RESTORE)?;
         }
         if has("documents")? {
-            change.execute_batch(
+            transaction.execute_batch(
                 "INSERT INTO documents SELECT * FROM backup.documents;
                 INSERT INTO pieces SELECT * FROM backup.pieces;
                 INSERT INTO vectors SELECT * FROM backup.vectors;",
             )?;
         }
         if has("graph_batches")? {
-            // With new numbers, so that whoever holds facts in memory notices.
-            change.execute_batch(
+            // With new numbers, so that graphs in memory notice the change.
+            transaction.execute_batch(
                 "INSERT INTO graph_batches (principal, source, body)
                 SELECT principal, source, body FROM backup.graph_batches ORDER BY number;",
             )?;
         }
-        change.commit()
+        transaction.commit()
     })();
     connection.execute("DETACH backup", [])?;
     replaced
 }
 
-/// A new file that only the user can read.
+/// Creates a new file that only the user can read.
 fn create_private(file: &Path) -> Result<(), SqliteStoreError> {
     use std::os::unix::fs::OpenOptionsExt;
     let created = std::fs::OpenOptions::new()
@@ -227,16 +212,16 @@ fn create_private(file: &Path) -> Result<(), SqliteStoreError> {
     })
 }
 
-/// Moves a file that cannot be used out of the way, byte for byte, with what belongs to it.
+/// Moves an unusable store file to `keep`, together with its WAL and shared memory file.
 fn quarantine(file: &Path, keep: &Path) -> Result<(), SqliteStoreError> {
-    for ending in ["", "-wal", "-shm"] {
-        let named = |path: &Path| {
+    for suffix in ["", "-wal", "-shm"] {
+        let with_suffix = |path: &Path| {
             let mut name = path.as_os_str().to_owned();
-            name.push(ending);
+            name.push(suffix);
             PathBuf::from(name)
         };
-        match std::fs::rename(named(file), named(keep)) {
-            Err(error) if ending.is_empty() || error.kind() != std::io::ErrorKind::NotFound => {
+        match std::fs::rename(with_suffix(file), with_suffix(keep)) {
+            Err(error) if suffix.is_empty() || error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(SqliteStoreError::ReadOnly {
                     file: file.to_path_buf(),
                     reason: error.to_string(),

@@ -1,4 +1,4 @@
-//! Memory of conversations, in the same file as the sessions that it comes from.
+//! Storage of conversation memory: observations and reflections.
 
 mod forget;
 mod observations;
@@ -22,7 +22,8 @@ use crate::store::SqliteStore;
 
 pub(crate) use forget::{delete_rows, mark_forgotten};
 
-/// The tables. What was observed goes with its session; what somebody asked for stays, and cites it no more.
+/// The tables. Deleting a session deletes its observations, except those that the user asked for:
+/// these stay without their sources.
 pub(crate) const TABLES: &str = "
     CREATE TABLE observed_pieces (
         session INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
@@ -43,7 +44,7 @@ pub(crate) const TABLES: &str = "
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         principal TEXT NOT NULL,
         session TEXT NOT NULL,
-        -- The last event of the piece that it was observed in; nothing where somebody asked for it.
+        -- The last event of the observed span; NULL if the user asked for this memory.
         through INTEGER,
         at TEXT NOT NULL,
         kind TEXT NOT NULL,
@@ -77,7 +78,7 @@ pub(crate) const TABLES: &str = "
         PRIMARY KEY (reflection, observation)
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX reflections_from ON reflection_sources (observation);
-    -- Events that nothing may be remembered of any more, wherever a copy of their turn is.
+    -- Events that must not be remembered again, in any copy of their turn.
     CREATE TABLE forgotten_events (
         principal TEXT NOT NULL,
         turn TEXT NOT NULL,
@@ -99,7 +100,7 @@ pub(crate) const TABLES: &str = "
     END;
 ";
 
-/// Takes these tables over from an attached backup. What was forgotten since stays marked.
+/// Copies these tables from an attached backup. Events forgotten since the backup stay forgotten.
 pub(crate) const RESTORE: &str = "
     INSERT INTO observed_pieces SELECT * FROM backup.observed_pieces;
     INSERT INTO memory_progress SELECT * FROM backup.memory_progress;
@@ -109,7 +110,8 @@ pub(crate) const RESTORE: &str = "
     INSERT OR IGNORE INTO forgotten_events SELECT * FROM backup.forgotten_events;
 ";
 
-/// Whoever deletes a session by name deletes what was asked to be remembered in it, too.
+/// Deletes all observations of a session, including those that the user asked for. Used when a
+/// session is deleted by name.
 pub(crate) fn delete_session_observations(
     connection: &Connection,
     principal: &str,
@@ -121,159 +123,175 @@ pub(crate) fn delete_session_observations(
     )
 }
 
-/// Every memory, only to see whether it can be read.
+/// Reads every memory to find damaged rows.
 pub(crate) fn read_all(reader: &RowReader<'_>) -> rusqlite::Result<()> {
     rows::observations(reader, "TRUE", [])?;
     rows::reflections(reader, "TRUE", []).map(drop)
 }
 
 impl SqliteStore {
-    fn read_memories<'a, T, Look>(&'a self, look: Look) -> StoreFuture<'a, T>
+    fn read_memories<'a, T, Read>(&'a self, read: Read) -> StoreFuture<'a, T>
     where
         T: Send + 'static,
-        Look: FnOnce(&RowReader<'_>) -> rusqlite::Result<T> + Send + 'static,
+        Read: FnOnce(&RowReader<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
-        async move { Ok(self.read(look).await?) }.boxed()
+        async move { Ok(self.read(read).await?) }.boxed()
     }
 
-    fn write_memories<'a, T, Keep>(&'a self, keep: Keep) -> StoreFuture<'a, T>
+    fn write_memories<'a, T, Write>(&'a self, write: Write) -> StoreFuture<'a, T>
     where
         T: Send + 'static,
-        Keep: FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+        Write: FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
     {
-        async move { Ok(self.write(keep).await?) }.boxed()
+        async move { Ok(self.write(write).await?) }.boxed()
     }
 }
 
 impl MemoryStore for SqliteStore {
-    fn progress<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, ObservationProgress> {
-        let of = of.clone();
-        self.read_memories(move |connection| observations::progress(connection, &of))
+    fn progress<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, ObservationProgress> {
+        let key = key.clone();
+        self.read_memories(move |connection| observations::progress(connection, &key))
     }
 
     fn turns_after<'a>(
         &'a self,
-        of: &'a SessionKey,
+        key: &'a SessionKey,
         seq: u64,
-        bytes: usize,
+        min_bytes: usize,
     ) -> StoreFuture<'a, Vec<Arc<Event>>> {
-        let of = of.clone();
-        self.read_memories(move |connection| observations::turns_after(connection, &of, seq, bytes))
+        let key = key.clone();
+        self.read_memories(move |connection| {
+            observations::turns_after(connection, &key, seq, min_bytes)
+        })
     }
 
     fn request<'a>(
         &'a self,
-        of: &'a SessionKey,
+        key: &'a SessionKey,
         turn: &'a TurnId,
     ) -> StoreFuture<'a, Option<(u64, String)>> {
-        let (of, turn) = (of.clone(), turn.clone());
-        self.read_memories(move |connection| observations::request(connection, &of, &turn))
+        let (key, turn) = (key.clone(), turn.clone());
+        self.read_memories(move |connection| observations::request(connection, &key, &turn))
     }
 
     fn events<'a>(
         &'a self,
-        of: &'a SessionKey,
+        key: &'a SessionKey,
         seqs: Vec<u64>,
     ) -> StoreFuture<'a, Vec<Arc<Event>>> {
-        let of = of.clone();
-        self.read_memories(move |connection| observations::events(connection, &of, &seqs))
+        let key = key.clone();
+        self.read_memories(move |connection| observations::events(connection, &key, &seqs))
     }
 
     fn forgotten_events<'a>(
         &'a self,
-        of: &'a Principal,
+        principal: &'a Principal,
         events: Vec<(TurnId, u64)>,
     ) -> StoreFuture<'a, Vec<u64>> {
-        let of = of.to_string();
-        self.read_memories(move |connection| forget::forgotten_events(connection, &of, &events))
+        let principal = principal.to_string();
+        self.read_memories(move |connection| {
+            forget::forgotten_events(connection, &principal, &events)
+        })
     }
 
     fn save_span<'a>(
         &'a self,
-        of: &'a SessionKey,
-        piece: ObservedSpan,
+        key: &'a SessionKey,
+        span: ObservedSpan,
     ) -> StoreFuture<'a, MemoryWrite> {
-        let of = of.clone();
-        self.write_memories(move |connection| observations::save_span(connection, &of, &piece))
+        let key = key.clone();
+        self.write_memories(move |connection| observations::save_span(connection, &key, &span))
     }
 
-    fn activate<'a>(&'a self, of: &'a SessionKey, through: u64) -> StoreFuture<'a, ()> {
-        let of = of.clone();
-        self.write_memories(move |connection| observations::activate(connection, &of, through))
+    fn activate<'a>(&'a self, key: &'a SessionKey, through: u64) -> StoreFuture<'a, ()> {
+        let key = key.clone();
+        self.write_memories(move |connection| observations::activate(connection, &key, through))
     }
 
-    fn digest_memories<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, Vec<Memory>> {
-        let of = of.clone();
-        self.read_memories(move |connection| reflections::digest_memories(connection, &of))
+    fn digest_memories<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Vec<Memory>> {
+        let key = key.clone();
+        self.read_memories(move |connection| reflections::digest_memories(connection, &key))
     }
 
-    fn uncondensed_memories<'a>(&'a self, of: &'a SessionKey) -> StoreFuture<'a, Vec<Memory>> {
-        let of = of.clone();
-        self.read_memories(move |connection| reflections::uncondensed(connection, &of))
+    fn uncondensed_memories<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Vec<Memory>> {
+        let key = key.clone();
+        self.read_memories(move |connection| reflections::uncondensed(connection, &key))
     }
 
     fn save_reflections<'a>(
         &'a self,
-        of: &'a SessionKey,
+        key: &'a SessionKey,
         new: NewReflections,
     ) -> StoreFuture<'a, MemoryWrite> {
-        let of = of.clone();
-        self.write_memories(move |connection| reflections::save_reflections(connection, &of, &new))
+        let key = key.clone();
+        self.write_memories(move |connection| reflections::save_reflections(connection, &key, &new))
     }
 
-    fn store<'a>(&'a self, of: &'a SessionKey, memory: NewMemory) -> StoreFuture<'a, MemoryId> {
-        let of = of.clone();
-        self.write_memories(move |connection| rows::store(connection, &of, &memory))
+    fn store<'a>(&'a self, key: &'a SessionKey, memory: NewMemory) -> StoreFuture<'a, MemoryId> {
+        let key = key.clone();
+        self.write_memories(move |connection| rows::store(connection, &key, &memory))
     }
 
     fn save_backoff<'a>(
         &'a self,
-        of: &'a SessionKey,
-        setback: ObserverBackoff,
+        key: &'a SessionKey,
+        backoff: ObserverBackoff,
     ) -> StoreFuture<'a, ()> {
-        let of = of.clone();
-        self.write_memories(move |connection| observations::save_backoff(connection, &of, &setback))
+        let key = key.clone();
+        self.write_memories(move |connection| {
+            observations::save_backoff(connection, &key, &backoff)
+        })
     }
 
     fn record_usage<'a>(
         &'a self,
-        of: &'a SessionKey,
+        key: &'a SessionKey,
         turn: TurnId,
         usage: Usage,
     ) -> StoreFuture<'a, ()> {
-        let principal = of.principal.to_string();
+        let principal = key.principal.to_string();
         self.write_memories(move |connection| {
             observations::record_usage(connection, &principal, &turn, &usage)
         })
     }
 
-    fn revision<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, MemoryRevision> {
-        let of = of.to_string();
-        self.read_memories(move |connection| rows::revision(connection, &of))
+    fn revision<'a>(&'a self, principal: &'a Principal) -> StoreFuture<'a, MemoryRevision> {
+        let principal = principal.to_string();
+        self.read_memories(move |connection| rows::revision(connection, &principal))
     }
 
     fn observations_after<'a>(
         &'a self,
-        of: &'a Principal,
+        principal: &'a Principal,
         id: u64,
-        most: usize,
+        limit: usize,
     ) -> StoreFuture<'a, Vec<Memory>> {
-        let of = of.to_string();
-        self.read_memories(move |connection| rows::observations_after(connection, &of, id, most))
+        let principal = principal.to_string();
+        self.read_memories(move |connection| {
+            rows::observations_after(connection, &principal, id, limit)
+        })
     }
 
-    fn list<'a>(&'a self, of: &'a Principal, which: MemoryQuery) -> StoreFuture<'a, Vec<Memory>> {
-        let of = of.to_string();
-        self.read_memories(move |connection| rows::list(connection, &of, &which))
+    fn list<'a>(
+        &'a self,
+        principal: &'a Principal,
+        query: MemoryQuery,
+    ) -> StoreFuture<'a, Vec<Memory>> {
+        let principal = principal.to_string();
+        self.read_memories(move |connection| rows::list(connection, &principal, &query))
     }
 
-    fn memory<'a>(&'a self, of: &'a Principal, id: MemoryId) -> StoreFuture<'a, Option<Memory>> {
-        let of = of.to_string();
-        self.read_memories(move |connection| rows::memory(connection, &of, id))
+    fn memory<'a>(
+        &'a self,
+        principal: &'a Principal,
+        id: MemoryId,
+    ) -> StoreFuture<'a, Option<Memory>> {
+        let principal = principal.to_string();
+        self.read_memories(move |connection| rows::memory(connection, &principal, id))
     }
 
-    fn stats<'a>(&'a self, of: &'a Principal) -> StoreFuture<'a, MemoryStats> {
-        let of = of.to_string();
-        self.read_memories(move |connection| rows::stats(connection, &of))
+    fn stats<'a>(&'a self, principal: &'a Principal) -> StoreFuture<'a, MemoryStats> {
+        let principal = principal.to_string();
+        self.read_memories(move |connection| rows::stats(connection, &principal))
     }
 }

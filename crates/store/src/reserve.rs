@@ -1,14 +1,15 @@
-//! Room on the disk that is kept for the day when there is none: deleting needs some before it gives any back.
+//! Reserved disk space. Deleting rows needs some space before it frees any, so a full disk would
+//! otherwise prevent deletion.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Enough to delete the largest event, page by page.
+/// Enough space to delete the largest event, page by page.
 const RESERVE_BYTES: u64 = 4 << 20;
 
-/// A file beside the store that holds nothing and takes room.
+/// A placeholder file next to the store that occupies [`RESERVE_BYTES`].
 pub(crate) struct DiskReserve {
     file: PathBuf,
 }
@@ -22,13 +23,13 @@ impl DiskReserve {
         }
     }
 
-    /// Takes the room, where there is any; a disk that has none left needs what there is for other things.
+    /// Creates the reserve file if it is missing. Leaves no file if the disk is too full for it.
     pub fn ensure(&self) {
-        if fs::metadata(&self.file).is_ok_and(|found| found.len() == RESERVE_BYTES) {
+        if fs::metadata(&self.file).is_ok_and(|metadata| metadata.len() == RESERVE_BYTES) {
             return;
         }
         if let Err(error) = self.allocate() {
-            tracing::debug!(%error, "no room is kept for deleting");
+            tracing::debug!(%error, "could not reserve disk space for deletions");
             let _ = fs::remove_file(&self.file);
         }
     }
@@ -46,11 +47,11 @@ impl DiskReserve {
                 &mut &file,
             )
             .map(drop),
-            taken => taken.map_err(io::Error::from),
+            allocated => allocated.map_err(io::Error::from),
         }
     }
 
-    /// Whether there is more room now.
+    /// Removes the reserve file. Returns true if this freed space.
     pub fn release(&self) -> bool {
         fs::remove_file(&self.file).is_ok()
     }

@@ -1,4 +1,5 @@
-//! One turn of a session at a time, whichever process runs it. The lock is the kernel's: it goes with its holder.
+//! Serializes the turns of a session across processes. Uses kernel file locks, which are released
+//! when the process exits.
 
 use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
@@ -11,18 +12,18 @@ use std::time::Duration;
 use lango_domain::session::{SessionKeyRef, StoreError, TurnLock};
 use tokio::sync::{Mutex as TurnMutex, OwnedMutexGuard};
 
-/// Another process holds it: how often to look again.
+/// Delays between attempts while another process holds the lock.
 const FIRST_RETRY_DELAY: Duration = Duration::from_millis(2);
 const MAX_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// Locks of this process in order, and behind them files that other processes see.
+/// Turn locks of sessions: a queue within this process, then a lock file for other processes.
 pub(crate) struct SessionLocks {
-    /// None for a store that only this process has.
+    /// `None` for a store in memory, which other processes cannot open.
     folder: Option<PathBuf>,
     in_process: Mutex<HashMap<String, Weak<TurnMutex<()>>>>,
 }
 
-/// Held for a turn; the file first, then the place in the queue.
+/// A lock held for a turn. Fields drop in order: the file lock is released before the queue moves on.
 struct HeldLock {
     _file: Option<File>,
     _guard: OwnedMutexGuard<()>,
@@ -42,7 +43,7 @@ impl SessionLocks {
             .map_err(|error| lock_error(self.folder.as_deref(), &error))
     }
 
-    /// The lock, if nobody holds it at this moment.
+    /// Returns the lock, or `None` if it is still held after a short wait.
     pub async fn try_lock(&self, key: SessionKeyRef<'_>) -> io::Result<Option<TurnLock>> {
         tokio::time::timeout(FIRST_RETRY_DELAY * 10, self.acquire(key))
             .await
@@ -52,29 +53,29 @@ impl SessionLocks {
 
     async fn acquire(&self, key: SessionKeyRef<'_>) -> io::Result<TurnLock> {
         let name = file_name(key);
-        let here = self.queue(&name).lock_owned().await;
+        let guard = self.queue(&name).lock_owned().await;
         let file = match &self.folder {
             Some(folder) => Some(lock_file(folder, &name).await?),
             None => None,
         };
         Ok(TurnLock::new(HeldLock {
             _file: file,
-            _guard: here,
+            _guard: guard,
         }))
     }
 
-    /// Whether any turn is running, here or in another process.
+    /// Returns true if a turn is running in any process.
     pub fn is_any_held(&self) -> bool {
-        let here = self
+        let queues = self
             .in_process
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let is_busy = |queue: &Weak<TurnMutex<()>>| {
+        let is_locked = |queue: &Weak<TurnMutex<()>>| {
             queue
                 .upgrade()
                 .is_some_and(|queue| queue.try_lock().is_err())
         };
-        if here.values().any(is_busy) {
+        if queues.values().any(is_locked) {
             return true;
         }
         let files = self
@@ -83,12 +84,12 @@ impl SessionLocks {
             .filter_map(|folder| fs::read_dir(folder).ok())
             .flatten()
             .flatten();
-        let is_held =
+        let is_file_locked =
             |file: fs::DirEntry| open(&file.path()).is_ok_and(|file| file.try_lock().is_err());
-        files.into_iter().any(is_held)
+        files.into_iter().any(is_file_locked)
     }
 
-    /// The file of a session that is gone; called by whoever holds its lock.
+    /// Removes the lock file of a deleted session. The caller must hold its lock.
     pub fn remove_lock_file(&self, key: SessionKeyRef<'_>) {
         if let Some(folder) = &self.folder {
             let _ = fs::remove_file(folder.join(file_name(key)));
@@ -96,23 +97,23 @@ impl SessionLocks {
     }
 
     fn queue(&self, name: &str) -> Arc<TurnMutex<()>> {
-        let mut here = self
+        let mut queues = self
             .in_process
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Some(queue) = here.get(name).and_then(Weak::upgrade) {
+        if let Some(queue) = queues.get(name).and_then(Weak::upgrade) {
             return queue;
         }
-        here.retain(|_, queue| queue.strong_count() > 0);
+        queues.retain(|_, queue| queue.strong_count() > 0);
         let queue = Arc::new(TurnMutex::new(()));
-        here.insert(name.to_owned(), Arc::downgrade(&queue));
+        queues.insert(name.to_owned(), Arc::downgrade(&queue));
         queue
     }
 }
 
 async fn lock_file(folder: &Path, name: &str) -> io::Result<File> {
     let path = folder.join(name);
-    let mut pause = FIRST_RETRY_DELAY;
+    let mut delay = FIRST_RETRY_DELAY;
     loop {
         let file = match open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -126,12 +127,13 @@ async fn lock_file(folder: &Path, name: &str) -> io::Result<File> {
             opened => opened?,
         };
         match file.try_lock() {
-            // The file may have been removed between opening and locking it; then the lock is nobody's.
+            // The file may have been removed between opening and locking it. Other processes then
+            // do not see this lock.
             Ok(()) if is_same_file(&file, &path) => return Ok(file),
-            Ok(()) => tokio::time::sleep(pause).await,
+            Ok(()) => tokio::time::sleep(delay).await,
             Err(TryLockError::WouldBlock) => {
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(MAX_RETRY_DELAY);
+                tokio::time::sleep(delay).await;
+                delay = (delay * 2).min(MAX_RETRY_DELAY);
             }
             Err(TryLockError::Error(error)) => return Err(error),
         }
@@ -157,12 +159,12 @@ fn is_same_file(file: &File, path: &Path) -> bool {
 fn lock_error(folder: Option<&Path>, error: &io::Error) -> StoreError {
     let folder = folder.unwrap_or(Path::new(""));
     StoreError(format!(
-        "no lock could be taken in {}: {error}",
+        "could not lock the session in {}: {error}",
         folder.display()
     ))
 }
 
-/// A name that says nothing about the session.
+/// Returns the name of the lock file: a hash, so that it reveals nothing about the session.
 fn file_name(key: SessionKeyRef<'_>) -> String {
     let mut hash: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     let bytes = key

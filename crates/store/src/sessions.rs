@@ -1,4 +1,4 @@
-//! Sessions as things to list, search, copy and delete.
+//! Listing, searching, forking and importing sessions, and their usage.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::event_rows;
 use crate::knowledge;
 use crate::store::{SqliteStore, load};
 
-/// What is known about a session without reading it.
+/// Metadata of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionInfo {
     pub id: SessionId,
@@ -21,12 +21,12 @@ pub struct SessionInfo {
     pub events: u64,
     pub created: Timestamp,
     pub updated: Timestamp,
-    /// Whether its last turn ended.
+    /// True if the last turn of the session has ended.
     pub is_settled: bool,
 }
 
 impl SessionInfo {
-    /// In one word.
+    /// Returns the state as a word: `settled` or `interrupted`.
     pub fn state(&self) -> &'static str {
         if self.is_settled {
             "settled"
@@ -36,7 +36,7 @@ impl SessionInfo {
     }
 }
 
-/// An event in which something was found.
+/// An event that matches a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionSearchHit {
     pub session: SessionId,
@@ -44,7 +44,7 @@ pub struct SessionSearchHit {
     pub event: Arc<Event>,
 }
 
-/// What one call of a model took.
+/// Usage of one model call. The session is `None` if it was deleted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UsageRow {
     pub session: Option<SessionId>,
@@ -58,7 +58,7 @@ const SELECT_SESSION_INFO: &str = "SELECT name, title, (SELECT count(*) FROM eve
     coalesce((SELECT kind = 'end' FROM events WHERE session = id ORDER BY seq DESC LIMIT 1), 1) FROM sessions";
 
 impl SqliteStore {
-    /// Everybody who has sessions.
+    /// Returns every principal that has sessions.
     pub async fn principals(&self) -> Result<Vec<Principal>, SqliteStoreError> {
         self.read(|connection| {
             let mut query =
@@ -70,7 +70,7 @@ impl SqliteStore {
         .await
     }
 
-    /// The principal's sessions, the one used last first.
+    /// Returns the principal's sessions, most recently used first.
     pub async fn sessions(
         &self,
         principal: &Principal,
@@ -106,17 +106,17 @@ impl SqliteStore {
         found.ok_or_else(|| SqliteStoreError::SessionNotFound(session.to_string()))
     }
 
-    /// Events behind a number, in order; none for a session that does not exist.
+    /// Returns up to `limit` events after `seq`, in order. Empty for a session that does not exist.
     pub async fn events_after(
         &self,
         principal: &Principal,
         session: &SessionId,
         seq: u64,
-        most: usize,
+        limit: usize,
     ) -> Result<Vec<Arc<Event>>, SqliteStoreError> {
         let (principal, session) = (principal.clone(), session.clone());
         self.read(move |connection| {
-            let Some(place) =
+            let Some(session_row) =
                 event_rows::find_session(connection, principal.as_str(), session.as_str())?
             else {
                 return Ok(Vec::new());
@@ -125,9 +125,9 @@ impl SqliteStore {
                 "SELECT {} FROM events WHERE session = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
                 event_rows::COLUMNS
             );
-            let (after, most) = (i64::try_from(seq).unwrap_or(i64::MAX), most as i64);
+            let (after, limit) = (i64::try_from(seq).unwrap_or(i64::MAX), limit as i64);
             let (values, name) = (
-                params![place.id, after, most],
+                params![session_row.id, after, limit],
                 event_rows::event_name(session.as_str()),
             );
             connection.query_rows(&sql, values, name, |row| event_rows::event(row, &session))
@@ -135,31 +135,31 @@ impl SqliteStore {
         .await
     }
 
-    /// The newest of the principal's sessions whose names begin so.
+    /// Returns the newest sessions of the principal whose names start with `prefix`.
     pub async fn sessions_with_prefix(
         &self,
         principal: &Principal,
-        beginning: &str,
-        most: usize,
+        prefix: &str,
+        limit: usize,
     ) -> Result<Vec<SessionId>, SqliteStoreError> {
-        let (principal, from) = (principal.to_string(), beginning.to_owned());
+        let (principal, prefix) = (principal.to_string(), prefix.to_owned());
         self.read(move |connection| {
             let sql =
                 "SELECT name FROM sessions WHERE principal = ?1 AND name >= ?2 AND name < ?2 || char(1114111)
                 ORDER BY id DESC LIMIT ?3";
             let name = |row: &rusqlite::Row<'_>| Ok(SessionId::new(row.get::<_, String>(0)?));
             let mut query = connection.prepare_cached(sql)?;
-            query.query_map(params![principal, from, most as i64], name)?.collect()
+            query.query_map(params![principal, prefix, limit as i64], name)?.collect()
         })
         .await
     }
 
-    /// Requests and answers that hold every word of `text`, in any case and script, newest first.
+    /// Returns requests and answers that contain every word of `text`, newest first. Ignores case.
     pub async fn search(
         &self,
         principal: &Principal,
         text: &str,
-        most: usize,
+        limit: usize,
     ) -> Result<Vec<SessionSearchHit>, SqliteStoreError> {
         let words: Vec<String> = text
             .to_lowercase()
@@ -167,11 +167,12 @@ impl SqliteStore {
             .map(str::to_owned)
             .collect();
         let principal = principal.to_string();
-        self.read(move |connection| search(connection, &principal, &words, most))
+        self.read(move |connection| search(connection, &principal, &words, limit))
             .await
     }
 
-    /// A new session with the events of another up to a number, without the turn that it cuts in two.
+    /// Copies the complete turns of `from` up to event `at` into the new session `into`. Returns the
+    /// number of copied events.
     pub async fn fork(
         &self,
         principal: &Principal,
@@ -197,7 +198,7 @@ impl SqliteStore {
         Ok(copied)
     }
 
-    /// A session made of events from elsewhere, numbered anew.
+    /// Creates a session from existing events, renumbered from 1.
     pub async fn import_session(
         &self,
         principal: &Principal,
@@ -215,7 +216,7 @@ impl SqliteStore {
         }
     }
 
-    /// What models took, of one session or of all, in order.
+    /// Returns the usage of one session, or of all sessions including deleted ones, in order.
     pub async fn usage(
         &self,
         principal: &Principal,
@@ -234,7 +235,7 @@ impl SqliteStore {
     }
 }
 
-/// Every session, every event and what calls took, only to see whether they can be read.
+/// Reads every session, event and usage row to find damaged ones.
 pub(crate) fn read_all(reader: &RowReader<'_>) -> rusqlite::Result<()> {
     reader.query_rows(SELECT_SESSION_INFO, [], session_name, |row| {
         session_info(reader, row)
@@ -257,10 +258,10 @@ fn session_name(row: &rusqlite::Row<'_>) -> String {
 }
 
 fn usage_name(row: &rusqlite::Row<'_>) -> String {
-    format!("what turn {} took", display_column(row, 1))
+    format!("usage of turn {}", display_column(row, 1))
 }
 
-/// A session whose title cannot be read is still there.
+/// Reads a session's metadata. A session with an unreadable title is still listed.
 fn session_info(reader: &RowReader<'_>, row: &rusqlite::Row<'_>) -> rusqlite::Result<SessionInfo> {
     let time =
         |at: usize| Ok::<_, rusqlite::Error>(row.get::<_, String>(at)?.parse().unwrap_or_default());
@@ -290,15 +291,15 @@ fn search(
     connection: &RowReader<'_>,
     principal: &str,
     words: &[String],
-    most: usize,
+    limit: usize,
 ) -> rusqlite::Result<Vec<SessionSearchHit>> {
     let sql = "SELECT e.seq, e.turn, e.author, e.branch, e.at, e.body, s.name, s.title FROM events e
         JOIN sessions s ON s.id = e.session
         WHERE s.principal = ?1 AND e.kind IN ('user', 'answer') ORDER BY s.updated DESC, e.seq DESC";
     let mut query = connection.prepare(sql)?;
-    let mut found = query.query(params![principal])?;
+    let mut rows = query.query(params![principal])?;
     let mut hits = Vec::new();
-    while let Some(row) = found.next()? {
+    while let Some(row) = rows.next()? {
         let session = SessionId::new(display_column(row, 6));
         let event = connection.check_row(
             row,
@@ -319,14 +320,14 @@ fn search(
                 event,
             });
         }
-        if hits.len() == most {
+        if hits.len() == limit {
             break;
         }
     }
     Ok(hits)
 }
 
-/// Everything up to the last turn that ended at or before `at`.
+/// Truncates the events after the last turn that ended at or before `at`.
 fn whole_turns(mut events: Vec<Arc<Event>>, at: u64) -> Vec<Arc<Event>> {
     let is_end = |event: &Arc<Event>| {
         matches!(
@@ -341,22 +342,22 @@ fn whole_turns(mut events: Vec<Arc<Event>>, at: u64) -> Vec<Arc<Event>> {
     events
 }
 
-/// Whether it was added: there may be one of that name already.
+/// Inserts a session with its events. Returns false if a session of that name exists.
 fn insert_session(
     connection: &mut Connection,
     principal: &str,
     session: &SessionId,
     events: &[Arc<Event>],
 ) -> rusqlite::Result<bool> {
-    let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    if event_rows::find_session(&change, principal, session.as_str())?.is_some() {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    if event_rows::find_session(&transaction, principal, session.as_str())?.is_some() {
         return Ok(false);
     }
     let at = events
         .first()
         .map_or(Timestamp::UNIX_EPOCH, |event| event.at);
-    let place = event_rows::create_session(
-        &change,
+    let session_row = event_rows::create_session(
+        &transaction,
         principal,
         session.as_str(),
         &event_rows::sortable_time(at),
@@ -372,10 +373,10 @@ fn insert_session(
         })
         .collect();
     for event in &events {
-        event_rows::insert_event(&change, place.id, event)?;
+        event_rows::insert_event(&transaction, session_row.id, event)?;
     }
-    event_rows::update_session(&change, place.id, &events)?;
-    knowledge::mark_as_counted(&change, place.id, events.len())?;
-    change.commit()?;
+    event_rows::update_session(&transaction, session_row.id, &events)?;
+    knowledge::mark_as_counted(&transaction, session_row.id, events.len())?;
+    transaction.commit()?;
     Ok(true)
 }

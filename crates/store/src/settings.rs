@@ -1,4 +1,4 @@
-//! `store.*`.
+//! Settings of `store.*`.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StoreSettings {
-    /// The file that sessions are kept in; `lango.sqlite` in the data folder when not set, `:memory:` for none.
+    /// The SQLite file of the store; `lango.sqlite` in the data folder when not set, `:memory:` for a store in memory.
     pub path: Option<PathBuf>,
-    /// Sessions that nobody used for so many days are deleted; kept for good when not set.
+    /// Delete sessions that were not used for this many days; sessions are never deleted by age when not set.
     pub retention_days: Option<NonZeroU32>,
 }

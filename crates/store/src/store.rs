@@ -1,4 +1,4 @@
-//! The store itself: appends go to the writer, reads to a pool of connections.
+//! The store. Writes go to the writer thread, reads to a pool of connections.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,10 +18,10 @@ use crate::reserve::DiskReserve;
 use crate::session_locks::SessionLocks;
 use crate::writer::StoreWriter;
 
-/// So many idle connections are kept for reading.
+/// Maximum number of idle connections in the read pool.
 const MAX_READERS: usize = 4;
 
-/// Sessions in one SQLite file; cheap to clone.
+/// A store in one SQLite file. Cheap to clone.
 #[derive(Clone)]
 pub struct SqliteStore {
     inner: Arc<SqliteStoreInner>,
@@ -31,17 +31,17 @@ struct SqliteStoreInner {
     location: StoreLocation,
     identity: String,
     write_access: WriteAccess,
-    /// Room for deleting on a full disk; a store in memory has none.
+    /// Disk space that makes deleting possible on a full disk. `None` for a store in memory.
     reserve: Option<DiskReserve>,
     readers: Mutex<Vec<Connection>>,
     locks: SessionLocks,
     damage: DamageLog,
 }
 
-/// Who writes.
+/// The writer thread, or the reason why there is none.
 enum WriteAccess {
     Writer(StoreWriter),
-    /// Nobody: what is kept can only be looked at.
+    /// The file cannot be written, only read.
     ReadOnly {
         error: SqliteStoreError,
         read_mode: ReadMode,
@@ -49,79 +49,77 @@ enum WriteAccess {
 }
 
 impl SqliteStore {
-    /// Opens the file, makes it where there is none, and brings an older one to the newest format. A file that is there and
-    /// cannot be written is opened to be looked at.
-    pub fn open(place: StoreLocation) -> Result<Self, SqliteStoreError> {
-        let reserve = match &place {
+    /// Opens the store. Creates the file if it does not exist and migrates an older schema. An
+    /// existing file that cannot be written is opened read-only.
+    pub fn open(location: StoreLocation) -> Result<Self, SqliteStoreError> {
+        let reserve = match &location {
             StoreLocation::File(file) => Some(DiskReserve::for_store(file)),
             StoreLocation::Memory => None,
         };
-        let opened = match database::open_writer(&place) {
+        let opened = match database::open_writer(&location) {
             Err(SqliteStoreError::DiskFull)
                 if reserve.as_ref().is_some_and(DiskReserve::release) =>
             {
-                database::open_writer(&place)
+                database::open_writer(&location)
             }
             opened => opened,
         };
         match opened {
-            Ok(connection) => Self::with_writer(place, connection, reserve),
-            Err(trouble) => Self::read_only(place, trouble),
+            Ok(connection) => Self::with_writer(location, connection, reserve),
+            Err(error) => Self::read_only(location, error),
         }
     }
 
     fn with_writer(
-        place: StoreLocation,
+        location: StoreLocation,
         connection: Connection,
         reserve: Option<DiskReserve>,
     ) -> Result<Self, SqliteStoreError> {
-        let identity = database::identity(&connection, &place)?;
-        let writer = StoreWriter::start(connection, place.clone())
+        let identity = database::identity(&connection, &location)?;
+        let writer = StoreWriter::start(connection, location.clone())
             .map_err(|error| SqliteStoreError::Other(error.to_string()))?;
         reserve.iter().for_each(DiskReserve::ensure);
         Ok(Self::from_parts(
-            place,
+            location,
             identity,
             WriteAccess::Writer(writer),
             reserve,
         ))
     }
 
-    /// A full disk is one that cannot be written, too.
+    /// Opens an existing file for reading after opening it for writing failed with `error`. A full
+    /// disk counts as not writable.
     fn read_only(
-        place: StoreLocation,
-        trouble: SqliteStoreError,
+        location: StoreLocation,
+        error: SqliteStoreError,
     ) -> Result<Self, SqliteStoreError> {
         let (
             StoreLocation::File(file),
             SqliteStoreError::ReadOnly { .. } | SqliteStoreError::DiskFull,
-        ) = (&place, &trouble)
+        ) = (&location, &error)
         else {
-            return Err(trouble);
+            return Err(error);
         };
         if !std::fs::metadata(file).is_ok_and(|found| found.is_file() && found.len() > 0) {
-            return Err(trouble);
+            return Err(error);
         }
-        let (connection, sharing) = database::open_read_only(file)?;
-        let identity = database::identity(&connection, &place)?;
+        let (connection, read_mode) = database::open_read_only(file)?;
+        let identity = database::identity(&connection, &location)?;
         Ok(Self::from_parts(
-            place,
+            location,
             identity,
-            WriteAccess::ReadOnly {
-                error: trouble,
-                read_mode: sharing,
-            },
+            WriteAccess::ReadOnly { error, read_mode },
             None,
         ))
     }
 
     fn from_parts(
-        place: StoreLocation,
+        location: StoreLocation,
         identity: String,
-        pen: WriteAccess,
+        write_access: WriteAccess,
         reserve: Option<DiskReserve>,
     ) -> Self {
-        let folder = match &place {
+        let folder = match &location {
             StoreLocation::File(file) => Some(lock_folder(file)),
             StoreLocation::Memory => None,
         };
@@ -132,9 +130,9 @@ impl SqliteStore {
         );
         Self {
             inner: Arc::new(SqliteStoreInner {
-                location: place,
+                location,
                 identity,
-                write_access: pen,
+                write_access,
                 reserve,
                 readers,
                 locks,
@@ -147,12 +145,12 @@ impl SqliteStore {
         &self.inner.location
     }
 
-    /// Another file has another one.
+    /// Returns the random id that the file got when it was created. Copies of the file share it.
     pub fn identity(&self) -> &str {
         &self.inner.identity
     }
 
-    /// Rows that were skipped so far because they cannot be read.
+    /// Returns the rows that were skipped so far because they cannot be read.
     pub fn damaged_rows(&self) -> Vec<DamagedRow> {
         self.inner.damage.rows()
     }
@@ -161,16 +159,16 @@ impl SqliteStore {
         self.inner.reserve.as_ref()
     }
 
-    /// Whoever writes; what cannot be written says so.
+    /// Returns the writer, or an error if the store is read-only.
     pub(crate) fn writer(&self) -> Result<&StoreWriter, SqliteStoreError> {
         match &self.inner.write_access {
             WriteAccess::Writer(writer) => Ok(writer),
             WriteAccess::ReadOnly {
-                error: SqliteStoreError::ReadOnly { file, reason: why },
+                error: SqliteStoreError::ReadOnly { file, reason },
                 ..
             } => Err(SqliteStoreError::ReadOnly {
                 file: file.clone(),
-                reason: why.clone(),
+                reason: reason.clone(),
             }),
             WriteAccess::ReadOnly { .. } => Err(SqliteStoreError::DiskFull),
         }
@@ -180,44 +178,45 @@ impl SqliteStore {
         &self.inner.locks
     }
 
-    /// Changes something that is no append.
-    pub(crate) async fn write<T, Change>(&self, change: Change) -> Result<T, SqliteStoreError>
+    /// Runs `write` on the writer thread, with exclusive use of its connection.
+    pub(crate) async fn write<T, Write>(&self, write: Write) -> Result<T, SqliteStoreError>
     where
         T: Send + 'static,
-        Change: FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+        Write: FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
     {
-        let place = self.inner.location.clone();
-        let changed = move |connection: &mut Connection| {
-            change(connection).map_err(|error| SqliteStoreError::from_sqlite(error, place.path()))
+        let location = self.inner.location.clone();
+        let job = move |connection: &mut Connection| {
+            write(connection).map_err(|error| SqliteStoreError::from_sqlite(error, location.path()))
         };
-        self.writer()?.run(changed).await
+        self.writer()?.run(job).await
     }
 
-    /// Looks something up beside the writer; in memory there is only its connection.
-    pub(crate) async fn read<T, Look>(&self, look: Look) -> Result<T, SqliteStoreError>
+    /// Runs `read` on a pooled connection, concurrently with the writer. A store in memory has only
+    /// the writer's connection.
+    pub(crate) async fn read<T, Read>(&self, read: Read) -> Result<T, SqliteStoreError>
     where
         T: Send + 'static,
-        Look: FnOnce(&RowReader<'_>) -> rusqlite::Result<T> + Send + 'static,
+        Read: FnOnce(&RowReader<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
         let StoreLocation::File(file) = self.inner.location.clone() else {
             let damage = self.inner.damage.clone();
             return self
-                .write(move |connection| look(&RowReader::new(connection, &damage)))
+                .write(move |connection| read(&RowReader::new(connection, &damage)))
                 .await;
         };
-        let shared = Arc::clone(&self.inner);
+        let inner = Arc::clone(&self.inner);
         let task = tokio::task::spawn_blocking(move || {
-            let connection = match shared.idle_readers().pop() {
+            let connection = match inner.idle_readers().pop() {
                 Some(connection) => connection,
-                None => database::open_reader(&file, shared.read_mode())?,
+                None => database::open_reader(&file, inner.read_mode())?,
             };
-            let found = look(&RowReader::new(&connection, &shared.damage))
+            let value = read(&RowReader::new(&connection, &inner.damage))
                 .map_err(|error| SqliteStoreError::from_sqlite(error, &file))?;
-            let mut idle = shared.idle_readers();
+            let mut idle = inner.idle_readers();
             if idle.len() < MAX_READERS {
                 idle.push(connection);
             }
-            Ok(found)
+            Ok(value)
         });
         task.await
             .map_err(|error| SqliteStoreError::Other(error.to_string()))?
@@ -228,9 +227,7 @@ impl SqliteStoreInner {
     fn read_mode(&self) -> ReadMode {
         match self.write_access {
             WriteAccess::Writer(_) => ReadMode::Shared,
-            WriteAccess::ReadOnly {
-                read_mode: sharing, ..
-            } => sharing,
+            WriteAccess::ReadOnly { read_mode, .. } => read_mode,
         }
     }
 
@@ -239,7 +236,8 @@ impl SqliteStoreInner {
     }
 }
 
-/// Beside the file, whatever it was called, so that everyone who uses it finds the same locks.
+/// Returns the folder of the lock files. It is next to the canonical path of the store, so that
+/// every process finds the same locks, whichever path it opened.
 fn lock_folder(file: &std::path::Path) -> PathBuf {
     let file = file.canonicalize().unwrap_or_else(|_| file.to_path_buf());
     let mut name = file.file_name().unwrap_or_default().to_owned();
@@ -259,12 +257,12 @@ impl SessionStore for SqliteStore {
     fn load<'a>(
         &'a self,
         key: SessionKeyRef<'a>,
-        reach: HistoryWindow,
+        window: HistoryWindow,
     ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
         let (principal, session) = (key.principal.clone(), key.session.clone());
         async move {
             Ok(self
-                .read(move |connection| load(connection, &principal, &session, reach))
+                .read(move |connection| load(connection, &principal, &session, window))
                 .await?)
         }
         .boxed()
@@ -300,7 +298,8 @@ fn grants(
     session: &SessionId,
     tool: &str,
 ) -> rusqlite::Result<Vec<Grant>> {
-    let Some(place) = event_rows::find_session(connection, principal.as_str(), session.as_str())?
+    let Some(session_row) =
+        event_rows::find_session(connection, principal.as_str(), session.as_str())?
     else {
         return Ok(Vec::new());
     };
@@ -309,9 +308,9 @@ fn grants(
         event_rows::COLUMNS
     );
     let mut query = connection.prepare_cached(&sql)?;
-    let mut found = query.query(params![place.id])?;
+    let mut rows = query.query(params![session_row.id])?;
     let mut grants = Vec::new();
-    while let Some(row) = found.next()? {
+    while let Some(row) = rows.next()? {
         let event = connection.check_row(
             row,
             event_rows::event_name(session.as_str()),
@@ -322,14 +321,16 @@ fn grants(
     Ok(grants)
 }
 
-/// Backwards from the end, and no further than asked for.
+/// Loads a session's events backwards from the newest, and stops at the first turn boundary that
+/// satisfies `window`.
 pub(crate) fn load(
     connection: &RowReader<'_>,
     principal: &Principal,
     session: &SessionId,
-    reach: HistoryWindow,
+    window: HistoryWindow,
 ) -> rusqlite::Result<Vec<Arc<Event>>> {
-    let Some(place) = event_rows::find_session(connection, principal.as_str(), session.as_str())?
+    let Some(session_row) =
+        event_rows::find_session(connection, principal.as_str(), session.as_str())?
     else {
         return Ok(Vec::new());
     };
@@ -338,9 +339,9 @@ pub(crate) fn load(
         event_rows::COLUMNS
     );
     let mut query = connection.prepare_cached(&sql)?;
-    let mut found = query.query(params![place.id])?;
+    let mut rows = query.query(params![session_row.id])?;
     let (mut events, mut bytes) = (Vec::new(), 0);
-    while let Some(row) = found.next()? {
+    while let Some(row) = rows.next()? {
         bytes += row.get_ref(5)?.as_str().map_or(0, str::len);
         let event = connection.check_row(
             row,
@@ -350,7 +351,7 @@ pub(crate) fn load(
         let Some(event) = event else { continue };
         let begins_turn = matches!(event.body, EventBody::User { .. });
         events.push(event);
-        if begins_turn && reach.is_satisfied_by(bytes) {
+        if begins_turn && window.is_satisfied_by(bytes) {
             break;
         }
     }

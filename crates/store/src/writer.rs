@@ -1,5 +1,8 @@
-//! The one thread that writes. It takes everything that waits, commits it at once, and then acknowledges: the more
-//! sessions write, the more of them share one flush of the disk.
+//! The writer thread. Each opened store has at most one: a read-only store has none, and other
+//! processes (or other stores opened in this one) have their own.
+//!
+//! The thread commits all queued appends in one transaction, then acknowledges them, so concurrent
+//! sessions share one fsync.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,19 +18,19 @@ use crate::database::StoreLocation;
 use crate::error::SqliteStoreError;
 use crate::event_rows;
 
-/// So many wishes share a commit at most; those behind them wait for the next.
-const MAX_AT_ONCE: usize = 512;
+/// Maximum number of appends in one commit. The rest wait for the next one.
+const MAX_BATCH_SIZE: usize = 512;
 
-/// More sessions than this are forgotten and looked up again.
-const MAX_KNOWN: usize = 4_096;
+/// Maximum number of cached session rows. The cache is cleared when it grows larger.
+const MAX_CACHED_SESSIONS: usize = 4_096;
 
 type JobResponder<T> = oneshot::Sender<Result<T, SqliteStoreError>>;
 type ExclusiveJob = Box<dyn FnOnce(&mut Connection) + Send>;
 
-/// What the thread is asked to do.
+/// A job for the writer thread.
 enum WriteJob {
     Append(AppendJob),
-    /// Something that is not an append and has the connection to itself.
+    /// Any other write. It runs alone on the connection.
     Exclusive(ExclusiveJob),
 }
 
@@ -37,171 +40,173 @@ struct AppendJob {
     responder: JobResponder<Vec<Arc<Event>>>,
 }
 
-/// The way to the thread; it ends when every one of these is gone.
+/// A handle to the writer thread. The thread ends when the last handle is dropped.
 #[derive(Clone)]
 pub(crate) struct StoreWriter {
     jobs: Sender<WriteJob>,
 }
 
 impl StoreWriter {
-    pub fn start(connection: Connection, place: StoreLocation) -> std::io::Result<Self> {
-        let (wishes, received) = channel();
+    pub fn start(connection: Connection, location: StoreLocation) -> std::io::Result<Self> {
+        let (jobs, receiver) = channel();
         let thread = thread::Builder::new().name("lango-store".to_owned());
-        thread.spawn(move || run(connection, &place, &received))?;
-        Ok(Self { jobs: wishes })
+        thread.spawn(move || run(connection, &location, &receiver))?;
+        Ok(Self { jobs })
     }
 
-    /// Returns when the events are durable.
+    /// Appends events and returns them once they are durable.
     pub async fn append(
         &self,
         key: SessionKey,
         drafts: Vec<NewEvent>,
     ) -> Result<Vec<Arc<Event>>, SqliteStoreError> {
-        let (answer, answered) = oneshot::channel();
+        let (responder, response) = oneshot::channel();
         self.send(
             WriteJob::Append(AppendJob {
                 key,
                 drafts,
-                responder: answer,
+                responder,
             }),
-            answered,
+            response,
         )
         .await
     }
 
-    /// Does something else on the thread.
+    /// Runs a closure on the writer thread.
     pub async fn run<T, Run>(&self, run: Run) -> Result<T, SqliteStoreError>
     where
         T: Send + 'static,
         Run: FnOnce(&mut Connection) -> Result<T, SqliteStoreError> + Send + 'static,
     {
-        let (answer, answered) = oneshot::channel();
-        let task: ExclusiveJob = Box::new(move |connection| {
-            let _ = answer.send(run(connection));
+        let (responder, response) = oneshot::channel();
+        let job: ExclusiveJob = Box::new(move |connection| {
+            let _ = responder.send(run(connection));
         });
-        self.send(WriteJob::Exclusive(task), answered).await
+        self.send(WriteJob::Exclusive(job), response).await
     }
 
     async fn send<T>(
         &self,
-        wish: WriteJob,
-        answered: oneshot::Receiver<Result<T, SqliteStoreError>>,
+        job: WriteJob,
+        response: oneshot::Receiver<Result<T, SqliteStoreError>>,
     ) -> Result<T, SqliteStoreError> {
-        let gone = || SqliteStoreError::Other("the store has stopped".to_owned());
-        self.jobs.send(wish).map_err(|_| gone())?;
-        answered.await.map_err(|_| gone())?
+        let stopped =
+            || SqliteStoreError::Other("the writer thread of the store has stopped".to_owned());
+        self.jobs.send(job).map_err(|_| stopped())?;
+        response.await.map_err(|_| stopped())?
     }
 }
 
-fn run(connection: Connection, place: &StoreLocation, wishes: &Receiver<WriteJob>) {
-    let mut desk = WriterState {
+fn run(connection: Connection, location: &StoreLocation, jobs: &Receiver<WriteJob>) {
+    let mut state = WriterState {
         connection,
         session_rows: HashMap::new(),
         version: 0,
     };
-    while let Ok(first) = wishes.recv() {
+    while let Ok(first) = jobs.recv() {
         let (mut appends, mut next) = (Vec::new(), Some(first));
-        while let Some(wish) = next.take() {
-            match wish {
+        while let Some(job) = next.take() {
+            match job {
                 WriteJob::Append(append) => appends.push(append),
-                WriteJob::Exclusive(task) => {
-                    desk.commit(place, std::mem::take(&mut appends));
-                    desk.session_rows.clear();
-                    task(&mut desk.connection);
+                WriteJob::Exclusive(job) => {
+                    state.commit(location, std::mem::take(&mut appends));
+                    state.session_rows.clear();
+                    job(&mut state.connection);
                 }
             }
-            if appends.len() < MAX_AT_ONCE {
-                next = wishes.try_recv().ok();
+            if appends.len() < MAX_BATCH_SIZE {
+                next = jobs.try_recv().ok();
             }
         }
-        desk.commit(place, appends);
+        state.commit(location, appends);
     }
 }
 
 type AppendedEvents = Result<Vec<Arc<Event>>, SqliteStoreError>;
 
-/// The connection, and what it need not look up again.
+/// The writer's connection and its cache of session rows.
 struct WriterState {
     connection: Connection,
-    /// Sessions that were written to; true for as long as nobody else writes to the file.
+    /// Rows of sessions that were written to. Valid until another connection writes to the file.
     session_rows: HashMap<SessionKey, event_rows::SessionRow>,
-    /// SQLite's number for what others wrote.
+    /// SQLite's `data_version`, which changes when another connection commits.
     version: i64,
 }
 
 impl WriterState {
-    /// One commit for all; each is acknowledged only behind it. One that cannot be written does not take others along.
+    /// Commits the appends in one transaction, then acknowledges each of them. An append that fails
+    /// does not affect the others.
     fn commit(&mut self, file: &StoreLocation, appends: Vec<AppendJob>) {
         if appends.is_empty() {
             return;
         }
-        let (wishes, answers): (Vec<_>, Vec<_>) = appends
+        let (jobs, responders): (Vec<_>, Vec<_>) = appends
             .into_iter()
             .map(
                 |AppendJob {
                      key,
                      drafts,
-                     responder: answer,
-                 }| ((key, drafts), answer),
+                     responder,
+                 }| ((key, drafts), responder),
             )
             .unzip();
-        let written = self.append_all(wishes, file).unwrap_or_else(|error| {
+        let written = self.append_all(jobs, file).unwrap_or_else(|error| {
             self.session_rows.clear();
-            let words = SqliteStoreError::from_sqlite(error, file.path()).to_string();
-            tracing::error!(words, "events could not be kept");
-            answers
+            let reason = SqliteStoreError::from_sqlite(error, file.path()).to_string();
+            tracing::error!(reason, "events could not be stored");
+            responders
                 .iter()
-                .map(|_| Err(SqliteStoreError::Other(words.clone())))
+                .map(|_| Err(SqliteStoreError::Other(reason.clone())))
                 .collect()
         });
-        for (answer, events) in answers.into_iter().zip(written) {
-            let _ = answer.send(events);
+        for (responder, events) in responders.into_iter().zip(written) {
+            let _ = responder.send(events);
         }
     }
 
     fn append_all(
         &mut self,
-        wishes: Vec<(SessionKey, Vec<NewEvent>)>,
+        jobs: Vec<(SessionKey, Vec<NewEvent>)>,
         file: &StoreLocation,
     ) -> rusqlite::Result<Vec<AppendedEvents>> {
-        let mut change = self
+        let mut transaction = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let version: i64 = change
+        let version: i64 = transaction
             .prepare_cached("PRAGMA data_version")?
             .query_row([], |row| row.get(0))?;
-        if version != self.version || self.session_rows.len() > MAX_KNOWN {
+        if version != self.version || self.session_rows.len() > MAX_CACHED_SESSIONS {
             self.session_rows.clear();
             self.version = version;
         }
-        let mut all = Vec::with_capacity(wishes.len());
-        for (key, drafts) in wishes {
-            let step = change.savepoint()?;
-            match append_events(&step, &mut self.session_rows, &key, drafts) {
+        let mut results = Vec::with_capacity(jobs.len());
+        for (key, drafts) in jobs {
+            let savepoint = transaction.savepoint()?;
+            match append_events(&savepoint, &mut self.session_rows, &key, drafts) {
                 Ok(events) => {
-                    step.commit()?;
-                    all.push(Ok(events));
+                    savepoint.commit()?;
+                    results.push(Ok(events));
                 }
                 Err(error) => {
-                    // A full disk takes the whole change back by itself.
-                    if step.is_autocommit() {
+                    // SQLite rolls back the whole transaction when the disk is full.
+                    if savepoint.is_autocommit() {
                         return Err(error);
                     }
-                    // Dropping the step takes back what it did.
-                    drop(step);
+                    // Dropping the savepoint rolls it back.
+                    drop(savepoint);
                     self.session_rows.remove(&key);
-                    all.push(Err(SqliteStoreError::from_sqlite(error, file.path())));
+                    results.push(Err(SqliteStoreError::from_sqlite(error, file.path())));
                 }
             }
         }
-        change.commit()?;
-        Ok(all)
+        transaction.commit()?;
+        Ok(results)
     }
 }
 
 fn append_events(
     connection: &Connection,
-    known: &mut HashMap<SessionKey, event_rows::SessionRow>,
+    session_rows: &mut HashMap<SessionKey, event_rows::SessionRow>,
     key: &SessionKey,
     drafts: Vec<NewEvent>,
 ) -> rusqlite::Result<Vec<Arc<Event>>> {
@@ -209,10 +214,10 @@ fn append_events(
         return Ok(Vec::new());
     };
     let SessionKey { session, principal } = key;
-    let place = match known.get(key) {
-        Some(place) => *place,
+    let session_row = match session_rows.get(key) {
+        Some(session_row) => *session_row,
         None => match event_rows::find_session(connection, principal.as_str(), session.as_str())? {
-            Some(place) => place,
+            Some(session_row) => session_row,
             None => event_rows::create_session(
                 connection,
                 principal.as_str(),
@@ -221,16 +226,22 @@ fn append_events(
             )?,
         },
     };
-    let numbers = place.last + 1..;
+    let numbers = session_row.last + 1..;
     let events: Vec<Arc<Event>> = numbers
         .zip(drafts)
         .map(|(seq, draft)| Arc::new(draft.into_event(session.clone(), seq)))
         .collect();
     for event in &events {
-        event_rows::insert_event(connection, place.id, event)?;
+        event_rows::insert_event(connection, session_row.id, event)?;
     }
-    event_rows::update_session(connection, place.id, &events)?;
-    let last = place.last + events.len() as u64;
-    known.insert(key.clone(), event_rows::SessionRow { last, ..place });
+    event_rows::update_session(connection, session_row.id, &events)?;
+    let last = session_row.last + events.len() as u64;
+    session_rows.insert(
+        key.clone(),
+        event_rows::SessionRow {
+            last,
+            ..session_row
+        },
+    );
     Ok(events)
 }

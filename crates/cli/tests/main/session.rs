@@ -107,7 +107,7 @@ fn searches_exports_imports_and_deletes_sessions() {
     }
     let deleted = dir.lango(&["session", "show", "demo"]);
     assert!(
-        deleted.exit == 2 && deleted.stderr.contains("there is no session `demo`"),
+        deleted.exit == 2 && deleted.stderr.contains("session `demo` not found"),
         "{}",
         deleted.stderr
     );
@@ -285,7 +285,7 @@ fn continue_fails_for_finished_turns() {
         "--continue",
     ]);
     assert!(
-        run.exit == 2 && run.stderr.contains("there is no session"),
+        run.exit == 2 && run.stderr.contains("session `nobody` not found"),
         "{}",
         run.stderr
     );

@@ -1,4 +1,4 @@
-//! Taking memories out for good.
+//! Deletion of memories.
 
 use std::collections::BTreeSet;
 
@@ -7,9 +7,13 @@ use lango_domain::memory::MemoryId;
 use lango_domain::session::SessionKey;
 use rusqlite::{Connection, params};
 
-/// Within a change of the caller's: the memories, and every reflection that was made of one of them. What such a
-/// reflection told of other observations is told by those again.
-pub(crate) fn delete_rows(change: &Connection, of: &str, ids: &[MemoryId]) -> rusqlite::Result<()> {
+/// Deletes memories, and every reflection of a deleted observation, within the caller's transaction.
+/// The remaining observations of such a reflection are no longer condensed.
+pub(crate) fn delete_rows(
+    transaction: &Connection,
+    principal: &str,
+    ids: &[MemoryId],
+) -> rusqlite::Result<()> {
     let mut reflections = BTreeSet::new();
     for id in ids {
         match id {
@@ -18,62 +22,66 @@ pub(crate) fn delete_rows(change: &Connection, of: &str, ids: &[MemoryId]) -> ru
                 let sql =
                     "SELECT reflection FROM reflection_sources JOIN reflections ON id = reflection
                     WHERE observation = ?1 AND principal = ?2";
-                let mut query = change.prepare_cached(sql)?;
-                for reflection in query.query_map(params![*id as i64, of], |row| row.get(0))? {
+                let mut query = transaction.prepare_cached(sql)?;
+                for reflection in
+                    query.query_map(params![*id as i64, principal], |row| row.get(0))?
+                {
                     reflections.insert(reflection?);
                 }
             }
         }
     }
-    let mut told_again: BTreeSet<i64> = BTreeSet::new();
+    let mut uncondensed: BTreeSet<i64> = BTreeSet::new();
     for id in &reflections {
         let sql = "SELECT observation FROM reflection_sources WHERE reflection = ?1";
-        for observation in change
+        for observation in transaction
             .prepare_cached(sql)?
             .query_map([id], |row| row.get(0))?
         {
-            told_again.insert(observation?);
+            uncondensed.insert(observation?);
         }
         let sql = "DELETE FROM reflections WHERE principal = ?1 AND id = ?2";
-        change.prepare_cached(sql)?.execute(params![of, id])?;
+        transaction
+            .prepare_cached(sql)?
+            .execute(params![principal, id])?;
     }
     for id in ids {
         let MemoryId::Observation(id) = id else {
             continue;
         };
         let sql = "DELETE FROM observations WHERE principal = ?1 AND id = ?2";
-        change
+        transaction
             .prepare_cached(sql)?
-            .execute(params![of, *id as i64])?;
+            .execute(params![principal, *id as i64])?;
     }
     let sql = "UPDATE observations SET is_condensed = 0 WHERE principal = ?1 AND id = ?2
         AND NOT EXISTS (SELECT 1 FROM reflection_sources WHERE observation = ?2)";
-    let mut tell_again = change.prepare_cached(sql)?;
-    for id in told_again {
-        tell_again.execute(params![of, id])?;
+    let mut uncondense = transaction.prepare_cached(sql)?;
+    for id in uncondensed {
+        uncondense.execute(params![principal, id])?;
     }
     Ok(())
 }
 
-/// Nothing is learned from this event any more, wherever a copy of its turn is.
+/// Marks an event as forgotten, in every copy of its turn, so that it is not observed again.
 pub(crate) fn mark_forgotten(
-    change: &Connection,
-    of: &str,
+    transaction: &Connection,
+    principal: &str,
     session: &SessionId,
     seq: u64,
 ) -> rusqlite::Result<()> {
     let sql = "INSERT OR IGNORE INTO forgotten_events (principal, turn, seq)
         SELECT ?1, e.turn, e.seq FROM events e JOIN sessions s ON s.id = e.session
         WHERE s.principal = ?1 AND s.name = ?2 AND e.seq = ?3";
-    change
+    transaction
         .prepare_cached(sql)?
-        .execute(params![of, session.as_str(), seq as i64])
+        .execute(params![principal, session.as_str(), seq as i64])
         .map(drop)
 }
 
 pub fn forgotten_events(
     connection: &Connection,
-    of: &str,
+    principal: &str,
     events: &[(TurnId, u64)],
 ) -> rusqlite::Result<Vec<u64>> {
     let sql =
@@ -81,8 +89,10 @@ pub fn forgotten_events(
     let mut query = connection.prepare_cached(sql)?;
     let mut found = Vec::new();
     for (turn, seq) in events {
-        let marks: i64 =
-            query.query_row(params![of, turn.as_str(), *seq as i64], |row| row.get(0))?;
+        let marks: i64 = query
+            .query_row(params![principal, turn.as_str(), *seq as i64], |row| {
+                row.get(0)
+            })?;
         if marks > 0 {
             found.push(*seq);
         }
@@ -90,10 +100,10 @@ pub fn forgotten_events(
     Ok(found)
 }
 
-/// Whether one of a session's events is marked.
+/// Returns true if one of a session's events is marked as forgotten.
 pub fn has_forgotten_events(
     connection: &Connection,
-    of: &SessionKey,
+    key: &SessionKey,
     seqs: &[u64],
 ) -> rusqlite::Result<bool> {
     let sql =
@@ -103,7 +113,7 @@ pub fn has_forgotten_events(
     let mut query = connection.prepare_cached(sql)?;
     for seq in seqs {
         let marks: i64 = query.query_row(
-            params![of.principal.as_str(), of.session.as_str(), *seq as i64],
+            params![key.principal.as_str(), key.session.as_str(), *seq as i64],
             |row| row.get(0),
         )?;
         if marks > 0 {

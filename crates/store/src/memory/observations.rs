@@ -1,9 +1,9 @@
-//! How far a session is observed, and what was observed.
+//! Observations of a session, and the progress of observing it.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use lango_domain::event::{Event, EventBody, SessionId, TurnId, Usage};
+use lango_domain::event::{Event, EventBody, TurnId, Usage};
 use lango_domain::memory::{
     MemoryWrite, NewMemory, ObservationProgress, ObservedSpan, ObserverBackoff,
 };
@@ -14,16 +14,19 @@ use super::{forget, rows};
 use crate::damage::RowReader;
 use crate::event_rows;
 
-pub fn progress(connection: &Connection, of: &SessionKey) -> rusqlite::Result<ObservationProgress> {
-    let Some(place) =
-        event_rows::find_session(connection, of.principal.as_str(), of.session.as_str())?
+pub fn progress(
+    connection: &Connection,
+    key: &SessionKey,
+) -> rusqlite::Result<ObservationProgress> {
+    let Some(session_row) =
+        event_rows::find_session(connection, key.principal.as_str(), key.session.as_str())?
     else {
         return Ok(ObservationProgress::default());
     };
     let sql = "SELECT active, generation, failures, unusable, not_before FROM memory_progress WHERE session = ?1";
     let state = |row: &Row<'_>| {
         let not_before: Option<String> = row.get(4)?;
-        let setback = not_before
+        let backoff = not_before
             .and_then(|at| at.parse().ok())
             .map(|not_before: Timestamp| {
                 Ok::<_, rusqlite::Error>(ObserverBackoff {
@@ -35,59 +38,60 @@ pub fn progress(connection: &Connection, of: &SessionKey) -> rusqlite::Result<Ob
         Ok((
             row.get::<_, i64>(0)? as u64,
             row.get(1)?,
-            setback.transpose()?,
+            backoff.transpose()?,
         ))
     };
     let state = connection
         .prepare_cached(sql)?
-        .query_row([place.id], state)
+        .query_row([session_row.id], state)
         .optional()?;
-    let (active, generation, setback) = state.unwrap_or_default();
+    let (active, generation, backoff) = state.unwrap_or_default();
     let sql =
         "SELECT last, tokens FROM observed_pieces WHERE session = ?1 AND last > ?2 ORDER BY last";
-    let piece = |row: &Row<'_>| Ok((row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as usize));
-    let waiting: Vec<(u64, usize)> = connection
+    let span = |row: &Row<'_>| Ok((row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as usize));
+    let pending: Vec<(u64, usize)> = connection
         .prepare_cached(sql)?
-        .query_map(params![place.id, active as i64], piece)?
+        .query_map(params![session_row.id, active as i64], span)?
         .collect::<Result<_, _>>()?;
     let sql = "SELECT coalesce(sum(tokens), 0) FROM observations
         WHERE principal = ?1 AND session = ?2 AND through <= ?3 AND is_condensed = 0";
     let tokens: i64 = connection.prepare_cached(sql)?.query_row(
-        params![of.principal.as_str(), of.session.as_str(), active as i64],
+        params![key.principal.as_str(), key.session.as_str(), active as i64],
         |row| row.get(0),
     )?;
-    let observed = waiting.last().map_or(active, |(last, _)| *last);
+    let observed = pending.last().map_or(active, |(last, _)| *last);
     Ok(ObservationProgress {
         observed_through: observed,
         active_through: active,
-        pending: waiting,
+        pending,
         generation,
         tokens: tokens as usize,
-        backoff: setback,
+        backoff,
     })
 }
 
+/// Returns complete turns after event `seq`, until they have at least `min_bytes`.
 pub fn turns_after(
     connection: &RowReader<'_>,
-    of: &SessionKey,
+    key: &SessionKey,
     seq: u64,
-    bytes: usize,
+    min_bytes: usize,
 ) -> rusqlite::Result<Vec<Arc<Event>>> {
-    let Some(place) =
-        event_rows::find_session(connection, of.principal.as_str(), of.session.as_str())?
+    let Some(session_row) =
+        event_rows::find_session(connection, key.principal.as_str(), key.session.as_str())?
     else {
         return Ok(Vec::new());
     };
-    let session = SessionId::new(&*of.session.as_str());
+    let session = key.session.clone();
     let sql = format!(
         "SELECT {} FROM events WHERE session = ?1 AND seq > ?2 ORDER BY seq",
         event_rows::COLUMNS
     );
     let mut query = connection.prepare_cached(&sql)?;
-    let mut found = query.query(params![place.id, seq as i64])?;
-    let (mut events, mut read, mut whole) = (Vec::new(), 0, 0);
-    while let Some(row) = found.next()? {
-        read += row.get_ref(5)?.as_str().map_or(0, str::len);
+    let mut rows = query.query(params![session_row.id, seq as i64])?;
+    let (mut events, mut bytes_read, mut whole) = (Vec::new(), 0, 0);
+    while let Some(row) = rows.next()? {
+        bytes_read += row.get_ref(5)?.as_str().map_or(0, str::len);
         let event = connection.check_row(
             row,
             event_rows::event_name(session.as_str()),
@@ -101,7 +105,7 @@ pub fn turns_after(
         events.push(event);
         if is_end {
             whole = events.len();
-            if read >= bytes {
+            if bytes_read >= min_bytes {
                 break;
             }
         }
@@ -110,18 +114,19 @@ pub fn turns_after(
     Ok(events)
 }
 
-/// Backwards: it is nearly always the newest.
+/// Returns number and text of the request of a turn. Searches backwards, because it is almost always
+/// the newest.
 pub fn request(
     connection: &Connection,
-    of: &SessionKey,
+    key: &SessionKey,
     turn: &TurnId,
 ) -> rusqlite::Result<Option<(u64, String)>> {
-    let Some(place) =
-        event_rows::find_session(connection, of.principal.as_str(), of.session.as_str())?
+    let Some(session_row) =
+        event_rows::find_session(connection, key.principal.as_str(), key.session.as_str())?
     else {
         return Ok(None);
     };
-    let session = SessionId::new(&*of.session.as_str());
+    let session = key.session.clone();
     let sql = format!(
         "SELECT {} FROM events WHERE session = ?1 AND kind = 'user' AND turn = ?2 ORDER BY seq DESC LIMIT 1",
         event_rows::COLUMNS
@@ -129,7 +134,7 @@ pub fn request(
     let event = |row: &Row<'_>| event_rows::event(row, &session);
     let found = connection
         .prepare_cached(&sql)?
-        .query_row(params![place.id, turn.as_str()], event)
+        .query_row(params![session_row.id, turn.as_str()], event)
         .optional()?;
     Ok(found.and_then(|event| match &event.body {
         EventBody::User { text } => Some((event.seq, text.clone())),
@@ -139,15 +144,15 @@ pub fn request(
 
 pub fn events(
     connection: &RowReader<'_>,
-    of: &SessionKey,
+    key: &SessionKey,
     seqs: &[u64],
 ) -> rusqlite::Result<Vec<Arc<Event>>> {
-    let Some(place) =
-        event_rows::find_session(connection, of.principal.as_str(), of.session.as_str())?
+    let Some(session_row) =
+        event_rows::find_session(connection, key.principal.as_str(), key.session.as_str())?
     else {
         return Ok(Vec::new());
     };
-    let session = SessionId::new(&*of.session.as_str());
+    let session = key.session.clone();
     let sql = format!(
         "SELECT {} FROM events WHERE session = ?1 AND seq = ?2",
         event_rows::COLUMNS
@@ -155,7 +160,7 @@ pub fn events(
     let mut events = Vec::new();
     for seq in seqs {
         let (values, name) = (
-            params![place.id, *seq as i64],
+            params![session_row.id, *seq as i64],
             event_rows::event_name(session.as_str()),
         );
         events.extend(
@@ -165,72 +170,79 @@ pub fn events(
     Ok(events)
 }
 
-/// Invariant: pieces follow each other without gaps, so that every event is observed exactly once.
+/// Saves an observed span. Invariant: spans follow each other without gaps, so that every event is
+/// observed exactly once.
 pub fn save_span(
     connection: &mut Connection,
-    of: &SessionKey,
-    piece: &ObservedSpan,
+    key: &SessionKey,
+    span: &ObservedSpan,
 ) -> rusqlite::Result<MemoryWrite> {
-    let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let Some(place) =
-        event_rows::find_session(&change, of.principal.as_str(), of.session.as_str())?
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let Some(session_row) =
+        event_rows::find_session(&transaction, key.principal.as_str(), key.session.as_str())?
     else {
         return Ok(MemoryWrite::Conflict);
     };
-    let observed: i64 = change.query_row(
+    let observed: i64 = transaction.query_row(
         "SELECT coalesce(max(last), 0) FROM observed_pieces WHERE session = ?1",
-        [place.id],
+        [session_row.id],
         |row| row.get(0),
     )?;
-    if observed as u64 != piece.after || piece.last <= piece.after || piece.last > place.last {
+    if observed as u64 != span.after || span.last <= span.after || span.last > session_row.last {
         return Ok(MemoryWrite::Conflict);
     }
     let sql = "INSERT INTO observed_pieces (session, last, tokens, origin) VALUES (?1, ?2, ?3, ?4)";
-    change.execute(
+    transaction.execute(
         sql,
         params![
-            place.id,
-            piece.last as i64,
-            piece.tokens as i64,
-            piece.origin.to_string()
+            session_row.id,
+            span.last as i64,
+            span.tokens as i64,
+            span.origin.to_string()
         ],
     )?;
-    for observation in &piece.observations {
-        if is_new_observation(&change, of, observation)? {
-            rows::insert(&change, of, observation, &piece.origin, Some(piece.last))?;
+    for observation in &span.observations {
+        if is_new_observation(&transaction, key, observation)? {
+            rows::insert(
+                &transaction,
+                key,
+                observation,
+                &span.origin,
+                Some(span.last),
+            )?;
         }
     }
     let sql = "UPDATE memory_progress SET failures = 0, unusable = 0, not_before = NULL WHERE session = ?1";
-    change.execute(sql, [place.id])?;
-    change.commit()?;
+    transaction.execute(sql, [session_row.id])?;
+    transaction.commit()?;
     Ok(MemoryWrite::Written)
 }
 
-/// What was forgotten meanwhile, or is known in the same words, is not kept.
+/// Returns true unless the observation cites a forgotten event or exists with the same text.
 fn is_new_observation(
     connection: &Connection,
-    of: &SessionKey,
+    key: &SessionKey,
     new: &NewMemory,
 ) -> rusqlite::Result<bool> {
-    if forget::has_forgotten_events(connection, of, &new.sources)? {
+    if forget::has_forgotten_events(connection, key, &new.sources)? {
         return Ok(false);
     }
     let sql = "SELECT count(*) FROM observations WHERE principal = ?1 AND session = ?2 AND lower(text) = lower(?3)";
     let same: i64 = connection.prepare_cached(sql)?.query_row(
-        params![of.principal.as_str(), of.session.as_str(), new.note.text],
+        params![key.principal.as_str(), key.session.as_str(), new.note.text],
         |row| row.get(0),
     )?;
     Ok(same == 0)
 }
 
-/// It only ever goes forward, and only to where a piece ends.
+/// Activates observations through an event. Only moves forward, and only to the end of a span.
 pub fn activate(
     connection: &mut Connection,
-    of: &SessionKey,
+    key: &SessionKey,
     through: u64,
 ) -> rusqlite::Result<()> {
-    let Some(place) =
-        event_rows::find_session(connection, of.principal.as_str(), of.session.as_str())?
+    let Some(session_row) =
+        event_rows::find_session(connection, key.principal.as_str(), key.session.as_str())?
     else {
         return Ok(());
     };
@@ -239,33 +251,33 @@ pub fn activate(
         WHERE session = ?1 AND last = ?2
         ON CONFLICT (session) DO UPDATE SET active = max(active, excluded.active)";
     connection
-        .execute(sql, params![place.id, through as i64])
+        .execute(sql, params![session_row.id, through as i64])
         .map(drop)
 }
 
 pub fn save_backoff(
     connection: &mut Connection,
-    of: &SessionKey,
-    setback: &ObserverBackoff,
+    key: &SessionKey,
+    backoff: &ObserverBackoff,
 ) -> rusqlite::Result<()> {
-    let Some(place) =
-        event_rows::find_session(connection, of.principal.as_str(), of.session.as_str())?
+    let Some(session_row) =
+        event_rows::find_session(connection, key.principal.as_str(), key.session.as_str())?
     else {
         return Ok(());
     };
     let sql = "INSERT INTO memory_progress (session, failures, unusable, not_before) VALUES (?1, ?2, ?3, ?4)
         ON CONFLICT (session) DO UPDATE SET
         failures = excluded.failures, unusable = excluded.unusable, not_before = excluded.not_before";
-    let at = setback.not_before.to_string();
+    let at = backoff.not_before.to_string();
     connection
         .execute(
             sql,
-            params![place.id, setback.failures, setback.unusable, at],
+            params![session_row.id, backoff.failures, backoff.unusable, at],
         )
         .map(drop)
 }
 
-/// Beside the sessions' own usage: no event of a turn tells of it.
+/// Records usage of the observer, which has no event in the session.
 pub fn record_usage(
     connection: &mut Connection,
     principal: &str,

@@ -1,4 +1,4 @@
-//! What stands for the earlier part of a session, and how it is condensed.
+//! Reflections, which condense the observations of a session.
 
 use std::collections::BTreeSet;
 
@@ -10,73 +10,76 @@ use super::{observations, rows};
 use crate::damage::RowReader;
 use crate::event_rows;
 
+/// Returns the memories that replace the earlier part of a session: its reflections, and active
+/// observations that are not condensed.
 pub fn digest_memories(
     connection: &RowReader<'_>,
-    of: &SessionKey,
+    key: &SessionKey,
 ) -> rusqlite::Result<Vec<Memory>> {
-    let active = observations::progress(connection, of)?.active_through;
-    let values = params![of.principal.as_str(), of.session.as_str()];
-    let mut told = rows::reflections(
+    let active = observations::progress(connection, key)?.active_through;
+    let values = params![key.principal.as_str(), key.session.as_str()];
+    let mut memories = rows::reflections(
         connection,
         "principal = ?1 AND session = ?2 ORDER BY id",
         values,
     )?;
     let condition =
         "principal = ?1 AND session = ?2 AND through <= ?3 AND is_condensed = 0 ORDER BY id";
-    let values = params![of.principal.as_str(), of.session.as_str(), active as i64];
-    told.extend(rows::observations(connection, condition, values)?);
-    Ok(told)
+    let values = params![key.principal.as_str(), key.session.as_str(), active as i64];
+    memories.extend(rows::observations(connection, condition, values)?);
+    Ok(memories)
 }
 
-pub fn uncondensed(connection: &RowReader<'_>, of: &SessionKey) -> rusqlite::Result<Vec<Memory>> {
+pub fn uncondensed(connection: &RowReader<'_>, key: &SessionKey) -> rusqlite::Result<Vec<Memory>> {
     let condition =
         "principal = ?1 AND session = ?2 AND through IS NOT NULL AND is_condensed = 0 ORDER BY id";
     rows::observations(
         connection,
         condition,
-        params![of.principal.as_str(), of.session.as_str()],
+        params![key.principal.as_str(), key.session.as_str()],
     )
 }
 
-/// Nothing is kept where anything that it was made of is gone: what is forgotten does not come back this way.
+/// Replaces a session's reflections. Returns `Conflict` if another process was first, or if one of
+/// the sources is gone, so that forgotten content does not come back.
 pub fn save_reflections(
     connection: &mut Connection,
-    of: &SessionKey,
+    key: &SessionKey,
     new: &NewReflections,
 ) -> rusqlite::Result<MemoryWrite> {
-    let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let Some(place) =
-        event_rows::find_session(&change, of.principal.as_str(), of.session.as_str())?
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let Some(session_row) =
+        event_rows::find_session(&transaction, key.principal.as_str(), key.session.as_str())?
     else {
         return Ok(MemoryWrite::Conflict);
     };
-    if observations::progress(&change, of)?.generation != new.base_generation
-        || !all_exist(&change, of, new)?
+    if observations::progress(&transaction, key)?.generation != new.base_generation
+        || !all_exist(&transaction, key, new)?
     {
         return Ok(MemoryWrite::Conflict);
     }
-    let session = params![of.principal.as_str(), of.session.as_str()];
-    change.execute(
+    let values = params![key.principal.as_str(), key.session.as_str()];
+    transaction.execute(
         "DELETE FROM reflections WHERE principal = ?1 AND session = ?2",
-        session,
+        values,
     )?;
     let sql = "INSERT INTO memory_progress (session, generation) VALUES (?1, ?2)
         ON CONFLICT (session) DO UPDATE SET generation = excluded.generation, failures = 0, unusable = 0, not_before = NULL";
-    change.execute(sql, params![place.id, new.base_generation + 1])?;
-    insert_reflections(&change, of, new)?;
+    transaction.execute(sql, params![session_row.id, new.base_generation + 1])?;
+    insert_reflections(&transaction, key, new)?;
     let mut condense =
-        change.prepare_cached("UPDATE observations SET is_condensed = 1 WHERE id = ?1")?;
+        transaction.prepare_cached("UPDATE observations SET is_condensed = 1 WHERE id = ?1")?;
     for id in &new.condensed {
         condense.execute([*id as i64])?;
     }
     drop(condense);
-    change.commit()?;
+    transaction.commit()?;
     Ok(MemoryWrite::Written)
 }
 
 fn all_exist(
     connection: &Connection,
-    of: &SessionKey,
+    key: &SessionKey,
     new: &NewReflections,
 ) -> rusqlite::Result<bool> {
     let cited = new
@@ -88,7 +91,7 @@ fn all_exist(
     let mut query = connection.prepare_cached(sql)?;
     for id in ids {
         let found: i64 = query.query_row(
-            params![id as i64, of.principal.as_str(), of.session.as_str()],
+            params![id as i64, key.principal.as_str(), key.session.as_str()],
             |row| row.get(0),
         )?;
         if found == 0 {
@@ -100,7 +103,7 @@ fn all_exist(
 
 fn insert_reflections(
     connection: &Connection,
-    of: &SessionKey,
+    key: &SessionKey,
     new: &NewReflections,
 ) -> rusqlite::Result<()> {
     let sql = "INSERT INTO reflections
@@ -114,18 +117,18 @@ fn insert_reflections(
             text,
             kind,
             priority,
-            speaker: words,
+            speaker,
             label,
             at,
         } = &reflection.note;
         insert.execute(params![
-            of.principal.as_str(),
-            of.session.as_str(),
+            key.principal.as_str(),
+            key.session.as_str(),
             new.base_generation + 1,
             at.to_string(),
             kind.as_str(),
             priority.as_str(),
-            words.as_str(),
+            speaker.as_str(),
             new.origin.to_string(),
             text,
             rows::estimate_tokens(text) as i64,

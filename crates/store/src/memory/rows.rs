@@ -1,4 +1,4 @@
-//! Memories as rows, and rows as memories.
+//! Conversion between memories and rows.
 
 use std::collections::BTreeSet;
 
@@ -15,35 +15,36 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use crate::damage::{RowReader, display_column};
 use crate::event_rows;
 
-/// What date, kind and number take beside the words.
+/// Tokens for the date, kind and id of a memory, in addition to its text.
 const TOKEN_OVERHEAD: usize = 14;
 
 /// The first columns of observations and reflections.
 const NOTE_COLUMNS: &str = "id, session, text, kind, priority, words, at, origin, label";
 
+/// Stores a memory that the user asked for. Returns the existing one if its text is the same.
 pub fn store(
     connection: &mut Connection,
-    of: &SessionKey,
+    key: &SessionKey,
     memory: &NewMemory,
 ) -> rusqlite::Result<MemoryId> {
     let sql = "SELECT id FROM observations WHERE principal = ?1 AND through IS NULL AND lower(text) = lower(?2)";
     let same = connection
         .query_row(
             sql,
-            params![of.principal.as_str(), memory.note.text],
+            params![key.principal.as_str(), memory.note.text],
             |row| row.get::<_, i64>(0),
         )
         .optional()?;
     let id = match same {
         Some(id) => id as u64,
-        None => insert(connection, of, memory, &MemoryOrigin::Asked, None)?,
+        None => insert(connection, key, memory, &MemoryOrigin::Asked, None)?,
     };
     Ok(MemoryId::Observation(id))
 }
 
 pub fn insert(
     connection: &Connection,
-    of: &SessionKey,
+    key: &SessionKey,
     memory: &NewMemory,
     origin: &MemoryOrigin,
     through: Option<u64>,
@@ -55,18 +56,18 @@ pub fn insert(
         text,
         kind,
         priority,
-        speaker: words,
+        speaker,
         label,
         at,
     } = &memory.note;
     connection.prepare_cached(sql)?.execute(params![
-        of.principal.as_str(),
-        of.session.as_str(),
+        key.principal.as_str(),
+        key.session.as_str(),
         through.map(|seq| seq as i64),
         at.to_string(),
         kind.as_str(),
         priority.as_str(),
-        words.as_str(),
+        speaker.as_str(),
         origin.to_string(),
         text,
         estimate_tokens(text) as i64,
@@ -80,7 +81,7 @@ pub fn estimate_tokens(text: &str) -> usize {
     token_estimate::estimate(text) + TOKEN_OVERHEAD
 }
 
-/// Observations that fit a condition.
+/// Returns the observations that match a condition.
 pub fn observations(
     connection: &RowReader<'_>,
     condition: &str,
@@ -107,7 +108,7 @@ pub fn observations(
     connection.query_rows(&sql, values, name, observation)
 }
 
-/// Reflections that fit a condition, with what they come from.
+/// Returns the reflections that match a condition, with their sources.
 pub fn reflections(
     connection: &RowReader<'_>,
     condition: &str,
@@ -131,10 +132,10 @@ pub fn reflections(
         let MemoryId::Reflection(id) = memory.id else {
             continue;
         };
-        let of =
+        let condition =
             "id IN (SELECT observation FROM reflection_sources WHERE reflection = ?1) ORDER BY id";
         let mut sources = BTreeSet::new();
-        for observation in observations(connection, of, [id as i64])? {
+        for observation in observations(connection, condition, [id as i64])? {
             sources.extend(observation.sources);
             if let MemoryId::Observation(number) = observation.id {
                 memory.condenses.push(number);
@@ -145,15 +146,15 @@ pub fn reflections(
     Ok(found)
 }
 
-/// What rows have that another Lango wrote is read as well as it can be.
+/// Reads the note of a row. Unknown values of another version are replaced by defaults.
 fn note(row: &Row<'_>) -> rusqlite::Result<MemoryNote> {
     let word = |at: usize| row.get_ref(at)?.as_str().map_err(rusqlite::Error::from);
-    let words = if word(5)? == MemorySpeaker::User.as_str() {
+    let speaker = if word(5)? == MemorySpeaker::User.as_str() {
         MemorySpeaker::User
     } else {
         MemorySpeaker::Others
     };
-    let label = event_rows::label_column(row, 8)?.unwrap_or_else(|| match words {
+    let label = event_rows::label_column(row, 8)?.unwrap_or_else(|| match speaker {
         MemorySpeaker::User => Label::default(),
         MemorySpeaker::Others => Label::untrusted("an earlier conversation"),
     });
@@ -161,7 +162,7 @@ fn note(row: &Row<'_>) -> rusqlite::Result<MemoryNote> {
         text: row.get(2)?,
         kind: MemoryKind::from_name(word(3)?).unwrap_or(MemoryKind::Fact),
         priority: MemoryPriority::from_name(word(4)?).unwrap_or(MemoryPriority::Low),
-        speaker: words,
+        speaker,
         label,
         at: word(6)?.parse().unwrap_or(Timestamp::UNIX_EPOCH),
     })
@@ -169,23 +170,27 @@ fn note(row: &Row<'_>) -> rusqlite::Result<MemoryNote> {
 
 pub fn observations_after(
     connection: &RowReader<'_>,
-    of: &str,
+    principal: &str,
     id: u64,
-    most: usize,
+    limit: usize,
 ) -> rusqlite::Result<Vec<Memory>> {
     let condition = "principal = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
-    observations(connection, condition, params![of, id as i64, most as i64])
+    observations(
+        connection,
+        condition,
+        params![principal, id as i64, limit as i64],
+    )
 }
 
 pub fn list(
     connection: &RowReader<'_>,
-    of: &str,
-    which: &MemoryQuery,
+    principal: &str,
+    query: &MemoryQuery,
 ) -> rusqlite::Result<Vec<Memory>> {
-    let session = which.session.as_ref().map(SessionId::as_str);
+    let session = query.session.as_ref().map(SessionId::as_str);
     let condition = "principal = ?1 AND (?2 IS NULL OR session = ?2) ORDER BY id DESC LIMIT ?3";
-    let values = params![of, session, which.limit as i64];
-    match which.level {
+    let values = params![principal, session, query.limit as i64];
+    match query.level {
         MemoryLevel::Observations => observations(connection, condition, values),
         MemoryLevel::Reflections => reflections(connection, condition, values),
     }
@@ -193,18 +198,22 @@ pub fn list(
 
 pub fn memory(
     connection: &RowReader<'_>,
-    of: &str,
+    principal: &str,
     id: MemoryId,
 ) -> rusqlite::Result<Option<Memory>> {
     let condition = "principal = ?1 AND id = ?2";
     let found = match id {
-        MemoryId::Observation(id) => observations(connection, condition, params![of, id as i64])?,
-        MemoryId::Reflection(id) => reflections(connection, condition, params![of, id as i64])?,
+        MemoryId::Observation(id) => {
+            observations(connection, condition, params![principal, id as i64])?
+        }
+        MemoryId::Reflection(id) => {
+            reflections(connection, condition, params![principal, id as i64])?
+        }
     };
     Ok(found.into_iter().next())
 }
 
-pub fn revision(connection: &Connection, of: &str) -> rusqlite::Result<MemoryRevision> {
+pub fn revision(connection: &Connection, principal: &str) -> rusqlite::Result<MemoryRevision> {
     let sql = "SELECT coalesce((SELECT max(id) FROM observations WHERE principal = ?1), 0),
         coalesce((SELECT count FROM observations_gone WHERE principal = ?1), 0)";
     let revision = |row: &Row<'_>| {
@@ -213,14 +222,16 @@ pub fn revision(connection: &Connection, of: &str) -> rusqlite::Result<MemoryRev
             removed: row.get::<_, i64>(1)? as u64,
         })
     };
-    connection.prepare_cached(sql)?.query_row([of], revision)
+    connection
+        .prepare_cached(sql)?
+        .query_row([principal], revision)
 }
 
-pub fn stats(connection: &Connection, of: &str) -> rusqlite::Result<MemoryStats> {
+pub fn stats(connection: &Connection, principal: &str) -> rusqlite::Result<MemoryStats> {
     let count = |sql: &str| {
         connection
             .prepare_cached(sql)?
-            .query_row([of], |row| row.get::<_, i64>(0))
+            .query_row([principal], |row| row.get::<_, i64>(0))
             .map(|count| count as u64)
     };
     let progress = "FROM memory_progress JOIN sessions ON id = session WHERE principal = ?1";

@@ -17,7 +17,7 @@ fn token(name: &str) -> AccessToken {
 }
 
 #[tokio::test]
-async fn a_token_is_found_by_its_value_until_it_is_revoked() {
+async fn finds_a_token_by_value_until_revoked() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     let value = token_value(&[1; 32]);
@@ -36,9 +36,9 @@ async fn a_token_is_found_by_its_value_until_it_is_revoked() {
     assert!(matches!(again, Err(SqliteStoreError::TokenExists(_))));
     let now = Timestamp::UNIX_EPOCH + 5.minutes();
     store.record_token_use("a", now).await.unwrap();
-    let kept = open(folder.path()).tokens().await.unwrap();
+    let stored = open(folder.path()).tokens().await.unwrap();
     assert_eq!(
-        kept,
+        stored,
         [AccessToken {
             used: Some(now),
             ..token("a")
@@ -53,7 +53,7 @@ async fn a_token_is_found_by_its_value_until_it_is_revoked() {
 }
 
 #[test]
-fn what_has_not_the_form_of_a_token_is_never_looked_up() {
+fn hashes_only_well_formed_tokens() {
     let good = token_value(&[0xab; 32]);
     assert!(TokenHash::from_token(good.expose()).is_some());
     for wrong in [
@@ -68,7 +68,7 @@ fn what_has_not_the_form_of_a_token_is_never_looked_up() {
 }
 
 #[tokio::test]
-async fn a_value_that_could_be_guessed_is_refused() {
+async fn refuses_a_guessable_token_value() {
     let folder = tempfile::tempdir().unwrap();
     assert!(
         open(folder.path())
@@ -79,7 +79,7 @@ async fn a_value_that_could_be_guessed_is_refused() {
 }
 
 #[test]
-fn scopes_allow_what_they_say_and_admin_allows_everything() {
+fn admin_scope_allows_everything() {
     let some = token("a");
     assert!(some.allows(TokenScope::Chat) && !some.allows(TokenScope::Approve));
     let admin = AccessToken {

@@ -1,4 +1,4 @@
-//! A row that cannot be read is skipped and named, and hides no other.
+//! A row that cannot be read is skipped and reported, and does not hide other rows.
 
 use jiff::Timestamp;
 use lango_domain::Label;
@@ -51,51 +51,55 @@ async fn fill(store: &SqliteStore) {
             )
             .await
             .unwrap();
-        let of = SessionKey {
+        let key = SessionKey {
             session: id(session),
             principal: me(),
         };
-        let (text, at) = (format!("I prefer tea, {session}"), Timestamp::UNIX_EPOCH);
-        let note = MemoryNote {
-            text,
-            kind: MemoryKind::Fact,
-            priority: MemoryPriority::Low,
-            speaker: MemorySpeaker::User,
-            label: Label::default(),
-            at,
-        };
-        let new = NewMemory {
-            note,
-            turn: TurnId::new("t1"),
-            sources: vec![1],
-        };
-        store.store(&of, new).await.unwrap();
-        let source = Provenance {
-            session: Some(id(session)),
-            turn: TurnId::new("t1"),
-            by: "x".to_owned(),
-            label: Label::default(),
-        };
-        let (key, content) = (session.to_owned(), "tea".to_owned());
-        let entry = NewKnowledgeEntry {
-            key,
-            category: KnowledgeCategory::Fact,
-            content,
-            tags: Vec::new(),
-            source,
-            at,
-        };
-        store.save_entry(&me(), entry).await.unwrap();
+        store.store(&key, memory(session)).await.unwrap();
+        store.save_entry(&me(), entry(session)).await.unwrap();
     }
 }
 
-/// Breaks the rows of the session `bad`, past all that keeps SQLite from it.
+fn memory(session: &str) -> NewMemory {
+    let note = MemoryNote {
+        text: format!("I prefer tea, {session}"),
+        kind: MemoryKind::Fact,
+        priority: MemoryPriority::Low,
+        speaker: MemorySpeaker::User,
+        label: Label::default(),
+        at: Timestamp::UNIX_EPOCH,
+    };
+    NewMemory {
+        note,
+        turn: TurnId::new("t1"),
+        sources: vec![1],
+    }
+}
+
+fn entry(session: &str) -> NewKnowledgeEntry {
+    let source = Provenance {
+        session: Some(id(session)),
+        turn: TurnId::new("t1"),
+        by: "x".to_owned(),
+        label: Label::default(),
+    };
+    NewKnowledgeEntry {
+        key: session.to_owned(),
+        category: KnowledgeCategory::Fact,
+        content: "tea".to_owned(),
+        tags: Vec::new(),
+        source,
+        at: Timestamp::UNIX_EPOCH,
+    }
+}
+
+/// Damages the rows of the session `bad`, bypassing SQLite's checks.
 fn corrupt_rows(store: &SqliteStore, sql: &str) {
     let connection = rusqlite::Connection::open(store.location().path()).unwrap();
     connection.execute_batch(sql).unwrap();
 }
 
-async fn assert_everything_is_listed(store: &SqliteStore, what: &str) {
+async fn assert_everything_is_listed(store: &SqliteStore, case: &str) {
     let names: Vec<String> = store
         .sessions(&me())
         .await
@@ -105,28 +109,33 @@ async fn assert_everything_is_listed(store: &SqliteStore, what: &str) {
         .collect();
     assert!(
         names.contains(&"good".to_owned()) && names.contains(&"bad".to_owned()),
-        "{what}: {names:?}"
+        "{case}: {names:?}"
     );
     let hits = store.search(&me(), "tea", 9).await.unwrap();
-    assert!(hits.iter().any(|hit| hit.session == id("good")), "{what}");
+    assert!(hits.iter().any(|hit| hit.session == id("good")), "{case}");
     assert!(
         !store.usage(&me(), None).await.unwrap().is_empty(),
-        "{what}"
+        "{case}"
     );
     let audit = store.audit(&me(), None, 9).await.unwrap();
     assert!(
         audit.iter().any(|entry| entry.session == id("good")),
-        "{what}"
+        "{case}"
     );
-    let which = MemoryQuery {
+    assert_knowledge_is_listed(store, case).await;
+    assert_events_are_loaded(store, case).await;
+}
+
+async fn assert_knowledge_is_listed(store: &SqliteStore, case: &str) {
+    let query = MemoryQuery {
         level: MemoryLevel::Observations,
         session: None,
         limit: 9,
     };
-    let remembered = MemoryStore::list(store, &me(), which).await.unwrap();
+    let memories = MemoryStore::list(store, &me(), query).await.unwrap();
     assert!(
-        remembered.iter().any(|memory| memory.session == id("good")),
-        "{what}"
+        memories.iter().any(|memory| memory.session == id("good")),
+        "{case}"
     );
     assert!(
         store
@@ -135,9 +144,12 @@ async fn assert_everything_is_listed(store: &SqliteStore, what: &str) {
             .unwrap()
             .iter()
             .any(|entry| entry.key == "good"),
-        "{what}"
+        "{case}"
     );
     store.inquiries(&me()).await.unwrap();
+}
+
+async fn assert_events_are_loaded(store: &SqliteStore, case: &str) {
     let key = SessionKeyRef {
         session: &id("good"),
         principal: &me(),
@@ -149,7 +161,7 @@ async fn assert_everything_is_listed(store: &SqliteStore, what: &str) {
             .unwrap()
             .len(),
         7,
-        "{what}"
+        "{case}"
     );
     let key = SessionKeyRef {
         session: &id("bad"),
@@ -161,7 +173,7 @@ async fn assert_everything_is_listed(store: &SqliteStore, what: &str) {
 
 const BAD: &str = "(SELECT id FROM sessions WHERE name = 'bad')";
 
-/// What is done to rows, and what the first of them is called then.
+/// Returns the cases: a name, the SQL that damages rows, and the start of the reported row's name.
 fn cases() -> Vec<(&'static str, String, &'static str)> {
     let not_strict = |table: &str| {
         format!(
@@ -177,19 +189,19 @@ fn cases() -> Vec<(&'static str, String, &'static str)> {
             "event 1 of session `bad`",
         ),
         (
-            "an event of a newer Lango",
+            "an event of a newer version",
             format!(
                 "UPDATE events SET body = '{{\"type\":\"dream\",\"text\":\"x\"}}' WHERE session = {BAD}"
             ),
             "event 1 of session `bad`",
         ),
         (
-            "no text",
+            "invalid UTF-8",
             format!("UPDATE events SET body = CAST(x'ff00fe' AS TEXT) WHERE session = {BAD}"),
             "event 1 of",
         ),
         (
-            "no time",
+            "an invalid time",
             format!("UPDATE events SET at = 'yesterday' WHERE session = {BAD}"),
             "event 1 of session `bad`",
         ),
@@ -221,27 +233,27 @@ fn cases() -> Vec<(&'static str, String, &'static str)> {
 
 /// B71
 #[tokio::test]
-async fn one_damaged_row_hides_no_other() {
-    for (what, sql, named) in cases() {
+async fn damaged_row_does_not_hide_others() {
+    for (case, sql, row_name) in cases() {
         let folder = tempfile::tempdir().unwrap();
         let store = open(folder.path());
         fill(&store).await;
         assert!(store.find_damaged_rows().await.unwrap().is_empty());
         corrupt_rows(&store, &sql);
-        // As a new process finds it.
+        // Reopened, as in a new process.
         let store = open(folder.path());
-        assert_everything_is_listed(&store, what).await;
-        let seen = store.damaged_rows();
+        assert_everything_is_listed(&store, case).await;
+        let reported = store.damaged_rows();
         assert!(
-            seen.iter().any(|row| row.name.starts_with(named)),
-            "{what}: {seen:?}"
+            reported.iter().any(|row| row.name.starts_with(row_name)),
+            "{case}: {reported:?}"
         );
-        let doctor = open(folder.path()).find_damaged_rows().await.unwrap();
+        let found = open(folder.path()).find_damaged_rows().await.unwrap();
         assert!(
-            doctor.iter().any(|row| row.name.starts_with(named)),
-            "{what}: {doctor:?}"
+            found.iter().any(|row| row.name.starts_with(row_name)),
+            "{case}: {found:?}"
         );
         store.delete(&me(), &id("bad")).await.unwrap();
-        append_turn(&store, "good", "t3", "it goes on").await;
+        append_turn(&store, "good", "t3", "still writable").await;
     }
 }

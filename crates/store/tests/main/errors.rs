@@ -8,7 +8,7 @@ use lango_store::{SqliteStore, SqliteStoreError, StoreLocation};
 use crate::setup::{append_turn, id, open};
 
 #[tokio::test]
-async fn only_the_user_can_read_it() {
+async fn restricts_permissions_to_the_user() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     append_turn(&store, "s", "t", "tea").await;
@@ -26,7 +26,7 @@ async fn only_the_user_can_read_it() {
 }
 
 #[test]
-fn a_newer_or_foreign_or_damaged_file_is_left_as_it_is() {
+fn refuses_newer_foreign_or_corrupt_files_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.sqlite");
     let refused = || {
@@ -47,39 +47,44 @@ fn a_newer_or_foreign_or_damaged_file_is_left_as_it_is() {
         matches!(newer, SqliteStoreError::NewerSchema { found: 99, .. }),
         "{newer}"
     );
-    assert!(newer.hint().contains("newer Lango"));
+    assert!(newer.hint().contains("newer version"));
     fs::remove_file(&file).unwrap();
-    sqlite("CREATE TABLE somebody_elses (x)");
+    sqlite("CREATE TABLE foreign_table (x)");
     assert!(matches!(refused(), SqliteStoreError::Corrupt { .. }));
     for bytes in [b"not a database at all".repeat(100), vec![0; 4096]] {
         fs::write(&file, &bytes).unwrap();
         assert!(matches!(refused(), SqliteStoreError::Corrupt { .. }));
-        assert_eq!(fs::read(&file).unwrap(), bytes, "nothing was destroyed");
+        assert_eq!(fs::read(&file).unwrap(), bytes, "the file is unchanged");
     }
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_named() {
+fn names_an_unwritable_location() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), "x").unwrap();
-    for place in [
+    for location in [
         folder.path().join("file/lango.sqlite"),
         folder.path().to_path_buf(),
     ] {
-        let refused = SqliteStore::open(StoreLocation::File(place.clone()))
+        let refused = SqliteStore::open(StoreLocation::File(location.clone()))
             .err()
             .unwrap();
         assert!(
             matches!(refused, SqliteStoreError::ReadOnly { .. }),
             "{refused}"
         );
-        assert!(refused.to_string().contains(&place.display().to_string()));
+        assert!(
+            refused
+                .to_string()
+                .contains(&location.display().to_string())
+        );
     }
 }
 
-/// A full disk: what was acknowledged stays, the append that did not fit says so, and goes through when there is room.
+/// On a full disk, acknowledged events stay, the append that does not fit fails, and it succeeds once
+/// there is space.
 #[tokio::test]
-async fn a_full_disk_loses_nothing() {
+async fn full_disk_keeps_acknowledged_events() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("lango.sqlite");
     let store = SqliteStore::open(StoreLocation::File(file.clone())).unwrap();

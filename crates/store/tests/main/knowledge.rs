@@ -55,7 +55,7 @@ fn learning() -> NewLearning {
     }
 }
 
-fn scan_result(topics: &[&str], behind: ScanPosition, through: u64) -> ScanResult {
+fn scan_result(topics: &[&str], after: ScanPosition, through: u64) -> ScanResult {
     let inquiry = |topic: &&str| NewInquiry {
         topic: (*topic).to_owned(),
         question: format!("what about {topic}?"),
@@ -65,7 +65,7 @@ fn scan_result(topics: &[&str], behind: ScanPosition, through: u64) -> ScanResul
         turn: TurnId::new("t"),
     };
     ScanResult {
-        after: behind,
+        after,
         through: ScanPosition {
             answers: through,
             gaps: through,
@@ -83,7 +83,7 @@ fn scan_result(topics: &[&str], behind: ScanPosition, through: u64) -> ScanResul
 }
 
 #[tokio::test]
-async fn a_backup_brings_back_what_was_known() {
+async fn restores_knowledge_from_a_backup() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     append_turn(&store, "s", "t", "hello").await;
@@ -108,12 +108,16 @@ async fn a_backup_brings_back_what_was_known() {
             .unwrap(),
         EntrySaved::Changed(2)
     );
-    let place = store.location().clone();
+    let location = store.location().clone();
     drop(store);
-    SqliteStore::restore(place.clone(), &copy, &folder.path().join("before.sqlite"))
-        .await
-        .unwrap();
-    let store = SqliteStore::open(place).unwrap();
+    SqliteStore::restore(
+        location.clone(),
+        &copy,
+        &folder.path().join("before.sqlite"),
+    )
+    .await
+    .unwrap();
+    let store = SqliteStore::open(location).unwrap();
     assert_eq!(store.history(&me(), "tea").await.unwrap().len(), 1);
     assert_eq!(store.learnings(&me()).await.unwrap().len(), 1);
     let pending = store.pending(&me()).await.unwrap();
@@ -130,7 +134,7 @@ async fn a_backup_brings_back_what_was_known() {
 }
 
 #[tokio::test]
-async fn a_look_that_was_overtaken_changes_nothing() {
+async fn outdated_scan_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     append_turn(&store, "s", "t", "hello").await;
@@ -149,14 +153,14 @@ async fn a_look_that_was_overtaken_changes_nothing() {
         .await
         .unwrap();
     assert_eq!(store.pending(&me()).await.unwrap().len(), 1);
-    let behind = ScanPosition {
+    let after = ScanPosition {
         answers: 3,
         gaps: 3,
     };
     store
         .save_scan(
             &session_key("s"),
-            scan_result(&["sister", "boss", "cat"], behind, 6),
+            scan_result(&["sister", "boss", "cat"], after, 6),
         )
         .await
         .unwrap();
@@ -165,12 +169,12 @@ async fn a_look_that_was_overtaken_changes_nothing() {
         .await
         .unwrap()
         .into_iter()
-        .map(|one| one.topic)
+        .map(|inquiry| inquiry.topic)
         .collect();
     assert_eq!(
         topics,
         ["sister", "boss"],
-        "no topic twice, and no more than are allowed"
+        "no duplicate topics, and no more than the limit"
     );
     store
         .save_scan(
@@ -194,11 +198,11 @@ async fn a_look_that_was_overtaken_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_forgotten_is_in_no_file() {
+async fn forgotten_entry_is_in_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
-    let words = "unforgettable-words-about-tea";
-    store.save_entry(&me(), entry("tea", words)).await.unwrap();
+    let text = "unforgettable-words-about-tea";
+    store.save_entry(&me(), entry("tea", text)).await.unwrap();
     store
         .save_entry(&me(), entry("tea", "sencha"))
         .await
@@ -218,8 +222,8 @@ async fn what_is_forgotten_is_in_no_file() {
         };
         assert!(
             !bytes
-                .windows(words.len())
-                .any(|window| window == words.as_bytes()),
+                .windows(text.len())
+                .any(|window| window == text.as_bytes()),
             "{}",
             entry.display()
         );

@@ -1,4 +1,4 @@
-//! The SQLite store: what every store must do, and what only a file can suffer.
+//! Tests of the SQLite store: conformance, and failures of its file.
 
 #[cfg(test)]
 mod access_tokens;
@@ -32,10 +32,10 @@ mod setup {
         SessionId::new(name)
     }
 
-    /// One whole turn.
-    pub async fn append_turn(store: &SqliteStore, session: &str, turn: &str, words: &str) {
+    /// Appends a complete turn.
+    pub async fn append_turn(store: &SqliteStore, session: &str, turn: &str, text: &str) {
         let drafts = vec![
-            new_event(turn, user_request(words)),
+            new_event(turn, user_request(text)),
             new_event(turn, answer("as you like")),
             new_event(turn, lango_domain::event::EventBody::TurnDone),
         ];

@@ -24,19 +24,19 @@ async fn count_events(store: &SqliteStore, session: &str) -> usize {
         .len()
 }
 
-/// Every file below a folder that holds these bytes.
-fn files_containing(folder: &std::path::Path, words: &str) -> Vec<std::path::PathBuf> {
+/// Returns every file below a folder that contains the text.
+fn files_containing(folder: &std::path::Path, text: &str) -> Vec<std::path::PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
     {
         if entry.is_dir() {
-            found.extend(files_containing(&entry, words));
+            found.extend(files_containing(&entry, text));
         } else if fs::read(&entry)
             .unwrap()
-            .windows(words.len())
-            .any(|window| window == words.as_bytes())
+            .windows(text.len())
+            .any(|window| window == text.as_bytes())
         {
             found.push(entry);
         }
@@ -82,7 +82,7 @@ async fn sessions_have_titles_and_states() {
 }
 
 #[tokio::test]
-async fn search_finds_words_in_any_script_and_nobody_elses() {
+async fn searches_any_script_in_own_sessions_only() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     append_turn(&store, "a", "t", "Grüner TEE um vier").await;
@@ -107,7 +107,7 @@ async fn search_finds_words_in_any_script_and_nobody_elses() {
 }
 
 #[tokio::test]
-async fn what_is_deleted_is_in_no_file() {
+async fn deleted_session_is_in_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let (store, other) = (open(folder.path()), open(folder.path()));
     append_turn(&store, "kept", "t", "harmless").await;
@@ -123,7 +123,7 @@ async fn what_is_deleted_is_in_no_file() {
     assert_eq!(
         count_events(&other, "secret").await,
         600,
-        "somebody else has the file open"
+        "another store has the file open"
     );
     assert!(!files_containing(folder.path(), "xyzzy").is_empty());
     store.delete(&me(), &id("secret")).await.unwrap();
@@ -145,7 +145,7 @@ async fn what_is_deleted_is_in_no_file() {
 }
 
 #[tokio::test]
-async fn usage_outlives_its_session() {
+async fn usage_survives_deleting_its_session() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     let usage = lango_domain::event::Usage {
@@ -176,7 +176,7 @@ async fn usage_outlives_its_session() {
 }
 
 #[tokio::test]
-async fn a_fork_ends_with_a_whole_turn() {
+async fn fork_ends_with_a_complete_turn() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     append_turn(&store, "a", "t1", "one").await;
@@ -195,12 +195,12 @@ async fn a_fork_ends_with_a_whole_turn() {
     ));
     assert!(
         store.fork(&me(), &id("a"), 1, &id("c")).await.is_err(),
-        "nothing whole"
+        "no complete turn"
     );
 }
 
 #[tokio::test]
-async fn a_backup_restores_everything_and_keeps_what_was_there() {
+async fn restores_a_backup_and_keeps_the_previous_content() {
     let folder = tempfile::tempdir().unwrap();
     let (store, other) = (open(folder.path()), open(folder.path()));
     append_turn(&store, "a", "t", "before the backup").await;
@@ -211,7 +211,7 @@ async fn a_backup_restores_everything_and_keeps_what_was_there() {
         "a backup is not overwritten"
     );
     append_turn(&store, "b", "t", "after the backup").await;
-    let kept = folder.path().join("kept.sqlite");
+    let previous = folder.path().join("kept.sqlite");
     let running = store
         .lock(SessionKeyRef {
             session: &id("a"),
@@ -220,7 +220,7 @@ async fn a_backup_restores_everything_and_keeps_what_was_there() {
         .await
         .unwrap();
     assert!(matches!(
-        SqliteStore::restore(other.location().clone(), &backup, &kept).await,
+        SqliteStore::restore(other.location().clone(), &backup, &previous).await,
         Err(SqliteStoreError::TurnsRunning)
     ));
     assert!(
@@ -228,15 +228,15 @@ async fn a_backup_restores_everything_and_keeps_what_was_there() {
             other.delete(&me(), &id("a")).await,
             Err(SqliteStoreError::TurnRunning(_))
         ),
-        "not while it runs"
+        "not while a turn is running"
     );
     assert!(
         other.prune(&me(), Timestamp::MAX).await.unwrap() == [id("b")],
-        "what is in use stays"
+        "sessions in use stay"
     );
     drop(running);
     append_turn(&store, "b", "t", "after the backup").await;
-    SqliteStore::restore(store.location().clone(), &backup, &kept)
+    SqliteStore::restore(store.location().clone(), &backup, &previous)
         .await
         .unwrap();
     assert_eq!(
@@ -245,9 +245,16 @@ async fn a_backup_restores_everything_and_keeps_what_was_there() {
             count_events(&other, "b").await
         ),
         (3, 0),
-        "others see it at once"
+        "other stores see it immediately"
     );
-    assert!(!files_containing(folder.path(), "after the backup").is_empty() && kept.exists());
+    assert!(!files_containing(folder.path(), "after the backup").is_empty() && previous.exists());
+}
+
+#[tokio::test]
+async fn rejects_invalid_backups() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    append_turn(&store, "a", "t", "x").await;
     for bad in ["", "no", "SQLite format 3\0"] {
         fs::write(folder.path().join("bad.sqlite"), bad).unwrap();
         let refused = SqliteStore::restore(
@@ -276,10 +283,10 @@ async fn old_sessions_are_pruned() {
             .unwrap()
             .is_empty()
     );
-    let gone = store
+    let deleted = store
         .prune(&me(), Timestamp::from_second(10).unwrap())
         .await
         .unwrap();
-    assert_eq!(gone, [id("old")]);
+    assert_eq!(deleted, [id("old")]);
     assert!(store.health().await.unwrap().problems.is_empty());
 }

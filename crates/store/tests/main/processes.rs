@@ -1,4 +1,4 @@
-//! Several processes on one file: this test runs itself again, eight times over.
+//! Several processes on one file. The test starts its own binary eight times.
 
 use std::process::{Command, Stdio};
 
@@ -13,7 +13,7 @@ const NUMBER: &str = "LANGO_TEST_STORE_NUMBER";
 const PROCESSES: usize = 8;
 const TURNS: usize = 20;
 
-/// What each of the processes does: turns of one session that all share, and of one of its own.
+/// Runs turns in the shared session and in a session of this process.
 async fn run_turns(folder: &std::path::Path, number: &str) {
     let store = open(folder);
     let (shared, own) = (id("shared"), id(number));
@@ -25,7 +25,7 @@ async fn run_turns(folder: &std::path::Path, number: &str) {
             };
             let _lock = store.lock(key).await.unwrap();
             let name = format!("{number}-{turn}");
-            // Two appends: a turn of somebody else's between them would be seen.
+            // Two appends, so that a turn of another process between them would be detected.
             store
                 .append(key, vec![new_event(&name, user_request("x"))])
                 .await
@@ -38,7 +38,7 @@ async fn run_turns(folder: &std::path::Path, number: &str) {
     }
 }
 
-/// B60, B73: turns of one session never mix, whichever process runs them, and nobody is told to come back later.
+/// B60, B73: turns of one session never interleave across processes, and no process fails as busy.
 #[tokio::test]
 async fn eight_processes_share_one_file() {
     if let (Ok(folder), Ok(number)) = (std::env::var(FOLDER), std::env::var(NUMBER)) {
