@@ -1,4 +1,5 @@
-//! The same three calls by hand: the same prompts and tools, nothing checked, nothing kept.
+//! `lango-bench floor`: the same three calls written by hand, with the same prompts and tools, but
+//! without checks and without a store.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,8 +13,11 @@ use crate::{Load, measure, team};
 pub fn run(load: &Load, started: Instant) -> Result<()> {
     let (base_url, _server) = measure::start_model_server(load)?;
     measure::runtime(load)?.block_on(async {
-        let hand = Arc::new(DirectClient::new(&base_url)?);
-        measure::run("by hand", load, started, move |_| Arc::clone(&hand).turn()).await
+        let client = Arc::new(DirectClient::new(&base_url)?);
+        measure::run("by hand", load, started, move |_| {
+            Arc::clone(&client).turn()
+        })
+        .await
     })
 }
 
@@ -27,7 +31,7 @@ struct DirectClient {
 impl DirectClient {
     fn new(base_url: &str) -> Result<Self> {
         let tree = team::build_tree()?;
-        let operator = tree.agent("operator").context("there is no operator")?;
+        let operator = tree.agent("operator").context("the team has no operator")?;
         let names: Vec<&str> = tree
             .specialists
             .iter()
@@ -53,18 +57,18 @@ impl DirectClient {
             json!({ "role": "user", "content": team::REQUEST }),
         ];
         let (_, calls) = self.ask(&messages, transfer).await?;
-        let to = calls.first().context("no transfer")?;
-        if !to["arguments"]
+        let transfer_call = calls.first().context("the model did not transfer")?;
+        if !transfer_call["arguments"]
             .as_str()
             .unwrap_or_default()
             .contains("operator")
         {
-            bail!("transferred elsewhere");
+            bail!("the model transferred to another agent than the operator");
         }
         let (system, tools) = &self.operator;
         messages[0] = json!({ "role": "system", "content": system });
         let (_, calls) = self.ask(&messages, tools).await?;
-        let call = calls.first().context("no tool call")?;
+        let call = calls.first().context("the model did not call a tool")?;
         let arguments: Value =
             serde_json::from_str(call["arguments"].as_str().unwrap_or_default())?;
         let result = format!(
@@ -75,7 +79,7 @@ impl DirectClient {
         messages.push(json!({ "role": "tool", "tool_call_id": call["id"], "content": result }));
         let (text, _) = self.ask(&messages, tools).await?;
         if text.is_empty() {
-            bail!("no answer")
+            bail!("the model gave no answer")
         } else {
             Ok(())
         }
@@ -113,17 +117,17 @@ fn parse_event(event: &str, text: &mut String, calls: &mut Vec<Value>) -> Result
     let chunk: Value = serde_json::from_str(data)?;
     let delta = &chunk["choices"][0]["delta"];
     text.push_str(delta["content"].as_str().unwrap_or_default());
-    for piece in delta["tool_calls"].as_array().into_iter().flatten() {
-        let function = &piece["function"];
+    for call in delta["tool_calls"].as_array().into_iter().flatten() {
+        let function = &call["function"];
         calls
-            .push(json!({ "id": piece["id"], "name": function["name"], "arguments": function["arguments"] }));
+            .push(json!({ "id": call["id"], "name": function["name"], "arguments": function["arguments"] }));
     }
     Ok(())
 }
 
 fn tools_json(agent: &Agent) -> Value {
-    let declared = agent.tools.iter().map(|tool| {
+    let tools = agent.tools.iter().map(|tool| {
         json!({ "type": "function", "function": { "name": tool.name, "description": tool.description, "parameters": tool.parameters } })
     });
-    declared.collect()
+    tools.collect()
 }

@@ -1,4 +1,5 @@
-//! `lango-bench faults`: turns against providers that never stop, each in a process of its own, and the memory they took.
+//! `lango-bench faults`: turns against providers that send endless replies, each in its own
+//! process, and their peak memory.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -17,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::measure::rss_peak_mb;
 
-/// One turn against one provider.
+/// Arguments of the child process, which runs one turn against one provider.
 #[derive(clap::Args)]
 pub struct FaultsChild {
     #[arg(long)]
@@ -28,50 +29,51 @@ pub struct FaultsChild {
     base_url: String,
 }
 
-/// What the child tells.
+/// The result that the child prints.
 #[derive(Serialize, Deserialize)]
 struct ChildResult {
-    /// The code of the failure; `answered` where there was none.
+    /// The failure code, or `answered` if the turn did not fail.
     code: String,
     rss_peak_mb: f64,
 }
 
-/// One line of the table.
+/// The measurement of one provider, printed as one JSON line.
 #[derive(Serialize)]
 struct FaultMeasurement<'a> {
     dialect: &'a str,
     endless: &'a str,
     code: String,
     rss_peak_mb: f64,
-    /// How much the provider could send, what lay in sockets included.
+    /// Amount that the provider could send, including data in socket buffers.
     sent_mb: f64,
     seconds: f64,
 }
 
-/// What a turn may take beside one that is answered: every cap of a reply twice, because lists double when they grow.
+/// Memory that a turn may take in addition to an answered one: twice every cap of a reply, because
+/// vectors double their capacity when they grow.
 const MAX_ABOVE_MB: f64 = 64.0;
 
 pub fn run() -> Result<()> {
-    let hello = ModelServer::start(vec![ServerReply::text("Hello.")])?;
-    let usual = measure_provider("openai", "nothing", &hello)?;
-    let mut too_much = Vec::new();
+    let answering = ModelServer::start(vec![ServerReply::text("Hello.")])?;
+    let baseline_mb = measure_provider("openai", "nothing", &answering)?;
+    let mut exceeded = Vec::new();
     for dialect in endless::DIALECTS {
         for reply in endless::replies(dialect) {
             let server = ModelServer::start(vec![ServerReply::Endless(reply)])?;
-            if measure_provider(dialect, reply.name, &server)? > usual + MAX_ABOVE_MB {
-                too_much.push(format!("{dialect}: {}", reply.name));
+            if measure_provider(dialect, reply.name, &server)? > baseline_mb + MAX_ABOVE_MB {
+                exceeded.push(format!("{dialect}: {}", reply.name));
             }
         }
     }
     ensure!(
-        too_much.is_empty(),
-        "more memory than a reply may take: {}",
-        too_much.join(", ")
+        exceeded.is_empty(),
+        "turns took more memory than a reply may take: {}",
+        exceeded.join(", ")
     );
     Ok(())
 }
 
-/// Prints a line; the most memory that the turn took.
+/// Measures a turn against a provider, prints the measurement, and returns the peak memory.
 fn measure_provider(dialect: &str, endless: &str, server: &ModelServer) -> Result<f64> {
     let folder = tempfile::tempdir()?;
     let base_url = if dialect == "openai" {
@@ -88,10 +90,10 @@ fn measure_provider(dialect: &str, endless: &str, server: &ModelServer) -> Resul
         .args(["--dialect", dialect, "--base-url", &base_url])
         .stderr(Stdio::inherit());
     let began = Instant::now();
-    let told = command.output()?.stdout;
+    let stdout = command.output()?.stdout;
     let seconds = began.elapsed().as_secs_f64();
     let ChildResult { code, rss_peak_mb } =
-        serde_json::from_slice(&told).context("what the child told")?;
+        serde_json::from_slice(&stdout).context("the child process printed no valid result")?;
     let sent_mb = server.endless_bytes() as f64 / 1024.0 / 1024.0;
     let line = FaultMeasurement {
         dialect,
@@ -105,33 +107,33 @@ fn measure_provider(dialect: &str, endless: &str, server: &ModelServer) -> Resul
     Ok(rss_peak_mb)
 }
 
-/// Asks once, as `lango ask` does, and tells how it ended.
+/// Runs one turn, as `lango ask` does, and prints the result.
 pub fn child(child: &FaultsChild) -> Result<()> {
     let (loaded, environment) = load_settings(child)?;
     let code = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?
         .block_on(async {
-            let stores = LazyStore::new(&loaded, &environment);
-            let (tools, tape) = (Vec::new(), &Recording::Off);
-            let means = AssistantOptions {
-                store: &stores,
+            let store = LazyStore::new(&loaded, &environment);
+            let (tools, recording) = (Vec::new(), &Recording::Off);
+            let options = AssistantOptions {
+                store: &store,
                 tools,
                 approver: None,
-                recording: tape,
+                recording,
                 remote_agents: None,
             };
-            let conversation = Assistant::open(&loaded, &environment, means)?;
+            let assistant = Assistant::open(&loaded, &environment, options)?;
             let (session, principal) = (SessionId::new("s"), Principal::local());
-            let mut updates = conversation
+            let mut updates = assistant
                 .runner
                 .run(TurnRequest::from_user(session, principal, "hello"));
             let mut code = "answered".to_owned();
             while let Some(update) = updates.next().await {
                 if let Update::Event(event) = update
-                    && let EventBody::TurnFailed { code: failed, .. } = &event.body
+                    && let EventBody::TurnFailed { code: failure, .. } = &event.body
                 {
-                    code = failed.to_string();
+                    code = failure.to_string();
                 }
             }
             anyhow::Ok(code)

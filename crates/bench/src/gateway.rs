@@ -1,4 +1,4 @@
-//! The server under load, at rest, and when it starts.
+//! `lango-bench serve`: the server under load, with idle streams, and at startup.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -28,30 +28,30 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::measure::{ServerProcess, percentile_ms, rss_mb_of};
 use crate::team;
 
-/// How much is asked of it.
+/// The load of `serve`.
 #[derive(Args)]
 pub struct ServeLoad {
-    /// Requests at each number of connections.
+    /// Number of requests for each number of connections.
     #[arg(long, default_value_t = 5_000)]
     requests: usize,
-    /// Streams that wait.
+    /// Number of idle streams.
     #[arg(long, default_value_t = 1_000)]
     streams: usize,
-    /// The folder for the sessions; a temporary one by default.
+    /// Folder for the sessions; a temporary one by default.
     #[arg(long)]
     folder: Option<PathBuf>,
-    /// The `lango` that is started; the one beside this program by default.
+    /// Path of the `lango` binary to start; the one next to this program by default.
     #[arg(long)]
     lango: Option<PathBuf>,
 }
 
 const CONNECTIONS: [usize; 3] = [1, 32, 256];
-/// How long a start may take.
+/// Maximum time of a start.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 
-pub fn run(wish: &ServeLoad) -> Result<()> {
+pub fn run(load: &ServeLoad) -> Result<()> {
     let temporary = tempfile::tempdir()?;
-    let folder = wish
+    let folder = load
         .folder
         .clone()
         .unwrap_or_else(|| temporary.path().to_path_buf());
@@ -65,15 +65,15 @@ pub fn run(wish: &ServeLoad) -> Result<()> {
     let client = Client { port, token };
     for connections in CONNECTIONS {
         let measured =
-            runtime.block_on(measure_completions(&client, connections, wish.requests))?;
+            runtime.block_on(measure_completions(&client, connections, load.requests))?;
         println!("{}", add_rss(measured, server.0.id())?);
     }
     println!(
         "{}",
-        runtime.block_on(measure_idle_streams(&client, wish.streams, server.0.id()))?
+        runtime.block_on(measure_idle_streams(&client, load.streams, server.0.id()))?
     );
     drop(server);
-    println!("{}", measure_startup(wish)?);
+    println!("{}", measure_startup(load)?);
     Ok(())
 }
 
@@ -103,14 +103,17 @@ fn start_server(file: &Path) -> Result<(ServerProcess, u16)> {
         .arg(file)
         .stdout(Stdio::piped())
         .spawn()?;
-    let said = child.stdout.take().context("the server says nothing")?;
+    let stdout = child
+        .stdout
+        .take()
+        .context("the server process has no stdout")?;
     let server = ServerProcess(child);
     let mut port = String::new();
-    BufReader::new(said).read_line(&mut port)?;
+    BufReader::new(stdout).read_line(&mut port)?;
     Ok((server, port.trim().parse()?))
 }
 
-/// The server itself, with a model that answers at once.
+/// Runs the server with an instant model and prints its port.
 pub fn child(file: &Path) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -118,22 +121,22 @@ pub fn child(file: &Path) -> Result<()> {
         .build()?;
     runtime.block_on(async {
         let store = SqliteStore::open(StoreLocation::from_path(file))?;
-        let lobby = ClientBridge::new(store.clone(), Arc::new(Timestamp::now));
-        let most = NonZeroUsize::MIN.saturating_add(8_191);
+        let bridge = ClientBridge::new(store.clone(), Arc::new(Timestamp::now));
+        let limit = NonZeroUsize::MIN.saturating_add(8_191);
         let settings = ServerSettings {
             requests_per_minute: NonZeroU32::MAX,
-            turns: most,
-            turns_per_principal: most,
-            streams_per_principal: most,
-            connections: most,
+            turns: limit,
+            turns_per_principal: limit,
+            streams_per_principal: limit,
+            connections: limit,
             ..ServerSettings::default()
         };
         let ids = AtomicUsize::new(0);
         let gateway = Gateway::new(GatewayParts {
             settings,
-            team: instant_team(&store, &lobby)?,
+            team: instant_team(&store, &bridge)?,
             store,
-            client_bridge: lobby,
+            client_bridge: bridge,
             delete_session_hook: Arc::new(|_, _| {}),
             clock_and_ids: GatewayClockAndIds {
                 now: Arc::new(Timestamp::now),
@@ -147,9 +150,9 @@ pub fn child(file: &Path) -> Result<()> {
     })
 }
 
-fn instant_team(store: &SqliteStore, lobby: &ClientBridge) -> Result<ServedTeam> {
+fn instant_team(store: &SqliteStore, bridge: &ClientBridge) -> Result<ServedTeam> {
     let tree = team::build_tree()?;
-    let facts = TeamInfo::from_tree(&tree);
+    let info = TeamInfo::from_tree(&tree);
     let turns = AtomicUsize::new(0);
     let runner = Runner::new(lango_engine::RunnerParts {
         tree,
@@ -158,10 +161,10 @@ fn instant_team(store: &SqliteStore, lobby: &ClientBridge) -> Result<ServedTeam>
             per_agent: BTreeMap::new(),
         },
         store: Arc::new(store.clone()),
-        approver: Some(lobby.approver()),
+        approver: Some(bridge.approver()),
         approval_policy: ApprovalPolicy::default(),
         hooks: TurnHooks {
-            context_sources: vec![lobby.context_source()],
+            context_sources: vec![bridge.context_source()],
             ..TurnHooks::default()
         },
         remotes: BTreeMap::new(),
@@ -173,10 +176,10 @@ fn instant_team(store: &SqliteStore, lobby: &ClientBridge) -> Result<ServedTeam>
             }),
         },
     });
-    Ok(ServedTeam::new(facts, runner))
+    Ok(ServedTeam::new(info, runner))
 }
 
-/// Answers without a moment's thought.
+/// A model that answers immediately.
 struct InstantModel;
 
 impl Model for InstantModel {
@@ -187,12 +190,12 @@ impl Model for InstantModel {
             output: 20,
             ..Usage::default()
         };
-        let said = [
+        let fragments = [
             Fragment::Text("Hello.".to_owned()),
             Fragment::Usage(usage),
             Fragment::Done,
         ];
-        futures::stream::iter(said.map(Ok)).boxed()
+        futures::stream::iter(fragments.map(Ok)).boxed()
     }
 
     fn window(&self) -> usize {
@@ -200,7 +203,7 @@ impl Model for InstantModel {
     }
 }
 
-/// Says as little as a client can.
+/// A minimal HTTP client.
 #[derive(Clone)]
 struct Client {
     port: u16,
@@ -224,7 +227,7 @@ impl Client {
     }
 }
 
-/// Reads one answer with a length; it must be a good one.
+/// Reads one response by its content length. Fails unless its status is 200.
 async fn read_response(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<()> {
     buffer.clear();
     loop {
@@ -241,7 +244,7 @@ async fn read_response(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<(
             }
         }
         if stream.read_buf(buffer).await? == 0 {
-            bail!("the server hung up");
+            bail!("the server closed the connection");
         }
     }
 }
@@ -263,10 +266,10 @@ async fn measure_completions(
                 let (mut stream, mut buffer, mut times) =
                     (client.connect().await?, Vec::new(), Vec::new());
                 while next.fetch_add(1, Ordering::Relaxed) < requests {
-                    let asked = Instant::now();
+                    let sent_at = Instant::now();
                     stream.write_all(&request).await?;
                     read_response(&mut stream, &mut buffer).await?;
-                    times.push(asked.elapsed());
+                    times.push(sent_at.elapsed());
                 }
                 anyhow::Ok(times)
             })
@@ -288,25 +291,25 @@ async fn measure_completions(
     }))
 }
 
-/// Streams that wait for something to happen in a session.
+/// Opens streams that wait for events of an idle session, and measures the server's memory.
 async fn measure_idle_streams(client: &Client, streams: usize, process: u32) -> Result<Value> {
-    let ask = json!({ "text": "hello", "session": "idle" }).to_string();
-    let mut asking = client.connect().await?;
-    asking
-        .write_all(&client.request("POST", "/api/turns", &ask))
+    let body = json!({ "text": "hello", "session": "idle" }).to_string();
+    let mut turn_stream = client.connect().await?;
+    turn_stream
+        .write_all(&client.request("POST", "/api/turns", &body))
         .await?;
-    let mut said = String::new();
-    while !said.contains("turn_done") {
-        let mut piece = [0; 4096];
-        let length = asking.read(&mut piece).await?;
-        said += &String::from_utf8_lossy(&piece[..length]);
+    let mut received = String::new();
+    while !received.contains("turn_done") {
+        let mut chunk = [0; 4096];
+        let length = turn_stream.read(&mut chunk).await?;
+        received += &String::from_utf8_lossy(&chunk[..length]);
     }
     let before = rss_mb_of(process)?;
-    let follow = client.request("GET", "/api/sessions/idle/events?after=1000", "");
+    let follow_request = client.request("GET", "/api/sessions/idle/events?after=1000", "");
     let (mut open, mut buffer) = (Vec::new(), Vec::new());
     for _ in 0..streams {
         let mut stream = client.connect().await?;
-        stream.write_all(&follow).await?;
+        stream.write_all(&follow_request).await?;
         read_response(&mut stream, &mut buffer).await?;
         open.push(stream);
     }
@@ -317,13 +320,13 @@ async fn measure_idle_streams(client: &Client, streams: usize, process: u32) -> 
     )
 }
 
-/// From starting the product to its first "ready", and what it takes at rest.
-fn measure_startup(wish: &ServeLoad) -> Result<Value> {
-    let beside = std::env::current_exe()?.with_file_name("lango");
-    let lango = wish.lango.clone().unwrap_or(beside);
+/// Measures the time from starting `lango serve` until it is ready, and its memory at rest.
+fn measure_startup(load: &ServeLoad) -> Result<Value> {
+    let default_path = std::env::current_exe()?.with_file_name("lango");
+    let lango = load.lango.clone().unwrap_or(default_path);
     if !lango.exists() {
         return Ok(
-            json!({ "what": "start to ready", "skipped": "there is no lango beside this program; name it with --lango" }),
+            json!({ "what": "start to ready", "skipped": "no lango binary next to this program; pass its path with --lango" }),
         );
     }
     let mut times = Vec::new();
@@ -350,7 +353,10 @@ fn measure_startup(wish: &ServeLoad) -> Result<Value> {
         let server = ServerProcess(child);
         while !is_ready(port) {
             if began.elapsed() > START_TIMEOUT {
-                bail!("the server is not ready");
+                bail!(
+                    "the server was not ready within {} seconds",
+                    START_TIMEOUT.as_secs()
+                );
             }
             std::thread::sleep(Duration::from_micros(200));
         }
@@ -364,12 +370,12 @@ fn measure_startup(wish: &ServeLoad) -> Result<Value> {
 }
 
 fn is_ready(port: u16) -> bool {
-    let ask = || -> std::io::Result<bool> {
+    let request = || -> std::io::Result<bool> {
         let mut stream = Blocking::connect(("127.0.0.1", port))?;
         stream.write_all(b"GET /ready HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
-        let mut said = String::new();
-        stream.read_to_string(&mut said)?;
-        Ok(said.starts_with("HTTP/1.1 200"))
+        let mut response = String::new();
+        stream.read_to_string(&mut response)?;
+        Ok(response.starts_with("HTTP/1.1 200"))
     };
-    ask().unwrap_or(false)
+    request().unwrap_or(false)
 }

@@ -1,4 +1,4 @@
-//! `lango-bench graph`: taking in many facts, the space they take, and how long questions wait.
+//! `lango-bench graph`: importing many facts, their size, and the latency of queries.
 
 use std::io::{BufReader, Write};
 use std::path::Path;
@@ -24,53 +24,53 @@ pub fn run(triples: usize, questions: usize, file: Option<&Path>) -> Result<()> 
         .worker_threads(2)
         .enable_all()
         .build()?;
-    let made = folder.path().join("facts.tsv");
+    let generated = folder.path().join("facts.tsv");
     if file.is_none() {
-        write_facts(&made, triples)?;
+        write_facts(&generated, triples)?;
     }
     let home = folder.path().join("home");
-    let place = || StoreLocation::File(home.join("store.sqlite"));
+    let location = || StoreLocation::File(home.join("store.sqlite"));
     runtime.block_on(async {
-        measure_import(&open(place())?, file.unwrap_or(&made), &home).await?;
+        measure_import(&open(location())?, file.unwrap_or(&generated), &home).await?;
         let began = Instant::now();
-        let graph = open(place())?;
+        let graph = open(location())?;
         let opened = began.elapsed().as_secs_f64() * 1e3;
         let memory = crate::measure::rss_mb()?;
         let began = Instant::now();
-        let view = graph.snapshot(&Principal::local()).await?;
+        let snapshot = graph.snapshot(&Principal::local()).await?;
         let first = began.elapsed().as_secs_f64() * 1e3;
-        let held = crate::measure::rss_mb()? - memory;
+        let memory_mb = crate::measure::rss_mb()? - memory;
         println!(
             "{}",
-            json!({ "bench": "open", "open_ms": opened, "first_question_ms": first, "memory_mb": held })
+            json!({ "bench": "open", "open_ms": opened, "first_question_ms": first, "memory_mb": memory_mb })
         );
-        measure_query(&graph, &view, questions).await?;
-        measure_traverse(&graph, &view, questions).await
+        measure_query(&graph, &snapshot, questions).await?;
+        measure_traverse(&graph, &snapshot, questions).await
     })
 }
 
-fn open(place: StoreLocation) -> Result<Graph> {
+fn open(location: StoreLocation) -> Result<Graph> {
     Ok(Graph::new(
-        Arc::new(SqliteStore::open(place)?),
+        Arc::new(SqliteStore::open(location)?),
         Arc::new(jiff::Timestamp::now),
     ))
 }
 
-/// Names as they are spread in real graphs: a few are in very many facts.
+/// Writes facts with a distribution as in real graphs: a few names occur in very many facts.
 fn write_facts(file: &Path, triples: usize) -> Result<()> {
     let mut out = std::io::BufWriter::new(std::fs::File::create(file)?);
-    let (names, mut chance) = ((triples as u64 / 5).max(10), Rng(17));
+    let (names, mut rng) = ((triples as u64 / 5).max(10), Rng(17));
     for _ in 0..triples {
-        let subject = chance.next() % names;
-        let object = if chance.next().is_multiple_of(4) {
-            chance.skewed(names)
+        let subject = rng.next() % names;
+        let object = if rng.next().is_multiple_of(4) {
+            rng.skewed(names)
         } else {
-            chance.next() % names
+            rng.next() % names
         };
         writeln!(
             out,
             "Entity {subject}\trelation_{}\tEntity {object}",
-            chance.skewed(PREDICATES)
+            rng.skewed(PREDICATES)
         )?;
     }
     Ok(out.flush()?)
@@ -79,7 +79,7 @@ fn write_facts(file: &Path, triples: usize) -> Result<()> {
 async fn measure_import(graph: &Graph, file: &Path, home: &Path) -> Result<()> {
     let lines = BufReader::with_capacity(
         1 << 18,
-        std::fs::File::open(file).context("the file of facts")?,
+        std::fs::File::open(file).context("could not open the file of facts")?,
     );
     let source = FactSource::Import(file.display().to_string());
     let began = Instant::now();
@@ -100,22 +100,25 @@ async fn measure_import(graph: &Graph, file: &Path, home: &Path) -> Result<()> {
     Ok(())
 }
 
-async fn measure_query(graph: &Graph, view: &GraphSnapshot, questions: usize) -> Result<()> {
-    let (mut chance, mut times, mut results) = (Rng(23), Vec::new(), 0);
-    let facts = view.facts();
+async fn measure_query(graph: &Graph, snapshot: &GraphSnapshot, questions: usize) -> Result<()> {
+    let (mut rng, mut times, mut results) = (Rng(23), Vec::new(), 0);
+    let facts = snapshot.facts();
     for _ in 0..questions {
-        let fact = facts[chance.next() as usize % facts.len()];
-        let (subject, predicate) = (view.name(fact.subject), view.predicate_name(fact.predicate));
+        let fact = facts[rng.next() as usize % facts.len()];
+        let (subject, predicate) = (
+            snapshot.name(fact.subject),
+            snapshot.predicate_name(fact.predicate),
+        );
         let began = Instant::now();
-        let view = graph.snapshot(&Principal::local()).await?;
+        let snapshot = graph.snapshot(&Principal::local()).await?;
         let pattern = FactPattern {
-            subject: Some(view.find(subject)?),
-            predicate: (chance.next().is_multiple_of(2))
-                .then(|| view.find_predicate(predicate))
+            subject: Some(snapshot.find(subject)?),
+            predicate: (rng.next().is_multiple_of(2))
+                .then(|| snapshot.find_predicate(predicate))
                 .transpose()?,
             object: None,
         };
-        let found = view.query(pattern, AsOf::At(graph.now()), 50);
+        let found = snapshot.query(pattern, AsOf::At(graph.now()), 50);
         times.push(began.elapsed().as_secs_f64() * 1e6);
         results += found.facts.len();
     }
@@ -123,30 +126,35 @@ async fn measure_query(graph: &Graph, view: &GraphSnapshot, questions: usize) ->
     Ok(())
 }
 
-async fn measure_traverse(graph: &Graph, view: &GraphSnapshot, questions: usize) -> Result<()> {
-    let (mut chance, mut times, mut told, mut results) = (Rng(29), Vec::new(), Vec::new(), 0);
-    let facts = view.facts();
+async fn measure_traverse(graph: &Graph, snapshot: &GraphSnapshot, questions: usize) -> Result<()> {
+    let (mut rng, mut times, mut times_with_text, mut results) =
+        (Rng(29), Vec::new(), Vec::new(), 0);
+    let facts = snapshot.facts();
     for _ in 0..questions {
-        let name = view.name(facts[chance.next() as usize % facts.len()].subject);
+        let name = snapshot.name(facts[rng.next() as usize % facts.len()].subject);
         let began = Instant::now();
-        let view = graph.snapshot(&Principal::local()).await?;
+        let snapshot = graph.snapshot(&Principal::local()).await?;
         let when = AsOf::At(graph.now());
-        let walk = Traversal {
+        let traversal = Traversal {
             depth: 3,
             predicates: Vec::new(),
             direction: Direction::Both,
             as_of: when,
             limit: 1_000,
         };
-        let walked = view.traverse(view.find(name)?, &walk);
+        let result = snapshot.traverse(snapshot.find(name)?, &traversal);
         times.push(began.elapsed().as_secs_f64() * 1e6);
-        let text = lango_knowledge::graph::facts_json(&view, &walked.hits).to_string();
-        told.push(began.elapsed().as_secs_f64() * 1e6);
-        results += walked.hits.facts.len();
+        let text = lango_knowledge::graph::facts_json(&snapshot, &result.hits).to_string();
+        times_with_text.push(began.elapsed().as_secs_f64() * 1e6);
+        results += result.hits.facts.len();
         std::hint::black_box(text);
     }
     print_times("3 hops, limit 1000", &mut times, results);
-    print_times("the same as text with sources", &mut told, results);
+    print_times(
+        "the same as text with sources",
+        &mut times_with_text,
+        results,
+    );
     Ok(())
 }
 

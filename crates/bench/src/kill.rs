@@ -1,4 +1,5 @@
-//! `lango-bench kill`: a program assembled like the product is killed at every event boundary and at random moments.
+//! `lango-bench kill`: runs turns in a child process with the assistant of the product, and kills
+//! it after every event and at random times.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -22,14 +23,16 @@ use lango_testkit::model_server::{ModelServer, ReceivedRequest, ServerReply};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// Turns are shared out among so many sessions.
+use crate::rng::Rng;
+
+/// Number of sessions that the turns are distributed over.
 const SESSIONS: usize = 7;
-/// The events of a turn that is not killed.
+/// Number of events in a turn that is not killed.
 const EVENTS_PER_TURN: usize = 15;
-/// Where the tools work.
+/// Name of the workspace folder of the tools.
 const WORKSPACE: &str = "work";
 
-/// What is killed.
+/// Arguments of the child process.
 #[derive(clap::Args)]
 pub struct KillChild {
     #[arg(long)]
@@ -38,38 +41,39 @@ pub struct KillChild {
     base_url: String,
     #[arg(long)]
     session: String,
-    /// The request; without one the interrupted turn goes on.
+    /// The request; resumes the interrupted turn when not given.
     #[arg(long)]
     text: Option<String>,
 }
 
-/// One turn of the product, with its own tools; what they do to two files can be counted.
+/// Runs one turn with the built-in tools, which append to two files, and prints every event that
+/// was stored.
 pub fn child(child: &KillChild) -> Result<()> {
     let (loaded, environment) = load_settings(&child.folder, &child.base_url)?;
-    let hands =
+    let toolset =
         Toolset::new(&loaded, &environment).map_err(|error| anyhow::anyhow!(error.message))?;
-    let tools = hands.tools();
+    let tools = toolset.tools();
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?
         .block_on(async {
-            let stores = LazyStore::new(&loaded, &environment);
-            let means = AssistantOptions {
-                store: &stores,
+            let store = LazyStore::new(&loaded, &environment);
+            let options = AssistantOptions {
+                store: &store,
                 tools,
                 approver: None,
                 recording: &Recording::Off,
                 remote_agents: None,
             };
-            let conversation = Assistant::open(&loaded, &environment, means)?;
+            let assistant = Assistant::open(&loaded, &environment, options)?;
             let (session, principal) = (SessionId::new(child.session.as_str()), Principal::local());
             let mut updates = match &child.text {
-                Some(text) => conversation.runner.run(TurnRequest::from_user(
-                    session,
-                    principal,
-                    text.clone(),
-                )),
-                None => conversation.runner.resume(session, principal),
+                Some(text) => {
+                    assistant
+                        .runner
+                        .run(TurnRequest::from_user(session, principal, text.clone()))
+                }
+                None => assistant.runner.resume(session, principal),
             };
             let mut stdout = std::io::stdout();
             while let Some(update) = updates.next().await {
@@ -113,27 +117,28 @@ fn load_settings(folder: &Path, base_url: &str) -> Result<(LoadedConfig, Environ
     Ok((loaded, environment))
 }
 
-/// The model: the root transfers, the operator appends a line by a command or by the file tool, then answers. What was
-/// begun is never begun again by it, so every doubled line is the runtime's.
+/// Replies as the model: the root transfers, then the operator appends a line with a command or
+/// with the file tool and answers. It never repeats a call, so every duplicate line is caused by
+/// the runtime.
 fn decide(request: &ReceivedRequest) -> ServerReply {
     let body = request.json();
     let messages = body["messages"].as_array().cloned().unwrap_or_default();
     let text = |message: &Value| message["content"].as_str().unwrap_or_default().to_owned();
-    let asked = messages
+    let request_index = messages
         .iter()
         .rposition(|message| message["role"] == "user" && text(message).contains("append L"));
-    let Some(asked) = asked else {
-        return ServerReply::text("hm");
+    let Some(request_index) = request_index else {
+        return ServerReply::text("no request");
     };
-    let words = text(&messages[asked]);
-    let line = words
+    let request_text = text(&messages[request_index]);
+    let line = request_text
         .rsplit("append ")
         .next()
         .and_then(|rest| rest.split('.').next())
         .unwrap_or_default();
     let is_root = body["tools"].to_string().contains("transfer_to_agent");
-    let after = &messages[asked..];
-    let begun = |word: &str| {
+    let after = &messages[request_index..];
+    let count_calls = |word: &str| {
         after
             .iter()
             .filter(|message| message["tool_calls"].to_string().contains(word))
@@ -141,8 +146,8 @@ fn decide(request: &ReceivedRequest) -> ServerReply {
     };
     match (
         is_root,
-        is_root && begun("transfer_to_agent") < 2,
-        begun(&format!("{line} ")) > 0,
+        is_root && count_calls("transfer_to_agent") < 2,
+        count_calls(&format!("{line} ")) > 0,
     ) {
         (true, true, _) => {
             ServerReply::tool_call("transfer_to_agent", &json!({ "agent_name": "operator" }))
@@ -170,7 +175,7 @@ fn decide(request: &ReceivedRequest) -> ServerReply {
     }
 }
 
-/// What came of all the kills.
+/// The result of all kills.
 #[derive(Debug, Default, Serialize)]
 struct KillCounts {
     kills: usize,
@@ -192,7 +197,7 @@ pub fn run(kills: usize) -> Result<()> {
         base_url: server.base_url(),
         acknowledged: Vec::new(),
         interrupted: HashMap::new(),
-        rng_state: 0x5eed,
+        rng: Rng(0x5eed),
         counts: KillCounts::default(),
     };
     for number in 0.. {
@@ -211,7 +216,9 @@ pub fn run(kills: usize) -> Result<()> {
         ..
     } = harness.counts;
     if lost + doubled + unopened + open_calls > 0 {
-        bail!("something was lost, doubled, left open, or did not open again");
+        bail!(
+            "events were lost, effects doubled, calls left open, or sessions could not be opened"
+        );
     }
     Ok(())
 }
@@ -219,29 +226,34 @@ pub fn run(kills: usize) -> Result<()> {
 struct Harness {
     folder: PathBuf,
     base_url: String,
-    /// Every event that a child said it had kept.
+    /// Every event that a child reported as stored.
     acknowledged: Vec<Event>,
     /// Sessions whose last turn was killed.
     interrupted: HashMap<String, bool>,
-    rng_state: u64,
+    rng: Rng,
     counts: KillCounts,
 }
 
 impl Harness {
-    /// One turn, killed behind some event or at some moment.
+    /// Runs one turn and kills it after some event or at some time.
     fn run_turn(&mut self, number: usize) -> Result<()> {
         let session = format!("s{}", number % SESSIONS);
         let resume = self.interrupted.remove(&session).unwrap_or(false) && number.is_multiple_of(2);
         self.counts.resumed += usize::from(resume);
         let mut command = self.command(&session, (!resume).then(|| format!("append L{number}.")));
-        let mut child = command.spawn().context("the child")?;
-        let stdout = child.stdout.take().context("the child's stdout")?;
-        let moment = if number.is_multiple_of(3) {
+        let mut child = command
+            .spawn()
+            .context("could not start the child process")?;
+        let stdout = child
+            .stdout
+            .take()
+            .context("the child process has no stdout")?;
+        let kill_after = if number.is_multiple_of(3) {
             let delay = Duration::from_micros(self.random_below(60_000));
             let pid = child.id();
             thread::spawn(move || {
                 thread::sleep(delay);
-                // The parent waits for this child below, so the number is still its own.
+                // The parent waits for this child below, so the process id is not reused yet.
                 let _ = Command::new("kill")
                     .args(["-9", &pid.to_string()])
                     .stderr(Stdio::null())
@@ -251,12 +263,12 @@ impl Harness {
         } else {
             number % EVENTS_PER_TURN
         };
-        for (seen, line) in BufReader::new(stdout).lines().enumerate() {
+        for (index, line) in BufReader::new(stdout).lines().enumerate() {
             self.acknowledged.extend(
                 line.ok()
                     .and_then(|line| serde_json::from_str::<Event>(&line).ok()),
             );
-            if seen >= moment {
+            if index >= kill_after {
                 child.kill()?;
             }
         }
@@ -282,14 +294,10 @@ impl Harness {
     }
 
     fn random_below(&mut self, below: u64) -> u64 {
-        self.rng_state = self
-            .rng_state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.rng_state >> 33) % below
+        self.rng.next() % below
     }
 
-    /// The session as a new process finds it.
+    /// Loads a session from a newly opened store.
     fn events(&self, session: &str) -> Result<Vec<Arc<Event>>> {
         let (loaded, environment) = load_settings(&self.folder, &self.base_url)?;
         let store = LazyStore::new(&loaded, &environment).open()?;
@@ -303,7 +311,8 @@ impl Harness {
         Ok(runtime.block_on(store.load(key, HistoryWindow::Everything))?)
     }
 
-    /// A last whole turn in every session, then the reckoning.
+    /// Runs a last complete turn in every session, then compares the stored events and effects with
+    /// what was acknowledged.
     fn finish(&mut self) -> Result<()> {
         for session in 0..SESSIONS {
             let session = format!("s{session}");
@@ -311,12 +320,12 @@ impl Harness {
                 .command(&session, Some(format!("append Lend-{session}.")))
                 .output()?;
             let events = self.events(&session)?;
-            let ended = events
+            let is_finished = events
                 .last()
                 .is_some_and(|event| event.body == EventBody::TurnDone);
-            self.counts.unopened += usize::from(!last.status.success() || !ended);
+            self.counts.unopened += usize::from(!last.status.success() || !is_finished);
             self.counts.open_calls += open_calls(&events);
-            let kept: HashMap<u64, &Event> =
+            let stored: HashMap<u64, &Event> =
                 events.iter().map(|event| (event.seq, &**event)).collect();
             let own = self
                 .acknowledged
@@ -324,7 +333,7 @@ impl Harness {
                 .filter(|event| event.session.as_str() == session);
             for event in own {
                 self.counts.acknowledged += 1;
-                self.counts.lost += usize::from(kept.get(&event.seq) != Some(&event));
+                self.counts.lost += usize::from(stored.get(&event.seq) != Some(&event));
             }
         }
         let mut lines: BTreeMap<String, usize> = BTreeMap::new();
@@ -341,7 +350,7 @@ impl Harness {
     }
 }
 
-/// Calls and transfers without exactly one result.
+/// Counts the calls and transfers that do not have exactly one result.
 fn open_calls(events: &[Arc<Event>]) -> usize {
     let mut results: HashMap<(&str, &CallId), i32> = HashMap::new();
     for event in events {

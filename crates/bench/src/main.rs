@@ -1,4 +1,5 @@
-//! `lango-bench`: measures, and prints one JSON line for each thing measured. Compare lines of one run on one machine.
+//! `lango-bench`: benchmarks that print one JSON line per measurement. Only compare lines from the
+//! same machine.
 
 mod baseline;
 mod faults;
@@ -27,7 +28,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[command(
     name = "lango-bench",
     version,
-    about = "Measures Lango, and prints what it measured"
+    about = "Runs benchmarks of Lango and prints the results as JSON lines"
 )]
 struct BenchArgs {
     #[command(subcommand)]
@@ -36,108 +37,108 @@ struct BenchArgs {
 
 #[derive(Subcommand)]
 enum Bench {
-    /// Turns of three model calls (transfer, tool call, answer) through the real engine and the real dialect.
+    /// Run turns of three model calls (transfer, tool call, answer) through the engine, over HTTP.
     Turn(Load),
-    /// The same three calls written by hand on reqwest and serde_json: what cannot be beaten.
+    /// Run the same three calls written by hand with reqwest and serde_json, as a baseline.
     Floor(Load),
-    /// A program assembled like the product, killed again and again: nothing that it acknowledged may be lost.
+    /// Kill a process that runs turns many times, and check that no acknowledged event is lost.
     Kill {
-        /// How often.
+        /// Number of kills.
         #[arg(long, default_value_t = 1000)]
         kills: usize,
     },
-    /// What is killed: one turn, or the rest of one.
+    /// Run or resume one turn; this is the process that `kill` kills.
     #[command(hide = true)]
     KillChild(kill::KillChild),
-    /// Turns against providers that never stop: how each ends, and the memory that it took at most.
+    /// Run turns against providers that send endless replies, and measure outcome and peak memory.
     Faults,
-    /// One of those turns.
+    /// Run one of the turns of `faults`.
     #[command(hide = true)]
     FaultsChild(faults::FaultsChild),
-    /// Durable appends, and opening sessions, beside a plain SQLite loop.
+    /// Measure durable appends and opening sessions, compared with a plain SQLite loop.
     Store {
-        /// The folder for the files; a temporary one by default.
+        /// Folder for the files; a temporary one by default.
         #[arg(long)]
         folder: Option<std::path::PathBuf>,
-        /// Seconds for each measurement.
+        /// Seconds per measurement.
         #[arg(long, default_value_t = 2.0)]
         seconds: f64,
     },
-    /// A sandboxed command that does nothing beside a plain one, and searching a tree of files beside ripgrep.
+    /// Measure the overhead of the sandbox, and file search compared with ripgrep.
     Operator {
-        /// How many files the tree has.
+        /// Number of files in the searched tree.
         #[arg(long, default_value_t = 100_000)]
         files: usize,
-        /// How often each is measured; the middle one counts.
+        /// Runs per measurement; the median is reported.
         #[arg(long, default_value_t = 15)]
         runs: usize,
     },
-    /// Indexing and finding passages, beside SQLite's full text search.
+    /// Measure indexing and searching documents, compared with SQLite FTS5.
     Retrieval {
-        /// How many passages.
+        /// Number of chunks.
         #[arg(long, default_value_t = 100_000)]
         pieces: usize,
-        /// How many questions.
+        /// Number of queries.
         #[arg(long, default_value_t = 500)]
         queries: usize,
     },
-    /// Taking facts into the knowledge graph, and questions to it.
+    /// Measure importing facts into the knowledge graph and querying it.
     Graph {
-        /// How many made-up facts.
+        /// Number of generated facts.
         #[arg(long, default_value_t = 1_000_000)]
         triples: usize,
-        /// How many questions of each kind.
+        /// Number of queries of each kind.
         #[arg(long, default_value_t = 2_000)]
         questions: usize,
-        /// Facts from this file instead: subject, predicate and object with tabs between them.
+        /// Import this file of tab-separated facts (subject, predicate, object) instead.
         #[arg(long)]
         file: Option<std::path::PathBuf>,
     },
-    /// Turns with nothing and with much remembered, and how much of a request stays the same from turn to turn.
+    /// Measure turns with and without memory, and the shared prefix of consecutive requests.
     Memory {
-        /// How many observations.
+        /// Number of stored observations.
         #[arg(long, default_value_t = 10_000)]
         observations: usize,
-        /// How many turns are measured each time.
+        /// Number of turns per measurement.
         #[arg(long, default_value_t = 200)]
         turns: usize,
     },
-    /// The server: `/v1/chat/completions` with a model without latency, streams that wait, and how soon it is ready.
+    /// Measure the server: `/v1/chat/completions` with an instant model, idle streams, and startup.
     Serve(gateway::ServeLoad),
-    /// What is asked there.
+    /// Run the server that `serve` measures.
     #[command(hide = true)]
     ServeChild {
-        /// Where sessions are kept.
+        /// SQLite file of the store.
         store: std::path::PathBuf,
     },
-    /// A model server without latency that plays those three calls.
+    /// Run a model server that replies instantly with those three calls.
     ModelServer {
-        /// The port to listen on, on loopback.
+        /// Port to listen on, on the loopback interface.
         #[arg(long, default_value_t = 8099)]
         port: u16,
     },
 }
 
-/// How much of it.
+/// The load of `turn` and `floor`.
 #[derive(Args, Clone)]
 struct Load {
-    /// An OpenAI-compatible server; a built-in one in a process of its own when not given.
+    /// Base URL of an OpenAI-compatible server; starts a built-in one by default.
     #[arg(long)]
     base_url: Option<String>,
-    /// How many turns, each a session of its own.
+    /// Number of turns, each in its own session.
     #[arg(long, default_value_t = 2000)]
     turns: usize,
-    /// How many at once.
+    /// Number of concurrent turns.
     #[arg(long, default_value_t = 1)]
     concurrency: usize,
-    /// Keep the sessions in this SQLite file instead of in memory.
+    /// Store the sessions in this SQLite file instead of in memory.
     #[arg(long)]
     store: Option<std::path::PathBuf>,
 }
 
 fn main() -> Result<ExitCode> {
-    if let Some(ended) = lango_tools::sandbox::run_if_sandbox_process() {
-        return Ok(ended);
+    if let Some(exit_code) = lango_tools::sandbox::run_if_sandbox_process() {
+        return Ok(exit_code);
     }
     measure().map(|()| ExitCode::SUCCESS)
 }
@@ -163,7 +164,7 @@ fn measure() -> Result<()> {
             observations,
             turns,
         } => memory::run(observations, turns),
-        Bench::Serve(wish) => gateway::run(&wish),
+        Bench::Serve(load) => gateway::run(&load),
         Bench::ServeChild { store } => gateway::child(&store),
         Bench::ModelServer { port } => model_server::run(port),
     }

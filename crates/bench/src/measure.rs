@@ -1,4 +1,4 @@
-//! Running a load and telling what it took.
+//! Running a load, and measuring time and memory.
 
 use std::fs;
 use std::future::Future;
@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::Load;
 
-/// One line of a table.
+/// The result of a turn benchmark, printed as one JSON line.
 #[derive(Serialize)]
 pub struct TurnMeasurement {
     peer: &'static str,
@@ -30,7 +30,7 @@ pub struct TurnMeasurement {
     cpu_ms_per_turn: f64,
 }
 
-/// One thread for one turn at a time, two for more.
+/// Builds a runtime with one thread for sequential turns, and two threads for concurrent ones.
 pub fn runtime(load: &Load) -> Result<tokio::runtime::Runtime> {
     let mut builder = match load.concurrency {
         0 | 1 => tokio::runtime::Builder::new_current_thread(),
@@ -39,7 +39,8 @@ pub fn runtime(load: &Load) -> Result<tokio::runtime::Runtime> {
     Ok(builder.worker_threads(2).enable_all().build()?)
 }
 
-/// The address of the server; one of our own, in its own process, where none was named.
+/// Returns the base URL of the model server. Starts the built-in one in a new process if the load
+/// names none.
 pub fn start_model_server(load: &Load) -> Result<(String, Option<ServerProcess>)> {
     if let Some(base_url) = &load.base_url {
         return Ok((base_url.trim_end_matches('/').to_owned(), None));
@@ -57,10 +58,10 @@ pub fn start_model_server(load: &Load) -> Result<(String, Option<ServerProcess>)
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    bail!("the built-in server did not start")
+    bail!("the built-in model server did not start within 2 seconds")
 }
 
-/// Ends with whoever started it.
+/// A server process that is killed on drop.
 pub struct ServerProcess(pub Child);
 
 impl Drop for ServerProcess {
@@ -70,7 +71,7 @@ impl Drop for ServerProcess {
     }
 }
 
-/// Runs the turns, a few of them before the clock starts, and prints what they took.
+/// Runs the turns after a warm-up and prints the measurement.
 pub async fn run<Turn, Done>(
     peer: &'static str,
     load: &Load,
@@ -114,7 +115,7 @@ where
     }
     let (wall_s, cpu_s) = (wall.elapsed().as_secs_f64(), cpu_seconds()? - cpu);
     times.sort_unstable();
-    let measured = TurnMeasurement {
+    let measurement = TurnMeasurement {
         peer,
         version: env!("CARGO_PKG_VERSION"),
         turns: load.turns,
@@ -128,61 +129,63 @@ where
         startup_s,
         cpu_ms_per_turn: cpu_s * 1e3 / load.turns.max(1) as f64,
     };
-    println!("{}", serde_json::to_string(&measured)?);
+    println!("{}", serde_json::to_string(&measurement)?);
     Ok(())
 }
 
-/// Of times in order.
+/// Returns a percentile of sorted times, in milliseconds.
 pub fn percentile_ms(times: &[Duration], share: f64) -> f64 {
     let at = ((times.len() as f64 * share) as usize).min(times.len().saturating_sub(1));
     times.get(at).map_or(0.0, Duration::as_secs_f64) * 1e3
 }
 
-/// User and system time of this process, all threads together.
+/// Returns the user and system time of this process, over all threads.
 pub fn cpu_seconds() -> Result<f64> {
     const TICKS_PER_SECOND: f64 = 100.0;
     let stat = fs::read_to_string("/proc/self/stat")?;
-    let (_, after_name) = stat.rsplit_once(')').context("an odd /proc/self/stat")?;
+    let (_, after_name) = stat
+        .rsplit_once(')')
+        .context("unexpected format of /proc/self/stat")?;
     let fields: Vec<&str> = after_name.split_whitespace().collect();
     let ticks = |at: usize| {
         fields
             .get(at)
             .and_then(|field| field.parse::<f64>().ok())
-            .context("an odd /proc/self/stat")
+            .context("unexpected format of /proc/self/stat")
     };
     Ok((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
 }
 
-/// The most memory that this process ever had.
+/// Returns the peak memory of this process.
 pub fn rss_peak_mb() -> Result<f64> {
     status_mb("VmHWM:")
 }
 
-/// Memory in use at this moment.
+/// Returns the current memory of this process.
 pub fn rss_mb() -> Result<f64> {
     status_mb("VmRSS:")
 }
 
-/// The same of another process.
+/// Returns the current memory of another process.
 pub fn rss_mb_of(process: u32) -> Result<f64> {
     memory_mb(&format!("/proc/{process}/status"), "VmRSS:")
 }
 
-fn status_mb(what: &str) -> Result<f64> {
-    memory_mb("/proc/self/status", what)
+fn status_mb(field: &str) -> Result<f64> {
+    memory_mb("/proc/self/status", field)
 }
 
-fn memory_mb(file: &str, what: &str) -> Result<f64> {
+fn memory_mb(file: &str, field: &str) -> Result<f64> {
     let status = fs::read_to_string(file)?;
     let line = status
         .lines()
-        .find_map(|line| line.strip_prefix(what))
-        .context("an odd status of a process")?;
+        .find_map(|line| line.strip_prefix(field))
+        .context("unexpected format of /proc/PID/status")?;
     let kilobytes: f64 = line.trim().trim_end_matches(" kB").parse()?;
     Ok(kilobytes / 1024.0)
 }
 
-/// The middle, and what one in a hundred exceeds.
+/// Sorts the times and returns the 50th and 99th percentile.
 pub fn p50_p99(times: &mut [f64]) -> (f64, f64) {
     times.sort_by(f64::total_cmp);
     let at = |share: f64| {
@@ -197,15 +200,15 @@ pub fn folder_bytes(folder: &Path) -> u64 {
     bytes_with_prefix(folder, "")
 }
 
-/// Of the files below a folder whose name begins so.
-pub fn bytes_with_prefix(folder: &Path, begins: &str) -> u64 {
+/// Returns the size of the files below a folder whose names start with `prefix`.
+pub fn bytes_with_prefix(folder: &Path, prefix: &str) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let is_named =
-        |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with(begins);
-    let size = |entry: std::fs::DirEntry| match entry.metadata().context("its size") {
-        Ok(found) if found.is_dir() => bytes_with_prefix(&entry.path(), begins),
-        Ok(found) => found.len(),
+    let matches =
+        |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with(prefix);
+    let size = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => bytes_with_prefix(&entry.path(), prefix),
+        Ok(metadata) => metadata.len(),
         Err(_) => 0,
     };
-    entries.filter(is_named).map(size).sum()
+    entries.filter(matches).map(size).sum()
 }

@@ -1,4 +1,5 @@
-//! `lango-bench memory`: what memory costs a turn, and how much of a request stays the same from turn to turn.
+//! `lango-bench memory`: the cost of memory per turn, and the shared prefix of consecutive
+//! requests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,14 +26,14 @@ use serde_json::json;
 
 use crate::team;
 
-/// In each of these a session says something else.
+/// The requests of the measured turns.
 const QUESTIONS: [&str; 4] = [
     "what do I like to drink?",
     "was the invoice of customer 17 paid?",
     "read the file a.txt and tell me what is in it",
     "when is the release of project 40?",
 ];
-/// Tokens of each message in the long session.
+/// Approximate length of each message in the long session, in tokens.
 const MESSAGE_TOKENS: usize = 400;
 
 pub fn run(observations: usize, turns: usize) -> Result<()> {
@@ -41,14 +42,15 @@ pub fn run(observations: usize, turns: usize) -> Result<()> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        for remembered in [None, Some(0), Some(observations)] {
-            measure_turn_cost(remembered, turns).await?;
+        for count in [None, Some(0), Some(observations)] {
+            measure_turn_cost(count, turns).await?;
         }
         measure_shared_prefix().await
     })
 }
 
-/// Turns of one call each, with so many observations; without any memory at all for `None`.
+/// Measures turns of one model call with a number of stored observations, or without memory for
+/// `None`.
 async fn measure_turn_cost(observations: Option<usize>, turns: usize) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let store = SqliteStore::open(StoreLocation::File(folder.path().join("store.sqlite")))?;
@@ -59,13 +61,13 @@ async fn measure_turn_cost(observations: Option<usize>, turns: usize) -> Result<
     }
     let model = Arc::new(BenchModel::default());
     let settings = MemorySettings::default();
-    let beside = observations
+    let hooks = observations
         .map(|_| memory_hooks(&store, Observer::Rules, settings))
         .unwrap_or_default();
-    let runner = runner(&store, Arc::clone(&model), beside)?;
-    let first = Instant::now();
+    let runner = runner(&store, Arc::clone(&model), hooks)?;
+    let began = Instant::now();
     run_turn(&runner, "first", QUESTIONS[0]).await?;
-    let first = first.elapsed().as_secs_f64() * 1_000.0;
+    let first_ms = began.elapsed().as_secs_f64() * 1_000.0;
     let mut times = Vec::new();
     for number in 0..turns {
         let began = Instant::now();
@@ -87,13 +89,13 @@ async fn measure_turn_cost(observations: Option<usize>, turns: usize) -> Result<
     };
     println!(
         "{}",
-        json!({ "bench": "turn with memory", "observations": observations, "first_ms": first, "p50_ms": at(0.5), "p99_ms": at(0.99) })
+        json!({ "bench": "turn with memory", "observations": observations, "first_ms": first_ms, "p50_ms": at(0.5), "p99_ms": at(0.99) })
     );
     Ok(())
 }
 
-/// One long session in which observations take the place of what was said: how many bytes of each request stand in the
-/// one before it at the same place.
+/// Measures how many bytes of each request are a prefix of the previous one, in a long session in
+/// which observations replace earlier messages.
 async fn measure_shared_prefix() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let store = SqliteStore::open(StoreLocation::File(folder.path().join("store.sqlite")))?;
@@ -186,7 +188,7 @@ fn observation(number: usize) -> NewMemory {
 }
 
 fn memory_hooks(store: &SqliteStore, observer: Observer, settings: MemorySettings) -> TurnHooks {
-    let chronicle = Arc::new(ObservationalMemory::new(
+    let memory = Arc::new(ObservationalMemory::new(
         lango_knowledge::memory::MemoryParts {
             memories: Arc::new(store.clone()),
             observer,
@@ -197,14 +199,14 @@ fn memory_hooks(store: &SqliteStore, observer: Observer, settings: MemorySetting
         },
     ));
     TurnHooks {
-        context_sources: vec![Arc::clone(&chronicle) as _],
-        digest_source: Some(Arc::clone(&chronicle) as _),
-        after_turn: vec![chronicle],
+        context_sources: vec![Arc::clone(&memory) as _],
+        digest_source: Some(Arc::clone(&memory) as _),
+        after_turn: vec![memory],
         ..TurnHooks::default()
     }
 }
 
-fn runner(store: &SqliteStore, model: Arc<BenchModel>, beside: TurnHooks) -> Result<Runner> {
+fn runner(store: &SqliteStore, model: Arc<BenchModel>, hooks: TurnHooks) -> Result<Runner> {
     Ok(Runner::new(RunnerParts {
         tree: team::build_tree()?,
         models: Models {
@@ -214,7 +216,7 @@ fn runner(store: &SqliteStore, model: Arc<BenchModel>, beside: TurnHooks) -> Res
         store: Arc::new(store.clone()),
         approver: None,
         approval_policy: ApprovalPolicy::default(),
-        hooks: beside,
+        hooks,
         remotes: BTreeMap::new(),
         limits: TurnLimits::default(),
         clock_and_ids: ClockAndIds {
@@ -237,7 +239,8 @@ async fn run_turn(runner: &Runner, session: &str, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Answers at once; observes one line for each request; keeps what the orchestrator was asked.
+/// A model that answers immediately, writes one observation per line, and records the
+/// orchestrator's requests.
 #[derive(Default)]
 struct BenchModel {
     requests: Mutex<Vec<String>>,
@@ -249,13 +252,13 @@ impl Model for BenchModel {
             Some(Message::User(text)) => text.as_str(),
             _ => "",
         };
-        let said = if request.tools.is_empty() {
-            let marks = last
+        let text = if request.tools.is_empty() {
+            let event_marks = last
                 .lines()
                 .filter_map(|line| Some(line.strip_prefix('[')?.split_once("] ")?.0));
             let line =
                 |mark: &str| format!("medium | event | {mark} | Line {mark} told of more of it.\n");
-            marks.map(line).collect()
+            event_marks.map(line).collect()
         } else {
             let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
             let messages = request
@@ -269,7 +272,7 @@ impl Model for BenchModel {
             ));
             "Fine. ".repeat(MESSAGE_TOKENS / 2)
         };
-        stream::iter([Ok(Fragment::Text(said)), Ok(Fragment::Done)]).boxed()
+        stream::iter([Ok(Fragment::Text(text)), Ok(Fragment::Done)]).boxed()
     }
 
     fn window(&self) -> usize {

@@ -1,4 +1,5 @@
-//! A model server without latency: the root transfers, the operator reads, then answers.
+//! `lango-bench model-server`: a model server that replies instantly. The root transfers, the
+//! operator reads a file, then answers.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -20,7 +21,7 @@ pub fn run(port: u16) -> Result<()> {
         })
 }
 
-/// The three replies, ready to be sent.
+/// The three replies as complete HTTP responses.
 struct CannedReplies {
     transfer: Vec<u8>,
     call: Vec<u8>,
@@ -50,9 +51,9 @@ impl CannedReplies {
         }
     }
 
-    /// Told apart by what stands in the request.
+    /// Selects the reply by the content of the request.
     fn select(&self, body: &[u8]) -> &[u8] {
-        let has = |words: &[u8]| body.windows(words.len()).any(|window| window == words);
+        let has = |text: &[u8]| body.windows(text.len()).any(|window| window == text);
         if has(b"\"name\":\"transfer_to_agent\"") && !has(b"\"role\":\"tool\"") {
             &self.transfer
         } else if has(b"\"role\":\"tool\"") {

@@ -1,4 +1,4 @@
-//! `lango-bench operator`: what the sandbox adds to a command that does nothing, and searching files beside ripgrep.
+//! `lango-bench operator`: the overhead of the sandbox, and file search compared with ripgrep.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use lango_tools::shell::{CommandRequest, ExecSettings, Program, SandboxChoice, S
 use serde_json::{Value, json};
 
 const FILES_PER_FOLDER: usize = 50;
-/// One file in so many holds the word that is searched for.
+/// Every n-th file contains the searched word.
 const NEEDLE_INTERVAL: usize = 1_000;
 const NEEDLE: &str = "needle_in_the_haystack";
 
@@ -42,7 +42,7 @@ async fn measure_commands(root: &Path, runs: usize) -> Result<()> {
         if status.success() {
             Ok(())
         } else {
-            bail!("true failed")
+            bail!("the command `true` failed")
         }
     })
     .await?;
@@ -53,9 +53,9 @@ async fn measure_commands(root: &Path, runs: usize) -> Result<()> {
         ("helper without sandbox", SandboxChoice::Off),
     ] {
         let shell = shell(root, sandbox)?;
-        let took = median(runs, async || {
+        let sandboxed = median(runs, async || {
             let program = Program::Line("true".to_owned());
-            let errand = CommandRequest {
+            let request = CommandRequest {
                 program,
                 folder: root.to_path_buf(),
                 stdin: String::new(),
@@ -63,7 +63,7 @@ async fn measure_commands(root: &Path, runs: usize) -> Result<()> {
                 extra_read_paths: Vec::new(),
             };
             shell
-                .run(&context()?, errand)
+                .run(&context()?, request)
                 .await
                 .map(drop)
                 .map_err(|failure| anyhow::anyhow!(failure.0))
@@ -71,7 +71,7 @@ async fn measure_commands(root: &Path, runs: usize) -> Result<()> {
         .await?;
         println!(
             "{}",
-            json!({ "bench": name, "p50_ms": took, "adds_ms": took - plain })
+            json!({ "bench": name, "p50_ms": sandboxed, "adds_ms": sandboxed - plain })
         );
     }
     Ok(())
@@ -99,14 +99,14 @@ fn context() -> Result<ToolContext> {
         session: SessionId::new("bench"),
         principal: Principal::local(),
         turn: TurnId::new("t"),
-        agent: AgentName::new("operator").context("the agent's name")?,
+        agent: AgentName::new("operator").context("invalid agent name")?,
         call: CallId::new("c"),
         label: Default::default(),
         output_sink: ToolOutputSink::disconnected(),
     })
 }
 
-/// A tree like that of a program: many small files, some of them ignored.
+/// Creates a tree like a source repository: many small files, some of them ignored by git.
 fn create_tree(root: &Path, files: usize) -> Result<()> {
     fs::create_dir(root.join(".git"))?;
     fs::write(root.join(".gitignore"), "*.log\n/target\n")?;
@@ -122,15 +122,15 @@ fn create_tree(root: &Path, files: usize) -> Result<()> {
         if number % FILES_PER_FOLDER == 0 {
             fs::create_dir_all(&folder)?;
         }
-        let ending = if number % 10 == 9 { "log" } else { "rs" };
-        let last = if number % NEEDLE_INTERVAL == 0 {
+        let extension = if number % 10 == 9 { "log" } else { "rs" };
+        let last_line = if number % NEEDLE_INTERVAL == 0 {
             NEEDLE
         } else {
             ""
         };
         fs::write(
-            folder.join(format!("file{number}.{ending}")),
-            format!("{text}{last}\n"),
+            folder.join(format!("file{number}.{extension}")),
+            format!("{text}{last_line}\n"),
         )?;
     }
     println!(
@@ -149,7 +149,7 @@ async fn measure_search(root: &Path, runs: usize) -> Result<()> {
     let tool = tools
         .into_iter()
         .find(|tool| tool.name == "fs_search")
-        .context("fs_search")?;
+        .context("there is no tool fs_search")?;
     for (name, args, rg) in [
         (
             "search for a word",
@@ -167,17 +167,17 @@ async fn measure_search(root: &Path, runs: usize) -> Result<()> {
             vec!["--files", "-g", "*7777.rs"],
         ),
     ] {
-        let ours = median(runs, async || run_tool(&tool, &args).await.map(drop)).await?;
-        let Ok(theirs) = median(runs, async || ripgrep(root, &rg)).await else {
+        let fs_search_ms = median(runs, async || run_tool(&tool, &args).await.map(drop)).await?;
+        let Ok(ripgrep_ms) = median(runs, async || ripgrep(root, &rg)).await else {
             println!(
                 "{}",
-                json!({ "bench": name, "p50_ms": ours, "ripgrep": "is not installed" })
+                json!({ "bench": name, "p50_ms": fs_search_ms, "ripgrep": "is not installed" })
             );
             continue;
         };
         println!(
             "{}",
-            json!({ "bench": name, "p50_ms": ours, "ripgrep_p50_ms": theirs, "times_ripgrep": ours / theirs })
+            json!({ "bench": name, "p50_ms": fs_search_ms, "ripgrep_p50_ms": ripgrep_ms, "times_ripgrep": fs_search_ms / ripgrep_ms })
         );
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! `lango-bench retrieval`: indexing and finding passages among many, beside SQLite's own full text search.
+//! `lango-bench retrieval`: indexing and searching many chunks, compared with SQLite FTS5.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,33 +17,33 @@ use serde_json::{Value, json};
 use crate::measure::{bytes_with_prefix, p50_p99};
 use crate::rng::Rng;
 
-/// Words of made-up text: a few are everywhere, most are rare.
+/// Number of distinct words in the generated text. A few are frequent, most are rare.
 const VOCABULARY_SIZE: u64 = 50_000;
 const WORDS_PER_CHUNK: usize = 150;
 const WORDS_PER_QUERY: usize = 5;
 const CHUNKS_PER_DOCUMENT: usize = 50;
-/// As many as a folder is read in at one time.
+/// Number of documents per batch, as when a folder is ingested.
 const DOCUMENT_BATCH_SIZE: usize = 32;
-/// One document in so many is in the narrow collection.
+/// Every n-th document is in the narrow collection.
 const NARROW_INTERVAL: usize = 100;
-/// What models that measure meanings have.
+/// A common size of embedding vectors.
 const DIMENSIONS: usize = 384;
 
-pub fn run(pieces: usize, queries: usize) -> Result<()> {
+pub fn run(chunks: usize, queries: usize) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        measure_index(&open(folder.path())?, folder.path(), pieces).await?;
+        measure_index(&open(folder.path())?, folder.path(), chunks).await?;
         measure_search(folder.path(), queries).await
     })?;
     measure_fts5(folder.path(), queries)?;
-    measure_vector_scan(pieces, queries)
+    measure_vector_scan(chunks, queries)
 }
 
-/// As a new process finds it.
+/// Opens the index as a new process does.
 fn open(folder: &Path) -> Result<DocumentIndex> {
     let store = SqliteStore::open(lango_store::StoreLocation::File(
         folder.join("store.sqlite"),
@@ -55,25 +55,25 @@ fn open(folder: &Path) -> Result<DocumentIndex> {
     ))
 }
 
-async fn measure_index(library: &DocumentIndex, folder: &Path, pieces: usize) -> Result<()> {
-    let (mut chance, mut stored) = (Rng(7), Duration::ZERO);
-    let documents: Vec<usize> = (0..pieces.div_ceil(CHUNKS_PER_DOCUMENT)).collect();
+async fn measure_index(index: &DocumentIndex, folder: &Path, chunks: usize) -> Result<()> {
+    let (mut rng, mut stored) = (Rng(7), Duration::ZERO);
+    let documents: Vec<usize> = (0..chunks.div_ceil(CHUNKS_PER_DOCUMENT)).collect();
     for numbers in documents.chunks(DOCUMENT_BATCH_SIZE) {
         let documents = numbers
             .iter()
-            .map(|number| random_document(*number, &mut chance))
+            .map(|number| random_document(*number, &mut rng))
             .collect();
         let began = Instant::now();
-        library
+        index
             .ingest_documents(&Principal::local(), documents)
             .await?;
         stored += began.elapsed();
     }
     let (began, cpu) = (Instant::now(), crate::measure::cpu_seconds()?);
-    library.sync().await?;
+    index.sync().await?;
     let (derived, cpu) = (began.elapsed(), crate::measure::cpu_seconds()? - cpu);
     print_json(json!({
-        "bench": "index", "pieces": pieces, "pieces_per_s": pieces as f64 / (stored + derived).as_secs_f64(),
+        "bench": "index", "pieces": chunks, "pieces_per_s": chunks as f64 / (stored + derived).as_secs_f64(),
         "store_s": stored.as_secs_f64(), "derive_s": derived.as_secs_f64(), "derive_cpu_s": cpu,
         "store_mb": megabytes(folder, "store.sqlite"), "derived_mb": megabytes(&folder.join("words"), ""),
         "rss_mb": crate::measure::rss_mb()?,
@@ -82,18 +82,18 @@ async fn measure_index(library: &DocumentIndex, folder: &Path, pieces: usize) ->
 }
 
 async fn measure_search(folder: &Path, queries: usize) -> Result<()> {
-    let library = open(folder)?;
-    let everywhere = SearchScope {
+    let index = open(folder)?;
+    let wide = SearchScope {
         principal: Principal::local(),
         session: None,
         collections: None,
     };
     let began = Instant::now();
-    library.search("warm up", &everywhere, 5).await?;
+    index.search("warm up", &wide, 5).await?;
     print_json(json!({ "bench": "first question", "ms": elapsed_ms(began) }));
     let narrow = SearchScope {
         collections: Some(vec!["narrow".to_owned()]),
-        ..everywhere.clone()
+        ..wide.clone()
     };
     let lexical = LexicalIndex::open(&folder.join("words"))?;
     let names: Vec<String> = lexical
@@ -104,32 +104,33 @@ async fn measure_search(folder: &Path, queries: usize) -> Result<()> {
         .collect();
     let questions = [("", VOCABULARY_SIZE), (", frequent words", 50)];
     for (kind, rarest) in questions {
-        let mut chance = Rng(11);
-        let (mut whole, mut within, mut words, mut words_within) = (vec![], vec![], vec![], vec![]);
+        let mut rng = Rng(11);
+        let (mut wide_times, mut narrow_times, mut lexical_times, mut narrow_lexical_times) =
+            (vec![], vec![], vec![], vec![]);
         for _ in 0..queries {
-            let question = random_text(&mut chance, WORDS_PER_QUERY, rarest);
+            let question = random_text(&mut rng, WORDS_PER_QUERY, rarest);
             let began = Instant::now();
-            library.search(&question, &everywhere, 5).await?;
-            whole.push(elapsed_ms(began));
+            index.search(&question, &wide, 5).await?;
+            wide_times.push(elapsed_ms(began));
             let began = Instant::now();
-            library.search(&question, &narrow, 5).await?;
-            within.push(elapsed_ms(began));
+            index.search(&question, &narrow, 5).await?;
+            narrow_times.push(elapsed_ms(began));
             let began = Instant::now();
             lexical.search(&question, None, 100)?;
-            words.push(elapsed_ms(began));
+            lexical_times.push(elapsed_ms(began));
             let began = Instant::now();
             lexical.search(&question, Some(&names), 100)?;
-            words_within.push(elapsed_ms(began));
+            narrow_lexical_times.push(elapsed_ms(began));
         }
-        print_times(&format!("rag_retrieve{kind}"), &mut whole);
+        print_times(&format!("rag_retrieve{kind}"), &mut wide_times);
         print_times(
             &format!("rag_retrieve in a narrow collection{kind}"),
-            &mut within,
+            &mut narrow_times,
         );
-        print_times(&format!("its lexical part{kind}"), &mut words);
+        print_times(&format!("its lexical part{kind}"), &mut lexical_times);
         print_times(
             &format!("its lexical part in a narrow collection{kind}"),
-            &mut words_within,
+            &mut narrow_lexical_times,
         );
     }
     measure_embedding(queries).await?;
@@ -138,9 +139,9 @@ async fn measure_search(folder: &Path, queries: usize) -> Result<()> {
 }
 
 async fn measure_embedding(queries: usize) -> Result<()> {
-    let (hashed, mut chance, mut times) = (HashedEmbedder::default(), Rng(11), Vec::new());
+    let (hashed, mut rng, mut times) = (HashedEmbedder::default(), Rng(11), Vec::new());
     for _ in 0..queries {
-        let question = random_text(&mut chance, WORDS_PER_QUERY, VOCABULARY_SIZE);
+        let question = random_text(&mut rng, WORDS_PER_QUERY, VOCABULARY_SIZE);
         let began = Instant::now();
         hashed.embed(vec![question], EmbedPurpose::Query).await?;
         times.push(elapsed_ms(began));
@@ -149,19 +150,19 @@ async fn measure_embedding(queries: usize) -> Result<()> {
     Ok(())
 }
 
-/// The same pieces and questions in FTS5.
+/// Measures the same chunks and queries in FTS5.
 fn measure_fts5(folder: &Path, queries: usize) -> Result<()> {
     let connection = rusqlite::Connection::open(folder.join("store.sqlite"))?;
     let began = Instant::now();
-    connection.execute_batch("CREATE VIRTUAL TABLE beside USING fts5(text, content=''); INSERT INTO beside (rowid, text) SELECT id, text FROM pieces;")?;
+    connection.execute_batch("CREATE VIRTUAL TABLE baseline USING fts5(text, content=''); INSERT INTO baseline (rowid, text) SELECT id, text FROM pieces;")?;
     print_json(json!({ "bench": "SQLite FTS5, index", "s": began.elapsed().as_secs_f64() }));
     let mut query = connection.prepare(
-        "SELECT rowid, bm25(beside) FROM beside WHERE beside MATCH ?1 ORDER BY bm25(beside) LIMIT 100",
+        "SELECT rowid, bm25(baseline) FROM baseline WHERE baseline MATCH ?1 ORDER BY bm25(baseline) LIMIT 100",
     )?;
     for (kind, rarest) in [("", VOCABULARY_SIZE), (", frequent words", 50)] {
-        let (mut chance, mut times) = (Rng(11), Vec::new());
+        let (mut rng, mut times) = (Rng(11), Vec::new());
         for _ in 0..queries {
-            let question = random_text(&mut chance, WORDS_PER_QUERY, rarest);
+            let question = random_text(&mut rng, WORDS_PER_QUERY, rarest);
             let question = question.split(' ').collect::<Vec<_>>().join(" OR ");
             let began = Instant::now();
             let found: Vec<i64> = query
@@ -175,25 +176,25 @@ fn measure_fts5(folder: &Path, queries: usize) -> Result<()> {
     Ok(())
 }
 
-/// The scan of small numbers against the same scan of the numbers themselves.
+/// Measures the scan of quantized vectors, and its recall against an exact scan.
 fn measure_vector_scan(rows: usize, queries: usize) -> Result<()> {
     const TOP_K: usize = 10;
-    let mut chance = Rng(13);
+    let mut rng = Rng(13);
     let mut vectors = VectorMatrix::new(DIMENSIONS);
-    let rows: Vec<Vec<f32>> = (0..rows).map(|_| random_unit_vector(&mut chance)).collect();
+    let rows: Vec<Vec<f32>> = (0..rows).map(|_| random_unit_vector(&mut rng)).collect();
     for (id, row) in (0..).zip(&rows) {
         vectors.put(id, 0, row)?;
     }
-    let (mut times, mut right, mut all) = (Vec::new(), 0, 0);
+    let (mut times, mut recalled, mut all) = (Vec::new(), 0, 0);
     for _ in 0..queries {
-        let query = random_unit_vector(&mut chance);
+        let query = random_unit_vector(&mut rng);
         let began = Instant::now();
         let found = vectors.search(&query, TOP_K, None)?;
         times.push(elapsed_ms(began));
         let mut exact: Vec<(f32, u64)> = rows.iter().map(|row| dot(row, &query)).zip(0..).collect();
         exact.sort_unstable_by(|one, other| other.0.total_cmp(&one.0));
         all += TOP_K.min(exact.len());
-        right += exact
+        recalled += exact
             .iter()
             .take(TOP_K)
             .filter(|(_, id)| found.iter().any(|(hit, _)| hit == id))
@@ -203,7 +204,7 @@ fn measure_vector_scan(rows: usize, queries: usize) -> Result<()> {
     let memory = vectors.memory_bytes() as f64 / 1e6;
     print_json(json!({
         "bench": "vector scan", "dimensions": DIMENSIONS, "rows": rows.len(), "p50_ms": p50, "p99_ms": p99,
-        "recall@10": right as f64 / all.max(1) as f64, "of": all, "memory_mb": memory,
+        "recall@10": recalled as f64 / all.max(1) as f64, "of": all, "memory_mb": memory,
     }));
     Ok(())
 }
@@ -212,11 +213,12 @@ fn dot(one: &[f32], other: &[f32]) -> f32 {
     one.iter().zip(other).map(|(x, y)| x * y).sum()
 }
 
-/// A vector that is one long, spread like noise: nothing is nearer than by chance, which is the hardest case.
-fn random_unit_vector(chance: &mut Rng) -> Vec<f32> {
+/// Returns a random unit vector. Random vectors have no structure, which is the hardest case for
+/// quantization.
+fn random_unit_vector(rng: &mut Rng) -> Vec<f32> {
     let mut number = || {
         (0..4)
-            .map(|_| (chance.next() % 65_536) as f32 / 65_536.0 - 0.5)
+            .map(|_| (rng.next() % 65_536) as f32 / 65_536.0 - 0.5)
             .sum::<f32>()
     };
     let vector: Vec<f32> = (0..DIMENSIONS).map(|_| number()).collect();
@@ -224,17 +226,17 @@ fn random_unit_vector(chance: &mut Rng) -> Vec<f32> {
     vector.into_iter().map(|x| x / length).collect()
 }
 
-fn random_document(number: usize, chance: &mut Rng) -> NewDocument {
-    let place = |at: usize| DocumentSpan {
+fn random_document(number: usize, rng: &mut Rng) -> NewDocument {
+    let span = |at: usize| DocumentSpan {
         unit: SpanUnit::Lines,
         first: at as u32 * 10 + 1,
         last: at as u32 * 10 + 10,
     };
-    let piece = |at: usize| NewChunk {
-        text: random_text(chance, WORDS_PER_CHUNK, VOCABULARY_SIZE),
+    let chunk = |at: usize| NewChunk {
+        text: random_text(rng, WORDS_PER_CHUNK, VOCABULARY_SIZE),
         hash: String::new(),
         heading: String::new(),
-        span: place(at),
+        span: span(at),
     };
     let is_narrow = number.is_multiple_of(NARROW_INTERVAL);
     NewDocument {
@@ -244,23 +246,24 @@ fn random_document(number: usize, chance: &mut Rng) -> NewDocument {
         title: format!("Document {number}"),
         hash: number.to_string(),
         session: None,
-        chunks: (0..CHUNKS_PER_DOCUMENT).map(piece).collect(),
+        chunks: (0..CHUNKS_PER_DOCUMENT).map(chunk).collect(),
     }
 }
 
-/// Words as they are spread in real text: the n-th is n times as rare as the first.
-fn random_text(chance: &mut Rng, words: usize, rarest: u64) -> String {
+/// Generates text with word frequencies as in real text: the n-th word is n times as rare as the
+/// first.
+fn random_text(rng: &mut Rng, words: usize, rarest: u64) -> String {
     let mut text = String::with_capacity(words * 8);
     for _ in 0..words {
         if !text.is_empty() {
             text.push(' ');
         }
-        push_word(chance.skewed(rarest), &mut text);
+        push_word(rng.skewed(rarest), &mut text);
     }
     text
 }
 
-/// Frequent ones are short.
+/// Appends the word of a rank. Frequent words are short.
 fn push_word(rank: u64, text: &mut String) {
     let (consonants, vowels) = (b"bdfgklmnprstvz", b"aeiou");
     let mut rest = rank;
@@ -288,7 +291,7 @@ fn elapsed_ms(began: Instant) -> f64 {
     began.elapsed().as_secs_f64() * 1_000.0
 }
 
-/// Of the files below a folder whose name begins so.
-fn megabytes(folder: &Path, begins: &str) -> u64 {
-    bytes_with_prefix(folder, begins) / 1_000_000
+/// Returns the size of the files below a folder whose names start with `prefix`.
+fn megabytes(folder: &Path, prefix: &str) -> u64 {
+    bytes_with_prefix(folder, prefix) / 1_000_000
 }

@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same in every run.
+//! A deterministic random number generator, so that every run uses the same data.
 
 pub struct Rng(pub u64);
 
@@ -11,9 +11,9 @@ impl Rng {
         self.0 >> 33
     }
 
-    /// One of so many; the n-th is n times as rare as the first.
-    pub fn skewed(&mut self, all: u64) -> u64 {
+    /// Returns a number up to `max` with a skewed distribution: n is n times as rare as 1.
+    pub fn skewed(&mut self, max: u64) -> u64 {
         let share = (self.next() % 1_000_000) as f64 / 1_000_000.0;
-        (all as f64).powf(share) as u64
+        (max as f64).powf(share) as u64
     }
 }

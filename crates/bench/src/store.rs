@@ -1,4 +1,5 @@
-//! `lango-bench store`: what keeping costs, beside one commit for each event on the same disk.
+//! `lango-bench store`: the cost of appends and loads, compared with one commit per event on the
+//! same disk.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,8 +18,8 @@ const SESSION_LENGTHS: [usize; 3] = [10, 1_000, 100_000];
 const OPEN_SESSIONS: usize = 10_000;
 
 pub fn run(folder: Option<&Path>, seconds: f64) -> Result<()> {
-    let own = tempfile::tempdir()?;
-    let folder = folder.unwrap_or(own.path());
+    let temporary = tempfile::tempdir()?;
+    let folder = folder.unwrap_or(temporary.path());
     let time = Duration::from_secs_f64(seconds);
     let plain = measure_plain_loop(&folder.join("plain.sqlite"), time)?;
     println!(
@@ -47,7 +48,7 @@ fn sample_draft() -> NewEvent {
     new_event("t", user_request("what is eating my disk, and since when?"))
 }
 
-/// What anyone would write first: a transaction for each event.
+/// Measures the naive loop with one transaction per event.
 fn measure_plain_loop(file: &Path, time: Duration) -> Result<f64> {
     let connection = rusqlite::Connection::open(file)?;
     connection.execute_batch(
@@ -92,7 +93,7 @@ async fn measure_appends(store: &SqliteStore, sessions: usize, time: Duration) -
     Ok(f64::from(total) / began.elapsed().as_secs_f64())
 }
 
-/// The whole of a session, and the last 50 events that a turn would need.
+/// Measures loading a whole session, and loading only the recent events that a turn needs.
 async fn measure_open(store: &SqliteStore, length: usize) -> Result<()> {
     let session = SessionId::new(format!("long-{length}"));
     let key = SessionKeyRef {
@@ -115,16 +116,16 @@ async fn measure_open(store: &SqliteStore, length: usize) -> Result<()> {
     }
     let mut times = [0.0; 2];
     let mut events = [0; 2];
-    for (at, reach) in [
+    for (at, window) in [
         HistoryWindow::Everything,
         HistoryWindow::Recent { bytes: 2_200 },
     ]
     .into_iter()
     .enumerate()
     {
-        store.load(key, reach).await?;
+        store.load(key, window).await?;
         let began = Instant::now();
-        events[at] = store.load(key, reach).await?.len();
+        events[at] = store.load(key, window).await?.len();
         times[at] = began.elapsed().as_secs_f64() * 1e3;
     }
     println!(
@@ -134,7 +135,7 @@ async fn measure_open(store: &SqliteStore, length: usize) -> Result<()> {
     Ok(())
 }
 
-/// Sessions that are held open by a turn each.
+/// Measures the memory of many loaded sessions.
 async fn measure_open_sessions(store: &SqliteStore) -> Result<()> {
     let before = measure::rss_mb()?;
     let mut held: Vec<Arc<dyn std::any::Any>> = Vec::new();
@@ -147,10 +148,10 @@ async fn measure_open_sessions(store: &SqliteStore) -> Result<()> {
         let events = store.load(key, HistoryWindow::Everything).await?;
         held.push(Arc::new((session, events)));
     }
-    let grown = measure::rss_mb()? - before;
+    let rss_mb = measure::rss_mb()? - before;
     println!(
         "{}",
-        json!({ "bench": "open sessions", "sessions": held.len(), "rss_mb": grown })
+        json!({ "bench": "open sessions", "sessions": held.len(), "rss_mb": rss_mb })
     );
     Ok(())
 }

@@ -1,11 +1,11 @@
-//! The team that is measured: everybody there, four tools each except for the planner.
+//! The team of the benchmarks: all agents, with four tools each except for the planner.
 
 use lango_domain::{AgentTree, Safety, Tool};
 use lango_team::{Config, build_agent_tree};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// What the tools take.
+/// Arguments of the tools.
 #[derive(Deserialize, JsonSchema)]
 struct BenchToolArgs {
     /// Path relative to the workspace.
@@ -56,5 +56,5 @@ pub fn build_tree() -> anyhow::Result<AgentTree> {
     })?)
 }
 
-/// What every turn asks for.
+/// The request of every turn.
 pub const REQUEST: &str = "task: read the file";

@@ -1,4 +1,4 @@
-//! The real thing: engine, dialect over HTTP, store in memory.
+//! `lango-bench turn`: turns through the engine, with a model over HTTP.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,12 +36,12 @@ fn runner(base_url: String, file: Option<&Path>) -> Result<Runner> {
         Some(file) => Arc::new(SqliteStore::open(StoreLocation::from_path(file))?),
         None => Arc::new(InMemorySessionStore::default()),
     };
-    let timing = Timeouts {
+    let timeouts = Timeouts {
         connect: Duration::from_secs(5),
         first_byte: Duration::from_secs(30),
         idle: Duration::from_secs(30),
     };
-    let target = ModelEndpoint {
+    let endpoint = ModelEndpoint {
         provider: "bench".into(),
         base_url,
         key: None,
@@ -50,10 +50,10 @@ fn runner(base_url: String, file: Option<&Path>) -> Result<Runner> {
         max_output_tokens: 8_192,
     };
     let model = HttpModel {
-        client: http_client(timing.connect)?,
+        client: http_client(timeouts.connect)?,
         dialect: Dialect::OpenAi,
-        endpoint: target,
-        timeouts: timing,
+        endpoint,
+        timeouts,
         window: 128_000,
         price: None,
     };
@@ -96,7 +96,7 @@ async fn run_turn(runner: Runner, number: usize) -> Result<()> {
         }
     }
     if !answered {
-        bail!("the turn gave no answer");
+        bail!("the turn ended without an answer");
     }
     Ok(())
 }

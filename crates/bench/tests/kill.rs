@@ -1,11 +1,11 @@
-//! Fifty kills in every run of the tests; `lango-bench kill` does a thousand.
+//! Runs `lango-bench kill` with fifty kills; its default is a thousand.
 
 use assert_cmd::Command;
 use serde_json::Value;
 
 /// B73
 #[test]
-fn nothing_is_lost_or_doubled_however_often_it_is_killed() {
+fn kills_lose_and_duplicate_nothing() {
     let output = Command::cargo_bin("lango-bench")
         .unwrap()
         .args(["kill", "--kills", "50"])
@@ -18,14 +18,14 @@ fn nothing_is_lost_or_doubled_however_often_it_is_killed() {
         String::from_utf8_lossy(&output.stderr)
     );
     let counts: Value = serde_json::from_str(&stdout).unwrap();
-    for (what, wanted) in [
+    for (count, expected) in [
         ("kills", 50),
         ("lost", 0),
         ("doubled", 0),
         ("unopened", 0),
         ("open_calls", 0),
     ] {
-        assert_eq!(counts[what], wanted, "{what}: {counts}");
+        assert_eq!(counts[count], expected, "{count}: {counts}");
     }
     assert!(
         counts["acknowledged"].as_u64().unwrap() > 100 && counts["effects"].as_u64().unwrap() > 0,

@@ -185,11 +185,14 @@ impl SqliteStore {
     ) -> Result<Vec<(Principal, String)>, SqliteStoreError> {
         let principal = principal.cloned();
         self.read(move |connection| {
-            let sql = "SELECT principal, id FROM tasks WHERE NOT is_over AND (?1 IS NULL OR principal = ?1)";
+            let sql = "SELECT principal, id FROM tasks
+                WHERE NOT is_over AND (?1 IS NULL OR principal = ?1)";
             let principal = principal.as_ref().map(Principal::as_str);
             let mut query = connection.prepare_cached(sql)?;
             query
-                .query_map([principal], |row| Ok((Principal::new(row.get::<_, String>(0)?), row.get(1)?)))?
+                .query_map([principal], |row| {
+                    Ok((Principal::new(row.get::<_, String>(0)?), row.get(1)?))
+                })?
                 .collect()
         })
         .await
@@ -206,7 +209,8 @@ impl SqliteStore {
         )
     }
 
-    /// Adds or replaces a push config of a task. Returns false if the task already has `limit` others.
+    /// Adds or replaces a push config of a task. Returns false if the task already has `limit`
+    /// others.
     pub async fn upsert_push_config(
         &self,
         task: &str,
@@ -216,9 +220,11 @@ impl SqliteStore {
         let task = task.to_owned();
         self.write(move |connection| {
             let sql = "INSERT INTO task_listeners (task, id, body)
-                SELECT ?1, ?2, ?3 WHERE (SELECT count(*) FROM task_listeners WHERE task = ?1 AND id <> ?2) < ?4
+                SELECT ?1, ?2, ?3
+                WHERE (SELECT count(*) FROM task_listeners WHERE task = ?1 AND id <> ?2) < ?4
                 ON CONFLICT (task, id) DO UPDATE SET body = excluded.body";
-            let changed = connection.execute(sql, params![task, config.id, config.body, limit as i64])?;
+            let changed =
+                connection.execute(sql, params![task, config.id, config.body, limit as i64])?;
             Ok(changed > 0)
         })
         .await
@@ -288,7 +294,8 @@ fn insert_task(connection: &mut Connection, new: &NewTask) -> rusqlite::Result<T
         row.body
     ];
     transaction.execute(&sql, values)?;
-    let sql = "INSERT OR REPLACE INTO task_messages (principal, message, task, at) VALUES (?1, ?2, ?3, ?4)";
+    let sql = "INSERT OR REPLACE INTO task_messages (principal, message, task, at)
+        VALUES (?1, ?2, ?3, ?4)";
     transaction.execute(sql, params![principal, new.message, row.id, created])?;
     transaction.commit()?;
     Ok(TaskCreation::New)

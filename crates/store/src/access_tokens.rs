@@ -162,8 +162,8 @@ impl SqliteStore {
         .await
     }
 
-    /// Returns the token with that hash. The lookup is by the hash of 256 random bits, so its timing
-    /// reveals nothing about stored tokens.
+    /// Returns the token with that hash. The lookup is by the hash of 256 random bits, so its
+    /// timing reveals nothing about stored tokens.
     pub async fn find_token(
         &self,
         hash: TokenHash,
@@ -210,8 +210,8 @@ impl SqliteStore {
 /// Inserts a token. Returns false if a token of that name exists.
 fn insert(connection: &Connection, token: &AccessToken, hash: &[u8; 32]) -> rusqlite::Result<bool> {
     let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
-    let sql =
-        "INSERT INTO tokens (name, principal, hash, scopes, created, expires) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+    let sql = "INSERT INTO tokens (name, principal, hash, scopes, created, expires)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6)
         ON CONFLICT (name) DO NOTHING";
     let (created, expires) = (
         sortable_time(token.created),

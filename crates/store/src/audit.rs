@@ -82,16 +82,19 @@ impl SqliteStore {
     ) -> Result<Vec<AuditEntry>, SqliteStoreError> {
         let (principal, session) = (principal.to_string(), session.map(ToString::to_string));
         self.read(move |connection| {
-            let sql =
-                "SELECT seq, turn, author, branch, at, body, name FROM events JOIN sessions ON id = session
-                WHERE principal = ?1 AND (?2 IS NULL OR name = ?2) AND kind IN ('call', 'approval', 'result')
+            let sql = "SELECT seq, turn, author, branch, at, body, name FROM events
+                JOIN sessions ON id = session
+                WHERE principal = ?1 AND (?2 IS NULL OR name = ?2)
+                AND kind IN ('call', 'approval', 'result')
                 ORDER BY session, seq";
             let mut query = connection.prepare(sql)?;
             let mut rows = query.query(params![principal, session])?;
             let mut builder = AuditBuilder::default();
             while let Some(row) = rows.next()? {
                 let event = event_rows::event(row, &SessionId::new(row.get::<_, String>(6)?));
-                if let Some(event) = connection.check_row(row, event_rows::joined_event_name, event)? {
+                if let Some(event) =
+                    connection.check_row(row, event_rows::joined_event_name, event)?
+                {
                     builder.add(&event);
                 }
             }

@@ -307,7 +307,8 @@ pub(crate) fn schema_version(
     Ok(Some(format))
 }
 
-/// Runs the missing migrations in one transaction, so that another process sees all or none of them.
+/// Runs the missing migrations in one transaction, so that another process sees all or none of
+/// them.
 fn migrate(connection: &mut Connection, file: &Path) -> Result<(), SqliteStoreError> {
     let run = |connection: &mut Connection| -> rusqlite::Result<()> {
         let known = MIGRATIONS.len() as i64;

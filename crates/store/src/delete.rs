@@ -65,8 +65,8 @@ impl SqliteStore {
         Ok(deleted)
     }
 
-    /// Deletes a session, if it was last used before `before`. Returns false if it does not exist or
-    /// was used since.
+    /// Deletes a session, if it was last used before `before`. Returns false if it does not exist
+    /// or was used since.
     async fn delete_unused(
         &self,
         principal: &Principal,
@@ -216,7 +216,8 @@ fn delete_newest(
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let before = before.map(event_rows::sortable_time);
     let sql = "SELECT e.seq, length(e.body) FROM events e JOIN sessions s ON s.id = e.session
-        WHERE s.principal = ?1 AND s.name = ?2 AND (?3 IS NULL OR s.updated < ?3) ORDER BY e.seq DESC";
+        WHERE s.principal = ?1 AND s.name = ?2 AND (?3 IS NULL OR s.updated < ?3)
+        ORDER BY e.seq DESC";
     let mut query = transaction.prepare(sql)?;
     let mut rows = query.query(params![principal, name, before])?;
     let (mut first, mut bytes) = (None, 0);
@@ -238,8 +239,8 @@ fn delete_newest(
     Ok(true)
 }
 
-/// Returns free pages at the end of the file to the file system. A file of an older version, without
-/// incremental vacuum, keeps its size.
+/// Returns free pages at the end of the file to the file system. A file of an older version,
+/// without incremental vacuum, keeps its size.
 fn reclaim_free_pages(connection: &Connection) -> rusqlite::Result<()> {
     let free = || connection.query_row("PRAGMA freelist_count", [], |row| row.get::<_, i64>(0));
     let mut left = free()?;

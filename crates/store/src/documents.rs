@@ -44,7 +44,7 @@ pub(crate) const TABLES: &str = "
         hash TEXT NOT NULL,
         vector BLOB NOT NULL
     ) STRICT;
-    -- A separate index: checks whether a vector exists are far more frequent than reads of its value.
+    -- A separate index: most lookups only check whether a vector exists.
     CREATE UNIQUE INDEX vectors_by_hash ON vectors (embedder, hash);
     CREATE TABLE piece_changes (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -80,10 +80,19 @@ impl DocumentStore for SqliteStore {
         let (principal, collection) = (principal.to_string(), collection.to_owned());
         async move {
             let found = self.read(move |connection| {
-                let sql = "SELECT source, root, hash FROM documents WHERE principal = ?1 AND collection = ?2 ORDER BY source";
-                let source =
-                    |row: &Row<'_>| Ok(DocumentSource { source: row.get(0)?, root: row.get(1)?, hash: row.get(2)? });
-                connection.prepare_cached(sql)?.query_map(params![principal, collection], source)?.collect()
+                let sql = "SELECT source, root, hash FROM documents
+                    WHERE principal = ?1 AND collection = ?2 ORDER BY source";
+                let source = |row: &Row<'_>| {
+                    Ok(DocumentSource {
+                        source: row.get(0)?,
+                        root: row.get(1)?,
+                        hash: row.get(2)?,
+                    })
+                };
+                connection
+                    .prepare_cached(sql)?
+                    .query_map(params![principal, collection], source)?
+                    .collect()
             });
             Ok(found.await?)
         }
@@ -131,11 +140,19 @@ impl DocumentStore for SqliteStore {
     fn changes(&self, after: u64, limit: usize) -> StoreFuture<'_, Vec<ChunkChange>> {
         async move {
             let found = self.read(move |connection| {
-                let sql = "SELECT number, piece, is_there FROM piece_changes WHERE number > ?1 ORDER BY number LIMIT ?2";
+                let sql = "SELECT number, piece, is_there FROM piece_changes WHERE number > ?1
+                    ORDER BY number LIMIT ?2";
                 let change = |row: &Row<'_>| {
-                    Ok(ChunkChange { number: row.get::<_, i64>(0)? as u64, chunk: row.get::<_, i64>(1)? as u64, is_present: row.get(2)? })
+                    Ok(ChunkChange {
+                        number: row.get::<_, i64>(0)? as u64,
+                        chunk: row.get::<_, i64>(1)? as u64,
+                        is_present: row.get(2)?,
+                    })
                 };
-                connection.prepare_cached(sql)?.query_map(params![after as i64, limit as i64], change)?.collect()
+                connection
+                    .prepare_cached(sql)?
+                    .query_map(params![after as i64, limit as i64], change)?
+                    .collect()
             });
             Ok(found.await?)
         }
@@ -183,10 +200,12 @@ impl DocumentStore for SqliteStore {
 }
 
 fn collections(connection: &Connection, principal: &str) -> rusqlite::Result<Vec<CollectionInfo>> {
-    let sql = "SELECT collection, count(DISTINCT d.id), count(p.id), coalesce(sum(octet_length(p.text)), 0),
+    let sql = "SELECT collection, count(DISTINCT d.id), count(p.id),
+        coalesce(sum(octet_length(p.text)), 0),
         (SELECT json_group_array(root) FROM (SELECT DISTINCT root FROM documents r
             WHERE r.principal = ?1 AND r.collection = d.collection ORDER BY root))
-        FROM documents d LEFT JOIN pieces p ON p.document = d.id WHERE principal = ?1 GROUP BY collection ORDER BY collection";
+        FROM documents d LEFT JOIN pieces p ON p.document = d.id
+        WHERE principal = ?1 GROUP BY collection ORDER BY collection";
     let info = |row: &Row<'_>| {
         Ok(CollectionInfo {
             name: row.get(0)?,
@@ -214,7 +233,9 @@ fn put(
                 "DELETE FROM documents WHERE principal = ?1 AND collection = ?2 AND source = ?3",
             )?
             .execute(params![principal, document.collection, document.source])?;
-        let sql = "INSERT INTO documents (principal, collection, source, root, title, hash, session) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let sql =
+            "INSERT INTO documents (principal, collection, source, root, title, hash, session)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         let session = document.session.as_ref().map(SessionId::as_str);
         let NewDocument {
             collection,
@@ -228,7 +249,8 @@ fn put(
             principal, collection, source, root, title, hash, session
         ])?;
         let id = transaction.last_insert_rowid();
-        let sql = "INSERT INTO pieces (document, number, heading, unit, first, last, hash, text) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+        let sql = "INSERT INTO pieces (document, number, heading, unit, first, last, hash, text)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
         let mut insert = transaction.prepare_cached(sql)?;
         for (number, chunk) in document.chunks.iter().enumerate() {
             let unit = match chunk.span.unit {
@@ -284,7 +306,9 @@ fn remove(
 }
 
 fn chunks(connection: &Connection, ids: &[u64]) -> rusqlite::Result<Vec<StoredChunk>> {
-    let sql = "SELECT p.id, d.principal, d.collection, d.session, d.id, p.number, d.source, d.title, p.heading, p.unit, p.first, p.last, p.text
+    let sql =
+        "SELECT p.id, d.principal, d.collection, d.session, d.id, p.number, d.source, d.title,
+        p.heading, p.unit, p.first, p.last, p.text
         FROM pieces p JOIN documents d ON d.id = p.document WHERE p.id = ?1";
     let mut query = connection.prepare_cached(sql)?;
     let mut found = Vec::with_capacity(ids.len());
@@ -331,7 +355,8 @@ fn vectors(
     embedder: &str,
     ids: &[u64],
 ) -> rusqlite::Result<Vec<(u64, Vec<u8>)>> {
-    let sql = "SELECT v.vector FROM pieces p JOIN vectors v ON v.embedder = ?1 AND v.hash = p.hash WHERE p.id = ?2";
+    let sql = "SELECT v.vector FROM pieces p JOIN vectors v ON v.embedder = ?1 AND v.hash = p.hash
+        WHERE p.id = ?2";
     let mut query = connection.prepare_cached(sql)?;
     let mut found = Vec::with_capacity(ids.len());
     for id in ids {

@@ -161,7 +161,8 @@ pub(crate) fn insert_event(
 ) -> rusqlite::Result<()> {
     let body =
         body_json(event).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
-    let sql = "INSERT INTO events (session, seq, turn, author, branch, at, kind, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+    let sql = "INSERT INTO events (session, seq, turn, author, branch, at, kind, body)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     connection.prepare_cached(sql)?.execute(params![
         session,
         event.seq as i64,
@@ -185,9 +186,11 @@ pub(crate) fn detach_usage(
 ) -> rusqlite::Result<usize> {
     let sql = "INSERT INTO usage (principal, turn, agent, branch, body)
         SELECT ?1, turn, author, branch, body FROM events
-        WHERE kind = 'usage' AND seq >= ?3 AND session = (SELECT id FROM sessions WHERE principal = ?1 AND name = ?2)
+        WHERE kind = 'usage' AND seq >= ?3
+        AND session = (SELECT id FROM sessions WHERE principal = ?1 AND name = ?2)
         -- A damaged row cannot be copied, and must not block the deletion.
-        AND typeof(turn) = 'text' AND typeof(author) = 'text' AND typeof(branch) = 'text' AND typeof(body) = 'text'";
+        AND typeof(turn) = 'text' AND typeof(author) = 'text'
+        AND typeof(branch) = 'text' AND typeof(body) = 'text'";
     connection.execute(sql, params![principal, name, from])
 }
 

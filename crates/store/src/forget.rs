@@ -33,8 +33,8 @@ impl ForgetStore for SqliteStore {
                 }
                 removed => removed?,
             }
-            // Even if nothing was left to remove: an earlier process may have exited after the removal
-            // and before its checkpoint.
+            // Even if nothing was left to remove: an earlier process may have exited after the
+            // removal and before its checkpoint.
             self.checkpoint_wal().await;
             self.reserve().into_iter().for_each(DiskReserve::ensure);
             Ok(())
@@ -50,14 +50,18 @@ impl ForgetStore for SqliteStore {
         async move {
             let found = self.read(move |connection| {
                 let sql = format!(
-                    "SELECT {}, name FROM events JOIN sessions ON id = session WHERE principal = ?1 AND seq >
-                        coalesce((SELECT max(last) FROM observed_pieces o WHERE o.session = events.session), 0)
+                    "SELECT {}, name FROM events JOIN sessions ON id = session
+                    WHERE principal = ?1 AND seq > coalesce((SELECT max(last) FROM observed_pieces o
+                        WHERE o.session = events.session), 0)
                     ORDER BY session, seq",
                     event_rows::COLUMNS
                 );
-                connection.query_rows(&sql, params![principal], event_rows::joined_event_name, |row| {
-                    event_rows::event(row, &SessionId::new(row.get::<_, String>(6)?))
-                })
+                connection.query_rows(
+                    &sql,
+                    params![principal],
+                    event_rows::joined_event_name,
+                    |row| event_rows::event(row, &SessionId::new(row.get::<_, String>(6)?)),
+                )
             });
             Ok(found.await?)
         }
@@ -96,8 +100,8 @@ fn remove(connection: &mut Connection, principal: &str, removal: &Removal) -> ru
     transaction.commit()
 }
 
-/// Replaces a batch by its remaining facts. They keep the label and number of the batch, so that the
-/// order of facts and of their ends does not change. The delete trigger notifies readers.
+/// Replaces a batch by its remaining facts. They keep the label and number of the batch, so that
+/// the order of facts and of their ends does not change. The delete trigger notifies readers.
 fn replace_batch(
     transaction: &Connection,
     principal: &str,
@@ -118,7 +122,8 @@ fn replace_batch(
         .prepare_cached("DELETE FROM graph_batches WHERE number = ?1")?
         .execute([number])?;
     if let Some(remaining) = &batch.remaining {
-        let sql = "INSERT INTO graph_batches (number, principal, source, label, body) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let sql = "INSERT INTO graph_batches (number, principal, source, label, body)
+            VALUES (?1, ?2, ?3, ?4, ?5)";
         transaction
             .prepare_cached(sql)?
             .execute(params![number, principal, source, label, remaining])?;

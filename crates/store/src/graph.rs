@@ -39,8 +39,8 @@ pub(crate) const TABLES: &str = "
 
 /// One call of `changes` stops reading batches once they exceed this size.
 const MAX_BYTES: usize = 8 << 20;
-/// A WAL that was modified less than this long ago may change again without a new timestamp, because
-/// file system clocks are coarse.
+/// A WAL that was modified less than this long ago may change again without a new timestamp,
+/// because file system clocks are coarse.
 const WAL_QUIET_PERIOD: Duration = Duration::from_millis(50);
 
 impl GraphStore for SqliteStore {
@@ -146,7 +146,8 @@ fn changes(
         position: seen,
         ..FactChanges::default()
     };
-    let sql = "SELECT number, source, body, label FROM graph_batches WHERE principal = ?1 AND number > ?2 ORDER BY number";
+    let sql = "SELECT number, source, body, label FROM graph_batches
+        WHERE principal = ?1 AND number > ?2 ORDER BY number";
     let mut query = transaction.prepare_cached(sql)?;
     let mut rows = query.query(params![principal, seen.batch as i64])?;
     let mut bytes = 0;
@@ -167,8 +168,8 @@ fn changes(
             break;
         }
     }
-    let sql =
-        "SELECT number, batch FROM graph_gone WHERE principal = ?1 AND number > ?2 ORDER BY number";
+    let sql = "SELECT number, batch FROM graph_gone WHERE principal = ?1 AND number > ?2
+        ORDER BY number";
     let mut query = transaction.prepare_cached(sql)?;
     let mut rows = query.query(params![principal, seen.removed as i64])?;
     while let Some(row) = rows.next()? {
@@ -185,10 +186,13 @@ pub(crate) fn forget(
     filter: &FactSourceFilter,
 ) -> rusqlite::Result<usize> {
     match filter.text() {
-        FactSourceText::Exact(text) => connection
-            .execute("DELETE FROM graph_batches WHERE principal = ?1 AND source = ?2", params![principal, text]),
+        FactSourceText::Exact(text) => connection.execute(
+            "DELETE FROM graph_batches WHERE principal = ?1 AND source = ?2",
+            params![principal, text],
+        ),
         FactSourceText::Prefix(text) => connection.execute(
-            "DELETE FROM graph_batches WHERE principal = ?1 AND source > ?2 AND source < ?2 || char(0x10ffff)
+            "DELETE FROM graph_batches WHERE principal = ?1 AND source > ?2 AND source < ?2 ||
+                char(0x10ffff)
                 AND instr(substr(source, length(?2) + 1), '#') = 0",
             params![principal, text],
         ),

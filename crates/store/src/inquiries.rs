@@ -25,8 +25,8 @@ const USAGE_AGENT: &str = "librarian";
 const USAGE_BRANCH: &str = "afterwards";
 
 const SELECT_INQUIRY: &str =
-    "SELECT i.id, i.topic, i.question, i.why, i.priority, i.found_by, i.status, s.name, i.turn, i.created,
-    i.offers, o.name, i.offered_at, i.answer, i.knowledge_key, i.closed FROM inquiries i
+    "SELECT i.id, i.topic, i.question, i.why, i.priority, i.found_by, i.status, s.name, i.turn,
+    i.created, i.offers, o.name, i.offered_at, i.answer, i.knowledge_key, i.closed FROM inquiries i
     JOIN sessions s ON s.id = i.session LEFT JOIN sessions o ON o.id = i.offered_in";
 
 impl InquiryStore for SqliteStore {
@@ -35,7 +35,8 @@ impl InquiryStore for SqliteStore {
         async move {
             let found = self.read(move |connection| {
                 let sql = format!(
-                    "{SELECT_INQUIRY} WHERE i.principal = ?1 AND i.status = 'pending' ORDER BY i.id"
+                    "{SELECT_INQUIRY} WHERE i.principal = ?1 AND i.status = 'pending'
+                        ORDER BY i.id"
                 );
                 connection.query_rows(&sql, [principal], inquiry_name, inquiry)
             });
@@ -137,9 +138,14 @@ impl InquiryStore for SqliteStore {
             let recorded = self.write(move |connection| {
                 let body = serde_json::to_string(&usage)
                     .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
-                let sql =
-                    "INSERT INTO usage (principal, turn, agent, branch, body) VALUES (?1, ?2, ?3, ?4, ?5)";
-                connection.execute(sql, params![principal, turn.as_str(), USAGE_AGENT, USAGE_BRANCH, body]).map(drop)
+                let sql = "INSERT INTO usage (principal, turn, agent, branch, body)
+                    VALUES (?1, ?2, ?3, ?4, ?5)";
+                connection
+                    .execute(
+                        sql,
+                        params![principal, turn.as_str(), USAGE_AGENT, USAGE_BRANCH, body],
+                    )
+                    .map(drop)
             });
             Ok(recorded.await?)
         }
@@ -204,7 +210,8 @@ fn to_name(value: impl Serialize) -> rusqlite::Result<String> {
 
 fn progress(connection: &Connection, key: &SessionKey) -> rusqlite::Result<ScanProgress> {
     let (principal, session) = (key.principal.as_str(), key.session.as_str());
-    let sql = "SELECT max(l.asked) FROM looked_at l JOIN sessions s ON s.id = l.session WHERE s.principal = ?1";
+    let sql = "SELECT max(l.asked) FROM looked_at l JOIN sessions s ON s.id = l.session
+        WHERE s.principal = ?1";
     let asked: Option<String> = connection
         .prepare_cached(sql)?
         .query_row([principal], |row| row.get(0))?;
@@ -252,9 +259,9 @@ fn apply_scan(
     }
     let at = event_rows::sortable_time(result.at);
     let asked = (result.by == Finder::Model).then_some(&at);
-    let sql =
-        "INSERT INTO looked_at (session, answers, gaps, asked) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (session)
-        DO UPDATE SET answers = ?2, gaps = ?3, asked = coalesce(?4, asked)";
+    let sql = "INSERT INTO looked_at (session, answers, gaps, asked)
+        VALUES (?1, ?2, ?3, ?4)
+        ON CONFLICT (session) DO UPDATE SET answers = ?2, gaps = ?3, asked = coalesce(?4, asked)";
     let ScanPosition { answers, gaps } = result.through;
     transaction.execute(
         sql,
@@ -312,7 +319,8 @@ fn insert_inquiry(
     new: &NewInquiry,
     (at, limit): (&str, usize),
 ) -> rusqlite::Result<()> {
-    let sql = "INSERT OR IGNORE INTO inquiries (principal, session, turn, topic, question, why, priority, found_by, created)
+    let sql = "INSERT OR IGNORE INTO inquiries
+        (principal, session, turn, topic, question, why, priority, found_by, created)
         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9
         WHERE (SELECT count(*) FROM inquiries WHERE principal = ?1 AND status = 'pending') < ?10";
     let (priority, found_by) = (to_name(new.priority)?, to_name(new.found_by)?);

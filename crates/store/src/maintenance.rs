@@ -24,7 +24,8 @@ pub struct StoreHealth {
 }
 
 impl SqliteStore {
-    /// Writes a consistent copy of the store to a new file. Other connections can continue to write.
+    /// Writes a consistent copy of the store to a new file. Other connections can continue to
+    /// write.
     pub async fn back_up(&self, into: &Path) -> Result<(), SqliteStoreError> {
         create_private(into)?;
         let target = into.to_string_lossy().into_owned();
@@ -159,7 +160,8 @@ fn replace(connection: &mut Connection, from: &Path) -> rusqlite::Result<()> {
             INSERT INTO events SELECT * FROM backup.events;
             INSERT INTO usage SELECT * FROM backup.usage;
             DELETE FROM documents; DELETE FROM vectors; DELETE FROM graph_batches;
-            DELETE FROM knowledge; DELETE FROM learnings; DELETE FROM observations; DELETE FROM reflections;",
+            DELETE FROM knowledge; DELETE FROM learnings; DELETE FROM observations; DELETE
+            FROM reflections;",
         )?;
         // A backup of an older version may lack some tables.
         let has = |table: &str| {

@@ -23,7 +23,8 @@ pub(crate) struct SessionLocks {
     in_process: Mutex<HashMap<String, Weak<TurnMutex<()>>>>,
 }
 
-/// A lock held for a turn. Fields drop in order: the file lock is released before the queue moves on.
+/// A lock held for a turn. Fields drop in order: the file lock is released before the queue moves
+/// on.
 struct HeldLock {
     _file: Option<File>,
     _guard: OwnedMutexGuard<()>,

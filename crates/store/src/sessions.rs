@@ -54,8 +54,10 @@ pub struct UsageRow {
     pub usage: Usage,
 }
 
-const SELECT_SESSION_INFO: &str = "SELECT name, title, (SELECT count(*) FROM events WHERE session = id), created, updated,
-    coalesce((SELECT kind = 'end' FROM events WHERE session = id ORDER BY seq DESC LIMIT 1), 1) FROM sessions";
+const SELECT_SESSION_INFO: &str = "SELECT name, title,
+    (SELECT count(*) FROM events WHERE session = id), created, updated,
+    coalesce((SELECT kind = 'end' FROM events WHERE session = id ORDER BY seq DESC LIMIT 1), 1)
+    FROM sessions";
 
 impl SqliteStore {
     /// Returns every principal that has sessions.
@@ -144,12 +146,14 @@ impl SqliteStore {
     ) -> Result<Vec<SessionId>, SqliteStoreError> {
         let (principal, prefix) = (principal.to_string(), prefix.to_owned());
         self.read(move |connection| {
-            let sql =
-                "SELECT name FROM sessions WHERE principal = ?1 AND name >= ?2 AND name < ?2 || char(1114111)
+            let sql = "SELECT name FROM sessions
+                WHERE principal = ?1 AND name >= ?2 AND name < ?2 || char(1114111)
                 ORDER BY id DESC LIMIT ?3";
             let name = |row: &rusqlite::Row<'_>| Ok(SessionId::new(row.get::<_, String>(0)?));
             let mut query = connection.prepare_cached(sql)?;
-            query.query_map(params![principal, prefix, limit as i64], name)?.collect()
+            query
+                .query_map(params![principal, prefix, limit as i64], name)?
+                .collect()
         })
         .await
     }
@@ -171,8 +175,8 @@ impl SqliteStore {
             .await
     }
 
-    /// Copies the complete turns of `from` up to event `at` into the new session `into`. Returns the
-    /// number of copied events.
+    /// Copies the complete turns of `from` up to event `at` into the new session `into`. Returns
+    /// the number of copied events.
     pub async fn fork(
         &self,
         principal: &Principal,
@@ -226,7 +230,8 @@ impl SqliteStore {
         self.read(move |connection| {
             let sql = "SELECT NULL, turn, agent, branch, body, 0 AS age, rowid AS place FROM usage
                 WHERE principal = ?1 AND ?2 IS NULL
-                UNION ALL SELECT s.name, e.turn, e.author, e.branch, e.body, s.id, e.seq FROM sessions s
+                UNION ALL SELECT s.name, e.turn, e.author, e.branch, e.body, s.id, e.seq
+                FROM sessions s
                 JOIN events e ON e.session = s.id AND e.kind = 'usage'
                 WHERE s.principal = ?1 AND (?2 IS NULL OR s.name = ?2) ORDER BY age, place";
             connection.query_rows(sql, params![principal, session], usage_name, usage_row)
@@ -293,9 +298,11 @@ fn search(
     words: &[String],
     limit: usize,
 ) -> rusqlite::Result<Vec<SessionSearchHit>> {
-    let sql = "SELECT e.seq, e.turn, e.author, e.branch, e.at, e.body, s.name, s.title FROM events e
+    let sql =
+        "SELECT e.seq, e.turn, e.author, e.branch, e.at, e.body, s.name, s.title FROM events e
         JOIN sessions s ON s.id = e.session
-        WHERE s.principal = ?1 AND e.kind IN ('user', 'answer') ORDER BY s.updated DESC, e.seq DESC";
+        WHERE s.principal = ?1 AND e.kind IN ('user', 'answer')
+        ORDER BY s.updated DESC, e.seq DESC";
     let mut query = connection.prepare(sql)?;
     let mut rows = query.query(params![principal])?;
     let mut hits = Vec::new();

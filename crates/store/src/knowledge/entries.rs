@@ -9,7 +9,8 @@ use crate::damage::{RowReader, display_column};
 use crate::event_rows;
 
 const SELECT_ENTRY: &str =
-    "SELECT k.key, k.version, k.category, k.content, k.tags, s.name, k.turn, k.source, k.at, k.label FROM knowledge k
+    "SELECT k.key, k.version, k.category, k.content, k.tags, s.name, k.turn, k.source, k.at, k.label
+    FROM knowledge k
     LEFT JOIN sessions s ON s.id = k.session";
 
 /// Reads every entry to find damaged rows.
@@ -65,8 +66,10 @@ pub(crate) fn upsert(
     let version = known.as_ref().map_or(1, |known| known.version + 1);
     let tags = serde_json::to_string(&new.tags)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
-    let sql = "INSERT INTO knowledge (principal, key, version, category, content, tags, session, turn, source, at, label)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, (SELECT id FROM sessions WHERE principal = ?1 AND name = ?7), ?8, ?9, ?10, ?11)";
+    let sql = "INSERT INTO knowledge
+        (principal, key, version, category, content, tags, session, turn, source, at, label)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6,
+        (SELECT id FROM sessions WHERE principal = ?1 AND name = ?7), ?8, ?9, ?10, ?11)";
     let (category, at) = (new.category.as_str(), event_rows::sortable_time(new.at));
     let session = new.source.session.as_ref().map(SessionId::as_str);
     let (turn, by) = (new.source.turn.as_str(), &new.source.by);

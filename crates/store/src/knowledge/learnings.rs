@@ -12,7 +12,8 @@ use crate::damage::{RowReader, display_column};
 use crate::event_rows;
 
 const SELECT_LEARNING: &str =
-    "SELECT l.id, l.trigger, l.fix, l.category, l.helped, l.failed, s.name, l.turn, l.source, l.at, l.label FROM learnings l
+    "SELECT l.id, l.trigger, l.fix, l.category, l.helped, l.failed, s.name, l.turn, l.source, l.at,
+    l.label FROM learnings l
     LEFT JOIN sessions s ON s.id = l.session";
 
 /// Reads every learning to find damaged rows.
@@ -28,8 +29,8 @@ pub fn list(connection: &RowReader<'_>, principal: &str) -> rusqlite::Result<Vec
     connection.query_rows(&sql, [principal], learning_name, learning)
 }
 
-/// Saves a learning. Each trigger has one fix: another fix replaces it and resets its counts, and so
-/// does the same fix after it has failed.
+/// Saves a learning. Each trigger has one fix: another fix replaces it and resets its counts, and
+/// so does the same fix after it has failed.
 pub fn save(
     connection: &mut Connection,
     principal: &str,
@@ -63,9 +64,10 @@ pub fn save(
 }
 
 fn insert(transaction: &Connection, principal: &str, new: &NewLearning) -> rusqlite::Result<usize> {
-    let sql =
-        "INSERT INTO learnings (principal, trigger, folded, fix, category, session, turn, source, at, label)
-        VALUES (?1, ?2, ?3, ?4, ?5, (SELECT id FROM sessions WHERE principal = ?1 AND name = ?6), ?7, ?8, ?9, ?10)";
+    let sql = "INSERT INTO learnings
+        (principal, trigger, folded, fix, category, session, turn, source, at, label)
+        VALUES (?1, ?2, ?3, ?4, ?5,
+        (SELECT id FROM sessions WHERE principal = ?1 AND name = ?6), ?7, ?8, ?9, ?10)";
     let values = params![
         principal,
         new.trigger,
@@ -88,7 +90,8 @@ fn replace(
     new: &NewLearning,
 ) -> rusqlite::Result<usize> {
     let sql = "UPDATE learnings SET trigger = ?3, fix = ?4, category = ?5, helped = 0, failed = 0,
-        session = (SELECT id FROM sessions WHERE principal = ?1 AND name = ?6), turn = ?7, source = ?8, at = ?9, label = ?10
+        session = (SELECT id FROM sessions WHERE principal = ?1 AND name = ?6),
+        turn = ?7, source = ?8, at = ?9, label = ?10
         WHERE principal = ?1 AND id = ?2";
     let values = params![
         principal,
@@ -124,7 +127,8 @@ fn learning(row: &Row<'_>) -> rusqlite::Result<Learning> {
 
 /// Returns the last event of a session whose outcomes were counted.
 pub fn counted_through(connection: &Connection, key: &SessionKey) -> rusqlite::Result<u64> {
-    let sql = "SELECT l.outcomes FROM looked_at l JOIN sessions s ON s.id = l.session WHERE s.principal = ?1 AND s.name = ?2";
+    let sql = "SELECT l.outcomes FROM looked_at l JOIN sessions s ON s.id = l.session
+        WHERE s.principal = ?1 AND s.name = ?2";
     let values = params![key.principal.as_str(), key.session.as_str()];
     let found = connection
         .prepare_cached(sql)?
@@ -133,8 +137,8 @@ pub fn counted_through(connection: &Connection, key: &SessionKey) -> rusqlite::R
     Ok(found.unwrap_or_default() as u64)
 }
 
-/// Counts the outcomes of a batch. Does nothing if the session is gone or another process has counted
-/// since the batch was made.
+/// Counts the outcomes of a batch. Does nothing if the session is gone or another process has
+/// counted since the batch was made.
 pub fn count_outcomes(
     connection: &mut Connection,
     key: &SessionKey,
@@ -149,7 +153,8 @@ pub fn count_outcomes(
     if counted_through(&transaction, key)? != batch.after {
         return Ok(());
     }
-    let sql = "INSERT INTO looked_at (session, outcomes) VALUES (?1, ?2) ON CONFLICT (session) DO UPDATE SET outcomes = ?2";
+    let sql = "INSERT INTO looked_at (session, outcomes) VALUES (?1, ?2)
+        ON CONFLICT (session) DO UPDATE SET outcomes = ?2";
     transaction.execute(sql, params![session_row.id, batch.through as i64])?;
     for outcome in &batch.outcomes {
         let column = match outcome.effect {

@@ -7,8 +7,8 @@ use lango_domain::memory::MemoryId;
 use lango_domain::session::SessionKey;
 use rusqlite::{Connection, params};
 
-/// Deletes memories, and every reflection of a deleted observation, within the caller's transaction.
-/// The remaining observations of such a reflection are no longer condensed.
+/// Deletes memories, and every reflection of a deleted observation, within the caller's
+/// transaction. The remaining observations of such a reflection are no longer condensed.
 pub(crate) fn delete_rows(
     transaction: &Connection,
     principal: &str,

@@ -23,7 +23,8 @@ pub fn progress(
     else {
         return Ok(ObservationProgress::default());
     };
-    let sql = "SELECT active, generation, failures, unusable, not_before FROM memory_progress WHERE session = ?1";
+    let sql = "SELECT active, generation, failures, unusable, not_before FROM memory_progress
+        WHERE session = ?1";
     let state = |row: &Row<'_>| {
         let not_before: Option<String> = row.get(4)?;
         let backoff = not_before
@@ -114,8 +115,8 @@ pub fn turns_after(
     Ok(events)
 }
 
-/// Returns number and text of the request of a turn. Searches backwards, because it is almost always
-/// the newest.
+/// Returns number and text of the request of a turn. Searches backwards, because it is almost
+/// always the newest.
 pub fn request(
     connection: &Connection,
     key: &SessionKey,
@@ -128,7 +129,8 @@ pub fn request(
     };
     let session = key.session.clone();
     let sql = format!(
-        "SELECT {} FROM events WHERE session = ?1 AND kind = 'user' AND turn = ?2 ORDER BY seq DESC LIMIT 1",
+        "SELECT {} FROM events WHERE session = ?1 AND kind = 'user' AND turn = ?2
+            ORDER BY seq DESC LIMIT 1",
         event_rows::COLUMNS
     );
     let event = |row: &Row<'_>| event_rows::event(row, &session);
@@ -191,7 +193,8 @@ pub fn save_span(
     if observed as u64 != span.after || span.last <= span.after || span.last > session_row.last {
         return Ok(MemoryWrite::Conflict);
     }
-    let sql = "INSERT INTO observed_pieces (session, last, tokens, origin) VALUES (?1, ?2, ?3, ?4)";
+    let sql = "INSERT INTO observed_pieces (session, last, tokens, origin)
+        VALUES (?1, ?2, ?3, ?4)";
     transaction.execute(
         sql,
         params![
@@ -212,7 +215,8 @@ pub fn save_span(
             )?;
         }
     }
-    let sql = "UPDATE memory_progress SET failures = 0, unusable = 0, not_before = NULL WHERE session = ?1";
+    let sql = "UPDATE memory_progress SET failures = 0, unusable = 0, not_before = NULL
+        WHERE session = ?1";
     transaction.execute(sql, [session_row.id])?;
     transaction.commit()?;
     Ok(MemoryWrite::Written)
@@ -227,7 +231,8 @@ fn is_new_observation(
     if forget::has_forgotten_events(connection, key, &new.sources)? {
         return Ok(false);
     }
-    let sql = "SELECT count(*) FROM observations WHERE principal = ?1 AND session = ?2 AND lower(text) = lower(?3)";
+    let sql = "SELECT count(*) FROM observations
+        WHERE principal = ?1 AND session = ?2 AND lower(text) = lower(?3)";
     let same: i64 = connection.prepare_cached(sql)?.query_row(
         params![key.principal.as_str(), key.session.as_str(), new.note.text],
         |row| row.get(0),
@@ -265,9 +270,11 @@ pub fn save_backoff(
     else {
         return Ok(());
     };
-    let sql = "INSERT INTO memory_progress (session, failures, unusable, not_before) VALUES (?1, ?2, ?3, ?4)
+    let sql = "INSERT INTO memory_progress (session, failures, unusable, not_before)
+        VALUES (?1, ?2, ?3, ?4)
         ON CONFLICT (session) DO UPDATE SET
-        failures = excluded.failures, unusable = excluded.unusable, not_before = excluded.not_before";
+        failures = excluded.failures, unusable = excluded.unusable,
+        not_before = excluded.not_before";
     let at = backoff.not_before.to_string();
     connection
         .execute(
@@ -286,7 +293,8 @@ pub fn record_usage(
 ) -> rusqlite::Result<()> {
     let body = serde_json::to_string(usage)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
-    let sql = "INSERT INTO usage (principal, turn, agent, branch, body) VALUES (?1, ?2, 'chronicler', 'observer', ?3)";
+    let sql = "INSERT INTO usage (principal, turn, agent, branch, body)
+        VALUES (?1, ?2, 'chronicler', 'observer', ?3)";
     connection
         .execute(sql, params![principal, turn.as_str(), body])
         .map(drop)

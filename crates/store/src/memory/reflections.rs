@@ -64,7 +64,8 @@ pub fn save_reflections(
         values,
     )?;
     let sql = "INSERT INTO memory_progress (session, generation) VALUES (?1, ?2)
-        ON CONFLICT (session) DO UPDATE SET generation = excluded.generation, failures = 0, unusable = 0, not_before = NULL";
+        ON CONFLICT (session) DO UPDATE SET
+        generation = excluded.generation, failures = 0, unusable = 0, not_before = NULL";
     transaction.execute(sql, params![session_row.id, new.base_generation + 1])?;
     insert_reflections(&transaction, key, new)?;
     let mut condense =
@@ -87,7 +88,8 @@ fn all_exist(
         .iter()
         .flat_map(|reflection| &reflection.condenses);
     let ids: BTreeSet<u64> = new.condensed.iter().chain(cited).copied().collect();
-    let sql = "SELECT count(*) FROM observations WHERE id = ?1 AND principal = ?2 AND session = ?3";
+    let sql = "SELECT count(*) FROM observations
+        WHERE id = ?1 AND principal = ?2 AND session = ?3";
     let mut query = connection.prepare_cached(sql)?;
     for id in ids {
         let found: i64 = query.query_row(

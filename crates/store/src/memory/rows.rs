@@ -27,7 +27,8 @@ pub fn store(
     key: &SessionKey,
     memory: &NewMemory,
 ) -> rusqlite::Result<MemoryId> {
-    let sql = "SELECT id FROM observations WHERE principal = ?1 AND through IS NULL AND lower(text) = lower(?2)";
+    let sql = "SELECT id FROM observations
+        WHERE principal = ?1 AND through IS NULL AND lower(text) = lower(?2)";
     let same = connection
         .query_row(
             sql,
@@ -50,7 +51,8 @@ pub fn insert(
     through: Option<u64>,
 ) -> rusqlite::Result<u64> {
     let sql = "INSERT INTO observations
-        (principal, session, through, at, kind, priority, words, origin, text, tokens, sources, label)
+        (principal, session, through, at, kind, priority, words, origin, text, tokens,
+        sources, label)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
     let MemoryNote {
         text,
@@ -240,7 +242,8 @@ pub fn stats(connection: &Connection, principal: &str) -> rusqlite::Result<Memor
         asked: count("SELECT count(*) FROM observations WHERE principal = ?1 AND through IS NULL")?,
         reflections: count("SELECT count(*) FROM reflections WHERE principal = ?1")?,
         sessions: count(
-            "SELECT count(DISTINCT session) FROM observed_pieces JOIN sessions ON id = session WHERE principal = ?1",
+            "SELECT count(DISTINCT session) FROM observed_pieces JOIN sessions ON id = session
+                WHERE principal = ?1",
         )?,
         condensed_sessions: count(&format!("SELECT count(*) {progress} AND active > 0"))?,
         put_off: count(&format!(

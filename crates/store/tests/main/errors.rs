@@ -81,8 +81,8 @@ fn names_an_unwritable_location() {
     }
 }
 
-/// On a full disk, acknowledged events stay, the append that does not fit fails, and it succeeds once
-/// there is space.
+/// On a full disk, acknowledged events stay, the append that does not fit fails, and it succeeds
+/// once there is space.
 #[tokio::test]
 async fn full_disk_keeps_acknowledged_events() {
     let folder = tempfile::tempdir().unwrap();
