@@ -1,3 +1,6 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| lango_fuzz::decode(lango_models::Dialect::Anthropic, data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| lango_fuzz::decode(
+    lango_models::Dialect::Anthropic,
+    data
+));

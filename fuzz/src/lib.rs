@@ -1,4 +1,5 @@
-//! Feeds bytes through the SSE parser into one dialect's decoder. The first byte sets the chunk size.
+//! Feeds bytes through the SSE parser into a provider's decoder. The first byte sets the chunk
+//! size.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,11 +10,26 @@ use lango_domain::reply_limits::MAX_EVENT_BYTES;
 use lango_models::{Dialect, ModelEndpoint, SseParser};
 
 pub fn decode(dialect: Dialect, data: &[u8]) {
-    let Some((size, bytes)) = data.split_first() else { return };
-    let request = ModelRequest { agent: TeamMode::Single.root_name(), system: "".into(), tools: Arc::new([]), messages: Vec::new() };
-    let endpoint = ModelEndpoint { provider: "x".into(), base_url: String::new(), key: None, model: "m".into(), headers: BTreeMap::new(), max_output_tokens: 8_192 };
+    let Some((size, bytes)) = data.split_first() else {
+        return;
+    };
+    let request = ModelRequest {
+        agent: TeamMode::Single.root_name(),
+        system: "".into(),
+        tools: Arc::new([]),
+        messages: Vec::new(),
+    };
+    let endpoint = ModelEndpoint {
+        provider: "x".into(),
+        base_url: String::new(),
+        key: None,
+        model: "m".into(),
+        headers: BTreeMap::new(),
+        max_output_tokens: 8_192,
+    };
     let mut decoder = dialect.decoder(&request, &endpoint);
-    let (mut parser, mut events, mut fragments) = (SseParser::new(MAX_EVENT_BYTES), Vec::new(), Vec::new());
+    let (mut parser, mut events, mut fragments) =
+        (SseParser::new(MAX_EVENT_BYTES), Vec::new(), Vec::new());
     for chunk in bytes.chunks(usize::from(*size).max(1)) {
         if parser.feed(chunk, &mut events).is_err() {
             return;

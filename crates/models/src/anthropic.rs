@@ -1,37 +1,36 @@
-//! The dialect of Anthropic's messages.
+//! The dialect of Anthropic's Messages API.
 
 mod decode;
 
-use lango_domain::model::{Message, ModelRequest, Thought, ToolCall};
+use lango_domain::model::{Message, ModelRequest, Thought, ToolCall, ToolCallResult};
 use serde_json::{Value, json};
 
 use crate::dialect::{ModelEndpoint, WireRequest};
-// Ids of calls have to look like names there.
+// Anthropic accepts only name characters in call ids.
 use crate::tool_names::wire_name;
 
 pub(crate) use decode::decoder;
 
-/// The version of the API that is spoken here.
+/// The API version sent with every request.
 const API_VERSION: &str = "2023-06-01";
 
-pub(crate) fn encode(request: &ModelRequest, target: &ModelEndpoint) -> WireRequest {
+pub(crate) fn encode(request: &ModelRequest, endpoint: &ModelEndpoint) -> WireRequest {
     let tools: Vec<Value> = request
         .tools
         .iter()
         .map(|tool| json!({ "name": wire_name(&tool.name), "description": tool.description, "input_schema": tool.parameters }))
         .collect();
-    // What stays the same comes first: tools and system prompt, up to where caching is worth it.
-    let mut body =
-        json!({ "model": target.model, "max_tokens": target.max_output_tokens, "stream": true });
+    // Stable parts come first, so that the prefix up to the system prompt can be cached.
+    let mut body = json!({ "model": endpoint.model, "max_tokens": endpoint.max_output_tokens, "stream": true });
     if !tools.is_empty() {
         body["tools"] = Value::Array(tools);
     }
     body["system"] = json!([{ "type": "text", "text": &*request.system, "cache_control": { "type": "ephemeral" } }]);
-    body["messages"] = messages(request, &target.provider).into();
+    body["messages"] = messages(request, &endpoint.provider).into();
     WireRequest {
         url: format!(
             "{}/v1/messages",
-            target
+            endpoint
                 .base_url
                 .trim_end_matches('/')
                 .trim_end_matches("/v1")
@@ -41,8 +40,8 @@ pub(crate) fn encode(request: &ModelRequest, target: &ModelEndpoint) -> WireRequ
     }
 }
 
-/// Turns alternate: what follows each other from one side is one message. The last block is a second place to cache up
-/// to, so that a conversation is not read anew each time.
+/// Returns the messages with alternating roles: adjacent blocks of one role are merged. The last
+/// block is a second cache breakpoint, so that a session is not processed again for each request.
 fn messages(request: &ModelRequest, provider: &str) -> Vec<Value> {
     let mut turns: Vec<(&'static str, Vec<Value>)> = Vec::new();
     for message in &request.messages {
@@ -57,20 +56,20 @@ fn messages(request: &ModelRequest, provider: &str) -> Vec<Value> {
                 assistant_blocks(provider, thoughts, text, calls),
             ),
             Message::Results(results) => {
-                let block = |result: &lango_domain::model::ToolCallResult| json!({ "type": "tool_result", "tool_use_id": wire_name(result.id.as_str()), "content": result.content, "is_error": !result.ok });
+                let block = |result: &ToolCallResult| json!({ "type": "tool_result", "tool_use_id": wire_name(result.id.as_str()), "content": result.content, "is_error": !result.ok });
                 ("user", results.iter().map(block).collect())
             }
         };
         match turns.last_mut() {
-            Some((last, so_far)) if *last == role => so_far.extend(blocks),
+            Some((last, merged)) if *last == role => merged.extend(blocks),
             _ => turns.push((role, blocks)),
         }
     }
     if let Some(last) = turns.last_mut().and_then(|(_, blocks)| blocks.last_mut()) {
         last["cache_control"] = json!({ "type": "ephemeral" });
     }
-    let whole = turns.into_iter().filter(|(_, blocks)| !blocks.is_empty());
-    whole
+    let non_empty = turns.into_iter().filter(|(_, blocks)| !blocks.is_empty());
+    non_empty
         .map(|(role, content)| json!({ "role": role, "content": content }))
         .collect()
 }
@@ -81,12 +80,12 @@ fn assistant_blocks(
     text: &str,
     calls: &[ToolCall],
 ) -> Vec<Value> {
-    // A thought without its seal, or somebody else's, would be refused.
-    let own = thoughts
+    // The API rejects thoughts without a seal and thoughts of other providers.
+    let sealed = thoughts
         .iter()
         .filter(|thought| thought.provider == provider)
         .filter_map(|thought| thought.seal.clone());
-    let called = calls.iter().map(|call| {
+    let tool_uses = calls.iter().map(|call| {
         let input = if call.arguments.is_object() {
             call.arguments.clone()
         } else {
@@ -94,10 +93,10 @@ fn assistant_blocks(
         };
         json!({ "type": "tool_use", "id": wire_name(call.id.as_str()), "name": wire_name(&call.name), "input": input })
     });
-    own.chain(text_block(text)).chain(called).collect()
+    sealed.chain(text_block(text)).chain(tool_uses).collect()
 }
 
-/// An empty block is refused there.
+/// Returns a text block, or none for blank text: the API rejects empty blocks.
 fn text_block(text: &str) -> Option<Value> {
     (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }))
 }

@@ -1,4 +1,4 @@
-//! What is known about models: windows and prices, as data. Unknown is unknown, never zero.
+//! The model catalog: context windows and prices. An unknown price stays unknown, never zero.
 
 use std::collections::BTreeMap;
 
@@ -6,22 +6,22 @@ use lango_domain::event::Usage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a model can hold when nothing is known about it.
+/// The context window of unknown models, in tokens.
 const DEFAULT_WINDOW: usize = 32_000;
 
 /// US dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Price {
-    /// Tokens read.
+    /// Price of input tokens.
     #[serde(deserialize_with = "not_negative")]
     pub input: f64,
-    /// Tokens read from the provider's cache; like others when not set.
+    /// Price of input tokens read from the provider's cache; same as `input` when not set.
     pub cached: Option<f64>,
-    /// Tokens written into the provider's cache; like others when not set.
+    /// Price of input tokens written to the provider's cache; same as `input` when not set.
     #[serde(default)]
     pub cache_write: Option<f64>,
-    /// Tokens written.
+    /// Price of output tokens.
     #[serde(deserialize_with = "not_negative")]
     pub output: f64,
 }
@@ -31,7 +31,7 @@ fn not_negative<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64
     if price >= 0.0 {
         Ok(price)
     } else {
-        Err(serde::de::Error::custom("a price is not negative"))
+        Err(serde::de::Error::custom("a price must not be negative"))
     }
 }
 
@@ -39,16 +39,16 @@ impl Price {
     pub fn cost(&self, usage: &Usage) -> f64 {
         let cached = usage.cached.min(usage.input);
         let written = usage.cache_written.min(usage.input - cached);
-        let plain = usage.input - cached - written;
-        let read = plain as f64 * self.input
+        let uncached = usage.input - cached - written;
+        let input_cost = uncached as f64 * self.input
             + cached as f64 * self.cached.unwrap_or(self.input)
             + written as f64 * self.cache_write.unwrap_or(self.input);
-        (read + usage.output as f64 * self.output) / 1e6
+        (input_cost + usage.output as f64 * self.output) / 1e6
     }
 }
 
-/// One row. Its window holds for every model whose name begins so, its price for that model and its dated versions only:
-/// what is like it may cost something else.
+/// One catalog row. The window applies to every model whose name starts with `model`; the price
+/// only to that model and its dated versions, because similar models may cost something else.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct CatalogEntry {
     pub model: String,
@@ -63,7 +63,7 @@ pub struct ModelCatalog {
 }
 
 impl ModelCatalog {
-    /// The built-in table, and prices of the user's that stand before it.
+    /// Creates the catalog from the built-in table. `prices` of the user take precedence.
     pub fn new(prices: &BTreeMap<String, Price>) -> Self {
         let mut entries: Vec<CatalogEntry> =
             serde_json::from_str(include_str!("models.json")).unwrap_or_default();
@@ -89,34 +89,35 @@ impl ModelCatalog {
 
     pub fn price(&self, model: &str) -> Option<Price> {
         let bare = model.rsplit('/').next().unwrap_or(model);
-        let is_it = |entry: &&CatalogEntry| {
+        let matches_entry = |entry: &&CatalogEntry| {
             is_version(model, &entry.model) || is_version(bare, &entry.model)
         };
         self.entries
             .iter()
-            .filter(is_it)
+            .filter(matches_entry)
             .find_map(|entry| entry.price)
     }
 
-    /// The longest row about `model` that says something; a maker's prefix (`openai/gpt-5`) does not matter.
+    /// Returns the value of the longest matching row that has one. A vendor prefix (`openai/gpt-5`)
+    /// is ignored.
     fn longest_match<T>(
         &self,
         model: &str,
-        says: impl Fn(&CatalogEntry) -> Option<T>,
+        value_of: impl Fn(&CatalogEntry) -> Option<T>,
     ) -> Option<T> {
         let bare = model.rsplit('/').next().unwrap_or(model);
-        let about = self
+        let matching = self
             .entries
             .iter()
             .filter(|entry| model.starts_with(&entry.model) || bare.starts_with(&entry.model));
-        let (_, best) = about
-            .filter_map(|entry| Some((entry.model.len(), says(entry)?)))
+        let (_, best) = matching
+            .filter_map(|entry| Some((entry.model.len(), value_of(entry)?)))
             .max_by_key(|(length, _)| *length)?;
         Some(best)
     }
 }
 
-/// Whether `model` is `row`, or a dated version of it.
+/// Returns true if `model` is `row` or a dated version of it.
 fn is_version(model: &str, row: &str) -> bool {
     let Some(rest) = model.strip_prefix(row) else {
         return false;
@@ -134,45 +135,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_row_wins_and_unknown_stays_unknown() {
-        let catalogue = ModelCatalog::new(&BTreeMap::new());
-        assert_eq!(
-            catalogue.price("gpt-5-mini-2025-08-07").unwrap().output,
-            2.0
-        );
-        assert_eq!(catalogue.price("openai/gpt-5").unwrap().output, 10.0);
+    fn longest_row_wins_and_unknown_prices_stay_unknown() {
+        let catalog = ModelCatalog::new(&BTreeMap::new());
+        assert_eq!(catalog.price("gpt-5-mini-2025-08-07").unwrap().output, 2.0);
+        assert_eq!(catalog.price("openai/gpt-5").unwrap().output, 10.0);
         for unknown in [
             "claude-next",
             "gpt-5-pro",
             "gpt-4o-audio-preview",
             "claude-opus-4-6",
         ] {
-            assert_eq!(catalogue.price(unknown), None, "{unknown}");
+            assert_eq!(catalog.price(unknown), None, "{unknown}");
         }
-        assert_eq!(catalogue.window("claude-next"), 200_000);
+        assert_eq!(catalog.window("claude-next"), 200_000);
         assert_eq!(
-            (catalogue.price("qwen3"), catalogue.window("qwen3")),
+            (catalog.price("qwen3"), catalog.window("qwen3")),
             (None, DEFAULT_WINDOW)
         );
     }
 
     #[test]
-    fn prices_of_the_users_stand_first() {
-        let mine = Price {
+    fn user_prices_take_precedence() {
+        let custom = Price {
             input: 1.0,
             cached: None,
             cache_write: None,
             output: 2.0,
         };
-        let prices = BTreeMap::from([("qwen3".to_owned(), mine), ("gpt-5".to_owned(), mine)]);
-        let catalogue = ModelCatalog::new(&prices);
-        assert_eq!(catalogue.price("qwen3"), Some(mine));
-        assert_eq!(catalogue.price("gpt-5"), Some(mine));
-        assert_eq!(catalogue.window("gpt-5"), 400_000);
+        let prices = BTreeMap::from([("qwen3".to_owned(), custom), ("gpt-5".to_owned(), custom)]);
+        let catalog = ModelCatalog::new(&prices);
+        assert_eq!(catalog.price("qwen3"), Some(custom));
+        assert_eq!(catalog.price("gpt-5"), Some(custom));
+        assert_eq!(catalog.window("gpt-5"), 400_000);
     }
 
     #[test]
-    fn what_was_cached_costs_less() {
+    fn cached_tokens_have_their_own_price() {
         let price = Price {
             input: 10.0,
             cached: Some(1.0),

@@ -1,4 +1,4 @@
-//! What a dialect is: pure functions between our requests and fragments and a provider's bytes.
+//! Provider dialects: pure functions between requests or fragments and a provider's bytes.
 
 use std::collections::BTreeMap;
 
@@ -17,20 +17,21 @@ pub enum Dialect {
     Gemini,
 }
 
-/// Whom a request goes to.
+/// The provider and model that a request is sent to.
 #[derive(Clone, Debug)]
 pub struct ModelEndpoint {
-    /// The provider's id in the settings; thoughts are carried back only to whoever made them.
+    /// The provider's id in the settings. Thoughts are sent back only to the provider that made
+    /// them.
     pub provider: String,
     pub base_url: String,
     pub key: Option<Secret>,
     pub model: String,
     pub headers: BTreeMap<String, Secret>,
-    /// How much a reply may hold, where a provider wants to know.
+    /// Token limit of a reply, for providers that require one.
     pub max_output_tokens: u64,
 }
 
-/// A request as it goes over the wire, apart from the key.
+/// An encoded HTTP request, without the API key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WireRequest {
     pub url: String,
@@ -41,45 +42,45 @@ pub struct WireRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeProgress {
     Running,
-    /// The model has stopped; only what it took may still come.
+    /// The model has stopped; only usage may follow.
     Stopped,
-    /// Nothing more will come, whether or not the connection closes.
+    /// The reply is complete, even if the connection stays open.
     Finished,
 }
 
-/// Turns a provider's events into fragments.
+/// Decodes a provider's events into fragments.
 pub trait Decoder: Send {
     fn decode_event(&mut self, event: &SseEvent, out: &mut Vec<Fragment>)
     -> Result<(), ModelError>;
 
-    /// How far the reply has come.
+    /// Returns the progress of the reply.
     fn progress(&self) -> DecodeProgress;
 
-    /// The stream has ended; a reply that is whole gives [`Fragment::Done`].
+    /// Ends the stream. A complete reply yields [`Fragment::Done`], an incomplete one an error.
     fn end(&mut self, out: &mut Vec<Fragment>) -> Result<(), ModelError>;
 
-    /// A server that does not stream answers with one JSON document instead.
+    /// Decodes the single JSON document of a server that does not stream.
     fn full_body(&mut self, body: &str, out: &mut Vec<Fragment>) -> Result<(), ModelError>;
 }
 
 impl Dialect {
-    pub fn encode(self, request: &ModelRequest, target: &ModelEndpoint) -> WireRequest {
+    pub fn encode(self, request: &ModelRequest, endpoint: &ModelEndpoint) -> WireRequest {
         match self {
-            Self::OpenAi => openai::encode(request, target),
-            Self::Anthropic => anthropic::encode(request, target),
-            Self::Gemini => gemini::encode(request, target),
+            Self::OpenAi => openai::encode(request, endpoint),
+            Self::Anthropic => anthropic::encode(request, endpoint),
+            Self::Gemini => gemini::encode(request, endpoint),
         }
     }
 
-    pub fn decoder(self, request: &ModelRequest, target: &ModelEndpoint) -> Box<dyn Decoder> {
+    pub fn decoder(self, request: &ModelRequest, endpoint: &ModelEndpoint) -> Box<dyn Decoder> {
         match self {
-            Self::OpenAi => Box::new(openai::decoder(request, target)),
-            Self::Anthropic => Box::new(anthropic::decoder(request, target)),
-            Self::Gemini => Box::new(gemini::decoder(request, target)),
+            Self::OpenAi => Box::new(openai::decoder(request, endpoint)),
+            Self::Anthropic => Box::new(anthropic::decoder(request, endpoint)),
+            Self::Gemini => Box::new(gemini::decoder(request, endpoint)),
         }
     }
 
-    /// The header that carries the key, and what stands before it.
+    /// Returns the name of the key header and the prefix of its value.
     pub(crate) fn key_header(self) -> (&'static str, &'static str) {
         match self {
             Self::OpenAi => ("authorization", "Bearer "),
@@ -89,16 +90,14 @@ impl Dialect {
     }
 }
 
-/// Reads one JSON document of a stream.
+/// Parses one JSON document of a stream.
 pub(crate) fn read_json<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T, ModelError> {
     json::parse(text.as_bytes(), MAX_VALUES).map_err(|error| match error {
         JsonError::TooMany { .. } => ModelError::TooLarge(Excess::Values),
-        JsonError::Invalid(error) => {
-            ModelError::Malformed(format!("it is not the JSON that was expected: {error}"))
-        }
+        JsonError::Invalid(error) => ModelError::Malformed(format!("unexpected JSON: {error}")),
     })
 }
 
-/// What stands at the end of a reply that the provider cut off.
+/// Appended to a reply that the provider truncated.
 pub(crate) const TRUNCATION_MARKER: &str =
     "\n[The reply was cut off: the model reached its length limit.]";

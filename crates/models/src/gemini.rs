@@ -1,8 +1,8 @@
-//! The dialect of Gemini's generateContent.
+//! The dialect of Gemini's `generateContent` API.
 
 mod decode;
 
-use lango_domain::model::{Message, ModelRequest, Thought, ToolCall};
+use lango_domain::model::{Message, ModelRequest, Thought, ToolCall, ToolCallResult};
 use serde_json::{Value, json};
 
 use crate::dialect::{ModelEndpoint, WireRequest};
@@ -11,7 +11,7 @@ use crate::tool_names::wire_name;
 
 pub(crate) use decode::decoder;
 
-pub(crate) fn encode(request: &ModelRequest, target: &ModelEndpoint) -> WireRequest {
+pub(crate) fn encode(request: &ModelRequest, endpoint: &ModelEndpoint) -> WireRequest {
     let declarations: Vec<Value> = request
         .tools
         .iter()
@@ -23,19 +23,19 @@ pub(crate) fn encode(request: &ModelRequest, target: &ModelEndpoint) -> WireRequ
     if !declarations.is_empty() {
         body["tools"] = json!([{ "functionDeclarations": declarations }]);
     }
-    body["contents"] = contents(request, &target.provider).into();
-    let base = target.base_url.trim_end_matches('/');
+    body["contents"] = contents(request, &endpoint.provider).into();
+    let base = endpoint.base_url.trim_end_matches('/');
     WireRequest {
         url: format!(
             "{base}/v1beta/models/{}:streamGenerateContent?alt=sse",
-            target.model
+            endpoint.model
         ),
         headers: Vec::new(),
         body: serde_json::to_vec(&body).unwrap_or_default(),
     }
 }
 
-/// Turns alternate there too; all results of one reply stand in one turn.
+/// Returns the messages with alternating roles; all results of one reply are in one message.
 fn contents(request: &ModelRequest, provider: &str) -> Vec<Value> {
     let mut turns: Vec<(&'static str, Vec<Value>)> = Vec::new();
     for message in &request.messages {
@@ -47,7 +47,7 @@ fn contents(request: &ModelRequest, provider: &str) -> Vec<Value> {
                 calls,
             } => ("model", model_parts(provider, thoughts, text, calls)),
             Message::Results(results) => {
-                let part = |result: &lango_domain::model::ToolCallResult| {
+                let part = |result: &ToolCallResult| {
                     let key = if result.ok { "output" } else { "error" };
                     json!({ "functionResponse": { "name": wire_name(&result.name), "response": { key: result.content } } })
                 };
@@ -55,7 +55,7 @@ fn contents(request: &ModelRequest, provider: &str) -> Vec<Value> {
             }
         };
         match turns.last_mut() {
-            Some((last, so_far)) if *last == role => so_far.extend(parts),
+            Some((last, merged)) if *last == role => merged.extend(parts),
             _ => turns.push((role, parts)),
         }
     }
@@ -77,12 +77,12 @@ fn model_parts(provider: &str, thoughts: &[Thought], text: &str, calls: &[ToolCa
             json!({ "said": call.arguments })
         };
         let mut part = json!({ "functionCall": { "name": wire_name(&call.name), "args": args } });
-        let is_its_own = |thought: &&Thought| {
+        let belongs_to_call = |thought: &&Thought| {
             thought.provider == provider && thought.call.as_ref() == Some(&call.id)
         };
         if let Some(seal) = thoughts
             .iter()
-            .find(is_its_own)
+            .find(belongs_to_call)
             .and_then(|thought| thought.seal.clone())
         {
             part["thoughtSignature"] = seal;

@@ -1,4 +1,5 @@
-//! One driver for every dialect: sends the request, watches the clock, turns bytes into fragments.
+//! The HTTP driver for all dialects: sends the request, enforces timeouts, decodes bytes into
+//! fragments.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use crate::provider_error::ErrorResponse;
 use lango_domain::secret::Secret;
 use lango_net::sse::{SseError, SseParser};
 
-/// How long to wait for what.
+/// Timeouts of a model request.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
     pub connect: Duration,
@@ -25,10 +26,11 @@ pub struct Timeouts {
     pub idle: Duration,
 }
 
-/// An error that takes longer to arrive is told without its words.
+/// Time limit for the body of an error response. A later body is dropped.
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A client for models: it follows no redirect, because a key belongs to one address.
+/// Creates the HTTP client for models. It follows no redirects, because a key belongs to one
+/// address.
 pub fn http_client(connect: Duration) -> Result<reqwest::Client, ModelError> {
     lango_net::install_tls();
     reqwest::Client::builder()
@@ -39,7 +41,7 @@ pub fn http_client(connect: Duration) -> Result<reqwest::Client, ModelError> {
         .map_err(|error| ModelError::Connection(error.to_string()))
 }
 
-/// A model behind HTTP.
+/// A model reached over HTTP.
 pub struct HttpModel {
     pub client: reqwest::Client,
     pub dialect: Dialect,
@@ -53,7 +55,7 @@ impl Model for HttpModel {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Fragment, ModelError>> {
         let wire = self.dialect.encode(&request, &self.endpoint);
         let decoder = self.dialect.decoder(&request, &self.endpoint);
-        let (timing, price) = (self.timeouts, self.price);
+        let (timeouts, price) = (self.timeouts, self.price);
         let secrets: Vec<Secret> = self
             .endpoint
             .key
@@ -61,30 +63,30 @@ impl Model for HttpModel {
             .chain(self.endpoint.headers.values())
             .cloned()
             .collect();
-        let sent = self.send(wire);
-        let opened = async move {
-            let response = sent.await?;
-            Ok(fragment_stream(response, decoder, timing))
+        let sending = self.send(wire);
+        let opening = async move {
+            let response = sending.await?;
+            Ok(fragment_stream(response, decoder, timeouts))
         };
-        let priced = move |fragment| match fragment {
+        let add_cost = move |fragment| match fragment {
             Fragment::Usage(mut usage) => {
                 usage.cost_usd = price.map(|price| price.cost(&usage));
                 Fragment::Usage(usage)
             }
             other => other,
         };
-        // Whatever a provider repeats of our secrets stays here.
-        let hidden = move |error: ModelError| {
-            error.map_message(|words| {
-                secrets
-                    .iter()
-                    .fold(words.to_owned(), |words, secret| secret.redact(&words))
+        // Providers may repeat secrets in error messages.
+        let redact_secrets = move |error: ModelError| {
+            error.map_message(|message| {
+                secrets.iter().fold(message.to_owned(), |message, secret| {
+                    secret.redact(&message)
+                })
             })
         };
-        stream::once(opened)
+        stream::once(opening)
             .try_flatten()
-            .map_ok(priced)
-            .map_err(hidden)
+            .map_ok(add_cost)
+            .map_err(redact_secrets)
             .boxed()
     }
 
@@ -105,7 +107,7 @@ impl HttpModel {
             let response = tokio::time::timeout(first_byte, request.send())
                 .await
                 .map_err(|_| {
-                    ModelError::Connection(format!("no answer within {} s", first_byte.as_secs()))
+                    ModelError::Connection(format!("no response within {} s", first_byte.as_secs()))
                 })?
                 .map_err(|error| ModelError::Connection(root_cause(&error)))?;
             if response.status().is_success() {
@@ -117,11 +119,11 @@ impl HttpModel {
     }
 
     fn headers(&self, wire: &WireRequest) -> Result<HeaderMap, ModelError> {
-        let wrong = |what: &str| ModelError::Malformed(format!("the header {what} cannot be sent"));
+        let invalid = |name: &str| ModelError::Malformed(format!("the header {name} is invalid"));
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        let own = wire
+        let dialect_headers = wire
             .headers
             .iter()
             .map(|(name, value)| (*name, value.as_str()));
@@ -130,17 +132,17 @@ impl HttpModel {
             .headers
             .iter()
             .map(|(name, value)| (name.as_str(), value.expose()));
-        for (name, value) in own.chain(configured) {
-            let header = HeaderName::try_from(name).map_err(|_| wrong(name))?;
+        for (name, value) in dialect_headers.chain(configured) {
+            let header = HeaderName::try_from(name).map_err(|_| invalid(name))?;
             headers.insert(
                 header,
-                HeaderValue::from_str(value).map_err(|_| wrong(name))?,
+                HeaderValue::from_str(value).map_err(|_| invalid(name))?,
             );
         }
         if let Some(key) = &self.endpoint.key {
-            let (name, before) = self.dialect.key_header();
-            let mut value = HeaderValue::from_str(&format!("{before}{}", key.expose()))
-                .map_err(|_| wrong(name))?;
+            let (name, prefix) = self.dialect.key_header();
+            let mut value = HeaderValue::from_str(&format!("{prefix}{}", key.expose()))
+                .map_err(|_| invalid(name))?;
             value.set_sensitive(true);
             headers.insert(name, value);
         }
@@ -148,7 +150,7 @@ impl HttpModel {
     }
 }
 
-/// What a provider says instead of a reply.
+/// Reads the body of an error response and converts it to an error.
 async fn read_error(mut response: reqwest::Response) -> ModelError {
     let status = response.status().as_u16();
     let retry_after = response
@@ -159,14 +161,14 @@ async fn read_error(mut response: reqwest::Response) -> ModelError {
     let mut body = Vec::new();
     let reading = async {
         while let Ok(Some(bytes)) = response.chunk().await {
-            let room = MAX_ERROR_BYTES - body.len();
-            body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            let remaining = MAX_ERROR_BYTES - body.len();
+            body.extend_from_slice(&bytes[..bytes.len().min(remaining)]);
             if body.len() == MAX_ERROR_BYTES {
                 break;
             }
         }
     };
-    // What came in time is enough to tell.
+    // A partial body is enough to classify the error.
     let _ = tokio::time::timeout(ERROR_BODY_TIMEOUT, reading).await;
     ErrorResponse {
         status,
@@ -176,22 +178,22 @@ async fn read_error(mut response: reqwest::Response) -> ModelError {
     .to_model_error()
 }
 
-/// The fragments of a response as its bytes come.
+/// Streams the fragments of a response as its bytes arrive.
 fn fragment_stream(
     response: reqwest::Response,
     decoder: Box<dyn Decoder>,
-    timing: Timeouts,
+    timeouts: Timeouts,
 ) -> BoxStream<'static, Result<Fragment, ModelError>> {
-    let kind = response
+    let content_type = response
         .headers()
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
-    let is_stream = !kind.starts_with("application/json");
-    let reading = ResponseReader {
+    let is_stream = !content_type.starts_with("application/json");
+    let reader = ResponseReader {
         response,
         decoder,
-        timeouts: timing,
+        timeouts,
         is_stream,
         has_started: false,
         parser: SseParser::new(MAX_EVENT_BYTES),
@@ -201,17 +203,17 @@ fn fragment_stream(
         ready: VecDeque::new(),
         is_finished: false,
     };
-    stream::unfold(reading, |mut reading| async move {
+    stream::unfold(reader, |mut reader| async move {
         loop {
-            if let Some(fragment) = reading.ready.pop_front() {
-                return Some((fragment, reading));
+            if let Some(fragment) = reader.ready.pop_front() {
+                return Some((fragment, reader));
             }
-            if reading.is_finished {
+            if reader.is_finished {
                 return None;
             }
-            if let Err(error) = reading.read_next().await {
-                reading.is_finished = true;
-                reading.ready.push_back(Err(error));
+            if let Err(error) = reader.read_next().await {
+                reader.is_finished = true;
+                reader.ready.push_back(Err(error));
             }
         }
     })
@@ -223,13 +225,13 @@ struct ResponseReader {
     decoder: Box<dyn Decoder>,
     timeouts: Timeouts,
     is_stream: bool,
-    /// Whether anything of the reply has come.
+    /// True once a fragment of the reply has arrived.
     has_started: bool,
     parser: SseParser,
     body: Vec<u8>,
-    /// Everything that came, frames and comments included.
+    /// Bytes received so far, including frames and comments.
     wire_bytes: usize,
-    /// Counts what is handed on (B105).
+    /// Counts the emitted fragments against the reply limits (B105).
     meter: ReplyMeter,
     ready: VecDeque<Result<Fragment, ModelError>>,
     is_finished: bool,
@@ -237,20 +239,20 @@ struct ResponseReader {
 
 impl ResponseReader {
     async fn read_next(&mut self) -> Result<(), ModelError> {
-        let patience = if self.has_started {
+        let timeout = if self.has_started {
             self.timeouts.idle
         } else {
             self.timeouts.first_byte
         };
-        let chunk = match tokio::time::timeout(patience, self.response.chunk()).await {
+        let chunk = match tokio::time::timeout(timeout, self.response.chunk()).await {
             Ok(Ok(chunk)) => chunk,
-            // A reply that has stopped is whole, however its connection ends.
+            // A reply that has stopped is complete, no matter how its connection ends.
             _ if self.decoder.progress() != DecodeProgress::Running => None,
             Ok(Err(error)) => return Err(ModelError::Connection(root_cause(&error))),
             Err(_) => {
                 return Err(ModelError::Connection(format!(
-                    "nothing came for {} s",
-                    patience.as_secs()
+                    "no data received for {} s",
+                    timeout.as_secs()
                 )));
             }
         };
@@ -301,13 +303,13 @@ impl ResponseReader {
         self.is_finished = true;
         if !self.is_stream {
             let body = String::from_utf8(std::mem::take(&mut self.body));
-            let body =
-                body.map_err(|_| ModelError::Malformed("it is not valid UTF-8".to_owned()))?;
+            let body = body
+                .map_err(|_| ModelError::Malformed("the response is not valid UTF-8".to_owned()))?;
             return self.decoder.full_body(&body, out);
         }
         let mut events = Vec::new();
         self.parser.finish(&mut events).map_err(invalid_stream)?;
-        // An event that is cut in the middle is a reply that broke off, not one that makes no sense.
+        // A truncated event means that the reply broke off, not that it is malformed.
         let tail = events
             .iter()
             .try_for_each(|event| self.decoder.decode_event(event, out));
@@ -316,17 +318,18 @@ impl ResponseReader {
     }
 }
 
-/// Neighbours that came together become one: a provider that is faster than whoever reads costs no piece for each token.
+/// Merges adjacent fragments that arrived together, so that a fast provider does not cost one
+/// fragment per token.
 fn merge_adjacent(fragments: Vec<Fragment>) -> Vec<Fragment> {
-    let mut joined: Vec<Fragment> = Vec::new();
+    let mut merged: Vec<Fragment> = Vec::new();
     for fragment in fragments {
-        match (joined.last_mut(), fragment) {
+        match (merged.last_mut(), fragment) {
             (Some(Fragment::Text(text)), Fragment::Text(more)) => text.push_str(&more),
             (Some(Fragment::Usage(usage)), Fragment::Usage(newer)) => *usage = newer,
-            (_, fragment) => joined.push(fragment),
+            (_, fragment) => merged.push(fragment),
         }
     }
-    joined
+    merged
 }
 
 fn invalid_stream(error: SseError) -> ModelError {
@@ -336,7 +339,7 @@ fn invalid_stream(error: SseError) -> ModelError {
     }
 }
 
-/// The innermost reason: the outer ones only say that a request failed.
+/// Returns the innermost cause: the outer ones only say that a request failed.
 fn root_cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {

@@ -1,5 +1,5 @@
-//! Language models: pure dialects (a request in, bytes out; bytes in, fragments out), one HTTP driver for all of them,
-//! and what happens on their bad days.
+//! Language models: pure provider dialects (request to bytes, bytes to fragments), one HTTP driver
+//! for all of them, retries and fallback, and the offline model.
 
 mod anthropic;
 mod catalog;

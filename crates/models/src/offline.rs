@@ -1,5 +1,6 @@
-//! The model that is always there: no network, no key, no neural network. It routes by what it learned from committed
-//! examples and by the team's routing table, and acts through the phrases that tools carry.
+//! The built-in offline model: no network, no key, no neural network. It routes with weights
+//! trained from committed examples and with the team's routing table, and acts through the phrases
+//! of the tools.
 
 mod addressee;
 mod concepts;
@@ -31,20 +32,20 @@ use task::OfflineTask;
 pub use offline_first::OfflineFirst;
 pub use router::{OfflineRouter, RankedCandidate, Routing, RoutingDecision};
 
-/// Its provider's id.
+/// The provider id of the offline model.
 pub const PROVIDER: &str = "offline";
-/// Its name there.
+/// The model name of the offline model.
 pub const MODEL: &str = "phrases";
-/// What it is, in one line.
+/// One-line description of the offline model.
 pub const OFFLINE_DESCRIPTION: &str =
     "built in, no neural network: routes requests and follows set phrases";
 
-/// What to do for more.
+/// Explains how to connect a language model.
 pub const CONNECT_HINT: &str = "To connect a language model, set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or start an \
 Ollama on this machine.";
 const FIRST_REPLY_NOTE: &str = "(I am Lango's offline model, not a language model: I route requests and follow set phrases. `lango model list` says more.)";
 
-/// As much as any model holds; it reads only the end anyway.
+/// A size like that of other models; the offline model reads only the last messages.
 pub const WINDOW: usize = 128_000;
 
 pub struct OfflineModel;
@@ -60,7 +61,8 @@ impl Model for OfflineModel {
     }
 }
 
-/// A question in passing goes with the answer to the whole request, and with nothing that was not done.
+/// Appends the offered inquiry to an answer for the user, unless the request was rejected or not
+/// done.
 fn with_inquiry(
     reply: OfflineReply,
     assignment: &OfflineTask<'_>,
@@ -72,7 +74,7 @@ fn with_inquiry(
             if answers_user
                 && ![REJECT_MARKER, specialist::NOT_DONE]
                     .iter()
-                    .any(|beginning| text.starts_with(beginning))
+                    .any(|prefix| text.starts_with(prefix))
                 && !text.contains(question) =>
         {
             OfflineReply::Text(format!("{text}\n\n{question}"))

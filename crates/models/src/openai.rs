@@ -1,4 +1,4 @@
-//! The dialect that most servers speak: OpenAI's chat completions.
+//! The dialect of OpenAI's chat completions, which most servers support.
 
 mod decode;
 
@@ -13,9 +13,9 @@ use crate::tool_names::wire_name;
 
 pub(crate) use decode::decoder;
 
-pub(crate) fn encode(request: &ModelRequest, target: &ModelEndpoint) -> WireRequest {
+pub(crate) fn encode(request: &ModelRequest, endpoint: &ModelEndpoint) -> WireRequest {
     let body = ChatCompletionBody {
-        model: &target.model,
+        model: &endpoint.model,
         tools: request.tools.iter().map(Tool::from_declaration).collect(),
         messages: messages(request),
         stream: true,
@@ -24,13 +24,16 @@ pub(crate) fn encode(request: &ModelRequest, target: &ModelEndpoint) -> WireRequ
         },
     };
     WireRequest {
-        url: format!("{}/chat/completions", target.base_url.trim_end_matches('/')),
+        url: format!(
+            "{}/chat/completions",
+            endpoint.base_url.trim_end_matches('/')
+        ),
         headers: Vec::new(),
         body: serde_json::to_vec(&body).unwrap_or_default(),
     }
 }
 
-/// What stays the same comes first, so that providers find it in their cache.
+/// The request body. Stable fields come first, so that providers can cache the prefix.
 #[derive(Serialize)]
 struct ChatCompletionBody<'a> {
     model: &'a str,
@@ -106,7 +109,8 @@ struct CalledFunction<'a> {
     arguments: String,
 }
 
-/// Neighbouring messages of the user become one: many chat templates insist on turns.
+/// Returns the messages; adjacent user messages are merged, because many chat templates require
+/// alternating roles.
 fn messages(request: &ModelRequest) -> Vec<WireMessage<'_>> {
     let mut wire = vec![WireMessage::System {
         content: &request.system,
@@ -144,7 +148,7 @@ fn messages(request: &ModelRequest) -> Vec<WireMessage<'_>> {
 
 fn wire_call(call: &ToolCall) -> WireCall<'_> {
     let arguments = match &call.arguments {
-        Value::String(said) => said.clone(),
+        Value::String(text) => text.clone(),
         other => other.to_string(),
     };
     let function = CalledFunction {

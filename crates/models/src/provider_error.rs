@@ -1,4 +1,4 @@
-//! What a provider's refusal means.
+//! Classifies the error responses of providers.
 
 use std::time::Duration;
 
@@ -8,19 +8,19 @@ use lango_net::json;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// An answer that is not a reply.
+/// An HTTP response with an error status.
 pub(crate) struct ErrorResponse<'a> {
     pub status: u16,
     pub retry_after: Option<&'a str>,
     pub body: &'a str,
 }
 
-/// The shapes in which providers explain themselves.
+/// The JSON forms of provider errors.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct ProviderErrorBody {
     error: Option<ProviderErrorField>,
-    /// Where some servers explain themselves without a frame around it.
+    /// Used by servers that put the message at the top level.
     message: Option<String>,
     detail: Option<Value>,
 }
@@ -41,7 +41,7 @@ pub(crate) struct ProviderErrorDetail {
     pub kind: Option<String>,
     pub code: Option<Value>,
     pub status: Option<String>,
-    /// Google's way of saying why.
+    /// Google's error details.
     pub details: Option<Vec<Value>>,
 }
 
@@ -62,7 +62,7 @@ impl ErrorResponse<'_> {
         }
     }
 
-    /// In seconds; a date is not worth waiting for exactly.
+    /// Returns the delay in seconds; the date form is ignored.
     fn retry_after(&self) -> Option<Duration> {
         self.retry_after?
             .trim()
@@ -73,28 +73,30 @@ impl ErrorResponse<'_> {
     }
 }
 
-/// What the provider said about its refusal, in a body or inside a stream.
+/// Parses the error detail from a response body or a stream event.
 pub(crate) fn parse_detail(body: &str) -> ProviderErrorDetail {
-    let explained =
+    let body_fields =
         json::parse::<ProviderErrorBody>(body.as_bytes(), MAX_VALUES).unwrap_or_default();
-    let words = |message: String| ProviderErrorDetail {
+    let detail_from_message = |message: String| ProviderErrorDetail {
         message,
         ..ProviderErrorDetail::default()
     };
-    match (explained.error, explained.message, explained.detail) {
+    match (body_fields.error, body_fields.message, body_fields.detail) {
         (Some(ProviderErrorField::Detail(detail)), ..) => detail,
-        (Some(ProviderErrorField::Text(message)), ..) | (_, Some(message), _) => words(message),
-        (_, None, Some(detail)) => words(
+        (Some(ProviderErrorField::Text(message)), ..) | (_, Some(message), _) => {
+            detail_from_message(message)
+        }
+        (_, None, Some(detail)) => detail_from_message(
             detail
                 .as_str()
                 .map_or_else(|| detail.to_string(), str::to_owned),
         ),
-        _ => words(body.lines().next().unwrap_or_default().to_owned()),
+        _ => detail_from_message(body.lines().next().unwrap_or_default().to_owned()),
     }
 }
 
 impl ProviderErrorDetail {
-    /// The meaning of an error that came with no telling status.
+    /// Classifies an error without a meaningful HTTP status.
     pub fn to_model_error(&self) -> ModelError {
         if self.is_too_long() {
             return ModelError::TooLong;
@@ -112,9 +114,10 @@ impl ProviderErrorDetail {
         if self.has_code("not_found_error") || self.has_code("model_not_found") {
             return ModelError::NotFound(self.short_message());
         }
-        // Anthropic has no word for it, only a sentence that is the same each time.
-        let is_poor = self.message.starts_with("Your credit balance is too low");
-        if is_poor || self.has_code("insufficient_quota") || self.has_code("billing_error") {
+        // Anthropic has no code for this, only a fixed sentence.
+        let is_out_of_credit = self.message.starts_with("Your credit balance is too low");
+        if is_out_of_credit || self.has_code("insufficient_quota") || self.has_code("billing_error")
+        {
             return ModelError::Quota;
         }
         ModelError::Rejected(self.short_message())
@@ -132,12 +135,13 @@ impl ProviderErrorDetail {
             || self.details.iter().flatten().any(is_key_reason)
     }
 
-    fn has_code(&self, word: &str) -> bool {
-        let code = self.code.as_ref().and_then(Value::as_str);
-        [self.kind.as_deref(), code, self.status.as_deref()].contains(&Some(word))
+    fn has_code(&self, code: &str) -> bool {
+        let own_code = self.code.as_ref().and_then(Value::as_str);
+        [self.kind.as_deref(), own_code, self.status.as_deref()].contains(&Some(code))
     }
 
-    /// OpenAI and llama.cpp have a word for it; Anthropic and Gemini have only a sentence, which is the same each time.
+    /// Returns true if the request exceeds the context window. OpenAI and llama.cpp have a code for
+    /// this, Anthropic and Gemini only a fixed sentence.
     fn is_too_long(&self) -> bool {
         self.has_code("context_length_exceeded")
             || self.has_code("exceed_context_size_error")
@@ -146,16 +150,16 @@ impl ProviderErrorDetail {
             || self.message.starts_with("The input token count")
     }
 
-    /// What the provider said, short enough to show.
+    /// Returns the provider's message on one line, truncated for display.
     fn short_message(&self) -> String {
-        let words: String = lango_domain::text::one_line(&self.message)
+        let message: String = lango_domain::text::one_line(&self.message)
             .chars()
             .take(300)
             .collect();
-        if words.is_empty() {
-            "it does not say why".to_owned()
+        if message.is_empty() {
+            "no reason given".to_owned()
         } else {
-            words
+            message
         }
     }
 }
@@ -174,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn each_refusal_has_its_meaning() {
+    fn classifies_provider_errors() {
         let busy = |seconds: Option<u64>| ModelError::Busy {
             retry_after: seconds.map(Duration::from_secs),
         };
@@ -196,7 +200,7 @@ mod tests {
                 r#"{"detail":"Not Found"}"#,
                 ModelError::NotFound("Not Found".into()),
             ),
-            (404, "", ModelError::NotFound("it does not say why".into())),
+            (404, "", ModelError::NotFound("no reason given".into())),
             (
                 400,
                 r#"{"error":{"message":"API key not valid","details":[{"reason":"API_KEY_INVALID"}]}}"#,
@@ -238,7 +242,7 @@ mod tests {
         assert_eq!(error(429, Some("soon"), ""), busy(None));
         assert_eq!(error(503, Some("-1"), ""), busy(None));
         assert!(
-            matches!(error(422, None, r#"{"error":{"message":"bad\nfield"}}"#), ModelError::Rejected(why) if why == "bad field")
+            matches!(error(422, None, r#"{"error":{"message":"bad\nfield"}}"#), ModelError::Rejected(reason) if reason == "bad field")
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Bad days: try again, wait as asked, turn to another model. Only while nothing of a reply has been seen.
+//! Retries and fallback. Both apply only until the first fragment of a reply arrives.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,19 +6,19 @@ use std::time::Duration;
 use futures::stream::{self, BoxStream, StreamExt};
 use lango_domain::model::{Fragment, Model, ModelError, ModelRequest};
 
-/// Nobody wants to wait longer for a model, whatever it asks for.
+/// The longest wait before a retry. A provider that asks for more is not retried.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
 #[derive(Clone)]
 pub struct RetryPolicy {
     pub retries: u32,
-    /// Before the first retry; doubled for each further one.
+    /// Delay before the first retry; doubled for each further one.
     pub delay: Duration,
-    /// A number from 0 to 1, so that many clients do not come back at once.
+    /// Returns a random number from 0 to 1, so that clients do not retry at the same time.
     pub jitter: Arc<dyn Fn() -> f64 + Send + Sync>,
 }
 
-/// Models in the order in which they are tried.
+/// Models, tried in order until one replies.
 pub struct FallbackModel {
     pub models: Vec<(Arc<dyn Model>, RetryPolicy)>,
 }
@@ -46,7 +46,7 @@ async fn try_models(
     models: Vec<(Arc<dyn Model>, RetryPolicy)>,
     request: ModelRequest,
 ) -> Fragments {
-    let mut last = ModelError::Connection("there is no model".to_owned());
+    let mut last = ModelError::Connection("no model is configured".to_owned());
     for (model, policy) in models {
         match with_retries(model.as_ref(), &policy, &request).await {
             Ok(fragments) => return fragments,
@@ -74,7 +74,7 @@ async fn with_retries(
         };
         match wait_before_retry(&error, policy, attempt) {
             Some(wait) => {
-                tracing::info!(%error, attempt, wait_ms = wait.as_millis(), "the model is tried again");
+                tracing::info!(%error, attempt, wait_ms = wait.as_millis(), "retrying the model");
                 tokio::time::sleep(wait).await;
             }
             None => return Err(error),
@@ -83,7 +83,7 @@ async fn with_retries(
     }
 }
 
-/// How long to wait, if trying again makes sense at all.
+/// Returns the delay before the next attempt, or none if the error is not retried.
 fn wait_before_retry(error: &ModelError, policy: &RetryPolicy, attempt: u32) -> Option<Duration> {
     if attempt >= policy.retries {
         return None;
@@ -94,8 +94,8 @@ fn wait_before_retry(error: &ModelError, policy: &RetryPolicy, attempt: u32) -> 
         .mul_f64(0.5 + (policy.jitter)().clamp(0.0, 1.0) / 2.0);
     match error {
         ModelError::Busy {
-            retry_after: Some(asked),
-        } => (*asked <= MAX_WAIT).then(|| backoff.max(*asked)),
+            retry_after: Some(requested),
+        } => (*requested <= MAX_WAIT).then(|| backoff.max(*requested)),
         ModelError::Busy { retry_after: None }
         | ModelError::Connection(_)
         | ModelError::BrokeOff => Some(backoff.min(MAX_WAIT)),
@@ -103,8 +103,8 @@ fn wait_before_retry(error: &ModelError, policy: &RetryPolicy, attempt: u32) -> 
     }
 }
 
-/// What is wrong with one model need not be wrong with another; what is wrong with the request is. What leads to an
-/// endless reply is not given to one model after the other.
+/// Returns true if another model may succeed. Errors of the request itself fail everywhere, and a
+/// request that leads to an endless reply is not sent to one model after the other.
 fn should_fall_back(error: &ModelError) -> bool {
     !matches!(
         error,

@@ -1,51 +1,54 @@
-//! Schemas for providers that do not follow references.
+//! Converts JSON schemas for providers that do not resolve references.
 
 use serde_json::{Map, Value};
 
-/// The schema with every reference replaced by what it refers to, and without definitions. Where a schema refers to
-/// itself, what is below is left open.
+/// Replaces every reference by its target and drops the definitions. A recursive reference becomes
+/// an empty schema.
 pub(crate) fn inline_references(schema: &Value) -> Value {
-    let mut whole = inline(schema, schema, &mut Vec::new());
-    if let Value::Object(map) = &mut whole {
+    let mut inlined = inline(schema, schema, &mut Vec::new());
+    if let Value::Object(map) = &mut inlined {
         map.remove("$defs");
         map.remove("definitions");
         map.remove("$schema");
     }
-    whole
+    inlined
 }
 
-fn inline<'a>(root: &'a Value, here: &'a Value, above: &mut Vec<&'a str>) -> Value {
-    match here {
+fn inline<'a>(root: &'a Value, node: &'a Value, ancestors: &mut Vec<&'a str>) -> Value {
+    match node {
         Value::Object(map) => match map.get("$ref").and_then(Value::as_str) {
-            Some(target) if above.contains(&target) => Value::Object(Map::new()),
+            Some(target) if ancestors.contains(&target) => Value::Object(Map::new()),
             Some(target) => {
-                above.push(target);
+                ancestors.push(target);
                 let found = target
                     .strip_prefix('#')
                     .and_then(|pointer| root.pointer(pointer));
                 let mut inlined = found.map_or_else(
                     || Value::Object(Map::new()),
-                    |found| inline(root, found, above),
+                    |found| inline(root, found, ancestors),
                 );
-                above.pop();
-                // What stands beside a reference, such as a description, belongs to it.
+                ancestors.pop();
+                // Siblings of `$ref`, such as a description, override the target's.
                 if let Value::Object(inlined) = &mut inlined {
-                    let beside = map.iter().filter(|(key, _)| *key != "$ref");
-                    inlined.extend(beside.map(|(key, value)| (key.clone(), value.clone())));
+                    let siblings = map.iter().filter(|(key, _)| *key != "$ref");
+                    inlined.extend(siblings.map(|(key, value)| (key.clone(), value.clone())));
                 }
                 inlined
             }
             None => map
                 .iter()
-                .map(|(key, value)| (key.clone(), inline(root, value, above)))
+                .map(|(key, value)| (key.clone(), inline(root, value, ancestors)))
                 .collect(),
         },
-        Value::Array(items) => items.iter().map(|item| inline(root, item, above)).collect(),
+        Value::Array(items) => items
+            .iter()
+            .map(|item| inline(root, item, ancestors))
+            .collect(),
         other => other.clone(),
     }
 }
 
-/// Only the words of JSON Schema that Gemini knows.
+/// Reduces a schema to the JSON Schema keywords that Gemini supports.
 pub(crate) fn to_gemini_schema(schema: &Value) -> Value {
     const SUPPORTED_KEYWORDS: [&str; 17] = [
         "type",
@@ -73,21 +76,21 @@ pub(crate) fn to_gemini_schema(schema: &Value) -> Value {
         if let Some(choices) = enum_from_choices(map) {
             return choices;
         }
-        let mut kept = Map::new();
+        let mut cleaned = Map::new();
         for (key, value) in map
             .iter()
             .filter(|(key, _)| SUPPORTED_KEYWORDS.contains(&key.as_str()))
         {
             let value = match (key.as_str(), value) {
-                ("properties", Value::Object(named)) => named
+                ("properties", Value::Object(properties)) => properties
                     .iter()
                     .map(|(name, value)| (name.clone(), clean(value)))
                     .collect(),
                 ("items", value) => clean(value),
                 ("anyOf", Value::Array(options)) => options.iter().map(clean).collect(),
                 ("type", Value::Array(kinds)) => {
-                    // `["string", "null"]` is said by `nullable` there.
-                    kept.insert(
+                    // Gemini expresses `["string", "null"]` with `nullable`.
+                    cleaned.insert(
                         "nullable".to_owned(),
                         Value::Bool(kinds.iter().any(|kind| kind == "null")),
                     );
@@ -97,34 +100,34 @@ pub(crate) fn to_gemini_schema(schema: &Value) -> Value {
                         .cloned()
                         .unwrap_or_default()
                 }
-                // Only texts can be enumerated there, and only few formats are known.
+                // Gemini supports enums of strings only, and few formats.
                 ("enum", Value::Array(values)) if !values.iter().all(Value::is_string) => continue,
                 ("format", value) if value != "enum" && value != "date-time" => continue,
                 (_, value) => value.clone(),
             };
-            kept.insert(key.clone(), value);
+            cleaned.insert(key.clone(), value);
         }
-        Value::Object(kept)
+        Value::Object(cleaned)
     }
     clean(&inline_references(schema))
 }
 
-/// Documented choices (`oneOf` with `const`) as the enumeration that Gemini knows.
+/// Converts documented choices (`oneOf` with `const`) to an `enum`.
 fn enum_from_choices(map: &Map<String, Value>) -> Option<Value> {
     let options = map.get("oneOf").or_else(|| map.get("anyOf"))?.as_array()?;
     let values: Vec<&str> = options
         .iter()
         .map(|option| option.get("const")?.as_str())
         .collect::<Option<_>>()?;
-    let mut kept = Map::from_iter([
+    let mut cleaned = Map::from_iter([
         ("type".to_owned(), Value::from("string")),
         ("enum".to_owned(), Value::from(values)),
     ]);
-    kept.extend(
+    cleaned.extend(
         map.get("description")
-            .map(|words| ("description".to_owned(), words.clone())),
+            .map(|text| ("description".to_owned(), text.clone())),
     );
-    Some(Value::Object(kept))
+    Some(Value::Object(cleaned))
 }
 
 #[cfg(test)]
@@ -133,7 +136,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn references_are_followed_and_loops_end() {
+    fn references_are_inlined_and_recursion_ends() {
         let schema = json!({
             "$defs": { "Point": { "type": "object", "properties": { "next": { "$ref": "#/$defs/Point" } } } },
             "type": "object",
@@ -144,7 +147,7 @@ mod tests {
         assert_eq!(
             flat["properties"]["at"]["properties"]["next"],
             json!({}),
-            "where it comes back to itself it is open"
+            "recursion ends in an empty schema"
         );
         let wide: Map<String, Value> = (0..20)
             .map(|n| (format!("p{n}"), json!({ "$ref": "#/$defs/T" })))
@@ -155,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn gemini_gets_choices_it_understands() {
+    fn gemini_choices_become_an_enum() {
         let schema = json!({ "oneOf": [{ "const": "a", "description": "A" }, { "const": "b" }], "description": "Which." });
         assert_eq!(
             to_gemini_schema(&schema),
@@ -166,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn gemini_gets_only_words_it_knows() {
+    fn gemini_keeps_only_supported_keywords() {
         let schema = json!({ "type": "object", "additionalProperties": false, "properties": { "a": { "type": ["string", "null"], "default": "x" } } });
         assert_eq!(
             to_gemini_schema(&schema),

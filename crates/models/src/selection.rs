@@ -1,4 +1,4 @@
-//! From settings and environment to the models that will be asked. Pure: what has to be looked for is handed in.
+//! Selects models from settings and environment. Pure: lookups are passed in as functions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,17 +18,17 @@ use crate::settings::{
 };
 use lango_domain::secret::Secret;
 
-/// What a choice is made from.
+/// The inputs of model selection.
 pub struct SelectionInput<'a> {
     pub agent: &'a ModelSettings,
     pub providers: &'a Providers,
     pub prices: &'a BTreeMap<String, Price>,
     pub env_var: &'a dyn Fn(&str) -> Option<String>,
-    /// The name of a model that an Ollama on this machine has; asked only when nothing else is found.
+    /// Returns a model of the local Ollama server; called only if nothing else is found.
     pub ollama: &'a dyn Fn() -> Option<String>,
 }
 
-/// A provider and a model, and why they were chosen.
+/// A selected provider and model, with the reason.
 #[derive(Clone, Debug)]
 pub struct SelectedModel {
     pub provider: String,
@@ -43,27 +43,25 @@ pub struct SelectedModel {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectionError {
-    #[error(
-        "nobody was found to ask for the model `{0}`: no key is set, and no Ollama answers on this machine"
-    )]
+    #[error("no provider for model `{0}`: no API key is set and no local Ollama server is running")]
     NoProvider(String),
-    #[error("there is no provider `{id}`{}", hint.as_ref().map_or(String::new(), |hint| format!("; {hint}")))]
+    #[error("unknown provider `{id}`{}", hint.as_ref().map_or(String::new(), |hint| format!("; {hint}")))]
     UnknownProvider { id: String, hint: Option<String> },
-    #[error("providers.{0}.type is not set, and the id does not say it")]
+    #[error("providers.{0}.type is not set and cannot be derived from the id")]
     UnknownKind(String),
-    #[error("providers.{id}.headers.{name} cannot be sent as a header")]
+    #[error("providers.{id}.headers.{name} is not a valid HTTP header")]
     InvalidHeader { id: String, name: String },
-    #[error("providers.{0}.baseUrl is not an http or https address, or has a query")]
+    #[error("providers.{0}.baseUrl must be an http or https URL without a query")]
     InvalidBaseUrl(String),
-    #[error("agent.model is not set, and there is no usual model for the provider `{0}`")]
+    #[error("agent.model is not set and provider `{0}` has no default model")]
     MissingModel(String),
 }
 
-/// A provider that everybody knows.
+/// A built-in provider.
 struct KnownProvider {
     id: &'static str,
     kind: ProviderKind,
-    /// The variables that may hold its key.
+    /// The environment variables that may hold its key.
     variables: &'static [&'static str],
     base_url: &'static str,
     default_model: Option<&'static str>,
@@ -111,21 +109,23 @@ fn known_provider(id: &str) -> Option<&'static KnownProvider> {
     KNOWN_PROVIDERS.iter().find(|known| known.id == id)
 }
 
-/// What is usual for a kind of provider.
+/// Returns the built-in provider of a kind, with its defaults.
 fn default_provider(kind: ProviderKind) -> Option<&'static KnownProvider> {
     KNOWN_PROVIDERS.iter().find(|known| known.kind == kind)
 }
 
-/// The provider and model to ask.
-pub fn select_model(plan: &SelectionInput<'_>) -> Result<SelectedModel, SelectionError> {
-    match &plan.agent.provider {
-        Some(id) => plan.select_provider(id, plan.agent.model.as_deref(), "agent.provider says so"),
-        None => plan.detect_provider(),
+/// Selects the provider and model of the team.
+pub fn select_model(input: &SelectionInput<'_>) -> Result<SelectedModel, SelectionError> {
+    match &input.agent.provider {
+        Some(id) => {
+            input.select_provider(id, input.agent.model.as_deref(), "set by agent.provider")
+        }
+        None => input.detect_provider(),
     }
 }
 
 impl SelectionInput<'_> {
-    /// The model of one agent, where it has its own.
+    /// Returns the model of `agent`, if `agent.models` sets one.
     pub fn for_agent(
         &self,
         agent: &str,
@@ -134,11 +134,15 @@ impl SelectionInput<'_> {
         if self.is_offline_only() {
             return None;
         }
-        let wish = self.agent.models.get(agent)?;
-        Some(self.resolve_override(wish, default, &format!("agent.models.{agent} says so")))
+        let override_text = self.agent.models.get(agent)?;
+        Some(self.resolve_override(
+            override_text,
+            default,
+            &format!("set by agent.models.{agent}"),
+        ))
     }
 
-    /// What to ask when the model cannot be reached.
+    /// Returns the fallback model, if `agent.fallback` sets one.
     pub fn fallback(
         &self,
         default: &SelectedModel,
@@ -146,38 +150,41 @@ impl SelectionInput<'_> {
         if self.is_offline_only() {
             return None;
         }
-        let wish = self.agent.fallback.as_ref()?;
-        Some(self.resolve_override(wish, default, "agent.fallback says so"))
+        let override_text = self.agent.fallback.as_ref()?;
+        Some(self.resolve_override(override_text, default, "set by agent.fallback"))
     }
 
-    /// Whoever asks for the offline model wants nobody contacted, whatever else is configured.
+    /// Returns true if `agent.provider` is the offline model: then no provider is contacted,
+    /// whatever else is configured.
     fn is_offline_only(&self) -> bool {
         self.agent.provider.as_deref() == Some(offline::PROVIDER)
     }
 
     fn resolve_override(
         &self,
-        wish: &str,
+        override_text: &str,
         default: &SelectedModel,
-        why: &str,
+        reason: &str,
     ) -> Result<SelectedModel, SelectionError> {
-        let wish = ModelOverride::parse(wish, |id| {
+        let model_override = ModelOverride::parse(override_text, |id| {
             self.providers.contains_key(id) || known_provider(id).is_some()
         });
+        let provider = model_override.provider.as_deref();
         self.select_provider(
-            wish.provider.as_deref().unwrap_or(&default.provider),
-            Some(&wish.model),
-            why,
+            provider.unwrap_or(&default.provider),
+            Some(&model_override.model),
+            reason,
         )
     }
 
-    /// With nothing said: one configured provider, then keys in the environment, then an Ollama.
+    /// Selects a provider if none is set: the only configured one, then keys in the environment,
+    /// then a local Ollama, then the offline model.
     fn detect_provider(&self) -> Result<SelectedModel, SelectionError> {
         let model = self.agent.model.as_deref();
         if self.providers.len() == 1
             && let Some(id) = self.providers.keys().next()
         {
-            return self.select_provider(id, model, "it is the one that is configured");
+            return self.select_provider(id, model, "the only configured provider");
         }
         for KnownProvider { id, variables, .. } in &KNOWN_PROVIDERS {
             if let Some(name) = variables.iter().find(|name| (self.env_var)(name).is_some()) {
@@ -188,7 +195,7 @@ impl SelectionInput<'_> {
             Some(found) => self.select_provider(
                 "ollama",
                 Some(model.unwrap_or(&found)),
-                "it answers on this machine",
+                "a local Ollama server is running",
             ),
             None if model.is_some() => Err(SelectionError::NoProvider(
                 model.unwrap_or_default().to_owned(),
@@ -196,7 +203,7 @@ impl SelectionInput<'_> {
             None => self.select_provider(
                 offline::PROVIDER,
                 None,
-                "no key was found, and no Ollama answers on this machine",
+                "no API key is set and no local Ollama server is running",
             ),
         }
     }
@@ -205,7 +212,7 @@ impl SelectionInput<'_> {
         &self,
         id: &str,
         model: Option<&str>,
-        why: &str,
+        reason: &str,
     ) -> Result<SelectedModel, SelectionError> {
         let settings = match (self.providers.get(id), known_provider(id)) {
             (Some(settings), _) => settings.clone(),
@@ -216,27 +223,11 @@ impl SelectionInput<'_> {
             .r#type
             .or_else(|| known_provider(id).map(|known| known.kind));
         let kind = kind.ok_or_else(|| SelectionError::UnknownKind(id.to_owned()))?;
-        let is_address = |url: &String| {
-            (url.starts_with("http://") || url.starts_with("https://"))
-                && !url.contains(['?', '#', ' '])
-        };
-        if !settings.base_url.as_ref().is_none_or(is_address) {
-            return Err(SelectionError::InvalidBaseUrl(id.to_owned()));
-        }
-        let is_header = |(name, value): &(&String, &Secret)| {
-            HeaderName::try_from(name.as_str()).is_ok()
-                && HeaderValue::from_str(value.expose()).is_ok()
-        };
-        if let Some((name, _)) = settings.headers.iter().find(|header| !is_header(header)) {
-            return Err(SelectionError::InvalidHeader {
-                id: id.to_owned(),
-                name: name.clone(),
-            });
-        }
-        let usual = default_provider(kind)
+        check_settings(id, &settings)?;
+        let default_model = default_provider(kind)
             .and_then(|known| known.default_model)
-            .filter(|_| settings.base_url.is_none());
-        let usual = usual.map(str::to_owned);
+            .filter(|_| settings.base_url.is_none())
+            .map(str::to_owned);
         let ollama = || {
             (kind == ProviderKind::Ollama && settings.base_url.is_none())
                 .then(self.ollama)
@@ -244,26 +235,26 @@ impl SelectionInput<'_> {
         };
         let model = match kind {
             ProviderKind::Offline => Some(offline::MODEL.to_owned()),
-            _ => model.map(str::to_owned).or(usual).or_else(ollama),
+            _ => model.map(str::to_owned).or(default_model).or_else(ollama),
         };
         let model = model.ok_or_else(|| SelectionError::MissingModel(id.to_owned()))?;
-        let catalogue = ModelCatalog::new(self.prices);
+        let catalog = ModelCatalog::new(self.prices);
         Ok(SelectedModel {
             provider: id.to_owned(),
             kind,
             key: self.api_key(&settings, kind),
             window: match kind {
                 ProviderKind::Offline => offline::WINDOW,
-                _ => settings.window.unwrap_or_else(|| catalogue.window(&model)),
+                _ => settings.window.unwrap_or_else(|| catalog.window(&model)),
             },
-            price: catalogue.price(&model),
+            price: catalog.price(&model),
             model,
             settings,
-            reason: why.to_owned(),
+            reason: reason.to_owned(),
         })
     }
 
-    /// A key from the environment goes to its provider's own address only.
+    /// Returns the API key. A key from the environment is sent only to the provider's own address.
     fn api_key(&self, settings: &ProviderSettings, kind: ProviderKind) -> Option<Secret> {
         let from_environment = || {
             default_provider(kind)?
@@ -292,21 +283,43 @@ impl SelectionInput<'_> {
     }
 }
 
+/// Checks the base URL and the headers of a provider.
+fn check_settings(id: &str, settings: &ProviderSettings) -> Result<(), SelectionError> {
+    let is_valid_url = |url: &String| {
+        (url.starts_with("http://") || url.starts_with("https://"))
+            && !url.contains(['?', '#', ' '])
+    };
+    if !settings.base_url.as_ref().is_none_or(is_valid_url) {
+        return Err(SelectionError::InvalidBaseUrl(id.to_owned()));
+    }
+    let is_valid_header = |(name, value): &(&String, &Secret)| {
+        HeaderName::try_from(name.as_str()).is_ok() && HeaderValue::from_str(value.expose()).is_ok()
+    };
+    let mut headers = settings.headers.iter();
+    match headers.find(|header| !is_valid_header(header)) {
+        Some((name, _)) => Err(SelectionError::InvalidHeader {
+            id: id.to_owned(),
+            name: name.clone(),
+        }),
+        None => Ok(()),
+    }
+}
+
 impl SelectedModel {
     pub fn base_url(&self) -> String {
-        let usual = default_provider(self.kind).map_or("", |known| known.base_url);
+        let default = default_provider(self.kind).map_or("", |known| known.base_url);
         self.settings
             .base_url
             .clone()
-            .unwrap_or_else(|| usual.to_owned())
+            .unwrap_or_else(|| default.to_owned())
     }
 
-    /// The address without a name and password that may stand in it.
+    /// Returns the base URL with credentials redacted.
     pub fn display_url(&self) -> String {
         redact_credentials(&self.base_url())
     }
 
-    /// The model itself, and how persistently it is asked.
+    /// Creates the model and its retry policy.
     pub fn connect(
         &self,
         jitter: Arc<dyn Fn() -> f64 + Send + Sync>,
@@ -321,13 +334,13 @@ impl SelectedModel {
         let Some(dialect) = self.dialect() else {
             return Ok((Arc::new(OfflineModel), policy));
         };
-        let timing = Timeouts {
+        let timeouts = Timeouts {
             connect: Duration::from_secs(settings.connect_seconds),
             first_byte: Duration::from_secs(settings.first_byte_seconds),
             idle: Duration::from_secs(settings.idle_seconds),
         };
         let model = HttpModel {
-            client: http_client(timing.connect)?,
+            client: http_client(timeouts.connect)?,
             dialect,
             endpoint: ModelEndpoint {
                 provider: self.provider.clone(),
@@ -337,14 +350,14 @@ impl SelectedModel {
                 headers: settings.headers.clone(),
                 max_output_tokens: settings.max_output_tokens,
             },
-            timeouts: timing,
+            timeouts,
             window: self.window,
             price: self.price,
         };
         Ok((Arc::new(model), policy))
     }
 
-    /// None for the model that nobody has to speak with.
+    /// Returns the wire dialect; none for the offline model.
     fn dialect(&self) -> Option<Dialect> {
         match self.kind {
             ProviderKind::Openai | ProviderKind::Ollama => Some(Dialect::OpenAi),
@@ -358,7 +371,7 @@ impl SelectedModel {
         self.kind == ProviderKind::Offline
     }
 
-    /// The same with a second model behind it.
+    /// Creates the model, with `fallback` as the second choice.
     pub fn connect_with_fallback(
         &self,
         fallback: Option<&Self>,
@@ -366,7 +379,7 @@ impl SelectedModel {
     ) -> Result<Arc<dyn Model>, ModelError> {
         let all = std::iter::once(self).chain(fallback);
         let models = all
-            .map(|chosen| chosen.connect(Arc::clone(jitter)))
+            .map(|selected| selected.connect(Arc::clone(jitter)))
             .collect::<Result<_, _>>()?;
         Ok(Arc::new(FallbackModel { models }))
     }

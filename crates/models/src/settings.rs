@@ -1,4 +1,4 @@
-//! Which providers there are, and which model each agent asks.
+//! Settings of providers and of the models that agents use.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub type Providers = BTreeMap<String, ProviderSettings>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ProviderKind {
-    /// OpenAI, and every server that speaks its chat completions: vLLM, llama.cpp, LM Studio, OpenRouter.
+    /// OpenAI and servers with compatible chat completions: vLLM, llama.cpp, LM Studio, OpenRouter.
     Openai,
     Anthropic,
     Gemini,
@@ -25,28 +25,28 @@ pub enum ProviderKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProviderSettings {
-    /// Which dialect it speaks; not needed where the id says it (openai, anthropic, gemini, ollama).
+    /// API dialect of the provider; not needed for the ids openai, anthropic, gemini and ollama.
     pub r#type: Option<ProviderKind>,
-    /// The key; better written as `${NAME}` than as itself.
+    /// API key; prefer `${NAME}`, which reads an environment variable, over the key itself.
     pub api_key: Option<Secret>,
-    /// Where it is; not needed for the providers' own addresses.
-    #[serde(serialize_with = "shown_without_credentials")]
+    /// Base URL; not needed for the provider's default address.
+    #[serde(serialize_with = "serialize_redacted")]
     pub base_url: Option<String>,
-    /// Further headers for every request; like keys, they are never shown.
+    /// Additional headers for every request; like keys, they are never shown.
     pub headers: BTreeMap<String, Secret>,
-    /// How many tokens a reply may have, where a provider wants to know.
+    /// Maximum tokens of a reply, for providers that require a limit.
     pub max_output_tokens: u64,
-    /// How many tokens its models can hold, where that is not known.
+    /// Context window of its models in tokens, for models that are not in the catalog.
     pub window: Option<usize>,
-    /// How often a request is made again when the provider is busy or cannot be reached.
+    /// Number of retries when the provider is busy or unreachable.
     pub retries: u32,
     /// Milliseconds before the first retry; doubled for each further one.
     pub retry_delay_ms: u64,
     /// Seconds to wait for a connection.
     pub connect_seconds: u64,
-    /// Seconds to wait for the beginning of a reply.
+    /// Seconds to wait for the start of a reply.
     pub first_byte_seconds: u64,
-    /// Seconds of silence within a reply.
+    /// Seconds without data after which a reply is aborted.
     pub idle_seconds: u64,
 }
 
@@ -68,7 +68,7 @@ impl Default for ProviderSettings {
     }
 }
 
-/// An address without the name and password that may stand in it.
+/// Replaces the user name and password in a URL by `***`.
 pub(crate) fn redact_credentials(url: &str) -> String {
     match url
         .split_once("://")
@@ -79,28 +79,30 @@ pub(crate) fn redact_credentials(url: &str) -> String {
     }
 }
 
-fn shown_without_credentials<S: serde::Serializer>(
+fn serialize_redacted<S: serde::Serializer>(
     url: &Option<String>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     url.as_deref().map(redact_credentials).serialize(serializer)
 }
 
-/// The models' part of `agent.*`.
+/// The model settings in `agent.*`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ModelSettings {
-    /// The id of the provider to ask; found from the environment when not set.
+    /// Id of the provider to use; detected from the environment when not set.
     pub provider: Option<String>,
-    /// The model to ask for.
+    /// Name of the model to use.
     pub model: Option<String>,
-    /// Other models for single agents, as in `{ librarian = "gpt-5-mini" }` or `{ planner = "anthropic/claude-opus-4-5" }`.
+    /// Models for individual agents, such as `{ librarian = "gpt-5-mini" }` or
+    /// `{ planner = "anthropic/claude-opus-4-5" }`.
     pub models: BTreeMap<String, String>,
-    /// What to ask when the model cannot be reached, as in `openai/gpt-5-mini`.
+    /// Model to use when the main model is unreachable, such as `openai/gpt-5-mini`.
     pub fallback: Option<String>,
-    /// Who decides which specialist gets a request: the orchestrator's model, or the offline router where it is sure.
+    /// Routing of requests to specialists: by the orchestrator's model, or by the offline router
+    /// where it is confident.
     pub router: RouterChoice,
-    /// How sure the offline router must be to decide without the model, from 0 to 1.
+    /// Confidence, from 0 to 1, that the offline router needs to route without the model.
     pub router_confidence: Confidence,
 }
 
@@ -109,7 +111,8 @@ pub struct ModelSettings {
 pub enum RouterChoice {
     #[default]
     Model,
-    /// Saves a model call for the requests that the offline router is sure of; every one is seen in the events.
+    /// Saves a model call for requests that the offline router is confident about; each one is
+    /// visible in the events.
     OfflineFirst,
 }
 
@@ -131,7 +134,7 @@ impl TryFrom<f64> for Confidence {
         if (0.0..=1.0).contains(&number) {
             Ok(Self(number))
         } else {
-            Err(format!("{number} is not from 0 to 1"))
+            Err(format!("{number} is not between 0 and 1"))
         }
     }
 }
@@ -149,7 +152,7 @@ impl Default for ModelSettings {
     }
 }
 
-/// `model`, or `provider/model` where the provider is known.
+/// A model setting: `model`, or `provider/model` if the provider is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelOverride {
     pub provider: Option<String>,
@@ -157,7 +160,7 @@ pub struct ModelOverride {
 }
 
 impl ModelOverride {
-    /// A first part that names no provider belongs to the model's name.
+    /// Parses `text`. A prefix that is not a provider belongs to the model name.
     pub fn parse(text: &str, is_provider: impl Fn(&str) -> bool) -> Self {
         match text.split_once('/') {
             Some((provider, model)) if is_provider(provider) => Self {

@@ -1,4 +1,5 @@
-//! Calls put together from fragments: by id, by index, or, where a server gives neither, by what is complete.
+//! Assembles tool calls from deltas: by id, by index, or by complete arguments if a server sends
+//! neither.
 
 use std::collections::HashMap;
 
@@ -7,7 +8,7 @@ use lango_domain::model::{ModelError, ToolCall};
 use lango_domain::reply_limits::ReplyMeter;
 use serde_json::{Map, Value};
 
-/// A piece of a call, as OpenAI-compatible servers send it.
+/// Part of a tool call, as OpenAI-compatible servers send it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ToolCallDelta<'a> {
     pub index: Option<u64>,
@@ -31,7 +32,7 @@ struct PartialToolCall {
     completeness: JsonCompleteness,
 }
 
-/// Whether JSON that comes in pieces is whole so far. It is not read again from its beginning for each piece.
+/// Tracks incrementally whether JSON text is complete, without parsing it again for each part.
 #[derive(Debug, Default)]
 struct JsonCompleteness {
     has_started: bool,
@@ -41,8 +42,8 @@ struct JsonCompleteness {
 }
 
 impl JsonCompleteness {
-    fn push(&mut self, piece: &str) {
-        for byte in piece.bytes() {
+    fn push(&mut self, text: &str) {
+        for byte in text.bytes() {
             self.has_started |= !byte.is_ascii_whitespace();
             match byte {
                 _ if self.is_escaped => self.is_escaped = false,
@@ -61,20 +62,20 @@ impl JsonCompleteness {
 }
 
 impl ToolCallAssembler {
-    pub fn push(&mut self, piece: &ToolCallDelta<'_>) -> Result<(), ModelError> {
-        let at = self.find_or_insert(piece)?;
-        let open = &mut self.partial[at];
-        if open.id.is_empty() {
-            self.meter.add_call_bytes(piece.id.len())?;
-            piece.id.clone_into(&mut open.id);
+    pub fn push(&mut self, delta: &ToolCallDelta<'_>) -> Result<(), ModelError> {
+        let at = self.find_or_insert(delta)?;
+        let call = &mut self.partial[at];
+        if call.id.is_empty() {
+            self.meter.add_call_bytes(delta.id.len())?;
+            delta.id.clone_into(&mut call.id);
         }
-        if open.name.is_empty() {
-            self.meter.add_call_bytes(piece.name.len())?;
-            piece.name.clone_into(&mut open.name);
+        if call.name.is_empty() {
+            self.meter.add_call_bytes(delta.name.len())?;
+            delta.name.clone_into(&mut call.name);
         }
-        self.meter.add_call_bytes(piece.arguments.len())?;
-        open.arguments.push_str(piece.arguments);
-        open.completeness.push(piece.arguments);
+        self.meter.add_call_bytes(delta.arguments.len())?;
+        call.arguments.push_str(delta.arguments);
+        call.completeness.push(delta.arguments);
         Ok(())
     }
 
@@ -82,36 +83,36 @@ impl ToolCallAssembler {
         self.partial.is_empty()
     }
 
-    /// The calls in the order in which they began.
+    /// Returns the calls in the order in which they began.
     pub fn finish(
         &mut self,
-        names_back: &HashMap<String, String>,
+        original_names: &HashMap<String, String>,
     ) -> Result<Vec<ToolCall>, ModelError> {
-        let open = std::mem::take(&mut self.partial).into_iter();
-        let calls = open.map(|open| {
+        let calls = std::mem::take(&mut self.partial).into_iter().map(|call| {
             Ok(ToolCall {
-                id: CallId::new(open.id),
-                name: names_back.get(&open.name).cloned().unwrap_or(open.name),
-                arguments: parse_arguments(&open.arguments, &mut self.meter)?,
+                id: CallId::new(call.id),
+                name: original_names.get(&call.name).cloned().unwrap_or(call.name),
+                arguments: parse_arguments(&call.arguments, &mut self.meter)?,
             })
         });
         calls.collect()
     }
 
-    /// The open call that a piece belongs to; a new one where it begins one.
-    fn find_or_insert(&mut self, piece: &ToolCallDelta<'_>) -> Result<usize, ModelError> {
-        let found = if piece.id.is_empty() {
-            self.find_by_index_or_last(piece)
+    /// Returns the index of the partial call that a delta belongs to; starts a new call if there is
+    /// none.
+    fn find_or_insert(&mut self, delta: &ToolCallDelta<'_>) -> Result<usize, ModelError> {
+        let found = if delta.id.is_empty() {
+            self.find_by_index_or_last(delta)
         } else {
             let same_id = self
                 .partial
                 .iter()
-                .rposition(|open| open.id == piece.id && open.index == piece.index);
+                .rposition(|call| call.id == delta.id && call.index == delta.index);
             same_id.or_else(|| {
                 let at = self
                     .partial
                     .iter()
-                    .rposition(|open| open.index == piece.index && piece.index.is_some())?;
+                    .rposition(|call| call.index == delta.index && delta.index.is_some())?;
                 self.partial[at].id.is_empty().then_some(at)
             })
         };
@@ -120,34 +121,34 @@ impl ToolCallAssembler {
         }
         self.meter.add_call()?;
         let (id, name, arguments) = (String::new(), String::new(), String::new());
-        let wholeness = JsonCompleteness::default();
+        let completeness = JsonCompleteness::default();
         self.partial.push(PartialToolCall {
-            index: piece.index,
+            index: delta.index,
             id,
             name,
             arguments,
-            completeness: wholeness,
+            completeness,
         });
         Ok(self.partial.len() - 1)
     }
 
-    fn find_by_index_or_last(&self, piece: &ToolCallDelta<'_>) -> Option<usize> {
-        let at = match piece.index {
+    fn find_by_index_or_last(&self, delta: &ToolCallDelta<'_>) -> Option<usize> {
+        let at = match delta.index {
             Some(index) => self
                 .partial
                 .iter()
-                .rposition(|open| open.index == Some(index))?,
+                .rposition(|call| call.index == Some(index))?,
             None => self.partial.len().checked_sub(1)?,
         };
-        // A second name behind whole arguments begins another call, whatever the index says.
-        let begins_another = !piece.name.is_empty()
+        // A second name after complete arguments starts another call, whatever the index is.
+        let starts_another = !delta.name.is_empty()
             && !self.partial[at].name.is_empty()
             && self.partial[at].completeness.is_complete();
-        (!begins_another).then_some(at)
+        (!starts_another).then_some(at)
     }
 }
 
-/// An object where it is one, nothing where there is nothing, and what was said where it is not JSON.
+/// Parses the arguments. Blank text becomes an empty object, invalid JSON a string.
 pub(crate) fn parse_arguments(text: &str, meter: &mut ReplyMeter) -> Result<Value, ModelError> {
     if text.trim().is_empty() {
         return Ok(Value::Object(Map::new()));
@@ -161,9 +162,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn assemble(pieces: &[(Option<u64>, &str, &str, &str)]) -> Vec<(String, String, Value)> {
+    fn assemble(deltas: &[(Option<u64>, &str, &str, &str)]) -> Vec<(String, String, Value)> {
         let mut assembler = ToolCallAssembler::default();
-        for (index, id, name, arguments) in pieces {
+        for (index, id, name, arguments) in deltas {
             assembler
                 .push(&ToolCallDelta {
                     index: *index,
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_find_their_call_by_index_or_by_id() {
+    fn deltas_match_calls_by_index_or_id() {
         assert_eq!(
             assemble(&[
                 (Some(0), "1", "a", ""),
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_gives_neither_is_understood() {
+    fn deltas_without_index_and_id_are_assembled() {
         let found = assemble(&[
             (None, "", "a", "{\"x\":"),
             (None, "", "", "1}"),
@@ -240,18 +241,18 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_comes_with_every_piece_begins_no_call_before_the_arguments_are_whole() {
-        let pieces = ["{\"a\":\"", "}", "\\", "\"{", "\",\"b\":[", "]}"]
-            .map(|piece| (Some(0), "", "a", piece));
+    fn repeated_names_start_no_call_before_the_arguments_are_complete() {
+        let deltas = ["{\"a\":\"", "}", "\\", "\"{", "\",\"b\":[", "]}"]
+            .map(|delta| (Some(0), "", "a", delta));
         assert_eq!(
-            assemble(&pieces),
+            assemble(&deltas),
             [(String::new(), "a".into(), json!({ "a": "}\"{", "b": [] }))]
         );
     }
 
-    /// B105: the time that pieces take does not grow with what came before them.
+    /// B105: the time per delta does not grow with the length of the arguments.
     #[test]
-    fn many_pieces_of_long_arguments_are_taken() {
+    fn many_deltas_of_long_arguments_are_assembled() {
         let mut assembler = ToolCallAssembler::default();
         let begin = format!("{{\"a\":\"{}", "x".repeat(1024 * 1024));
         assembler
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_is_passed_on() {
+    fn invalid_json_arguments_become_a_string() {
         assert_eq!(
             assemble(&[(Some(0), "1", "a", "{oops")]),
             [("1".into(), "a".into(), json!("{oops"))]

@@ -1,4 +1,4 @@
-//! Tool names on the wire: providers take at most 64 letters, digits, `_` and `-`.
+//! Tool names on the wire: providers accept at most 64 letters, digits, `_` and `-`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -7,21 +7,22 @@ use lango_domain::model::ToolDeclaration;
 
 const MAX_NAME_LEN: usize = 64;
 
-/// The name as providers take it: itself where that is possible, else shortened with a mark that keeps it apart.
+/// Returns `name` in a form that providers accept: unchanged if possible, else shortened with a
+/// hash that keeps it unique.
 pub(crate) fn wire_name(name: &str) -> Cow<'_, str> {
-    let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if !name.is_empty() && name.len() <= MAX_NAME_LEN && name.chars().all(is_fine) {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if !name.is_empty() && name.len() <= MAX_NAME_LEN && name.chars().all(is_allowed) {
         return Cow::Borrowed(name);
     }
     let plain: String = name
         .chars()
-        .map(|c| if is_fine(c) { c } else { '_' })
+        .map(|c| if is_allowed(c) { c } else { '_' })
         .take(MAX_NAME_LEN - 9)
         .collect();
     Cow::Owned(format!("{plain}_{:08x}", fingerprint(name)))
 }
 
-/// From wire names back to ours; holds only those that differ.
+/// Maps wire names back to tool names; contains only those that differ.
 pub(crate) fn original_names(tools: &[ToolDeclaration]) -> HashMap<String, String> {
     let shortened = tools.iter().filter_map(|tool| match wire_name(&tool.name) {
         Cow::Borrowed(_) => None,
@@ -30,7 +31,7 @@ pub(crate) fn original_names(tools: &[ToolDeclaration]) -> HashMap<String, Strin
     shortened.collect()
 }
 
-/// FNV-1a: the same in every process, so that recorded requests stay comparable.
+/// FNV-1a hash: stable across processes, so that recorded requests stay comparable.
 fn fingerprint(name: &str) -> u32 {
     name.bytes().fold(0x811c_9dc5, |hash, byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)

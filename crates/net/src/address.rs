@@ -1,15 +1,15 @@
-//! Which network addresses a stranger's URL may lead to.
+//! Network addresses that an untrusted URL may lead to.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// How far a client may reach.
+/// The set of addresses that a client may connect to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressPolicy {
-    /// The public internet and nothing else: no machine at home, no neighbour in a data centre.
+    /// The public internet only: no loopback, private network or cloud metadata address.
     Public,
-    /// Private networks too, where the person said so.
+    /// Private networks too. Requires a setting or a URL of the user.
     Anywhere,
-    /// The public internet and one address, so that a test can stand in for a public server.
+    /// The public internet and one more address, so that a test server can act as a public server.
     #[cfg(test)]
     PublicAnd(IpAddr),
 }
@@ -20,7 +20,7 @@ impl AddressPolicy {
             Self::Public => is_public(address),
             Self::Anywhere => true,
             #[cfg(test)]
-            Self::PublicAnd(one) => address == one || is_public(address),
+            Self::PublicAnd(extra) => address == extra || is_public(address),
         }
     }
 }
@@ -32,20 +32,20 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// Blocks that are not public, with the length of their prefix.
+/// Address blocks that are not public, with their prefix lengths.
 const RESERVED_V4: [(Ipv4Addr, u32); 16] = [
-    // This network, where many systems mean themselves.
+    // "This network", which many systems treat as the local host.
     (Ipv4Addr::new(0, 0, 0, 0), 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
-    // Shared by the customers of a carrier; one cloud keeps its metadata in it.
+    // Carrier-grade NAT; one cloud provider has its metadata server in it.
     (Ipv4Addr::new(100, 64, 0, 0), 10),
     (Ipv4Addr::new(127, 0, 0, 0), 8),
-    // Link-local, with the metadata of most clouds.
+    // Link-local, including the metadata servers of most clouds.
     (Ipv4Addr::new(169, 254, 0, 0), 16),
     (Ipv4Addr::new(172, 16, 0, 0), 12),
-    // A cloud's own services to its machines; it looks public and is not.
+    // Azure's platform address: it looks public, but is reachable only from its own machines.
     (Ipv4Addr::new(168, 63, 129, 16), 32),
-    // Assignments for protocols; one cloud keeps its metadata in it.
+    // Protocol assignments; one cloud provider has its metadata server in it.
     (Ipv4Addr::new(192, 0, 0, 0), 24),
     (Ipv4Addr::new(192, 0, 2, 0), 24),
     (Ipv4Addr::new(192, 88, 99, 0), 24),
@@ -66,32 +66,36 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     })
 }
 
-/// Forms that carry an IPv4 address are as public as that; of the rest, what is assigned as global unicast and not for
-/// documentation, tunnels or tests. Invariant: whatever is not known to be public is not.
+/// Returns true for global unicast addresses that are not for documentation, tunnels or tests. An
+/// address that embeds an IPv4 address is as public as that one.
+///
+/// Invariant: an address that is not known to be public is not public.
 fn is_public_v6(address: Ipv6Addr) -> bool {
-    if let Some(carried) = embedded_v4(address) {
-        return is_public_v4(carried);
+    if let Some(embedded) = embedded_v4(address) {
+        return is_public_v4(embedded);
     }
     let [first, second, ..] = address.segments();
     let is_global_unicast = first & 0xe000 == 0x2000;
-    // 2001::/23: Teredo, benchmarks, ORCHID and other assignments for protocols.
+    // 2001::/23: Teredo, benchmarks, ORCHID and other protocol assignments.
     let is_for_protocols = first == 0x2001 && second < 0x200;
     let is_documentation =
         (first == 0x2001 && second == 0xdb8) || (first == 0x3fff && second < 0x1000);
     is_global_unicast && !is_for_protocols && !is_documentation
 }
 
-/// The IPv4 address inside a mapped (`::ffff:0:0/96`), NAT64 (`64:ff9b::/96`), 6to4 (`2002::/16`) or ISATAP address. The
-/// compatible form (`::/96`) is not global unicast, and so never public.
+/// Returns the IPv4 address inside a mapped (`::ffff:0:0/96`), NAT64 (`64:ff9b::/96`), 6to4
+/// (`2002::/16`) or ISATAP address. The compatible form (`::/96`) is not global unicast, so it is
+/// never public.
 fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
-    let of = |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
+    let from_halves =
+        |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
     match address.segments() {
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
-            Some(of(high, low))
+            Some(from_halves(high, low))
         }
-        [0x2002, high, low, ..] => Some(of(high, low)),
+        [0x2002, high, low, ..] => Some(from_halves(high, low)),
         [first, _, _, _, 0 | 0x200, 0x5efe, high, low] if first & 0xe000 == 0x2000 => {
-            Some(of(high, low))
+            Some(from_halves(high, low))
         }
         _ => None,
     }
@@ -120,7 +124,7 @@ mod tests {
         ::ffff:8.8.8.8 64:ff9b::8.8.8.8 2002:808:808::1";
 
     #[test]
-    fn private_networks_are_out_of_reach_in_every_form() {
+    fn private_addresses_are_refused_in_every_form() {
         for text in PRIVATE.split_whitespace() {
             let address: IpAddr = text.parse().unwrap();
             assert!(!AddressPolicy::Public.allows(address), "{text}");
@@ -135,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_url_parser_leaves_no_other_spelling_of_an_address() {
+    fn url_parser_normalizes_every_spelling_of_an_address() {
         for text in [
             "http://2130706433/",
             "http://0x7f000001/",

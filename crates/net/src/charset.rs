@@ -1,19 +1,23 @@
-//! Bytes of a page as text: by its mark, by what the server says, by what the page says about itself, else as UTF-8.
+//! Decodes a page to text. The charset comes from the byte order mark, the server's header or the
+//! page's own declaration, in this order; the default is UTF-8.
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
-/// So far into a page its own word about its charset is looked for.
+/// Number of bytes at the start of a page in which a charset declaration is searched.
 const CHARSET_SCAN_BYTES: usize = 1024;
 
-/// What cannot be read becomes `�`.
-pub fn decode(bytes: &[u8], said_by_server: Option<&str>) -> String {
-    let said = said_by_server.and_then(|label| Encoding::for_label(label.as_bytes()));
-    let encoding = said.or_else(|| declared_encoding(bytes)).unwrap_or(UTF_8);
+/// Decodes a page; invalid bytes become `�`.
+pub fn decode(bytes: &[u8], header_charset: Option<&str>) -> String {
+    let from_header = header_charset.and_then(|label| Encoding::for_label(label.as_bytes()));
+    let encoding = from_header
+        .or_else(|| declared_encoding(bytes))
+        .unwrap_or(UTF_8);
     // A byte order mark wins over both, as in browsers.
     encoding.decode(bytes).0.into_owned()
 }
 
-/// `<meta charset="x">`, `<meta … content="text/html; charset=x">` or `<?xml … encoding="x"?>`.
+/// Returns the charset of `<meta charset="x">`, `<meta … content="text/html; charset=x">` or
+/// `<?xml … encoding="x"?>`.
 fn declared_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     let start: Vec<u8> = bytes
         .iter()
@@ -28,7 +32,7 @@ fn declared_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
         .into_iter()
         .find_map(|word| label_after(&start, word))?;
     let encoding = Encoding::for_label(label.as_bytes())?;
-    // Whoever could read this as ASCII reads no UTF-16.
+    // The declaration was readable as ASCII, so the page cannot be UTF-16.
     Some(if encoding == UTF_16BE || encoding == UTF_16LE {
         UTF_8
     } else {
@@ -55,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn charsets_are_found_where_they_are_said() {
+    fn decodes_declared_charsets() {
         let shift_jis = b"\x93\xfa\x96\x7b";
         assert_eq!(decode(shift_jis, Some("Shift_JIS")), "日本");
         assert_eq!(decode(b"caf\xe9 \x80", Some("windows-1252")), "café €");
@@ -72,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_utf_8() {
+    fn defaults_to_utf_8() {
         assert_eq!(decode("é".as_bytes(), None), "é");
         assert_eq!(decode(b"a\xffb", None), "a\u{fffd}b");
         assert_eq!(decode(b"a\xffb", Some("no-such-charset")), "a\u{fffd}b");

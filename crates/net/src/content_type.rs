@@ -1,18 +1,18 @@
-//! What a reply is, by what its server says.
+//! Content types of responses: from the `Content-Type` header and from the bytes.
 
-/// A kind of content that is worth reading.
+/// A kind of content that can be turned into text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentKind {
     Html,
-    /// Text to be taken as it is: plain, markdown, CSV, JSON, XML.
+    /// Text used unchanged: plain, markdown, CSV, JSON, XML.
     Text,
     Pdf,
 }
 
-/// A content type, taken apart.
+/// A parsed `Content-Type` header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContentType {
-    /// `text/html`, in lower case; empty where the server said nothing.
+    /// The media type in lower case, such as `text/html`; empty if the header is missing.
     pub essence: String,
     pub charset: Option<String>,
 }
@@ -29,7 +29,7 @@ impl ContentType {
         Self { essence, charset }
     }
 
-    /// Nothing for what is not worth reading, and for what can only be told by looking at it.
+    /// Returns the kind that the header names, or none if it is unsupported or needs sniffing.
     pub fn kind(&self) -> Option<ContentKind> {
         match self.essence.as_str() {
             "text/html" | "application/xhtml+xml" => Some(ContentKind::Html),
@@ -46,7 +46,7 @@ impl ContentType {
         }
     }
 
-    /// Whether it takes a look at the bytes to tell: nothing was said, or nothing that means anything.
+    /// Returns true if the header is missing or generic, so that only the bytes show the kind.
     pub fn needs_sniffing(&self) -> bool {
         matches!(
             self.essence.as_str(),
@@ -54,7 +54,7 @@ impl ContentType {
         )
     }
 
-    /// What the bytes are, by what was said and by what they look like: servers call anything text.
+    /// Returns the kind of `bytes` by header and content: servers label binary data as text.
     pub fn detect(&self, bytes: &[u8]) -> Option<ContentKind> {
         let start = &bytes[..bytes.len().min(SNIFF_BYTES)];
         if start.starts_with(b"%PDF-") {
@@ -77,7 +77,7 @@ impl ContentType {
     }
 }
 
-/// So much of the bytes tells what they are.
+/// Number of bytes inspected to detect the kind.
 const SNIFF_BYTES: usize = 1024;
 
 fn sniff(start: &[u8]) -> ContentKind {
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn content_types_are_sorted_by_what_can_be_read() {
+    fn content_types_map_to_kinds() {
         for (header, kind, charset) in [
             ("text/html", Some(ContentKind::Html), None),
             (
@@ -131,8 +131,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_not_believed_blindly() {
-        for (said, bytes, kind) in [
+    fn detects_the_kind_despite_wrong_headers() {
+        for (header, bytes, kind) in [
             (
                 "",
                 b"\n<!DOCTYPE html><p>".as_slice(),
@@ -162,10 +162,10 @@ mod tests {
             ("application/octet-stream", b"\x1f\x8b\xff", None),
             ("image/png", b"hello", None),
         ] {
-            let content = ContentType::parse(said);
-            let found = (content.kind().is_some() || content.needs_sniffing())
+            let content = ContentType::parse(header);
+            let detected = (content.kind().is_some() || content.needs_sniffing())
                 .then(|| content.detect(bytes));
-            assert_eq!(found.flatten(), kind, "{said} {bytes:?}");
+            assert_eq!(detected.flatten(), kind, "{header} {bytes:?}");
         }
     }
 }

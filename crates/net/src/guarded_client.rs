@@ -1,7 +1,8 @@
-//! A client for addresses that strangers name: models, pages, peers.
+//! An HTTP client for untrusted URLs: web pages, models, remote agents.
 //!
-//! Invariant: the address that was checked is the one that is connected to. Names are checked in the resolver that the
-//! connection uses, so a name that changes its address between check and use gains nothing.
+//! Invariant: the address that was checked is the address that is connected to. Names are checked
+//! in the resolver that the connection uses, so changing a DNS record between check and use has no
+//! effect.
 
 use std::collections::HashSet;
 use std::io;
@@ -20,16 +21,16 @@ use crate::content_type::{ContentKind, ContentType};
 use crate::sanitize::one_line;
 use crate::{body, charset};
 
-/// How much a fetch may take.
+/// Limits of one fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FetchLimits {
     pub connect: Duration,
-    /// From the first name looked up to the last byte, over all redirects.
+    /// From the first DNS lookup to the last byte, including redirects.
     pub total: Duration,
-    /// Bytes of a body, unpacked.
+    /// Size of the decompressed body in bytes.
     pub body: usize,
     pub redirects: usize,
-    /// Whether a redirect may lead to another host. Where what is sent was judged by its host, it may not.
+    /// True if redirects may lead to another host. False where approval was given for one host.
     pub can_leave_host: bool,
 }
 
@@ -45,52 +46,52 @@ impl Default for FetchLimits {
     }
 }
 
-/// Why a page was not fetched, in words for a model.
+/// Error of a fetch. The texts are shown to models.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
     #[error("`{0}` is not a URL")]
     NotAUrl(String),
-    #[error("only http and https addresses can be fetched, not {0}")]
+    #[error("only http and https URLs can be fetched, not {0}")]
     Scheme(String),
-    #[error("an address with a name or password in it is not allowed")]
+    #[error("URLs with a user name or password are not allowed")]
     Credentials,
     #[error("{0}: this address is on a private network, which is not allowed")]
     PrivateAddress(String),
     #[error("no such host: {0}")]
     UnknownHost(String),
-    #[error("no connection: {0}")]
+    #[error("connection failed: {0}")]
     Connection(String),
-    #[error("no complete answer within {} s", .0.as_secs_f32())]
+    #[error("no complete response within {} s", .0.as_secs_f32())]
     TimedOut(Duration),
-    #[error("it redirects more than {0} times")]
+    #[error("more than {0} redirects")]
     TooManyRedirects(usize),
-    #[error("it redirects in a circle")]
+    #[error("redirect loop")]
     RedirectLoop,
-    #[error("it redirects from https to http, which is not allowed")]
+    #[error("redirect from https to http is not allowed")]
     Downgrade,
-    #[error("it redirects to another host: {0}\nfetch that address if it is wanted")]
+    #[error("redirect to another host: {0}\nfetch that URL if it is wanted")]
     OtherHost(String),
-    #[error("it redirects to nowhere")]
+    #[error("redirect without a valid location")]
     BadRedirect,
-    #[error("the server answered with status {0}")]
+    #[error("the server returned status {0}")]
     Status(u16),
-    #[error("it is larger than {limit} bytes")]
+    #[error("the response is larger than {limit} bytes")]
     TooLarge { limit: usize },
-    #[error("its content type {0} cannot be read; text, HTML, JSON, XML and PDF can")]
+    #[error("unsupported content type {0}; expected text, HTML, JSON, XML or PDF")]
     ContentType(String),
-    #[error("it is neither text nor a PDF, whatever the server calls it")]
+    #[error("the content is neither text nor a PDF")]
     NotText,
-    #[error("it is packed as {0}, which cannot be unpacked")]
+    #[error("unsupported content encoding {0}; expected gzip, deflate or br")]
     ContentEncoding(String),
-    #[error("what the server sent is damaged")]
+    #[error("the response is corrupt")]
     Corrupt,
-    #[error("no HTTP client: {0}")]
+    #[error("cannot create an HTTP client: {0}")]
     Setup(String),
 }
 
 impl FetchError {
-    /// Our own error from the resolver, where there is one; else the innermost cause, because the outer ones only repeat
-    /// the address.
+    /// Returns the resolver's `FetchError` if there is one, else the innermost cause: the outer
+    /// ones only repeat the URL.
     pub fn from_reqwest(error: &reqwest::Error) -> Self {
         let mut cause: &(dyn std::error::Error + 'static) = error;
         loop {
@@ -100,7 +101,7 @@ impl FetchError {
             match cause.source() {
                 Some(inner) => cause = inner,
                 None if error.is_timeout() => {
-                    return Self::Connection("it takes too long".to_owned());
+                    return Self::Connection("timed out".to_owned());
                 }
                 None => return Self::Connection(one_line(&cause.to_string(), 200)),
             }
@@ -108,39 +109,39 @@ impl FetchError {
     }
 }
 
-/// What was fetched.
+/// A fetched page.
 #[derive(Clone, Debug)]
 pub struct FetchedPage {
-    /// Where it really was, after redirects.
+    /// The final URL, after redirects.
     pub url: Url,
     pub kind: ContentKind,
-    /// What the server called it, such as `text/html`; may be empty.
+    /// The media type from the header, such as `text/html`; may be empty.
     pub content_type: String,
     pub bytes: Vec<u8>,
     charset: Option<String>,
 }
 
 impl FetchedPage {
-    /// Its bytes as text; what cannot be read becomes `�`.
+    /// Returns the bytes as text; invalid bytes become `�`.
     pub fn text(&self) -> String {
         charset::decode(&self.bytes, self.charset.as_deref())
     }
 }
 
-/// Fetches what strangers name. It carries no cookies and no keys, and uses no proxy.
+/// A client for untrusted URLs. It sends no cookies and no keys, and uses no proxy.
 #[derive(Clone, Debug)]
 pub struct GuardedClient {
-    /// Made for the first fetch: most conversations have none.
+    /// Created on the first fetch: most sessions have none.
     client: Arc<OnceLock<Client>>,
     policy: AddressPolicy,
     limits: FetchLimits,
 }
 
 impl GuardedClient {
-    pub fn new(reach: AddressPolicy, limits: FetchLimits) -> Self {
+    pub fn new(policy: AddressPolicy, limits: FetchLimits) -> Self {
         Self {
             client: Arc::default(),
-            policy: reach,
+            policy,
             limits,
         }
     }
@@ -150,7 +151,7 @@ impl GuardedClient {
             return Ok(client);
         }
         let client = guarded_client_builder(self.limits.connect, self.policy)
-            // The next fetch goes elsewhere, most of the time.
+            // The next fetch mostly goes to another host.
             .pool_max_idle_per_host(0)
             .build()
             .map_err(|error| FetchError::Setup(error.to_string()))?;
@@ -161,15 +162,15 @@ impl GuardedClient {
         self.policy
     }
 
-    /// GETs an address, over redirects.
+    /// Fetches a URL, following redirects.
     pub async fn get(&self, url: &str) -> Result<FetchedPage, FetchError> {
-        let whole = self.limits.total;
-        tokio::time::timeout(whole, self.follow(url))
+        let total = self.limits.total;
+        tokio::time::timeout(total, self.get_following_redirects(url))
             .await
-            .map_err(|_late| FetchError::TimedOut(whole))?
+            .map_err(|_late| FetchError::TimedOut(total))?
     }
 
-    async fn follow(&self, url: &str) -> Result<FetchedPage, FetchError> {
+    async fn get_following_redirects(&self, url: &str) -> Result<FetchedPage, FetchError> {
         let mut url = parse_url(url)?;
         let mut seen = HashSet::new();
         loop {
@@ -208,9 +209,9 @@ impl GuardedClient {
             .get(CONTENT_TYPE)
             .map(|value| value.as_bytes());
         let content = ContentType::parse(&String::from_utf8_lossy(header.unwrap_or_default()));
-        let unreadable = || FetchError::ContentType(one_line(&content.essence, 60));
+        let unsupported = || FetchError::ContentType(one_line(&content.essence, 60));
         if content.kind().is_none() && !content.needs_sniffing() {
-            return Err(unreadable());
+            return Err(unsupported());
         }
         let bytes = body::read(response, self.limits.body).await?;
         let kind = content.detect(&bytes).ok_or(FetchError::NotText)?;
@@ -226,7 +227,7 @@ impl GuardedClient {
 
 const ACCEPT_HEADER: &str = "text/html,application/xhtml+xml,text/*;q=0.9,application/json;q=0.9,application/xml;q=0.8,*/*;q=0.1";
 
-/// What every client for the web has: no redirects of its own, no proxy, no cookies, a plain name.
+/// Returns a client builder without redirects, proxy and cookies.
 pub fn client_builder(connect: Duration) -> ClientBuilder {
     install_tls();
     Client::builder()
@@ -237,15 +238,16 @@ pub fn client_builder(connect: Duration) -> ClientBuilder {
         .no_proxy()
 }
 
-/// The same, connecting only to addresses within reach; literal ones need [`check`] before each request.
-pub fn guarded_client_builder(connect: Duration, reach: AddressPolicy) -> ClientBuilder {
+/// Like [`client_builder`], but resolves names only to addresses that `policy` allows. URLs with a
+/// literal address bypass the resolver, so call [`check_url`] before each request.
+pub fn guarded_client_builder(connect: Duration, policy: AddressPolicy) -> ClientBuilder {
     client_builder(connect).dns_resolver(Arc::new(GuardedResolver {
-        policy: reach,
+        policy,
         lookup: system_lookup,
     }))
 }
 
-/// Names who does the cryptography; to be called before any client is made.
+/// Installs the process-wide TLS provider. Call it before creating a client.
 pub fn install_tls() {
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| _ = rustls::crypto::ring::default_provider().install_default());
@@ -255,8 +257,9 @@ pub fn parse_url(url: &str) -> Result<Url, FetchError> {
     Url::parse(url.trim()).map_err(|_| FetchError::NotAUrl(one_line(url, 200)))
 }
 
-/// Whether a request may be sent to an address. Names are checked when they are resolved; a literal address never is.
-pub fn check_url(url: &Url, reach: AddressPolicy) -> Result<(), FetchError> {
+/// Checks that a request may be sent to `url`. Names are checked when they are resolved; literal
+/// addresses are never resolved, so they are checked here.
+pub fn check_url(url: &Url, policy: AddressPolicy) -> Result<(), FetchError> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(FetchError::Scheme(one_line(url.scheme(), 40)));
     }
@@ -270,15 +273,15 @@ pub fn check_url(url: &Url, reach: AddressPolicy) -> Result<(), FetchError> {
         None => return Err(FetchError::NotAUrl(one_line(url.as_str(), 200))),
     };
     match literal {
-        Some(address) if !reach.allows(address) => {
+        Some(address) if !policy.allows(address) => {
             Err(FetchError::PrivateAddress(address.to_string()))
         }
         _ => Ok(()),
     }
 }
 
-/// How far an address may lead that the user typed: anywhere when it is on a private network itself, else no further than
-/// the public internet, whatever its redirects say.
+/// Returns the policy for a URL that the user typed: [`AddressPolicy::Anywhere`] if the URL itself
+/// is on a private network, else [`AddressPolicy::Public`], wherever its redirects lead.
 pub async fn policy_for_user_url(url: &str) -> AddressPolicy {
     let Ok(url) = parse_url(url) else {
         return AddressPolicy::Public;
@@ -287,7 +290,7 @@ pub async fn policy_for_user_url(url: &str) -> AddressPolicy {
         Some(Host::Ipv4(address)) => vec![address.into()],
         Some(Host::Ipv6(address)) => vec![address.into()],
         Some(Host::Domain(name)) => match tokio::net::lookup_host((name, 0)).await {
-            Ok(found) => found.map(|found| found.ip()).collect(),
+            Ok(found) => found.map(|address| address.ip()).collect(),
             Err(_) => Vec::new(),
         },
         None => Vec::new(),
@@ -302,13 +305,13 @@ pub async fn policy_for_user_url(url: &str) -> AddressPolicy {
     }
 }
 
-/// `www.` in front of a name leads to the same people.
+/// Returns the host without `www.`: both hosts count as the same.
 fn host_without_www(url: &Url) -> Option<&str> {
     url.host_str()
         .map(|host| host.strip_prefix("www.").unwrap_or(host))
 }
 
-/// Where a reply sends us, if it does.
+/// Returns the target of a redirect response, or none for other responses.
 pub fn next_hop(from: &Url, response: &Response) -> Result<Option<Url>, FetchError> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
@@ -329,7 +332,7 @@ fn resolve_redirect(from: &Url, location: &str) -> Result<Url, FetchError> {
     Ok(next)
 }
 
-/// The addresses that a name has now.
+/// Looks up the current addresses of a name.
 type LookupFn = fn(String) -> LookupFuture;
 type LookupFuture = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
 
@@ -337,7 +340,7 @@ fn system_lookup(name: String) -> LookupFuture {
     Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })
 }
 
-/// Resolves names, and gives back only addresses within reach.
+/// A resolver that returns only addresses that the policy allows.
 struct GuardedResolver {
     policy: AddressPolicy,
     lookup: LookupFn,
@@ -345,13 +348,13 @@ struct GuardedResolver {
 
 impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let (reach, looking_up) = (self.policy, (self.lookup)(name.as_str().to_owned()));
+        let (policy, lookup) = (self.policy, (self.lookup)(name.as_str().to_owned()));
         Box::pin(async move {
             let host = one_line(name.as_str(), 100);
-            let Ok(found) = looking_up.await else {
+            let Ok(found) = lookup.await else {
                 return Err(FetchError::UnknownHost(host).into());
             };
-            let allowed = filter_allowed(found, reach, host)?;
+            let allowed = filter_allowed(found, policy, host)?;
             Ok(Box::new(allowed.into_iter()) as Addrs)
         })
     }
@@ -359,7 +362,7 @@ impl Resolve for GuardedResolver {
 
 fn filter_allowed(
     found: Vec<SocketAddr>,
-    reach: AddressPolicy,
+    policy: AddressPolicy,
     host: String,
 ) -> Result<Vec<SocketAddr>, FetchError> {
     if found.is_empty() {
@@ -367,7 +370,7 @@ fn filter_allowed(
     }
     let allowed: Vec<_> = found
         .into_iter()
-        .filter(|found| reach.allows(found.ip()))
+        .filter(|address| policy.allows(address.ip()))
         .collect();
     if allowed.is_empty() {
         Err(FetchError::PrivateAddress(host))
@@ -377,5 +380,5 @@ fn filter_allowed(
 }
 
 #[cfg(test)]
-#[path = "guarded_tests.rs"]
+#[path = "guarded_client_tests.rs"]
 mod tests;

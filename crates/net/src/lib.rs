@@ -1,6 +1,7 @@
-//! Going out to addresses that strangers name.
+//! HTTP access to untrusted URLs.
 //!
-//! Whatever comes back is data of strangers. Addresses are checked where the connection is made, sizes and times are bounded.
+//! Responses are untrusted data. Addresses are checked when the connection is made; sizes and times
+//! are limited.
 
 mod address;
 pub mod body;

@@ -1,4 +1,4 @@
-//! `net.*`.
+//! The settings `net.*`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,8 @@ use crate::address::AddressPolicy;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NetSettings {
-    /// Whether pages on private networks may be fetched: the machine itself, the network at home, the metadata of a cloud.
+    /// Allow fetching pages on private networks: this machine, the local network, cloud metadata
+    /// servers.
     pub allow_private: bool,
 }
 
@@ -28,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_needed() {
+    fn private_networks_are_refused_by_default() {
         assert_eq!(
             serde_json::from_str::<NetSettings>("{}")
                 .unwrap()

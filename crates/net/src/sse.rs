@@ -1,11 +1,11 @@
-//! Server-sent events out of bytes, however these are cut into chunks.
+//! Parser for server-sent events, independent of how the bytes are split into chunks.
 
-/// Why bytes are no events.
+/// Error of an invalid event stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SseError {
     #[error("an event is too long")]
     TooLong,
-    #[error("it is not valid UTF-8")]
+    #[error("the stream is not valid UTF-8")]
     NotText,
 }
 
@@ -15,11 +15,12 @@ pub struct SseEvent {
     pub data: String,
 }
 
-/// Feed it bytes; take the events that they complete.
+/// An incremental parser: [`feed`](Self::feed) it bytes, and it appends the events that they
+/// complete.
 #[derive(Debug)]
 pub struct SseParser {
     max_event_bytes: usize,
-    /// The bytes of the line that is not whole yet.
+    /// The bytes of the current, incomplete line.
     line: Vec<u8>,
     event: SseEvent,
     has_data: bool,
@@ -27,11 +28,11 @@ pub struct SseParser {
 }
 
 impl SseParser {
-    /// An event with more bytes is refused as soon as they are there.
-    pub fn new(most_event_bytes: usize) -> Self {
+    /// Creates a parser that rejects an event as soon as it exceeds `max_event_bytes`.
+    pub fn new(max_event_bytes: usize) -> Self {
         let (line, event) = (Vec::new(), SseEvent::default());
         Self {
-            max_event_bytes: most_event_bytes,
+            max_event_bytes,
             line,
             event,
             has_data: false,
@@ -42,9 +43,9 @@ impl SseParser {
     pub fn feed(&mut self, bytes: &[u8], events: &mut Vec<SseEvent>) -> Result<(), SseError> {
         let mut rest = bytes;
         while let Some(at) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
-            let is_second_half = self.after_return && at == 0 && rest[0] == b'\n';
+            let is_crlf_end = self.after_return && at == 0 && rest[0] == b'\n';
             self.after_return = rest[at] == b'\r';
-            if !is_second_half {
+            if !is_crlf_end {
                 self.add(&rest[..at])?;
                 self.end_line(events)?;
             }
@@ -58,15 +59,15 @@ impl SseParser {
     }
 
     fn add(&mut self, bytes: &[u8]) -> Result<(), SseError> {
-        let held = self.line.len() + self.event.data.len() + self.event.name.len();
-        if held + bytes.len() > self.max_event_bytes {
+        let buffered = self.line.len() + self.event.data.len() + self.event.name.len();
+        if buffered + bytes.len() > self.max_event_bytes {
             return Err(SseError::TooLong);
         }
         self.line.extend_from_slice(bytes);
         Ok(())
     }
 
-    /// What stands at the end of a stream without its empty line.
+    /// Appends the last event of a stream that ends without an empty line.
     pub fn finish(&mut self, events: &mut Vec<SseEvent>) -> Result<(), SseError> {
         self.end_line(events)?;
         self.end_line(events)
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn any_chunking_gives_the_same_events() {
+    fn events_do_not_depend_on_chunking() {
         let text = "\u{feff}: hi\r\nevent: a\r\ndata: 1\r\ndata:2\r\n\r\ndata: ü\n\nid: 7\n\rdata\r\r: end\n\ndata: last";
         let whole = parse(&[text.as_bytes()]).unwrap();
         assert_eq!(
@@ -143,42 +144,42 @@ mod tests {
     }
 
     #[test]
-    fn bad_bytes_are_refused() {
+    fn rejects_invalid_utf_8() {
         assert_eq!(parse(&[b"data: \xff\n\n"]), Err(SseError::NotText));
     }
 
     /// B105
     #[test]
-    fn an_event_without_an_end_is_refused() {
+    fn rejects_events_over_the_limit() {
         let line = [b'x'; 1024];
         assert_eq!(
             parse(&[&line[..]; 65]),
             Err(SseError::TooLong),
-            "no line ends"
+            "unterminated line"
         );
         let data = [b"data: ".as_slice(), &line, b"\n"].concat();
         assert_eq!(
             parse(&vec![&data[..]; 65]),
             Err(SseError::TooLong),
-            "no event ends"
+            "unterminated event"
         );
         let name = [b"event: ".as_slice(), &[b'n'; LIMIT - 1024], b"\n"].concat();
         assert_eq!(
             parse(&[&name, &data, &data]),
             Err(SseError::TooLong),
-            "its name counts"
+            "the name counts"
         );
         let many = [data.as_slice(), b"\n"].concat();
         assert_eq!(
             parse(&vec![&many[..]; 200]).map(|events| events.len()),
             Ok(200),
-            "each one alone is short"
+            "each event is short"
         );
         let comments = [b": ".as_slice(), &line, b"\n"].concat();
         assert_eq!(
             parse(&vec![&comments[..]; 200]),
             Ok(Vec::new()),
-            "comments are not held"
+            "comments are not buffered"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Names for colleagues: well formed, each once, and every change is told.
+//! Names for remote agents: valid and unique. Every change of a configured name is reported.
 
 use std::collections::BTreeSet;
 
@@ -7,56 +7,56 @@ use lango_net::sanitize::one_line;
 
 const MAX_NAME_LEN: usize = 63;
 
-/// What a colleague is called, and what the user should know about that.
+/// The name of a remote agent, with a warning if it differs from the configured name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ResolvedName {
     pub name: AgentName,
     pub warning: Option<String>,
 }
 
-/// A name for each wish, in order; none that is taken or reserved.
+/// Returns a name for each configured name, in order; none of them is taken or reserved.
 pub(crate) fn resolve<'a>(
-    wishes: impl IntoIterator<Item = &'a str>,
+    configured: impl IntoIterator<Item = &'a str>,
     taken: impl IntoIterator<Item = AgentName>,
 ) -> Vec<ResolvedName> {
     let mut taken: BTreeSet<String> = taken.into_iter().map(String::from).collect();
     taken.extend(AgentName::RESERVED.map(str::to_owned));
-    wishes
+    configured
         .into_iter()
-        .filter_map(|wish| resolve_one(wish, &mut taken))
+        .filter_map(|name| resolve_one(name, &mut taken))
         .collect()
 }
 
-fn resolve_one(wish: &str, taken: &mut BTreeSet<String>) -> Option<ResolvedName> {
-    let well_formed = if AgentName::new(wish).is_ok() {
-        wish.to_owned()
+fn resolve_one(configured: &str, taken: &mut BTreeSet<String>) -> Option<ResolvedName> {
+    let valid = if AgentName::new(configured).is_ok() {
+        configured.to_owned()
     } else {
-        sanitize(wish)
+        sanitize(configured)
     };
-    let free = unique_name(&well_formed, taken);
-    let shown = one_line(wish, 80);
-    let note = if free == wish {
+    let free = unique_name(&valid, taken);
+    let shown = one_line(configured, 80);
+    let warning = if free == configured {
         None
-    } else if well_formed == wish {
+    } else if valid == configured {
         Some(format!(
-            "a2a.remoteAgents: there is another agent `{shown}`; the remote one is called `{free}`"
+            "a2a.remoteAgents: the name `{shown}` is taken; the remote agent is called `{free}`"
         ))
     } else {
         Some(format!(
-            "a2a.remoteAgents: `{shown}` is no name for an agent; it is called `{free}`"
+            "a2a.remoteAgents: `{shown}` is not a valid agent name; the agent is called `{free}`"
         ))
     };
     taken.insert(free.clone());
     Some(ResolvedName {
         name: AgentName::new(free).ok()?,
-        warning: note,
+        warning,
     })
 }
 
-/// What is left of a wish when only what a name may have stays.
-fn sanitize(wish: &str) -> String {
+/// Removes the characters that are not allowed in agent names.
+fn sanitize(configured: &str) -> String {
     let mut name = String::new();
-    for c in wish.trim().chars().flat_map(char::to_lowercase) {
+    for c in configured.trim().chars().flat_map(char::to_lowercase) {
         match c {
             'a'..='z' => name.push(c),
             '0'..='9' | '_' | '-' if !name.is_empty() => name.push(c),
@@ -73,8 +73,9 @@ fn sanitize(wish: &str) -> String {
 
 fn unique_name(name: &str, taken: &BTreeSet<String>) -> String {
     let numbered = |number: usize| {
-        let end = format!("-{number}");
-        format!("{}{end}", &name[..name.len().min(MAX_NAME_LEN - end.len())])
+        let suffix = format!("-{number}");
+        let prefix = &name[..name.len().min(MAX_NAME_LEN - suffix.len())];
+        format!("{prefix}{suffix}")
     };
     let names = std::iter::once(name.to_owned()).chain((2..).map(numbered));
     names
@@ -88,9 +89,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_made_to_fit_and_told() {
+    fn names_become_valid_and_unique_with_warnings() {
         let long = "x".repeat(63);
-        let wishes = [
+        let configured = [
             "weather",
             "My Agent!",
             "operator",
@@ -104,9 +105,12 @@ mod tests {
             "",
         ];
         let taken = [AgentName::new("operator").unwrap()];
-        let named = resolve(wishes, taken);
-        let names: Vec<&str> = named.iter().map(|named| named.name.as_str()).collect();
-        let cut = format!("{}-2", "x".repeat(61));
+        let resolved = resolve(configured, taken);
+        let names: Vec<&str> = resolved
+            .iter()
+            .map(|resolved| resolved.name.as_str())
+            .collect();
+        let truncated = format!("{}-2", "x".repeat(61));
         let expected = [
             "weather",
             "my-agent",
@@ -117,22 +121,25 @@ mod tests {
             "a-2jb",
             "user-2",
             &long,
-            &cut,
+            &truncated,
             "remote-2",
         ];
         assert_eq!(names, expected);
-        let told: Vec<bool> = named.iter().map(|named| named.warning.is_some()).collect();
+        let has_warning: Vec<bool> = resolved
+            .iter()
+            .map(|resolved| resolved.warning.is_some())
+            .collect();
         assert_eq!(
-            told,
+            has_warning,
             [
                 false, true, true, true, true, true, true, true, false, true, true
             ]
         );
         assert!(
-            named[6]
+            resolved[6]
                 .warning
                 .as_ref()
-                .is_some_and(|note| !note.contains('\u{1b}'))
+                .is_some_and(|warning| !warning.contains('\u{1b}'))
         );
     }
 }

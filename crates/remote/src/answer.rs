@@ -1,4 +1,4 @@
-//! The answer, put together from what comes: artifacts in pieces or whole, messages, states.
+//! Assembles the answer of a remote task from artifacts (whole or in chunks), messages and states.
 
 use std::collections::HashMap;
 
@@ -7,23 +7,24 @@ use lango_net::sanitize::one_line;
 
 use crate::a2a::{Artifact, ArtifactId, Message, Part, PartContent};
 
-/// What a colleague may say in one task (B92).
+/// Maximum length of the answer of one task (B92).
 pub(crate) const MAX_BYTES: usize = 256 * 1024;
 const TRUNCATION_MARKER: &str = "\n[the rest is cut: the answer is too long]";
-/// A datum that is longer is for programs.
-const MAX_DATA: usize = 16 * 1024;
+/// Longer data parts are replaced by their size.
+const MAX_DATA_BYTES: usize = 16 * 1024;
 
-/// What is held to find out what is new: artifacts that are no text, or are said to change, take room as well.
-const MAX_HELD: usize = 4 * MAX_BYTES;
-/// What an artifact takes beside its words.
+/// Maximum size of the stored artifacts, which are needed to find out what is new. Artifacts
+/// without text or with many changes take space, too.
+const MAX_STORED_BYTES: usize = 4 * MAX_BYTES;
+/// Memory of a stored artifact in addition to its text.
 const ARTIFACT_OVERHEAD: usize = 128;
 
-/// What was said so far.
+/// The answer so far.
 #[derive(Debug, Default)]
 pub(crate) struct RemoteAnswer {
     artifacts: HashMap<ArtifactId, String>,
-    /// How much of them is held.
-    held_bytes: usize,
+    /// Size of the stored artifacts.
+    stored_bytes: usize,
     bytes: usize,
     is_truncated: bool,
     is_over_budget: bool,
@@ -34,40 +35,40 @@ impl RemoteAnswer {
         self.bytes == 0
     }
 
-    /// Whether nothing more is taken.
+    /// Returns true if nothing more is accepted.
     pub fn is_full(&self) -> bool {
         self.is_truncated || self.is_over_budget
     }
 
-    /// A further piece of an artifact.
+    /// Appends a chunk of an artifact. Returns the new text.
     pub fn append(&mut self, artifact: &Artifact) -> Option<String> {
         let text = parts_text(&artifact.parts);
         if !self.artifacts.contains_key(&artifact.id) {
             return self.replace(artifact);
         }
         if self.reserve(text.len())
-            && let Some(known) = self.artifacts.get_mut(&artifact.id)
+            && let Some(stored) = self.artifacts.get_mut(&artifact.id)
         {
-            known.push_str(&text);
+            stored.push_str(&text);
         }
         self.append_text(text)
     }
 
-    /// An artifact as it stands now: what is new of it.
+    /// Replaces an artifact by its current version. Returns the new text.
     pub fn replace(&mut self, artifact: &Artifact) -> Option<String> {
         let text = parts_text(&artifact.parts);
-        let known = self.artifacts.remove(&artifact.id);
-        self.held_bytes -= known
+        let stored = self.artifacts.remove(&artifact.id);
+        self.stored_bytes -= stored
             .as_ref()
-            .map_or(0, |known| known.len() + ARTIFACT_OVERHEAD);
+            .map_or(0, |stored| stored.len() + ARTIFACT_OVERHEAD);
         if self.reserve(text.len() + ARTIFACT_OVERHEAD) {
             self.artifacts.insert(artifact.id.clone(), text.clone());
         }
-        match known {
+        match stored {
             None => self.append_paragraph(text),
-            Some(known) => match text.strip_prefix(known.as_str()) {
+            Some(stored) => match text.strip_prefix(stored.as_str()) {
                 Some(rest) => self.append_text(rest.to_owned()),
-                // What was said stays said; the other version follows it.
+                // Text that was sent cannot be taken back; the other version follows it.
                 None => self.append_paragraph(text),
             },
         }
@@ -81,28 +82,28 @@ impl RemoteAnswer {
         if text.trim().is_empty() {
             return None;
         }
-        let break_before = if self.is_empty() { "" } else { "\n\n" };
-        self.append_text(format!("{break_before}{text}"))
+        let separator = if self.is_empty() { "" } else { "\n\n" };
+        self.append_text(format!("{separator}{text}"))
     }
 
-    /// Counts what is to be held. Without room for it the answer is cut behind what comes now.
+    /// Reserves space for a stored artifact. Without space, the answer ends after the current text.
     fn reserve(&mut self, bytes: usize) -> bool {
-        let has_room = self.held_bytes + bytes <= MAX_HELD;
-        if has_room {
-            self.held_bytes += bytes;
+        let fits = self.stored_bytes + bytes <= MAX_STORED_BYTES;
+        if fits {
+            self.stored_bytes += bytes;
         } else {
             self.is_over_budget = true;
         }
-        has_room
+        fits
     }
 
     fn append_text(&mut self, mut text: String) -> Option<String> {
         if text.is_empty() || self.is_truncated {
             return None;
         }
-        let room = MAX_BYTES - self.bytes;
-        if text.len() > room {
-            text.truncate(text.floor_char_boundary(room));
+        let remaining = MAX_BYTES - self.bytes;
+        if text.len() > remaining {
+            text.truncate(text.floor_char_boundary(remaining));
             text.push_str(TRUNCATION_MARKER);
             self.is_truncated = true;
         }
@@ -111,32 +112,32 @@ impl RemoteAnswer {
     }
 }
 
-/// The words of parts; what is no text is named.
+/// Returns the text of parts; other content is described.
 pub(crate) fn parts_text(parts: &[Part]) -> String {
     let mut text = String::new();
     for part in parts {
-        let before = if text.is_empty() || text.ends_with('\n') {
+        let separator = if text.is_empty() || text.ends_with('\n') {
             ""
         } else {
             "\n"
         };
         match &part.content {
-            PartContent::Text(words) => text.push_str(&strip_control_chars(words)),
+            PartContent::Text(part_text) => text.push_str(&strip_control_chars(part_text)),
             PartContent::Data(data) => {
                 let mut data = data.to_string();
-                if data.len() > MAX_DATA {
+                if data.len() > MAX_DATA_BYTES {
                     data = format!("[{} bytes of data]", data.len());
                 }
-                text.push_str(&format!("{before}{}", strip_control_chars(&data)));
+                text.push_str(&format!("{separator}{}", strip_control_chars(&data)));
             }
             PartContent::Url(url) => text.push_str(&format!(
-                "{before}[{}: {}]",
+                "{separator}[{}: {}]",
                 part_name(part),
                 one_line(url, 500)
             )),
             PartContent::Raw(bytes) => {
                 text.push_str(&format!(
-                    "{before}[{}: {} bytes, not shown]",
+                    "{separator}[{}: {} bytes, not shown]",
                     part_name(part),
                     bytes.len() / 4 * 3
                 ));
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_twice() {
+    fn text_is_not_repeated() {
         let mut answer = RemoteAnswer::default();
         assert_eq!(answer.append(&artifact("a", "One")).as_deref(), Some("One"));
         assert_eq!(
@@ -177,19 +178,19 @@ mod tests {
             Some("\n\nOther")
         );
         assert_eq!(
-            answer.replace(&artifact("b", "Anew")).as_deref(),
-            Some("\n\nAnew")
+            answer.replace(&artifact("b", "Changed")).as_deref(),
+            Some("\n\nChanged")
         );
     }
 
     #[test]
-    fn an_answer_has_an_end() {
+    fn long_answers_are_truncated() {
         let mut answer = RemoteAnswer::default();
-        let said = answer
+        let text = answer
             .append(&artifact("a", &"ü".repeat(MAX_BYTES)))
             .unwrap();
         assert!(
-            said.len() <= MAX_BYTES + TRUNCATION_MARKER.len() && said.ends_with(TRUNCATION_MARKER)
+            text.len() <= MAX_BYTES + TRUNCATION_MARKER.len() && text.ends_with(TRUNCATION_MARKER)
         );
         assert!(answer.is_full());
         assert_eq!(answer.append(&artifact("a", "x")), None);
@@ -197,15 +198,15 @@ mod tests {
 
     /// B105
     #[test]
-    fn artifacts_without_end_fill_an_answer() {
+    fn endless_artifacts_fill_an_answer() {
         let mut empty = RemoteAnswer::default();
-        let numbers = (0..).find(|number: &usize| {
+        let artifacts = (0..).find(|number: &usize| {
             empty.replace(&artifact(&number.to_string(), ""));
             empty.is_full()
         });
         assert!(
-            numbers.unwrap() <= MAX_HELD / ARTIFACT_OVERHEAD,
-            "artifacts that say nothing"
+            artifacts.unwrap() <= MAX_STORED_BYTES / ARTIFACT_OVERHEAD,
+            "empty artifacts"
         );
         let mut blank = RemoteAnswer::default();
         let blanks = (0..).find(|number: &usize| {
@@ -218,13 +219,13 @@ mod tests {
             growing.replace(&artifact("a", "the same"));
         }
         assert!(
-            !growing.is_full() && growing.held_bytes < 1024,
-            "one that stays the same"
+            !growing.is_full() && growing.stored_bytes < 1024,
+            "an unchanged artifact"
         );
     }
 
     #[test]
-    fn what_is_no_text_is_named_and_nothing_commands_a_terminal() {
+    fn other_parts_are_described_and_control_characters_removed() {
         let file = Part {
             filename: Some("a\u{1b}.png".to_owned()),
             ..Part::new(PartContent::Raw("aGkh".to_owned()))

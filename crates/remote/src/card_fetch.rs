@@ -1,4 +1,4 @@
-//! Fetching a card: quickly, or not at all.
+//! Fetches agent cards within a short time limit.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use url::Url;
 use crate::a2a::{AgentCard, FieldError, ParsedCard};
 use crate::outbound::{Outbound, OutboundSettingsError};
 
-/// From the first name looked up to the last byte, over all redirects and places.
+/// From the first DNS lookup to the last byte, including redirects and all candidate URLs.
 pub(crate) const FETCH_TIMEOUT: Duration = Duration::from_secs(3);
 const MAX_BYTES: usize = 256 * 1024;
 const MAX_REDIRECTS: usize = 3;
@@ -20,22 +20,22 @@ const MAX_REDIRECTS: usize = 3;
 const CARD_PATH_V1: &str = ".well-known/agent-card.json";
 const CARD_PATH_V03: &str = ".well-known/agent.json";
 
-/// Why there is no card.
+/// Error of fetching an agent card.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CardError {
     #[error("{0}")]
     Settings(String),
     #[error("{0}")]
     Fetch(FetchError),
-    #[error("no card is there: the server answered with status {0}")]
+    #[error("no agent card found: the server returned status {0}")]
     NotFound(u16),
-    #[error("it refuses the credentials: the server answered with status {0}")]
+    #[error("the credentials were rejected: the server returned status {0}")]
     Unauthorized(u16),
-    #[error("the card is no JSON")]
+    #[error("the agent card is not valid JSON")]
     InvalidJson,
-    #[error("the card is not valid: {0}")]
+    #[error("the agent card is invalid: {0}")]
     Invalid(#[from] FieldError),
-    #[error("nothing that the card offers can be used: {0}")]
+    #[error("no interface of the agent card can be used: {0}")]
     Unusable(String),
 }
 
@@ -55,28 +55,25 @@ impl From<OutboundSettingsError> for CardError {
     }
 }
 
-/// A card and where it was.
+/// An agent card with its URL.
 #[derive(Clone, Debug)]
 pub(crate) struct FetchedCard {
     pub url: Url,
     pub parsed: ParsedCard,
 }
 
-/// The card of a colleague, at the first place that has one.
-pub(crate) async fn fetch(outgoing: &Outbound) -> Result<FetchedCard, CardError> {
-    let found = tokio::time::timeout(FETCH_TIMEOUT, first_card(outgoing));
-    found
+/// Fetches the card of a remote agent from the first candidate URL that has one.
+pub(crate) async fn fetch(outbound: &Outbound) -> Result<FetchedCard, CardError> {
+    tokio::time::timeout(FETCH_TIMEOUT, first_card(outbound))
         .await
-        .map_err(|_late| CardError::Fetch(FetchError::TimedOut(FETCH_TIMEOUT)))?
+        .map_err(|_elapsed| CardError::Fetch(FetchError::TimedOut(FETCH_TIMEOUT)))?
 }
 
-async fn first_card(outgoing: &Outbound) -> Result<FetchedCard, CardError> {
-    let mut trouble = None;
-    for place in candidate_urls(outgoing.card_url()) {
-        match follow_redirects(outgoing, place)
-            .await
-            .map_err(CardError::from)
-        {
+async fn first_card(outbound: &Outbound) -> Result<FetchedCard, CardError> {
+    let mut first_error = None;
+    for url in candidate_urls(outbound.card_url()) {
+        let response = follow_redirects(outbound, url).await;
+        match response.map_err(CardError::from) {
             Ok((url, bytes)) => {
                 let value: Value =
                     serde_json::from_slice(&bytes).map_err(|_| CardError::InvalidJson)?;
@@ -85,37 +82,38 @@ async fn first_card(outgoing: &Outbound) -> Result<FetchedCard, CardError> {
                     parsed: AgentCard::from_json(&value)?,
                 });
             }
-            // The first place says best what is wrong.
-            Err(error @ CardError::NotFound(_)) => trouble = trouble.or(Some(error)),
+            // The error of the first URL is the most useful one.
+            Err(error @ CardError::NotFound(_)) => first_error = first_error.or(Some(error)),
             Err(error) => return Err(error),
         }
     }
-    Err(trouble.unwrap_or(CardError::NotFound(404)))
+    Err(first_error.unwrap_or(CardError::NotFound(404)))
 }
 
-/// Where a card may be: what ends in `.json` is its address, anything else is the agent's.
+/// Returns the URLs where a card may be: a URL that ends in `.json` is the card itself, any other
+/// is the agent.
 fn candidate_urls(url: &Url) -> Vec<Url> {
     let path = url.path();
     let sibling = |name: &str| url.join(name).ok();
     let below = |name: &str| {
-        let mut place = url.clone();
-        place.set_path(&format!("{}/{name}", path.trim_end_matches('/')));
-        Some(place)
+        let mut candidate = url.clone();
+        candidate.set_path(&format!("{}/{name}", path.trim_end_matches('/')));
+        Some(candidate)
     };
-    let places = match path {
+    let candidates = match path {
         _ if path.ends_with("/agent-card.json") => vec![Some(url.clone()), sibling("agent.json")],
         _ if path.ends_with("/agent.json") => vec![Some(url.clone()), sibling("agent-card.json")],
         _ if path.ends_with(".json") => vec![Some(url.clone())],
         "" | "/" => vec![below(CARD_PATH_V1), below(CARD_PATH_V03)],
         _ => vec![below(CARD_PATH_V1), below(CARD_PATH_V03), Some(url.clone())],
     };
-    places.into_iter().flatten().collect()
+    candidates.into_iter().flatten().collect()
 }
 
-async fn follow_redirects(outgoing: &Outbound, mut url: Url) -> Result<(Url, Vec<u8>), FetchError> {
+async fn follow_redirects(outbound: &Outbound, mut url: Url) -> Result<(Url, Vec<u8>), FetchError> {
     let mut seen = HashSet::new();
     loop {
-        let request = outgoing.request(Method::GET, &url)?;
+        let request = outbound.request(Method::GET, &url)?;
         let request = request
             .header(ACCEPT, "application/json")
             .header(ACCEPT_ENCODING, body::ACCEPTED_ENCODINGS);
@@ -149,8 +147,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_card_is_looked_for_where_it_may_be() {
-        let at = |url: &str| -> Vec<String> {
+    fn candidate_urls_depend_on_the_path() {
+        let candidates = |url: &str| -> Vec<String> {
             candidate_urls(&Url::parse(url).unwrap())
                 .into_iter()
                 .map(String::from)
@@ -160,16 +158,22 @@ mod tests {
             "http://a.example/.well-known/agent-card.json",
             "http://a.example/.well-known/agent.json",
         ];
-        assert_eq!(at("http://a.example"), base);
-        assert_eq!(at("http://a.example/"), base);
-        assert_eq!(at("http://a.example/.well-known/agent-card.json"), base);
+        assert_eq!(candidates("http://a.example"), base);
+        assert_eq!(candidates("http://a.example/"), base);
         assert_eq!(
-            at("http://a.example/.well-known/agent.json"),
+            candidates("http://a.example/.well-known/agent-card.json"),
+            base
+        );
+        assert_eq!(
+            candidates("http://a.example/.well-known/agent.json"),
             [base[1], base[0]]
         );
-        assert_eq!(at("http://a.example/my.json"), ["http://a.example/my.json"]);
         assert_eq!(
-            at("http://a.example/agents/x/?k=v"),
+            candidates("http://a.example/my.json"),
+            ["http://a.example/my.json"]
+        );
+        assert_eq!(
+            candidates("http://a.example/agents/x/?k=v"),
             [
                 "http://a.example/agents/x/.well-known/agent-card.json?k=v",
                 "http://a.example/agents/x/.well-known/agent.json?k=v",

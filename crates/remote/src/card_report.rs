@@ -1,10 +1,12 @@
-//! A card explained: what it offers, what is odd about it, and what would be used of it.
+//! A readable report about an agent card: its content, its problems and the interface that is used.
 
 use lango_net::AddressPolicy;
 use lango_net::sanitize::one_line;
 use serde::Serialize;
 
-use crate::a2a::{AgentCard, ApiKeyLocation, SecurityScheme};
+use crate::a2a::{
+    AgentCard, AgentSkill, ApiKeyLocation, ProtocolVersion, SecurityRequirement, SecurityScheme,
+};
 use crate::card_fetch::{CardError, FetchedCard, fetch};
 use crate::endpoint::{evaluate, select_endpoint};
 use crate::outbound::{Outbound, is_localhost};
@@ -13,7 +15,7 @@ use crate::settings::RemoteAgentSettings;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CardReport {
-    /// Where the card was found.
+    /// URL where the card was found.
     pub url: String,
     pub name: String,
     pub description: String,
@@ -23,11 +25,11 @@ pub struct CardReport {
     pub push_notifications: bool,
     pub interfaces: Vec<InterfaceReport>,
     pub skills: Vec<SkillReport>,
-    /// Ways to show who one is, in words; any one is enough.
+    /// Accepted authentication methods as text; any one is enough.
     pub auth: Vec<String>,
-    /// What is not as the protocol wants it.
+    /// Violations of the protocol.
     pub problems: Vec<String>,
-    /// The interface that Lango speaks to; nothing where none can be used.
+    /// The interface that Lango uses; none if no interface is usable.
     pub uses: Option<InterfaceReport>,
 }
 
@@ -37,7 +39,7 @@ pub struct InterfaceReport {
     pub url: String,
     pub binding: String,
     pub version: String,
-    /// Why it is not used; nothing where it can be.
+    /// The reason why it cannot be used; none if it can.
     pub unusable: Option<String>,
 }
 
@@ -50,17 +52,17 @@ pub struct SkillReport {
     pub tags: Vec<String>,
 }
 
-/// Fetches a card as it would be for the team, and explains it.
+/// Fetches a card as for the team and reports about it.
 pub async fn check_card(
     settings: &RemoteAgentSettings,
-    reach: AddressPolicy,
+    policy: AddressPolicy,
 ) -> Result<CardReport, CardError> {
-    let outgoing = Outbound::new(settings, reach)?;
-    let fetched = fetch(&outgoing).await?;
-    Ok(build_report(&fetched, &outgoing))
+    let outbound = Outbound::new(settings, policy)?;
+    let fetched = fetch(&outbound).await?;
+    Ok(build_report(&fetched, &outbound))
 }
 
-fn build_report(fetched: &FetchedCard, outgoing: &Outbound) -> CardReport {
+fn build_report(fetched: &FetchedCard, outbound: &Outbound) -> CardReport {
     let card = &fetched.parsed.card;
     let interfaces: Vec<InterfaceReport> = card
         .interfaces
@@ -70,7 +72,7 @@ fn build_report(fetched: &FetchedCard, outgoing: &Outbound) -> CardReport {
             url: one_line(&interface.url, 300),
             binding: interface.binding.to_string(),
             version: one_line(&interface.version, 20),
-            unusable: evaluate(interface, outgoing).err(),
+            unusable: evaluate(interface, outbound).err(),
         })
         .collect();
     let mut problems: Vec<String> = fetched
@@ -79,16 +81,15 @@ fn build_report(fetched: &FetchedCard, outgoing: &Outbound) -> CardReport {
         .iter()
         .map(|problem| one_line(problem, 300))
         .collect();
-    problems.extend(find_problems(card, outgoing));
-    let uses = select_endpoint(card, outgoing).ok().and_then(|endpoint| {
-        let fits = |report: &&InterfaceReport| {
-            let version = crate::a2a::ProtocolVersion::parse(&report.version)
-                .unwrap_or(crate::a2a::ProtocolVersion::V0_3);
+    problems.extend(find_problems(card, outbound));
+    let uses = select_endpoint(card, outbound).ok().and_then(|endpoint| {
+        let is_selected = |report: &&InterfaceReport| {
+            let version = ProtocolVersion::parse(&report.version).unwrap_or(ProtocolVersion::V0_3);
             report.unusable.is_none()
                 && version == endpoint.version
                 && lango_net::parse_url(&report.url).is_ok_and(|url| url == endpoint.url)
         };
-        interfaces.iter().find(fits).cloned()
+        interfaces.iter().find(is_selected).cloned()
     });
     CardReport {
         url: fetched.url.to_string(),
@@ -109,7 +110,7 @@ fn build_report(fetched: &FetchedCard, outgoing: &Outbound) -> CardReport {
     }
 }
 
-fn skill_report(skill: &crate::a2a::AgentSkill) -> SkillReport {
+fn skill_report(skill: &AgentSkill) -> SkillReport {
     SkillReport {
         id: one_line(&skill.id, 100),
         name: one_line(&skill.name, 200),
@@ -123,8 +124,8 @@ fn skill_report(skill: &crate::a2a::AgentSkill) -> SkillReport {
     }
 }
 
-/// What the card wants that is not done here, and what seems to be missing in the settings.
-fn find_problems(card: &AgentCard, outgoing: &Outbound) -> Vec<String> {
+/// Returns unsupported requirements of the card and settings that seem to be missing.
+fn find_problems(card: &AgentCard, outbound: &Outbound) -> Vec<String> {
     let mut problems = Vec::new();
     for extension in card
         .capabilities
@@ -134,21 +135,21 @@ fn find_problems(card: &AgentCard, outgoing: &Outbound) -> Vec<String> {
     {
         let uri = one_line(&extension.uri, 200);
         problems.push(format!(
-            "it requires the extension {uri}, which is not known here"
+            "it requires the extension {uri}, which is not supported"
         ));
     }
-    if !card.security.is_empty() && !outgoing.has_credentials() {
-        problems.push("it asks for credentials, and none are configured for it".to_owned());
+    if !card.security.is_empty() && !outbound.has_credentials() {
+        problems.push("it requires credentials, but none are configured".to_owned());
     }
-    let is_plain = |url: &str| url.starts_with("http://");
-    let is_here = |url: &str| {
+    let is_unencrypted = |url: &str| url.starts_with("http://");
+    let is_local = |url: &str| {
         lango_net::parse_url(url)
-            .is_ok_and(|url| outgoing.is_configured_origin(&url) && is_localhost(&url))
+            .is_ok_and(|url| outbound.is_configured_origin(&url) && is_localhost(&url))
     };
     for interface in card
         .interfaces
         .iter()
-        .filter(|one| is_plain(&one.url) && !is_here(&one.url))
+        .filter(|interface| is_unencrypted(&interface.url) && !is_local(&interface.url))
         .take(3)
     {
         let url = one_line(&interface.url, 200);
@@ -158,7 +159,7 @@ fn find_problems(card: &AgentCard, outgoing: &Outbound) -> Vec<String> {
 }
 
 fn describe_auth(card: &AgentCard) -> Vec<String> {
-    let words = |name: &String| match card.security_schemes.get(name) {
+    let describe_scheme = |name: &String| match card.security_schemes.get(name) {
         Some(SecurityScheme::Http { scheme }) => {
             format!("Authorization: {} …", one_line(scheme, 40))
         }
@@ -168,30 +169,28 @@ fn describe_auth(card: &AgentCard) -> Vec<String> {
         }) => {
             format!("the header {}", one_line(name, 60))
         }
-        Some(SecurityScheme::ApiKey {
-            location: place,
-            name,
-        }) => {
+        Some(SecurityScheme::ApiKey { location, name }) => {
             format!(
-                "a key in the {} ({}), which is not done here",
-                place.as_str(),
+                "a key in the {} ({}), which is not supported",
+                location.as_str(),
                 one_line(name, 60)
             )
         }
         Some(SecurityScheme::OAuth2 { .. }) => {
-            "OAuth 2; a token from there can be configured".to_owned()
+            "OAuth 2; configure a token obtained from the provider".to_owned()
         }
         Some(SecurityScheme::OpenIdConnect { .. }) => {
-            "OpenID Connect; a token from there can be configured".to_owned()
+            "OpenID Connect; configure a token obtained from the provider".to_owned()
         }
         Some(SecurityScheme::MutualTls) => {
-            "a certificate of the client's, which is not done here".to_owned()
+            "a client certificate, which is not supported".to_owned()
         }
-        Some(SecurityScheme::Other(kind)) => format!("{kind}, which is not known here"),
+        Some(SecurityScheme::Other(kind)) => format!("{kind}, which is not supported"),
         None => format!("{}, which the card does not describe", one_line(name, 60)),
     };
-    card.security
-        .iter()
-        .map(|one| one.0.keys().map(words).collect::<Vec<_>>().join(" and "))
-        .collect()
+    let describe_requirement = |requirement: &SecurityRequirement| {
+        let schemes: Vec<String> = requirement.0.keys().map(describe_scheme).collect();
+        schemes.join(" and ")
+    };
+    card.security.iter().map(describe_requirement).collect()
 }

@@ -1,4 +1,4 @@
-//! Leaving a colleague alone for a while after it failed again and again.
+//! Stops calling a remote agent for a while after repeated failures.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::time::Instant;
 const MAX_FAILURES: u32 = 3;
 const OPEN_DURATION: Duration = Duration::from_secs(60);
 
-/// Failures in a row, and since when nobody is let through.
+/// Consecutive failures, and the time since when calls are blocked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CircuitBreaker {
     failures: u32,
@@ -16,17 +16,18 @@ pub(crate) struct CircuitBreaker {
 }
 
 impl CircuitBreaker {
-    /// Why nobody is let through now. When the time is over one is, and decides for the others.
+    /// Returns the reason why calls are blocked now. After the pause one call is let through, and
+    /// its result decides about the next ones.
     pub fn open_reason(&mut self, now: Instant) -> Option<String> {
-        let opened = self.opened_at?;
-        let left = (opened + OPEN_DURATION).saturating_duration_since(now);
-        if left.is_zero() {
+        let opened_at = self.opened_at?;
+        let remaining = (opened_at + OPEN_DURATION).saturating_duration_since(now);
+        if remaining.is_zero() {
             self.opened_at = Some(now);
             return None;
         }
-        let (failures, seconds) = (self.failures, left.as_secs().max(1));
+        let (failures, seconds) = (self.failures, remaining.as_secs().max(1));
         Some(format!(
-            "it failed {failures} times in a row and is left alone for another {seconds} s (the last time: {})",
+            "it failed {failures} times in a row and is paused for another {seconds} s (last error: {})",
             self.last_error
         ))
     }
@@ -35,15 +36,15 @@ impl CircuitBreaker {
         *self = Self::default();
     }
 
-    pub fn record_failure(&mut self, why: &str, now: Instant) {
+    pub fn record_failure(&mut self, error: &str, now: Instant) {
         self.failures = self.failures.saturating_add(1);
-        why.clone_into(&mut self.last_error);
+        error.clone_into(&mut self.last_error);
         if self.failures >= MAX_FAILURES {
             self.opened_at = Some(now);
         }
     }
 
-    /// What went wrong lately, for people.
+    /// Returns the last error while calls are blocked.
     pub fn last_error(&self) -> Option<&str> {
         self.opened_at.map(|_| self.last_error.as_str())
     }
@@ -54,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_failures_in_a_row_open_it_for_a_while() {
+    fn three_consecutive_failures_open_the_circuit() {
         let start = Instant::now();
         let mut circuit = CircuitBreaker::default();
         circuit.record_failure("a", start);
@@ -64,14 +65,16 @@ mod tests {
         circuit.record_failure("a", start);
         assert_eq!(circuit.open_reason(start), None);
         circuit.record_failure("no connection", start);
-        let why = circuit
+        let reason = circuit
             .open_reason(start + Duration::from_secs(18))
             .unwrap();
         assert!(
-            why.contains("3 times") && why.contains("42 s") && why.contains("no connection"),
-            "{why}"
+            reason.contains("3 times")
+                && reason.contains("42 s")
+                && reason.contains("no connection"),
+            "{reason}"
         );
-        // One is let through; while it tries, the others are not.
+        // One call is let through; until it ends, the others are blocked.
         let later = start + OPEN_DURATION;
         assert_eq!(circuit.open_reason(later), None);
         assert!(circuit.open_reason(later).is_some());

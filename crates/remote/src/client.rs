@@ -1,4 +1,4 @@
-//! Speaking with a colleague: one request, one answer or one stream of events.
+//! Client for one remote agent: sends a request and reads a response or a stream of events.
 
 use std::time::Duration;
 
@@ -18,46 +18,47 @@ use crate::a2a::{
 use crate::endpoint::{Endpoint, SupportedBinding};
 use crate::outbound::Outbound;
 
-/// An answer, or an event of a stream, that is longer is no answer to anything.
+/// Maximum size of a response or of one event of a stream.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
-/// Values of JSON in it: each takes up to 60 times the memory of its bytes.
+/// Maximum number of JSON values in a response: a parsed value takes up to 60 times the memory of
+/// its bytes.
 const MAX_VALUES: usize = 50_000;
-/// A whole stream, however many events it has.
+/// Maximum size of a whole stream.
 const MAX_STREAM_BYTES: usize = 32 * 1024 * 1024;
 const MAX_ERROR_BYTES: usize = 64 * 1024;
-/// Servers send a sign of life more often.
+/// Servers send keep-alive comments more often than this.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 const CLEANUP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why there is no answer.
+/// Error of a request to a remote agent.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum A2aClientError {
     #[error("{0}")]
     Fetch(#[from] FetchError),
-    #[error("it refuses the credentials (status {0})")]
+    #[error("the credentials were rejected (status {0})")]
     Unauthorized(u16),
-    #[error("it answered with status {0}")]
+    #[error("the remote agent returned status {0}")]
     Status(u16),
-    #[error("it redirects, which is not followed for requests")]
+    #[error("the remote agent sent a redirect, which is not followed for requests")]
     Redirect,
-    #[error("it answered: {} ({})", .0.message, .0.kind.code())]
+    #[error("the remote agent returned an error: {} ({})", .0.message, .0.kind.code())]
     Protocol(ProtocolError),
-    #[error("its answer makes no sense: {0}")]
+    #[error("the response is invalid: {0}")]
     Malformed(#[from] FieldError),
-    #[error("its answer is no JSON")]
+    #[error("the response is not valid JSON")]
     InvalidJson,
-    #[error("its answer has more than {MAX_VALUES} values")]
+    #[error("the response has more than {MAX_VALUES} JSON values")]
     TooManyValues,
-    #[error("nothing came for {} s", .0.as_secs())]
+    #[error("no data received for {} s", .0.as_secs())]
     IdleTimeout(Duration),
-    #[error("it did not finish within {} s", .0.as_secs())]
+    #[error("the task did not finish within {} s", .0.as_secs())]
     Timeout(Duration),
     #[error("the stream ended without an answer")]
     StreamEnded,
 }
 
 impl A2aClientError {
-    /// Whether it may be a way of asking that the peer does not know.
+    /// Returns true if the remote agent may not support this kind of request.
     pub fn is_unsupported(&self) -> bool {
         match self {
             Self::Protocol(error) => {
@@ -71,7 +72,7 @@ impl A2aClientError {
         }
     }
 
-    /// Whether the connection broke, as against an answer that says no.
+    /// Returns true if the connection broke, as opposed to an error response.
     pub fn is_broken_connection(&self) -> bool {
         matches!(
             self,
@@ -88,18 +89,18 @@ pub(crate) struct A2aClient<'a> {
 impl A2aClient<'_> {
     pub async fn call(&self, request: A2aRequest) -> Result<Value, A2aClientError> {
         let response = self.send(request).await?;
-        self.read_answer(response).await
+        self.read_response(response).await
     }
 
-    /// A stream of events; where the peer answers without one, that answer.
+    /// Opens a stream of events; returns the plain response if the remote agent does not stream.
     pub async fn open_stream(&self, request: A2aRequest) -> Result<StreamReply, A2aClientError> {
         let response = self.send(request).await?;
-        let kind = response
+        let content_type = response
             .headers()
             .get(CONTENT_TYPE)
-            .and_then(|kind| kind.to_str().ok())
+            .and_then(|value| value.to_str().ok())
             .unwrap_or_default();
-        if kind.starts_with("text/event-stream") {
+        if content_type.starts_with("text/event-stream") {
             let events = A2aEventStream {
                 response,
                 parser: SseParser::new(MAX_BYTES),
@@ -108,19 +109,18 @@ impl A2aClient<'_> {
             };
             return Ok(StreamReply::Stream(events));
         }
-        self.read_answer(response).await.map(StreamReply::Answer)
+        self.read_response(response).await.map(StreamReply::Answer)
     }
 
-    /// Tells the peer that nobody waits any more; whether it listens is its own affair.
+    /// Cancels a task that is no longer needed. Errors are only logged.
     pub async fn cancel(&self, task: TaskId) {
-        let told =
-            tokio::time::timeout(CLEANUP_TIMEOUT, self.call(A2aRequest::CancelTask { task })).await;
-        if let Ok(Err(trouble)) = told {
-            tracing::debug!(%trouble, "a remote task was not cancelled");
+        let request = self.call(A2aRequest::CancelTask { task });
+        if let Ok(Err(error)) = tokio::time::timeout(CLEANUP_TIMEOUT, request).await {
+            tracing::debug!(%error, "could not cancel a remote task");
         }
     }
 
-    /// What one event of a stream carries.
+    /// Parses the data of one event of a stream.
     pub fn parse_event(&self, data: &str) -> Result<StreamEvent, A2aClientError> {
         let value = read_json(data.as_bytes())?;
         let value = self.unwrap_envelope(value)?;
@@ -128,30 +128,30 @@ impl A2aClient<'_> {
     }
 
     async fn send(&self, request: A2aRequest) -> Result<Response, A2aClientError> {
-        let streams = request.method().is_streaming();
+        let is_streaming = request.method().is_streaming();
         let call = A2aCall {
             tenant: self.endpoint.tenant.clone(),
             request,
         };
         let (method, url, body) = self.http_request(&call)?;
-        let mut sent = self.outbound.request(method, &url)?;
-        sent = sent.header(
+        let mut builder = self.outbound.request(method, &url)?;
+        builder = builder.header(
             ACCEPT,
-            if streams {
+            if is_streaming {
                 "text/event-stream"
             } else {
                 "application/json"
             },
         );
         if self.endpoint.version == ProtocolVersion::V1_0 {
-            sent = sent.header(ProtocolVersion::HEADER, ProtocolVersion::V1_0.as_str());
+            builder = builder.header(ProtocolVersion::HEADER, ProtocolVersion::V1_0.as_str());
         }
         if let Some(body) = body {
-            sent = sent
+            builder = builder
                 .header(CONTENT_TYPE, "application/json")
                 .body(body.to_string());
         }
-        let response = sent
+        let response = builder
             .send()
             .await
             .map_err(|error| FetchError::from_reqwest(&error))?;
@@ -163,8 +163,8 @@ impl A2aClient<'_> {
     }
 
     fn http_request(&self, call: &A2aCall) -> Result<(Method, Url, Option<Value>), A2aClientError> {
-        let unknown = || {
-            let message = "its version of the protocol does not have this";
+        let unsupported = || {
+            let message = "its protocol version does not support this operation";
             A2aClientError::Protocol(ProtocolError::new(ErrorKind::UnsupportedOperation, message))
         };
         let Endpoint {
@@ -174,10 +174,10 @@ impl A2aClient<'_> {
             ..
         } = self.endpoint;
         if *binding == SupportedBinding::JsonRpc {
-            let body = rpc::encode_request(1, call, *version).ok_or_else(unknown)?;
+            let body = rpc::encode_request(1, call, *version).ok_or_else(unsupported)?;
             return Ok((Method::POST, url.clone(), Some(body)));
         }
-        let request = rest::encode_request(call, *version).ok_or_else(unknown)?;
+        let request = rest::encode_request(call, *version).ok_or_else(unsupported)?;
         let method = match request.method {
             HttpMethod::Get => Method::GET,
             HttpMethod::Post => Method::POST,
@@ -186,13 +186,13 @@ impl A2aClient<'_> {
         Ok((method, request_url(url, &request), request.body))
     }
 
-    async fn read_answer(&self, response: Response) -> Result<Value, A2aClientError> {
+    async fn read_response(&self, response: Response) -> Result<Value, A2aClientError> {
         let bytes = body::read(response, MAX_BYTES).await?;
         let value = read_json(&bytes)?;
         self.unwrap_envelope(value)
     }
 
-    /// The result inside an envelope, where there is one.
+    /// Returns the result inside the envelope of the binding.
     fn unwrap_envelope(&self, value: Value) -> Result<Value, A2aClientError> {
         match self.endpoint.binding {
             SupportedBinding::JsonRpc => {
@@ -212,9 +212,9 @@ impl A2aClient<'_> {
             401 | 403 => return A2aClientError::Unauthorized(status),
             _ => {}
         }
-        let read =
+        let bytes =
             tokio::time::timeout(CLEANUP_TIMEOUT, body::read(response, MAX_ERROR_BYTES)).await;
-        let body = read
+        let body = bytes
             .ok()
             .and_then(Result::ok)
             .and_then(|bytes| read_json(&bytes).ok());
@@ -241,38 +241,38 @@ fn read_json(document: &[u8]) -> Result<Value, A2aClientError> {
     })
 }
 
-/// The address of a request; where the interface's own ends in `/v1` already, that is not said twice.
+/// Returns the URL of a request. A `/v1` at the end of the interface's URL is not repeated.
 fn request_url(base: &Url, request: &rest::HttpRequest) -> Url {
     let mut url = base.clone();
-    let start = base.path().trim_end_matches('/');
+    let base_path = base.path().trim_end_matches('/');
     let path = match request.path.strip_prefix("/v1") {
-        Some(rest) if start.ends_with("/v1") => rest,
+        Some(rest) if base_path.ends_with("/v1") => rest,
         _ => &request.path,
     };
-    url.set_path(&format!("{start}{path}"));
+    url.set_path(&format!("{base_path}{path}"));
     if !request.query.is_empty() {
         url.query_pairs_mut().extend_pairs(&request.query);
     }
     url
 }
 
-/// How a peer answers a wish for a stream.
+/// Reply to a request for a stream.
 pub(crate) enum StreamReply {
     Stream(A2aEventStream),
     Answer(Value),
 }
 
-/// The events of a stream as they come.
+/// A stream of server-sent events.
 pub(crate) struct A2aEventStream {
     response: Response,
     parser: SseParser,
-    /// Those that came together, the next one last.
+    /// Events that arrived together, in reverse order.
     pending: Vec<SseEvent>,
     bytes: usize,
 }
 
 impl A2aEventStream {
-    /// The data of the next event; nothing at the end of the stream.
+    /// Returns the data of the next event; none at the end of the stream.
     pub async fn next(&mut self) -> Result<Option<String>, A2aClientError> {
         loop {
             if let Some(event) = self.pending.pop() {
@@ -293,8 +293,9 @@ impl A2aEventStream {
                 .into());
             }
             let mut events = Vec::new();
-            let fed = self.parser.feed(&bytes, &mut events);
-            fed.map_err(|error| FieldError::new(error.to_string()))?;
+            self.parser
+                .feed(&bytes, &mut events)
+                .map_err(|error| FieldError::new(error.to_string()))?;
             events.reverse();
             self.pending = events;
         }

@@ -1,11 +1,11 @@
-//! Which of a card's addresses is spoken to.
+//! Selects the interface of an agent card that is used.
 
 use url::Url;
 
 use crate::a2a::{AgentCard, AgentInterface, Binding, ProtocolVersion, WireFormat};
 use crate::outbound::Outbound;
 
-/// An address, and how it is spoken to.
+/// A usable interface of a remote agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint {
     pub url: Url,
@@ -30,51 +30,60 @@ impl Endpoint {
     }
 }
 
-/// The first address of 1.0 that can be used, else the first of 0.3; without one, why each cannot.
-pub(crate) fn select_endpoint(card: &AgentCard, outgoing: &Outbound) -> Result<Endpoint, String> {
-    let judged: Vec<Result<Endpoint, String>> = card
+/// Returns the first usable interface of version 1.0, else the first of 0.3. If none is usable,
+/// returns the reasons.
+pub(crate) fn select_endpoint(card: &AgentCard, outbound: &Outbound) -> Result<Endpoint, String> {
+    let candidates: Vec<Result<Endpoint, String>> = card
         .interfaces
         .iter()
         .map(|interface| {
-            let endpoint = evaluate(interface, outgoing)?;
+            let endpoint = evaluate(interface, outbound)?;
             Ok(Endpoint {
                 can_stream: card.capabilities.streaming,
                 ..endpoint
             })
         })
         .collect();
-    let usable = || judged.iter().filter_map(|judged| judged.as_ref().ok());
-    let newer = usable().find(|endpoint| endpoint.version == ProtocolVersion::V1_0);
-    if let Some(endpoint) = newer.or_else(|| usable().next()) {
+    let usable = || {
+        candidates
+            .iter()
+            .filter_map(|candidate| candidate.as_ref().ok())
+    };
+    let v1 = usable().find(|endpoint| endpoint.version == ProtocolVersion::V1_0);
+    if let Some(endpoint) = v1.or_else(|| usable().next()) {
         return Ok(endpoint.clone());
     }
-    let mut reasons: Vec<String> = judged.into_iter().filter_map(Result::err).take(3).collect();
+    let mut reasons: Vec<String> = candidates
+        .into_iter()
+        .filter_map(Result::err)
+        .take(3)
+        .collect();
     reasons.dedup();
     Err(reasons.join("; "))
 }
 
-/// How an address would be spoken to, or why it is not.
+/// Returns the endpoint of an interface, or the reason why it cannot be used.
 pub(crate) fn evaluate(
     interface: &AgentInterface,
-    outgoing: &Outbound,
+    outbound: &Outbound,
 ) -> Result<Endpoint, String> {
     let binding = match &interface.binding {
         Binding::JsonRpc => SupportedBinding::JsonRpc,
         Binding::HttpJson => SupportedBinding::HttpJson,
-        other => return Err(format!("{other} is not spoken here")),
+        other => return Err(format!("the binding {other} is not supported")),
     };
     let version = interface.supported_version().ok_or_else(|| {
         let version = lango_net::sanitize::one_line(&interface.version, 20);
-        format!("version {version} is not spoken here")
+        format!("protocol version {version} is not supported")
     })?;
     let url = lango_net::parse_url(&interface.url).map_err(|error| error.to_string())?;
-    outgoing
+    outbound
         .check_url(&url)
         .map_err(|error| error.to_string())?;
-    if outgoing.has_credentials() && !outgoing.is_configured_origin(&url) {
+    if outbound.has_credentials() && !outbound.is_configured_origin(&url) {
         let origin = url.origin().ascii_serialization();
         return Err(format!(
-            "{origin} is not where the card was configured, so it gets no credentials; allowedOrigins can name it"
+            "{origin} is not the origin of agentCardUrl, so it gets no credentials; add it to allowedOrigins to use it"
         ));
     }
     Ok(Endpoint {

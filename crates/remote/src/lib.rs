@@ -1,8 +1,8 @@
-//! Colleagues in other processes.
+//! Remote agents (A2A).
 //!
-//! [`a2a`] is the protocol, without IO. The rest speaks it: [`RemoteTeam`] fetches cards and knows who can be reached, each
-//! colleague carries out tasks as a [`lango_domain::remote_agent::RemoteAgent`]. Whatever a colleague says is data from outside
-//! (B92).
+//! [`a2a`] is the protocol, without IO. [`RemoteTeam`] fetches the agent cards and tracks which
+//! agents are available; each agent runs tasks as a [`lango_domain::remote_agent::RemoteAgent`].
+//! The output of remote agents is untrusted data (B92).
 
 pub mod a2a;
 mod agent_names;
@@ -15,7 +15,9 @@ mod endpoint;
 mod outbound;
 mod remote_agent;
 mod settings;
+mod task_ref;
 mod task_run;
+mod task_text;
 mod team;
 
 pub use card_fetch::CardError;

@@ -1,6 +1,7 @@
-//! The way out to one colleague: which addresses may be reached, and which of them get its credentials.
+//! Outgoing requests to one remote agent: allowed addresses and credentials.
 //!
-//! Invariant: credentials go only to the origin that the user configured, or to one that the user allowed.
+//! Invariant: credentials are sent only to the origin that the user configured and to the origins
+//! that the user allowed.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -19,43 +20,43 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) struct Outbound {
     card_url: Url,
     allowed_origins: Vec<Url>,
-    /// For addresses that somebody else named.
+    /// Policy for URLs that the user did not configure.
     address_policy: AddressPolicy,
     credentials: HeaderMap,
     secrets: Vec<Secret>,
-    /// Clients for what the user named and for the rest; made when first needed.
+    /// Clients for configured and for other origins; created when first needed.
     own_client: OnceLock<Client>,
     foreign_client: OnceLock<Client>,
 }
 
-/// What in the settings of a colleague cannot be used.
+/// Error in the settings of a remote agent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum OutboundSettingsError {
     #[error("agentCardUrl: {0}")]
     CardUrl(FetchError),
     #[error("allowedOrigins: {0}")]
     AllowedOrigin(FetchError),
-    #[error("headers: `{0}` cannot be sent")]
+    #[error("headers: `{0}` is not a valid HTTP header")]
     Header(String),
-    #[error("token: it cannot be sent")]
+    #[error("token: not a valid HTTP header value")]
     Token,
 }
 
 impl Outbound {
     pub fn new(
         settings: &RemoteAgentSettings,
-        reach: AddressPolicy,
+        address_policy: AddressPolicy,
     ) -> Result<Self, OutboundSettingsError> {
-        let home =
+        let card_url =
             parse_user_url(&settings.agent_card_url).map_err(OutboundSettingsError::CardUrl)?;
-        let allowed = settings
+        let allowed_origins = settings
             .allowed_origins
             .iter()
             .map(|origin| parse_user_url(origin).map_err(OutboundSettingsError::AllowedOrigin));
         Ok(Self {
-            card_url: home,
-            allowed_origins: allowed.collect::<Result<_, _>>()?,
-            address_policy: reach,
+            card_url,
+            allowed_origins: allowed_origins.collect::<Result<_, _>>()?,
+            address_policy,
             credentials: credentials(settings)?,
             secrets: settings.secrets().cloned().collect(),
             own_client: OnceLock::new(),
@@ -71,26 +72,25 @@ impl Outbound {
         !self.credentials.is_empty()
     }
 
-    /// Whether the user named this origin.
+    /// Returns true if the user configured or allowed the origin of `url`.
     pub fn is_configured_origin(&self, url: &Url) -> bool {
         std::iter::once(&self.card_url)
             .chain(&self.allowed_origins)
-            .any(|own| is_same_origin(own, url))
+            .any(|configured| is_same_origin(configured, url))
     }
 
-    /// Whether anything may be sent there at all; names are checked again when the connection is made.
+    /// Checks that requests may be sent to `url`. Names are checked again when the connection is
+    /// made.
     pub fn check_url(&self, url: &Url) -> Result<(), FetchError> {
-        check_url(
-            url,
-            if self.is_configured_origin(url) {
-                AddressPolicy::Anywhere
-            } else {
-                self.address_policy
-            },
-        )
+        let policy = if self.is_configured_origin(url) {
+            AddressPolicy::Anywhere
+        } else {
+            self.address_policy
+        };
+        check_url(url, policy)
     }
 
-    /// A request, with credentials where they may go.
+    /// Builds a request, with credentials if the origin may get them.
     pub fn request(&self, method: Method, url: &Url) -> Result<RequestBuilder, FetchError> {
         self.check_url(url)?;
         if self.is_configured_origin(url) {
@@ -105,31 +105,29 @@ impl Outbound {
         )
     }
 
-    /// Words without whatever a peer repeats of our secrets, on one line.
-    pub fn redact(&self, words: &str) -> String {
-        let worth = self.secrets.iter().filter(|secret| secret.is_redactable());
-        one_line(
-            &worth.fold(words.to_owned(), |words, secret| secret.redact(&words)),
-            300,
-        )
+    /// Redacts secrets that a remote agent repeats, and returns one line.
+    pub fn redact(&self, text: &str) -> String {
+        let secrets = self.secrets.iter().filter(|secret| secret.is_redactable());
+        let redacted = secrets.fold(text.to_owned(), |text, secret| secret.redact(&text));
+        one_line(&redacted, 300)
     }
 }
 
 fn get_or_build_client(
     cell: &OnceLock<Client>,
-    reach: AddressPolicy,
+    address_policy: AddressPolicy,
 ) -> Result<&Client, FetchError> {
     if let Some(client) = cell.get() {
         return Ok(client);
     }
-    let built = guarded_client_builder(CONNECT_TIMEOUT, reach)
+    let built = guarded_client_builder(CONNECT_TIMEOUT, address_policy)
         .pool_max_idle_per_host(2)
         .build();
     let client = built.map_err(|error| FetchError::Setup(error.to_string()))?;
     Ok(cell.get_or_init(|| client))
 }
 
-/// An address of the user's own.
+/// Parses a URL of the user, which may be on a private network.
 fn parse_user_url(url: &str) -> Result<Url, FetchError> {
     let url = lango_net::parse_url(url)?;
     check_url(&url, AddressPolicy::Anywhere)?;
@@ -149,14 +147,15 @@ fn credentials(settings: &RemoteAgentSettings) -> Result<HeaderMap, OutboundSett
         headers.insert(AUTHORIZATION, value);
     }
     for (name, secret) in &settings.headers {
-        let bad = || OutboundSettingsError::Header(one_line(name, 60));
-        let header = HeaderName::try_from(name.as_str()).map_err(|_| bad())?;
-        headers.insert(header, sensitive(secret.expose()).ok_or_else(bad)?);
+        let invalid = || OutboundSettingsError::Header(one_line(name, 60));
+        let header = HeaderName::try_from(name.as_str()).map_err(|_| invalid())?;
+        headers.insert(header, sensitive(secret.expose()).ok_or_else(invalid)?);
     }
     Ok(headers)
 }
 
-/// The same origin. Every name of this machine is the same one: cards say `localhost` where the user said `127.0.0.1`.
+/// Returns true for equal origins. All names of this machine are equal: cards say `localhost` where
+/// the user configured `127.0.0.1`.
 fn is_same_origin(a: &Url, b: &Url) -> bool {
     a.scheme() == b.scheme()
         && a.port_or_known_default() == b.port_or_known_default()
@@ -176,10 +175,13 @@ pub(crate) fn is_localhost(url: &Url) -> bool {
 mod tests {
     use super::*;
 
-    fn outbound(url: &str, allowed: &[&str]) -> Outbound {
+    fn build_outbound(url: &str, allowed_origins: &[&str]) -> Outbound {
         let settings = RemoteAgentSettings {
             agent_card_url: url.to_owned(),
-            allowed_origins: allowed.iter().map(|origin| (*origin).to_owned()).collect(),
+            allowed_origins: allowed_origins
+                .iter()
+                .map(|origin| (*origin).to_owned())
+                .collect(),
             token: Some(Secret::new("s3cret-token")),
             ..RemoteAgentSettings::default()
         };
@@ -187,19 +189,19 @@ mod tests {
     }
 
     #[test]
-    fn credentials_go_only_where_the_user_said() {
-        let out = outbound("https://a.example/card.json", &["https://api.a.example"]);
-        let sent_to = |url: &str| {
-            let request = out
+    fn credentials_are_sent_only_to_configured_origins() {
+        let outbound = build_outbound("https://a.example/card.json", &["https://api.a.example"]);
+        let gets_credentials = |url: &str| {
+            let request = outbound
                 .request(Method::GET, &Url::parse(url).unwrap())
                 .unwrap()
                 .build()
                 .unwrap();
             request.headers().contains_key(AUTHORIZATION)
         };
-        assert!(sent_to("https://a.example/elsewhere"));
-        assert!(sent_to("https://a.example:443/"));
-        assert!(sent_to("https://api.a.example/rpc"));
+        assert!(gets_credentials("https://a.example/other"));
+        assert!(gets_credentials("https://a.example:443/"));
+        assert!(gets_credentials("https://api.a.example/rpc"));
         for foreign in [
             "http://a.example/",
             "https://a.example:8443/",
@@ -207,14 +209,14 @@ mod tests {
             "https://a.example.b.example/",
             "https://xa.example/",
         ] {
-            assert!(!sent_to(foreign), "{foreign}");
+            assert!(!gets_credentials(foreign), "{foreign}");
         }
     }
 
     #[test]
-    fn private_addresses_are_for_the_user_to_name() {
-        let out = outbound("http://127.0.0.1:8000/", &[]);
-        for (url, may) in [
+    fn private_addresses_must_be_configured() {
+        let outbound = build_outbound("http://127.0.0.1:8000/", &[]);
+        for (url, is_allowed) in [
             ("http://127.0.0.1:8000/a2a", true),
             ("http://localhost:8000/a2a", true),
             ("http://0.0.0.0:8000/", true),
@@ -226,15 +228,15 @@ mod tests {
             ("http://me:pw@127.0.0.1:8000/", false),
         ] {
             assert_eq!(
-                out.check_url(&Url::parse(url).unwrap()).is_ok(),
-                may,
+                outbound.check_url(&Url::parse(url).unwrap()).is_ok(),
+                is_allowed,
                 "{url}"
             );
         }
     }
 
     #[test]
-    fn what_cannot_be_sent_is_told_without_showing_it() {
+    fn invalid_tokens_are_reported_without_their_value() {
         let settings = RemoteAgentSettings {
             agent_card_url: "http://a.example".to_owned(),
             token: Some(Secret::new("bad\nvalue")),
@@ -245,7 +247,7 @@ mod tests {
             .unwrap();
         assert_eq!(error, OutboundSettingsError::Token);
         assert_eq!(
-            outbound("http://a.example", &[]).redact("you sent s3cret-token!"),
+            build_outbound("http://a.example", &[]).redact("you sent s3cret-token!"),
             "you sent ***!"
         );
     }

@@ -1,4 +1,4 @@
-//! One agent in another process: its card as it was last seen, and the tasks that it is given.
+//! One configured remote agent: its last card, its circuit breaker and its tasks.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,13 +22,13 @@ use crate::outbound::Outbound;
 use crate::settings::RemoteAgentSettings;
 use crate::task_run::{PieceSender, RemoteTaskEnd, RemoteTaskRun};
 
-/// What the orchestrator may read about a colleague, in characters.
+/// Maximum length of the description in the routing table, in characters.
 const MAX_DESCRIPTION: usize = 600;
 const MAX_SKILLS: usize = 12;
 
 const INITIAL_RETRY_DELAY: Duration = Duration::from_secs(2);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(300);
-/// A card that was found is looked at again.
+/// Interval at which a known card is fetched again.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(600);
 
 pub(crate) struct ConfiguredRemoteAgent {
@@ -38,16 +38,16 @@ pub(crate) struct ConfiguredRemoteAgent {
     outbound: Result<Outbound, CardError>,
     card_state: Mutex<CardState>,
     circuit: Mutex<CircuitBreaker>,
-    /// What is still being told to the colleague when nobody waits any more.
+    /// Tracks running tasks and cancellations in the background.
     background_tasks: TaskTracker,
 }
 
-/// What is known about a colleague.
+/// The result of the last card fetches.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CardState {
-    /// The last card that could be used.
+    /// The last usable card.
     pub card: Option<KnownCard>,
-    /// Why the last look found none.
+    /// The error of the last fetch, if it failed.
     pub error: Option<CardError>,
     failed_refreshes: u32,
     next_refresh: Option<Instant>,
@@ -64,17 +64,17 @@ impl ConfiguredRemoteAgent {
     pub fn new(
         name: AgentName,
         settings: &RemoteAgentSettings,
-        reach: AddressPolicy,
-        errands: TaskTracker,
+        policy: AddressPolicy,
+        background_tasks: TaskTracker,
     ) -> Self {
         Self {
             name,
             url: one_line(&settings.agent_card_url, 200),
             timeout: Duration::from_secs(settings.seconds.get()),
-            outbound: Outbound::new(settings, reach).map_err(CardError::from),
+            outbound: Outbound::new(settings, policy).map_err(CardError::from),
             card_state: Mutex::default(),
             circuit: Mutex::default(),
-            background_tasks: errands,
+            background_tasks,
         }
     }
 
@@ -88,130 +88,127 @@ impl ConfiguredRemoteAgent {
         self.circuit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// When it is to be looked for again.
+    /// Returns the time of the next card fetch; none if the settings are invalid.
     pub fn next_refresh(&self) -> Option<Instant> {
         self.outbound.as_ref().ok()?;
         Some(self.card_state().next_refresh.unwrap_or_else(Instant::now))
     }
 
-    /// Looks for its card; whether what the team sees of it changed.
+    /// Fetches the card. Returns true if the description changed.
     pub async fn refresh_card(&self) -> bool {
-        let found = self.fetch_usable_card().await;
-        let mut seen = self.card_state();
-        let before = seen.card.as_ref().map(|known| known.description.clone());
-        match found {
-            Ok(known) => {
-                seen.next_refresh = Some(known.fetched_at + REFRESH_INTERVAL);
-                *seen = CardState {
-                    card: Some(known),
-                    next_refresh: seen.next_refresh,
+        let result = self.fetch_usable_card().await;
+        let mut state = self.card_state();
+        let before = state.card.as_ref().map(|card| card.description.clone());
+        match result {
+            Ok(card) => {
+                *state = CardState {
+                    next_refresh: Some(card.fetched_at + REFRESH_INTERVAL),
+                    card: Some(card),
                     ..CardState::default()
                 };
             }
-            // The last good card stays.
-            Err(trouble) => {
-                let pause = (INITIAL_RETRY_DELAY * 2_u32.saturating_pow(seen.failed_refreshes))
+            // The last usable card stays.
+            Err(error) => {
+                let delay = (INITIAL_RETRY_DELAY * 2_u32.saturating_pow(state.failed_refreshes))
                     .min(MAX_RETRY_DELAY);
-                seen.failed_refreshes = (seen.failed_refreshes + 1).min(16);
-                seen.next_refresh = Some(Instant::now() + pause);
-                seen.error = Some(trouble);
+                state.failed_refreshes = (state.failed_refreshes + 1).min(16);
+                state.next_refresh = Some(Instant::now() + delay);
+                state.error = Some(error);
             }
         }
-        before != seen.card.as_ref().map(|known| known.description.clone())
+        before != state.card.as_ref().map(|card| card.description.clone())
     }
 
     async fn fetch_usable_card(&self) -> Result<KnownCard, CardError> {
-        let outgoing = self.outbound.as_ref().map_err(Clone::clone)?;
-        let fetched = card_fetch::fetch(outgoing).await?;
+        let outbound = self.outbound.as_ref().map_err(Clone::clone)?;
+        let fetched = card_fetch::fetch(outbound).await?;
         let card = &fetched.parsed.card;
-        let endpoint = select_endpoint(card, outgoing).map_err(CardError::Unusable)?;
+        let endpoint = select_endpoint(card, outbound).map_err(CardError::Unusable)?;
         Ok(KnownCard {
-            description: description(card),
+            description: card_description(card),
             endpoint,
             fetched_at: Instant::now(),
         })
     }
 
-    /// Words about a failure, without whatever the peer repeats of our secrets.
-    fn redact(&self, words: &str) -> String {
+    /// Redacts secrets in an error text of the remote agent.
+    fn redact(&self, text: &str) -> String {
         match &self.outbound {
-            Ok(outgoing) => outgoing.redact(words),
-            Err(_) => one_line(words, 300),
+            Ok(outbound) => outbound.redact(text),
+            Err(_) => one_line(text, 300),
         }
     }
 
-    async fn run_task(
-        &self,
-        task: RemoteTask,
-        pieces: PieceSender,
-        nobody_waits: CancellationToken,
-    ) {
-        let fail = async |why: String| {
-            let why = self.redact(&why);
-            let _ = pieces.send(Err(RemoteError(why))).await;
+    async fn run_task(&self, task: RemoteTask, pieces: PieceSender, abandoned: CancellationToken) {
+        let fail = async |reason: String| {
+            let reason = self.redact(&reason);
+            let _ = pieces.send(Err(RemoteError(reason))).await;
         };
-        let known = self.card_state().card.clone();
-        let (Ok(outgoing), Some(known)) = (&self.outbound, known) else {
+        let card = self.card_state().card.clone();
+        let (Ok(outbound), Some(card)) = (&self.outbound, card) else {
             return fail("it is not connected".to_owned()).await;
         };
-        let left_alone = self.circuit().open_reason(Instant::now());
-        if let Some(why) = left_alone {
-            return fail(why).await;
+        let open_reason = self.circuit().open_reason(Instant::now());
+        if let Some(reason) = open_reason {
+            return fail(reason).await;
         }
-        let peer = A2aClient {
-            outbound: outgoing,
-            endpoint: &known.endpoint,
+        let client = A2aClient {
+            outbound,
+            endpoint: &card.endpoint,
         };
-        let mut exchange = RemoteTaskRun::new(peer, &pieces);
-        let done = tokio::select! {
+        let mut run = RemoteTaskRun::new(client, &pieces);
+        let result = tokio::select! {
             biased;
-            () = nobody_waits.cancelled() => Ok(RemoteTaskEnd::Abandoned),
-            done = tokio::time::timeout(self.timeout, exchange.run(&task)) => {
-                done.unwrap_or(Err(A2aClientError::Timeout(self.timeout)))
+            () = abandoned.cancelled() => Ok(RemoteTaskEnd::Abandoned),
+            result = tokio::time::timeout(self.timeout, run.run(&task)) => {
+                result.unwrap_or(Err(A2aClientError::Timeout(self.timeout)))
             }
         };
-        match done {
+        match result {
             Ok(RemoteTaskEnd::Answered) => self.circuit().record_success(),
-            Ok(RemoteTaskEnd::Declined(why)) => {
+            Ok(RemoteTaskEnd::Declined(reason)) => {
                 self.circuit().record_success();
-                fail(why).await;
+                fail(reason).await;
             }
             Ok(RemoteTaskEnd::Abandoned) => {}
-            Err(trouble) => {
-                let why = self.redact(&trouble.to_string());
-                self.circuit().record_failure(&why, Instant::now());
-                fail(why).await;
+            Err(error) => {
+                let reason = self.redact(&error.to_string());
+                self.circuit().record_failure(&reason, Instant::now());
+                fail(reason).await;
             }
         }
-        exchange.abandon().await;
+        run.abandon().await;
     }
 }
 
-/// A colleague that can be given tasks.
+/// A shared handle that implements [`RemoteAgent`].
 #[derive(Clone)]
 pub(crate) struct RemoteAgentHandle(pub Arc<ConfiguredRemoteAgent>);
 
 impl RemoteAgent for RemoteAgentHandle {
     fn stream(&self, task: RemoteTask) -> BoxStream<'static, Result<RemotePiece, RemoteError>> {
-        let colleague = Arc::clone(&self.0);
-        let nobody_waits = CancellationToken::new();
-        let dropped = nobody_waits.clone().drop_guard();
-        let (pieces, coming) = channel(16);
-        let errands = colleague.background_tasks.clone();
-        errands.spawn(async move { colleague.run_task(task, pieces, nobody_waits).await });
-        stream::unfold((coming, dropped), |(mut coming, dropped)| async move {
-            let piece = coming.recv().await?;
-            Some((piece, (coming, dropped)))
-        })
+        let agent = Arc::clone(&self.0);
+        let abandoned = CancellationToken::new();
+        let drop_guard = abandoned.clone().drop_guard();
+        let (pieces, receiver) = channel(16);
+        let background_tasks = agent.background_tasks.clone();
+        background_tasks.spawn(async move { agent.run_task(task, pieces, abandoned).await });
+        stream::unfold(
+            (receiver, drop_guard),
+            |(mut receiver, drop_guard)| async move {
+                let piece = receiver.recv().await?;
+                Some((piece, (receiver, drop_guard)))
+            },
+        )
         .boxed()
     }
 }
 
-/// What a card says, on one bounded line; the names of its skills belong to it.
-fn description(card: &AgentCard) -> String {
-    let own = match one_line(&card.description, MAX_DESCRIPTION) {
-        own if own.is_empty() => one_line(&card.name, 80),
-        own => own,
+/// Returns the description of a card with the names of its skills, on one bounded line.
+fn card_description(card: &AgentCard) -> String {
+    let description = match one_line(&card.description, MAX_DESCRIPTION) {
+        description if description.is_empty() => one_line(&card.name, 80),
+        description => description,
     };
     let skills: Vec<String> = card
         .skills
@@ -221,8 +218,8 @@ fn description(card: &AgentCard) -> String {
         .filter(|name| !name.is_empty())
         .collect();
     let text = match skills.is_empty() {
-        true => own,
-        false => format!("{own} Skills: {}.", skills.join(", ")),
+        true => description,
+        false => format!("{description} Skills: {}.", skills.join(", ")),
     };
     one_line(&text, MAX_DESCRIPTION)
 }

@@ -1,4 +1,4 @@
-//! `a2a.*`.
+//! The settings `a2a.*`.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -11,26 +11,27 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RemoteSettings {
-    /// Whether the agents below join the team.
+    /// Let the remote agents below join the team.
     pub enabled: bool,
-    /// Agents in other processes that speak A2A, 1.0 or 0.3; they join the team behind the local ones.
+    /// Remote agents that support A2A 1.0 or 0.3; they join the team after the local agents.
     pub remote_agents: Vec<RemoteAgentSettings>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RemoteAgentSettings {
-    /// What the agent is called in the team.
+    /// Name of the agent in the team.
     pub name: String,
-    /// Where its card is, or where the agent is: then the card is looked for below `/.well-known/`.
+    /// URL of the agent card, or of the agent: then the card is searched below `/.well-known/`.
     pub agent_card_url: String,
-    /// Sent as `Authorization: Bearer …`; better written as `${NAME}` than as itself.
+    /// Sent as `Authorization: Bearer …`; prefer `${NAME}`, which reads an environment variable,
+    /// over the token itself.
     pub token: Option<Secret>,
-    /// Further headers for every request; like tokens, they are never shown.
+    /// Additional headers for every request; like tokens, they are never shown.
     pub headers: BTreeMap<String, Secret>,
-    /// Origins beside that of the card, such as `https://api.example.com`, that may get the token and the headers.
+    /// Further origins, such as `https://api.example.com`, that may get the token and the headers.
     pub allowed_origins: Vec<String>,
-    /// Seconds that one task may take there.
+    /// Time limit of one task in seconds.
     pub seconds: NonZeroU64,
 }
 
@@ -48,7 +49,7 @@ impl Default for RemoteAgentSettings {
 }
 
 impl RemoteAgentSettings {
-    /// Everything that must not be shown.
+    /// Returns all secrets, which must not be shown.
     pub fn secrets(&self) -> impl Iterator<Item = &Secret> {
         self.token.iter().chain(self.headers.values())
     }

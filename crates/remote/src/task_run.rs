@@ -1,11 +1,11 @@
-//! One task at a colleague: sent, followed as a stream or by asking how it stands, until it is over or waits for the user.
+//! Runs one task at a remote agent: sends it and follows it, as a stream or by polling, until it
+//! ends or waits for the user.
 
 use std::time::Duration;
 
-use lango_domain::event::RemoteThread;
 use lango_domain::markers::REJECT_MARKER;
 use lango_domain::remote_agent::{RemoteError, RemotePiece, RemoteTask};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::mpsc::Sender;
 use uuid::Uuid;
 
@@ -15,33 +15,27 @@ use crate::a2a::{
 };
 use crate::answer::{RemoteAnswer, parts_text};
 use crate::client::{A2aClient, A2aClientError, StreamReply};
+use crate::task_ref::RemoteTaskRef;
+use crate::task_text::task_text;
 
 const INITIAL_POLL_DELAY: Duration = Duration::from_millis(300);
 const MAX_POLL_DELAY: Duration = Duration::from_secs(5);
 const POLL_TIMEOUT: Duration = Duration::from_secs(30);
-/// So many looks in a row may fail.
+/// Maximum number of consecutive failed polls.
 const MAX_FAILED_POLLS: usize = 3;
-/// Of a task's history, as much is wanted as may hold its last words.
+/// Number of history messages requested with a task, to find the agent's last message.
 const HISTORY_LENGTH: u32 = 10;
 
 pub(crate) type PieceSender = Sender<Result<RemotePiece, RemoteError>>;
 
-/// How a task ended, where it did not break.
+/// The end of a task that did not fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RemoteTaskEnd {
     Answered,
-    /// The colleague works, but it did not do this.
+    /// The remote agent works, but it did not do the task.
     Declined(String),
-    /// Nobody listens any more.
+    /// The receiver was dropped.
     Abandoned,
-}
-
-/// Where a colleague's side of a session stands.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct RemoteTaskRef {
-    context: Option<ContextId>,
-    /// A task that waits for an answer of the user's.
-    task: Option<TaskId>,
 }
 
 pub(crate) struct RemoteTaskRun<'a> {
@@ -49,11 +43,11 @@ pub(crate) struct RemoteTaskRun<'a> {
     pieces: &'a PieceSender,
     answer: RemoteAnswer,
     task_ref: RemoteTaskRef,
-    /// The task that is being worked on there.
+    /// The task that the remote agent works on.
     running_task: Option<TaskId>,
 }
 
-/// Whether more is to come.
+/// Control flow after an event.
 #[derive(PartialEq)]
 enum TaskFlow {
     Continue,
@@ -61,9 +55,9 @@ enum TaskFlow {
 }
 
 impl<'a> RemoteTaskRun<'a> {
-    pub fn new(peer: A2aClient<'a>, pieces: &'a PieceSender) -> Self {
+    pub fn new(client: A2aClient<'a>, pieces: &'a PieceSender) -> Self {
         Self {
-            client: peer,
+            client,
             pieces,
             answer: RemoteAnswer::default(),
             task_ref: RemoteTaskRef::default(),
@@ -71,7 +65,7 @@ impl<'a> RemoteTaskRun<'a> {
         }
     }
 
-    /// Nobody waits any more for what is being worked on.
+    /// Cancels the running task, if any.
     pub async fn abandon(&mut self) {
         if let Some(task) = self.running_task.take() {
             self.client.cancel(task).await;
@@ -84,65 +78,65 @@ impl<'a> RemoteTaskRun<'a> {
             .as_ref()
             .map(RemoteTaskRef::from_thread)
             .unwrap_or_default();
-        let words = task_text(task);
-        let mut done = self.attempt(build_message(&words, &before)).await;
-        // The task ended meanwhile, then the conversation goes on without it; or the colleague forgot that, too.
+        let text = task_text(task);
+        let mut result = self.attempt(build_message(&text, &before)).await;
+        // The task may have ended meanwhile: retry without it, then without the context, too.
         let mut tried = before.clone();
-        for place in [
+        for task_ref in [
             RemoteTaskRef {
                 context: before.context,
                 task: None,
             },
             RemoteTaskRef::default(),
         ] {
-            let is_over =
-                |trouble: &A2aClientError| is_unknown_task(trouble) && self.answer.is_empty();
-            if place == tried || !done.as_ref().is_err_and(is_over) {
+            let is_unknown =
+                |error: &A2aClientError| is_unknown_task(error) && self.answer.is_empty();
+            if task_ref == tried || !result.as_ref().is_err_and(is_unknown) {
                 continue;
             }
             self.running_task = None;
-            done = self.attempt(build_message(&words, &place)).await;
-            tried = place;
+            result = self.attempt(build_message(&text, &task_ref)).await;
+            tried = task_ref;
         }
-        done
+        result
     }
 
     async fn attempt(&mut self, message: Message) -> Result<RemoteTaskEnd, A2aClientError> {
         if !self.client.endpoint.can_stream {
             return self.send_without_stream(message).await;
         }
-        let wish = A2aRequest::StreamMessage(Box::new(SendMessage::new(message.clone())));
-        let mut events = match self.client.open_stream(wish).await {
+        let request = A2aRequest::StreamMessage(Box::new(SendMessage::new(message.clone())));
+        let mut events = match self.client.open_stream(request).await {
             Ok(StreamReply::Stream(events)) => events,
             Ok(StreamReply::Answer(answer)) => return self.on_reply(&answer).await,
-            Err(trouble) if trouble.is_unsupported() => {
+            Err(error) if error.is_unsupported() => {
                 return self.send_without_stream(message).await;
             }
-            Err(trouble) => return Err(trouble),
+            Err(error) => return Err(error),
         };
         loop {
             let next = match events.next().await {
                 Ok(Some(data)) => self.client.parse_event(&data).map(Some),
                 Ok(None) => Ok(None),
-                Err(trouble) => Err(trouble),
+                Err(error) => Err(error),
             };
             let event = match next {
                 Ok(Some(event)) => event,
                 Ok(None) => break,
-                Err(trouble)
-                    if trouble.is_unsupported()
+                Err(error)
+                    if error.is_unsupported()
                         && self.running_task.is_none()
                         && self.answer.is_empty() =>
                 {
                     return self.send_without_stream(message).await;
                 }
-                Err(trouble) if trouble.is_broken_connection() && self.running_task.is_some() => {
+                Err(error) if error.is_broken_connection() && self.running_task.is_some() => {
                     break;
                 }
-                Err(trouble) => return Err(trouble),
+                Err(error) => return Err(error),
             };
-            if let TaskFlow::Done(ended) = self.on_event(event).await? {
-                return Ok(ended);
+            if let TaskFlow::Done(end) = self.on_event(event).await? {
+                return Ok(end);
             }
         }
         self.poll_until_finished().await
@@ -152,13 +146,13 @@ impl<'a> RemoteTaskRun<'a> {
         &mut self,
         message: Message,
     ) -> Result<RemoteTaskEnd, A2aClientError> {
-        let wish = SendMessage {
+        let send = SendMessage {
             return_mode: ReturnMode::Immediately,
             ..SendMessage::new(message)
         };
         let answer = self
             .client
-            .call(A2aRequest::SendMessage(Box::new(wish)))
+            .call(A2aRequest::SendMessage(Box::new(send)))
             .await?;
         self.on_reply(&answer).await
     }
@@ -169,39 +163,39 @@ impl<'a> RemoteTaskRun<'a> {
             SendReply::Message(message) => StreamEvent::Message(message),
         };
         match self.on_event(event).await? {
-            TaskFlow::Done(ended) => Ok(ended),
+            TaskFlow::Done(end) => Ok(end),
             TaskFlow::Continue => self.poll_until_finished().await,
         }
     }
 
-    /// Asks how the task stands until it is over.
+    /// Polls the task until it ends.
     async fn poll_until_finished(&mut self) -> Result<RemoteTaskEnd, A2aClientError> {
         let task = self
             .running_task
             .clone()
             .ok_or(A2aClientError::StreamEnded)?;
-        let (mut pause, mut bad_looks) = (INITIAL_POLL_DELAY, 0);
+        let (mut delay, mut failed_polls) = (INITIAL_POLL_DELAY, 0);
         loop {
-            tokio::time::sleep(pause).await;
-            pause = (pause * 3 / 2).min(MAX_POLL_DELAY);
-            let look = self.client.call(A2aRequest::GetTask {
+            tokio::time::sleep(delay).await;
+            delay = (delay * 3 / 2).min(MAX_POLL_DELAY);
+            let poll = self.client.call(A2aRequest::GetTask {
                 task: task.clone(),
                 history: Some(HISTORY_LENGTH),
             });
-            let looked = tokio::time::timeout(POLL_TIMEOUT, look).await;
-            let looked = looked.unwrap_or(Err(A2aClientError::Timeout(POLL_TIMEOUT)));
-            let value = match looked {
+            let polled = tokio::time::timeout(POLL_TIMEOUT, poll).await;
+            let polled = polled.unwrap_or(Err(A2aClientError::Timeout(POLL_TIMEOUT)));
+            let value = match polled {
                 Ok(value) => value,
-                Err(trouble) if trouble.is_broken_connection() && bad_looks < MAX_FAILED_POLLS => {
-                    bad_looks += 1;
+                Err(error) if error.is_broken_connection() && failed_polls < MAX_FAILED_POLLS => {
+                    failed_polls += 1;
                     continue;
                 }
-                Err(trouble) => return Err(trouble),
+                Err(error) => return Err(error),
             };
-            bad_looks = 0;
-            let found = Task::from_answer(&value, self.wire())?;
-            if let TaskFlow::Done(ended) = self.on_event(StreamEvent::Task(found)).await? {
-                return Ok(ended);
+            failed_polls = 0;
+            let current = Task::from_answer(&value, self.wire())?;
+            if let TaskFlow::Done(end) = self.on_event(StreamEvent::Task(current)).await? {
+                return Ok(end);
             }
         }
     }
@@ -228,13 +222,13 @@ impl<'a> RemoteTaskRun<'a> {
                     let text = self.answer.replace(artifact);
                     self.send_text(text).await;
                 }
-                let last_words = task
+                let last_message = task
                     .history
                     .iter()
                     .rev()
                     .find(|message| message.role == Role::Agent);
                 let status = TaskStatus {
-                    message: task.status.message.or_else(|| last_words.cloned()),
+                    message: task.status.message.or_else(|| last_message.cloned()),
                     ..task.status
                 };
                 self.on_status(status).await
@@ -262,16 +256,16 @@ impl<'a> RemoteTaskRun<'a> {
     }
 
     async fn on_status(&mut self, status: TaskStatus) -> Result<TaskFlow, A2aClientError> {
-        let said = status
+        let status_text = status
             .message
             .as_ref()
             .map(|message| parts_text(&message.parts))
             .unwrap_or_default();
-        let why = |otherwise: &str| {
-            if said.trim().is_empty() {
-                otherwise.to_owned()
+        let text_or = |default: &str| {
+            if status_text.trim().is_empty() {
+                default.to_owned()
             } else {
-                said.clone()
+                status_text.clone()
             }
         };
         match status.state {
@@ -280,15 +274,16 @@ impl<'a> RemoteTaskRun<'a> {
             }
             TaskState::Completed => {
                 if self.answer.is_empty() {
-                    let text = self.answer.append_paragraph(said);
+                    let text = self.answer.append_paragraph(status_text);
                     self.send_text(text).await;
                 }
             }
-            // The question goes to the user, whose next words go to this very task.
+            // The question is shown to the user, and the next message of the user goes to this
+            // task.
             TaskState::InputRequired => {
                 let text = self
                     .answer
-                    .append_paragraph(why("It needs more from you, but does not say what."));
+                    .append_paragraph(text_or("It needs more input, but does not say which."));
                 self.send_text(text).await;
                 let waiting = self.running_task.take();
                 self.update_task_ref(None, waiting).await;
@@ -296,25 +291,26 @@ impl<'a> RemoteTaskRun<'a> {
             TaskState::AuthRequired => {
                 self.abandon().await;
                 return Ok(decline(format!(
-                    "it asks to sign in elsewhere, which is not done from here: {}",
-                    why("-")
+                    "it requires signing in, which is not supported: {}",
+                    text_or("-")
                 )));
             }
             TaskState::Rejected if self.answer.is_empty() => {
-                let text = self
-                    .answer
-                    .append_paragraph(format!("{REJECT_MARKER} {}", why("it does not do this")));
+                let text = self.answer.append_paragraph(format!(
+                    "{REJECT_MARKER} {}",
+                    text_or("it does not do this")
+                ));
                 self.send_text(text).await;
             }
-            TaskState::Rejected => return Ok(self.finish(decline(why("it does not do this")))),
+            TaskState::Rejected => return Ok(self.finish(decline(text_or("it does not do this")))),
             TaskState::Failed => {
                 return Ok(self.finish(decline(format!(
-                    "the task failed there: {}",
-                    why("it does not say why")
+                    "the remote task failed: {}",
+                    text_or("no reason given")
                 ))));
             }
             TaskState::Canceled => {
-                return Ok(self.finish(decline("the task was cancelled there".to_owned())));
+                return Ok(self.finish(decline("the remote task was cancelled".to_owned())));
             }
         }
         Ok(self.finish(TaskFlow::Done(RemoteTaskEnd::Answered)))
@@ -325,7 +321,7 @@ impl<'a> RemoteTaskRun<'a> {
         flow
     }
 
-    /// Goes on as long as there is room, and somebody who listens.
+    /// Continues unless the answer is full or the receiver was dropped.
     fn continue_or_stop(&self) -> TaskFlow {
         if self.answer.is_full() {
             TaskFlow::Done(RemoteTaskEnd::Answered)
@@ -336,21 +332,22 @@ impl<'a> RemoteTaskRun<'a> {
         }
     }
 
-    /// The first task that is named is ours; whatever is said about others is not.
+    /// Returns true if an event belongs to our task, which is the first one named. Events of other
+    /// tasks are ignored.
     fn is_ours(&mut self, task: &TaskId) -> bool {
         self.running_task.get_or_insert_with(|| task.clone()) == task
     }
 
-    /// Tells where the conversation goes on, whenever that changes.
+    /// Reports a changed task reference to the engine.
     async fn update_task_ref(&mut self, context: Option<ContextId>, waiting: Option<TaskId>) {
-        let place = RemoteTaskRef {
+        let task_ref = RemoteTaskRef {
             context: context.or_else(|| self.task_ref.context.clone()),
             task: waiting,
         };
-        if place != self.task_ref {
-            self.task_ref = place;
+        if task_ref != self.task_ref {
+            self.task_ref = task_ref;
             let thread = RemotePiece::Thread(self.task_ref.to_thread());
-            // Who does not listen does not need it.
+            // Fails only if the receiver was dropped.
             let _ = self.pieces.send(Ok(thread)).await;
         }
     }
@@ -362,10 +359,10 @@ impl<'a> RemoteTaskRun<'a> {
     }
 }
 
-/// Whether the colleague does not know the task or the conversation, or not any more.
-fn is_unknown_task(trouble: &A2aClientError) -> bool {
+/// Returns true if the remote agent does not know the task or the context, or no longer does.
+fn is_unknown_task(error: &A2aClientError) -> bool {
     use ErrorKind::{InvalidParams, TaskNotFound, UnsupportedOperation};
-    let A2aClientError::Protocol(error) = trouble else {
+    let A2aClientError::Protocol(error) = error else {
         return false;
     };
     matches!(
@@ -374,119 +371,14 @@ fn is_unknown_task(trouble: &A2aClientError) -> bool {
     )
 }
 
-fn decline(why: String) -> TaskFlow {
-    TaskFlow::Done(RemoteTaskEnd::Declined(why))
+fn decline(reason: String) -> TaskFlow {
+    TaskFlow::Done(RemoteTaskEnd::Declined(reason))
 }
 
-/// What the colleague is told: its task, with the user's own words where it says something else than they do.
-fn task_text(task: &RemoteTask) -> String {
-    let request = task.request.trim();
-    match task
-        .task
-        .as_deref()
-        .map(str::trim)
-        .filter(|task| !task.is_empty())
-    {
-        Some(given) if given.contains(request) || is_addressed(request, given) => given.to_owned(),
-        Some(given) => format!("{given}\n\nThe user's own words: {request}"),
-        None => request.to_owned(),
-    }
-}
-
-/// Whether the user's words are the task behind somebody's name: "far: yes", "ask far to sing".
-fn is_addressed(request: &str, given: &str) -> bool {
-    let Some(before) = request.strip_suffix(given).map(str::trim_end) else {
-        return false;
-    };
-    let is_told = ["ask ", "tell ", "@"]
-        .iter()
-        .any(|word| before.to_lowercase().starts_with(word));
-    is_told || before.ends_with([':', ','])
-}
-
-fn build_message(words: &str, place: &RemoteTaskRef) -> Message {
-    let mut message = Message::text(
-        MessageId::new(Uuid::new_v4().to_string()),
-        Role::User,
-        words,
-    );
-    message.context = place.context.clone();
-    message.task = place.task.clone();
+fn build_message(text: &str, task_ref: &RemoteTaskRef) -> Message {
+    let id = MessageId::new(Uuid::new_v4().to_string());
+    let mut message = Message::text(id, Role::User, text);
+    message.context = task_ref.context.clone();
+    message.task = task_ref.task.clone();
     message
-}
-
-impl RemoteTaskRef {
-    fn from_thread(thread: &RemoteThread) -> Self {
-        let value: Value = serde_json::from_str(thread.as_str()).unwrap_or_default();
-        let context = value
-            .get("context")
-            .and_then(|id| ContextId::from_json(id, WireFormat::V1).ok());
-        let task = value
-            .get("task")
-            .and_then(|id| TaskId::from_json(id, WireFormat::V1).ok());
-        Self { context, task }
-    }
-
-    fn to_thread(&self) -> RemoteThread {
-        let id = |id: Option<&str>| id.map_or(Value::Null, Value::from);
-        let context = id(self.context.as_ref().map(ContextId::as_str));
-        RemoteThread::new(
-            json!({ "context": context, "task": id(self.task.as_ref().map(TaskId::as_str)) })
-                .to_string(),
-        )
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use lango_domain::event::{Principal, SessionId};
-
-    #[test]
-    fn where_a_conversation_stands_reads_back() {
-        let place = RemoteTaskRef {
-            context: Some(ContextId::new("c\"1")),
-            task: Some(TaskId::new("t")),
-        };
-        assert_eq!(RemoteTaskRef::from_thread(&place.to_thread()), place);
-        for odd in [
-            "",
-            "null",
-            "[]",
-            "{\"context\":7}",
-            "{\"context\":\"a\\u001b\"}",
-        ] {
-            assert_eq!(
-                RemoteTaskRef::from_thread(&RemoteThread::new(odd)),
-                RemoteTaskRef::default(),
-                "{odd}"
-            );
-        }
-    }
-
-    #[test]
-    fn the_task_comes_with_the_users_words() {
-        let told = |request: &str, task: Option<&str>| {
-            task_text(&RemoteTask {
-                session: SessionId::new("s"),
-                principal: Principal::local(),
-                request: request.to_owned(),
-                task: task.map(str::to_owned),
-                thread: None,
-            })
-        };
-        assert_eq!(told("오늘 비 와?", None), "오늘 비 와?");
-        assert_eq!(told("rain?", Some(" ")), "rain?");
-        assert_eq!(
-            told("rain?", Some("answer: rain? please")),
-            "answer: rain? please"
-        );
-        assert_eq!(
-            told("rain?", Some("find out")),
-            "find out\n\nThe user's own words: rain?"
-        );
-        assert_eq!(told("far: yes", Some("yes")), "yes");
-        assert_eq!(told("ask far to sing", Some("sing")), "sing");
-        assert!(told("weather in Berlin", Some("Berlin")).contains("weather"));
-    }
 }

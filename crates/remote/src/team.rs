@@ -1,4 +1,5 @@
-//! All colleagues in other processes: who can be reached, who cannot and why, and who joins later (S90, S91).
+//! The remote agents of a team: which ones are available, why others are not, and which ones join
+//! later (S90, S91).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,35 +16,35 @@ use crate::agent_names;
 use crate::remote_agent::{ConfiguredRemoteAgent, RemoteAgentHandle};
 use crate::settings::RemoteSettings;
 
-/// Looking is never idle for longer than this.
+/// Maximum pause between two refresh rounds.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
-/// The colleagues that were reached, and what the user should know.
+/// The available remote agents, and warnings for the user.
 pub struct LoadedRemoteAgents {
     pub agents: Vec<RemoteMember>,
     pub warnings: Vec<String>,
 }
 
-/// A colleague that can be given tasks.
+/// An available remote agent.
 pub struct RemoteMember {
     pub name: AgentName,
-    /// From its card: data from outside, on one bounded line (B92).
+    /// From its card: untrusted data, on one bounded line (B92).
     pub description: String,
     pub agent: Arc<dyn RemoteAgent>,
 }
 
-/// How one colleague stands.
+/// The status of one configured remote agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteStatus {
     pub name: AgentName,
-    /// Where its card is to be.
+    /// The configured card URL.
     pub url: String,
     pub availability: RemoteAvailability,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemoteAvailability {
-    /// In the team. `trouble` says why its card could not be read again, or why its tasks failed lately.
+    /// In the team. `error` is the last card fetch error, or the last error of its tasks.
     Joined {
         description: String,
         card_age: Duration,
@@ -53,15 +54,16 @@ pub enum RemoteAvailability {
     Absent { reason: String },
 }
 
-/// Fetches all cards side by side, within a bounded time; who cannot be reached is skipped with a warning (S91).
+/// Fetches all cards concurrently and in bounded time. Unreachable agents are skipped with a
+/// warning (S91).
 ///
 /// `taken` are the names of the local agents.
 pub async fn load_remote_agents(
     settings: &RemoteSettings,
     taken: Vec<AgentName>,
-    reach: AddressPolicy,
+    policy: AddressPolicy,
 ) -> LoadedRemoteAgents {
-    let team = RemoteTeam::new(settings, taken, reach);
+    let team = RemoteTeam::new(settings, taken, policy);
     team.load().await;
     LoadedRemoteAgents {
         agents: team.agents(),
@@ -69,7 +71,8 @@ pub async fn load_remote_agents(
     }
 }
 
-/// The same for as long as a conversation lasts: whoever was missing is looked for again, and can join between turns.
+/// The remote agents of a running assistant. Missing agents are retried in the background and can
+/// join between turns.
 #[derive(Clone)]
 pub struct RemoteTeam {
     inner: Arc<RemoteTeamInner>,
@@ -77,41 +80,38 @@ pub struct RemoteTeam {
 
 struct RemoteTeamInner {
     agents: Vec<Arc<ConfiguredRemoteAgent>>,
-    /// What became of the names.
+    /// Warnings about changed names.
     name_warnings: Vec<String>,
     generation: watch::Sender<u64>,
     background_tasks: TaskTracker,
 }
 
 impl RemoteTeam {
-    /// Nobody is looked for yet.
-    pub fn new(settings: &RemoteSettings, taken: Vec<AgentName>, reach: AddressPolicy) -> Self {
-        let wanted = if settings.enabled {
+    /// Creates the team without fetching any card.
+    pub fn new(settings: &RemoteSettings, taken: Vec<AgentName>, policy: AddressPolicy) -> Self {
+        let configured = if settings.enabled {
             settings.remote_agents.as_slice()
         } else {
             &[]
         };
-        let named = agent_names::resolve(wanted.iter().map(|one| one.name.as_str()), taken);
-        let notes = named
+        let names = configured.iter().map(|agent| agent.name.as_str());
+        let resolved = agent_names::resolve(names, taken);
+        let name_warnings = resolved
             .iter()
-            .filter_map(|named| named.warning.clone())
+            .filter_map(|resolved| resolved.warning.clone())
             .collect();
-        let errands = TaskTracker::new();
-        let colleagues = wanted.iter().zip(named).map(|(settings, named)| {
-            Arc::new(ConfiguredRemoteAgent::new(
-                named.name,
-                settings,
-                reach,
-                errands.clone(),
-            ))
+        let background_tasks = TaskTracker::new();
+        let agents = configured.iter().zip(resolved).map(|(settings, resolved)| {
+            let tasks = background_tasks.clone();
+            let agent = ConfiguredRemoteAgent::new(resolved.name, settings, policy, tasks);
+            Arc::new(agent)
         });
-        let colleagues = colleagues.collect();
         Self {
             inner: Arc::new(RemoteTeamInner {
-                agents: colleagues,
-                name_warnings: notes,
+                agents: agents.collect(),
+                name_warnings,
                 generation: watch::Sender::new(0),
-                background_tasks: errands,
+                background_tasks,
             }),
         }
     }
@@ -120,20 +120,19 @@ impl RemoteTeam {
         self.inner.agents.is_empty()
     }
 
-    /// Looks for everyone, side by side.
+    /// Fetches all cards concurrently.
     pub async fn load(&self) {
         self.refresh_cards(&self.inner.agents).await;
     }
 
-    /// Those that can be given tasks, in the order of the settings.
+    /// Returns the available agents in the order of the settings.
     pub fn agents(&self) -> Vec<RemoteMember> {
-        let member = |colleague: &Arc<ConfiguredRemoteAgent>| {
-            let description = colleague.card_state().card.as_ref()?.description.clone();
-            let agent = Arc::new(RemoteAgentHandle(Arc::clone(colleague)));
+        let member = |agent: &Arc<ConfiguredRemoteAgent>| {
+            let description = agent.card_state().card.as_ref()?.description.clone();
             Some(RemoteMember {
-                name: colleague.name.clone(),
+                name: agent.name.clone(),
                 description,
-                agent,
+                agent: Arc::new(RemoteAgentHandle(Arc::clone(agent))),
             })
         };
         self.inner.agents.iter().filter_map(member).collect()
@@ -143,18 +142,18 @@ impl RemoteTeam {
         self.inner
             .agents
             .iter()
-            .map(|colleague| agent_status(colleague))
+            .map(|agent| agent_status(agent))
             .collect()
     }
 
-    /// What the user should know: names that were changed, and who is missing for which reason.
+    /// Returns warnings for the user: changed names, and missing agents with the reason.
     pub fn warnings(&self) -> Vec<String> {
         let missing = self
             .statuses()
             .into_iter()
             .filter_map(|status| match status.availability {
                 RemoteAvailability::Absent { reason } => Some(format!(
-                    "the remote agent `{}` is left out ({}): {reason}",
+                    "the remote agent `{}` ({}) is not available: {reason}",
                     status.name, status.url
                 )),
                 RemoteAvailability::Joined { .. } => None,
@@ -167,20 +166,20 @@ impl RemoteTeam {
             .collect()
     }
 
-    /// Another number whenever who is in the team, or what they say about themselves, changed. Whoever built a team from
-    /// this builds it anew between turns when the number is another one (B40).
+    /// Returns a number that changes whenever the available agents or their descriptions change.
+    /// The team is rebuilt between turns when the number differs (B40).
     pub fn generation(&self) -> u64 {
         *self.inner.generation.borrow()
     }
 
-    /// Waits until the number is another one.
+    /// Waits until [`generation`](Self::generation) differs from `generation`.
     pub async fn wait_for_change(&self, generation: u64) {
-        let mut numbers = self.inner.generation.subscribe();
-        // The sender lives as long as we do.
-        let _ = numbers.wait_for(|number| *number != generation).await;
+        let mut receiver = self.inner.generation.subscribe();
+        // `self` owns the sender, so it cannot be closed.
+        let _ = receiver.wait_for(|number| *number != generation).await;
     }
 
-    /// Looks again for whoever is missing, and now and then at whoever is there. It never ends.
+    /// Retries missing agents and refreshes known cards. Never returns.
     pub async fn refresh_forever(&self) {
         loop {
             let now = Instant::now();
@@ -188,7 +187,7 @@ impl RemoteTeam {
                 .inner
                 .agents
                 .iter()
-                .filter(|colleague| colleague.next_refresh().is_some_and(|at| at <= now))
+                .filter(|agent| agent.next_refresh().is_some_and(|at| at <= now))
                 .cloned()
                 .collect();
             self.refresh_cards(&due).await;
@@ -196,45 +195,45 @@ impl RemoteTeam {
                 .inner
                 .agents
                 .iter()
-                .filter_map(|colleague| colleague.next_refresh())
+                .filter_map(|agent| agent.next_refresh())
                 .min();
             let pause = next.map_or(MAX_PAUSE, |at| at.saturating_duration_since(Instant::now()));
             tokio::time::sleep(pause.clamp(Duration::from_millis(50), MAX_PAUSE)).await;
         }
     }
 
-    /// Waits until colleagues whose tasks were cancelled have been told, each within its limit.
+    /// Waits until all cancelled tasks are reported to their agents, each within its time limit.
     pub async fn wait_for_cancellations(&self) {
         self.inner.background_tasks.close();
         self.inner.background_tasks.wait().await;
         self.inner.background_tasks.reopen();
     }
 
-    async fn refresh_cards(&self, colleagues: &[Arc<ConfiguredRemoteAgent>]) {
-        let changed = join_all(colleagues.iter().map(|colleague| colleague.refresh_card())).await;
+    async fn refresh_cards(&self, agents: &[Arc<ConfiguredRemoteAgent>]) {
+        let changed = join_all(agents.iter().map(|agent| agent.refresh_card())).await;
         if changed.contains(&true) {
             self.inner.generation.send_modify(|number| *number += 1);
         }
     }
 }
 
-fn agent_status(colleague: &ConfiguredRemoteAgent) -> RemoteStatus {
-    let lately = colleague.circuit().last_error().map(str::to_owned);
-    let seen = colleague.card_state();
-    let trouble = seen.error.as_ref().map(ToString::to_string);
-    let standing = match &seen.card {
-        Some(known) => RemoteAvailability::Joined {
-            description: known.description.clone(),
-            card_age: known.fetched_at.elapsed(),
-            error: trouble.or(lately),
+fn agent_status(agent: &ConfiguredRemoteAgent) -> RemoteStatus {
+    let task_error = agent.circuit().last_error().map(str::to_owned);
+    let state = agent.card_state();
+    let card_error = state.error.as_ref().map(ToString::to_string);
+    let availability = match &state.card {
+        Some(card) => RemoteAvailability::Joined {
+            description: card.description.clone(),
+            card_age: card.fetched_at.elapsed(),
+            error: card_error.or(task_error),
         },
         None => RemoteAvailability::Absent {
-            reason: trouble.unwrap_or_else(|| "it was not looked for yet".to_owned()),
+            reason: card_error.unwrap_or_else(|| "its card was not fetched yet".to_owned()),
         },
     };
     RemoteStatus {
-        name: colleague.name.clone(),
-        url: colleague.url.clone(),
-        availability: standing,
+        name: agent.name.clone(),
+        url: agent.url.clone(),
+        availability,
     }
 }

@@ -208,7 +208,7 @@ fn three_chained(peers: &Peers) -> Result<()> {
     ensure!(said.contains("Lango"), "{said}");
     drop(last);
     let said = find_answer(&first.ask("hallway: tell basement: hello")?, "hallway")?;
-    ensure!(said.contains("basement says: no connection"), "{said}");
+    ensure!(said.contains("basement says: connection failed"), "{said}");
     Ok(())
 }
 

@@ -116,7 +116,7 @@ fn agent_list_shows_remote_agents_and_skip_reasons() {
     );
     assert!(reason("slow").contains("within 3 s"), "{}", reason("slow"));
     assert_eq!(
-        run.stderr.matches("is left out").count(),
+        run.stderr.matches("is not available").count(),
         2,
         "{}",
         run.stderr

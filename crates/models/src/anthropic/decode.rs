@@ -1,4 +1,4 @@
-//! Events of a message into fragments.
+//! Decodes message events into fragments.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,14 +14,14 @@ use crate::tool_call_assembly::parse_arguments;
 use crate::tool_names::original_names;
 use lango_net::sse::SseEvent;
 
-pub(crate) fn decoder(request: &ModelRequest, target: &ModelEndpoint) -> AnthropicDecoder {
+pub(crate) fn decoder(request: &ModelRequest, endpoint: &ModelEndpoint) -> AnthropicDecoder {
     AnthropicDecoder {
-        provider: target.provider.clone(),
+        provider: endpoint.provider.clone(),
         original_names: original_names(&request.tools),
         blocks: BTreeMap::new(),
         meter: ReplyMeter::default(),
         usage: Usage {
-            model: format!("{}/{}", target.provider, target.model),
+            model: format!("{}/{}", endpoint.provider, endpoint.model),
             ..Usage::default()
         },
         stop_reason: None,
@@ -33,14 +33,14 @@ pub(crate) struct AnthropicDecoder {
     provider: String,
     original_names: HashMap<String, String>,
     blocks: BTreeMap<u64, Block>,
-    /// Counts what blocks hold that are still coming.
+    /// Counts the content of incomplete blocks.
     meter: ReplyMeter,
     usage: Usage,
     stop_reason: Option<String>,
     is_finished: bool,
 }
 
-/// A block that is still coming.
+/// An incomplete content block.
 enum Block {
     Text,
     Call {
@@ -52,7 +52,7 @@ enum Block {
         text: String,
         signature: String,
     },
-    /// Thinking that the provider hides; goes back as it came.
+    /// Thinking that the provider encrypts; sent back unchanged.
     RedactedThinking(Value),
     Other,
 }
@@ -167,7 +167,7 @@ impl Decoder for AnthropicDecoder {
         }
         out.push(Fragment::Usage(self.usage.clone()));
         match self.stop_reason.as_deref() {
-            Some("refusal") => return Err(ModelError::Refused("it declined".to_owned())),
+            Some("refusal") => return Err(ModelError::Refused("the model declined".to_owned())),
             Some("max_tokens" | "model_context_window_exceeded") => {
                 out.push(Fragment::Text(TRUNCATION_MARKER.to_owned()))
             }
@@ -235,8 +235,7 @@ impl AnthropicDecoder {
             Block::Text | Block::Other => {}
         }
         self.blocks.insert(index, block);
-        let is_too_many = self.blocks.len() > MAX_OPEN_BLOCKS;
-        if is_too_many {
+        if self.blocks.len() > MAX_OPEN_BLOCKS {
             Err(ModelError::TooLarge(Excess::OpenBlocks))
         } else {
             Ok(())
@@ -303,7 +302,7 @@ impl AnthropicDecoder {
         Ok(())
     }
 
-    /// What was read from the cache and written to it is part of what was read.
+    /// Updates the usage. Tokens read from and written to the cache count as input.
     fn update_usage(&mut self, usage: &WireUsage) {
         if let Some(input) = usage.input_tokens {
             let (cached, written) = (

@@ -1,4 +1,4 @@
-//! Pieces of generated content into fragments.
+//! Decodes chunks of generated content into fragments.
 
 use std::collections::HashMap;
 
@@ -12,10 +12,10 @@ use crate::provider_error;
 use crate::tool_names::original_names;
 use lango_net::sse::SseEvent;
 
-pub(crate) fn decoder(request: &ModelRequest, target: &ModelEndpoint) -> GeminiDecoder {
+pub(crate) fn decoder(request: &ModelRequest, endpoint: &ModelEndpoint) -> GeminiDecoder {
     GeminiDecoder {
-        provider: target.provider.clone(),
-        model: target.model.clone(),
+        provider: endpoint.provider.clone(),
+        model: endpoint.model.clone(),
         original_names: original_names(&request.tools),
         calls: 0,
         finish_reason: None,
@@ -115,7 +115,7 @@ impl Decoder for GeminiDecoder {
             Some("MAX_TOKENS") => out.push(Fragment::Text(TRUNCATION_MARKER.to_owned())),
             Some("MALFORMED_FUNCTION_CALL") => {
                 return Err(ModelError::Malformed(
-                    "the model's call could not be read".to_owned(),
+                    "the model's tool call could not be parsed".to_owned(),
                 ));
             }
             Some(
@@ -166,7 +166,8 @@ impl GeminiDecoder {
     fn decode_part(&mut self, part: Part, out: &mut Vec<Fragment>) {
         if let Some(call) = part.function_call {
             self.calls += 1;
-            // No ids there: one is made up so that the seal finds its call; the engine makes it unique.
+            // Gemini sends no call ids. One is generated so that the seal can refer to its call;
+            // the engine makes it unique.
             let id = CallId::new(call.id.unwrap_or_else(|| format!("gemini-{}", self.calls)));
             if let Some(seal) = part.thought_signature {
                 let (provider, text) = (self.provider.clone(), String::new());

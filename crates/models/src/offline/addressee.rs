@@ -1,38 +1,38 @@
-//! A request that begins with the name of who is meant: "parrot: say hello", "@parrot hello", "ask the parrot to sing".
-//! Whoever is called by name gets it, whatever the words behind the name are about.
+//! Requests that start with an agent's name: "parrot: say hello", "@parrot hello", "ask the parrot
+//! to sing". The named agent gets the request, whatever the rest is about.
 
-/// Words before a name.
+/// Verbs that may precede a name.
 const VERBS: [&str; 2] = ["ask", "tell"];
 const DETERMINERS: [&str; 2] = ["the", "our"];
-/// What stands between the name and the task, and belongs to neither.
+/// Words between the name and the task that belong to neither.
 const TASK_PREFIXES: [&str; 1] = ["to"];
 
-/// Whose name a request begins with, and what it is told.
+/// Returns the name that a request starts with, and the task for that agent.
 pub fn parse_addressee<'a, 'n>(
     request: &'a str,
     names: impl Iterator<Item = &'n str>,
 ) -> Option<(&'n str, &'a str)> {
     let request = request.trim();
-    let (rest, is_told) = match strip_any_word(request, &VERBS) {
+    let (rest, has_verb) = match strip_any_word(request, &VERBS) {
         Some(rest) => (strip_any_word(rest, &DETERMINERS).unwrap_or(rest), true),
         None => (request, false),
     };
     let rest = strip_any_word(rest, &["please"]).unwrap_or(rest);
-    let (rest, is_called) = rest
+    let (rest, has_at_sign) = rest
         .strip_prefix('@')
         .map_or((rest, false), |rest| (rest, true));
-    // The longest, so that "night-clerk" is not taken for "night".
+    // The longest name wins, so that "night-clerk" is not mistaken for "night".
     let found = names
         .filter_map(|name| Some((name, strip_word(rest, name)?)))
         .max_by_key(|(name, _)| name.len());
-    let (name, behind) = found?;
-    let task = behind.strip_prefix([':', ',']).map(str::trim_start);
-    if task.is_none() && !is_told && !is_called {
+    let (name, after_name) = found?;
+    let task = after_name.strip_prefix([':', ',']).map(str::trim_start);
+    if task.is_none() && !has_verb && !has_at_sign {
         return None;
     }
     let task = task.unwrap_or_else(|| {
-        let behind = behind.trim_start();
-        strip_any_word(behind, &TASK_PREFIXES).unwrap_or(behind)
+        let after_name = after_name.trim_start();
+        strip_any_word(after_name, &TASK_PREFIXES).unwrap_or(after_name)
     });
     (!task.is_empty()).then_some((name, task))
 }
@@ -43,13 +43,13 @@ fn strip_any_word<'a>(text: &'a str, words: &[&str]) -> Option<&'a str> {
         .then(|| rest.trim_start())
 }
 
-/// What follows a word that a text begins with; the word must end there.
+/// Returns the text after `word`, if `text` starts with that whole word.
 fn strip_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
     let rest = text
         .get(word.len()..)
         .filter(|_| text[..word.len()].eq_ignore_ascii_case(word))?;
-    let goes_on = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-    (!rest.starts_with(goes_on)).then_some(rest)
+    let is_word_char = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    (!rest.starts_with(is_word_char)).then_some(rest)
 }
 
 #[cfg(test)]
@@ -59,7 +59,7 @@ mod tests {
     const TEAM: [&str; 3] = ["operator", "night", "night-clerk"];
 
     #[test]
-    fn whoever_is_called_by_name_is_meant() {
+    fn named_agents_get_the_request() {
         for (request, name, task) in [
             ("operator: hello", "operator", "hello"),
             ("Operator, what is new?", "operator", "what is new?"),
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_somewhere_in_a_request_calls_nobody() {
+    fn names_inside_a_request_are_not_an_address() {
         for request in [
             "operator",
             "operator:",

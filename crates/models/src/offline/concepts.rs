@@ -1,25 +1,27 @@
-//! Words that play the same part in a request, in several languages: what was learned from one holds for the others.
+//! Concepts: words of the same role in several languages, so that weights trained on one word apply
+//! to the others.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::words::{RequestWord, is_unspaced, normalize, split_words, stem};
 
-/// At most so many words are looked at for misspellings.
+/// Maximum number of words per request that are checked for misspellings.
 const MAX_GUESSES: usize = 12;
-/// A shorter word has too many neighbours.
+/// Minimum length of a word that is checked for misspellings; shorter words are too similar to
+/// others.
 const MIN_MISSPELLED_LEN: usize = 5;
 const MAX_UNSPACED_LEN: usize = 8;
 
-/// Which concepts there are, and which words stand for them.
+/// The concepts and their words.
 pub struct Concepts {
     names: Vec<String>,
     entries: HashMap<String, Vec<u8>>,
-    /// Single words by their first letter, for misspellings.
+    /// Single words by first letter, for misspellings.
     by_initial: HashMap<char, Vec<(String, u8)>>,
 }
 
-/// A concept that a request holds, and where.
+/// A concept in a request, with its word range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConceptMatch {
     pub concept: u8,
@@ -55,7 +57,7 @@ impl Concepts {
     }
 
     fn add(&mut self, entry: &str, concept: u8) {
-        // Marks are looked for only where one can stand: there are thousands of entries.
+        // The full tokenizer runs only for entries that need it: there are thousands of entries.
         let is_plain = entry.chars().all(|c| c.is_alphabetic() || c == ' ');
         let stems: Vec<String> = if is_plain {
             entry
@@ -78,9 +80,9 @@ impl Concepts {
                 .or_default()
                 .push((key.clone(), concept));
         }
-        let known = self.entries.entry(key).or_default();
-        if !known.contains(&concept) {
-            known.push(concept);
+        let concepts = self.entries.entry(key).or_default();
+        if !concepts.contains(&concept) {
+            concepts.push(concept);
         }
     }
 
@@ -90,7 +92,7 @@ impl Concepts {
             .map_or("", String::as_str)
     }
 
-    /// Every concept in a request.
+    /// Returns every concept in a request.
     pub fn find(&self, words: &[RequestWord]) -> Vec<ConceptMatch> {
         let mut found = Vec::new();
         let mut guesses = 0;
@@ -149,23 +151,23 @@ impl Concepts {
 
     fn push_matches(&self, key: &str, first: usize, last: usize, found: &mut Vec<ConceptMatch>) {
         for &concept in self.entries.get(key).into_iter().flatten() {
-            let one = ConceptMatch {
+            let concept_match = ConceptMatch {
                 concept,
                 first,
                 last,
             };
-            if !found.contains(&one) {
-                found.push(one);
+            if !found.contains(&concept_match) {
+                found.push(concept_match);
             }
         }
     }
 
-    /// What a word with one slip in it stands for.
+    /// Returns the concept of a word with one typo.
     fn find_misspelled(&self, stem: &str) -> Option<u8> {
         let candidates = self.by_initial.get(&stem.chars().next()?)?;
-        let close = candidates.iter().find(|(entry, _)| {
+        let similar = candidates.iter().find(|(entry, _)| {
             entry.len().abs_diff(stem.len()) <= 1 && strsim::osa_distance(entry, stem) == 1
         });
-        close.map(|(_, concept)| *concept)
+        similar.map(|(_, concept)| *concept)
     }
 }

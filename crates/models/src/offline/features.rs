@@ -1,9 +1,10 @@
-//! What of a request the learned table weighs: words, pairs, pieces of words, concepts and marks, each as a number.
+//! The features of a request: words, word pairs, character n-grams, concepts and token kinds, each
+//! identified by a hash.
 
 use super::concepts::{CONCEPTS, ConceptMatch};
 use super::words::{RequestWord, is_unspaced, split_words, truncate};
 
-/// How much each kind of feature counts as a whole, however many there are.
+/// Total weight of each kind of feature, independent of the number of features.
 const WORD_WEIGHT: f32 = 1.2;
 const PAIR_WEIGHT: f32 = 1.0;
 const NGRAM_WEIGHT: f32 = 1.6;
@@ -11,20 +12,20 @@ const CONCEPT_WEIGHT: f32 = 1.2;
 const CONCEPT_PAIR_WEIGHT: f32 = 0.8;
 const SHAPE_WEIGHT: f32 = 0.6;
 
-/// More concepts than this are not paired.
+/// Maximum number of concepts that are paired.
 const MAX_PAIRED: usize = 14;
 
-/// One thing that was noticed.
+/// One feature of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Feature {
-    /// Which one; the learned table knows it by this number.
+    /// Hash that identifies the feature in the weights.
     pub key: u32,
     pub value: f32,
-    /// The words that it comes from, first and last; none for the whole.
+    /// First and last word that it comes from; none for features of the whole request.
     pub word_range: Option<(usize, usize)>,
 }
 
-/// A request, read.
+/// The words and features of a request.
 pub struct RequestFeatures {
     pub words: Vec<RequestWord>,
     pub features: Vec<Feature>,
@@ -35,15 +36,15 @@ impl RequestFeatures {
         let text = truncate(text);
         let words = split_words(&text);
         let mut features = Vec::new();
-        let found = CONCEPTS.find(&words);
+        let matches = CONCEPTS.find(&words);
         add(&mut features, WORD_WEIGHT, single_words(&words));
         add(&mut features, PAIR_WEIGHT, pairs(&words));
         add(&mut features, NGRAM_WEIGHT, char_ngrams(&words));
-        add(&mut features, CONCEPT_WEIGHT, concepts(&found, &words));
+        add(&mut features, CONCEPT_WEIGHT, concepts(&matches, &words));
         add(
             &mut features,
             CONCEPT_PAIR_WEIGHT,
-            concept_pairs(&found, &words),
+            concept_pairs(&matches, &words),
         );
         add(&mut features, SHAPE_WEIGHT, shape(&text, &words));
         Self { words, features }
@@ -52,15 +53,15 @@ impl RequestFeatures {
 
 type UnweightedFeature = (u32, Option<(usize, usize)>);
 
-/// One kind of feature, weighed as a whole.
-fn add(features: &mut Vec<Feature>, weight: f32, mut noticed: Vec<UnweightedFeature>) {
-    noticed.sort_by_key(|(key, _)| *key);
-    noticed.dedup_by_key(|(key, _)| *key);
-    let value = weight / (noticed.len().max(1) as f32).sqrt();
-    features.extend(noticed.into_iter().map(|(key, from)| Feature {
+/// Adds the features of one kind, which share `weight`.
+fn add(features: &mut Vec<Feature>, weight: f32, mut unweighted: Vec<UnweightedFeature>) {
+    unweighted.sort_by_key(|(key, _)| *key);
+    unweighted.dedup_by_key(|(key, _)| *key);
+    let value = weight / (unweighted.len().max(1) as f32).sqrt();
+    features.extend(unweighted.into_iter().map(|(key, word_range)| Feature {
         key,
         value,
-        word_range: from,
+        word_range,
     }));
 }
 
@@ -72,100 +73,100 @@ fn single_words(words: &[RequestWord]) -> Vec<UnweightedFeature> {
         .collect()
 }
 
-/// Neighbours, words with one between them, and how the request begins and ends.
+/// Returns adjacent words, words with one between them, and the first and last word.
 fn pairs(words: &[RequestWord]) -> Vec<UnweightedFeature> {
-    let mut noticed = Vec::new();
+    let mut features = Vec::new();
     for (at, word) in words.iter().enumerate() {
-        for (kind, reach) in [(b'p', 1), (b's', 2)] {
-            if let Some(other) = words.get(at + reach) {
-                noticed.push((
+        for (kind, distance) in [(b'p', 1), (b's', 2)] {
+            if let Some(other) = words.get(at + distance) {
+                features.push((
                     feature_key(kind, &[&word.stem, &other.stem]),
-                    Some((at, at + reach)),
+                    Some((at, at + distance)),
                 ));
             }
         }
     }
     if let Some(first) = words.first() {
-        noticed.push((feature_key(b'f', &[&first.stem]), Some((0, 0))));
+        features.push((feature_key(b'f', &[&first.stem]), Some((0, 0))));
     }
     if let Some(last) = words.last() {
-        noticed.push((
+        features.push((
             feature_key(b'l', &[&last.stem]),
             Some((words.len() - 1, words.len() - 1)),
         ));
     }
-    noticed
+    features
 }
 
-/// Pieces of words: what survives misspelling, inflection and scripts without spaces.
+/// Returns character n-grams, which survive typos, inflection and scripts without spaces.
 fn char_ngrams(words: &[RequestWord]) -> Vec<UnweightedFeature> {
-    let mut noticed = Vec::new();
+    let mut features = Vec::new();
     for (at, word) in words
         .iter()
         .enumerate()
         .filter(|(_, word)| !word.has_token_kind())
     {
         let unspaced = word.normalized.chars().any(is_unspaced);
-        let bounded: Vec<char> = std::iter::once('_')
+        let delimited: Vec<char> = std::iter::once('_')
             .chain(word.normalized.chars())
             .chain(['_'])
             .collect();
         let lengths = if unspaced { 1..=3 } else { 3..=5 };
         for length in lengths {
-            for piece in bounded.windows(length).filter(|piece| *piece != ['_']) {
-                noticed.push((chars_key(b'c', piece), Some((at, at))));
+            for ngram in delimited.windows(length).filter(|ngram| *ngram != ['_']) {
+                features.push((chars_key(b'c', ngram), Some((at, at))));
             }
         }
     }
-    noticed
+    features
 }
 
-/// Concepts and marks: both stand for many things of one kind.
+/// Returns the concepts and token kinds: both represent many words of one kind.
 fn concepts_and_kinds(
-    found: &[ConceptMatch],
+    matches: &[ConceptMatch],
     words: &[RequestWord],
 ) -> Vec<(String, usize, usize)> {
-    let concepts = found.iter().map(|found| {
+    let concepts = matches.iter().map(|found| {
         (
             CONCEPTS.name(found.concept).to_owned(),
             found.first,
             found.last,
         )
     });
-    let marks = words
+    let tokens = words
         .iter()
         .enumerate()
         .filter(|(_, word)| word.has_token_kind());
     concepts
-        .chain(marks.map(|(at, word)| (word.stem.clone(), at, at)))
+        .chain(tokens.map(|(at, word)| (word.stem.clone(), at, at)))
         .collect()
 }
 
-fn concepts(found: &[ConceptMatch], words: &[RequestWord]) -> Vec<UnweightedFeature> {
-    let noticed = concepts_and_kinds(found, words).into_iter();
-    noticed
+fn concepts(matches: &[ConceptMatch], words: &[RequestWord]) -> Vec<UnweightedFeature> {
+    let kinds = concepts_and_kinds(matches, words).into_iter();
+    kinds
         .map(|(kind, first, last)| (feature_key(b'k', &[&kind]), Some((first, last))))
         .collect()
 }
 
-fn concept_pairs(found: &[ConceptMatch], words: &[RequestWord]) -> Vec<UnweightedFeature> {
-    let mut kinds = concepts_and_kinds(found, words);
+fn concept_pairs(matches: &[ConceptMatch], words: &[RequestWord]) -> Vec<UnweightedFeature> {
+    let mut kinds = concepts_and_kinds(matches, words);
     kinds.sort();
     kinds.dedup_by(|a, b| a.0 == b.0);
     kinds.truncate(MAX_PAIRED);
-    let mut noticed = Vec::new();
+    let mut features = Vec::new();
     for (at, (one, first, _)) in kinds.iter().enumerate() {
         for (other, second, _) in &kinds[at + 1..] {
-            noticed.push((
+            features.push((
                 feature_key(b'q', &[one, other]),
                 Some((*first.min(second), *first.max(second))),
             ));
         }
     }
-    noticed
+    features
 }
 
-/// How it is written: as a question, with a colon, with code, short or long.
+/// Returns features of the form: question, colon, code, length.
 fn shape(text: &str, words: &[RequestWord]) -> Vec<UnweightedFeature> {
     let mut shape = Vec::new();
     let trimmed = text.trim_end();
@@ -213,7 +214,7 @@ fn chars_key(kind: u8, chars: &[char]) -> u32 {
     hash.key()
 }
 
-/// FNV-1a: the table is committed, so the numbers must never depend on a library's version.
+/// FNV-1a hash. The weights are committed, so the keys must not depend on a library version.
 struct FeatureHasher(u64);
 
 impl FeatureHasher {

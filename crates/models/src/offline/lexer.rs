@@ -1,4 +1,4 @@
-//! A request cut into tokens, each still as it was typed: what goes into an argument must not be changed.
+//! Splits a request into tokens that keep the original text: argument values must not be changed.
 
 use super::words::normalize;
 
@@ -7,11 +7,11 @@ pub struct Token<'a> {
     text: &'a str,
     start: usize,
     end: usize,
-    /// Lower case and without punctuation around it.
+    /// Lower case, without surrounding punctuation.
     pub normalized: String,
-    /// In quotes or backticks: one token, whatever stands inside.
+    /// True for text in quotes or backticks, which is always one token.
     pub is_quoted: bool,
-    /// A comma or a semicolon follows.
+    /// True if a comma or semicolon follows.
     pub ends_clause: bool,
 }
 
@@ -26,7 +26,7 @@ const QUOTES: [(char, char); 7] = [
 ];
 const PUNCTUATION: [char; 8] = ['.', ',', ';', ':', '!', '?', '。', '、'];
 
-/// The tokens of a text.
+/// Splits a text into tokens.
 pub fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let mut at = 0;
@@ -42,13 +42,13 @@ pub fn tokens(text: &str) -> Vec<Token<'_>> {
         let raw = &text[start..end];
         let is_quoted =
             quoted.is_some_and(|close| text[close..end].chars().all(|c| PUNCTUATION.contains(&c)));
-        let plain = normalize(raw.trim_matches(|c: char| !c.is_alphanumeric()));
+        let normalized = normalize(raw.trim_matches(|c: char| !c.is_alphanumeric()));
         let ends_clause = raw.ends_with([',', ';']);
         tokens.push(Token {
             text,
             start,
             end,
-            normalized: plain,
+            normalized,
             is_quoted,
             ends_clause,
         });
@@ -57,7 +57,7 @@ pub fn tokens(text: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// Where a quotation that begins at `start` has ended.
+/// Returns the end of a quotation that starts at `start`.
 fn quoted_end(text: &str, start: usize) -> Option<usize> {
     let open = text[start..].chars().next()?;
     let (_, close) = QUOTES.into_iter().find(|(quote, _)| *quote == open)?;
@@ -67,7 +67,8 @@ fn quoted_end(text: &str, start: usize) -> Option<usize> {
 }
 
 impl Token<'_> {
-    /// The text of neighbouring tokens as it was typed, without quotes around it and punctuation behind it.
+    /// Returns the original text of adjacent tokens, without enclosing quotes and trailing
+    /// punctuation.
     pub fn join(tokens: &[Token<'_>]) -> String {
         let (Some(first), Some(last)) = (tokens.first(), tokens.last()) else {
             return String::new();
@@ -81,7 +82,8 @@ impl Token<'_> {
             return chars.as_str().to_owned();
         }
         let trimmed = raw.trim_end_matches([',', ';', '!', '?', '。', '、']);
-        // A full stop ends a sentence, not a value; but `.` and `..` are values.
+        // A final full stop ends the sentence and is not part of the value; but `.` and `..` are
+        // values.
         let without_stop = trimmed
             .strip_suffix('.')
             .filter(|rest| rest.ends_with(char::is_alphanumeric));

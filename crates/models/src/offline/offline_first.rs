@@ -1,4 +1,5 @@
-//! `agent.router = "offline-first"`: a transfer that the offline router is sure of saves the orchestrator's model call.
+//! `agent.router = "offline-first"`: the offline router replaces the orchestrator's model call for
+//! transfers that it is confident about.
 
 use std::sync::Arc;
 
@@ -11,10 +12,10 @@ use super::reply::OfflineReply;
 use super::router::{OfflineRouter, RoutingDecision};
 use super::task::OfflineTask;
 
-/// The orchestrator's model behind the offline router.
+/// The orchestrator's model, with the offline router in front of it.
 pub struct OfflineFirst {
     pub model: Arc<dyn Model>,
-    /// How sure the router must be, from 0 to 1.
+    /// Minimum confidence of the router, from 0 to 1.
     pub confidence: f32,
 }
 
@@ -38,7 +39,8 @@ impl Model for OfflineFirst {
 }
 
 impl OfflineFirst {
-    /// Only for the first reply to a request that stands by itself: what refers to the conversation is the model's.
+    /// Returns a transfer without a model call. Only for the first request of a session: later ones
+    /// may refer to earlier messages, which only the model understands.
     fn shortcut(&self, request: &ModelRequest) -> Option<OfflineReply> {
         let assignment = OfflineTask::from_messages(&request.messages);
         if !assignment.completed_calls.is_empty() || !assignment.is_first {

@@ -1,4 +1,4 @@
-//! The offline model as orchestrator: one transfer to whoever fits, or an answer of its own.
+//! The offline model as orchestrator: transfers the request to the best agent, or answers it.
 
 use lango_domain::markers::TRANSFER_TOOL;
 use lango_domain::model::{ToolCall, ToolCallResult};
@@ -11,11 +11,12 @@ use super::specialist::NOT_DONE;
 use super::task::{OfflineTask, unwrap_report};
 use super::{CONNECT_HINT, FIRST_REPLY_NOTE, small_talk};
 
-/// An agent that gave a request back is followed by the next one only if it has this share of what speaks for the rest.
+/// Minimum share of the remaining score that the next agent needs after another agent rejected the
+/// request.
 const MIN_RETRY_SHARE: f32 = 0.4;
-/// Parts of a request go to different agents only when each is that sure.
+/// Minimum confidence for each part of a request that is split between agents.
 const MIN_PART_CONFIDENCE: f32 = 0.6;
-/// What stands between parts of a request for different agents.
+/// Separators between the parts of a request.
 const PART_SEPARATORS: [&str; 6] = [
     " and then ",
     "; then ",
@@ -24,11 +25,11 @@ const PART_SEPARATORS: [&str; 6] = [
     " und dann ",
     "; ",
 ];
-/// As many as there are delegation rounds.
+/// Same as the number of delegation rounds.
 const MAX_PARTS: usize = 5;
-/// A longer request is no list of steps.
+/// Longer requests are not split.
 const MAX_SPLIT_REQUEST_LEN: usize = 2_000;
-/// The agent whose work begins with a time.
+/// The agent for scheduled work: the parts after a schedule belong to the schedule.
 const SCHEDULING_AGENT: &str = "automator";
 
 pub fn reply(assignment: &OfflineTask<'_>, router: &OfflineRouter) -> OfflineReply {
@@ -63,25 +64,25 @@ fn first_reply(request: &str, router: &OfflineRouter) -> OfflineReply {
     }
 }
 
-/// One part of a request, and whose it is.
+/// One part of a request, with its agent.
 pub struct RequestPart {
     agent: String,
     task: String,
     reason: String,
 }
 
-/// The parts of a request that different agents must do one after the other; none when it is for one agent. What is
-/// to happen later or again and again is one part, however many steps it has.
+/// Splits a request into parts for different agents, done in order. Returns no parts if the request
+/// is for one agent, and a single part for scheduled work, whatever its number of steps.
 pub fn split_request(request: &str, router: &OfflineRouter) -> Vec<RequestPart> {
-    let has_address = parse_addressee(request, router.agents()).is_some();
-    if has_address || request.len() > MAX_SPLIT_REQUEST_LEN {
+    let has_addressee = parse_addressee(request, router.agents()).is_some();
+    if has_addressee || request.len() > MAX_SPLIT_REQUEST_LEN {
         return Vec::new();
     }
     let mut texts = vec![request];
-    for between in PART_SEPARATORS {
+    for separator in PART_SEPARATORS {
         texts = texts
             .into_iter()
-            .flat_map(|text| text.split(between))
+            .flat_map(|text| text.split(separator))
             .collect();
     }
     if !(2..=MAX_PARTS).contains(&texts.len()) {
@@ -92,7 +93,7 @@ pub fn split_request(request: &str, router: &OfflineRouter) -> Vec<RequestPart> 
         let routing = router.route(text);
         match &routing.decision {
             RoutingDecision::Agent(agent) if routing.confidence >= MIN_PART_CONFIDENCE => {
-                let (agent, task, because) = (
+                let (agent, task, reason) = (
                     agent.clone(),
                     text.trim().to_owned(),
                     reasons_text(&routing),
@@ -100,14 +101,14 @@ pub fn split_request(request: &str, router: &OfflineRouter) -> Vec<RequestPart> 
                 parts.push(RequestPart {
                     agent,
                     task,
-                    reason: because,
+                    reason,
                 });
             }
             _ => return Vec::new(),
         }
     }
-    let is_for_one = parts.windows(2).all(|pair| pair[0].agent == pair[1].agent);
-    if is_for_one {
+    let has_one_agent = parts.windows(2).all(|pair| pair[0].agent == pair[1].agent);
+    if has_one_agent {
         return Vec::new();
     }
     if parts[0].agent == SCHEDULING_AGENT {
@@ -124,15 +125,15 @@ fn transfer_part(part: &RequestPart) -> OfflineReply {
     }
 }
 
-/// The next part, as long as the parts before it worked; then everything that was reported.
+/// Transfers the next part if all parts before it succeeded; else returns all reports.
 fn next_part(assignment: &OfflineTask<'_>, parts: &[RequestPart]) -> OfflineReply {
     let done = &assignment.completed_calls;
-    let worked = |result: &ToolCallResult| {
+    let succeeded = |result: &ToolCallResult| {
         result.ok && !unwrap_report(&result.content).starts_with(NOT_DONE)
     };
-    let all_worked = done.iter().all(|(_, result)| worked(result));
+    let all_succeeded = done.iter().all(|(_, result)| succeeded(result));
     match parts.get(done.len()) {
-        Some(part) if all_worked => transfer_part(part),
+        Some(part) if all_succeeded => transfer_part(part),
         _ => {
             let reports = done.iter().map(|(call, result)| {
                 format!("{}: {}", addressee(call), unwrap_report(&result.content))
@@ -147,7 +148,7 @@ fn next_part(assignment: &OfflineTask<'_>, parts: &[RequestPart]) -> OfflineRepl
     }
 }
 
-/// Another agent, if one is likely among those that were not tried; else what was said.
+/// Transfers to the next likely agent that was not tried; else explains the failure.
 fn after_failure(
     assignment: &OfflineTask<'_>,
     router: &OfflineRouter,
@@ -159,13 +160,13 @@ fn after_failure(
         .map(|(call, _)| addressee(call))
         .collect();
     let routing = router.route(assignment.request);
-    let left: Vec<_> = routing
+    let remaining: Vec<_> = routing
         .ranking
         .iter()
         .filter(|ranked| !tried.contains(&ranked.agent.as_str()))
         .collect();
-    let total: f32 = left.iter().map(|ranked| ranked.score).sum();
-    match left.first() {
+    let total: f32 = remaining.iter().map(|ranked| ranked.score).sum();
+    match remaining.first() {
         Some(next) if next.score >= MIN_RETRY_SHARE * total => {
             transfer(&next.agent, None, &reasons_text(&routing))
         }
@@ -177,18 +178,19 @@ fn after_failure(
     }
 }
 
-/// What whoever was asked last said about it. Where somebody was called by name, another model would not help.
-fn not_done_message(tried: &[&str], why: &str, was_called: bool) -> String {
-    let who = tried.last().copied().unwrap_or("team");
-    if was_called {
-        return format!("{NOT_DONE}the {who} says: {why}");
+/// Returns the failure message with the last agent's reason. If the user named the agent, a
+/// language model would not help.
+fn not_done_message(tried: &[&str], reason: &str, was_named: bool) -> String {
+    let agent = tried.last().copied().unwrap_or("team");
+    if was_named {
+        return format!("{NOT_DONE}the {agent} says: {reason}");
     }
-    let nobody = if tried.len() > 1 {
-        "nobody in the team did this. The"
+    let subject = if tried.len() > 1 {
+        "no agent of the team did this. The"
     } else {
         "the"
     };
-    format!("{NOT_DONE}{nobody} {who} says: {why}\n\n{CONNECT_HINT}")
+    format!("{NOT_DONE}{subject} {agent} says: {reason}\n\n{CONNECT_HINT}")
 }
 
 fn addressee(call: &ToolCall) -> &str {
@@ -198,8 +200,8 @@ fn addressee(call: &ToolCall) -> &str {
         .unwrap_or_default()
 }
 
-/// To do what the user asks, unless a task says it better.
-pub fn transfer(agent: &str, task: Option<&str>, because: &str) -> OfflineReply {
+/// Returns a transfer to `agent`: for the user's request, or for `task` if set.
+pub fn transfer(agent: &str, task: Option<&str>, reason: &str) -> OfflineReply {
     let mut arguments = json!({ "agent_name": agent });
     if let Some(task) = task {
         arguments["task"] = Value::from(task);
@@ -207,11 +209,11 @@ pub fn transfer(agent: &str, task: Option<&str>, because: &str) -> OfflineReply 
     OfflineReply::Call {
         name: TRANSFER_TOOL.to_owned(),
         arguments,
-        reason: Some(because.to_owned()),
+        reason: Some(reason.to_owned()),
     }
 }
 
-/// The likeliest agents, with the words that speak for them.
+/// Returns the two most likely agents with the words that matched.
 pub fn reasons_text(routing: &Routing) -> String {
     let likely = routing
         .ranking
@@ -237,8 +239,8 @@ fn undecided_message(routing: &Routing, router: &OfflineRouter) -> String {
         .map(|ranked| ranked.agent.as_str())
         .collect();
     match likely.as_slice() {
-        [one, other] => format!(
-            "I cannot tell whose work this is: the {one}'s or the {other}'s? Say it with a verb and what it is about, as in \
+        [first, second] => format!(
+            "I cannot tell whose work this is: the {first}'s or the {second}'s? Say it with a verb and what it is about, as in \
              \"read notes.txt\". The team is {}.",
             team_names(router)
         ),

@@ -1,12 +1,13 @@
-//! Phrases that tools carry: "read [the] [file] {path:word}". A request that has a phrase's form is a call with its arguments.
+//! Phrases of tools, such as "read [the] [file] {path:word}". A request that matches a phrase
+//! becomes a call with its arguments.
 //!
-//! Plain words must stand there; `[word]` may; `(a|b c)` is one of several; `{argument}` takes words as they were
-//! typed, `{argument:word}` exactly one. `{argument=result}` takes no words: it is what the step before gave, and
-//! `{argument=summary}` its beginning.
+//! Plain words are required; `[word]` is optional; `(a|b c)` is a choice; `{argument}` captures
+//! words as typed, `{argument:word}` exactly one. `{argument=result}` captures no words: it is the
+//! result of the step before, and `{argument=summary}` the start of it.
 
 use super::lexer::Token;
 
-/// A word this long is recognised with one slip in it.
+/// Minimum length of a word that may have one typo.
 const MIN_MISSPELLED_LEN: usize = 4;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +17,7 @@ pub struct PhrasePattern {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum PatternPart {
-    /// One of these rows of words; an empty row lets it be left out.
+    /// Alternative word sequences; an empty sequence makes the part optional.
     Literal(Vec<Vec<String>>),
     Slot {
         argument: String,
@@ -28,20 +29,20 @@ enum PatternPart {
     },
 }
 
-/// What an argument is filled with when the request does not say it.
+/// Source of an argument that is not in the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FillSource {
     Result,
     Summary,
 }
 
-/// What a phrase took from a request.
+/// A match of a phrase with a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PhraseMatch {
     pub arguments: Vec<(String, ArgumentValue)>,
-    /// Words of the phrase that stood there.
+    /// Number of matched words of the phrase.
     pub literal: usize,
-    /// Words that went into arguments.
+    /// Number of words captured in arguments.
     pub captured: usize,
 }
 
@@ -78,7 +79,7 @@ impl PhrasePattern {
         Self { parts }
     }
 
-    /// What it takes from these tokens, if they are of its form as a whole.
+    /// Matches all tokens against the phrase.
     pub fn match_tokens(&self, tokens: &[Token<'_>]) -> Option<PhraseMatch> {
         match_parts(&self.parts, tokens)
     }
@@ -102,24 +103,24 @@ fn normalize_words(text: &str) -> Vec<String> {
 }
 
 fn parse_slot(inside: &str) -> PatternPart {
-    if let Some((argument, filling)) = inside.split_once('=') {
-        let filling = if filling == "summary" {
+    if let Some((argument, source)) = inside.split_once('=') {
+        let source = if source == "summary" {
             FillSource::Summary
         } else {
             FillSource::Result
         };
         return PatternPart::FromPrevious {
             argument: argument.to_owned(),
-            source: filling,
+            source,
         };
     }
-    let (argument, one_word) = match inside.split_once(':') {
+    let (argument, is_one_word) = match inside.split_once(':') {
         Some((argument, _)) => (argument, true),
         None => (inside, false),
     };
     PatternPart::Slot {
         argument: argument.to_owned(),
-        is_one_word: one_word,
+        is_one_word,
     }
 }
 
@@ -129,74 +130,71 @@ fn match_parts(parts: &[PatternPart], tokens: &[Token<'_>]) -> Option<PhraseMatc
     };
     match part {
         PatternPart::Literal(rows) => rows.iter().find_map(|row| {
-            let (said, left) = tokens.split_at_checked(row.len())?;
+            let (head, tail) = tokens.split_at_checked(row.len())?;
             let same = row
                 .iter()
-                .zip(said)
+                .zip(head)
                 .all(|(word, token)| is_same_word(word, token));
-            let mut taken = if same {
-                match_parts(rest, left)?
-            } else {
+            if !same {
                 return None;
-            };
-            taken.literal += row.len();
-            Some(taken)
+            }
+            let mut matched = match_parts(rest, tail)?;
+            matched.literal += row.len();
+            Some(matched)
         }),
-        PatternPart::FromPrevious {
-            argument,
-            source: filling,
-        } => {
-            let mut taken = match_parts(rest, tokens)?;
-            taken
+        PatternPart::FromPrevious { argument, source } => {
+            let mut matched = match_parts(rest, tokens)?;
+            matched
                 .arguments
-                .push((argument.clone(), ArgumentValue::FromPrevious(*filling)));
-            Some(taken)
+                .push((argument.clone(), ArgumentValue::FromPrevious(*source)));
+            Some(matched)
         }
         PatternPart::Slot {
             argument,
-            is_one_word: one_word,
+            is_one_word,
         } => {
-            let most = if *one_word { 1 } else { tokens.len() };
-            (1..=most.min(tokens.len())).find_map(|length| {
-                let mut taken = match_parts(rest, &tokens[length..])?;
+            let max_words = if *is_one_word { 1 } else { tokens.len() };
+            (1..=max_words.min(tokens.len())).find_map(|length| {
+                let mut matched = match_parts(rest, &tokens[length..])?;
                 let value = ArgumentValue::Text(Token::join(&tokens[..length]));
-                taken.arguments.push((argument.clone(), value));
-                taken.captured += length;
-                Some(taken)
+                matched.arguments.push((argument.clone(), value));
+                matched.captured += length;
+                Some(matched)
             })
         }
     }
 }
 
-/// The word itself, with another ending, or with one slip that makes no other word of it: letters that changed places, a
-/// letter too many or too few.
+/// Returns true for the word itself, an inflected form, or a typo that is not another word: swapped
+/// letters, one letter too many or too few.
 fn is_same_word(word: &str, token: &Token<'_>) -> bool {
     if token.is_quoted {
         return false;
     }
-    let said = token.normalized.as_str();
-    said == word || is_inflected(word, said) || is_typo(word, said)
+    let typed = token.normalized.as_str();
+    typed == word || is_inflected(word, typed) || is_typo(word, typed)
 }
 
-fn is_inflected(word: &str, said: &str) -> bool {
+fn is_inflected(word: &str, typed: &str) -> bool {
     let base = word.strip_suffix('e').unwrap_or(word);
     ["s", "es", "ed", "ing"].iter().any(|ending| {
-        said.strip_suffix(ending)
+        typed
+            .strip_suffix(ending)
             .is_some_and(|rest| rest == word || (rest == base && base.len() > 2))
     })
 }
 
-fn is_typo(word: &str, said: &str) -> bool {
+fn is_typo(word: &str, typed: &str) -> bool {
     let letters = |text: &str| {
         let mut letters: Vec<char> = text.chars().collect();
         letters.sort_unstable();
         letters
     };
-    let same_start = word.chars().next() == said.chars().next();
+    let same_start = word.chars().next() == typed.chars().next();
     let (long, swapped) = (
         word.len() >= MIN_MISSPELLED_LEN,
-        letters(word) == letters(said),
+        letters(word) == letters(typed),
     );
-    let missing = word.len() > MIN_MISSPELLED_LEN && word.len() != said.len();
-    same_start && long && (swapped || missing) && strsim::osa_distance(word, said) == 1
+    let missing = word.len() > MIN_MISSPELLED_LEN && word.len() != typed.len();
+    same_start && long && (swapped || missing) && strsim::osa_distance(word, typed) == 1
 }

@@ -1,4 +1,5 @@
-//! From a request to calls, by the phrases of the tools at hand: one, or several in order.
+//! Plans the calls of a request by the phrases of the available tools: one call, or several in
+//! order.
 
 use lango_domain::model::ToolDeclaration;
 use serde_json::{Map, Value as Json};
@@ -6,17 +7,17 @@ use serde_json::{Map, Value as Json};
 use super::lexer::{Token, tokens};
 use super::phrase::{ArgumentValue, FillSource, PhraseMatch, PhrasePattern};
 
-/// At most so many steps in one request.
+/// Maximum number of steps in one request.
 const MAX_STEPS: usize = 5;
-/// A longer request is none that phrases were written for.
+/// Longer requests do not match phrases.
 const MAX_BYTES: usize = 4_000;
-/// A request of more tokens is one step: looking for several takes too long.
+/// Longer requests are planned as one step: trying all splits takes too long.
 const MAX_TOKENS_IN_STEPS: usize = 40;
-/// How much of a result stands for it.
+/// Length of the summary of a result.
 const SUMMARY_LINES: usize = 12;
 const SUMMARY_CHARS: usize = 1_200;
 
-/// Words around a request that change nothing about it.
+/// Filler words around a request.
 const LEADING_FILLERS: [&[&str]; 20] = [
     &["please"],
     &["pls"],
@@ -49,7 +50,7 @@ const TRAILING_FILLERS: [&[&str]; 8] = [
     &["bitte"],
     &["right", "now"],
 ];
-/// What stands between two steps.
+/// Separators between two steps. The empty one is a comma or semicolon.
 const STEP_SEPARATORS: [&[&str]; 6] = [
     &["and", "then"],
     &["then"],
@@ -59,7 +60,7 @@ const STEP_SEPARATORS: [&[&str]; 6] = [
     &[],
 ];
 
-/// One call to make; arguments may wait for the result before.
+/// A planned call. Arguments may depend on the result of the step before.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedCall {
     pub tool: String,
@@ -68,18 +69,18 @@ pub struct PlannedCall {
 }
 
 impl PlannedCall {
-    /// Whether it is made of what the step before gave.
+    /// Returns true if an argument is the result of the step before.
     pub fn needs_previous_result(&self) -> bool {
         !self.pending_arguments.is_empty()
     }
 
-    /// The arguments, with what the step before gave.
-    pub fn arguments(&self, before: &str) -> Json {
+    /// Returns the arguments, filled in with the result of the step before.
+    pub fn arguments(&self, previous_result: &str) -> Json {
         let mut arguments = self.arguments.clone();
-        for (argument, filling) in &self.pending_arguments {
-            let text = match filling {
-                FillSource::Result => before.to_owned(),
-                FillSource::Summary => summary(before),
+        for (argument, source) in &self.pending_arguments {
+            let text = match source {
+                FillSource::Result => previous_result.to_owned(),
+                FillSource::Summary => summary(previous_result),
             };
             arguments.insert(argument.clone(), Json::from(text));
         }
@@ -87,37 +88,33 @@ impl PlannedCall {
     }
 }
 
-/// The steps that a request asks for; none when it has no phrase's form.
+/// Returns the calls that a request asks for; none if no phrase matches.
 pub fn plan(request: &str, tools: &[ToolDeclaration]) -> Option<Vec<PlannedCall>> {
     if request.len() > MAX_BYTES {
         return None;
     }
     let all = tokens(request);
-    let known: Vec<(&ToolDeclaration, Vec<PhrasePattern>)> = tools
-        .iter()
-        .map(|tool| {
-            (
-                tool,
-                tool.phrases
-                    .iter()
-                    .map(|phrase| PhrasePattern::parse(phrase))
-                    .collect(),
-            )
-        })
-        .collect();
-    let planned = plan_from(strip_fillers(&all), &known, 1)?;
-    Some(planned.1)
+    let with_patterns = |tool| (tool, parse_phrases(tool));
+    let patterns: Vec<_> = tools.iter().map(with_patterns).collect();
+    let (_, calls) = plan_from(strip_fillers(&all), &patterns, 1)?;
+    Some(calls)
+}
+
+fn parse_phrases(tool: &ToolDeclaration) -> Vec<PhrasePattern> {
+    let phrases = tool.phrases.iter();
+    phrases.map(|phrase| PhrasePattern::parse(phrase)).collect()
 }
 
 type ToolPatterns<'a> = [(&'a ToolDeclaration, Vec<PhrasePattern>)];
 
-/// The best reading of these tokens, and how much speaks for it.
+/// Returns the best plan for these tokens, with its weight. `number` is the step number.
 fn plan_from(
     tokens: &[Token<'_>],
-    known: &ToolPatterns<'_>,
+    patterns: &ToolPatterns<'_>,
     number: usize,
 ) -> Option<(f32, Vec<PlannedCall>)> {
-    let mut best = plan_one_step(tokens, known, number).map(|(weight, step)| (weight, vec![step]));
+    let mut best =
+        plan_one_step(tokens, patterns, number).map(|(weight, step)| (weight, vec![step]));
     if number == MAX_STEPS || tokens.len() > MAX_TOKENS_IN_STEPS {
         return best;
     }
@@ -128,16 +125,16 @@ fn plan_from(
         else {
             continue;
         };
-        let Some((weight, step)) = plan_one_step(strip_fillers(&tokens[..at]), known, number)
+        let Some((weight, step)) = plan_one_step(strip_fillers(&tokens[..at]), patterns, number)
         else {
             continue;
         };
-        let Some((others, mut steps)) = plan_from(strip_fillers(rest), known, number + 1) else {
+        let Some((others, mut steps)) = plan_from(strip_fillers(rest), patterns, number + 1) else {
             continue;
         };
         if best
             .as_ref()
-            .is_none_or(|(found, _)| weight + others > *found)
+            .is_none_or(|(best_weight, _)| weight + others > *best_weight)
         {
             steps.insert(0, step);
             best = Some((weight + others, steps));
@@ -146,7 +143,8 @@ fn plan_from(
     best
 }
 
-/// What follows `words` at that place; without words a comma or semicolon must stand before it.
+/// Returns the tokens after the separator `words` at `at`. An empty separator requires a comma or
+/// semicolon before `at`.
 fn strip_separator<'a, 't>(
     tokens: &'a [Token<'t>],
     at: usize,
@@ -187,21 +185,23 @@ fn strip_fillers<'a, 't>(mut tokens: &'a [Token<'t>]) -> &'a [Token<'t>] {
     tokens
 }
 
-/// The phrase with most words of its own; what goes into arguments counts against it.
+/// Returns the call of the phrase with the most words of its own; captured words count against it.
 fn plan_one_step(
     tokens: &[Token<'_>],
-    known: &ToolPatterns<'_>,
+    patterns: &ToolPatterns<'_>,
     number: usize,
 ) -> Option<(f32, PlannedCall)> {
     let mut best: Option<(f32, PlannedCall)> = None;
-    for (tool, patterns) in known {
-        for taken in patterns
+    for (tool, tool_patterns) in patterns {
+        for matched in tool_patterns
             .iter()
             .filter_map(|pattern| pattern.match_tokens(tokens))
         {
-            let weight = taken.literal as f32 - 0.4 * taken.captured as f32;
-            if best.as_ref().is_none_or(|(found, _)| weight > *found)
-                && let Some(step) = build_call(tool, taken, number)
+            let weight = matched.literal as f32 - 0.4 * matched.captured as f32;
+            if best
+                .as_ref()
+                .is_none_or(|(best_weight, _)| weight > *best_weight)
+                && let Some(step) = build_call(tool, matched, number)
             {
                 best = Some((weight, step));
             }
@@ -210,14 +210,14 @@ fn plan_one_step(
     best
 }
 
-/// A call, if the arguments fit the tool's schema.
-fn build_call(tool: &ToolDeclaration, taken: PhraseMatch, number: usize) -> Option<PlannedCall> {
+/// Builds a call if the arguments fit the tool's schema.
+fn build_call(tool: &ToolDeclaration, matched: PhraseMatch, number: usize) -> Option<PlannedCall> {
     let mut step = PlannedCall {
         tool: tool.name.clone(),
         arguments: Map::new(),
         pending_arguments: Vec::new(),
     };
-    for (argument, value) in taken.arguments {
+    for (argument, value) in matched.arguments {
         let schema = tool.parameters.get("properties")?.get(&argument)?;
         match value {
             ArgumentValue::Text(text) => {
@@ -225,8 +225,8 @@ fn build_call(tool: &ToolDeclaration, taken: PhraseMatch, number: usize) -> Opti
                     .arguments
                     .insert(argument, parse_argument(&text, schema)?)
             }
-            ArgumentValue::FromPrevious(filling) if number > 1 => {
-                step.pending_arguments.push((argument, filling))
+            ArgumentValue::FromPrevious(source) if number > 1 => {
+                step.pending_arguments.push((argument, source))
             }
             ArgumentValue::FromPrevious(_) => return None,
         }
@@ -251,7 +251,7 @@ fn build_call(tool: &ToolDeclaration, taken: PhraseMatch, number: usize) -> Opti
         .then_some(step)
 }
 
-/// What was typed, as the schema wants it.
+/// Converts the typed text to the type of the schema.
 fn parse_argument(text: &str, schema: &Json) -> Option<Json> {
     if let Some(allowed) = schema.get("enum").and_then(Json::as_array) {
         return allowed
@@ -284,18 +284,18 @@ fn parse_argument(text: &str, schema: &Json) -> Option<Json> {
     })
 }
 
-/// The beginning: whoever wants to have it understood needs a language model.
+/// Returns the start of a text: a real summary needs a language model.
 fn summary(text: &str) -> String {
     let lines: Vec<&str> = text
         .lines()
         .filter(|line| !line.trim().is_empty())
         .take(SUMMARY_LINES)
         .collect();
-    let cut: String = lines.join("\n").chars().take(SUMMARY_CHARS).collect();
-    let all = cut.len() >= text.trim().len();
-    if all {
-        cut
+    let truncated: String = lines.join("\n").chars().take(SUMMARY_CHARS).collect();
+    let is_whole = truncated.len() >= text.trim().len();
+    if is_whole {
+        truncated
     } else {
-        format!("{cut}\n[the beginning; the offline model cannot summarise]")
+        format!("{truncated}\n[the beginning; the offline model cannot summarise]")
     }
 }

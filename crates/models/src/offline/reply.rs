@@ -1,4 +1,4 @@
-//! What the offline model says: words, or one call.
+//! Replies of the offline model: a text or one call.
 
 use lango_domain::event::{CallId, Usage};
 use lango_domain::model::{Fragment, Thought, ToolCall};
@@ -12,13 +12,13 @@ pub enum OfflineReply {
     Call {
         name: String,
         arguments: Value,
-        /// Why, for whoever reads the events.
+        /// The reason, recorded in the events.
         reason: Option<String>,
     },
 }
 
 impl OfflineReply {
-    /// The reply as a model streams it; `number` tells calls of one turn apart.
+    /// Returns the fragments of the reply; `number` makes the call id unique within a turn.
     pub fn into_fragments(self, number: usize) -> Vec<Fragment> {
         let mut fragments = Vec::new();
         match self {
@@ -26,7 +26,7 @@ impl OfflineReply {
             Self::Call {
                 name,
                 arguments,
-                reason: because,
+                reason,
             } => {
                 let thought = |text| Thought {
                     provider: PROVIDER.to_owned(),
@@ -34,7 +34,7 @@ impl OfflineReply {
                     seal: None,
                     call: None,
                 };
-                fragments.extend(because.map(thought).map(Fragment::Thought));
+                fragments.extend(reason.map(thought).map(Fragment::Thought));
                 let id = CallId::new(format!("offline-{number}"));
                 fragments.push(Fragment::Call(ToolCall {
                     id,

@@ -1,4 +1,5 @@
-//! Who should get a request: what was learned from many, and what this team's routing table says.
+//! The offline router: selects the agent of a request by trained weights and by the team's routing
+//! table.
 
 use super::addressee::parse_addressee;
 use super::features::RequestFeatures;
@@ -6,45 +7,46 @@ use super::routing_table::{self, Phrase, RoutingEntry};
 use super::weights::{DIRECT, LABELS, ROUTING_WEIGHTS, RoutingWeights};
 use super::words::RequestWord;
 
-/// Below this share nobody is sure enough to act.
+/// Minimum share of the best candidate.
 const MIN_CONFIDENCE: f32 = 0.25;
-/// Nor when another one is this close behind, unless both are far ahead of the rest.
+/// Minimum lead over the second candidate, unless the share reaches `CLEAR_LEAD`.
 const MIN_MARGIN: f32 = 0.03;
 const CLEAR_LEAD: f32 = 0.4;
-/// A word that settles a request outweighs everything that was learned.
+/// Bonus of an `Always` keyword; outweighs everything else.
 const ALWAYS_BONUS: f32 = 30.0;
-/// A keyword of an agent that the learned table knows: it mostly says what is known already.
+/// Keyword bonus of agents with trained weights, which mostly cover the keyword already.
 const KNOWN_KEYWORD_BONUS: f32 = 0.2;
-/// An agent that nothing was learned about speaks by its entry alone.
+/// Base score of agents without trained weights, which are scored by their entry alone.
 const NEW_AGENT_BIAS: f32 = -3.0;
-/// In a team with agents of one's own, who is absent may have a namesake under another name.
+/// Penalty for absent built-in agents in teams with custom agents: a custom agent may do the same
+/// work.
 const ABSENT_PENALTY: f32 = -5.0;
 const NEW_KEYWORD_BONUS: f32 = 8.0;
 const NEW_EXTRA_KEYWORD_BONUS: f32 = 1.0;
 const NEW_WORD_BONUS: f32 = 2.5;
 const NEW_MAX_WORD_BONUS: f32 = 7.0;
 const CANNOT_PENALTY: f32 = -2.0;
-/// Shorter words say nothing.
+/// Minimum length of a significant word.
 const MIN_WORD_LEN: usize = 3;
-/// At most so many reasons are given.
+/// Maximum number of reported reasons.
 const MAX_REASONS: usize = 6;
-/// A word that speaks less than this for an agent is no reason.
+/// Minimum weight of a word that counts as a reason.
 const MIN_REASON_WEIGHT: f32 = 0.15;
 
-/// A team's routing table, ready to judge requests.
+/// A router for the team of one routing table.
 pub struct OfflineRouter {
     entries: Vec<RoutingEntry>,
 }
 
-/// Who gets a request, and why.
+/// A routing decision with its reasons.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Routing {
     pub decision: RoutingDecision,
-    /// The agents of the team, likeliest first.
+    /// The agents of the team, most likely first.
     pub ranking: Vec<RankedCandidate>,
-    /// How sure the decision is, from 0 to 1.
+    /// Confidence of the decision, from 0 to 1.
     pub confidence: f32,
-    /// What the agent is told, where the request begins with its name.
+    /// The task for the agent, if the request starts with its name.
     pub task: Option<String>,
 }
 
@@ -53,7 +55,7 @@ pub enum RoutingDecision {
     Agent(String),
     /// No tool is needed.
     Direct,
-    /// Nobody in the team fits; who would, where that is known.
+    /// No agent of the team fits; `absent` is the built-in agent that would.
     NoAgent {
         absent: Option<&'static str>,
     },
@@ -67,7 +69,7 @@ pub struct RankedCandidate {
 }
 
 impl Routing {
-    /// Nobody else is even thought of.
+    /// Routes to the agent that the request names; no other agent is considered.
     fn by_name(agent: &str, task: &str) -> Self {
         let named = RankedCandidate {
             agent: agent.to_owned(),
@@ -84,7 +86,7 @@ impl Routing {
 }
 
 impl OfflineRouter {
-    /// Reads the table out of an orchestrator's prompt.
+    /// Parses the routing table in an orchestrator's prompt.
     pub fn from_prompt(prompt: &str) -> Self {
         Self {
             entries: routing_table::parse(prompt),
@@ -99,13 +101,13 @@ impl OfflineRouter {
         self.route_with(text, &ROUTING_WEIGHTS)
     }
 
-    /// The same with another table: to measure one before it is committed.
-    pub fn route_with(&self, text: &str, learned: &RoutingWeights) -> Routing {
+    /// Like [`route`](Self::route), with other weights: measures weights before they are committed.
+    pub fn route_with(&self, text: &str, weights: &RoutingWeights) -> Routing {
         if let Some((agent, task)) = parse_addressee(text, self.agents()) {
             return Routing::by_name(agent, task);
         }
-        let reading = RequestFeatures::from_text(text);
-        if reading.words.is_empty() {
+        let features = RequestFeatures::from_text(text);
+        if features.words.is_empty() {
             return Routing {
                 decision: RoutingDecision::NoAgent { absent: None },
                 ranking: Vec::new(),
@@ -113,69 +115,52 @@ impl OfflineRouter {
                 task: None,
             };
         }
-        let candidates = self.candidates(&reading, learned);
-        let settled: Vec<f32> = candidates
+        let candidates = self.candidates(&features, weights);
+        let boosted: Vec<f32> = candidates
             .iter()
             .map(RoutingCandidate::boosted_score)
             .collect();
         let plain: Vec<f32> = candidates.iter().map(|candidate| candidate.score).collect();
-        let (settled, plain) = (softmax(&settled), softmax(&plain));
-        let (decision, at) = decide(&candidates, &settled);
-        let of_team = candidates
+        let (boosted, plain) = (softmax(&boosted), softmax(&plain));
+        let (decision, best) = decide(&candidates, &boosted);
+        let mut ranking: Vec<RankedCandidate> = candidates
             .into_iter()
-            .zip(&settled)
-            .filter(|(candidate, _)| candidate.is_in_team);
-        let mut ranking: Vec<RankedCandidate> = of_team
-            .map(
-                |(
-                    RoutingCandidate {
-                        name, mut matched, ..
-                    },
-                    share,
-                )| {
-                    if let Some(label) = LABELS.iter().position(|label| *label == name) {
-                        matched.extend(reasons(&reading, learned, label, &matched));
-                    }
-                    matched.truncate(MAX_REASONS);
-                    RankedCandidate {
-                        agent: name.to_owned(),
-                        score: *share,
-                        matched,
-                    }
-                },
-            )
+            .zip(&boosted)
+            .filter(|(candidate, _)| candidate.is_in_team)
+            .map(|(candidate, share)| candidate.into_ranked(*share, &features, weights))
             .collect();
         ranking.sort_by(|a, b| b.score.total_cmp(&a.score));
         Routing {
             decision,
             ranking,
-            confidence: at.map_or(0.0, |at| plain[at]),
+            confidence: best.map_or(0.0, |best| plain[best]),
             task: None,
         }
     }
 
-    /// The team, and what was learned about but is not in it: who is absent must not be replaced by anyone.
+    /// Returns the agents of the team and the absent built-in agents, whose requests no other agent
+    /// must get.
     fn candidates(
         &self,
-        reading: &RequestFeatures,
-        learned: &RoutingWeights,
+        features: &RequestFeatures,
+        weights: &RoutingWeights,
     ) -> Vec<RoutingCandidate<'_>> {
-        let scores = learned.scores(&reading.features);
-        let has_new = self
+        let scores = weights.scores(&features.features);
+        let has_custom = self
             .entries
             .iter()
             .any(|entry| !LABELS.contains(&entry.agent.as_str()));
         let own = self
             .entries
             .iter()
-            .map(|entry| RoutingCandidate::from_entry(entry, reading, &scores));
+            .map(|entry| RoutingCandidate::from_entry(entry, features, &scores));
         let is_absent = |label: &str| self.entries.iter().all(|entry| entry.agent != label);
         let absent = LABELS
             .iter()
             .zip(scores)
             .filter(|(label, _)| is_absent(label));
         let absent = absent.map(|(label, score)| {
-            let beside_new = if has_new && *label != DIRECT {
+            let penalty = if has_custom && *label != DIRECT {
                 ABSENT_PENALTY
             } else {
                 0.0
@@ -183,7 +168,7 @@ impl OfflineRouter {
             RoutingCandidate {
                 name: label,
                 is_in_team: false,
-                score: score + beside_new,
+                score: score + penalty,
                 has_always_match: false,
                 matched: Vec::new(),
             }
@@ -192,35 +177,35 @@ impl OfflineRouter {
     }
 }
 
-/// Somebody who might get a request.
+/// An agent that may get a request.
 struct RoutingCandidate<'a> {
     name: &'a str,
     is_in_team: bool,
     score: f32,
-    /// Whether a word settles it.
+    /// True if an `Always` keyword matches.
     has_always_match: bool,
     matched: Vec<String>,
 }
 
 impl<'a> RoutingCandidate<'a> {
-    /// How much speaks for an agent, and which words of its entry do.
+    /// Scores an agent of the team and collects the matching words of its entry.
     fn from_entry(
         entry: &'a RoutingEntry,
-        reading: &RequestFeatures,
-        learned: &[f32; LABELS.len()],
+        features: &RequestFeatures,
+        label_scores: &[f32; LABELS.len()],
     ) -> Self {
-        let held = |phrases: &'a [Phrase]| {
+        let matching = |phrases: &'a [Phrase]| {
             phrases
                 .iter()
-                .filter(|phrase| phrase.is_in(&reading.words))
+                .filter(|phrase| phrase.is_in(&features.words))
                 .map(|phrase| phrase.text.clone())
         };
-        let mut matched: Vec<String> = held(&entry.always).collect();
-        let is_settled = !matched.is_empty();
-        let keywords: Vec<String> = held(&entry.keywords).collect();
+        let mut matched: Vec<String> = matching(&entry.always).collect();
+        let has_always_match = !matched.is_empty();
+        let keywords: Vec<String> = matching(&entry.keywords).collect();
         let score = match LABELS.iter().position(|label| *label == entry.agent) {
-            Some(label) => learned[label] + KNOWN_KEYWORD_BONUS * keywords.len().min(2) as f32,
-            None => score_by_entry(entry, reading, keywords.len()),
+            Some(label) => label_scores[label] + KNOWN_KEYWORD_BONUS * keywords.len().min(2) as f32,
+            None => score_by_entry(entry, features, keywords.len()),
         };
         matched.extend(
             keywords
@@ -231,7 +216,26 @@ impl<'a> RoutingCandidate<'a> {
             name: &entry.agent,
             is_in_team: true,
             score,
-            has_always_match: is_settled,
+            has_always_match,
+            matched,
+        }
+    }
+
+    /// Adds the reasons from the trained weights.
+    fn into_ranked(
+        self,
+        share: f32,
+        features: &RequestFeatures,
+        weights: &RoutingWeights,
+    ) -> RankedCandidate {
+        let mut matched = self.matched;
+        if let Some(label) = LABELS.iter().position(|label| *label == self.name) {
+            matched.extend(reasons(features, weights, label, &matched));
+        }
+        matched.truncate(MAX_REASONS);
+        RankedCandidate {
+            agent: self.name.to_owned(),
+            score: share,
             matched,
         }
     }
@@ -245,15 +249,16 @@ impl<'a> RoutingCandidate<'a> {
     }
 }
 
-/// The likeliest, if it is likely enough and nobody is too close behind it; and its place.
+/// Returns the decision and the index of the best candidate. No agent is chosen if the best share
+/// is too low or too close to the second.
 fn decide(candidates: &[RoutingCandidate<'_>], shares: &[f32]) -> (RoutingDecision, Option<usize>) {
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     order.sort_by(|a, b| shares[*b].total_cmp(&shares[*a]));
     let Some(&best) = order.first() else {
         return (RoutingDecision::NoAgent { absent: None }, None);
     };
-    let behind = order.get(1).map_or(0.0, |second| shares[*second]);
-    let is_close = shares[best] < CLEAR_LEAD && shares[best] - behind < MIN_MARGIN;
+    let second = order.get(1).map_or(0.0, |index| shares[*index]);
+    let is_close = shares[best] < CLEAR_LEAD && shares[best] - second < MIN_MARGIN;
     if shares[best] < MIN_CONFIDENCE || is_close {
         return (RoutingDecision::NoAgent { absent: None }, Some(best));
     }
@@ -268,28 +273,28 @@ fn decide(candidates: &[RoutingCandidate<'_>], shares: &[f32]) -> (RoutingDecisi
     (decision, Some(best))
 }
 
-fn score_by_entry(entry: &RoutingEntry, reading: &RequestFeatures, keywords: usize) -> f32 {
-    let said: Vec<&str> = reading
+fn score_by_entry(entry: &RoutingEntry, features: &RequestFeatures, keywords: usize) -> f32 {
+    let significant: Vec<&str> = features
         .words
         .iter()
         .filter(|word| is_significant(word))
         .map(|word| word.stem.as_str())
         .collect();
-    let shared = said
+    let shared = significant
         .iter()
         .filter(|stem| entry.stems.iter().any(|known| known == *stem))
         .count();
-    let alike = entry
+    let similar = entry
         .examples
         .iter()
-        .filter(|example| is_similar(example, &said))
+        .filter(|example| is_similar(example, &significant))
         .count();
     let cannot = entry
         .cannot
         .iter()
-        .filter(|phrase| phrase.is_in(&reading.words))
+        .filter(|phrase| phrase.is_in(&features.words))
         .count();
-    let by_keywords = match keywords + alike {
+    let by_keywords = match keywords + similar {
         0 => 0.0,
         more => NEW_KEYWORD_BONUS + NEW_EXTRA_KEYWORD_BONUS * (more - 1) as f32,
     };
@@ -299,17 +304,17 @@ fn score_by_entry(entry: &RoutingEntry, reading: &RequestFeatures, keywords: usi
         + CANNOT_PENALTY * cannot as f32
 }
 
-/// Whether a request holds at least half of an example's words, and two of them.
-fn is_similar(example: &Phrase, said: &[&str]) -> bool {
+/// Returns true if a request contains at least half of an example's words, and at least two.
+fn is_similar(example: &Phrase, significant: &[&str]) -> bool {
     let shared = example
         .stems
         .iter()
-        .filter(|stem| said.contains(&stem.as_str()))
+        .filter(|stem| significant.contains(&stem.as_str()))
         .count();
     shared >= 2 && shared * 2 >= example.stems.len()
 }
 
-/// Words like "what", "with" and "please" stand in every request.
+/// Returns false for short words and for words like "what", "with" and "please".
 fn is_significant(word: &RequestWord) -> bool {
     const STOP_WORDS: &str = "the and for you your are was can could would will what when where which who why how with from this \
         that these those have has had not but all any some out into about please just get got does did its our their them \
@@ -321,47 +326,47 @@ fn is_significant(word: &RequestWord) -> bool {
             .any(|common| common == word.normalized)
 }
 
-/// The words that speak most for a label, neighbours together.
+/// Returns the words with the highest weights for a label, without those in `known`.
 fn reasons(
-    reading: &RequestFeatures,
-    learned: &RoutingWeights,
+    features: &RequestFeatures,
+    weights: &RoutingWeights,
     label: usize,
     known: &[String],
 ) -> Vec<String> {
-    let mut weights = vec![0.0_f32; reading.words.len()];
-    for feature in &reading.features {
+    let mut word_weights = vec![0.0_f32; features.words.len()];
+    for feature in &features.features {
         let Some((first, last)) = feature.word_range else {
             continue;
         };
-        let scores = learned.feature_scores(feature);
+        let scores = weights.feature_scores(feature);
         let average = scores.iter().sum::<f32>() / scores.len() as f32;
         let share = (scores[label] - average) / (last - first + 1) as f32;
-        weights[first..=last]
+        word_weights[first..=last]
             .iter_mut()
             .for_each(|weight| *weight += share);
     }
-    let mut named: Vec<(f32, String)> = weights
+    let mut weighted: Vec<(f32, String)> = word_weights
         .iter()
-        .zip(&reading.words)
+        .zip(&features.words)
         .filter(|(weight, word)| {
             **weight >= MIN_REASON_WEIGHT && (is_significant(word) || word.has_token_kind())
         })
         .map(|(weight, word)| (*weight, word.normalized.clone()))
         .collect();
-    named.sort_by(|a, b| b.0.total_cmp(&a.0));
+    weighted.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut reasons: Vec<String> = Vec::new();
-    for (_, word) in named {
-        let is_said = known
+    for (_, word) in weighted {
+        let is_known = known
             .iter()
             .any(|phrase| phrase.split_whitespace().any(|part| part == word));
-        if !reasons.contains(&word) && !is_said {
+        if !reasons.contains(&word) && !is_known {
             reasons.push(word);
         }
     }
     reasons
 }
 
-/// Scores as shares of one.
+/// Converts scores to shares that sum to one.
 pub fn softmax(scores: &[f32]) -> Vec<f32> {
     let largest = scores.iter().copied().fold(f32::MIN, f32::max);
     let powers: Vec<f32> = scores.iter().map(|score| (score - largest).exp()).collect();

@@ -1,38 +1,39 @@
-//! The routing table, read out of the orchestrator's prompt as any model reads it.
+//! Parses the routing table in the orchestrator's prompt, which is the same text that other models
+//! read.
 
 use super::words::{RequestWord, split_words};
 
-/// What the prompt says about one agent.
+/// One agent of the routing table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoutingEntry {
     pub agent: String,
     pub keywords: Vec<Phrase>,
-    /// Keywords that settle a request by themselves.
+    /// Keywords that decide a request on their own.
     pub always: Vec<Phrase>,
     pub examples: Vec<Phrase>,
     pub cannot: Vec<Phrase>,
-    /// Description, what it accepts and returns, in stems.
+    /// Stems of the name, description, inputs and outputs.
     pub stems: Vec<String>,
 }
 
-/// A few words of the table, as they stand there and in stems.
+/// A phrase of the table, as text and as stems.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Phrase {
     pub text: String,
     pub stems: Vec<String>,
 }
 
-/// "water the plants" is meant by "water my plants", too.
+/// Ignored in phrases: "water the plants" also matches "water my plants".
 const ARTICLES: [&str; 8] = ["the", "a", "an", "my", "our", "your", "this", "that"];
 
 impl Phrase {
     fn new(text: &str) -> Self {
         let text = text.trim().trim_matches('"').to_owned();
         let all = split_words(&text);
-        let telling = all
+        let significant = all
             .iter()
             .filter(|word| !ARTICLES.contains(&word.normalized.as_str()));
-        let stems: Vec<String> = telling.map(|word| word.stem.clone()).collect();
+        let stems: Vec<String> = significant.map(|word| word.stem.clone()).collect();
         Self {
             stems: if stems.is_empty() {
                 self::stems(&text)
@@ -43,8 +44,8 @@ impl Phrase {
         }
     }
 
-    /// Whether its words stand in a request in order, each at most two words behind the one before it: "read the file"
-    /// holds "read file".
+    /// Returns true if the request contains the stems in order, with at most two other words
+    /// between them: "read the file" contains "read file".
     pub fn is_in(&self, request: &[RequestWord]) -> bool {
         const MAX_GAP: usize = 3;
         let Some((first, rest)) = self.stems.split_first() else {
@@ -65,7 +66,7 @@ impl Phrase {
     }
 }
 
-/// Every entry of the table; none where a prompt has no table.
+/// Returns the entries of the table; none if the prompt has no table.
 pub fn parse(prompt: &str) -> Vec<RoutingEntry> {
     let Some((_, table)) = prompt.split_once("## Routing Table\n") else {
         return Vec::new();

@@ -1,15 +1,17 @@
-//! What needs no tool and no understanding: greetings, thanks, who I am. Everything else is said to need a language model.
+//! Replies to greetings, thanks and questions about Lango. All other requests without a tool get
+//! the reply that they need a language model.
 
 use std::sync::LazyLock;
 
 use super::words::{RequestWord, is_unspaced, normalize, split_words, stem, truncate};
 
-/// So many words may stand beside a greeting, and so many characters in scripts without spaces.
+/// Maximum number of further words in a greeting, and of further characters in scripts without
+/// spaces.
 const MAX_EXTRA_WORDS: usize = 2;
 const MAX_EXTRA_CHARS: usize = 6;
-/// Thanks may go on for a while.
+/// Maximum number of words in a request that starts with thanks.
 const MAX_THANKS_LEN: usize = 9;
-/// The category of whatever is in no other.
+/// The category of all other requests.
 const OTHER: &str = "other";
 
 struct SmallTalkLine {
@@ -49,18 +51,18 @@ fn parse_line(text: &'static str) -> Option<SmallTalkLine> {
     })
 }
 
-/// The answer to a request that needs no tool, in its language.
+/// Returns the answer to a request that needs no tool, in its language.
 pub fn answer(request: &str, agents: &str) -> String {
-    let said = split_words(&truncate(request));
+    let words = split_words(&truncate(request));
     let known = LINES.iter().find(|line| {
         line.category != OTHER
             && line
                 .triggers
                 .iter()
-                .any(|trigger| line.matches_trigger(&said, trigger))
+                .any(|trigger| line.matches_trigger(&words, trigger))
     });
     let line = known.or_else(|| {
-        let language = detect_language(&said);
+        let language = detect_language(&words);
         LINES
             .iter()
             .find(|line| line.category == OTHER && line.language == language)
@@ -69,28 +71,28 @@ pub fn answer(request: &str, agents: &str) -> String {
 }
 
 impl SmallTalkLine {
-    /// Whether the trigger is what the request says, and not a word of it.
-    fn matches_trigger(&self, said: &[RequestWord], trigger: &[String]) -> bool {
+    /// Returns true if the trigger is the main content of the request, not just one of its words.
+    fn matches_trigger(&self, words: &[RequestWord], trigger: &[String]) -> bool {
         if trigger.iter().any(|word| word.chars().any(is_unspaced)) {
-            let all: String = said.iter().map(|word| word.normalized.as_str()).collect();
+            let all: String = words.iter().map(|word| word.normalized.as_str()).collect();
             let trigger = trigger.concat();
             return all.contains(&trigger)
                 && all.chars().count() <= trigger.chars().count() + MAX_EXTRA_CHARS;
         }
-        let at = said.windows(trigger.len()).position(|window| {
+        let at = words.windows(trigger.len()).position(|window| {
             window
                 .iter()
                 .zip(trigger)
                 .all(|(word, known)| word.stem == *known)
         });
-        let begins = at == Some(0) && self.category == "thanks" && said.len() <= MAX_THANKS_LEN;
-        at.is_some() && (begins || said.len() <= trigger.len() + MAX_EXTRA_WORDS)
+        let is_thanks = at == Some(0) && self.category == "thanks" && words.len() <= MAX_THANKS_LEN;
+        at.is_some() && (is_thanks || words.len() <= trigger.len() + MAX_EXTRA_WORDS)
     }
 }
 
-/// By script, else by the commonest words.
-fn detect_language(said: &[RequestWord]) -> &'static str {
-    let mut chars = said.iter().flat_map(|word| word.normalized.chars());
+/// Detects the language by script, else by common words.
+fn detect_language(words: &[RequestWord]) -> &'static str {
+    let mut chars = words.iter().flat_map(|word| word.normalized.chars());
     if chars
         .clone()
         .any(|c| ('\u{ac00}'..='\u{d7af}').contains(&c))
@@ -101,7 +103,8 @@ fn detect_language(said: &[RequestWord]) -> &'static str {
         return "ja";
     }
     let count = |line: &&SmallTalkLine| {
-        said.iter()
+        words
+            .iter()
             .filter(|word| {
                 line.triggers
                     .iter()
@@ -113,7 +116,7 @@ fn detect_language(said: &[RequestWord]) -> &'static str {
         .iter()
         .filter(|line| line.category == OTHER)
         .max_by_key(count);
-    best.filter(|line| count(line) * 4 > said.len())
+    best.filter(|line| count(line) * 4 > words.len())
         .map_or("en", |line| line.language)
 }
 
@@ -123,7 +126,7 @@ mod tests {
 
     #[test]
     fn small_talk_is_answered_in_its_language() {
-        for (request, beginning) in [
+        for (request, prefix) in [
             ("hello", "Hello!"),
             ("thanks!", "You are welcome."),
             ("Danke, das wars!", "Gern geschehen."),
@@ -137,7 +140,7 @@ mod tests {
             ("空はなぜ青いの", "道具は"),
         ] {
             let answer = answer(request, "planner");
-            assert!(answer.starts_with(beginning), "{request}: {answer}");
+            assert!(answer.starts_with(prefix), "{request}: {answer}");
         }
     }
 }

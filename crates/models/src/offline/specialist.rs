@@ -1,4 +1,5 @@
-//! The offline model as a specialist: the calls that its tools' phrases find in the task, one after the other.
+//! The offline model as a specialist: makes the calls that the phrases of its tools find in the
+//! task.
 
 use std::fmt::Write as _;
 
@@ -13,19 +14,19 @@ use super::task::OfflineTask;
 use super::weights::{DIRECT, LABELS, ROUTING_WEIGHTS};
 use super::{CONNECT_HINT, phrase_plan, small_talk};
 
-/// A task is handed back when it is this clearly somebody else's.
+/// Limits for rejecting a task: share of another agent, and own share.
 const MIN_OTHER_SHARE: f32 = 0.9;
 const MAX_OWN_SHARE: f32 = 0.05;
-/// How an answer begins that says what was not done.
+/// Prefix of an answer about something that was not done.
 pub const NOT_DONE: &str = "Not done: ";
-/// So many phrases are shown as examples.
+/// Maximum number of example phrases in an answer.
 const MAX_EXAMPLES: usize = 8;
 const MAX_REPORT_CHARS: usize = 20_000;
 
 pub fn reply(assignment: &OfflineTask<'_>, request: &ModelRequest, is_alone: bool) -> OfflineReply {
     let planned = assignment
         .request_texts()
-        .find_map(|words| phrase_plan::plan(words, &request.tools));
+        .find_map(|text| phrase_plan::plan(text, &request.tools));
     let Some(planned) = planned else {
         return no_matching_phrase(assignment, request, is_alone);
     };
@@ -46,23 +47,23 @@ pub fn reply(assignment: &OfflineTask<'_>, request: &ModelRequest, is_alone: boo
     }
 }
 
-/// Nothing that the phrases understand: hand it back, or say what they do understand.
+/// Handles a task that no phrase matches: rejects it, or explains which phrases work.
 fn no_matching_phrase(
     assignment: &OfflineTask<'_>,
     request: &ModelRequest,
     is_alone: bool,
 ) -> OfflineReply {
     let agent = request.agent.as_str();
-    let words = assignment.task.unwrap_or(assignment.request);
-    let (best, best_share, own_share) = rate_fit(words, agent);
+    let text = assignment.task.unwrap_or(assignment.request);
+    let (best, best_share, own_share) = rate_fit(text, agent);
     if is_alone && best == DIRECT {
-        return OfflineReply::Text(small_talk::answer(words, agent));
+        return OfflineReply::Text(small_talk::answer(text, agent));
     }
-    let is_anothers = best != agent
+    let belongs_to_another = best != agent
         && best != DIRECT
         && best_share >= MIN_OTHER_SHARE
         && own_share <= MAX_OWN_SHARE;
-    if is_anothers && !is_alone && LABELS.contains(&agent) {
+    if belongs_to_another && !is_alone && LABELS.contains(&agent) {
         return OfflineReply::Text(format!(
             "{REJECT_MARKER} this looks like work for the {best}"
         ));
@@ -70,8 +71,8 @@ fn no_matching_phrase(
     OfflineReply::Text(explanation(agent, &request.tools))
 }
 
-fn rate_fit(words: &str, agent: &str) -> (&'static str, f32, f32) {
-    let shares = softmax(&ROUTING_WEIGHTS.scores(&RequestFeatures::from_text(words).features));
+fn rate_fit(text: &str, agent: &str) -> (&'static str, f32, f32) {
+    let shares = softmax(&ROUTING_WEIGHTS.scores(&RequestFeatures::from_text(text).features));
     let best = (0..LABELS.len())
         .max_by(|a, b| shares[*a].total_cmp(&shares[*b]))
         .unwrap_or_default();
@@ -103,12 +104,12 @@ fn explanation(agent: &str, tools: &[ToolDeclaration]) -> String {
     format!("{text}\n{CONNECT_HINT}")
 }
 
-/// A phrase as a person would type it: without what may be left out, the first of what can be chosen.
+/// Formats a phrase as a user would type it: without optional words, with the first of each choice.
 fn display_phrase(phrase: &str) -> String {
-    let mut shown = String::new();
+    let mut output = String::new();
     let mut rest = phrase;
     while let Some(at) = rest.find(['[', '(', '{']) {
-        shown.push_str(&rest[..at]);
+        output.push_str(&rest[..at]);
         let close = match rest.as_bytes()[at] {
             b'[' => ']',
             b'(' => ')',
@@ -119,28 +120,28 @@ fn display_phrase(phrase: &str) -> String {
             .map_or(rest.len(), |length| at + length);
         let inside = &rest[at + 1..end];
         match close {
-            ')' => shown.push_str(inside.split('|').next().unwrap_or_default()),
+            ')' => output.push_str(inside.split('|').next().unwrap_or_default()),
             '}' if !inside.contains('=') => {
-                _ = write!(shown, "<{}>", inside.split(':').next().unwrap_or_default())
+                _ = write!(output, "<{}>", inside.split(':').next().unwrap_or_default())
             }
             _ => {}
         }
         rest = rest.get(end + 1..).unwrap_or_default();
     }
-    shown.push_str(rest);
-    shown.split_whitespace().collect::<Vec<_>>().join(" ")
+    output.push_str(rest);
+    output.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What the calls gave, readably; what went into a next step is not shown as well.
+/// Formats the results of the calls. A result that the next step used is left out.
 fn report(done: &[(&ToolCall, ToolCallResult)], planned: &[phrase_plan::PlannedCall]) -> String {
-    let mut pieces = Vec::new();
+    let mut parts = Vec::new();
     for (at, (call, result)) in done.iter().enumerate() {
         let is_used = planned
             .get(at + 1)
             .is_some_and(phrase_plan::PlannedCall::needs_previous_result)
             && at + 1 < done.len();
         if !result.ok {
-            pieces.insert(
+            parts.insert(
                 0,
                 format!(
                     "{NOT_DONE}{} did not work: {}",
@@ -149,23 +150,23 @@ fn report(done: &[(&ToolCall, ToolCallResult)], planned: &[phrase_plan::PlannedC
                 ),
             );
         } else if !is_used {
-            pieces.push(format_result(&result.content));
+            parts.push(format_result(&result.content));
         }
     }
     match planned.len() - done.len() {
         0 => {}
-        1 => pieces.push("The step behind it was not done.".to_owned()),
-        more => pieces.push(format!("The {more} steps behind it were not done.")),
+        1 => parts.push("The next step was not done.".to_owned()),
+        more => parts.push(format!("The next {more} steps were not done.")),
     }
-    let cut: String = pieces.join("\n\n").chars().take(MAX_REPORT_CHARS).collect();
-    if cut.trim().is_empty() {
+    let report: String = parts.join("\n\n").chars().take(MAX_REPORT_CHARS).collect();
+    if report.trim().is_empty() {
         "Done; there was nothing to show.".to_owned()
     } else {
-        cut
+        report
     }
 }
 
-/// JSON as lines; everything else as it is.
+/// Formats JSON as lines; other content stays as it is.
 fn format_result(content: &str) -> String {
     match serde_json::from_str::<Value>(content) {
         Ok(Value::Object(fields)) if result_items(&fields).is_some() => {
@@ -178,14 +179,14 @@ fn format_result(content: &str) -> String {
                 .filter_map(Result::err)
                 .map(format_passage);
             let facts = facts.into_iter().flatten().collect::<Vec<_>>().join("\n");
-            let pieces: Vec<String> = others
+            let parts: Vec<String> = others
                 .chain([facts])
-                .filter(|piece| !piece.is_empty())
+                .filter(|part| !part.is_empty())
                 .collect();
-            if pieces.is_empty() {
+            if parts.is_empty() {
                 "There is nothing.".to_owned()
             } else {
-                pieces.join("\n\n")
+                parts.join("\n\n")
             }
         }
         Ok(Value::Object(fields)) => {
@@ -205,14 +206,14 @@ fn format_result(content: &str) -> String {
     }
 }
 
-/// What a result lists: passages or facts.
+/// Returns the listed items of a result: passages or facts.
 fn result_items(fields: &serde_json::Map<String, Value>) -> Option<&Vec<Value>> {
     ["items", "edges"]
         .into_iter()
         .find_map(|key| fields.get(key)?.as_array())
 }
 
-/// A fact as a sentence with its source, where it is one.
+/// Formats a fact as a sentence with its source; none if `item` is not a fact.
 fn format_fact(item: &Value) -> Option<String> {
     let text = |key: &str| item.get(key).and_then(Value::as_str);
     let (subject, predicate, object) = (text("subject")?, text("predicate")?, text("object")?);
@@ -231,7 +232,7 @@ fn format_fact(item: &Value) -> Option<String> {
     ))
 }
 
-/// A passage with where it is from; anything else as it is.
+/// Formats a passage with its source; other items as plain values.
 fn format_passage(item: &Value) -> String {
     let text = |key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default();
     if text("text").is_empty() || text("source").is_empty() {
@@ -246,7 +247,7 @@ fn format_passage(item: &Value) -> String {
             format!(", {key} {first}-{last}")
         })
     };
-    let place = range("lines")
+    let location = range("lines")
         .or_else(|| range("pages"))
         .unwrap_or_default();
     let heading = if text("heading").is_empty() {
@@ -255,7 +256,7 @@ fn format_passage(item: &Value) -> String {
         format!(" ({})", text("heading"))
     };
     format!(
-        "{}\n— {}{place}{heading}",
+        "{}\n— {}{location}{heading}",
         text("text").trim(),
         text("source")
     )

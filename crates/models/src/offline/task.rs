@@ -1,4 +1,4 @@
-//! What is asked for, read out of the messages as any model reads them.
+//! Extracts the task from the messages, which are the same text that other models read.
 
 use lango_domain::fence::{self, FENCES, OUTPUT};
 use lango_domain::markers::{
@@ -7,41 +7,41 @@ use lango_domain::markers::{
 };
 use lango_domain::model::{Message, ToolCall, ToolCallResult};
 
-/// The request at hand and what was done about it so far.
+/// The current request and the calls made for it.
 pub struct OfflineTask<'a> {
-    /// The user's own words: their first paragraph.
+    /// The first paragraph of the user's message.
     pub request: &'a str,
-    /// What a specialist was told to do, where it is more than "what the user asks".
+    /// The task of a specialist, if it is more specific than the user's request.
     pub task: Option<&'a str>,
-    /// The calls made for it, each with its result.
+    /// The calls made so far, with their results.
     pub completed_calls: Vec<(&'a ToolCall, ToolCallResult)>,
-    /// A question that may be asked in passing.
+    /// An inquiry that may be added to the answer.
     pub inquiry: Option<&'a str>,
-    /// Whether this is the first thing that is said in the conversation.
+    /// True if the session has no reply yet.
     pub is_first: bool,
 }
 
 impl<'a> OfflineTask<'a> {
     pub fn from_messages(messages: &'a [Message]) -> Self {
-        let asked = messages
+        let request_index = messages
             .iter()
             .rposition(|message| matches!(message, Message::User(text) if !is_fenced(text)));
-        let (before, after) = messages.split_at(asked.unwrap_or(0));
+        let (before, after) = messages.split_at(request_index.unwrap_or(0));
         let request = after
             .first()
             .and_then(user_text)
             .map_or("", |text| first_paragraph(strip_context(text)));
         let mut tasks = after.iter().filter_map(user_text).filter_map(task_text);
-        let has_spoken = |message: &Message| match message {
+        let is_reply = |message: &Message| match message {
             Message::Assistant { .. } => true,
             Message::User(text) => text.starts_with("<answer "),
             Message::Results(_) => false,
         };
-        let is_first = !before.iter().any(has_spoken);
-        let begun = after
+        let is_first = !before.iter().any(is_reply);
+        let task_index = after
             .iter()
             .rposition(|message| user_text(message).is_some_and(|text| task_text(text).is_some()));
-        let own = &after[begun.unwrap_or(0)..];
+        let own = &after[task_index.unwrap_or(0)..];
         Self {
             request,
             task: tasks.next_back().filter(|task| *task != DEFAULT_TASK),
@@ -51,7 +51,7 @@ impl<'a> OfflineTask<'a> {
         }
     }
 
-    /// What to do, most exact first.
+    /// Returns the task and the request, most specific first.
     pub fn request_texts(&self) -> impl Iterator<Item = &'a str> {
         self.task.into_iter().chain([self.request])
     }
@@ -64,7 +64,7 @@ fn user_text(message: &Message) -> Option<&str> {
     }
 }
 
-/// Words of others, or a mark of the engine's.
+/// Returns true for fenced text of others and for markers of the engine.
 fn is_fenced(text: &str) -> bool {
     let is_fence =
         |tag: &&str| text.starts_with(&format!("<{tag} ")) && text.ends_with(&format!("</{tag}>"));
@@ -74,20 +74,20 @@ fn is_fenced(text: &str) -> bool {
         || text.starts_with(STEPS_TRUNCATED_MARKER)
 }
 
-/// What is asked; what was pasted or piped in behind it is data, whatever it says.
+/// Returns the first paragraph. Pasted or piped text after it is data, whatever it says.
 fn first_paragraph(text: &str) -> &str {
     text.trim().split("\n\n").next().unwrap_or(text).trim()
 }
 
-/// The words before what was looked up for them.
+/// Returns the text before the context that was added to it.
 fn strip_context(text: &str) -> &str {
     text.split("\n\n<context ").next().unwrap_or(text).trim()
 }
 
-/// Of what was looked up for a request, the one line that begins so.
+/// Returns the inquiry line in the context of a request.
 fn inquiry_line(text: &str) -> Option<&str> {
-    let (_, looked_up) = text.split_once("\n\n<context ")?;
-    looked_up
+    let (_, context) = text.split_once("\n\n<context ")?;
+    context
         .lines()
         .find_map(|line| line.strip_prefix(INQUIRY_PREFIX))
         .map(str::trim)
@@ -111,7 +111,7 @@ fn completed_calls(messages: &[Message]) -> Vec<(&ToolCall, ToolCallResult)> {
         Message::Assistant { calls, .. } => Some(calls),
         _ => None,
     });
-    let of = |call: &&ToolCall| {
+    let find_result = |call: &&ToolCall| {
         results
             .iter()
             .find(|result| result.id == call.id)
@@ -119,11 +119,11 @@ fn completed_calls(messages: &[Message]) -> Vec<(&ToolCall, ToolCallResult)> {
     };
     calls
         .flatten()
-        .filter_map(|call| Some((call, of(&call)?)))
+        .filter_map(|call| Some((call, find_result(&call)?)))
         .collect()
 }
 
-/// A result as it was before it was fenced.
+/// Returns a result without its fence.
 fn unfence_result(result: &ToolCallResult) -> ToolCallResult {
     let content =
         fence::unwrap_fence(OUTPUT, &result.content).unwrap_or_else(|| result.content.clone());
@@ -133,7 +133,7 @@ fn unfence_result(result: &ToolCallResult) -> ToolCallResult {
     }
 }
 
-/// What stands inside a fence of somebody's words; the text itself where there is none.
+/// Returns the text inside a report fence, or the whole text if there is none.
 pub fn unwrap_report(text: &str) -> &str {
     let inside = text
         .find("<report ")

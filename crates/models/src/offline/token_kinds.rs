@@ -1,8 +1,8 @@
-//! What in a request is no word but tells a lot: addresses, paths, times, amounts.
+//! Classifies tokens that are not words: URLs, paths, times, amounts.
 
 use super::words::is_unspaced;
 
-/// Endings that make a dotted token a file.
+/// Extensions that make a dotted token a file name.
 const FILE_EXTENSIONS: &str = "txt md markdown pdf csv tsv json jsonl yaml yml toml xml html htm css js jsx ts tsx py rs go \
     java kt c h cpp hpp cs rb php sh bash zsh fish ps1 bat sql db sqlite log ini cfg conf env lock zip tar gz tgz bz2 xz \
     7z rar iso img png jpg jpeg gif svg webp bmp heic mp3 mp4 mkv avi mov wav flac ogg doc docx xls xlsx ppt pptx odt ods \
@@ -14,7 +14,7 @@ const TOP_LEVEL_DOMAINS: &str = "com org net io de dev app co uk fr es jp kr at 
 
 type KindCheck = (&'static str, fn(&str) -> bool);
 
-/// What a token may be, asked in this order.
+/// Token kinds, checked in this order.
 const CHECKS: [KindCheck; 13] = [
     ("url", is_url),
     ("email", is_email),
@@ -31,7 +31,7 @@ const CHECKS: [KindCheck; 13] = [
     ("issue", is_issue),
 ];
 
-/// The mark of a whitespace-delimited token, if it is one.
+/// Returns the kind of a whitespace-delimited token, if it is not a word.
 pub fn token_kind(token: &str) -> Option<&'static str> {
     if token.len() > 1 && token.starts_with('`') && token.ends_with('`') {
         return Some("code");
@@ -62,10 +62,10 @@ pub fn token_kind(token: &str) -> Option<&'static str> {
     CHECKS
         .into_iter()
         .find(|(_, is)| is(&lower))
-        .map(|(mark, _)| mark)
+        .map(|(kind, _)| kind)
 }
 
-/// The mark of a plain word, if it is one.
+/// Returns the kind of a word with digits, if it has one.
 pub fn word_kind(word: &str) -> Option<String> {
     let digits = word.chars().filter(char::is_ascii_digit).count();
     if digits == 0 {
@@ -83,7 +83,7 @@ pub fn word_kind(word: &str) -> Option<String> {
     }
     let after = word.trim_start_matches(|c: char| c.is_ascii_digit());
     if word.starts_with(|c: char| c.is_ascii_digit()) && after.chars().all(is_unspaced) {
-        // 8時に, 8시에, 30分: the number goes, what it counts stays.
+        // 8時に, 8시에, 30分: the number is replaced, the unit stays.
         let counted: String = after.chars().take(1).collect();
         return Some(format!("<number>{counted}"));
     }
@@ -132,7 +132,7 @@ fn is_digest(token: &str) -> bool {
     token.len() >= 24 && token.chars().all(|c| c.is_ascii_hexdigit())
 }
 
-/// 8:30, 20h, 7am, 8.30pm, 9時半.
+/// Returns true for times such as 8:30, 20h, 7am, 8.30pm, 9時半.
 fn is_clock(token: &str) -> bool {
     let hour = token
         .trim_end_matches("am")
@@ -184,7 +184,7 @@ fn is_amount(token: &str) -> bool {
     })
 }
 
-/// 30min, 2h, 15m, 90s, 3d.
+/// Returns true for durations such as 30min, 2h, 15m, 90s, 3d.
 fn is_duration(token: &str) -> bool {
     let unit = token.trim_start_matches(|c: char| c.is_ascii_digit());
     unit.len() < token.len()
@@ -227,12 +227,12 @@ fn is_flag(token: &str) -> bool {
 
 fn is_path(token: &str) -> bool {
     let has_letters = token.chars().any(char::is_alphanumeric);
-    let begins = ["/", "~/", "./", "../", "c:\\", "d:\\"]
+    let has_prefix = ["/", "~/", "./", "../", "c:\\", "d:\\"]
         .iter()
         .any(|start| token.starts_with(start));
     token == "~"
         || has_letters
-            && (begins || token.ends_with('/') || (token.contains('/') && has_file_name(token)))
+            && (has_prefix || token.ends_with('/') || (token.contains('/') && has_file_name(token)))
 }
 
 fn has_file_name(token: &str) -> bool {
@@ -264,7 +264,7 @@ fn is_file(token: &str) -> bool {
     })
 }
 
-/// In scripts without spaces a particle grows on the ending: `notes.txtを`.
+/// Returns the extension without a particle, which scripts without spaces append: `notes.txtを`.
 fn ascii_prefix(ending: &str) -> String {
     let rest_is_unspaced = ending
         .chars()
@@ -301,8 +301,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_and_their_marks() {
-        for (token, mark) in [
+    fn classifies_tokens() {
+        for (token, kind) in [
             ("https://example.org/a?b#c", Some("url")),
             ("example.org", Some("url")),
             ("(www.example.org),", Some("url")),
@@ -337,7 +337,7 @@ mod tests {
             ("1.5", None),
             ("don't", None),
         ] {
-            assert_eq!(token_kind(token), mark, "{token}");
+            assert_eq!(token_kind(token), kind, "{token}");
         }
     }
 }

@@ -1,14 +1,15 @@
-//! The committed table: how much each feature speaks for each label. Written by `cargo xtask train routing`.
+//! The trained routing weights: a weight for each feature and label. Written by
+//! `cargo xtask train routing`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use super::features::Feature;
 
-/// What needs nobody.
+/// The label of requests that need no agent.
 pub const DIRECT: &str = "direct";
 
-/// The built-in agents, and what needs none.
+/// The built-in agents and [`DIRECT`].
 pub const LABELS: [&str; 8] = [
     "operator",
     "navigator",
@@ -20,10 +21,10 @@ pub const LABELS: [&str; 8] = [
     DIRECT,
 ];
 
-/// A number for each label.
+/// One score for each label.
 pub type Scores = [f32; LABELS.len()];
 
-/// Keys in order, a row of small numbers for each, and the scale that makes weights of them.
+/// Sorted feature keys with one row of quantized weights each, and the scale of the weights.
 pub struct RoutingWeights {
     bias: Scores,
     scale: f32,
@@ -38,7 +39,8 @@ const NUMBER_BYTES: usize = 4;
 const HEADER_BYTES: usize = (LABELS.len() + 1) * NUMBER_BYTES;
 
 impl RoutingWeights {
-    /// Bias and scale as little-endian floats, then the keys in order, then a row of signed bytes for each.
+    /// Parses the file: bias and scale as little-endian floats, the sorted keys, then one row of
+    /// signed bytes for each key.
     pub fn from_bytes(bytes: &'static [u8]) -> Self {
         let (head, rest) = bytes.split_at_checked(HEADER_BYTES).unwrap_or_default();
         let number = |at: usize| {
@@ -56,7 +58,7 @@ impl RoutingWeights {
         }
     }
 
-    /// The file for weights as they were learned, by key.
+    /// Encodes trained weights, by key, as a file.
     pub fn to_bytes(bias: &Scores, weights: &BTreeMap<u32, Scores>) -> Vec<u8> {
         let largest = weights
             .values()
@@ -85,7 +87,7 @@ impl RoutingWeights {
         scores
     }
 
-    /// What one feature says about each label.
+    /// Returns the score of one feature for each label.
     pub fn feature_scores(&self, feature: &Feature) -> Scores {
         let found = self
             .keys

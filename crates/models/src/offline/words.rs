@@ -1,4 +1,5 @@
-//! A request as the offline model reads it: plain words, and marks for what is not a word (an address, a path, a time).
+//! Splits a request into normalized words. Tokens that are not words (a URL, a path, a time) are
+//! replaced by their kind.
 
 use std::ops::Range;
 
@@ -6,18 +7,18 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::token_kinds;
 
-/// A request longer than this is judged by its beginning and its end; what lies between is usually what it is about.
+/// Longer requests are reduced to their start and end; the middle is mostly quoted content.
 const HEAD_BYTES: usize = 1_500;
 const TAIL_BYTES: usize = 500;
 
 /// One word of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestWord {
-    /// Lower case, without accents and endings; a mark has its name in `<…>`.
+    /// Lower case, without accents and endings; a token kind is written as `<kind>`.
     pub stem: String,
     /// Lower case and without accents.
     pub normalized: String,
-    /// Where it stands in the text.
+    /// Byte range in the text.
     pub range: Range<usize>,
 }
 
@@ -27,25 +28,25 @@ impl RequestWord {
     }
 }
 
-/// The words of a text in order.
+/// Returns the words of a text in order.
 pub fn split_words(text: &str) -> Vec<RequestWord> {
     let mut words = Vec::new();
-    for piece in token_ranges(text) {
-        let token = &text[piece.clone()];
-        if let Some(mark) = token_kinds::token_kind(token) {
+    for range in token_ranges(text) {
+        let token = &text[range.clone()];
+        if let Some(kind) = token_kinds::token_kind(token) {
             words.push(RequestWord {
-                stem: format!("<{mark}>"),
+                stem: format!("<{kind}>"),
                 normalized: normalize(token),
-                range: piece,
+                range,
             });
             continue;
         }
-        words.extend(split_plain_words(text, piece));
+        words.extend(split_plain_words(text, range));
     }
     words
 }
 
-/// What of a text is read: all of it, or its beginning and its end.
+/// Returns the whole text, or its start and end if it is long.
 pub fn truncate(text: &str) -> String {
     if text.len() <= HEAD_BYTES + TAIL_BYTES {
         return text.to_owned();
@@ -55,9 +56,9 @@ pub fn truncate(text: &str) -> String {
     format!("{} {}", &text[..head], &text[tail..])
 }
 
-/// Whitespace-delimited pieces; a code span is one piece.
+/// Returns the ranges of whitespace-delimited tokens; a code span is one token.
 fn token_ranges(text: &str) -> Vec<Range<usize>> {
-    let mut pieces = Vec::new();
+    let mut ranges = Vec::new();
     let mut rest = 0;
     while rest < text.len() {
         let from = &text[rest..];
@@ -71,10 +72,10 @@ fn token_ranges(text: &str) -> Vec<Range<usize>> {
                 .find(char::is_whitespace)
                 .map_or(text.len(), |length| start + length)
         });
-        pieces.push(start..end);
+        ranges.push(start..end);
         rest = end;
     }
-    pieces
+    ranges
 }
 
 fn code_span_end(text: &str, start: usize) -> Option<usize> {
@@ -83,11 +84,11 @@ fn code_span_end(text: &str, start: usize) -> Option<usize> {
     (length > 0).then_some(start + 1 + length + 1)
 }
 
-fn split_plain_words(text: &str, piece: Range<usize>) -> Vec<RequestWord> {
+fn split_plain_words(text: &str, range: Range<usize>) -> Vec<RequestWord> {
     let mut words = Vec::new();
     let mut start = None;
     let part_of_word = |c: char| c.is_alphanumeric() || matches!(c, '\'' | '’') || is_combining(c);
-    let token = &text[piece.clone()];
+    let token = &text[range.clone()];
     for (at, c) in token.char_indices().chain([(token.len(), ' ')]) {
         match (part_of_word(c), start) {
             (true, None) => start = Some(at),
@@ -95,7 +96,7 @@ fn split_plain_words(text: &str, piece: Range<usize>) -> Vec<RequestWord> {
                 start = None;
                 let plain = normalize(&token[from..at]);
                 if !plain.is_empty() {
-                    let at = piece.start + from..piece.start + at;
+                    let at = range.start + from..range.start + at;
                     words.push(RequestWord {
                         stem: token_kinds::word_kind(&plain).unwrap_or_else(|| stem(&plain)),
                         normalized: plain,
@@ -109,7 +110,8 @@ fn split_plain_words(text: &str, piece: Range<usize>) -> Vec<RequestWord> {
     words
 }
 
-/// Lower case, compatibility forms resolved, without accents and apostrophes.
+/// Returns the text in lower case, with compatibility forms resolved, without accents and
+/// apostrophes.
 pub fn normalize(text: &str) -> String {
     if text.is_ascii() {
         return text
@@ -125,12 +127,12 @@ pub fn normalize(text: &str) -> String {
     lower.nfc().collect::<String>().replace('ß', "ss")
 }
 
-/// Accents of Latin, Greek and Cyrillic letters; the sound marks of Japanese stay.
+/// Returns true for accents of Latin, Greek and Cyrillic letters; the sound marks of Japanese stay.
 fn is_combining(c: char) -> bool {
     ('\u{300}'..='\u{36f}').contains(&c)
 }
 
-/// Without the endings that do not change what a word points to.
+/// Removes inflectional endings.
 pub fn stem(word: &str) -> String {
     const ENDINGS: [(&str, &str, usize); 6] = [
         ("ies", "y", 2),
@@ -143,12 +145,12 @@ pub fn stem(word: &str) -> String {
     if !word.is_ascii() {
         return word.to_owned();
     }
-    for (ending, instead, shortest) in ENDINGS {
+    for (ending, replacement, min_len) in ENDINGS {
         if let Some(base) = word.strip_suffix(ending)
-            && base.len() >= shortest
+            && base.len() >= min_len
             && !base.ends_with('s')
         {
-            return trim_final_e(&format!("{base}{instead}"));
+            return trim_final_e(&format!("{base}{replacement}"));
         }
     }
     trim_final_e(word)
@@ -162,7 +164,7 @@ fn trim_final_e(word: &str) -> String {
     }
 }
 
-/// Scripts that are written without spaces, or whose endings grow on the word.
+/// Returns true for scripts without spaces between words, or with suffixes attached to them.
 pub fn is_unspaced(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}')
 }
@@ -187,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_word_becomes_a_mark() {
+    fn non_words_become_token_kinds() {
         let text = "read ~/notes/a.txt, run `ls -l` at 8:30 and open https://example.org/x?y=1!";
         assert_eq!(
             stems(text),
@@ -198,11 +200,13 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_judged_by_both_ends() {
+    fn long_texts_keep_both_ends() {
         let text = format!("summarise {} thanks", "ä".repeat(100_000));
-        let judged = truncate(&text);
+        let truncated = truncate(&text);
         assert!(
-            judged.starts_with("summarise") && judged.ends_with("thanks") && judged.len() < 2_100
+            truncated.starts_with("summarise")
+                && truncated.ends_with("thanks")
+                && truncated.len() < 2_100
         );
     }
 }

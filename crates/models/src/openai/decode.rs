@@ -1,4 +1,4 @@
-//! Chunks of a chat completion into fragments.
+//! Decodes chunks of a chat completion into fragments.
 
 use std::collections::HashMap;
 
@@ -14,10 +14,10 @@ use crate::tool_call_assembly::{ToolCallAssembler, ToolCallDelta};
 use crate::tool_names::original_names;
 use lango_net::sse::SseEvent;
 
-pub(crate) fn decoder(request: &ModelRequest, target: &ModelEndpoint) -> OpenAiDecoder {
+pub(crate) fn decoder(request: &ModelRequest, endpoint: &ModelEndpoint) -> OpenAiDecoder {
     OpenAiDecoder {
-        provider: target.provider.clone(),
-        model: target.model.clone(),
+        provider: endpoint.provider.clone(),
+        model: endpoint.model.clone(),
         original_names: original_names(&request.tools),
         calls: ToolCallAssembler::default(),
         thinking: String::new(),
@@ -33,14 +33,14 @@ pub(crate) struct OpenAiDecoder {
     original_names: HashMap<String, String>,
     calls: ToolCallAssembler,
     thinking: String,
-    /// Counts what is held here and was not handed on yet.
+    /// Counts content that is buffered and not yet emitted.
     meter: ReplyMeter,
-    /// What the model or its filter said instead of an answer.
+    /// Text of the model or its content filter that replaces the answer.
     refusal: Option<String>,
     progress: DecodeProgress,
 }
 
-/// Servers leave out, or set to null, whatever they like.
+/// A chunk of the stream. Servers omit any field or set it to null.
 #[derive(Deserialize)]
 struct Chunk<'a> {
     #[serde(default, borrow)]
@@ -54,7 +54,7 @@ struct Chunk<'a> {
 struct Choice<'a> {
     #[serde(default, borrow)]
     delta: Option<Delta<'a>>,
-    /// What stands there when the server does not stream.
+    /// Used instead of `delta` by servers that do not stream.
     #[serde(default, borrow)]
     message: Option<Delta<'a>>,
     #[serde(default)]
@@ -65,7 +65,7 @@ struct Choice<'a> {
 #[serde(default)]
 struct Delta<'a> {
     content: Option<String>,
-    /// Two names for thinking; some servers send both.
+    /// Servers use two names for thinking; some send both.
     reasoning_content: Option<String>,
     reasoning: Option<String>,
     refusal: Option<String>,
@@ -89,7 +89,7 @@ struct DeltaFunction {
     arguments: Option<Arguments>,
 }
 
-/// A text as it should be, or the object itself as some servers send it.
+/// Arguments as a string, or as an object from some servers.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Arguments {
@@ -187,16 +187,16 @@ impl OpenAiDecoder {
                 .filter(|text| !text.is_empty())
                 .map(Fragment::Text),
         );
-        for piece in delta.tool_calls.into_iter().flatten() {
-            let function = piece.function.unwrap_or_default();
+        for call in delta.tool_calls.into_iter().flatten() {
+            let function = call.function.unwrap_or_default();
             let arguments = match function.arguments {
                 Some(Arguments::Text(text)) => text,
                 Some(Arguments::Value(value)) if !value.is_null() => value.to_string(),
                 _ => String::new(),
             };
             self.calls.push(&ToolCallDelta {
-                index: piece.index,
-                id: piece.id.as_deref().unwrap_or_default(),
+                index: call.index,
+                id: call.id.as_deref().unwrap_or_default(),
                 name: function.name.as_deref().unwrap_or_default(),
                 arguments: &arguments,
             })?;
@@ -209,7 +209,9 @@ impl OpenAiDecoder {
             self.progress = DecodeProgress::Stopped;
         }
         match reason {
-            "content_filter" => self.refusal = Some("its filter stopped the reply".to_owned()),
+            "content_filter" => {
+                self.refusal = Some("the provider's content filter stopped the reply".to_owned())
+            }
             "length" if self.calls.is_empty() => {
                 out.push(Fragment::Text(TRUNCATION_MARKER.to_owned()))
             }
@@ -217,7 +219,7 @@ impl OpenAiDecoder {
         }
     }
 
-    /// A statistic that cannot be read never costs an answer.
+    /// Parses usage leniently: invalid numbers must not cost the answer.
     fn parse_usage(&self, usage: &Value) -> Usage {
         let number = |pointer: &str| {
             let value = usage.pointer(pointer)?;

@@ -98,7 +98,7 @@ fn text(fragments: &[Fragment]) -> String {
 }
 
 #[test]
-fn a_recorded_reply_is_understood_in_every_dialect() {
+fn recorded_replies_decode_in_every_dialect() {
     for ((dialect, name), recorded) in DIALECTS.into_iter().zip(RECORDED) {
         let fragments = decode(dialect, name, &[recorded.as_bytes()]).unwrap();
         assert_eq!(text(&fragments), "Grüß dich", "{name}");
@@ -151,7 +151,7 @@ fn a_recorded_reply_is_understood_in_every_dialect() {
 }
 
 #[test]
-fn geminis_seal_belongs_to_its_call() {
+fn gemini_seal_belongs_to_its_call() {
     let fragments = decode(Dialect::Gemini, "gemini", &[GEMINI.as_bytes()]).unwrap();
     let sealed = Thought {
         provider: "gemini".into(),
@@ -165,9 +165,9 @@ fn geminis_seal_belongs_to_its_call() {
     );
 }
 
-/// A stream that stops half-way is an error, never an answer.
+/// An incomplete stream is an error, never an answer.
 #[test]
-fn a_stream_that_stops_early_broke_off() {
+fn incomplete_streams_break_off() {
     for ((dialect, name), recorded) in DIALECTS.into_iter().zip(RECORDED) {
         let events: Vec<&str> = recorded.split_inclusive("\n\n").collect();
         let finished = match name {
@@ -183,7 +183,7 @@ fn a_stream_that_stops_early_broke_off() {
 }
 
 #[test]
-fn refusals_inside_a_stream_are_typed() {
+fn errors_inside_a_stream_are_classified() {
     let overloaded = r#"data: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}
 
 "#;
@@ -209,8 +209,8 @@ fn refusals_inside_a_stream_are_typed() {
 }
 
 #[test]
-fn a_reply_that_was_cut_off_says_so() {
-    let cut = [
+fn truncated_replies_end_with_a_marker() {
+    let truncated = [
         (
             Dialect::OpenAi,
             r#"data: {"choices":[{"delta":{"content":"Once"},"finish_reason":"length"}]}"#.to_owned(),
@@ -225,7 +225,7 @@ fn a_reply_that_was_cut_off_says_so() {
             ANTHROPIC.replace("\"stop_reason\":\"tool_use\"", "\"stop_reason\":\"max_tokens\""),
         ),
     ];
-    for (dialect, stream) in cut {
+    for (dialect, stream) in truncated {
         let fragments = decode(dialect, "x", &[stream.as_bytes()]).unwrap();
         assert!(text(&fragments).contains("cut off"), "{dialect:?}");
     }
@@ -236,14 +236,14 @@ fn shortened_names_are_mapped_back() {
     let wire = lango_models::Dialect::OpenAi
         .encode(&crate::setup::request(), &crate::setup::endpoint("x"));
     let sent: serde_json::Value = serde_json::from_slice(&wire.body).unwrap();
-    let short = sent["tools"][1]["function"]["name"]
+    let wire_name = sent["tools"][1]["function"]["name"]
         .as_str()
         .unwrap()
         .to_owned();
-    assert!(short.len() <= 64);
+    assert!(wire_name.len() <= 64);
     let stream = format!(
         "data: {}\n\ndata: [DONE]\n\n",
-        json!({ "choices": [{ "delta": { "tool_calls": [{ "index": 0, "id": "1", "function": { "name": short, "arguments": "{}" } }] } }] })
+        json!({ "choices": [{ "delta": { "tool_calls": [{ "index": 0, "id": "1", "function": { "name": wire_name, "arguments": "{}" } }] } }] })
     );
     let fragments = decode(Dialect::OpenAi, "x", &[stream.as_bytes()]).unwrap();
     assert!(
@@ -266,7 +266,7 @@ proptest! {
         prop_assert_eq!(decode(dialect, name, &chunks), decode(dialect, name, &[bytes]));
     }
 
-    /// Whatever comes, a decoder never panics.
+    /// A decoder never panics, whatever the bytes are.
     #[test]
     fn no_bytes_break_a_decoder(which in 0..3usize, bytes in prop::collection::vec(any::<u8>(), 0..400), splice in 0..2_000usize) {
         let (dialect, name) = DIALECTS[which];
@@ -276,9 +276,9 @@ proptest! {
     }
 }
 
-/// What servers really send: null where nothing is, two names for one thing, numbers of any size.
+/// Real servers send null for missing values, two names for one field, and numbers of any size.
 #[test]
-fn odd_but_legal_streams_are_understood() {
+fn unusual_but_valid_streams_decode() {
     for chunk in [
         r#"{"choices":[{"delta":{"content":"Hi","reasoning":"a","reasoning_content":"b"},"finish_reason":"stop"}]}"#,
         r#"{"choices":[{"delta":{"content":"Hi"},"message":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":null,"completion_tokens":3.0}}"#,
@@ -314,7 +314,7 @@ fn odd_but_legal_streams_are_understood() {
 }
 
 #[test]
-fn a_refusal_is_told_whole_and_an_empty_reason_is_none() {
+fn refusals_are_joined_and_empty_finish_reasons_ignored() {
     let pieces = "data: {\"choices\":[{\"delta\":{\"refusal\":\"I'm \"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"refusal\":\"sorry.\"},\"finish_reason\":\"stop\"}]}\n\n";
     assert_eq!(
         decode(Dialect::OpenAi, "x", &[pieces.as_bytes()]),

@@ -14,7 +14,7 @@ fn body(at: usize, messages: usize) -> Value {
 }
 
 #[test]
-fn each_dialect_sends_what_is_blessed() {
+fn encoded_requests_match_the_golden_files() {
     for (dialect, name) in DIALECTS {
         let wire = dialect.encode(&request(), &endpoint(name));
         let body: Value = serde_json::from_slice(&wire.body).unwrap();
@@ -32,23 +32,23 @@ fn each_dialect_sends_what_is_blessed() {
     }
 }
 
-/// A thought goes back to whoever made it, unchanged, and to nobody else.
+/// Thoughts are sent back, unchanged, only to the provider that made them.
 #[test]
-fn thoughts_go_back_to_their_maker_only() {
-    let has = |at: usize, words: &str| body(at, 6).to_string().contains(words);
+fn thoughts_are_sent_only_to_their_provider() {
+    let has = |at: usize, text: &str| body(at, 6).to_string().contains(text);
     assert!(!has(0, "sig") && !has(0, "c2ln"));
     assert!(has(1, "\"signature\":\"sig\"") && !has(1, "c2ln"));
     assert!(has(2, "\"thoughtSignature\":\"c2ln\"") && !has(2, "\"sig\""));
-    let mut moved = request();
-    moved.messages.truncate(4);
+    let mut other_provider = request();
+    other_provider.messages.truncate(4);
     let (anthropic, _) = DIALECTS[1];
-    let wire = anthropic.encode(&moved, &endpoint("another-account"));
+    let wire = anthropic.encode(&other_provider, &endpoint("another-account"));
     assert!(!String::from_utf8(wire.body).unwrap().contains("signature"));
 }
 
-/// All results of one reply stand together where a provider wants that, right behind their calls.
+/// All results of one reply are in one message, right after their calls.
 #[test]
-fn parallel_results_stand_together() {
+fn parallel_results_are_in_one_message() {
     let anthropic = body(1, 4);
     let last = anthropic["messages"].as_array().unwrap().last().unwrap();
     assert_eq!(last["content"].as_array().unwrap().len(), 2);
@@ -63,9 +63,9 @@ fn parallel_results_stand_together() {
     );
 }
 
-/// B40: what was sent before is sent again, byte for byte, apart from the mark up to which a provider should cache.
+/// B40: earlier messages are sent again byte for byte, apart from the cache breakpoint.
 #[test]
-fn consecutive_requests_share_the_longest_possible_beginning() {
+fn consecutive_requests_share_the_longest_possible_prefix() {
     for (dialect, name) in DIALECTS {
         let encode = |messages: usize| {
             let mut request = request();
@@ -91,7 +91,7 @@ fn consecutive_requests_share_the_longest_possible_beginning() {
 }
 
 #[test]
-fn the_stable_part_is_marked_for_the_cache() {
+fn system_prompt_is_a_cache_breakpoint() {
     assert_eq!(
         body(1, 2)["system"][0]["cache_control"]["type"],
         "ephemeral"
@@ -99,7 +99,7 @@ fn the_stable_part_is_marked_for_the_cache() {
 }
 
 #[test]
-fn roles_alternate_where_they_must() {
+fn roles_alternate_where_required() {
     for (at, key) in [(0, "messages"), (1, "messages"), (2, "contents")] {
         let body = body(at, 6);
         let roles: Vec<&str> = body[key]
@@ -118,6 +118,6 @@ fn roles_alternate_where_they_must() {
     }
     assert!(
         matches!(request().messages[1], Message::User(_)),
-        "the request has neighbours of one role"
+        "the request has adjacent messages of one role"
     );
 }

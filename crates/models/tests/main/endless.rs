@@ -1,4 +1,4 @@
-//! Providers that never stop, over loopback: each reply ends with what was too much, and little of it was ever read.
+//! Endless replies over loopback: each one ends with the exceeded limit, and little of it is read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use lango_testkit::model_server::{ModelServer, ServerReply};
 
 use crate::setup::{endpoint, request};
 
-/// What sockets and buffers between the server and the reader hold.
+/// Capacity of the sockets and buffers between server and reader.
 const IN_FLIGHT_BYTES: usize = 16 * 1024 * 1024;
 
 fn model(dialect: Dialect, provider: &str, server: &ModelServer) -> HttpModel {
@@ -36,25 +36,25 @@ fn model(dialect: Dialect, provider: &str, server: &ModelServer) -> HttpModel {
     }
 }
 
-/// Reads until the reply ends; how much text came, and why it ended.
+/// Reads until the reply ends; returns the length of the text and the error.
 async fn read_to_error(model: &dyn Model) -> (usize, ModelError) {
     let mut fragments = model.stream(request());
     let mut text = 0;
     while let Some(fragment) = fragments.next().await {
         match fragment {
             Ok(Fragment::Text(more)) => text += more.len(),
-            Ok(Fragment::Done) => panic!("what has no end is not whole"),
+            Ok(Fragment::Done) => panic!("an endless reply was complete"),
             Ok(_) => {}
             Err(error) => {
                 assert!(
                     fragments.next().await.is_none(),
-                    "nothing comes behind an error"
+                    "a fragment after an error"
                 );
                 return (text, error);
             }
         }
     }
-    panic!("it ended without an error")
+    panic!("the reply ended without an error")
 }
 
 async fn assert_bounded(dialect: Dialect, provider: &str, endless: EndlessReply) {
@@ -73,21 +73,21 @@ async fn assert_bounded(dialect: Dialect, provider: &str, endless: EndlessReply)
         text <= MAX_TEXT_BYTES,
         "{provider}: {name}: {text} bytes of text"
     );
-    let most = if endless.excess == Some(Excess::Wire) {
+    let limit = if endless.excess == Some(Excess::Wire) {
         MAX_WIRE_BYTES
     } else {
         MAX_BODY_BYTES
     };
     let sent = server.endless_bytes();
     assert!(
-        sent <= (most + IN_FLIGHT_BYTES) as u64,
+        sent <= (limit + IN_FLIGHT_BYTES) as u64,
         "{provider}: {name}: {sent} bytes were read"
     );
 }
 
 /// B105
 #[tokio::test(flavor = "multi_thread")]
-async fn no_reply_of_openai_is_endless() {
+async fn openai_replies_are_bounded() {
     for endless in endless::replies("openai") {
         assert_bounded(Dialect::OpenAi, "openai", endless).await;
     }
@@ -95,7 +95,7 @@ async fn no_reply_of_openai_is_endless() {
 
 /// B105
 #[tokio::test(flavor = "multi_thread")]
-async fn no_reply_of_anthropic_is_endless() {
+async fn anthropic_replies_are_bounded() {
     for endless in endless::replies("anthropic") {
         assert_bounded(Dialect::Anthropic, "anthropic", endless).await;
     }
@@ -103,15 +103,16 @@ async fn no_reply_of_anthropic_is_endless() {
 
 /// B105
 #[tokio::test(flavor = "multi_thread")]
-async fn no_reply_of_gemini_is_endless() {
+async fn gemini_replies_are_bounded() {
     for endless in endless::replies("gemini") {
         assert_bounded(Dialect::Gemini, "gemini", endless).await;
     }
 }
 
-/// B105: a reply that is too long is not asked for again, of the same model or of another one.
+/// B105: a reply that is too long is not requested again, neither from the same model nor from
+/// another one.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_endless_reply_is_asked_for_once() {
+async fn endless_replies_are_not_retried() {
     let endless = endless::replies("openai")
         .into_iter()
         .find(|endless| endless.name == "calls")
@@ -123,14 +124,14 @@ async fn an_endless_reply_is_asked_for_once() {
         delay: Duration::ZERO,
         jitter: Arc::new(|| 0.0),
     };
-    let of = |server| {
+    let with_policy = |server| {
         (
             Arc::new(model(Dialect::OpenAi, "openai", server)) as Arc<dyn Model>,
             policy.clone(),
         )
     };
     let both = FallbackModel {
-        models: vec![of(&first), of(&second)],
+        models: vec![with_policy(&first), with_policy(&second)],
     };
     assert_eq!(
         read_to_error(&both).await,
@@ -139,16 +140,16 @@ async fn an_endless_reply_is_asked_for_once() {
     assert_eq!((first.requests().len(), second.requests().len()), (1, 0));
 }
 
-/// B105: many small pieces that come together are handed on as one.
+/// B105: many small deltas that arrive together are merged.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_comes_together_is_handed_on_together() {
+async fn deltas_that_arrive_together_are_merged() {
     let deltas = vec![serde_json::json!({ "content": "x" }); 10_000];
     let server = ModelServer::start(vec![ServerReply::chunks(&deltas, "stop")]).unwrap();
     let fragments = model(Dialect::OpenAi, "openai", &server).stream(request());
     let fragments: Vec<Fragment> = fragments.map(Result::unwrap).collect().await;
     let text: String = fragments.iter().filter_map(fragment_text).collect();
     assert_eq!(text, "x".repeat(10_000));
-    assert!(fragments.len() < 5_000, "{} pieces", fragments.len());
+    assert!(fragments.len() < 5_000, "{} fragments", fragments.len());
 }
 
 fn fragment_text(fragment: &Fragment) -> Option<&str> {

@@ -1,4 +1,4 @@
-//! The dialects: what is sent, and what is understood.
+//! Tests of the dialects, of model selection and of reply limits.
 
 #[cfg(test)]
 mod decode;

@@ -5,15 +5,15 @@ use lango_models::{
     select_model,
 };
 
-struct World {
+struct TestInput {
     agent: ModelSettings,
     providers: Providers,
     variables: BTreeMap<&'static str, &'static str>,
     ollama: Option<&'static str>,
 }
 
-fn world() -> World {
-    World {
+fn input() -> TestInput {
+    TestInput {
         agent: ModelSettings::default(),
         providers: Providers::new(),
         variables: BTreeMap::new(),
@@ -21,19 +21,19 @@ fn world() -> World {
     }
 }
 
-impl World {
+impl TestInput {
     fn select(&self) -> Result<(String, String), SelectionError> {
         let prices = BTreeMap::new();
-        let variable = |name: &str| self.variables.get(name).map(|value| (*value).to_owned());
+        let env_var = |name: &str| self.variables.get(name).map(|value| (*value).to_owned());
         let ollama = || self.ollama.map(str::to_owned);
-        let plan = SelectionInput {
+        let selection = SelectionInput {
             agent: &self.agent,
             providers: &self.providers,
             prices: &prices,
-            env_var: &variable,
+            env_var: &env_var,
             ollama: &ollama,
         };
-        select_model(&plan).map(|chosen| (chosen.provider, chosen.model))
+        select_model(&selection).map(|selected| (selected.provider, selected.model))
     }
 }
 
@@ -42,86 +42,89 @@ fn pair(provider: &str, model: &str) -> Result<(String, String), SelectionError>
 }
 
 #[test]
-fn with_nothing_configured_keys_come_first_then_an_ollama() {
-    let mut world = world();
-    assert_eq!(world.select(), pair("offline", "phrases"));
-    world.ollama = Some("qwen3:8b");
-    assert_eq!(world.select(), pair("ollama", "qwen3:8b"));
-    world.variables.insert("GOOGLE_API_KEY", "k");
-    assert_eq!(world.select(), pair("gemini", "gemini-2.5-flash"));
-    world.variables.insert("OPENAI_API_KEY", "k");
-    assert_eq!(world.select(), pair("openai", "gpt-5-mini"));
-    world.variables.insert("ANTHROPIC_API_KEY", "k");
-    assert_eq!(world.select(), pair("anthropic", "claude-sonnet-4-5"));
+fn detects_keys_first_then_ollama_then_offline() {
+    let mut input = input();
+    assert_eq!(input.select(), pair("offline", "phrases"));
+    input.ollama = Some("qwen3:8b");
+    assert_eq!(input.select(), pair("ollama", "qwen3:8b"));
+    input.variables.insert("GOOGLE_API_KEY", "k");
+    assert_eq!(input.select(), pair("gemini", "gemini-2.5-flash"));
+    input.variables.insert("OPENAI_API_KEY", "k");
+    assert_eq!(input.select(), pair("openai", "gpt-5-mini"));
+    input.variables.insert("ANTHROPIC_API_KEY", "k");
+    assert_eq!(input.select(), pair("anthropic", "claude-sonnet-4-5"));
 }
 
 #[test]
-fn what_is_said_stands() {
-    let mut world = world();
-    world.variables.insert("ANTHROPIC_API_KEY", "k");
-    world.providers.insert(
+fn configured_provider_takes_precedence() {
+    let mut input = input();
+    input.variables.insert("ANTHROPIC_API_KEY", "k");
+    input.providers.insert(
         "mine".into(),
         ProviderSettings {
             base_url: Some("http://127.0.0.1:1/v1".into()),
             ..ProviderSettings::default()
         },
     );
-    world.agent.provider = Some("mine".into());
+    input.agent.provider = Some("mine".into());
     assert_eq!(
-        world.select(),
+        input.select(),
         Err(SelectionError::UnknownKind("mine".into()))
     );
-    world.providers.get_mut("mine").unwrap().r#type = Some(lango_models::ProviderKind::Openai);
+    input.providers.get_mut("mine").unwrap().r#type = Some(lango_models::ProviderKind::Openai);
     assert_eq!(
-        world.select(),
+        input.select(),
         Err(SelectionError::MissingModel("mine".into()))
     );
-    world.agent.model = Some("m".into());
-    assert_eq!(world.select(), pair("mine", "m"));
-    world.providers.get_mut("mine").unwrap().base_url = Some("ftp://x".into());
+    input.agent.model = Some("m".into());
+    assert_eq!(input.select(), pair("mine", "m"));
+    input.providers.get_mut("mine").unwrap().base_url = Some("ftp://x".into());
     assert_eq!(
-        world.select(),
+        input.select(),
         Err(SelectionError::InvalidBaseUrl("mine".into()))
     );
-    (world.agent.provider, world.agent.model) = (Some("offline".into()), None);
-    assert_eq!(world.select(), pair("offline", "phrases"));
+    (input.agent.provider, input.agent.model) = (Some("offline".into()), None);
+    assert_eq!(input.select(), pair("offline", "phrases"));
 }
 
 #[test]
-fn agents_and_the_fallback_may_have_their_own() {
-    let mut world = world();
-    world
+fn agents_and_fallback_may_use_other_models() {
+    let mut input = input();
+    input
         .agent
         .models
         .insert("planner".into(), "anthropic/claude-opus-4-5".into());
-    world
+    input
         .agent
         .models
         .insert("librarian".into(), "meta/llama".into());
-    world.agent.fallback = Some("openai/gpt-5".into());
-    world.variables.insert("OPENAI_API_KEY", "k");
+    input.agent.fallback = Some("openai/gpt-5".into());
+    input.variables.insert("OPENAI_API_KEY", "k");
     let prices = BTreeMap::new();
-    let variable = |name: &str| world.variables.get(name).map(|value| (*value).to_owned());
-    let plan = SelectionInput {
-        agent: &world.agent,
-        providers: &world.providers,
+    let env_var = |name: &str| input.variables.get(name).map(|value| (*value).to_owned());
+    let selection = SelectionInput {
+        agent: &input.agent,
+        providers: &input.providers,
         prices: &prices,
-        env_var: &variable,
+        env_var: &env_var,
         ollama: &|| None,
     };
-    let default = select_model(&plan).unwrap();
-    let planner = plan.for_agent("planner", &default).unwrap().unwrap();
+    let default = select_model(&selection).unwrap();
+    let planner = selection.for_agent("planner", &default).unwrap().unwrap();
     assert_eq!(
         (planner.provider.as_str(), planner.model.as_str()),
         ("anthropic", "claude-opus-4-5")
     );
-    let librarian = plan.for_agent("librarian", &default).unwrap().unwrap();
+    let librarian = selection.for_agent("librarian", &default).unwrap().unwrap();
     assert_eq!(
         (librarian.provider.as_str(), librarian.model.as_str()),
         ("openai", "meta/llama"),
-        "no provider's name, so part of the model's"
+        "not a provider, so part of the model name"
     );
-    assert!(plan.for_agent("operator", &default).is_none());
-    assert_eq!(plan.fallback(&default).unwrap().unwrap().model, "gpt-5");
+    assert!(selection.for_agent("operator", &default).is_none());
+    assert_eq!(
+        selection.fallback(&default).unwrap().unwrap().model,
+        "gpt-5"
+    );
     assert_eq!(default.key, Some(Secret::new("k")));
 }

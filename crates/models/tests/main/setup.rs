@@ -31,7 +31,8 @@ pub fn long_name() -> String {
     format!("fs_{}", "very_".repeat(20))
 }
 
-/// A conversation with everything in it: thoughts of several makers, parallel calls, failures, neighbouring messages.
+/// A request with all kinds of content: thoughts of several providers, parallel calls, failures,
+/// adjacent messages.
 pub fn request() -> ModelRequest {
     let call = |id: &str, name: &str, arguments| ToolCall {
         id: CallId::new(id),
@@ -99,7 +100,7 @@ pub fn request() -> ModelRequest {
     }
 }
 
-/// Everything that a stream decodes to, or the error that ends it.
+/// Decodes a whole stream; returns its fragments or the error that ends it.
 pub fn decode(
     dialect: Dialect,
     provider: &str,

@@ -1,26 +1,26 @@
-//! What can go wrong, with its number in JSON-RPC, its status in HTTP and its reason.
+//! Protocol errors with their JSON-RPC code, HTTP status and reason.
 
 use serde_json::{Value, json};
 
 use super::json_fields::{FieldError, Metadata};
 use super::version::ProtocolVersion;
 
-/// An error that a server answers with.
+/// An error response of an A2A server.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct ProtocolError {
     pub kind: ErrorKind,
-    /// For people.
+    /// Text for people.
     pub message: String,
-    /// For programs: what it is about.
+    /// Details for programs.
     pub metadata: Metadata,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// It is not JSON.
+    /// The request is not JSON.
     Parse,
-    /// It is JSON, but no request.
+    /// The JSON is not a valid request.
     InvalidRequest,
     MethodNotFound,
     InvalidParams,
@@ -34,15 +34,15 @@ pub enum ErrorKind {
     ExtendedCardNotConfigured,
     ExtensionRequired,
     VersionNotSupported,
-    /// Who is asking is not known.
+    /// The caller is not authenticated.
     Unauthenticated,
-    /// Who is asking may not.
+    /// The caller lacks permission.
     Forbidden,
-    /// Too much at once.
+    /// The caller exceeds a limit.
     Busy,
-    /// Nothing is begun at this moment.
+    /// The server accepts no new tasks at the moment.
     Unavailable,
-    /// A number that the protocol does not know.
+    /// A code that the protocol does not define.
     Other(i64),
 }
 
@@ -50,7 +50,7 @@ const DOMAIN: &str = "a2a-protocol.org";
 const ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
 const BAD_REQUEST: &str = "type.googleapis.com/google.rpc.BadRequest";
 
-/// Every kind with a number of its own: code, HTTP status, gRPC status, reason.
+/// All kinds except `Other`: code, HTTP status, gRPC status, reason.
 const KINDS: [(ErrorKind, i64, u16, &str, &str); 18] = [
     (
         ErrorKind::Parse,
@@ -181,7 +181,7 @@ const KINDS: [(ErrorKind, i64, u16, &str, &str); 18] = [
 ];
 
 impl ErrorKind {
-    /// The number in JSON-RPC.
+    /// Returns the JSON-RPC code.
     pub fn code(self) -> i64 {
         match self {
             Self::Other(code) => code,
@@ -206,7 +206,7 @@ impl ErrorKind {
         found.map_or(Self::Other(code), |row| row.0)
     }
 
-    /// By what an HTTP+JSON server says: the reason tells more than the status.
+    /// Classifies an HTTP+JSON error: the reason is more specific than the status.
     fn from_http(status: u16, reason: Option<&str>) -> Self {
         let by_reason = KINDS
             .iter()
@@ -240,12 +240,12 @@ impl ProtocolError {
         }
     }
 
-    pub fn with_metadata(mut self, what: &str, value: impl Into<Value>) -> Self {
-        self.metadata.insert(what.to_owned(), value.into());
+    pub fn with_metadata(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.metadata.insert(name.to_owned(), value.into());
         self
     }
 
-    /// The `error` of a JSON-RPC answer.
+    /// Returns the `error` of a JSON-RPC response.
     pub fn to_rpc_json(&self, version: ProtocolVersion) -> Value {
         let mut error = json!({ "code": self.kind.code(), "message": self.message });
         match version {
@@ -258,7 +258,7 @@ impl ProtocolError {
         error
     }
 
-    /// The body of an HTTP+JSON answer; its status is [`ErrorKind::http_status`].
+    /// Returns the body of an HTTP+JSON response; its status is [`ErrorKind::http_status`].
     pub fn to_rest_json(&self, version: ProtocolVersion) -> Value {
         let mut error = json!({
             "code": self.kind.http_status(),
@@ -272,7 +272,7 @@ impl ProtocolError {
     }
 
     fn details(&self) -> Value {
-        let texts = |value: &Value| {
+        let to_text = |value: &Value| {
             value
                 .as_str()
                 .map_or_else(|| value.to_string(), str::to_owned)
@@ -280,7 +280,7 @@ impl ProtocolError {
         let metadata: Metadata = self
             .metadata
             .iter()
-            .map(|(name, value)| (name.clone(), Value::from(texts(value))))
+            .map(|(name, value)| (name.clone(), Value::from(to_text(value))))
             .collect();
         let mut details = vec![json!({
             "@type": ERROR_INFO, "reason": self.kind.reason(), "domain": DOMAIN, "metadata": metadata,
@@ -292,16 +292,16 @@ impl ProtocolError {
         Value::Array(details)
     }
 
-    /// What a peer says in the `error` of a JSON-RPC answer; what it says is shown on one bounded line.
+    /// Parses the `error` of a JSON-RPC response. The message is reduced to one bounded line.
     pub fn from_rpc_json(error: &Value) -> Self {
         let code = error.get("code").and_then(Value::as_i64);
         Self::new(
             code.map_or(ErrorKind::Internal, ErrorKind::from_code),
-            peer_message(error.get("message")),
+            sanitize_message(error.get("message")),
         )
     }
 
-    /// What a peer says in the body of an HTTP answer that is no success.
+    /// Parses the body of an HTTP error response.
     pub fn from_rest_json(status: u16, body: &Value) -> Self {
         let error = body.get("error").unwrap_or(body);
         let details = error
@@ -313,30 +313,34 @@ impl ProtocolError {
                 .iter()
                 .find_map(|detail| detail.get("reason")?.as_str())
         });
-        let words = error
+        let message = error
             .get("message")
             .or_else(|| error.get("detail"))
             .or_else(|| error.get("title"));
-        Self::new(ErrorKind::from_http(status, reason), peer_message(words))
+        Self::new(
+            ErrorKind::from_http(status, reason),
+            sanitize_message(message),
+        )
     }
 }
 
-fn peer_message(words: Option<&Value>) -> String {
-    let words = words.and_then(Value::as_str).unwrap_or_default();
-    match lango_net::sanitize::one_line(words, 200) {
-        line if line.is_empty() => "it does not say why".to_owned(),
+/// Reduces a message of a remote agent to one bounded line.
+fn sanitize_message(message: Option<&Value>) -> String {
+    let message = message.and_then(Value::as_str).unwrap_or_default();
+    match lango_net::sanitize::one_line(message, 200) {
+        line if line.is_empty() => "no reason given".to_owned(),
         line => line,
     }
 }
 
 impl From<FieldError> for ProtocolError {
     fn from(error: FieldError) -> Self {
-        let place = error.field_path();
+        let path = error.field_path();
         let invalid = Self::new(ErrorKind::InvalidParams, error.to_string());
-        if place.is_empty() {
+        if path.is_empty() {
             invalid
         } else {
-            invalid.with_metadata("field", place)
+            invalid.with_metadata("field", path)
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What comes back from a server: a reply, or a stream of events.
+//! Replies of a server: a single reply, or a stream of events.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::message::Message;
 use super::task::{Artifact, Task, TaskStatus};
 use super::version::WireFormat;
 
-/// The answer to a message that was sent without streaming.
+/// The reply to a message sent without streaming.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SendReply {
     Task(Task),
@@ -34,7 +34,7 @@ impl SendReply {
     }
 }
 
-/// One event of a stream, and what a push notification carries.
+/// One event of a stream, and the payload of a push notification.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamEvent {
     Task(Task),
@@ -56,7 +56,7 @@ pub struct ArtifactUpdate {
     pub task: TaskId,
     pub context: Option<ContextId>,
     pub artifact: Artifact,
-    /// Whether the parts follow those that came before under the same id.
+    /// True if the parts are appended to the earlier ones of the same artifact.
     pub append: bool,
     pub last_chunk: bool,
     pub metadata: Metadata,
@@ -81,7 +81,7 @@ impl StreamEvent {
             ["artifactUpdate"] => fields
                 .nested("artifactUpdate", ArtifactUpdate::from_json)?
                 .map(Self::Artifact),
-            // Some servers name their old protocol buffers' field.
+            // Some servers use the field name of the old protocol buffers.
             [] if wire == WireFormat::V03Rest => {
                 fields.nested("msg", Message::from_json)?.map(Self::Message)
             }
@@ -105,7 +105,7 @@ impl StreamEvent {
                 "kind",
                 "must be task, message, status-update or artifact-update",
             )),
-            // Before 0.2.5 nothing said what it was.
+            // Before 0.2.5 there was no `kind`.
             None if fields.has("messageId") => Message::from_json(value, wire).map(Self::Message),
             None if fields.has("artifact") => {
                 ArtifactUpdate::from_json(value, wire).map(Self::Artifact)
@@ -124,7 +124,7 @@ impl StreamEvent {
         }
     }
 
-    /// Whether nothing follows it in a stream: the task is over, or waits for whoever asked.
+    /// Returns true if no event follows in a stream: the task has ended or waits for the caller.
     pub fn is_last(&self) -> bool {
         let state = match self {
             Self::Message(_) => return true,
@@ -136,7 +136,8 @@ impl StreamEvent {
     }
 }
 
-/// 0.3 as JSON-RPC carries it sends things bare, because they say what they are.
+/// Wraps a value in a field named after its type. JSON-RPC of 0.3 sends values bare, because they
+/// have a `kind`.
 fn wrap(name: &str, value: Value, wire: WireFormat) -> Value {
     if wire == WireFormat::V03Rpc {
         value
@@ -160,19 +161,19 @@ impl StatusUpdate {
 
     fn to_json(&self, wire: WireFormat) -> Value {
         let state = self.status.state;
-        let writing = match wire {
+        let writer = match wire {
             WireFormat::V03Rpc => JsonObjectWriter::default().with("kind", "status-update"),
             _ => JsonObjectWriter::default(),
         };
-        let writing = writing
+        let writer = writer
             .with("taskId", &self.task)
             .with_some("contextId", self.context.as_ref())
             .with("status", self.status.to_json(wire));
-        let writing = match wire {
-            WireFormat::V1 => writing,
-            _ => writing.with("final", state.is_terminal() || state.is_interrupted()),
+        let writer = match wire {
+            WireFormat::V1 => writer,
+            _ => writer.with("final", state.is_terminal() || state.is_interrupted()),
         };
-        writing.with_metadata(&self.metadata).build()
+        writer.with_metadata(&self.metadata).build()
     }
 }
 
@@ -192,11 +193,11 @@ impl ArtifactUpdate {
     }
 
     fn to_json(&self, wire: WireFormat) -> Value {
-        let writing = match wire {
+        let writer = match wire {
             WireFormat::V03Rpc => JsonObjectWriter::default().with("kind", "artifact-update"),
             _ => JsonObjectWriter::default(),
         };
-        writing
+        writer
             .with("taskId", &self.task)
             .with_some("contextId", self.context.as_ref())
             .with("artifact", self.artifact.to_json(wire))

@@ -1,4 +1,5 @@
-//! Names that peers give to things. They are opaque, bounded and printable, because they are sent back and shown.
+//! Ids that A2A agents assign. They are opaque, bounded and printable, because they are sent back
+//! and shown.
 
 use std::fmt;
 
@@ -16,12 +17,12 @@ macro_rules! wire_id {
         pub struct $name(String);
 
         impl $name {
-            /// An id of our own making.
+            /// Creates an id without checks, for ids that Lango generates.
             pub fn new(text: impl Into<String>) -> Self {
                 Self(text.into())
             }
 
-            /// An id that somebody else chose.
+            /// Parses and checks an id from another agent.
             pub fn from_json(value: &Value, _: WireFormat) -> Result<Self, FieldError> {
                 parse_id(value).map(Self)
             }
@@ -52,27 +53,27 @@ macro_rules! wire_id {
 }
 
 wire_id!(
-    /// One piece of work that a server does.
+    /// The id of a task.
     TaskId
 );
 wire_id!(
-    /// What ties tasks and messages of one conversation together.
+    /// The id that groups the tasks and messages of one conversation.
     ContextId
 );
 wire_id!(
-    /// One message, named by whoever sends it.
+    /// The id of a message, assigned by its sender.
     MessageId
 );
 wire_id!(
-    /// One result of a task.
+    /// The id of an artifact of a task.
     ArtifactId
 );
 wire_id!(
-    /// One address that a task's changes are sent to.
+    /// The id of a push notification config.
     PushConfigId
 );
 
-/// Reading ids out of fields.
+/// Parses ids from JSON fields.
 pub(crate) trait WireId: Sized {
     fn from_value(value: &Value, wire: WireFormat) -> Result<Self, FieldError>;
 
@@ -80,7 +81,7 @@ pub(crate) trait WireId: Sized {
         Self::optional(fields, name)?.ok_or_else(|| missing(name))
     }
 
-    /// An empty id is none.
+    /// Returns the id; an empty id counts as absent.
     fn optional(fields: &JsonFields<'_>, name: &str) -> Result<Option<Self>, FieldError> {
         match fields.get(name) {
             Some(Value::String(text)) if text.is_empty() => Ok(None),
@@ -92,7 +93,7 @@ pub(crate) trait WireId: Sized {
 fn parse_id(value: &Value) -> Result<String, FieldError> {
     let text = value
         .as_str()
-        .ok_or_else(|| FieldError::new("must be a text"))?;
+        .ok_or_else(|| FieldError::new("must be a string"))?;
     if text.trim().is_empty() {
         return Err(FieldError::new("is empty"));
     }
@@ -114,13 +115,13 @@ mod tests {
 
     #[test]
     fn ids_are_bounded_and_printable() {
-        for good in ["a", "9f0c", "작업-1", "x y"] {
+        for valid in ["a", "9f0c", "작업-1", "x y"] {
             assert!(
-                TaskId::from_json(&json!(good), WireFormat::V1).is_ok(),
-                "{good}"
+                TaskId::from_json(&json!(valid), WireFormat::V1).is_ok(),
+                "{valid}"
             );
         }
-        for bad in [
+        for invalid in [
             json!(""),
             json!("  "),
             json!(7),
@@ -129,7 +130,10 @@ mod tests {
             json!("x".repeat(513)),
             json!(["a"]),
         ] {
-            assert!(TaskId::from_json(&bad, WireFormat::V1).is_err(), "{bad}");
+            assert!(
+                TaskId::from_json(&invalid, WireFormat::V1).is_err(),
+                "{invalid}"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Reading JSON of strangers, field by field, with the place of every mistake.
+//! Parses untrusted JSON field by field; errors contain the path of the field.
 
 use std::fmt;
 
@@ -6,16 +6,16 @@ use serde_json::{Map, Value};
 
 use super::version::WireFormat;
 
-/// Free-form additions; empty means absent.
+/// Free-form additional data; empty means absent.
 pub type Metadata = Map<String, Value>;
 
-/// More than any list of a peer needs.
+/// Maximum number of items of a list.
 const MAX_ITEMS: usize = 10_000;
 
-/// JSON that does not mean what it should.
+/// An invalid field of a JSON document.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct FieldError {
-    /// Where, from the outside in.
+    /// Path of the field, outermost first.
     path: Vec<String>,
     problem: String,
 }
@@ -37,16 +37,16 @@ impl FieldError {
         self
     }
 
-    /// The place, as in `message.parts[2].text`.
+    /// Returns the path of the field, such as `message.parts[2].text`.
     pub fn field_path(&self) -> String {
-        let mut place = String::new();
+        let mut path = String::new();
         for step in &self.path {
-            if !place.is_empty() && !step.starts_with('[') {
-                place.push('.');
+            if !path.is_empty() && !step.starts_with('[') {
+                path.push('.');
             }
-            place.push_str(step);
+            path.push_str(step);
         }
-        place
+        path
     }
 
     pub fn problem(&self) -> &str {
@@ -58,13 +58,13 @@ impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.field_path().as_str() {
             "" => f.write_str(&self.problem),
-            place => write!(f, "`{place}` {}", self.problem),
+            path => write!(f, "`{path}` {}", self.problem),
         }
     }
 }
 
-/// An object that is being read. A field that is `null` counts as absent, and names in snake case are understood, as the
-/// JSON form of protocol buffers wants it.
+/// The fields of a JSON object. `null` counts as absent, and snake case names are accepted, as the
+/// JSON mapping of protocol buffers requires.
 #[derive(Clone, Copy)]
 pub(crate) struct JsonFields<'a> {
     map: &'a Map<String, Value>,
@@ -99,11 +99,11 @@ impl<'a> JsonFields<'a> {
         match self.get(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(FieldError::at(name, "must be a text")),
+            Some(_) => Err(FieldError::at(name, "must be a string")),
         }
     }
 
-    /// A text, where an empty one counts as absent.
+    /// Returns a string; an empty one counts as absent.
     pub fn non_empty(&self, name: &str) -> Result<Option<String>, FieldError> {
         Ok(self
             .text(name)?
@@ -123,18 +123,18 @@ impl<'a> JsonFields<'a> {
         }
     }
 
-    /// A count; one written as a text is understood, as in a query.
+    /// Returns a count. A number in a string is accepted, as in a query.
     pub fn count(&self, name: &str) -> Result<Option<u32>, FieldError> {
-        let wrong = || FieldError::at(name, "must be a whole number from 0 to 2147483647");
+        let invalid = || FieldError::at(name, "must be a whole number from 0 to 2147483647");
         let number = match self.get(name) {
             None => return Ok(None),
-            Some(Value::Number(number)) => number.as_u64().ok_or_else(wrong)?,
-            Some(Value::String(text)) => text.trim().parse().map_err(|_| wrong())?,
-            Some(_) => return Err(wrong()),
+            Some(Value::Number(number)) => number.as_u64().ok_or_else(invalid)?,
+            Some(Value::String(text)) => text.trim().parse().map_err(|_| invalid())?,
+            Some(_) => return Err(invalid()),
         };
         match u32::try_from(number) {
             Ok(number) if number <= i32::MAX as u32 => Ok(Some(number)),
-            _ => Err(wrong()),
+            _ => Err(invalid()),
         }
     }
 
@@ -149,10 +149,10 @@ impl<'a> JsonFields<'a> {
     pub fn nested<T>(
         &self,
         name: &str,
-        read: impl FnOnce(&'a Value, WireFormat) -> Result<T, FieldError>,
+        parse: impl FnOnce(&'a Value, WireFormat) -> Result<T, FieldError>,
     ) -> Result<Option<T>, FieldError> {
         self.get(name)
-            .map(|value| read(value, self.wire))
+            .map(|value| parse(value, self.wire))
             .transpose()
             .map_err(|error| error.within(name))
     }
@@ -160,12 +160,12 @@ impl<'a> JsonFields<'a> {
     pub fn list<T>(
         &self,
         name: &str,
-        mut read: impl FnMut(&'a Value, WireFormat) -> Result<T, FieldError>,
+        mut parse: impl FnMut(&'a Value, WireFormat) -> Result<T, FieldError>,
     ) -> Result<Vec<T>, FieldError> {
         let items = match self.get(name) {
             None => return Ok(Vec::new()),
             Some(Value::Array(items)) => items,
-            Some(_) => return Err(FieldError::at(name, "must be a list")),
+            Some(_) => return Err(FieldError::at(name, "must be an array")),
         };
         if items.len() > MAX_ITEMS {
             return Err(FieldError::at(
@@ -173,11 +173,11 @@ impl<'a> JsonFields<'a> {
                 format!("has more than {MAX_ITEMS} items"),
             ));
         }
-        let one = |(at, item)| {
-            read(item, self.wire)
+        let parse_item = |(at, item)| {
+            parse(item, self.wire)
                 .map_err(|error: FieldError| error.within(&format!("[{at}]")).within(name))
         };
-        items.iter().enumerate().map(one).collect()
+        items.iter().enumerate().map(parse_item).collect()
     }
 
     pub fn texts(&self, name: &str) -> Result<Vec<String>, FieldError> {
@@ -193,10 +193,10 @@ pub(crate) fn parse_text(value: &Value) -> Result<String, FieldError> {
     value
         .as_str()
         .map(str::to_owned)
-        .ok_or_else(|| FieldError::new("must be a text"))
+        .ok_or_else(|| FieldError::new("must be a string"))
 }
 
-/// Writes objects that leave out what is empty.
+/// Builds JSON objects without empty fields.
 #[derive(Default)]
 pub(crate) struct JsonObjectWriter(Map<String, Value>);
 
@@ -261,13 +261,13 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn mistakes_say_where_they_are() {
+    fn errors_contain_the_field_path() {
         let value = json!({ "a": [{ "b": "ok" }, { "b": 3 }] });
         let fields = JsonFields::from_value(&value, WireFormat::V1).unwrap();
-        let read = fields.list("a", |item, wire| {
+        let parse = fields.list("a", |item, wire| {
             JsonFields::from_value(item, wire)?.required("b")
         });
-        assert_eq!(read.unwrap_err().to_string(), "`a[1].b` must be a text");
+        assert_eq!(parse.unwrap_err().to_string(), "`a[1].b` must be a string");
         assert_eq!(
             JsonFields::from_value(&json!([]), WireFormat::V1)
                 .err()
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn snake_case_and_null_are_understood() {
+    fn accepts_snake_case_and_null() {
         let value = json!({ "message_id": "m", "contextId": null, "n": 7, "s": "7" });
         let fields = JsonFields::from_value(&value, WireFormat::V1).unwrap();
         assert_eq!(fields.required("messageId").unwrap(), "m");
@@ -290,8 +290,8 @@ mod tests {
     }
 
     #[test]
-    fn huge_and_odd_numbers_are_refused() {
-        for bad in [
+    fn rejects_invalid_counts() {
+        for count in [
             json!(-1),
             json!(1.5),
             json!(1e300),
@@ -300,7 +300,7 @@ mod tests {
             json!([]),
             json!("x"),
         ] {
-            let value = json!({ "n": bad });
+            let value = json!({ "n": count });
             assert!(
                 JsonFields::from_value(&value, WireFormat::V1)
                     .unwrap()

@@ -1,4 +1,4 @@
-//! What is said: messages and their parts.
+//! Messages and their parts.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ impl Role {
         match text {
             "ROLE_USER" | "user" => Ok(Self::User),
             "ROLE_AGENT" | "agent" => Ok(Self::Agent),
-            _ => Err(FieldError::at("role", "must be the user's or the agent's")),
+            _ => Err(FieldError::at("role", "must be user or agent")),
         }
     }
 
@@ -44,7 +44,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// A message with one text in it.
+    /// Creates a message with one text part.
     pub fn text(id: MessageId, role: Role, text: impl Into<String>) -> Self {
         Self {
             id,
@@ -79,11 +79,11 @@ impl Message {
 
     pub fn to_json(&self, wire: WireFormat) -> Value {
         let parts: Vec<Value> = self.parts.iter().map(|part| part.to_json(wire)).collect();
-        let writing = match wire {
+        let writer = match wire {
             WireFormat::V03Rpc => JsonObjectWriter::default().with("kind", "message"),
             _ => JsonObjectWriter::default(),
         };
-        let written = writing
+        let writer = writer
             .with("messageId", &self.id)
             .with_some("contextId", self.context.as_ref())
             .with_some("taskId", self.task.as_ref())
@@ -99,9 +99,10 @@ impl Message {
             .with_metadata(&self.metadata)
             .with_texts("extensions", &self.extensions);
         match wire {
-            // Its protocol buffers do not know this field, and their readers refuse what they do not know.
-            WireFormat::V03Rest => written.build(),
-            _ => written
+            // The protocol buffers of 0.3 lack this field, and strict parsers reject unknown
+            // fields.
+            WireFormat::V03Rest => writer.build(),
+            _ => writer
                 .with_list(
                     "referenceTaskIds",
                     self.references.iter().map(Value::from).collect(),
@@ -110,7 +111,7 @@ impl Message {
         }
     }
 
-    /// Its texts, one after the other.
+    /// Returns the texts of the parts in order.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(Part::as_text)
     }
@@ -127,9 +128,9 @@ pub struct Part {
 #[derive(Clone, Debug, PartialEq)]
 pub enum PartContent {
     Text(String),
-    /// Bytes in base64, as they travel.
+    /// Bytes encoded in base64.
     Raw(String),
-    /// Where a file is; an address that a stranger named.
+    /// URL of a file; untrusted.
     Url(String),
     Data(Value),
 }
@@ -186,10 +187,11 @@ impl Part {
             .build()
     }
 
-    /// `kind` is the name of the discriminator, where there is one; `file` names bytes and address of a file.
+    /// Returns the JSON of 0.3. `kind` is the name of the discriminator, empty if there is none;
+    /// `file` contains the field names for the bytes and the URL of a file.
     fn to_v03_json(&self, kind: &str, file: &[&str; 2]) -> Value {
         let is_rest = kind.is_empty();
-        let place = |name: &str, value: &str| {
+        let file_json = |name: &str, value: &str| {
             JsonObjectWriter::default()
                 .with(name, value)
                 .with_some("name", self.filename.as_deref().filter(|_| !is_rest))
@@ -198,9 +200,9 @@ impl Part {
         };
         let (name, value) = match &self.content {
             PartContent::Text(text) => ("text", json!(text)),
-            PartContent::Raw(bytes) => ("file", place(file[0], bytes)),
-            PartContent::Url(url) => ("file", place(file[1], url)),
-            // Data was an object then; anything else is put into one.
+            PartContent::Raw(bytes) => ("file", file_json(file[0], bytes)),
+            PartContent::Url(url) => ("file", file_json(file[1], url)),
+            // Data must be an object in 0.3; other values are wrapped in one.
             PartContent::Data(data @ Value::Object(_)) if is_rest => {
                 ("data", json!({ "data": data }))
             }
@@ -246,7 +248,7 @@ fn part_from_v1(fields: &JsonFields<'_>) -> Result<Part, FieldError> {
 
 fn part_from_v03(fields: &JsonFields<'_>) -> Result<Part, FieldError> {
     let metadata = fields.metadata("metadata")?;
-    // 0.2 called it `type` in its first months.
+    // Early versions of 0.2 called it `type`.
     let kind = fields.text("kind")?.or(fields.text("type")?);
     let kind = kind.or_else(|| {
         ["text", "file", "data"]
@@ -292,7 +294,7 @@ fn part_from_v03_file(value: &Value, wire: WireFormat) -> Result<Part, FieldErro
     ) {
         (Some(bytes), None) => PartContent::Raw(base64_field(&fields, bytes)?),
         (None, Some(url)) => PartContent::Url(fields.required(url)?),
-        _ => return Err(FieldError::new("must have either bytes or an address")),
+        _ => return Err(FieldError::new("must have either bytes or a URI")),
     };
     let (filename, media_type) = (fields.non_empty("name")?, fields.non_empty("mimeType")?);
     Ok(Part {
@@ -302,14 +304,14 @@ fn part_from_v03_file(value: &Value, wire: WireFormat) -> Result<Part, FieldErro
     })
 }
 
-/// Bytes as they travel; both alphabets are understood.
+/// Returns a base64 string; both alphabets are accepted.
 fn base64_field(fields: &JsonFields<'_>, name: &str) -> Result<String, FieldError> {
     let text = fields.text(name)?.unwrap_or_default();
-    let fits =
+    let is_base64 =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_' | b'=');
-    if text.bytes().all(fits) {
+    if text.bytes().all(is_base64) {
         Ok(text.to_owned())
     } else {
-        Err(FieldError::at(name, "must be bytes in base64"))
+        Err(FieldError::at(name, "must be base64"))
     }
 }

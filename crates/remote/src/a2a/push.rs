@@ -1,4 +1,4 @@
-//! Where a task's changes are sent to.
+//! Push notification configs.
 
 use std::fmt;
 
@@ -7,24 +7,24 @@ use serde_json::{Value, json};
 
 use super::ids::{PushConfigId, TaskId, WireId};
 use super::json_fields::{FieldError, JsonFields, JsonObjectWriter};
-use super::version::WireFormat;
+use super::version::{ProtocolVersion, WireFormat};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct PushConfig {
-    /// Absent only inside a message that begins a task.
+    /// Absent only in the config of a message that starts a task.
     pub task: Option<TaskId>,
-    /// Absent where the server is to choose one.
+    /// Absent if the server assigns one.
     pub id: Option<PushConfigId>,
-    /// An address that a stranger named.
+    /// Untrusted URL of the receiver.
     pub url: String,
-    /// Sent along, so that the receiver knows whom it is from.
+    /// Sent with each notification, so that the receiver can verify the sender.
     pub token: Option<Secret>,
     pub authentication: Option<Authentication>,
 }
 
 #[derive(Clone, PartialEq)]
 pub struct Authentication {
-    /// As in the header `Authorization`: `Bearer`, `Basic`.
+    /// As in the `Authorization` header: `Bearer`, `Basic`.
     pub scheme: String,
     pub credentials: Option<Secret>,
 }
@@ -38,7 +38,7 @@ impl fmt::Debug for Authentication {
 }
 
 impl PushConfig {
-    /// In 1.0 one flat object; in 0.3 the config stands inside one that names the task.
+    /// Parses a config: a flat object in 1.0, an object nested next to the task id in 0.3.
     pub fn from_json(value: &Value, wire: WireFormat) -> Result<Self, FieldError> {
         let fields = JsonFields::from_value(value, wire)?;
         let inner = fields.nested("pushNotificationConfig", Self::from_bare_json)?;
@@ -95,18 +95,28 @@ impl PushConfig {
             .with_some("token", self.token.as_ref().map(Secret::expose))
             .with_some(
                 "authentication",
-                self.authentication.as_ref().map(|how| how.to_json(wire)),
+                self.authentication
+                    .as_ref()
+                    .map(|authentication| authentication.to_json(wire)),
             )
             .build()
     }
 }
 
-/// All configs of a task, as they are listed.
+/// Returns the parameter names of the task id and the config id in requests about push configs.
+pub(crate) fn id_field_names(version: ProtocolVersion) -> (&'static str, &'static str) {
+    match version {
+        ProtocolVersion::V1_0 => ("taskId", "id"),
+        ProtocolVersion::V0_3 => ("id", "pushNotificationConfigId"),
+    }
+}
+
+/// Returns the list of all configs of a task.
 pub fn push_configs_to_json(configs: &[PushConfig], wire: WireFormat) -> Value {
-    let written: Vec<Value> = configs.iter().map(|config| config.to_json(wire)).collect();
+    let items: Vec<Value> = configs.iter().map(|config| config.to_json(wire)).collect();
     match wire {
-        WireFormat::V03Rpc => Value::Array(written),
-        _ => json!({ "configs": written, "nextPageToken": "" }),
+        WireFormat::V03Rpc => Value::Array(items),
+        _ => json!({ "configs": items, "nextPageToken": "" }),
     }
 }
 
@@ -121,11 +131,11 @@ impl Authentication {
                 .next()
                 .unwrap_or_else(|| "Bearer".to_owned()),
         };
-        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-        if scheme.len() > 40 || !scheme.chars().all(fits) {
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        if scheme.len() > 40 || !scheme.chars().all(is_allowed) {
             return Err(FieldError::at(
                 "scheme",
-                "must be the name of a scheme, such as Bearer",
+                "must be the name of an authentication scheme, such as Bearer",
             ));
         }
         Ok(Self {
@@ -135,17 +145,17 @@ impl Authentication {
     }
 
     fn to_json(&self, wire: WireFormat) -> Value {
-        let writing = match wire {
+        let writer = match wire {
             WireFormat::V1 => JsonObjectWriter::default().with("scheme", self.scheme.as_str()),
             _ => JsonObjectWriter::default().with("schemes", vec![self.scheme.as_str()]),
         };
-        writing
+        writer
             .with_some("credentials", self.credentials.as_ref().map(Secret::expose))
             .build()
     }
 }
 
-/// `tasks/{task}/pushNotificationConfigs/{id}`.
+/// Splits `tasks/{task}/pushNotificationConfigs/{id}` into the two ids.
 fn split_name(name: &str) -> Option<(&str, &str)> {
     name.strip_prefix("tasks/")?
         .split_once("/pushNotificationConfigs/")

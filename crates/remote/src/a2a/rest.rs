@@ -1,13 +1,16 @@
-//! HTTP+JSON: which request is which address. 0.3 stands under `/v1`.
+//! The HTTP+JSON binding: paths, queries and bodies of requests. The paths of 0.3 begin with `/v1`.
 
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde_json::{Map, Value};
 
 use super::error::{ErrorKind, ProtocolError};
-use super::request::{A2aCall, A2aMethod, A2aRequest};
+use super::ids::{PushConfigId, TaskId};
+use super::method::A2aMethod;
+use super::push;
+use super::request::{A2aCall, A2aRequest};
 use super::version::{ProtocolVersion, WireFormat};
 
-/// What 1.0.1 calls its JSON.
+/// The media type since 1.0.1.
 pub const CONTENT_TYPE: &str = "application/a2a+json";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,17 +30,17 @@ impl HttpMethod {
     }
 }
 
-/// A request as HTTP sends it.
+/// An HTTP request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HttpRequest {
     pub method: HttpMethod,
-    /// Follows the interface's address; begins with `/`.
+    /// Path after the interface's URL; begins with `/`.
     pub path: String,
     pub query: Vec<(String, String)>,
     pub body: Option<Value>,
 }
 
-/// How a request is sent; nothing where the version does not know it.
+/// Encodes a request; none if the version does not support it.
 pub fn encode_request(call: &A2aCall, version: ProtocolVersion) -> Option<HttpRequest> {
     let wire = WireFormat::rest(version);
     let prefix = match (version, call.tenant.as_deref()) {
@@ -46,133 +49,143 @@ pub fn encode_request(call: &A2aCall, version: ProtocolVersion) -> Option<HttpRe
         (ProtocolVersion::V1_0, Some(tenant)) => format!("/{}", encode_segment(tenant)),
     };
     let params = call.request.params(wire);
-    let plain = |verb, path: String| HttpRequest {
-        method: verb,
-        path,
-        query: Vec::new(),
-        body: None,
-    };
-    let with_body = |path: String, body: Value| HttpRequest {
-        body: Some(body),
-        ..plain(HttpMethod::Post, path)
-    };
-    let asking = |path: String, params: Value| HttpRequest {
-        query: to_query(params),
-        ..plain(HttpMethod::Get, path)
-    };
-    let task = |id: &str| format!("/tasks/{}", encode_segment(id));
-    let configs = |id: &str| format!("{}/pushNotificationConfigs", task(id));
     let empty = || Value::Object(Map::new());
     let mut request = match &call.request {
-        A2aRequest::SendMessage(_) => with_body("/message:send".to_owned(), params),
-        A2aRequest::StreamMessage(_) => with_body("/message:stream".to_owned(), params),
-        A2aRequest::GetTask { task: id, .. } => {
-            asking(task(id.as_str()), remove_fields(params, &["id"]))
+        A2aRequest::SendMessage(_) => HttpRequest::post("/message:send", params),
+        A2aRequest::StreamMessage(_) => HttpRequest::post("/message:stream", params),
+        A2aRequest::GetTask { task, .. } => {
+            HttpRequest::get(task_path(task)).with_query(remove_fields(params, &["id"]))
         }
-        A2aRequest::ListTasks(_) => asking("/tasks".to_owned(), params),
-        A2aRequest::CancelTask { task: id } => {
-            with_body(format!("{}:cancel", task(id.as_str())), empty())
+        A2aRequest::ListTasks(_) => HttpRequest::get("/tasks").with_query(params),
+        A2aRequest::CancelTask { task } => {
+            HttpRequest::post(format!("{}:cancel", task_path(task)), empty())
         }
-        A2aRequest::SubscribeToTask { task: id } => {
-            let path = format!("{}:subscribe", task(id.as_str()));
-            if version == ProtocolVersion::V1_0 {
-                with_body(path, empty())
-            } else {
-                plain(HttpMethod::Get, path)
+        A2aRequest::SubscribeToTask { task } => {
+            let path = format!("{}:subscribe", task_path(task));
+            match version {
+                ProtocolVersion::V1_0 => HttpRequest::post(path, empty()),
+                ProtocolVersion::V0_3 => HttpRequest::get(path),
             }
         }
         A2aRequest::CreatePushConfig(config) => {
-            with_body(configs(config.task.as_ref()?.as_str()), params)
+            HttpRequest::post(configs_path(config.task.as_ref()?), params)
         }
-        A2aRequest::GetPushConfig { task: id, config } => {
-            let config = encode_segment(config.as_ref()?.as_str());
-            plain(
-                HttpMethod::Get,
-                format!("{}/{config}", configs(id.as_str())),
-            )
+        A2aRequest::GetPushConfig { task, config } => {
+            HttpRequest::get(config_path(task, config.as_ref()?))
         }
-        A2aRequest::ListPushConfigs { task: id } => plain(HttpMethod::Get, configs(id.as_str())),
-        A2aRequest::DeletePushConfig { task: id, config } => plain(
-            HttpMethod::Delete,
-            format!(
-                "{}/{}",
-                configs(id.as_str()),
-                encode_segment(config.as_str())
-            ),
-        ),
-        A2aRequest::ExtendedCard => {
-            let path = if version == ProtocolVersion::V1_0 {
-                "/extendedAgentCard"
-            } else {
-                "/card"
-            };
-            plain(HttpMethod::Get, path.to_owned())
+        A2aRequest::ListPushConfigs { task } => HttpRequest::get(configs_path(task)),
+        A2aRequest::DeletePushConfig { task, config } => {
+            HttpRequest::new(HttpMethod::Delete, config_path(task, config))
         }
+        A2aRequest::ExtendedCard => HttpRequest::get(match version {
+            ProtocolVersion::V1_0 => "/extendedAgentCard",
+            ProtocolVersion::V0_3 => "/card",
+        }),
     };
     request.path = format!("{prefix}{}", request.path);
     Some(request)
 }
 
-/// Reads what a caller sent: `path` as it came, behind the address of the interface. Nothing where nothing is there.
+impl HttpRequest {
+    fn new(method: HttpMethod, path: impl Into<String>) -> Self {
+        Self {
+            method,
+            path: path.into(),
+            query: Vec::new(),
+            body: None,
+        }
+    }
+
+    fn get(path: impl Into<String>) -> Self {
+        Self::new(HttpMethod::Get, path)
+    }
+
+    fn post(path: impl Into<String>, body: Value) -> Self {
+        Self {
+            body: Some(body),
+            ..Self::new(HttpMethod::Post, path)
+        }
+    }
+
+    fn with_query(self, params: Value) -> Self {
+        Self {
+            query: to_query(params),
+            ..self
+        }
+    }
+}
+
+fn task_path(task: &TaskId) -> String {
+    format!("/tasks/{}", encode_segment(task.as_str()))
+}
+
+fn configs_path(task: &TaskId) -> String {
+    format!("{}/pushNotificationConfigs", task_path(task))
+}
+
+fn config_path(task: &TaskId, config: &PushConfigId) -> String {
+    format!("{}/{}", configs_path(task), encode_segment(config.as_str()))
+}
+
+/// Parses a request of a caller; none if no route matches. `path` is the raw path after the
+/// interface's URL.
 ///
-/// The path tells the version; `header` is what `A2A-Version` says, which must be a version that is spoken, and which a
-/// request of 1.0 must fit.
+/// The path determines the version. `header` is the `A2A-Version` header: it must name a supported
+/// version, and 1.0 for a request of 1.0.
 pub fn parse_request(
-    sent: &HttpRequest,
+    request: &HttpRequest,
     header: Option<&str>,
 ) -> Option<Result<(A2aCall, ProtocolVersion), ProtocolError>> {
-    let (version, path) = match sent.path.strip_prefix("/v1/") {
+    let (version, path) = match request.path.strip_prefix("/v1/") {
         Some(rest) => (ProtocolVersion::V0_3, rest),
-        None => (ProtocolVersion::V1_0, sent.path.strip_prefix('/')?),
+        None => (ProtocolVersion::V1_0, request.path.strip_prefix('/')?),
     };
-    let (tenant, route) = resolve_route(sent.method, path.trim_end_matches('/'), version)?;
-    Some(parse_call(sent, route, version, header).map(|mut call| {
+    let (tenant, route) = resolve_route(request.method, path.trim_end_matches('/'), version)?;
+    Some(parse_call(request, route, version, header).map(|mut call| {
         call.tenant = tenant.or(call.tenant);
         (call, version)
     }))
 }
 
-/// A request that was recognised by its address, with what the address says.
+/// A matched route with its path parameters.
 struct Route {
     method: A2aMethod,
     path_params: Vec<(&'static str, String)>,
 }
 
+impl Route {
+    fn new(method: A2aMethod, path_params: Vec<(&'static str, String)>) -> Self {
+        Self {
+            method,
+            path_params,
+        }
+    }
+}
+
 fn resolve_route(
-    verb: HttpMethod,
+    http_method: HttpMethod,
     path: &str,
     version: ProtocolVersion,
 ) -> Option<(Option<String>, Route)> {
     let segments: Vec<&str> = path.split('/').collect();
-    let found = match_route(verb, &segments, version);
+    let found = match_route(http_method, &segments, version);
     if found.is_some() || version == ProtocolVersion::V0_3 {
         return found.map(|route| (None, route));
     }
     let (tenant, rest) = segments.split_first()?;
     Some((
         Some(decode_segment(tenant)?),
-        match_route(verb, rest, version)?,
+        match_route(http_method, rest, version)?,
     ))
 }
 
-fn match_route(verb: HttpMethod, segments: &[&str], version: ProtocolVersion) -> Option<Route> {
-    let (of, which) = match version {
-        ProtocolVersion::V1_0 => ("taskId", "id"),
-        ProtocolVersion::V0_3 => ("id", "pushNotificationConfigId"),
-    };
-    let plain = |method| {
-        Some(Route {
-            method,
-            path_params: Vec::new(),
-        })
-    };
-    let named = |method, named| {
-        Some(Route {
-            method,
-            path_params: named,
-        })
-    };
-    match (verb, segments) {
+fn match_route(
+    http_method: HttpMethod,
+    segments: &[&str],
+    version: ProtocolVersion,
+) -> Option<Route> {
+    let plain = |method| Some(Route::new(method, Vec::new()));
+    match (http_method, segments) {
         (HttpMethod::Post, ["message:send"]) => plain(A2aMethod::SendMessage),
         (HttpMethod::Post, ["message:stream"]) => plain(A2aMethod::StreamMessage),
         (HttpMethod::Get, ["tasks"]) => plain(A2aMethod::ListTasks),
@@ -182,61 +195,79 @@ fn match_route(verb: HttpMethod, segments: &[&str], version: ProtocolVersion) ->
         (HttpMethod::Get, ["card"]) if version == ProtocolVersion::V0_3 => {
             plain(A2aMethod::ExtendedCard)
         }
-        (verb, ["tasks", task]) => match (verb, task.rsplit_once(':')) {
-            (HttpMethod::Post, Some((task, "cancel"))) => {
-                named(A2aMethod::CancelTask, vec![("id", decode_segment(task)?)])
-            }
-            (HttpMethod::Get | HttpMethod::Post, Some((task, "subscribe"))) => named(
-                A2aMethod::SubscribeToTask,
-                vec![("id", decode_segment(task)?)],
-            ),
-            (HttpMethod::Get, _) => named(A2aMethod::GetTask, vec![("id", decode_segment(task)?)]),
-            _ => None,
-        },
-        (verb, ["tasks", task, "pushNotificationConfigs"]) => {
-            let task = decode_segment(task)?;
-            match verb {
-                // The body of 0.3 calls the task as its protocol buffers do, so the address says it anew.
-                HttpMethod::Post => named(A2aMethod::CreatePushConfig, vec![("taskId", task)]),
-                HttpMethod::Get => named(A2aMethod::ListPushConfigs, vec![(of, task)]),
-                HttpMethod::Delete => None,
-            }
+        (_, ["tasks", task]) => match_task_route(http_method, task),
+        (_, ["tasks", task, "pushNotificationConfigs", config @ ..]) => {
+            match_push_config_route(http_method, task, config, version)
         }
-        (verb, ["tasks", task, "pushNotificationConfigs", config]) => {
-            let both = vec![
-                (of, decode_segment(task)?),
-                (which, decode_segment(config)?),
-            ];
-            match verb {
-                HttpMethod::Get => named(A2aMethod::GetPushConfig, both),
-                HttpMethod::Delete => named(A2aMethod::DeletePushConfig, both),
-                HttpMethod::Post => None,
-            }
+        _ => None,
+    }
+}
+
+/// Matches `tasks/{task}`, `tasks/{task}:cancel` and `tasks/{task}:subscribe`.
+fn match_task_route(http_method: HttpMethod, segment: &str) -> Option<Route> {
+    let (method, task) = match (http_method, segment.rsplit_once(':')) {
+        (HttpMethod::Post, Some((task, "cancel"))) => (A2aMethod::CancelTask, task),
+        (HttpMethod::Get | HttpMethod::Post, Some((task, "subscribe"))) => {
+            (A2aMethod::SubscribeToTask, task)
+        }
+        (HttpMethod::Get, _) => (A2aMethod::GetTask, segment),
+        _ => return None,
+    };
+    Some(Route::new(method, vec![("id", decode_segment(task)?)]))
+}
+
+/// Matches `tasks/{task}/pushNotificationConfigs`, with or without a config id.
+fn match_push_config_route(
+    http_method: HttpMethod,
+    task: &str,
+    config: &[&str],
+    version: ProtocolVersion,
+) -> Option<Route> {
+    let (task_field, config_field) = push::id_field_names(version);
+    let task = decode_segment(task)?;
+    match (http_method, config) {
+        // The body of 0.3 names the task as its protocol buffers do, so the id is taken from the
+        // path.
+        (HttpMethod::Post, []) => Some(Route::new(
+            A2aMethod::CreatePushConfig,
+            vec![("taskId", task)],
+        )),
+        (HttpMethod::Get, []) => Some(Route::new(
+            A2aMethod::ListPushConfigs,
+            vec![(task_field, task)],
+        )),
+        (HttpMethod::Get | HttpMethod::Delete, [config]) => {
+            let method = match http_method {
+                HttpMethod::Delete => A2aMethod::DeletePushConfig,
+                _ => A2aMethod::GetPushConfig,
+            };
+            let ids = vec![(task_field, task), (config_field, decode_segment(config)?)];
+            Some(Route::new(method, ids))
         }
         _ => None,
     }
 }
 
 fn parse_call(
-    sent: &HttpRequest,
+    request: &HttpRequest,
     route: Route,
     version: ProtocolVersion,
     header: Option<&str>,
 ) -> Result<A2aCall, ProtocolError> {
-    let in_query = sent
+    let query_version = request
         .query
         .iter()
         .find(|(name, _)| name == ProtocolVersion::HEADER)
         .map(|(_, value)| value.as_str());
-    let asked = ProtocolVersion::from_header(header.or(in_query))?;
-    if version == ProtocolVersion::V1_0 && asked != version {
+    let requested = ProtocolVersion::from_header(header.or(query_version))?;
+    if version == ProtocolVersion::V1_0 && requested != version {
         let message = format!(
             "A2A version '0.3' is not supported here; send {}: 1.0",
             ProtocolVersion::HEADER
         );
         return Err(ProtocolError::new(ErrorKind::VersionNotSupported, message));
     }
-    let mut params = match &sent.body {
+    let mut params = match &request.body {
         Some(Value::Object(body)) => body.clone(),
         None | Some(Value::Null) => Map::new(),
         Some(_) => {
@@ -246,13 +277,13 @@ fn parse_call(
             ));
         }
     };
-    let query = sent
+    let query = request
         .query
         .iter()
         .filter(|(name, _)| name != ProtocolVersion::HEADER);
     params.extend(query.map(|(name, value)| (name.clone(), Value::from(value.as_str()))));
     if version == ProtocolVersion::V0_3 && route.method == A2aMethod::CreatePushConfig {
-        // `{parent, configId, config}` is what its protocol buffers send.
+        // The protocol buffers of 0.3 send `{parent, configId, config}`.
         if let Some(Value::Object(config)) = params.remove("config") {
             params.extend(config);
         }
@@ -295,18 +326,18 @@ fn to_query(params: Value) -> Vec<(String, String)> {
         .collect()
 }
 
-/// One segment of a path: everything that could end or leave it is escaped.
+/// Encodes one path segment; escapes everything that could end or leave it.
 fn encode_segment(text: &str) -> String {
-    const PLAIN: percent_encoding::AsciiSet = NON_ALPHANUMERIC
+    const ESCAPED: percent_encoding::AsciiSet = NON_ALPHANUMERIC
         .remove(b'-')
         .remove(b'_')
         .remove(b'.')
         .remove(b'~');
     match text {
-        // A browser's rules take these for the folder above.
+        // URL parsers treat these as the current and the parent directory.
         "." => "%2E".to_owned(),
         ".." => "%2E%2E".to_owned(),
-        _ => utf8_percent_encode(text, &PLAIN).to_string(),
+        _ => utf8_percent_encode(text, &ESCAPED).to_string(),
     }
 }
 

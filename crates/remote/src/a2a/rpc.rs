@@ -1,17 +1,18 @@
-//! The envelope of JSON-RPC 2.0.
+//! The JSON-RPC 2.0 binding.
 
 use serde_json::{Value, json};
 
 use super::error::{ErrorKind, ProtocolError};
-use super::request::{A2aCall, A2aMethod};
+use super::method::A2aMethod;
+use super::request::A2aCall;
 use super::version::{ProtocolVersion, WireFormat};
 
-/// What an answer must repeat.
+/// The id of a request, which the response repeats.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RpcId {
     Number(i64),
     Text(String),
-    /// Nobody could be told apart.
+    /// The id could not be read.
     Null,
 }
 
@@ -34,7 +35,7 @@ impl RpcId {
     }
 }
 
-/// A request that could be read.
+/// A valid request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RpcRequest {
     pub id: RpcId,
@@ -42,7 +43,7 @@ pub struct RpcRequest {
     pub call: A2aCall,
 }
 
-/// A request that could not be read; the id where at least that could.
+/// An invalid request, with its id if that could be read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RpcRejection {
     pub id: RpcId,
@@ -56,44 +57,44 @@ impl RpcRejection {
     }
 }
 
-/// Reads the body of a request. The spelling of the method tells the version; `header` is what `A2A-Version` says, which
-/// must be a version that is spoken, and which a method of 1.0 must fit.
+/// Parses the body of a request. The spelling of the method determines the version. `header` is the
+/// `A2A-Version` header: it must name a supported version, and 1.0 for a method of 1.0.
 pub fn parse_request(body: &[u8], header: Option<&str>) -> Result<RpcRequest, Box<RpcRejection>> {
-    let refuse = |id: RpcId, version, error| Box::new(RpcRejection { id, version, error });
+    let reject_as = |id: RpcId, version, error| Box::new(RpcRejection { id, version, error });
     let value: Value = serde_json::from_slice(body).map_err(|_| {
         let error = ProtocolError::new(ErrorKind::Parse, "Invalid JSON payload");
-        refuse(RpcId::Null, ProtocolVersion::V0_3, error)
+        reject_as(RpcId::Null, ProtocolVersion::V0_3, error)
     })?;
-    let invalid = |why: &str| ProtocolError::new(ErrorKind::InvalidRequest, why);
+    let invalid = |message: &str| ProtocolError::new(ErrorKind::InvalidRequest, message);
     let id = RpcId::from_json(value.get("id"));
-    let known = id.clone().unwrap_or(RpcId::Null);
-    let early = |error| refuse(known.clone(), ProtocolVersion::V0_3, error);
+    let response_id = id.clone().unwrap_or(RpcId::Null);
+    let reject_early = |error| reject_as(response_id.clone(), ProtocolVersion::V0_3, error);
     if !value.is_object() || value.get("jsonrpc") != Some(&json!("2.0")) {
-        return Err(early(invalid(
-            "Request payload validation error: it is no JSON-RPC 2.0 request",
+        return Err(reject_early(invalid(
+            "Request payload validation error: not a JSON-RPC 2.0 request",
         )));
     }
-    let no_id = || invalid("`id` must be a text or a whole number");
+    let invalid_id = || invalid("`id` must be a string or a whole number");
     if id.is_none() && value.get("id").is_some() {
-        return Err(early(no_id()));
+        return Err(reject_early(invalid_id()));
     }
     let name = value.get("method").and_then(Value::as_str);
-    let name = name.ok_or_else(|| early(invalid("`method` must be a text")))?;
+    let name = name.ok_or_else(|| reject_early(invalid("`method` must be a string")))?;
     let (method, version) = A2aMethod::from_rpc_name(name).ok_or_else(|| {
         let name = lango_net::sanitize::one_line(name, 60);
-        early(ProtocolError::new(
+        reject_early(ProtocolError::new(
             ErrorKind::MethodNotFound,
             format!("Method not found: {name}"),
         ))
     })?;
-    let refused = |error| refuse(known.clone(), version, error);
-    let asked = ProtocolVersion::from_header(header).map_err(refused)?;
-    if version == ProtocolVersion::V1_0 && asked != version {
+    let reject = |error| reject_as(response_id.clone(), version, error);
+    let requested = ProtocolVersion::from_header(header).map_err(reject)?;
+    if version == ProtocolVersion::V1_0 && requested != version {
         let message = format!(
-            "A2A version '{asked}' is not supported for {name}; send {}: 1.0",
+            "A2A version '{requested}' is not supported for {name}; send {}: 1.0",
             ProtocolVersion::HEADER
         );
-        return Err(refused(ProtocolError::new(
+        return Err(reject(ProtocolError::new(
             ErrorKind::VersionNotSupported,
             message,
         )));
@@ -101,16 +102,16 @@ pub fn parse_request(body: &[u8], header: Option<&str>) -> Result<RpcRequest, Bo
     let params = value.get("params").unwrap_or(&Value::Null);
     if !(params.is_object() || params.is_null()) {
         let error = ProtocolError::new(ErrorKind::InvalidParams, "`params` must be an object");
-        return Err(refused(error));
+        return Err(reject(error));
     }
     let call = A2aCall::from_params(method, params, WireFormat::rpc(version))
-        .map_err(|error| refused(error.into()))?;
-    // Nobody could tell what the answer is for; said last, because other mistakes tell more.
-    let id = id.ok_or_else(|| refused(no_id()))?;
+        .map_err(|error| reject(error.into()))?;
+    // A response without an id is of no use. Checked last, because other errors are more helpful.
+    let id = id.ok_or_else(|| reject(invalid_id()))?;
     Ok(RpcRequest { id, version, call })
 }
 
-/// A request to a peer; nothing where the version does not know the method.
+/// Encodes a request; none if the version does not have the method.
 pub fn encode_request(id: i64, call: &A2aCall, version: ProtocolVersion) -> Option<Value> {
     let method = call.request.method().name(version)?;
     Some(
@@ -126,15 +127,15 @@ pub fn error_response(id: &RpcId, error: &ProtocolError, version: ProtocolVersio
     json!({ "jsonrpc": "2.0", "id": id.to_json(), "error": error.to_rpc_json(version) })
 }
 
-/// The result in a peer's answer, or the error that it answers with.
-pub fn parse_response(answer: Value) -> Result<Value, ProtocolError> {
-    let odd = |why: &str| ProtocolError::new(ErrorKind::InvalidAgentResponse, why);
-    let Value::Object(mut answer) = answer else {
-        return Err(odd("the answer is no JSON-RPC answer"));
+/// Returns the result of a response, or its error.
+pub fn parse_response(response: Value) -> Result<Value, ProtocolError> {
+    let invalid = |message: &str| ProtocolError::new(ErrorKind::InvalidAgentResponse, message);
+    let Value::Object(mut response) = response else {
+        return Err(invalid("the response is not a JSON-RPC response"));
     };
-    match (answer.remove("result"), answer.remove("error")) {
+    match (response.remove("result"), response.remove("error")) {
         (_, Some(error)) if !error.is_null() => Err(ProtocolError::from_rpc_json(&error)),
         (Some(result), _) => Ok(result),
-        _ => Err(odd("the answer has neither a result nor an error")),
+        _ => Err(invalid("the response has neither a result nor an error")),
     }
 }

@@ -1,4 +1,4 @@
-//! How callers are to show who they are, as a card says it.
+//! Security schemes of agent cards.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::json_fields::{FieldError, JsonFields, JsonObjectWriter, missing};
 use super::version::WireFormat;
 
-/// One way to show who one is.
+/// An authentication method.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SecurityScheme {
     ApiKey {
@@ -18,7 +18,7 @@ pub enum SecurityScheme {
     Http {
         scheme: String,
     },
-    /// The flows as they are written.
+    /// The flows as raw JSON.
     OAuth2 {
         flows: Value,
     },
@@ -26,7 +26,7 @@ pub enum SecurityScheme {
         url: String,
     },
     MutualTls,
-    /// A kind that is not known here.
+    /// An unsupported kind.
     Other(String),
 }
 
@@ -41,7 +41,7 @@ impl ApiKeyLocation {
     fn parse(text: &str) -> Option<Self> {
         [Self::Header, Self::Query, Self::Cookie]
             .into_iter()
-            .find(|place| place.as_str() == text)
+            .find(|location| location.as_str() == text)
     }
 
     pub fn as_str(self) -> &'static str {
@@ -54,7 +54,7 @@ impl ApiKeyLocation {
 }
 
 impl SecurityScheme {
-    /// Either shape: 0.3 has a `type`, 1.0 a field that is named after the kind.
+    /// Parses both forms: 0.3 has a `type`, 1.0 a field named after the kind.
     pub(crate) fn from_json(value: &Value, wire: WireFormat) -> Result<Self, FieldError> {
         let fields = JsonFields::from_value(value, wire)?;
         const V1_FIELDS: [(&str, &str); 5] = [
@@ -78,13 +78,12 @@ impl SecurityScheme {
     fn from_kind(kind: &str, fields: JsonFields<'_>) -> Result<Self, FieldError> {
         Ok(match kind {
             "apiKey" => {
-                let place = fields
+                let location = fields
                     .text("in")?
                     .or(fields.text("location")?)
                     .unwrap_or("header");
-                let place = ApiKeyLocation::parse(place);
                 Self::ApiKey {
-                    location: place
+                    location: ApiKeyLocation::parse(location)
                         .ok_or_else(|| FieldError::at("in", "must be header, query or cookie"))?,
                     name: fields.required("name")?,
                 }
@@ -103,24 +102,21 @@ impl SecurityScheme {
         })
     }
 
-    /// The shape of 1.0 alone.
-    pub(crate) fn write_v1(&self) -> Value {
-        let mut written = self.to_json();
-        if let Value::Object(fields) = &mut written {
+    /// Returns the form of 1.0.
+    pub(crate) fn to_v1_json(&self) -> Value {
+        let mut scheme = self.to_json();
+        if let Value::Object(fields) = &mut scheme {
             fields.retain(|name, _| name.ends_with("SecurityScheme"));
         }
-        written
+        scheme
     }
 
-    /// Both shapes in one object; their names do not collide.
+    /// Returns both forms in one object; their field names do not collide.
     pub(crate) fn to_json(&self) -> Value {
         match self {
-            Self::ApiKey {
-                location: place,
-                name,
-            } => json!({
-                "type": "apiKey", "in": place.as_str(), "name": name,
-                "apiKeySecurityScheme": { "location": place.as_str(), "name": name },
+            Self::ApiKey { location, name } => json!({
+                "type": "apiKey", "in": location.as_str(), "name": name,
+                "apiKeySecurityScheme": { "location": location.as_str(), "name": name },
             }),
             Self::Http { scheme } => json!({
                 "type": "http", "scheme": scheme, "httpAuthSecurityScheme": { "scheme": scheme },
@@ -138,12 +134,12 @@ impl SecurityScheme {
     }
 }
 
-/// Schemes that are all needed together, with the scopes of each.
+/// Schemes that are required together, with the scopes of each.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SecurityRequirement(pub BTreeMap<String, Vec<String>>);
 
 impl SecurityRequirement {
-    /// Either shape: `{"bearer": []}` or `{"schemes": {"bearer": {"list": []}}}`.
+    /// Parses both forms: `{"bearer": []}` and `{"schemes": {"bearer": {"list": []}}}`.
     pub(crate) fn from_json(value: &Value, wire: WireFormat) -> Result<Self, FieldError> {
         let fields = JsonFields::from_value(value, wire)?;
         let schemes = match fields.get("schemes") {
@@ -169,7 +165,7 @@ impl SecurityRequirement {
         ))
     }
 
-    pub(crate) fn write_v1(&self) -> Value {
+    pub(crate) fn to_v1_json(&self) -> Value {
         let schemes = self
             .0
             .iter()
@@ -179,7 +175,7 @@ impl SecurityRequirement {
             .build()
     }
 
-    pub(crate) fn write_v03(&self) -> Value {
+    pub(crate) fn to_v03_json(&self) -> Value {
         json!(self.0)
     }
 }

@@ -1,8 +1,9 @@
-//! Work that a server does, how it stands, and what came of it.
+//! Tasks with their status and artifacts.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::event::SendReply;
 use super::ids::{ArtifactId, ContextId, TaskId, WireId};
 use super::json_fields::{FieldError, JsonFields, JsonObjectWriter, Metadata, missing};
 use super::message::{Message, Part};
@@ -33,12 +34,24 @@ impl Task {
         })
     }
 
+    /// Parses the response to a request for a task: a bare task in every version, but some servers
+    /// wrap it.
+    pub fn from_answer(value: &Value, wire: WireFormat) -> Result<Self, FieldError> {
+        match Self::from_json(value, wire) {
+            Ok(task) => Ok(task),
+            Err(error) => match SendReply::from_json(value, wire) {
+                Ok(SendReply::Task(task)) => Ok(task),
+                _ => Err(error),
+            },
+        }
+    }
+
     pub fn to_json(&self, wire: WireFormat) -> Value {
-        let writing = match wire {
+        let writer = match wire {
             WireFormat::V03Rpc => JsonObjectWriter::default().with("kind", "task"),
             _ => JsonObjectWriter::default(),
         };
-        writing
+        writer
             .with("id", &self.id)
             .with_some("contextId", self.context.as_ref())
             .with("status", self.status.to_json(wire))
@@ -74,9 +87,9 @@ impl TaskStatus {
         let state = fields.text("state")?.ok_or_else(|| missing("state"))?;
         Ok(Self {
             state: TaskState::parse(state)
-                .ok_or_else(|| FieldError::at("state", "must be a task's state"))?,
+                .ok_or_else(|| FieldError::at("state", "must be a task state"))?,
             message: fields.nested("message", Message::from_json)?,
-            // A clock of a peer that cannot be read is nothing to fail over.
+            // An invalid timestamp is not worth an error.
             timestamp: fields.text("timestamp")?.and_then(|text| text.parse().ok()),
         })
     }
@@ -103,7 +116,7 @@ pub enum TaskState {
     Failed,
     Canceled,
     Rejected,
-    /// The peer does not know, or does not say.
+    /// The remote agent does not know or does not say.
     Unknown,
 }
 
@@ -120,7 +133,7 @@ impl TaskState {
         Self::Unknown,
     ];
 
-    /// Nothing changes any more.
+    /// Returns true if the task has ended.
     pub fn is_terminal(self) -> bool {
         matches!(
             self,
@@ -128,24 +141,24 @@ impl TaskState {
         )
     }
 
-    /// The task waits for whoever asked.
+    /// Returns true if the task waits for the caller.
     pub fn is_interrupted(self) -> bool {
         matches!(self, Self::InputRequired | Self::AuthRequired)
     }
 
-    /// In any spelling.
+    /// Parses a state in any spelling.
     pub fn parse(text: &str) -> Option<Self> {
         if text == "TASK_STATE_CANCELLED" || text == "cancelled" {
             return Some(Self::Canceled);
         }
-        let fits = |state: &Self| {
+        let matches_name = |state: &Self| {
             text == state.as_str(WireFormat::V1) || text == state.as_str(WireFormat::V03Rpc)
         };
-        Self::ALL.into_iter().find(fits)
+        Self::ALL.into_iter().find(matches_name)
     }
 
     pub fn as_str(self, wire: WireFormat) -> &'static str {
-        let (older, newer) = match self {
+        let (v03, v1) = match self {
             Self::Submitted => ("submitted", "TASK_STATE_SUBMITTED"),
             Self::Working => ("working", "TASK_STATE_WORKING"),
             Self::InputRequired => ("input-required", "TASK_STATE_INPUT_REQUIRED"),
@@ -157,11 +170,7 @@ impl TaskState {
             Self::Rejected => ("rejected", "TASK_STATE_REJECTED"),
             Self::Unknown => ("unknown", "TASK_STATE_UNSPECIFIED"),
         };
-        if wire == WireFormat::V03Rpc {
-            older
-        } else {
-            newer
-        }
+        if wire == WireFormat::V03Rpc { v03 } else { v1 }
     }
 }
 

@@ -1,10 +1,10 @@
-//! Which version of the protocol, and in which shape it travels.
+//! Protocol versions and wire formats.
 
 use std::fmt;
 
 use super::error::{ErrorKind, ProtocolError};
 
-/// A version that is spoken here.
+/// A supported protocol version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ProtocolVersion {
     V0_3,
@@ -12,23 +12,23 @@ pub enum ProtocolVersion {
 }
 
 impl ProtocolVersion {
-    /// The header, or parameter of a query, that says which version a request is in.
+    /// The header or query parameter with the version of a request.
     pub const HEADER: &'static str = "A2A-Version";
 
-    /// What a request says about its version; silence means 0.3.
+    /// Parses the version of a request; a missing version means 0.3.
     pub fn from_header(header: Option<&str>) -> Result<Self, ProtocolError> {
-        let said = header.map(str::trim).filter(|said| !said.is_empty());
-        let Some(said) = said else {
+        let version = header.map(str::trim).filter(|version| !version.is_empty());
+        let Some(version) = version else {
             return Ok(Self::V0_3);
         };
-        Self::parse(said).ok_or_else(|| {
-            let said = lango_net::sanitize::one_line(said, 20);
-            let message = format!("A2A version '{said}' is not supported; 1.0 and 0.3 are");
+        Self::parse(version).ok_or_else(|| {
+            let version = lango_net::sanitize::one_line(version, 20);
+            let message = format!("A2A version '{version}' is not supported; expected 1.0 or 0.3");
             ProtocolError::new(ErrorKind::VersionNotSupported, message)
         })
     }
 
-    /// `1.0`, `1.0.1`, `0.3`, `0.3.0`; a patch number changes nothing on the wire.
+    /// Parses `1.0`, `1.0.1`, `0.3` or `0.3.0`; the patch number does not affect the wire format.
     pub fn parse(text: &str) -> Option<Self> {
         let mut numbers = text.trim().split('.');
         let major_minor = (numbers.next()?, numbers.next().unwrap_or("0"));
@@ -59,14 +59,14 @@ impl fmt::Display for ProtocolVersion {
     }
 }
 
-/// The shape of JSON between two agents.
+/// The JSON format on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WireFormat {
     /// 1.0, the same for JSON-RPC and HTTP+JSON.
     V1,
-    /// 0.3 as JSON-RPC carries it: `kind` says what something is, names are in lower case.
+    /// JSON-RPC of 0.3: `kind` is the type of an object, names are in lower case.
     V03Rpc,
-    /// 0.3 as HTTP+JSON carries it: the JSON form of its protocol buffers.
+    /// HTTP+JSON of 0.3: the JSON mapping of its protocol buffers.
     V03Rest,
 }
 
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn silence_means_the_older_version() {
+    fn missing_version_means_0_3() {
         for (header, expected) in [
             (None, Some(ProtocolVersion::V0_3)),
             (Some(""), Some(ProtocolVersion::V0_3)),
@@ -115,9 +115,9 @@ mod tests {
             (Some("1.0.1.2"), None),
             (Some("١.٠"), None),
         ] {
-            let asked = ProtocolVersion::from_header(header);
-            assert_eq!(asked.as_ref().ok(), expected.as_ref(), "{header:?}");
-            if let Err(error) = asked {
+            let parsed = ProtocolVersion::from_header(header);
+            assert_eq!(parsed.as_ref().ok(), expected.as_ref(), "{header:?}");
+            if let Err(error) = parsed {
                 assert_eq!(error.kind, ErrorKind::VersionNotSupported);
             }
         }

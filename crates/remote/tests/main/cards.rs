@@ -1,4 +1,4 @@
-//! What agents say about themselves, in every version.
+//! Agent cards of every protocol version.
 
 use lango_remote::a2a::{AgentCard, ApiKeyLocation, Binding, ProtocolVersion, SecurityScheme};
 use serde_json::{Value, json};
@@ -42,10 +42,10 @@ fn card_v03() -> Value {
 }
 
 #[test]
-fn a_card_of_the_newer_version_is_read() {
-    let read = AgentCard::from_json(&card_v1()).unwrap();
-    assert_eq!(read.problems, Vec::<String>::new());
-    let card = read.card;
+fn parses_cards_of_1_0() {
+    let parsed = AgentCard::from_json(&card_v1()).unwrap();
+    assert_eq!(parsed.problems, Vec::<String>::new());
+    let card = parsed.card;
     assert_eq!(card.name, "Reisebüro");
     assert_eq!(card.interfaces[0].binding, Binding::JsonRpc);
     assert_eq!(
@@ -73,34 +73,35 @@ fn a_card_of_the_newer_version_is_read() {
 }
 
 #[test]
-fn a_card_of_the_older_version_is_read() {
-    let read = AgentCard::from_json(&card_v03()).unwrap();
-    assert_eq!(read.problems, Vec::<String>::new());
-    let addresses: Vec<(&str, &str)> = read
+fn parses_cards_of_0_3() {
+    let parsed = AgentCard::from_json(&card_v03()).unwrap();
+    assert_eq!(parsed.problems, Vec::<String>::new());
+    let interfaces: Vec<(&str, &str)> = parsed
         .card
         .interfaces
         .iter()
-        .map(|one| (one.url.as_str(), one.binding.as_str()))
+        .map(|interface| (interface.url.as_str(), interface.binding.as_str()))
         .collect();
     assert_eq!(
-        addresses,
+        interfaces,
         [
             ("https://o.example/", "HTTP+JSON"),
             ("https://o.example/rpc", "JSONRPC")
         ]
     );
     assert!(
-        read.card
+        parsed
+            .card
             .interfaces
             .iter()
-            .all(|one| one.supported_version() == Some(ProtocolVersion::V0_3))
+            .all(|interface| interface.supported_version() == Some(ProtocolVersion::V0_3))
     );
-    assert!(read.card.capabilities.extended_card);
-    assert_eq!(read.card.security[0].0.keys().collect::<Vec<_>>(), ["b"]);
+    assert!(parsed.card.capabilities.extended_card);
+    assert_eq!(parsed.card.security[0].0.keys().collect::<Vec<_>>(), ["b"]);
 }
 
 #[test]
-fn one_card_speaks_for_both_versions() {
+fn one_card_covers_both_versions() {
     let mut merged = card_v1();
     for (name, value) in card_v03().as_object().unwrap() {
         if merged.get(name).is_none() {
@@ -111,7 +112,7 @@ fn one_card_speaks_for_both_versions() {
     let versions: Vec<_> = card
         .interfaces
         .iter()
-        .filter_map(|one| one.supported_version())
+        .filter_map(|interface| interface.supported_version())
         .collect();
     assert_eq!(
         versions,
@@ -122,69 +123,71 @@ fn one_card_speaks_for_both_versions() {
             ProtocolVersion::V0_3
         ]
     );
-    let written = card.to_json();
-    assert_eq!(written["url"], "https://o.example/");
-    assert_eq!(written["preferredTransport"], "HTTP+JSON");
-    assert_eq!(written["protocolVersion"], "0.3.0");
-    assert_eq!(written["supportedInterfaces"].as_array().unwrap().len(), 4);
-    assert_eq!(written["securitySchemes"]["b"]["type"], "http");
+    let json = card.to_json();
+    assert_eq!(json["url"], "https://o.example/");
+    assert_eq!(json["preferredTransport"], "HTTP+JSON");
+    assert_eq!(json["protocolVersion"], "0.3.0");
+    assert_eq!(json["supportedInterfaces"].as_array().unwrap().len(), 4);
+    assert_eq!(json["securitySchemes"]["b"]["type"], "http");
     assert_eq!(
-        written["securitySchemes"]["b"]["httpAuthSecurityScheme"]["scheme"],
+        json["securitySchemes"]["b"]["httpAuthSecurityScheme"]["scheme"],
         "bearer"
     );
-    assert_eq!(written["security"][0], json!({ "b": ["read"] }));
-    assert_eq!(AgentCard::from_json(&written).unwrap().card, card);
+    assert_eq!(json["security"][0], json!({ "b": ["read"] }));
+    assert_eq!(AgentCard::from_json(&json).unwrap().card, card);
 }
 
 #[test]
-fn an_early_card_is_read_as_far_as_it_goes() {
+fn parses_incomplete_cards() {
     let early = json!({ "name": "early", "url": "http://e.example", "capabilities": {}, "skills": [{ "name": "x" }] });
-    let read = AgentCard::from_json(&early).unwrap();
+    let parsed = AgentCard::from_json(&early).unwrap();
     assert_eq!(
-        read.card.interfaces[0].supported_version(),
+        parsed.card.interfaces[0].supported_version(),
         Some(ProtocolVersion::V0_3)
     );
     assert!(
-        read.problems
+        parsed
+            .problems
             .iter()
             .any(|problem| problem.contains("protocolVersion")),
         "{:?}",
-        read.problems
+        parsed.problems
     );
     assert!(
-        read.problems
+        parsed
+            .problems
             .iter()
             .any(|problem| problem.contains("description"))
     );
-    let of_0_2 = json!({ "name": "n", "url": "http://e.example", "protocolVersion": "0.2.5" });
+    let version_0_2 = json!({ "name": "n", "url": "http://e.example", "protocolVersion": "0.2.5" });
     assert_eq!(
-        AgentCard::from_json(&of_0_2).unwrap().card.interfaces[0].supported_version(),
+        AgentCard::from_json(&version_0_2).unwrap().card.interfaces[0].supported_version(),
         Some(ProtocolVersion::V0_3)
     );
-    let of_2 = json!({ "name": "n", "url": "http://e.example", "protocolVersion": "2.0" });
+    let version_2 = json!({ "name": "n", "url": "http://e.example", "protocolVersion": "2.0" });
     assert_eq!(
-        AgentCard::from_json(&of_2).unwrap().card.interfaces[0].supported_version(),
+        AgentCard::from_json(&version_2).unwrap().card.interfaces[0].supported_version(),
         None
     );
 }
 
 #[test]
-fn what_is_no_card_is_refused_with_its_place() {
-    for (bad, why) in [
+fn rejects_invalid_cards_with_the_field_path() {
+    for (card, error) in [
         (json!([]), "must be an object"),
         (json!({ "url": "x" }), "`name` is missing"),
         (
             json!({ "name": "x" }),
-            "`supportedInterfaces` is missing, and so is `url`: it has no address",
+            "`supportedInterfaces` is missing, and so is `url`: the agent has no URL",
         ),
-        (json!({ "name": 3, "url": "x" }), "`name` must be a text"),
+        (json!({ "name": 3, "url": "x" }), "`name` must be a string"),
         (
             json!({ "name": "x", "url": "u", "skills": {} }),
-            "`skills` must be a list",
+            "`skills` must be an array",
         ),
         (
             json!({ "name": "x", "url": "u", "skills": [{ "tags": [1] }] }),
-            "`skills[0].tags[0]` must be a text",
+            "`skills[0].tags[0]` must be a string",
         ),
         (
             json!({ "name": "x", "url": "u", "capabilities": { "streaming": "yes" } }),
@@ -196,22 +199,25 @@ fn what_is_no_card_is_refused_with_its_place() {
         ),
     ] {
         assert_eq!(
-            AgentCard::from_json(&bad).unwrap_err().to_string(),
-            why,
-            "{bad}"
+            AgentCard::from_json(&card).unwrap_err().to_string(),
+            error,
+            "{card}"
         );
     }
 }
 
 #[test]
-fn oddities_are_told() {
+fn reports_problems_of_cards() {
     let mut card = card_v03();
     card["skills"] = json!([{ "id": "s", "name": "a" }, { "id": "s", "name": "b" }]);
-    card["security"] = json!([{ "nobody": [] }]);
+    card["security"] = json!([{ "undescribed": [] }]);
     let problems = AgentCard::from_json(&card).unwrap().problems.join("; ");
     assert!(
         problems.contains("two skills have the id `s`"),
         "{problems}"
     );
-    assert!(problems.contains("security scheme `nobody`"), "{problems}");
+    assert!(
+        problems.contains("security scheme `undescribed`"),
+        "{problems}"
+    );
 }

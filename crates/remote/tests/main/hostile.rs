@@ -1,4 +1,4 @@
-//! What peers send that nobody should.
+//! Hostile and invalid JSON.
 
 use lango_remote::a2a::{
     A2aCall, A2aMethod, AgentCard, ProtocolVersion, SendReply, StreamEvent, Task, WireFormat, rest,
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 const WIRES: [WireFormat; 3] = [WireFormat::V1, WireFormat::V03Rpc, WireFormat::V03Rest];
 
-fn good_events() -> [Value; 3] {
+fn valid_events() -> [Value; 3] {
     let status = |state| json!({ "state": state, "message": null });
     [
         json!({ "task": { "id": "t", "contextId": "c", "status": status("TASK_STATE_WORKING"),
@@ -21,24 +21,24 @@ fn good_events() -> [Value; 3] {
     ]
 }
 
-/// Every place of a value, replaced by something else.
-fn corruptions(value: &Value, by: &Value) -> Vec<Value> {
-    let mut all = vec![by.clone()];
+/// Returns copies of `value`, each with one part replaced by `replacement`.
+fn corruptions(value: &Value, replacement: &Value) -> Vec<Value> {
+    let mut all = vec![replacement.clone()];
     match value {
         Value::Object(map) => {
             for (name, inner) in map {
-                for bad in corruptions(inner, by) {
+                for corrupted in corruptions(inner, replacement) {
                     let mut copy = map.clone();
-                    copy.insert(name.clone(), bad);
+                    copy.insert(name.clone(), corrupted);
                     all.push(Value::Object(copy));
                 }
             }
         }
         Value::Array(items) => {
             for (at, inner) in items.iter().enumerate() {
-                for bad in corruptions(inner, by) {
+                for corrupted in corruptions(inner, replacement) {
                     let mut copy = items.clone();
-                    copy[at] = bad;
+                    copy[at] = corrupted;
                     all.push(Value::Array(copy));
                 }
             }
@@ -49,13 +49,13 @@ fn corruptions(value: &Value, by: &Value) -> Vec<Value> {
 }
 
 #[test]
-fn wrong_types_are_refused_with_their_place() {
-    for (wire, good) in WIRES.into_iter().zip(good_events()) {
-        assert!(SendReply::from_json(&good, wire).is_ok(), "{wire:?}");
-        for by in [json!(17), json!(true), json!([[]]), json!({ "x": 1 })] {
-            for bad in corruptions(&good, &by) {
-                let read = SendReply::from_json(&bad, wire);
-                assert!(read.is_err(), "{wire:?} {bad}");
+fn wrong_types_are_rejected() {
+    for (wire, valid) in WIRES.into_iter().zip(valid_events()) {
+        assert!(SendReply::from_json(&valid, wire).is_ok(), "{wire:?}");
+        for replacement in [json!(17), json!(true), json!([[]]), json!({ "x": 1 })] {
+            for corrupted in corruptions(&valid, &replacement) {
+                let parsed = SendReply::from_json(&corrupted, wire);
+                assert!(parsed.is_err(), "{wire:?} {corrupted}");
             }
         }
     }
@@ -63,15 +63,15 @@ fn wrong_types_are_refused_with_their_place() {
 
 #[test]
 fn unknown_fields_are_ignored() {
-    for (wire, mut value) in WIRES.into_iter().zip(good_events()) {
+    for (wire, mut value) in WIRES.into_iter().zip(valid_events()) {
         value["fromTheFuture"] = json!({ "deep": [1, 2, 3] });
         assert!(StreamEvent::from_json(&value, wire).is_ok(), "{wire:?}");
     }
 }
 
 #[test]
-fn an_event_is_exactly_one_thing() {
-    let mut two = good_events()[0].clone();
+fn events_have_exactly_one_payload() {
+    let mut two = valid_events()[0].clone();
     two["message"] = json!({ "messageId": "m", "role": "ROLE_AGENT", "parts": [] });
     assert!(StreamEvent::from_json(&two, WireFormat::V1).is_err());
     assert!(StreamEvent::from_json(&json!({}), WireFormat::V1).is_err());
@@ -82,28 +82,28 @@ fn an_event_is_exactly_one_thing() {
 }
 
 #[test]
-fn states_and_roles_are_those_of_the_protocol() {
+fn rejects_unknown_states_and_invalid_page_sizes() {
     for state in ["", "TASK_STATE_PARTY", "Working", "working ", "3"] {
         let task = json!({ "id": "t", "status": { "state": state } });
         assert!(Task::from_json(&task, WireFormat::V1).is_err(), "{state}");
     }
-    let lists = json!({ "status": "TASK_STATE_PARTY" });
-    assert!(A2aCall::from_params(A2aMethod::ListTasks, &lists, WireFormat::V1).is_err());
-    for bad in [json!(0), json!(101), json!(-5), json!(1e99)] {
+    let params = json!({ "status": "TASK_STATE_PARTY" });
+    assert!(A2aCall::from_params(A2aMethod::ListTasks, &params, WireFormat::V1).is_err());
+    for corrupted in [json!(0), json!(101), json!(-5), json!(1e99)] {
         assert!(
             A2aCall::from_params(
                 A2aMethod::ListTasks,
-                &json!({ "pageSize": bad }),
+                &json!({ "pageSize": corrupted }),
                 WireFormat::V1
             )
             .is_err(),
-            "{bad}"
+            "{corrupted}"
         );
     }
 }
 
 #[test]
-fn what_is_no_request_is_answered_by_its_number() {
+fn invalid_requests_get_their_error_code() {
     for (body, code) in [
         (&b""[..], -32700),
         (b"{", -32700),
@@ -124,13 +124,13 @@ fn what_is_no_request_is_answered_by_its_number() {
             -32602,
         ),
     ] {
-        let refused = rpc::parse_request(body, Some("1.0")).unwrap_err();
-        assert_eq!(refused.to_response()["error"]["code"], code, "{}", String::from_utf8_lossy(body));
+        let rejection = rpc::parse_request(body, Some("1.0")).unwrap_err();
+        assert_eq!(rejection.to_response()["error"]["code"], code, "{}", String::from_utf8_lossy(body));
     }
 }
 
 #[test]
-fn deep_nesting_ends_at_the_reader() {
+fn rejects_deep_nesting() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let body = format!(
         "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"message/send\",\"params\":{{\"metadata\":{deep}}}}}"
@@ -144,7 +144,7 @@ fn deep_nesting_ends_at_the_reader() {
 }
 
 #[test]
-fn endless_lists_and_ids_are_refused() {
+fn rejects_huge_lists_and_ids() {
     let part = json!({ "text": "x" });
     let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": vec![part; 10_001] });
     assert!(
@@ -156,8 +156,8 @@ fn endless_lists_and_ids_are_refused() {
         .is_err()
     );
     let task = json!({ "id": "x".repeat(1_000_000) });
-    let refused = A2aCall::from_params(A2aMethod::GetTask, &task, WireFormat::V1).unwrap_err();
-    assert!(refused.to_string().len() < 100);
+    let rejection = A2aCall::from_params(A2aMethod::GetTask, &task, WireFormat::V1).unwrap_err();
+    assert!(rejection.to_string().len() < 100);
     assert!(
         A2aCall::from_params(
             A2aMethod::GetTask,
@@ -169,7 +169,7 @@ fn endless_lists_and_ids_are_refused() {
 }
 
 #[test]
-fn a_message_without_parts_or_with_bad_bytes_is_refused() {
+fn rejects_messages_without_parts_or_with_invalid_base64() {
     let send = |parts: Value| {
         let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": parts });
         A2aCall::from_params(
@@ -184,15 +184,15 @@ fn a_message_without_parts_or_with_bad_bytes_is_refused() {
 }
 
 #[test]
-fn answers_of_peers_are_results_or_errors() {
+fn responses_are_results_or_errors() {
     assert_eq!(rpc::parse_response(json!({ "result": 1 })), Ok(json!(1)));
     assert!(rpc::parse_response(json!({ "result": 1, "error": null })).is_ok());
     let long = "\u{1b}[31m".to_owned() + &"x".repeat(10_000);
     let error =
         rpc::parse_response(json!({ "error": { "code": "?", "message": long } })).unwrap_err();
     assert!(error.message.len() < 300 && !error.message.contains('\u{1b}'));
-    for odd in [json!([]), json!({}), json!("x"), json!({ "error": 3 })] {
-        assert!(rpc::parse_response(odd).is_err());
+    for invalid in [json!([]), json!({}), json!("x"), json!({ "error": 3 })] {
+        assert!(rpc::parse_response(invalid).is_err());
     }
 }
 
@@ -258,7 +258,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn no_json_breaks_a_reader(value in any_json()) {
+    fn no_json_breaks_a_parser(value in any_json()) {
         for wire in WIRES {
             if let Ok(event) = StreamEvent::from_json(&value, wire) {
                 prop_assert_eq!(StreamEvent::from_json(&event.to_json(wire), wire).unwrap(), event);
@@ -267,8 +267,8 @@ proptest! {
                 _ = A2aCall::from_params(method, &value, wire);
             }
         }
-        if let Ok(read) = AgentCard::from_json(&value) {
-            prop_assert!(AgentCard::from_json(&read.card.to_json()).is_ok());
+        if let Ok(parsed) = AgentCard::from_json(&value) {
+            prop_assert!(AgentCard::from_json(&parsed.card.to_json()).is_ok());
         }
         _ = rpc::parse_request(&serde_json::to_vec(&value).unwrap(), Some("1.0"));
         _ = rpc::parse_response(value);
@@ -277,8 +277,8 @@ proptest! {
     #[test]
     fn no_path_breaks_a_route(path in "(/[a-zA-Z:%/.0-9]{0,12}){0,5}") {
         for method in [rest::HttpMethod::Get, rest::HttpMethod::Post, rest::HttpMethod::Delete] {
-            let sent = rest::HttpRequest { method, path: path.clone(), query: Vec::new(), body: None };
-            if let Some(Ok((_, version))) = rest::parse_request(&sent, Some("1.0")) {
+            let request = rest::HttpRequest { method, path: path.clone(), query: Vec::new(), body: None };
+            if let Some(Ok((_, version))) = rest::parse_request(&request, Some("1.0")) {
                 prop_assert_eq!(version == ProtocolVersion::V0_3, path.starts_with("/v1/"));
             }
         }

@@ -1,4 +1,4 @@
-//! What holds for colleagues in other processes.
+//! Tests of remote agents and of the A2A protocol.
 
 #[cfg(test)]
 mod bad_agents;

@@ -1,4 +1,4 @@
-//! A colleague on loopback that plays what it is told, good days and bad.
+//! A remote agent on loopback with scripted replies.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -8,29 +8,30 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// One answer to one request.
-pub enum Play {
+/// The reply to one request.
+pub enum ServerReply {
     Answer {
         status: u16,
         headers: Vec<(&'static str, String)>,
         body: Vec<u8>,
     },
-    /// Events; the connection closes behind them.
+    /// Events, then the connection closes.
     Events(Vec<Value>),
-    /// Events, and then nothing while the connection stays open.
+    /// Events, then silence while the connection stays open.
     EventsThenSilence(Vec<Value>),
-    /// Events, and then the connection breaks in the middle of one.
+    /// Events, then the connection breaks in the middle of one.
     EventsThenBreak(Vec<Value>),
-    /// The same event again and again, for as long as anyone reads.
+    /// The same event repeatedly, as long as the client reads.
     Endless(Value),
-    /// One byte after the other, with this pause.
+    /// One byte at a time, with this pause.
     Drip(Duration),
-    /// A promise of so many bytes, and zeros for as long as anyone reads.
+    /// A `content-length` of this many bytes, and spaces as long as the client reads. 0 sends no
+    /// length.
     Flood(u64),
     Hang,
 }
 
-impl Play {
+impl ServerReply {
     pub fn json(body: &Value) -> Self {
         Self::status(200, body)
     }
@@ -61,7 +62,7 @@ pub fn rpc(result: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "result": result })
 }
 
-/// A request that the server got.
+/// A request received by the server.
 #[derive(Clone, Debug)]
 pub struct ServerRequest {
     pub path: String,
@@ -76,57 +77,57 @@ impl ServerRequest {
 
     pub fn header(&self, name: &str) -> Option<String> {
         self.head.lines().find_map(|line| {
-            let (found, value) = line.split_once(':')?;
-            found
-                .eq_ignore_ascii_case(name)
+            let (key, value) = line.split_once(':')?;
+            key.eq_ignore_ascii_case(name)
                 .then(|| value.trim().to_owned())
         })
     }
 
-    /// The JSON-RPC method.
+    /// Returns the JSON-RPC method.
     pub fn rpc_method(&self) -> &str {
         self.body["method"].as_str().unwrap_or_default()
     }
 }
 
-/// The server; it ends with the process that tests.
+/// A test server; it runs until the process ends.
 pub struct Server {
     port: u16,
     received: Arc<Mutex<Vec<ServerRequest>>>,
 }
 
-type Decide = dyn Fn(&ServerRequest, &str) -> Play + Send + Sync;
+type Decide = dyn Fn(&ServerRequest, &str) -> ServerReply + Send + Sync;
 
 impl Server {
-    /// Plays what is decided for each request; the server's own origin is given along.
-    pub fn start(decide: impl Fn(&ServerRequest, &str) -> Play + Send + Sync + 'static) -> Self {
+    /// Starts a server that replies with the result of `decide`, which gets the request and the
+    /// server's origin.
+    pub fn start(
+        decide: impl Fn(&ServerRequest, &str) -> ServerReply + Send + Sync + 'static,
+    ) -> Self {
         let decide: Arc<Decide> = Arc::new(decide);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&seen);
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&received);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (kept, decide) = (Arc::clone(&kept), Arc::clone(&decide));
-                thread::spawn(move || serve(stream, &*decide, &kept, port));
+                let (log, decide) = (Arc::clone(&log), Arc::clone(&decide));
+                thread::spawn(move || serve(stream, &*decide, &log, port));
             }
         });
-        Self {
-            port,
-            received: seen,
-        }
+        Self { port, received }
     }
 
-    /// A colleague of one binding and version, that plays the rest as it is decided.
+    /// Starts a remote agent of one binding and version; `decide` replies to all requests except
+    /// the card's.
     pub fn remote_agent(
         binding: &'static str,
         version: &'static str,
         streaming: bool,
-        decide: impl Fn(&ServerRequest) -> Play + Send + Sync + 'static,
+        decide: impl Fn(&ServerRequest) -> ServerReply + Send + Sync + 'static,
     ) -> Self {
-        Self::start(move |seen, origin| match seen.is_card() {
-            true => Play::json(&card(origin, binding, version, streaming)),
-            false => decide(seen),
+        Self::start(move |request, origin| match request.is_card() {
+            true => ServerReply::json(&card(origin, binding, version, streaming)),
+            false => decide(request),
         })
     }
 
@@ -138,11 +139,11 @@ impl Server {
         self.received.lock().unwrap().clone()
     }
 
-    /// Requests that are not for the card.
+    /// Returns the requests that are not for the card.
     pub fn task_requests(&self) -> Vec<ServerRequest> {
         self.received()
             .into_iter()
-            .filter(|seen| !seen.path.contains("/.well-known/"))
+            .filter(|request| !request.path.contains("/.well-known/"))
             .collect()
     }
 }
@@ -169,21 +170,21 @@ pub fn card(origin: &str, binding: &str, version: &str, streaming: bool) -> Valu
 fn serve(
     mut stream: TcpStream,
     decide: &Decide,
-    kept: &Mutex<Vec<ServerRequest>>,
+    log: &Mutex<Vec<ServerRequest>>,
     port: u16,
 ) -> Option<()> {
-    let seen = read_request(&mut stream)?;
-    kept.lock().unwrap().push(seen.clone());
-    let play = decide(&seen, &format!("http://127.0.0.1:{port}"));
+    let request = read_request(&mut stream)?;
+    log.lock().unwrap().push(request.clone());
+    let reply = decide(&request, &format!("http://127.0.0.1:{port}"));
     let events = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-    let written = |events: &[Value]| -> String {
+    let sse_data = |events: &[Value]| -> String {
         events
             .iter()
             .map(|event| format!("data: {event}\n\n"))
             .collect()
     };
-    match play {
-        Play::Answer {
+    match reply {
+        ServerReply::Answer {
             status,
             headers,
             body,
@@ -199,27 +200,27 @@ fn serve(
             stream.write_all(head.as_bytes()).ok()?;
             stream.write_all(&body).ok()?;
         }
-        Play::Events(list) => stream
-            .write_all(format!("{events}{}", written(&list)).as_bytes())
+        ServerReply::Events(list) => stream
+            .write_all(format!("{events}{}", sse_data(&list)).as_bytes())
             .ok()?,
-        Play::EventsThenSilence(list) => {
+        ServerReply::EventsThenSilence(list) => {
             stream
-                .write_all(format!("{events}{}", written(&list)).as_bytes())
+                .write_all(format!("{events}{}", sse_data(&list)).as_bytes())
                 .ok()?;
             thread::sleep(Duration::from_secs(120));
         }
-        Play::EventsThenBreak(list) => {
+        ServerReply::EventsThenBreak(list) => {
             let head = events.replace("connection: close", "content-length: 1000000");
             stream
-                .write_all(format!("{head}{}data: {{\"cut", written(&list)).as_bytes())
+                .write_all(format!("{head}{}data: {{\"cut", sse_data(&list)).as_bytes())
                 .ok()?;
         }
-        Play::Endless(event) => {
+        ServerReply::Endless(event) => {
             stream.write_all(events.as_bytes()).ok()?;
-            let block = written(&vec![event; 50]);
+            let block = sse_data(&vec![event; 50]);
             while stream.write_all(block.as_bytes()).is_ok() {}
         }
-        Play::Drip(pause) => {
+        ServerReply::Drip(pause) => {
             stream
                 .write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n")
                 .ok()?;
@@ -227,7 +228,7 @@ fn serve(
                 thread::sleep(pause);
             }
         }
-        Play::Flood(length) => {
+        ServerReply::Flood(length) => {
             let head = match length {
                 0 => "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n".to_owned(),
                 length => format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n"),
@@ -235,7 +236,7 @@ fn serve(
             stream.write_all(head.as_bytes()).ok()?;
             while stream.write_all(&[b' '; 65536]).is_ok() {}
         }
-        Play::Hang => thread::sleep(Duration::from_secs(120)),
+        ServerReply::Hang => thread::sleep(Duration::from_secs(120)),
     }
     stream.shutdown(Shutdown::Both).ok()
 }
@@ -260,8 +261,8 @@ fn read_request(stream: &mut TcpStream) -> Option<ServerRequest> {
             let read = stream.read(&mut buffer).ok().filter(|read| *read > 0)?;
             bytes.extend_from_slice(&buffer[..read]);
         }
-        let mut words = head.split_whitespace();
-        let path = words.nth(1)?.to_owned();
+        let mut tokens = head.split_whitespace();
+        let path = tokens.nth(1)?.to_owned();
         return Some(ServerRequest {
             path,
             body: serde_json::from_slice(&bytes[end + 4..]).unwrap_or_default(),

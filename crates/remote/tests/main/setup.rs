@@ -33,7 +33,7 @@ pub async fn team(remote_agents: Vec<RemoteAgentSettings>) -> RemoteTeam {
     team
 }
 
-/// The one colleague that this server is.
+/// Connects to a test server as the only remote agent.
 pub async fn connect_server(server: &Server) -> (RemoteTeam, Arc<dyn RemoteAgent>) {
     connect_agent(remote("weather", &server.origin())).await
 }
@@ -42,7 +42,7 @@ pub async fn connect_agent(settings: RemoteAgentSettings) -> (RemoteTeam, Arc<dy
     let team = team(vec![settings]).await;
     let member = team.agents().into_iter().next();
     let agent = member
-        .unwrap_or_else(|| panic!("nobody joined: {:?}", team.warnings()))
+        .unwrap_or_else(|| panic!("no agent joined: {:?}", team.warnings()))
         .agent;
     (team, agent)
 }
@@ -61,7 +61,7 @@ pub fn task(request: &str, thread: Option<RemoteThread>) -> RemoteTask {
     }
 }
 
-/// What came of a task.
+/// The result of a task.
 #[derive(Debug, Default)]
 pub struct TaskOutcome {
     pub text: String,
@@ -75,17 +75,17 @@ pub async fn run_task(
     request: &str,
     thread: Option<RemoteThread>,
 ) -> TaskOutcome {
-    let mut came = TaskOutcome::default();
+    let mut outcome = TaskOutcome::default();
     let mut stream = agent.stream(task(request, thread));
     while let Some(piece) = stream.next().await {
         match piece {
             Ok(RemotePiece::Text(text)) => {
-                came.text.push_str(&text);
-                came.pieces += 1;
+                outcome.text.push_str(&text);
+                outcome.pieces += 1;
             }
-            Ok(RemotePiece::Thread(thread)) => came.thread = Some(thread),
-            Err(error) => came.error = Some(error.0),
+            Ok(RemotePiece::Thread(thread)) => outcome.thread = Some(thread),
+            Err(error) => outcome.error = Some(error.0),
         }
     }
-    came
+    outcome
 }

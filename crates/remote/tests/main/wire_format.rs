@@ -1,4 +1,4 @@
-//! The same words on every wire.
+//! The same data in every wire format.
 
 use lango_domain::secret::Secret;
 use lango_remote::a2a::rest::{self, HttpMethod, HttpRequest};
@@ -72,14 +72,14 @@ fn events() -> Vec<StreamEvent> {
 }
 
 #[test]
-fn every_event_reads_back_as_it_was_written_on_every_wire() {
+fn events_round_trip_in_every_wire_format() {
     for wire in WIRES {
         for event in events() {
-            let written = event.to_json(wire);
+            let json = event.to_json(wire);
             assert_eq!(
-                StreamEvent::from_json(&written, wire).unwrap(),
+                StreamEvent::from_json(&json, wire).unwrap(),
                 event,
-                "{wire:?} {written}"
+                "{wire:?} {json}"
             );
         }
         let reply = SendReply::Task(task(TaskState::Completed));
@@ -91,7 +91,7 @@ fn every_event_reads_back_as_it_was_written_on_every_wire() {
 }
 
 #[test]
-fn parts_have_the_shape_of_their_version() {
+fn parts_match_their_version() {
     let file = Part {
         filename: Some("a.png".to_owned()),
         media_type: Some("image/png".to_owned()),
@@ -148,7 +148,7 @@ fn parts_have_the_shape_of_their_version() {
             WireFormat::V03Rest,
             json!({ "data": { "data": { "a": 1 } } }),
         ),
-        // Data was an object in 0.3.
+        // Data must be an object in 0.3.
         (
             Part::new(PartContent::Data(json!([1]))),
             WireFormat::V1,
@@ -161,10 +161,10 @@ fn parts_have_the_shape_of_their_version() {
         ),
     ] {
         assert_eq!(part.to_json(wire), expected, "{wire:?}");
-        let read = Part::from_json(&expected, wire).unwrap();
-        assert_eq!(read.to_json(wire), expected, "{wire:?}");
+        let parsed = Part::from_json(&expected, wire).unwrap();
+        assert_eq!(parsed.to_json(wire), expected, "{wire:?}");
     }
-    // 0.2 called it `type` in its first months.
+    // Early versions of 0.2 called it `type`.
     assert_eq!(
         Part::from_json(&json!({ "type": "text", "text": "x" }), WireFormat::V03Rpc).unwrap(),
         Part::text("x")
@@ -172,20 +172,20 @@ fn parts_have_the_shape_of_their_version() {
 }
 
 #[test]
-fn messages_and_tasks_have_the_shape_of_their_version() {
-    let mut hello = Message::text(MessageId::new("m"), Role::Agent, "hi");
-    hello.references = vec![TaskId::new("t0")];
+fn messages_and_tasks_match_their_version() {
+    let mut message = Message::text(MessageId::new("m"), Role::Agent, "hi");
+    message.references = vec![TaskId::new("t0")];
     assert_eq!(
-        hello.to_json(WireFormat::V1),
+        message.to_json(WireFormat::V1),
         json!({ "messageId": "m", "role": "ROLE_AGENT", "parts": [{ "text": "hi" }], "referenceTaskIds": ["t0"] })
     );
     assert_eq!(
-        hello.to_json(WireFormat::V03Rpc),
+        message.to_json(WireFormat::V03Rpc),
         json!({ "kind": "message", "messageId": "m", "role": "agent", "parts": [{ "kind": "text", "text": "hi" }],
                 "referenceTaskIds": ["t0"] })
     );
     assert_eq!(
-        hello.to_json(WireFormat::V03Rest),
+        message.to_json(WireFormat::V03Rest),
         json!({ "messageId": "m", "role": "ROLE_AGENT", "content": [{ "text": "hi" }] })
     );
     let canceled = task(TaskState::Canceled);
@@ -209,13 +209,14 @@ fn messages_and_tasks_have_the_shape_of_their_version() {
 }
 
 #[test]
-fn streams_of_the_older_version_say_when_they_end() {
+fn streams_of_0_3_mark_the_final_event() {
     for event in events() {
-        let written = event.to_json(WireFormat::V03Rpc);
+        let json = event.to_json(WireFormat::V03Rpc);
         if let StreamEvent::Status(update) = &event {
-            let over = update.status.state.is_terminal() || update.status.state.is_interrupted();
-            assert_eq!(written["final"], over);
-            assert_eq!(written["kind"], "status-update");
+            let is_final =
+                update.status.state.is_terminal() || update.status.state.is_interrupted();
+            assert_eq!(json["final"], is_final);
+            assert_eq!(json["kind"], "status-update");
             assert!(
                 event.to_json(WireFormat::V1)["statusUpdate"]
                     .get("final")
@@ -277,23 +278,26 @@ fn requests() -> Vec<A2aRequest> {
 }
 
 #[test]
-fn every_request_travels_over_json_rpc_in_both_versions() {
+fn requests_round_trip_over_json_rpc_in_both_versions() {
     for version in [ProtocolVersion::V1_0, ProtocolVersion::V0_3] {
         for request in requests() {
             let tenant = (version == ProtocolVersion::V1_0).then(|| "acme".to_owned());
             let call = A2aCall { tenant, request };
             let method = call.request.method();
-            let Some(written) = rpc::encode_request(7, &call, version) else {
+            let Some(json) = rpc::encode_request(7, &call, version) else {
                 assert_eq!(
                     (method, version),
                     (A2aMethod::ListTasks, ProtocolVersion::V0_3)
                 );
                 continue;
             };
-            let body = serde_json::to_vec(&written).unwrap();
-            let read = rpc::parse_request(&body, Some(version.as_str())).unwrap();
-            assert_eq!(read.call, call, "{written}");
-            assert_eq!((read.version, read.id), (version, rpc::RpcId::Number(7)));
+            let body = serde_json::to_vec(&json).unwrap();
+            let parsed = rpc::parse_request(&body, Some(version.as_str())).unwrap();
+            assert_eq!(parsed.call, call, "{json}");
+            assert_eq!(
+                (parsed.version, parsed.id),
+                (version, rpc::RpcId::Number(7))
+            );
             assert_eq!(
                 A2aMethod::from_rpc_name(method.name(version).unwrap()),
                 Some((method, version))
@@ -303,7 +307,7 @@ fn every_request_travels_over_json_rpc_in_both_versions() {
 }
 
 #[test]
-fn every_request_travels_over_http_in_both_versions() {
+fn requests_round_trip_over_http_in_both_versions() {
     for version in [ProtocolVersion::V1_0, ProtocolVersion::V0_3] {
         for request in requests() {
             for tenant in [None, Some("acme".to_owned())] {
@@ -312,33 +316,33 @@ fn every_request_travels_over_http_in_both_versions() {
                     tenant,
                     request: request.clone(),
                 };
-                let sent = rest::encode_request(&call, version).unwrap();
+                let request = rest::encode_request(&call, version).unwrap();
                 assert_eq!(
-                    sent.path.starts_with("/v1/"),
+                    request.path.starts_with("/v1/"),
                     version == ProtocolVersion::V0_3,
                     "{}",
-                    sent.path
+                    request.path
                 );
-                let read = rest::parse_request(&sent, Some("1.0")).unwrap().unwrap();
-                assert_eq!(read, (call, version), "{sent:?}");
+                let parsed = rest::parse_request(&request, Some("1.0")).unwrap().unwrap();
+                assert_eq!(parsed, (call, version), "{request:?}");
             }
         }
     }
 }
 
 #[test]
-fn addresses_are_those_of_the_protocol() {
-    let sent = |verb, path: &str| HttpRequest {
-        method: verb,
+fn routes_match_the_protocol() {
+    let request = |http_method, path: &str| HttpRequest {
+        method: http_method,
         path: path.to_owned(),
         query: Vec::new(),
         body: None,
     };
-    let read = |verb, path: &str| {
-        rest::parse_request(&sent(verb, path), Some("1.0"))
-            .map(|read| read.map(|(call, _)| call.request.method()))
+    let parsed = |http_method, path: &str| {
+        rest::parse_request(&request(http_method, path), Some("1.0"))
+            .map(|parsed| parsed.map(|(call, _)| call.request.method()))
     };
-    for (verb, path, method) in [
+    for (http_method, path, method) in [
         (HttpMethod::Get, "/tasks/t1", A2aMethod::GetTask),
         (HttpMethod::Get, "/tasks/t1/", A2aMethod::GetTask),
         (HttpMethod::Get, "/v1/tasks/a%3Ab", A2aMethod::GetTask),
@@ -372,9 +376,9 @@ fn addresses_are_those_of_the_protocol() {
             A2aMethod::DeletePushConfig,
         ),
     ] {
-        assert_eq!(read(verb, path), Some(Ok(method)), "{path}");
+        assert_eq!(parsed(http_method, path), Some(Ok(method)), "{path}");
     }
-    for (verb, path) in [
+    for (http_method, path) in [
         (HttpMethod::Get, ""),
         (HttpMethod::Get, "/"),
         (HttpMethod::Get, "/nothing"),
@@ -384,65 +388,65 @@ fn addresses_are_those_of_the_protocol() {
         (HttpMethod::Get, "/tasks/%ff"),
         (HttpMethod::Get, "/a/b/tasks"),
     ] {
-        assert_eq!(read(verb, path), None, "{path}");
+        assert_eq!(parsed(http_method, path), None, "{path}");
     }
 }
 
 #[test]
-fn a_request_of_the_newer_version_must_say_so() {
+fn requests_of_1_0_need_the_version_header() {
     let get = json!({ "jsonrpc": "2.0", "id": "x", "method": "GetTask", "params": { "id": "t" } });
     let body = serde_json::to_vec(&get).unwrap();
     for header in [None, Some(""), Some("0.3"), Some("9.9")] {
-        let refused = rpc::parse_request(&body, header).unwrap_err();
-        assert_eq!(refused.error.kind, ErrorKind::VersionNotSupported);
-        let answer = refused.to_response();
+        let rejection = rpc::parse_request(&body, header).unwrap_err();
+        assert_eq!(rejection.error.kind, ErrorKind::VersionNotSupported);
+        let response = rejection.to_response();
         assert_eq!(
-            (&answer["id"], &answer["error"]["code"]),
+            (&response["id"], &response["error"]["code"]),
             (&json!("x"), &json!(-32009))
         );
     }
     assert!(rpc::parse_request(&body, Some("1.0")).is_ok());
-    let older =
-        json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": { "id": "t" } });
-    let older = serde_json::to_vec(&older).unwrap();
+    let v03 = json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": { "id": "t" } });
+    let v03 = serde_json::to_vec(&v03).unwrap();
     assert!(
-        rpc::parse_request(&older, None).is_ok()
-            && rpc::parse_request(&older, Some("0.3.0")).is_ok()
+        rpc::parse_request(&v03, None).is_ok() && rpc::parse_request(&v03, Some("0.3.0")).is_ok()
     );
     assert_eq!(
-        rpc::parse_request(&older, Some("9.9"))
+        rpc::parse_request(&v03, Some("9.9"))
             .unwrap_err()
             .error
             .kind,
         ErrorKind::VersionNotSupported
     );
-    let older = HttpRequest {
+    let v03 = HttpRequest {
         method: HttpMethod::Get,
         path: "/v1/tasks/t".to_owned(),
         query: Vec::new(),
         body: None,
     };
-    assert!(rest::parse_request(&older, None).unwrap().is_ok());
-    let refused = rest::parse_request(&older, Some("9.9"))
-        .unwrap()
-        .unwrap_err();
-    assert_eq!(refused.kind, ErrorKind::VersionNotSupported);
-    let sent = |query| HttpRequest {
+    assert!(rest::parse_request(&v03, None).unwrap().is_ok());
+    let rejection = rest::parse_request(&v03, Some("9.9")).unwrap().unwrap_err();
+    assert_eq!(rejection.kind, ErrorKind::VersionNotSupported);
+    let request = |query| HttpRequest {
         method: HttpMethod::Get,
         path: "/tasks/t".to_owned(),
         query,
         body: None,
     };
-    let refused = rest::parse_request(&sent(Vec::new()), None)
+    let rejection = rest::parse_request(&request(Vec::new()), None)
         .unwrap()
         .unwrap_err();
-    assert_eq!(refused.kind, ErrorKind::VersionNotSupported);
-    let in_query = vec![("A2A-Version".to_owned(), "1.0".to_owned())];
-    assert!(rest::parse_request(&sent(in_query), None).unwrap().is_ok());
+    assert_eq!(rejection.kind, ErrorKind::VersionNotSupported);
+    let query_version = vec![("A2A-Version".to_owned(), "1.0".to_owned())];
+    assert!(
+        rest::parse_request(&request(query_version), None)
+            .unwrap()
+            .is_ok()
+    );
 }
 
 #[test]
-fn errors_have_their_numbers_and_statuses() {
+fn errors_have_their_codes_and_statuses() {
     let error =
         ProtocolError::new(ErrorKind::TaskNotFound, "no such task").with_metadata("taskId", "t1");
     let info = json!({
@@ -488,13 +492,14 @@ fn errors_have_their_numbers_and_statuses() {
 }
 
 #[test]
-fn mistakes_in_parameters_are_answered_with_their_place() {
+fn invalid_parameters_are_reported_with_the_field_path() {
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage",
         "params": { "message": { "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": 3 }] } } });
-    let refused = rpc::parse_request(&serde_json::to_vec(&body).unwrap(), Some("1.0")).unwrap_err();
-    let error = &refused.to_response()["error"];
+    let rejection =
+        rpc::parse_request(&serde_json::to_vec(&body).unwrap(), Some("1.0")).unwrap_err();
+    let error = &rejection.to_response()["error"];
     assert_eq!(error["code"], -32602);
-    assert_eq!(error["message"], "`message.parts[0].text` must be a text");
+    assert_eq!(error["message"], "`message.parts[0].text` must be a string");
     assert_eq!(
         error["data"][1]["fieldViolations"][0]["field"],
         "message.parts[0].text"
@@ -502,16 +507,16 @@ fn mistakes_in_parameters_are_answered_with_their_place() {
 }
 
 #[test]
-fn lists_have_the_shape_of_their_version() {
+fn lists_match_their_version() {
     let page = TaskPage {
         tasks: vec![task(TaskState::Working)],
         page_size: 50,
         total_size: 1,
         ..TaskPage::default()
     };
-    let written = page.to_json(WireFormat::V1);
+    let json = page.to_json(WireFormat::V1);
     assert_eq!(
-        (&written["nextPageToken"], &written["totalSize"]),
+        (&json["nextPageToken"], &json["totalSize"]),
         (&json!(""), &json!(1))
     );
     assert_eq!(push_configs_to_json(&[], WireFormat::V03Rpc), json!([]));
@@ -522,18 +527,18 @@ fn lists_have_the_shape_of_their_version() {
 }
 
 #[test]
-fn secrets_of_push_configs_are_not_shown() {
+fn push_config_secrets_are_not_shown() {
     let Some(A2aRequest::CreatePushConfig(push)) = requests().into_iter().nth(5) else {
         panic!("another request")
     };
-    let shown = format!("{push:?}");
+    let debug_text = format!("{push:?}");
     assert!(
-        !shown.contains("s3cret") && !shown.contains("credentials\""),
-        "{shown}"
+        !debug_text.contains("s3cret") && !debug_text.contains("credentials\""),
+        "{debug_text}"
     );
-    let written: Value = push.to_json(WireFormat::V1);
+    let json: Value = push.to_json(WireFormat::V1);
     assert_eq!(
-        written["authentication"],
+        json["authentication"],
         json!({ "scheme": "Bearer", "credentials": "credentials" })
     );
     assert_eq!(

@@ -3,7 +3,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Answers one connection with these bytes.
+/// Serves `reply` to one connection and returns the port.
 fn serve_once(reply: impl FnOnce(u16) -> String) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -16,14 +16,14 @@ fn serve_once(reply: impl FnOnce(u16) -> String) -> u16 {
     port
 }
 
-async fn fetch(reach: AddressPolicy, url: &str) -> Result<FetchedPage, FetchError> {
-    GuardedClient::new(reach, FetchLimits::default())
+async fn fetch(policy: AddressPolicy, url: &str) -> Result<FetchedPage, FetchError> {
+    GuardedClient::new(policy, FetchLimits::default())
         .get(url)
         .await
 }
 
 #[test]
-fn only_plain_web_addresses_pass() {
+fn check_url_accepts_only_public_http_urls() {
     for (url, expected) in [
         (
             "ftp://example.com/",
@@ -84,24 +84,24 @@ fn only_plain_web_addresses_pass() {
 }
 
 #[test]
-fn names_keep_only_addresses_within_reach() {
+fn resolver_keeps_only_allowed_addresses() {
     let addresses = |texts: &[&str]| -> Vec<SocketAddr> {
         texts
             .iter()
             .map(|text| SocketAddr::new(text.parse().unwrap(), 0))
             .collect()
     };
-    let ask =
+    let filter =
         |texts: &[&str]| filter_allowed(addresses(texts), AddressPolicy::Public, "h".to_owned());
     assert_eq!(
-        ask(&["10.0.0.1", "8.8.8.8", "::1"]),
+        filter(&["10.0.0.1", "8.8.8.8", "::1"]),
         Ok(addresses(&["8.8.8.8"]))
     );
     assert_eq!(
-        ask(&["10.0.0.1", "::ffff:127.0.0.1"]),
+        filter(&["10.0.0.1", "::ffff:127.0.0.1"]),
         Err(FetchError::PrivateAddress("h".to_owned()))
     );
-    assert_eq!(ask(&[]), Err(FetchError::UnknownHost("h".to_owned())));
+    assert_eq!(filter(&[]), Err(FetchError::UnknownHost("h".to_owned())));
 }
 
 #[test]
@@ -139,22 +139,22 @@ async fn a_redirect_to_a_private_address_is_refused() {
                 "HTTP/1.1 302 Found\r\nLocation: http://{target}:{port}/\r\nContent-Length: 0\r\n\r\n"
             )
         });
-        let failed = fetch(one, &format!("http://127.0.0.1:{port}/"))
+        let error = fetch(one, &format!("http://127.0.0.1:{port}/"))
             .await
             .unwrap_err();
-        assert_eq!(failed, expected, "{target}");
+        assert_eq!(error, expected, "{target}");
     }
     let port = serve_once(|_| {
         "HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n".to_owned()
     });
-    let failed = fetch(one, &format!("http://127.0.0.1:{port}/"))
+    let error = fetch(one, &format!("http://127.0.0.1:{port}/"))
         .await
         .unwrap_err();
-    assert_eq!(failed, FetchError::Scheme("file".to_owned()));
+    assert_eq!(error, FetchError::Scheme("file".to_owned()));
 }
 
 #[tokio::test]
-async fn a_name_is_checked_where_the_connection_is_made() {
+async fn names_are_checked_when_connecting() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -165,22 +165,22 @@ async fn a_name_is_checked_where_the_connection_is_made() {
         "[::ffff:127.0.0.1]",
         "2130706433",
     ] {
-        let failed = fetch(AddressPolicy::Public, &format!("http://{host}:{port}/"))
+        let error = fetch(AddressPolicy::Public, &format!("http://{host}:{port}/"))
             .await
             .unwrap_err();
         assert!(
-            matches!(failed, FetchError::PrivateAddress(_)),
-            "{host}: {failed}"
+            matches!(error, FetchError::PrivateAddress(_)),
+            "{host}: {error}"
         );
     }
-    assert!(listener.accept().is_err(), "somebody connected");
+    assert!(listener.accept().is_err(), "unexpected connection");
 }
 
-/// The name has a good address when it is looked up first, and a private one from then on.
+/// The name resolves to an allowed address first, and to a private one from then on.
 #[tokio::test]
-async fn a_name_that_changes_its_address_gains_nothing() {
+async fn dns_rebinding_is_refused() {
     static LOOKUPS: AtomicUsize = AtomicUsize::new(0);
-    fn changing(_: String) -> LookupFuture {
+    fn rebinding_lookup(_: String) -> LookupFuture {
         let address = if LOOKUPS.fetch_add(1, Ordering::SeqCst) == 0 {
             "127.0.0.1:0"
         } else {
@@ -190,15 +190,15 @@ async fn a_name_that_changes_its_address_gains_nothing() {
     }
     let private = TcpListener::bind("127.0.0.2:0").unwrap();
     private.set_nonblocking(true).unwrap();
-    let reach = AddressPolicy::PublicAnd("127.0.0.1".parse().unwrap());
-    let checking = Arc::new(GuardedResolver {
-        policy: reach,
-        lookup: changing,
+    let policy = AddressPolicy::PublicAnd("127.0.0.1".parse().unwrap());
+    let resolver = Arc::new(GuardedResolver {
+        policy,
+        lookup: rebinding_lookup,
     });
     let client = client_builder(Duration::from_secs(5))
-        .dns_resolver(checking)
+        .dns_resolver(resolver)
         .pool_max_idle_per_host(0);
-    let guarded = GuardedClient::new(reach, FetchLimits::default());
+    let guarded = GuardedClient::new(policy, FetchLimits::default());
     guarded.client.set(client.build().unwrap()).unwrap();
     let port = serve_once(|_| {
         "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
@@ -214,26 +214,26 @@ async fn a_name_that_changes_its_address_gains_nothing() {
         "looked up once"
     );
     let port = private.local_addr().unwrap().port();
-    let failed = guarded
+    let error = guarded
         .get(&format!("http://changing.example:{port}/"))
         .await
         .unwrap_err();
     assert_eq!(
-        failed,
+        error,
         FetchError::PrivateAddress("changing.example".to_owned())
     );
-    assert!(private.accept().is_err(), "somebody connected");
+    assert!(private.accept().is_err(), "unexpected connection");
 }
 
 #[tokio::test]
-async fn what_a_user_typed_leads_no_further_than_it_says() {
-    for (url, reach) in [
+async fn user_urls_get_the_policy_of_their_own_address() {
+    for (url, policy) in [
         ("http://127.0.0.1:8080/", AddressPolicy::Anywhere),
         ("http://localhost/", AddressPolicy::Anywhere),
         ("http://[::1]/", AddressPolicy::Anywhere),
         ("http://8.8.8.8/", AddressPolicy::Public),
         ("nothing", AddressPolicy::Public),
     ] {
-        assert_eq!(policy_for_user_url(url).await, reach, "{url}");
+        assert_eq!(policy_for_user_url(url).await, policy, "{url}");
     }
 }
