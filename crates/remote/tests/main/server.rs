@@ -167,6 +167,9 @@ pub fn card(origin: &str, binding: &str, version: &str, streaming: bool) -> Valu
     card
 }
 
+const SSE_HEAD: &str =
+    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+
 fn serve(
     mut stream: TcpStream,
     decide: &Decide,
@@ -176,69 +179,73 @@ fn serve(
     let request = read_request(&mut stream)?;
     log.lock().unwrap().push(request.clone());
     let reply = decide(&request, &format!("http://127.0.0.1:{port}"));
-    let events = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-    let sse_data = |events: &[Value]| -> String {
-        events
-            .iter()
-            .map(|event| format!("data: {event}\n\n"))
-            .collect()
-    };
+    write_reply(&mut stream, reply)?;
+    stream.shutdown(Shutdown::Both).ok()
+}
+
+fn write_reply(stream: &mut TcpStream, reply: ServerReply) -> Option<()> {
+    let mut write = |text: String| stream.write_all(text.as_bytes()).ok();
     match reply {
         ServerReply::Answer {
             status,
             headers,
             body,
-        } => {
-            let headers: String = headers
-                .iter()
-                .map(|(name, value)| format!("{name}: {value}\r\n"))
-                .collect();
-            let length = body.len();
-            let head = format!(
-                "HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n"
-            );
-            stream.write_all(head.as_bytes()).ok()?;
-            stream.write_all(&body).ok()?;
-        }
-        ServerReply::Events(list) => stream
-            .write_all(format!("{events}{}", sse_data(&list)).as_bytes())
-            .ok()?,
-        ServerReply::EventsThenSilence(list) => {
-            stream
-                .write_all(format!("{events}{}", sse_data(&list)).as_bytes())
-                .ok()?;
+        } => write_answer(stream, status, &headers, &body)?,
+        ServerReply::Events(events) => write(format!("{SSE_HEAD}{}", sse_data(&events)))?,
+        ServerReply::EventsThenSilence(events) => {
+            write(format!("{SSE_HEAD}{}", sse_data(&events)))?;
             thread::sleep(Duration::from_secs(120));
         }
-        ServerReply::EventsThenBreak(list) => {
-            let head = events.replace("connection: close", "content-length: 1000000");
-            stream
-                .write_all(format!("{head}{}data: {{\"cut", sse_data(&list)).as_bytes())
-                .ok()?;
+        ServerReply::EventsThenBreak(events) => {
+            let head = SSE_HEAD.replace("connection: close", "content-length: 1000000");
+            write(format!("{head}{}data: {{\"cut", sse_data(&events)))?;
         }
         ServerReply::Endless(event) => {
-            stream.write_all(events.as_bytes()).ok()?;
+            write(SSE_HEAD.to_owned())?;
             let block = sse_data(&vec![event; 50]);
             while stream.write_all(block.as_bytes()).is_ok() {}
         }
         ServerReply::Drip(pause) => {
-            stream
-                .write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n")
-                .ok()?;
+            write("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n".to_owned())?;
             while stream.write_all(b" ").is_ok() {
                 thread::sleep(pause);
             }
         }
         ServerReply::Flood(length) => {
-            let head = match length {
+            write(match length {
                 0 => "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n".to_owned(),
                 length => format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n"),
-            };
-            stream.write_all(head.as_bytes()).ok()?;
+            })?;
             while stream.write_all(&[b' '; 65536]).is_ok() {}
         }
         ServerReply::Hang => thread::sleep(Duration::from_secs(120)),
     }
-    stream.shutdown(Shutdown::Both).ok()
+    Some(())
+}
+
+fn write_answer(
+    stream: &mut TcpStream,
+    status: u16,
+    headers: &[(&str, String)],
+    body: &[u8],
+) -> Option<()> {
+    let headers: String = headers
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}\r\n"))
+        .collect();
+    let length = body.len();
+    let head = format!(
+        "HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n"
+    );
+    stream.write_all(head.as_bytes()).ok()?;
+    stream.write_all(body).ok()
+}
+
+fn sse_data(events: &[Value]) -> String {
+    events
+        .iter()
+        .map(|event| format!("data: {event}\n\n"))
+        .collect()
 }
 
 fn read_request(stream: &mut TcpStream) -> Option<ServerRequest> {
