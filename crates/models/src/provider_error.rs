@@ -177,11 +177,14 @@ mod tests {
         .to_model_error()
     }
 
+    fn busy(seconds: Option<u64>) -> ModelError {
+        ModelError::Busy {
+            retry_after: seconds.map(Duration::from_secs),
+        }
+    }
+
     #[test]
     fn classifies_provider_errors() {
-        let busy = |seconds: Option<u64>| ModelError::Busy {
-            retry_after: seconds.map(Duration::from_secs),
-        };
         for (status, body, expected) in [
             (401, "", ModelError::Auth),
             (403, "<html>", ModelError::Auth),
@@ -238,6 +241,10 @@ mod tests {
         ] {
             assert_eq!(error(status, None, body), expected, "{status} {body}");
         }
+    }
+
+    #[test]
+    fn reads_the_retry_delay_and_the_message() {
         assert_eq!(error(429, Some("7"), ""), busy(Some(7)));
         assert_eq!(error(429, Some("soon"), ""), busy(None));
         assert_eq!(error(503, Some("-1"), ""), busy(None));

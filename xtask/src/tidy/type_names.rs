@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::SourceFile;
 
 /// At most this share of the types may have a name that another module declares too.
-const MAX_SHARED_PERCENT: usize = 12;
+const MAX_SHARED_PERCENT: usize = 3;
 
 pub fn check(files: &[SourceFile]) -> Vec<String> {
     let names = declared_types(files);

@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn the_budget_only_shrinks() {
         let odd = || vec!["a".to_owned(), "b".to_owned()];
-        assert_eq!(over_budget(odd(), 2), [String::new(); 0]);
+        assert!(over_budget(odd(), 2).is_empty());
         assert_eq!(over_budget(odd(), 1), odd());
         assert_eq!(over_budget(odd(), 3).len(), 1);
     }

@@ -31,6 +31,21 @@ pub fn long_name() -> String {
     format!("fs_{}", "very_".repeat(20))
 }
 
+fn tool(name: &str) -> ToolDeclaration {
+    ToolDeclaration {
+        name: name.into(),
+        description: "Reads.".into(),
+        parameters: json!({
+            "type": "object",
+            "$defs": { "Line": { "type": "integer" } },
+            "properties": { "path": { "type": "string" }, "line": { "$ref": "#/$defs/Line" } },
+            "required": ["path"],
+            "additionalProperties": false
+        }),
+        phrases: Vec::new(),
+    }
+}
+
 /// A request with all kinds of content: thoughts of several providers, parallel calls, failures,
 /// adjacent messages.
 pub fn request() -> ModelRequest {
@@ -50,19 +65,6 @@ pub fn request() -> ModelRequest {
         text: "hm".into(),
         seal: Some(seal),
         call: call.map(CallId::new),
-    };
-    let parameters = json!({
-        "type": "object",
-        "$defs": { "Line": { "type": "integer" } },
-        "properties": { "path": { "type": "string" }, "line": { "$ref": "#/$defs/Line" } },
-        "required": ["path"],
-        "additionalProperties": false
-    });
-    let tool = |name: &str| ToolDeclaration {
-        name: name.into(),
-        description: "Reads.".into(),
-        parameters: parameters.clone(),
-        phrases: Vec::new(),
     };
     ModelRequest {
         agent: AgentName::new("operator").unwrap(),
