@@ -58,7 +58,7 @@ fn saves_and_finds_entries_but_no_secrets() {
         .concat(),
     );
     assert!(
-        secret.stdout.contains("secrets are never kept"),
+        secret.stdout.contains("secrets are never saved"),
         "{}",
         secret.stdout
     );

@@ -110,7 +110,7 @@ fn agent_list_shows_remote_agents_and_skip_reasons() {
             .to_owned()
     };
     assert!(
-        reason("dead").contains("no connection"),
+        reason("dead").contains("connection failed"),
         "{}",
         reason("dead")
     );

@@ -242,7 +242,7 @@ fn doctor_reports_problems_with_hints() {
     let ask = dir.lango(&["ask", "--provider", "offline", "hello"]);
     assert!(
         ask.exit == 1
-            && ask.stderr.contains("left as it is")
+            && ask.stderr.contains("not modified")
             && ask.stderr.contains("lango doctor"),
         "{}",
         ask.stderr

@@ -185,7 +185,7 @@ mod tests {
             let error = parse(many.as_bytes(), 2).unwrap_err();
             assert_eq!(
                 error,
-                EmbedError::Malformed("it has more than 49152 values".to_owned())
+                EmbedError::Malformed("more than 49152 values".to_owned())
             );
         }
     }
