@@ -106,9 +106,16 @@ fn odd_word(line: &str) -> Option<String> {
     Some(format!("\"{found}\" has a plainer equivalent"))
 }
 
-/// Reads the pages that people read.
+/// Reads the pages for people. Prompts and golden files of models are not among them.
 fn pages() -> Result<Vec<(String, String)>> {
-    let folders = [":!agents", ":!prompts", ":!examples", ":!evals", ":!peers"];
+    let folders = [
+        ":!agents",
+        ":!prompts",
+        ":!examples",
+        ":!evals",
+        ":!peers",
+        ":!crates",
+    ];
     let names = listed_files(&[&["*.md"], &folders[..]].concat())?;
     let names = names
         .into_iter()

@@ -54,7 +54,7 @@ async fn removes_the_folder_when_a_command_ends_or_is_cancelled() {
 
 /// If Lango is killed before the helper has its spec, no folder exists yet.
 #[tokio::test]
-async fn the_helper_creates_the_folder() {
+async fn the_sandbox_creates_the_folder() {
     let harness = ShellHarness::new(SandboxChoice::On);
     let silent = harness.at("silent");
     fs::write(
