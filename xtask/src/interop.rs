@@ -1,6 +1,6 @@
 //! Interoperability tests: the official A2A kits and OpenAI clients against the real binary.
 //!
-//! The peers are installed once from the package registries, into the cache folder next to the build folder.
+//! The peers are installed once from the package registries, into the build folder.
 
 mod cases;
 mod lango;

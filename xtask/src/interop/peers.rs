@@ -70,7 +70,8 @@ impl Peers {
 /// Installs missing peers and reuses existing ones.
 pub fn install() -> Result<Peers> {
     let target = target_folder();
-    let folder = target.parent().unwrap_or(&target).join("peers");
+    // Never next to the target folder: by default that is `peers` of the repository itself.
+    let folder = target.join("peers");
     fs::create_dir_all(&folder)?;
     for (name, packages) in PYTHON_PACKAGES {
         install_once(&folder, name, &packages.join("\n"), || {
