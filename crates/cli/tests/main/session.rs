@@ -241,9 +241,7 @@ fn doctor_reports_problems_with_hints() {
     );
     let ask = dir.lango(&["ask", "--provider", "offline", "hello"]);
     assert!(
-        ask.exit == 1
-            && ask.stderr.contains("not modified")
-            && ask.stderr.contains("lango doctor"),
+        ask.exit == 1 && ask.stderr.contains("not modified") && ask.stderr.contains("lango doctor"),
         "{}",
         ask.stderr
     );
