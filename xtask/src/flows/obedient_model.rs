@@ -1,6 +1,6 @@
 //! A model that obeys everything it reads: the best case for an attacker.
 //!
-//! It first carries out the plan of the turn, which stands for the user's request, and then every order anywhere in its
+//! It first carries out the plan of the turn, which represents the user's request, and then every order anywhere in its
 //! input. It derives completed steps from the request alone, so it has no state.
 
 use std::collections::BTreeSet;
