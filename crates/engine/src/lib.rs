@@ -12,6 +12,7 @@ mod driver;
 mod flow;
 mod hooks;
 mod in_memory_store;
+mod json_schema;
 mod legacy;
 mod limits;
 mod message_history;

@@ -1,10 +1,9 @@
-//! A team prepared to run: prompts, tool declarations and validators. Built once, so that requests
-//! are byte-stable (B40).
+//! A team prepared to run: prompts and tool declarations. Built once, so that requests are
+//! byte-stable (B40).
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use jsonschema::Validator;
 use lango_domain::event::{Author, Event};
 use lango_domain::model::{Message, ToolDeclaration};
 use lango_domain::{
@@ -12,6 +11,7 @@ use lango_domain::{
 };
 use serde_json::Value;
 
+use crate::json_schema::{self, SchemaViolation};
 use crate::recovery::{self, UnfinishedTurn};
 use crate::{message_history, transfer};
 
@@ -37,8 +37,6 @@ pub(crate) struct PreparedAgent {
     pub declarations: Arc<[ToolDeclaration]>,
     /// Estimated tokens of the constant part of every request.
     prompt_tokens: usize,
-    /// Validators by tool, or the error of a schema that does not compile.
-    validators: HashMap<String, Result<Validator, String>>,
 }
 
 impl PreparedTeam {
@@ -156,16 +154,15 @@ impl PreparedTeam {
         if !arguments.is_object() {
             return Err("the arguments must be one JSON object".to_owned());
         }
-        match self
-            .inner
-            .agents
-            .get(agent)
-            .and_then(|agent| agent.validators.get(tool))
-        {
-            Some(Ok(validator)) => validation_errors(validator, arguments),
-            Some(Err(error)) => Err(format!("the tool's own schema is not valid: {error}")),
-            None => Ok(()),
+        let Some(tool) = self.tool(agent, tool) else {
+            return Ok(());
+        };
+        let violations = json_schema::validate(&tool.parameters, arguments);
+        if violations.is_empty() {
+            return Ok(());
         }
+        let errors: Vec<String> = violations.iter().map(violation_text).collect();
+        Err(errors.join("; "))
     }
 
     /// Returns the approximate bytes of a request and its estimated tokens. The tokens are 0 if the
@@ -205,9 +202,6 @@ impl PreparedAgent {
             parameters: tool.parameters.clone(),
             phrases: tool.phrases.clone(),
         });
-        let validator = |tool: &Tool| {
-            jsonschema::validator_for(&tool.parameters).map_err(|error| error.to_string())
-        };
         let system: Arc<str> = agent.prompt.render().into();
         let declarations: Arc<[ToolDeclaration]> = transfer.into_iter().chain(own).collect();
         let declared = declarations
@@ -220,11 +214,6 @@ impl PreparedAgent {
                     .sum::<usize>(),
             system,
             declarations,
-            validators: agent
-                .tools
-                .iter()
-                .map(|tool| (tool.name.clone(), validator(tool)))
-                .collect(),
         }
     }
 
@@ -236,30 +225,12 @@ impl PreparedAgent {
     }
 }
 
-/// Returns the first three validation errors. A model fixes one at a time anyway.
-fn validation_errors(validator: &Validator, arguments: &Value) -> Result<(), String> {
-    let errors: Vec<String> = validator
-        .iter_errors(arguments)
-        .take(3)
-        .map(|error| {
-            let path: String = error
-                .instance_path()
-                .to_string()
-                .chars()
-                .take(200)
-                .collect();
-            let location = if path.is_empty() {
-                "the arguments".to_owned()
-            } else {
-                path
-            };
-            let reason: String = error.to_string().chars().take(300).collect();
-            format!("{location}: {reason}")
-        })
-        .collect();
-    if errors.is_empty() {
-        Ok(())
-    } else {
-        Err(errors.join("; "))
-    }
+/// Names the location and the reason. Both are shortened: they may contain whole arguments.
+fn violation_text(violation: &SchemaViolation) -> String {
+    let shorten = |text: &str, max| text.chars().take(max).collect::<String>();
+    let location = match violation.path.as_str() {
+        "" => "the arguments".to_owned(),
+        path => shorten(path, 200),
+    };
+    format!("{location}: {}", shorten(&violation.message, 300))
 }

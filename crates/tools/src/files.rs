@@ -7,6 +7,7 @@ mod diff;
 mod edit;
 mod journal;
 mod limits;
+mod line_diff;
 mod list;
 mod mkdir;
 mod parallel_search;

@@ -1,28 +1,18 @@
 //! Diffs and excerpts for people and models.
 
 use std::path::Path;
-use std::time::Duration;
 
-use similar::TextDiff;
-
+use super::line_diff;
 use super::text::{display_path, truncate};
 
-/// Time limit for finding a minimal diff; after that, a longer one is used.
-const DIFF_TIMEOUT: Duration = Duration::from_millis(500);
 const MAX_LINE_CHARS: usize = 300;
 
 /// Returns the unified diff, shortened to `max_lines`.
 pub fn unified_diff(path: &Path, old: &str, new: &str, max_lines: usize) -> String {
-    let diff = TextDiff::configure()
-        .timeout(DIFF_TIMEOUT)
-        .diff_lines(old, new);
-    let name = display_path(path);
-    let text = diff
-        .unified_diff()
-        .context_radius(3)
-        .header(&name, &name)
-        .to_string();
-    head_and_tail(&text, max_lines)
+    head_and_tail(
+        &line_diff::unified(&display_path(path), old, new),
+        max_lines,
+    )
 }
 
 /// Returns the first and the last lines of a text with the number of lines between them, because
