@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use jsonschema::Validator;
+use boon::{Compiler, SchemaIndex, Schemas};
 use lango_gateway::{ServerSettings, openapi_document};
 use lango_testkit::golden;
 use serde_json::{Value, json};
@@ -67,7 +67,27 @@ impl ApiDescription {
     fn validator(&self, schema: &Value) -> Validator {
         let mut schema = schema.clone();
         schema["components"] = self.0["components"].clone();
-        jsonschema::validator_for(&schema).unwrap()
+        let mut compiler = Compiler::new();
+        compiler.add_resource("schema.json", schema).unwrap();
+        let mut schemas = Schemas::new();
+        let index = compiler.compile("schema.json", &mut schemas).unwrap();
+        Validator { schemas, index }
+    }
+}
+
+struct Validator {
+    schemas: Schemas,
+    index: SchemaIndex,
+}
+
+impl Validator {
+    fn check(&self, value: &Value) -> Result<(), String> {
+        let result = self.schemas.validate(value, self.index);
+        result.map_err(|error| error.to_string())
+    }
+
+    fn is_valid(&self, value: &Value) -> bool {
+        self.check(value).is_ok()
     }
 }
 
@@ -128,11 +148,7 @@ impl DescribedOperation<'_> {
         );
         let assert_valid = |schema: &Value, value: &Value| {
             let validator = self.document.validator(schema);
-            let errors: Vec<String> = validator
-                .iter_errors(value)
-                .map(|error| error.to_string())
-                .collect();
-            assert!(errors.is_empty(), "{errors:?}: {value}: {name}");
+            assert_eq!(validator.check(value), Ok(()), "{value}: {name}");
         };
         match kind {
             "text/event-stream" => events(&reply.body).iter().for_each(|event| {
@@ -358,11 +374,15 @@ fn encoded_values() -> Vec<(String, Option<String>)> {
     all
 }
 
-/// Parses a parameter as the type of its schema.
+/// Parses a parameter as the type of its schema. An integer beyond 64 bits stays text: as a float it
+/// would equal the largest one that is allowed.
 fn parse_parameter(text: &str, schema: &Value) -> Value {
-    match schema["type"].as_str().unwrap() {
-        "string" => json!(text),
-        _ => serde_json::from_str(text).unwrap_or_else(|_| json!(text)),
+    let is_too_large = |value: &Value| value.as_f64().is_some_and(|n| n >= u64::MAX as f64);
+    match serde_json::from_str(text) {
+        Ok(value) if schema["type"] != "string" && !(value.is_f64() && is_too_large(&value)) => {
+            value
+        }
+        _ => json!(text),
     }
 }
 
