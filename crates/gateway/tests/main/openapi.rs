@@ -378,7 +378,7 @@ fn encoded_values() -> Vec<(String, Option<String>)> {
 /// would equal the largest one that is allowed.
 fn parse_parameter(text: &str, schema: &Value) -> Value {
     let is_too_large = |value: &Value| value.as_f64().is_some_and(|n| n >= u64::MAX as f64);
-    match serde_json::from_str(text) {
+    match serde_json::from_str::<Value>(text) {
         Ok(value) if schema["type"] != "string" && !(value.is_f64() && is_too_large(&value)) => {
             value
         }
