@@ -9,7 +9,7 @@ use lango_domain::approval::Approver;
 use lango_domain::event::{SessionId, TurnId};
 use lango_domain::model::{Model, ModelError};
 use lango_domain::session::SessionStore;
-use lango_domain::{AgentTree, TeamMode, Tool, suggest};
+use lango_domain::{AgentTree, TeamMode, Tool};
 use lango_engine::{ClockAndIds, Models, Runner, RunnerParts, TurnHooks};
 use lango_models::offline::{self, OfflineFirst};
 use lango_models::{
@@ -18,6 +18,7 @@ use lango_models::{
 };
 use lango_remote::RemoteTeam;
 use lango_store::{SqliteStore, SqliteStoreError, StoreLocation};
+use lango_text::suggest;
 use uuid::Uuid;
 
 use crate::config::{ConfigError, LoadedConfig};

@@ -5,10 +5,13 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
 
+use lango_documents::LazyDocumentIndex;
+use lango_documents::document_index::{DocumentIndex, DocumentIndexError, IngestSource};
+use lango_documents::embedding::{self, EmbedderDeps, EmbeddingProvider};
+use lango_documents::parse::pdf_text;
 use lango_domain::Tool;
-use lango_knowledge::document_index::{DocumentIndex, DocumentIndexError, IngestSource};
-use lango_knowledge::embedding::{self, EmbedderDeps, EmbeddingProvider};
-use lango_knowledge::{GraphExpansion, LazyDocumentIndex, graph, web};
+use lango_domain::documents::PassageExpander;
+use lango_graph::GraphExpander;
 use lango_store::{SqliteStore, StoreLocation};
 
 use crate::assistant::jitter;
@@ -76,19 +79,16 @@ pub fn knowledge_tools(
     store: &LazyStore,
 ) -> Result<Vec<Tool>, ConfigError> {
     let settings = &loaded.settings;
-    let mut tools = web::tools(&settings.search, &settings.net)
+    let read_pdf = Arc::new(|bytes| pdf_text(bytes).map_err(|error| error.to_string()));
+    let mut tools = lango_web::tools(&settings.search, &settings.net, read_pdf)
         .map_err(|error| ConfigError::new(error.to_string()))?;
     let graph = lazy_graph(store);
     if settings.graph.enabled {
-        tools.extend(graph::tools(&graph));
+        tools.extend(lango_graph::tools(&graph));
     }
     if settings.embedding.provider != EmbeddingProvider::None {
         let expands = settings.graph.enabled && settings.rag.graph;
-        let expansion = if expands {
-            GraphExpansion::On(graph)
-        } else {
-            GraphExpansion::Off
-        };
+        let expander = expands.then(|| Arc::new(GraphExpander(graph)) as Arc<dyn PassageExpander>);
         let (loaded, environment, store) = (loaded.clone(), environment.clone(), store.clone());
         let documents = LazyDocumentIndex::new(move || {
             let store = store
@@ -96,9 +96,9 @@ pub fn knowledge_tools(
                 .map_err(|error| DocumentIndexError::Aborted(error.to_string()))?;
             open_document_index(&loaded, &environment, store).map(Arc::new)
         });
-        tools.extend(lango_knowledge::tools(
+        tools.extend(lango_documents::tools(
             &documents,
-            expansion,
+            expander,
             Some(toolset.document_access()),
         ));
     }

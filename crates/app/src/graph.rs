@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use lango_knowledge::graph::{Graph, GraphError, LazyGraph};
+use lango_graph::{Graph, GraphError, LazyGraph};
 use lango_store::SqliteStore;
 
 use crate::lazy_store::LazyStore;

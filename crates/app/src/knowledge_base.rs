@@ -8,15 +8,15 @@ use lango_domain::Tool;
 use lango_domain::hooks::{Advisor, AfterTurn, ContextSource};
 use lango_domain::inquiries::InquiryStore;
 use lango_domain::knowledge::KnowledgeStore;
+use lango_domain::lazy::Lazy;
 use lango_domain::model::Model;
 use lango_engine::TurnHooks;
-use lango_knowledge::Lazy;
-use lango_knowledge::inquiries::{self, Inquiries};
-use lango_knowledge::knowledge_base::{
+use lango_memory::inquiries::{self, Inquiries};
+use lango_memory::knowledge_base::{
     self, KnowledgeBase, KnowledgeContext, LearningAdvisor, OutcomeTracker,
 };
-use lango_knowledge::secret_scan::SecretScanner;
 use lango_store::SqliteStore;
+use lango_text::secret_scan::SecretScanner;
 
 use crate::assistant::known_secrets;
 use crate::config::LoadedConfig;

@@ -31,7 +31,7 @@ pub use gateway::{GatewayServer, ToolFactory, build_server, new_token_value};
 pub use graph::{lazy_graph, open_graph};
 pub use knowledge_base::open_knowledge_base;
 pub use lazy_store::LazyStore;
-pub use memory::{memory_tools, open_memory};
+pub use memory::{memory_tools, open_forgetter, open_memory};
 pub use recording::{Recorder, Recording, RecordingError, Replayer, Strictness};
 pub use remote_agents::{connect_remote_agents, no_remote_agents, refresh_in_background};
 pub use request::UserRequest;

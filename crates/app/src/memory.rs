@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use lango_domain::Tool;
+use lango_domain::lazy::Lazy;
 use lango_engine::TurnHooks;
-use lango_knowledge::Lazy;
-use lango_knowledge::forget::Forgetter;
-use lango_knowledge::memory::{MemoryParts, ObservationalMemory, Observer, tools};
-use lango_knowledge::secret_scan::SecretScanner;
+use lango_graph::GraphBatchFormat;
+use lango_memory::forget::Forgetter;
+use lango_memory::observational_memory::{MemoryParts, ObservationalMemory, Observer, tools};
 use lango_models::SelectedModel;
 use lango_store::SqliteStore;
+use lango_text::secret_scan::SecretScanner;
 
 use crate::assistant::{StartError, jitter, known_secrets, observer_model};
 use crate::config::LoadedConfig;
@@ -78,6 +79,11 @@ pub(crate) fn memory_hooks(
     Ok(hooks)
 }
 
+/// Returns the forgetter of everything that was learned in this store.
+pub fn open_forgetter(store: SqliteStore) -> Forgetter {
+    Forgetter::new(Arc::new(store), Arc::new(GraphBatchFormat))
+}
+
 fn build_memory(
     loaded: &LoadedConfig,
     environment: &Environment,
@@ -100,7 +106,7 @@ fn build_memory(
         observer,
         settings: loaded.settings.observational_memory.clone(),
         secret_scanner: SecretScanner::with_known_secrets(known_secrets(loaded, environment)),
-        forgetter: Forgetter::new(Arc::new(store)),
+        forgetter: open_forgetter(store),
         now: Arc::new(Timestamp::now),
     }))
 }

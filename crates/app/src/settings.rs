@@ -30,19 +30,19 @@ pub struct Settings {
     /// The workspace and commands.
     pub tools: lango_tools::ToolsSettings,
     /// Embeddings of documents.
-    pub embedding: lango_knowledge::embedding::EmbeddingSettings,
+    pub embedding: lango_documents::embedding::EmbeddingSettings,
     /// Document search.
-    pub rag: lango_knowledge::RagSettings,
+    pub rag: lango_documents::RagSettings,
     /// The knowledge graph.
-    pub graph: lango_knowledge::graph::GraphSettings,
+    pub graph: lango_graph::GraphSettings,
     /// Conversation memory.
-    pub observational_memory: lango_knowledge::memory::MemorySettings,
+    pub observational_memory: lango_memory::observational_memory::MemorySettings,
     /// The knowledge base and learnings.
-    pub knowledge: lango_knowledge::knowledge_base::KnowledgeSettings,
+    pub knowledge: lango_memory::knowledge_base::KnowledgeSettings,
     /// Inquiries: questions for the user.
-    pub librarian: lango_knowledge::inquiries::LibrarianSettings,
+    pub librarian: lango_memory::inquiries::LibrarianSettings,
     /// Web search.
-    pub search: lango_knowledge::web::SearchSettings,
+    pub search: lango_web::SearchSettings,
     /// Network access.
     pub net: lango_net::NetSettings,
     /// Remote agents (A2A).

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use lango_domain::{AgentName, AgentSpec, AgentTree, Prompt, TeamMode, Tool, suggest};
+use lango_domain::{AgentName, AgentSpec, AgentTree, Prompt, TeamMode, Tool};
 use lango_remote::{RemoteMember, RemoteStatus, RemoteTeam};
 use lango_team::{
     AgentFileError, AgentRegistry, BuildError, ClaimError, Config, PromptSources, RemoteCard,
     TeamChoice, build_agent_tree,
 };
+use lango_text::suggest;
 
 use crate::config::{ConfigError, FolderSource, LoadedConfig};
 use crate::environment::Environment;

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use lango_documents::DocumentAccess;
 use lango_domain::{Tool, ToolError};
 use lango_engine::{ApprovalPolicy, Verdict};
-use lango_knowledge::DocumentAccess;
 use lango_tools::files::{self, DenyRead, FileTools, UndoStorage, Workspace, WorkspaceLimits};
 use lango_tools::shell::{self, Shell, ShellParts};
 use lango_tools::skills::{self, SkillCatalog, SkillSettings, TrustFile};

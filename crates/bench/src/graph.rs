@@ -8,8 +8,8 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use lango_domain::event::Principal;
 use lango_domain::graph::FactSource;
-use lango_knowledge::graph::import_export::{self, FactFileFormat};
-use lango_knowledge::graph::{AsOf, Direction, FactPattern, Graph, GraphSnapshot, Traversal};
+use lango_graph::import_export::{self, FactFileFormat};
+use lango_graph::{AsOf, Direction, FactPattern, Graph, GraphSnapshot, Traversal};
 use lango_store::{SqliteStore, StoreLocation};
 use serde_json::json;
 
@@ -144,7 +144,7 @@ async fn measure_traverse(graph: &Graph, snapshot: &GraphSnapshot, questions: us
         };
         let result = snapshot.traverse(snapshot.find(name)?, &traversal);
         times.push(began.elapsed().as_secs_f64() * 1e6);
-        let text = lango_knowledge::graph::facts_json(&snapshot, &result.hits).to_string();
+        let text = lango_graph::facts_json(&snapshot, &result.hits).to_string();
         times_with_text.push(began.elapsed().as_secs_f64() * 1e6);
         results += result.hits.facts.len();
         std::hint::black_box(text);

@@ -19,9 +19,9 @@ use lango_domain::session::SessionKey;
 use lango_engine::{
     ApprovalPolicy, ClockAndIds, Models, Runner, RunnerParts, TurnHooks, TurnLimits, TurnRequest,
 };
-use lango_knowledge::memory::{MemorySettings, ObservationalMemory, Observer};
-use lango_knowledge::secret_scan::SecretScanner;
+use lango_memory::observational_memory::{MemorySettings, ObservationalMemory, Observer};
 use lango_store::{SqliteStore, StoreLocation};
+use lango_text::secret_scan::SecretScanner;
 use serde_json::json;
 
 use crate::team;
@@ -189,12 +189,12 @@ fn observation(number: usize) -> NewMemory {
 
 fn memory_hooks(store: &SqliteStore, observer: Observer, settings: MemorySettings) -> TurnHooks {
     let memory = Arc::new(ObservationalMemory::new(
-        lango_knowledge::memory::MemoryParts {
+        lango_memory::observational_memory::MemoryParts {
             memories: Arc::new(store.clone()),
             observer,
             settings,
             secret_scanner: SecretScanner::default(),
-            forgetter: lango_knowledge::forget::Forgetter::new(Arc::new(store.clone())),
+            forgetter: lango_app::open_forgetter(store.clone()),
             now: Arc::new(Timestamp::now),
         },
     ));

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use lango_documents::document_index::DocumentIndex;
+use lango_documents::embedding::{EmbedPurpose, Embedder, HashedEmbedder};
+use lango_documents::lexical::LexicalIndex;
+use lango_documents::vectors::VectorMatrix;
+use lango_domain::documents::SearchScope;
 use lango_domain::documents::{DocumentSpan, NewChunk, NewDocument, SpanUnit};
 use lango_domain::event::Principal;
-use lango_knowledge::document_index::{DocumentIndex, SearchScope};
-use lango_knowledge::embedding::{EmbedPurpose, Embedder, HashedEmbedder};
-use lango_knowledge::lexical::LexicalIndex;
-use lango_knowledge::vectors::VectorMatrix;
 use lango_store::SqliteStore;
 use serde_json::{Value, json};
 

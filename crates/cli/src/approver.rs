@@ -8,7 +8,7 @@ use futures::future::{BoxFuture, FutureExt, ready};
 use lango_domain::Safety;
 use lango_domain::approval::{ApprovalDecision, ApprovalQuestion, ApprovalScope, Approver};
 use lango_domain::event::Decider;
-use lango_domain::text::{one_line, strip_control_chars};
+use lango_text::sanitize::{one_line, strip_control_chars};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{QueueSelector, tcflush};
 

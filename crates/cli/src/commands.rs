@@ -110,7 +110,7 @@ fn parse_session(name: Option<&str>) -> Result<SessionId, CliError> {
     let Some(name) = name else {
         return Ok(lango_app::new_session());
     };
-    let is_odd = |c: char| c.is_control() || lango_domain::text::is_terminal_control(c);
+    let is_odd = |c: char| c.is_control() || lango_text::sanitize::is_terminal_control(c);
     if name.trim().is_empty() || name.chars().count() > MAX_SESSION_NAME || name.chars().any(is_odd)
     {
         let message =

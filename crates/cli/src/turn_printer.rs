@@ -7,7 +7,9 @@ use lango_domain::AgentName;
 use lango_domain::event::{ApprovalState, CallId, Event, EventBody};
 use lango_domain::failure::{FailureCode, FailureFamily};
 use lango_domain::session::StoreError;
-use lango_domain::text::{escape_hidden_chars, is_terminal_control, one_line, strip_control_chars};
+use lango_text::sanitize::{
+    escape_hidden_chars, is_terminal_control, one_line, strip_control_chars,
+};
 use serde_json::{Value, json};
 
 use crate::output::{self, DIM, ERROR, NAME, print_stderr, styled};

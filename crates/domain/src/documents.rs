@@ -1,6 +1,7 @@
 //! Storage of documents: chunks of text that can be found and cited.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::event::{Principal, SessionId};
 use crate::session::StoreFuture;
@@ -154,4 +155,77 @@ pub struct ChunkChange {
     pub chunk: u64,
     /// True if the chunk was stored, false if it was deleted.
     pub is_present: bool,
+}
+
+/// The chunks that a search covers.
+#[derive(Clone, Debug)]
+pub struct SearchScope {
+    pub principal: Principal,
+    /// Chunks of a session are only found from that session.
+    pub session: Option<SessionId>,
+    /// All collections if not set.
+    pub collections: Option<Vec<String>>,
+}
+
+impl SearchScope {
+    pub fn covers(&self, owner: &ChunkOwner) -> bool {
+        owner.principal == self.principal
+            && (owner.session.is_none() || owner.session == self.session)
+            && self
+                .collections
+                .as_ref()
+                .is_none_or(|wanted| wanted.contains(&owner.collection))
+    }
+}
+
+/// A passage found by a search, with everything needed to cite it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Passage {
+    pub text: String,
+    pub source: String,
+    pub title: String,
+    pub heading: String,
+    pub span: DocumentSpan,
+    pub collection: String,
+    pub score: f32,
+    pub breakdown: ScoreBreakdown,
+    /// The number of near-duplicates that were removed.
+    pub duplicates: usize,
+}
+
+/// The scores of a passage before fusion.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScoreBreakdown {
+    pub lexical: Option<f32>,
+    pub vector: Option<f32>,
+}
+
+/// Finds passages for a query.
+pub trait PassageSearch: Send + Sync {
+    /// Returns the best passages, best first.
+    fn search<'a>(
+        &'a self,
+        query: &'a str,
+        scope: &'a SearchScope,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<Passage>>;
+}
+
+/// Adds related facts and passages to the results of a search.
+pub trait PassageExpander: Send + Sync {
+    fn expand<'a>(
+        &'a self,
+        search: &'a dyn PassageSearch,
+        scope: &'a SearchScope,
+        question: &'a str,
+        passages: &'a [Passage],
+    ) -> StoreFuture<'a, PassageExpansion>;
+}
+
+/// Facts and passages to add to search results.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PassageExpansion {
+    pub facts: Vec<Value>,
+    /// Each passage with the fact that led to it, as a sentence.
+    pub passages: Vec<(Passage, String)>,
 }

@@ -97,7 +97,7 @@ impl fmt::Display for Label {
 }
 
 fn add(sources: &mut Vec<String>, source: &str) {
-    let source = crate::text::one_line(source);
+    let source = lango_text::sanitize::one_line(source);
     let source = match source.char_indices().nth(MAX_SOURCE_CHARS) {
         Some((end, _)) => format!("{}…", &source[..end]),
         None if source.is_empty() => "an unnamed source".to_owned(),

@@ -1,11 +1,12 @@
 //! Storage of the knowledge graph's facts, and their sources.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::documents::{DocumentSpan, SpanUnit};
 use crate::event::{Principal, SessionId};
 use crate::flow::Label;
-use crate::session::StoreFuture;
+use crate::session::{StoreError, StoreFuture};
 
 /// Stores facts as a log of immutable batches. Implemented on SQLite; the reader holds the graph that
 /// is derived from it.
@@ -35,6 +36,20 @@ pub trait GraphStore: Send + Sync {
     /// Returns the version of the log within microseconds: if it is the same twice, nothing was written
     /// in between. Returns `None` if the version is unknown.
     fn log_version(&self) -> Option<FactLogVersion>;
+}
+
+/// Reads the statements in the encoded facts of a batch. Implemented by the graph, which defines the
+/// encoding.
+pub trait FactBatchFormat: Send + Sync {
+    /// Returns one text per fact, followed by one text per retirement.
+    fn statements(&self, body: &[u8]) -> Result<Vec<String>, StoreError>;
+
+    /// Returns the batch without the statements at these indexes, or `None` if nothing remains.
+    fn remove_statements(
+        &self,
+        body: &[u8],
+        removed: &BTreeSet<usize>,
+    ) -> Result<Option<Vec<u8>>, StoreError>;
 }
 
 /// The encoded facts of one source.

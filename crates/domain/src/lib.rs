@@ -13,6 +13,7 @@ pub mod graph;
 pub mod hooks;
 pub mod inquiries;
 pub mod knowledge;
+pub mod lazy;
 pub mod markers;
 pub mod memory;
 pub mod model;
@@ -23,9 +24,6 @@ pub mod reply_limits;
 pub mod secret;
 pub mod session;
 pub mod spanned;
-pub mod suggest;
-pub mod text;
-pub mod token_estimate;
 pub mod tool;
 pub mod usage;
 

@@ -1,6 +1,6 @@
 //! System prompts: ordered, named sections, each with a cap (B41), joined into one text.
 
-use crate::token_estimate;
+use lango_text::token_estimate;
 
 /// One named part of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]

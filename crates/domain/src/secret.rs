@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use lango_text::secret_scan::MIN_SECRET_BYTES;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -30,10 +31,9 @@ impl Secret {
         self.0.expose_secret()
     }
 
-    /// Returns true if the value is long enough to be redacted from text. Local servers accept keys such
-    /// as `x` or `test`.
+    /// Returns true if the value is long enough to be redacted from text.
     pub fn is_redactable(&self) -> bool {
-        self.expose().len() >= 8
+        self.expose().len() >= MIN_SECRET_BYTES
     }
 
     /// Replaces this value in a text.
@@ -43,6 +43,12 @@ impl Secret {
         } else {
             text.replace(self.expose(), "***")
         }
+    }
+}
+
+impl From<Secret> for SecretString {
+    fn from(secret: Secret) -> Self {
+        secret.0
     }
 }
 

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use serde_path_to_error::Segment;
 
-use crate::{suggest, text};
+use lango_text::{sanitize, suggest};
 
 pub use yaml::parse as parse_yaml;
 
@@ -45,7 +45,7 @@ impl SpannedError {
     pub fn new(line: usize, message: impl AsRef<str>) -> Self {
         Self {
             line,
-            message: text::strip_control_chars(message.as_ref()),
+            message: sanitize::strip_control_chars(message.as_ref()),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::event::{Event, EventBody, Usage};
-use crate::text::one_line;
+use lango_text::sanitize::one_line;
 
 /// The length of the request in a usage summary.
 const MAX_REQUEST_CHARS: usize = 60;

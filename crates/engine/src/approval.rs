@@ -6,10 +6,10 @@ use futures::FutureExt;
 use lango_domain::approval::{ApprovalDecision, ApprovalQuestion, ApprovalScope};
 use lango_domain::event::{ApprovalState, Decider, EventBody, Grant, ToolCode};
 use lango_domain::model::ToolCall;
-use lango_domain::text::escape_hidden_chars;
 use lango_domain::{
     Destination, Intent, Label, OutgoingData, Safety, Tool, ToolContext, ToolError,
 };
+use lango_text::sanitize::escape_hidden_chars;
 
 use crate::approval_policy::{Verdict, grant_covers};
 use crate::driver::{ActiveAgent, Delegation, Driver};

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use lango_domain::event::{Event, EventBody};
-use lango_domain::text::one_line;
 use lango_domain::{Destination, Label, OutgoingData};
+use lango_text::sanitize::one_line;
 use serde_json::Value;
 
 /// Words without meaning. A query may contain a few of them in addition to the user's own words.

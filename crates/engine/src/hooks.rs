@@ -12,7 +12,8 @@ use lango_domain::hooks::{
 };
 use lango_domain::model::{ModelError, ToolCall};
 use lango_domain::session::SessionKey;
-use lango_domain::{Label, LabeledText, token_estimate};
+use lango_domain::{Label, LabeledText};
+use lango_text::token_estimate;
 
 use crate::driver::{ActiveAgent, Driver};
 use crate::request::NewRequest;

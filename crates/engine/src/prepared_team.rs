@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use lango_domain::event::{Author, Event};
 use lango_domain::model::{Message, ToolDeclaration};
-use lango_domain::{
-    Agent, AgentLocation, AgentName, AgentTree, Safety, TeamMode, Tool, token_estimate,
-};
+use lango_domain::{Agent, AgentLocation, AgentName, AgentTree, Safety, TeamMode, Tool};
+use lango_text::token_estimate;
 use serde_json::Value;
 
 use crate::json_schema::{self, SchemaViolation};

@@ -5,7 +5,7 @@ use std::any::Any;
 use lango_domain::failure::{FailureCode, FailureFamily};
 use lango_domain::model::ModelError;
 use lango_domain::session::StoreError;
-use lango_domain::text::one_line;
+use lango_text::sanitize::one_line;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TurnError {

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::future::{BoxFuture, FutureExt, ready};
 use lango_domain::hooks::{ContextError, ContextRequest, ContextSource};
 use lango_domain::session::SessionKey;
-use lango_domain::{Label, LabeledText, token_estimate};
+use lango_domain::{Label, LabeledText};
+use lango_text::token_estimate;
 
 /// The source name of client context in the event log.
 pub(crate) const SOURCE_NAME: &str = "client";

@@ -152,7 +152,7 @@ impl ProviderErrorDetail {
 
     /// Returns the provider's message on one line, truncated for display.
     fn short_message(&self) -> String {
-        let message: String = lango_domain::text::one_line(&self.message)
+        let message: String = lango_text::sanitize::one_line(&self.message)
             .chars()
             .take(300)
             .collect();

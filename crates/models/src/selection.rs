@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lango_domain::model::{Model, ModelError};
-use lango_domain::suggest;
+use lango_text::suggest;
 use reqwest::header::{HeaderName, HeaderValue};
 
 use crate::catalog::{ModelCatalog, Price};

@@ -7,7 +7,7 @@ use reqwest::Response;
 use reqwest::header::{CONTENT_ENCODING, HeaderMap};
 
 use crate::guarded_client::FetchError;
-use crate::sanitize::one_line;
+use lango_text::sanitize::truncated_line;
 
 /// The supported content encodings, as an `Accept-Encoding` value.
 pub const ACCEPTED_ENCODINGS: &str = "gzip, deflate, br";
@@ -56,7 +56,7 @@ impl ContentEncoding {
         let mut encoding = Self::None;
         for value in headers.get_all(CONTENT_ENCODING) {
             let header = value.to_str().map_err(|_| FetchError::Corrupt)?;
-            let unsupported = || FetchError::ContentEncoding(one_line(header, 60));
+            let unsupported = || FetchError::ContentEncoding(truncated_line(header, 60));
             for name in header.split(',') {
                 let layer = match name.trim().to_ascii_lowercase().as_str() {
                     "" | "identity" => continue,

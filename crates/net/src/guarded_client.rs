@@ -18,8 +18,8 @@ use url::{Host, Url};
 
 use crate::address::AddressPolicy;
 use crate::content_type::{ContentKind, ContentType};
-use crate::sanitize::one_line;
 use crate::{body, charset};
+use lango_text::sanitize::truncated_line;
 
 /// Limits of one fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl FetchError {
                 None if error.is_timeout() => {
                     return Self::Connection("timed out".to_owned());
                 }
-                None => return Self::Connection(one_line(&cause.to_string(), 200)),
+                None => return Self::Connection(truncated_line(&cause.to_string(), 200)),
             }
         }
     }
@@ -187,7 +187,7 @@ impl GuardedClient {
                 return self.read_page(url, response).await;
             };
             if !self.limits.can_leave_host && host_without_www(&next) != host_without_www(&url) {
-                return Err(FetchError::OtherHost(one_line(next.as_str(), 2_000)));
+                return Err(FetchError::OtherHost(truncated_line(next.as_str(), 2_000)));
             }
             seen.insert(url);
             if seen.contains(&next) {
@@ -209,7 +209,7 @@ impl GuardedClient {
             .get(CONTENT_TYPE)
             .map(|value| value.as_bytes());
         let content = ContentType::parse(&String::from_utf8_lossy(header.unwrap_or_default()));
-        let unsupported = || FetchError::ContentType(one_line(&content.essence, 60));
+        let unsupported = || FetchError::ContentType(truncated_line(&content.essence, 60));
         if content.kind().is_none() && !content.needs_sniffing() {
             return Err(unsupported());
         }
@@ -254,14 +254,14 @@ pub fn install_tls() {
 }
 
 pub fn parse_url(url: &str) -> Result<Url, FetchError> {
-    Url::parse(url.trim()).map_err(|_| FetchError::NotAUrl(one_line(url, 200)))
+    Url::parse(url.trim()).map_err(|_| FetchError::NotAUrl(truncated_line(url, 200)))
 }
 
 /// Checks that a request may be sent to `url`. Names are checked when they are resolved; literal
 /// addresses are never resolved, so they are checked here.
 pub fn check_url(url: &Url, policy: AddressPolicy) -> Result<(), FetchError> {
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(FetchError::Scheme(one_line(url.scheme(), 40)));
+        return Err(FetchError::Scheme(truncated_line(url.scheme(), 40)));
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(FetchError::Credentials);
@@ -270,7 +270,7 @@ pub fn check_url(url: &Url, policy: AddressPolicy) -> Result<(), FetchError> {
         Some(Host::Ipv4(address)) => Some(address.into()),
         Some(Host::Ipv6(address)) => Some(address.into()),
         Some(Host::Domain(_)) => None,
-        None => return Err(FetchError::NotAUrl(one_line(url.as_str(), 200))),
+        None => return Err(FetchError::NotAUrl(truncated_line(url.as_str(), 200))),
     };
     match literal {
         Some(address) if !policy.allows(address) => {
@@ -350,7 +350,7 @@ impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let (policy, lookup) = (self.policy, (self.lookup)(name.as_str().to_owned()));
         Box::pin(async move {
-            let host = one_line(name.as_str(), 100);
+            let host = truncated_line(name.as_str(), 100);
             let Ok(found) = lookup.await else {
                 return Err(FetchError::UnknownHost(host).into());
             };

@@ -9,7 +9,6 @@ pub mod charset;
 mod content_type;
 mod guarded_client;
 pub mod json;
-pub mod sanitize;
 mod settings;
 pub mod sse;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use lango_domain::AgentName;
-use lango_net::sanitize::one_line;
+use lango_text::sanitize::truncated_line;
 
 const MAX_NAME_LEN: usize = 63;
 
@@ -34,7 +34,7 @@ fn resolve_one(configured: &str, taken: &mut BTreeSet<String>) -> Option<Resolve
         sanitize(configured)
     };
     let free = unique_name(&valid, taken);
-    let shown = one_line(configured, 80);
+    let shown = truncated_line(configured, 80);
     let warning = if free == configured {
         None
     } else if valid == configured {

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use lango_domain::text::strip_control_chars;
-use lango_net::sanitize::one_line;
+use lango_text::sanitize::strip_control_chars;
+use lango_text::sanitize::truncated_line;
 
 use crate::a2a::{Artifact, ArtifactId, Message, Part, PartContent};
 
@@ -133,7 +133,7 @@ pub(crate) fn parts_text(parts: &[Part]) -> String {
             PartContent::Url(url) => text.push_str(&format!(
                 "{separator}[{}: {}]",
                 part_name(part),
-                one_line(url, 500)
+                truncated_line(url, 500)
             )),
             PartContent::Raw(bytes) => {
                 text.push_str(&format!(
@@ -149,7 +149,7 @@ pub(crate) fn parts_text(parts: &[Part]) -> String {
 
 fn part_name(part: &Part) -> String {
     let name = part.filename.as_deref().or(part.media_type.as_deref());
-    name.map_or_else(|| "a file".to_owned(), |name| one_line(name, 80))
+    name.map_or_else(|| "a file".to_owned(), |name| truncated_line(name, 80))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! A readable report about an agent card: its content, its problems and the interface that is used.
 
 use lango_net::AddressPolicy;
-use lango_net::sanitize::one_line;
+use lango_text::sanitize::truncated_line;
 use serde::Serialize;
 
 use crate::a2a::{
@@ -69,9 +69,9 @@ fn build_report(fetched: &FetchedCard, outbound: &Outbound) -> CardReport {
         .iter()
         .take(20)
         .map(|interface| InterfaceReport {
-            url: one_line(&interface.url, 300),
+            url: truncated_line(&interface.url, 300),
             binding: interface.binding.to_string(),
-            version: one_line(&interface.version, 20),
+            version: truncated_line(&interface.version, 20),
             unusable: evaluate(interface, outbound).err(),
         })
         .collect();
@@ -79,7 +79,7 @@ fn build_report(fetched: &FetchedCard, outbound: &Outbound) -> CardReport {
         .parsed
         .problems
         .iter()
-        .map(|problem| one_line(problem, 300))
+        .map(|problem| truncated_line(problem, 300))
         .collect();
     problems.extend(find_problems(card, outbound));
     let uses = select_endpoint(card, outbound).ok().and_then(|endpoint| {
@@ -93,13 +93,13 @@ fn build_report(fetched: &FetchedCard, outbound: &Outbound) -> CardReport {
     });
     CardReport {
         url: fetched.url.to_string(),
-        name: one_line(&card.name, 200),
-        description: one_line(&card.description, 2_000),
-        version: one_line(&card.version, 60),
+        name: truncated_line(&card.name, 200),
+        description: truncated_line(&card.description, 2_000),
+        version: truncated_line(&card.version, 60),
         provider: card
             .provider
             .as_ref()
-            .map(|provider| one_line(&provider.organization, 200)),
+            .map(|provider| truncated_line(&provider.organization, 200)),
         streaming: card.capabilities.streaming,
         push_notifications: card.capabilities.push_notifications,
         interfaces,
@@ -112,14 +112,14 @@ fn build_report(fetched: &FetchedCard, outbound: &Outbound) -> CardReport {
 
 fn skill_report(skill: &AgentSkill) -> SkillReport {
     SkillReport {
-        id: one_line(&skill.id, 100),
-        name: one_line(&skill.name, 200),
-        description: one_line(&skill.description, 500),
+        id: truncated_line(&skill.id, 100),
+        name: truncated_line(&skill.name, 200),
+        description: truncated_line(&skill.description, 500),
         tags: skill
             .tags
             .iter()
             .take(20)
-            .map(|tag| one_line(tag, 60))
+            .map(|tag| truncated_line(tag, 60))
             .collect(),
     }
 }
@@ -133,7 +133,7 @@ fn find_problems(card: &AgentCard, outbound: &Outbound) -> Vec<String> {
         .iter()
         .filter(|extension| extension.required)
     {
-        let uri = one_line(&extension.uri, 200);
+        let uri = truncated_line(&extension.uri, 200);
         problems.push(format!(
             "it requires the extension {uri}, which is not supported"
         ));
@@ -152,7 +152,7 @@ fn find_problems(card: &AgentCard, outbound: &Outbound) -> Vec<String> {
         .filter(|interface| is_unencrypted(&interface.url) && !is_local(&interface.url))
         .take(3)
     {
-        let url = one_line(&interface.url, 200);
+        let url = truncated_line(&interface.url, 200);
         problems.push(format!("{url} is not encrypted"));
     }
     problems
@@ -161,19 +161,19 @@ fn find_problems(card: &AgentCard, outbound: &Outbound) -> Vec<String> {
 fn describe_auth(card: &AgentCard) -> Vec<String> {
     let describe_scheme = |name: &String| match card.security_schemes.get(name) {
         Some(SecurityScheme::Http { scheme }) => {
-            format!("Authorization: {} …", one_line(scheme, 40))
+            format!("Authorization: {} …", truncated_line(scheme, 40))
         }
         Some(SecurityScheme::ApiKey {
             location: ApiKeyLocation::Header,
             name,
         }) => {
-            format!("the header {}", one_line(name, 60))
+            format!("the header {}", truncated_line(name, 60))
         }
         Some(SecurityScheme::ApiKey { location, name }) => {
             format!(
                 "a key in the {} ({}), which is not supported",
                 location.as_str(),
-                one_line(name, 60)
+                truncated_line(name, 60)
             )
         }
         Some(SecurityScheme::OAuth2 { .. }) => {
@@ -186,7 +186,10 @@ fn describe_auth(card: &AgentCard) -> Vec<String> {
             "a client certificate, which is not supported".to_owned()
         }
         Some(SecurityScheme::Other(kind)) => format!("{kind}, which is not supported"),
-        None => format!("{}, which the card does not describe", one_line(name, 60)),
+        None => format!(
+            "{}, which the card does not describe",
+            truncated_line(name, 60)
+        ),
     };
     let describe_requirement = |requirement: &SecurityRequirement| {
         let schemes: Vec<String> = requirement.0.keys().map(describe_scheme).collect();

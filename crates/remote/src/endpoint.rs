@@ -73,7 +73,7 @@ pub(crate) fn evaluate(
         other => return Err(format!("the binding {other} is not supported")),
     };
     let version = interface.supported_version().ok_or_else(|| {
-        let version = lango_net::sanitize::one_line(&interface.version, 20);
+        let version = lango_text::sanitize::truncated_line(&interface.version, 20);
         format!("protocol version {version} is not supported")
     })?;
     let url = lango_net::parse_url(&interface.url).map_err(|error| error.to_string())?;

@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use lango_domain::secret::Secret;
-use lango_net::sanitize::one_line;
 use lango_net::{AddressPolicy, FetchError, check_url, guarded_client_builder};
+use lango_text::sanitize::truncated_line;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, RequestBuilder};
 use url::{Host, Url};
@@ -109,7 +109,7 @@ impl Outbound {
     pub fn redact(&self, text: &str) -> String {
         let secrets = self.secrets.iter().filter(|secret| secret.is_redactable());
         let redacted = secrets.fold(text.to_owned(), |text, secret| secret.redact(&text));
-        one_line(&redacted, 300)
+        truncated_line(&redacted, 300)
     }
 }
 
@@ -147,7 +147,7 @@ fn credentials(settings: &RemoteAgentSettings) -> Result<HeaderMap, OutboundSett
         headers.insert(AUTHORIZATION, value);
     }
     for (name, secret) in &settings.headers {
-        let invalid = || OutboundSettingsError::Header(one_line(name, 60));
+        let invalid = || OutboundSettingsError::Header(truncated_line(name, 60));
         let header = HeaderName::try_from(name.as_str()).map_err(|_| invalid())?;
         headers.insert(header, sensitive(secret.expose()).ok_or_else(invalid)?);
     }

@@ -7,7 +7,7 @@ use futures::stream::{self, BoxStream, StreamExt};
 use lango_domain::AgentName;
 use lango_domain::remote_agent::{RemoteAgent, RemoteError, RemotePiece, RemoteTask};
 use lango_net::AddressPolicy;
-use lango_net::sanitize::one_line;
+use lango_text::sanitize::truncated_line;
 use tokio::sync::mpsc::channel;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -69,7 +69,7 @@ impl ConfiguredRemoteAgent {
     ) -> Self {
         Self {
             name,
-            url: one_line(&settings.agent_card_url, 200),
+            url: truncated_line(&settings.agent_card_url, 200),
             timeout: Duration::from_secs(settings.seconds.get()),
             outbound: Outbound::new(settings, policy).map_err(CardError::from),
             card_state: Mutex::default(),
@@ -135,7 +135,7 @@ impl ConfiguredRemoteAgent {
     fn redact(&self, text: &str) -> String {
         match &self.outbound {
             Ok(outbound) => outbound.redact(text),
-            Err(_) => one_line(text, 300),
+            Err(_) => truncated_line(text, 300),
         }
     }
 
@@ -206,20 +206,20 @@ impl RemoteAgent for RemoteAgentHandle {
 
 /// Returns the description of a card with the names of its skills, on one bounded line.
 fn card_description(card: &AgentCard) -> String {
-    let description = match one_line(&card.description, MAX_DESCRIPTION) {
-        description if description.is_empty() => one_line(&card.name, 80),
+    let description = match truncated_line(&card.description, MAX_DESCRIPTION) {
+        description if description.is_empty() => truncated_line(&card.name, 80),
         description => description,
     };
     let skills: Vec<String> = card
         .skills
         .iter()
         .take(MAX_SKILLS)
-        .map(|skill| one_line(&skill.name, 60))
+        .map(|skill| truncated_line(&skill.name, 60))
         .filter(|name| !name.is_empty())
         .collect();
     let text = match skills.is_empty() {
         true => description,
         false => format!("{description} Skills: {}.", skills.join(", ")),
     };
-    one_line(&text, MAX_DESCRIPTION)
+    truncated_line(&text, MAX_DESCRIPTION)
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lango_domain::text::one_line;
+use lango_text::sanitize::one_line;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error, Params, Row};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use lango_domain::Label;
 use lango_domain::event::{Author, Branch, EVENT_VERSION, Event, EventBody, SessionId, TurnId};
-use lango_domain::text::one_line;
+use lango_text::sanitize::one_line;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Deserialize;

@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use lango_domain::spanned::{SpannedError, SpannedValue, parse_yaml};
-use lango_domain::{AgentName, AgentSpec, Prefix, Section, SpecOrigin, text, token_estimate};
+use lango_domain::{AgentName, AgentSpec, Prefix, Section, SpecOrigin};
+use lango_text::{sanitize, token_estimate};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -85,13 +86,13 @@ fn parse(file: &Path, text: &str, origin: SpecOrigin) -> Result<AgentSpec, Spann
         .map_err(|message| SpannedError::new(front.lines().count() + 3, message))?;
     let spec = AgentSpec {
         order: facts.order,
-        description: text::one_line(&facts.description),
+        description: sanitize::one_line(&facts.description),
         instruction,
         prefixes,
         keywords: one_line_each(&facts.keywords),
         decisive: one_line_each(&facts.decisive),
-        accepts: text::one_line(&facts.accepts),
-        returns: text::one_line(&facts.returns),
+        accepts: sanitize::one_line(&facts.accepts),
+        returns: sanitize::one_line(&facts.returns),
         cannot: one_line_each(&facts.cannot),
         examples: one_line_each(&facts.examples),
         always_include: facts.always_include || name == *AgentSpec::PLANNER,
@@ -126,7 +127,7 @@ fn instruction(body: &str) -> Result<String, String> {
 
 /// Appends the text about rejecting a task, unless the instruction already contains the marker (S36).
 pub(crate) fn with_hand_back(instruction: &str) -> String {
-    let instruction = text::strip_control_chars(instruction);
+    let instruction = sanitize::strip_control_chars(instruction);
     if instruction.contains(lango_domain::markers::REJECT_MARKER) {
         return instruction.trim().to_owned();
     }
@@ -186,7 +187,7 @@ fn parse_prefixes(value: &Value) -> Result<Vec<Prefix>, String> {
         ),
         name => Ok(Prefix {
             text: name.to_owned(),
-            capability: capability.map(text::one_line),
+            capability: capability.map(sanitize::one_line),
         }),
     };
     let invalid =
@@ -217,7 +218,7 @@ fn parse_prefixes(value: &Value) -> Result<Vec<Prefix>, String> {
 fn one_line_each(texts: &[String]) -> Vec<String> {
     texts
         .iter()
-        .map(|text| text::one_line(text))
+        .map(|text| sanitize::one_line(text))
         .filter(|text| !text.is_empty())
         .collect()
 }

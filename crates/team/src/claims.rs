@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use lango_domain::{AgentName, AgentSpec, Prefix, SpecOrigin, suggest};
+use lango_domain::{AgentName, AgentSpec, Prefix, SpecOrigin};
+use lango_text::suggest;
 
 /// `agent.routes`: additional prefixes for existing agents.
 pub type Routes = BTreeMap<String, Vec<String>>;

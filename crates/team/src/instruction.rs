@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use lango_domain::{Agent, AgentName, AgentSpec, token_estimate};
+use lango_domain::{Agent, AgentName, AgentSpec};
+use lango_text::token_estimate;
 
 use crate::embedded;
 use crate::tree::RemoteCard;

@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use lango_domain::text;
 use lango_files::{FolderReader, ReadError};
+use lango_text::sanitize;
 
 /// Limits for a folder; no team needs more.
 const MAX_FILES: usize = 1000;
@@ -30,7 +30,7 @@ pub struct MarkdownFile {
 
 /// The error for a folder that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("cannot read the folder {}: {reason}", text::strip_control_chars(&folder.to_string_lossy()))]
+#[error("cannot read the folder {}: {reason}", sanitize::strip_control_chars(&folder.to_string_lossy()))]
 pub struct MarkdownFolderError {
     pub folder: PathBuf,
     pub reason: ReadError,

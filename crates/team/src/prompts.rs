@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use lango_domain::{Prompt, Section, text};
+use lango_domain::{Prompt, Section};
 use lango_files::{FolderReader, ReadError};
+use lango_text::sanitize;
 
 use crate::agent_file::with_hand_back;
 use crate::embedded;
@@ -33,9 +34,9 @@ const AGENTS_FOLDER: &str = "agents";
 
 #[derive(Debug, thiserror::Error)]
 pub enum PromptReadError {
-    #[error("cannot read the prompt {}: {reason}", text::strip_control_chars(&path.to_string_lossy()))]
+    #[error("cannot read the prompt {}: {reason}", sanitize::strip_control_chars(&path.to_string_lossy()))]
     File { path: PathBuf, reason: ReadError },
-    #[error("cannot read the prompt {}: it is not valid UTF-8", text::strip_control_chars(&path.to_string_lossy()))]
+    #[error("cannot read the prompt {}: it is not valid UTF-8", sanitize::strip_control_chars(&path.to_string_lossy()))]
     NotText { path: PathBuf },
     #[error(transparent)]
     Folder(#[from] MarkdownFolderError),
@@ -252,5 +253,5 @@ fn read_text(folder: &MarkdownFolder, file: &MarkdownFile) -> Result<String, Pro
             reason: reason.clone(),
         })?;
     let text = std::str::from_utf8(bytes).map_err(|_| PromptReadError::NotText { path: path() })?;
-    Ok(text::strip_control_chars(text))
+    Ok(sanitize::strip_control_chars(text))
 }

@@ -5,13 +5,17 @@ pub mod endless;
 pub mod golden;
 pub mod invariants;
 pub mod model_server;
+pub mod pdf;
 pub mod script;
 pub mod script_runner;
 pub mod scripted;
 pub mod stores;
+mod tool_context;
 mod transcript;
 
 use lango_domain::Tool;
+
+pub use tool_context::{tool_context, tool_context_for};
 
 /// One tool for each prefix of the partition table (S10): enough for the whole team.
 pub const ONE_TOOL_PER_PREFIX: [&str; 21] = [

@@ -20,7 +20,7 @@ mod use_skill;
 
 use std::path::{Path, PathBuf};
 
-use lango_domain::text;
+use lango_text::sanitize;
 
 use snapshot::{SkillSnapshot, SnapshotPurpose};
 
@@ -61,7 +61,7 @@ pub enum SkillOrigin {
 
 /// An error in a skill, with its file and line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}:{line}: {message}", text::strip_control_chars(&file.to_string_lossy()))]
+#[error("{}:{line}: {message}", sanitize::strip_control_chars(&file.to_string_lossy()))]
 pub struct SkillError {
     pub file: PathBuf,
     pub line: usize,
@@ -74,7 +74,7 @@ impl SkillError {
         Self {
             file: file.into(),
             line: 1,
-            message: text::strip_control_chars(message.as_ref()),
+            message: sanitize::strip_control_chars(message.as_ref()),
         }
     }
 }
@@ -138,7 +138,7 @@ fn from_snapshot(
         return Err(SkillError {
             file,
             line: page.name_line,
-            message: text::strip_control_chars(&message),
+            message: sanitize::strip_control_chars(&message),
         });
     }
     Ok(Skill {

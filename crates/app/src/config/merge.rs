@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use lango_domain::spanned::{self, KeyErrorKind, SchemaLookup, SpannedKind, SpannedValue};
-use lango_domain::text;
+use lango_text::sanitize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -202,7 +202,7 @@ pub(super) fn check_unknown_keys(
             messages.push(format!(
                 "{}: {}",
                 layer.source.origin_at(error.line),
-                redaction::redact_message(&text::strip_control_chars(&error.message()))
+                redaction::redact_message(&sanitize::strip_control_chars(&error.message()))
             ));
             if let KeyErrorKind::Unknown {
                 suggestion: Some(key),

@@ -9,11 +9,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use lango_documents::parse::content_hash;
 use lango_domain::spanned::{self, SchemaLookup, SpannedEntry, SpannedKind, SpannedValue};
-use lango_domain::text;
 use lango_files::FolderReader;
-use lango_knowledge::parse::content_hash;
 use lango_team::{MarkdownFolder, MarkdownFolderError, agent_files, prompt_files};
+use lango_text::sanitize;
 use serde_json::{Value, json};
 
 use super::redaction;
@@ -76,7 +76,7 @@ impl ProjectSettings {
         let name = |(key, line): &(String, usize)| {
             format!(
                 "`{}` (line {line})",
-                redaction::redact_secrets(&text::one_line(key))
+                redaction::redact_secrets(&sanitize::one_line(key))
             )
         };
         let names: Vec<String> = self.names.iter().take(MAX_NAMED).map(name).collect();
@@ -90,7 +90,7 @@ impl ProjectSettings {
                 "settings not used because they or their files changed after you trusted them"
             }
         };
-        let file = text::one_line(&path.to_string_lossy());
+        let file = sanitize::one_line(&path.to_string_lossy());
         format!(
             "{file}: {reason}: {}{more}; review them with `lango config trust`",
             names.join(", ")
@@ -133,7 +133,8 @@ impl ProjectFolders {
                     loaded
                         .problems
                         .extend(folder.files.iter().filter_map(|file| {
-                            let path = text::one_line(&folder.full_path(file).to_string_lossy());
+                            let path =
+                                sanitize::one_line(&folder.full_path(file).to_string_lossy());
                             Some(format!("{path}: {}", file_problem(file)?))
                         }));
                     loaded.folders.insert(key, folder);

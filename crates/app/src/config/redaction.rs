@@ -2,7 +2,7 @@
 
 use lango_domain::secret::{self, Secret};
 use lango_domain::spanned::{self, SchemaLookup};
-use lango_knowledge::secret_scan::{SecretScanner, has_url_password, mask_secrets};
+use lango_text::secret_scan::{SecretScanner, has_url_password, mask_secrets};
 use serde_json::{Map, Value};
 
 const REDACTED: &str = "***";

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use lango_domain::text;
-use lango_knowledge::secret_scan::mask_secrets;
 use lango_team::{MarkdownFile, MarkdownFolder};
+use lango_text::sanitize;
+use lango_text::secret_scan::mask_secrets;
 use serde_json::Value;
 
 use super::project::{ProjectFolders, ProjectSettings};
@@ -100,7 +100,7 @@ impl TrustPreview {
     pub fn add_text(&mut self, content: &str) -> Result<String, ConfigError> {
         let masked = mask_secrets(content);
         self.add_size(content, masked.count)?;
-        Ok(text::escape_hidden_chars(&masked.text))
+        Ok(sanitize::escape_hidden_chars(&masked.text))
     }
 
     fn add_file(

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use lango_domain::event::{Principal, SessionId};
-use lango_domain::text::{escape_hidden_chars, one_line};
 use lango_store::AuditEntry;
+use lango_text::sanitize::{escape_hidden_chars, one_line};
 use serde_json::{Value, json};
 
 use super::{CommandContext, runtime, with_damage_warnings};

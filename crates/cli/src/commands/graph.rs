@@ -7,10 +7,10 @@ mod query;
 use lango_app::open_graph;
 use lango_domain::event::Principal;
 use lango_domain::graph::{FactSource, FactSourceFilter};
-use lango_domain::text::one_line;
-use lango_knowledge::graph::{
+use lango_graph::{
     AsOf, DateError, Direction, Graph, GraphError, GraphSnapshot, Traversal, UnknownName, diagram,
 };
+use lango_text::sanitize::one_line;
 use serde_json::json;
 
 use super::{CommandContext, runtime};

@@ -9,14 +9,14 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use lango_app::{open_document_index, user_ingest_source};
+use lango_documents::document_index::{
+    DocumentIndex, DocumentIndexError, IngestReport, is_missing, path_from_text,
+};
+use lango_documents::rag_index::{DEFAULT_COLLECTION, ingest_report_json};
 use lango_domain::documents::{DocumentFilter, DocumentSource};
 use lango_domain::event::Principal;
 use lango_domain::session::StoreError;
-use lango_domain::text::one_line;
-use lango_knowledge::document_index::{
-    DocumentIndex, DocumentIndexError, IngestReport, is_missing, path_from_text,
-};
-use lango_knowledge::rag_index::{DEFAULT_COLLECTION, ingest_report_json};
+use lango_text::sanitize::one_line;
 use serde_json::json;
 
 use super::{CommandContext, runtime};

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use lango_domain::event::Principal;
 use lango_domain::inquiries::{InquiryStatus, InquiryStore};
-use lango_domain::text::strip_control_chars;
-use lango_knowledge::inquiries::inquiry_line;
+use lango_memory::inquiries::inquiry_line;
 use lango_store::SqliteStore;
+use lango_text::sanitize::strip_control_chars;
 use serde_json::json;
 
 use super::knowledge::store_error;

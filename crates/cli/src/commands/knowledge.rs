@@ -1,16 +1,15 @@
 //! `lango knowledge …`: lists, shows and deletes entries of the knowledge base.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use lango_domain::event::Principal;
 use lango_domain::knowledge::{KnowledgeCategory, KnowledgeEntry, KnowledgeStore, Learning};
 use lango_domain::session::StoreError;
-use lango_domain::suggest;
-use lango_domain::text::{one_line, strip_control_chars};
-use lango_knowledge::forget::{ForgetSelection, Forgetter, LearnedItem, LearnedItemId};
-use lango_knowledge::knowledge_base::{entry_line, normalize_key};
+use lango_memory::forget::{ForgetSelection, LearnedItem, LearnedItemId};
+use lango_memory::knowledge_base::{entry_line, normalize_key};
 use lango_store::SqliteStore;
+use lango_text::sanitize::{one_line, strip_control_chars};
+use lango_text::suggest;
 use serde_json::{Value, json};
 
 use super::memory::forget_output;
@@ -192,7 +191,7 @@ async fn delete(store: &SqliteStore, keys: &[String]) -> Result<CommandOutput, C
         load_versions(store, key).await?;
     }
     let keys: Vec<String> = keys.iter().map(|key| normalize_key(key)).collect();
-    let (principal, forgetter) = (Principal::local(), Forgetter::new(Arc::new(store.clone())));
+    let (principal, forgetter) = (Principal::local(), lango_app::open_forgetter(store.clone()));
     let forgotten = match forgetter
         .find_keys_to_forget(&principal, &keys)
         .await

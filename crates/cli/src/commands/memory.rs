@@ -8,11 +8,11 @@ use lango_app::open_memory;
 use lango_domain::event::{Event, EventBody, Principal, SessionId};
 use lango_domain::memory::{self, Memory, MemoryId, MemoryOrigin, MemoryQuery};
 use lango_domain::session::StoreError;
-use lango_domain::text::{one_line, strip_control_chars};
-use lango_knowledge::forget::{ForgetSelection, LearnedItem};
-use lango_knowledge::memory::{
+use lango_memory::forget::{ForgetSelection, LearnedItem};
+use lango_memory::observational_memory::{
     MemoryEvidence, ObservationalMemory, Observer, memory_json, memory_line,
 };
+use lango_text::sanitize::{one_line, strip_control_chars};
 use serde_json::{Value, json};
 
 use super::{CommandContext, runtime, with_damage_warnings};

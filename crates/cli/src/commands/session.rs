@@ -10,9 +10,9 @@ use lango_app::delete_session_files;
 use lango_domain::Label;
 use lango_domain::event::{Branch, EVENT_VERSION, Event, EventBody, Principal, SessionId, TurnId};
 use lango_domain::session::{HistoryWindow, SessionKeyRef, SessionStore};
-use lango_domain::text::{one_line, strip_control_chars};
 use lango_engine::{LegacyMessage, replay_author};
 use lango_store::{SessionInfo, SqliteStore};
+use lango_text::sanitize::{one_line, strip_control_chars};
 use serde_json::{Value, json};
 
 use super::{CommandContext, parse_session, runtime, with_damage_warnings};

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 use std::path::Path;
 
-use lango_domain::text::{one_line, strip_control_chars};
+use lango_text::sanitize::{one_line, strip_control_chars};
 use lango_tools::skills::{
     Finding, FindingLevel, Skill, SkillCatalog, SkillOrigin, check, install_from, read_skill,
 };

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use lango_app::new_token_value;
 use lango_domain::event::Principal;
-use lango_domain::text::one_line;
 use lango_store::{AccessToken, SqliteStore};
+use lango_text::sanitize::one_line;
 use serde_json::{Value, json};
 
 use super::{CommandContext, runtime};

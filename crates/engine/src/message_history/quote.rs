@@ -3,7 +3,7 @@
 use lango_domain::event::Author;
 use lango_domain::fence::{OUTPUT, escape_fences};
 use lango_domain::markers::DEFAULT_TASK;
-use lango_domain::token_estimate;
+use lango_text::token_estimate;
 
 /// The cap for quoted text (B41).
 const MAX_QUOTE_TOKENS: usize = 6_000;

@@ -2,7 +2,7 @@
 
 use lango_domain::markers::{HISTORY_TRUNCATED_MARKER, STEPS_TRUNCATED_MARKER};
 use lango_domain::model::{Message, ToolCallResult};
-use lango_domain::token_estimate;
+use lango_text::token_estimate;
 
 use super::TokenBudget;
 use crate::tool_execution::truncate_middle;

@@ -230,7 +230,7 @@ fn error_response(error: &ProtocolError, version: ProtocolVersion) -> Response {
 }
 
 fn not_found(uri: &Uri) -> Response {
-    let path = lango_net::sanitize::one_line(uri.path(), 200);
+    let path = lango_text::sanitize::truncated_line(uri.path(), 200);
     let error = ProtocolError::new(
         ErrorKind::MethodNotFound,
         format!("no method matches {path}"),

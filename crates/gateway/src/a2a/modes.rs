@@ -15,7 +15,7 @@ impl TaskOperations {
                 .iter()
                 .any(|mode| matches_media_type(mode, media_type))
             {
-                let media_type = lango_net::sanitize::one_line(media_type, 60);
+                let media_type = lango_text::sanitize::truncated_line(media_type, 60);
                 let message = format!(
                     "unsupported part of type {media_type}; expected {}",
                     input_modes.join(", ")

@@ -1,7 +1,7 @@
 //! Chat completion requests.
 
 use axum::http::StatusCode;
-use lango_domain::suggest;
+use lango_text::suggest;
 use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -123,7 +123,7 @@ impl Decoder for OpenAiDecoder {
         }
         if let Some(refusal) = self.refusal.take() {
             return Err(ModelError::Refused(
-                lango_domain::text::one_line(&refusal)
+                lango_text::sanitize::one_line(&refusal)
                     .chars()
                     .take(300)
                     .collect(),

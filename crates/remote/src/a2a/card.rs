@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use lango_net::sanitize::one_line;
+use lango_text::sanitize::truncated_line;
 use serde_json::Value;
 
 use super::json_fields::Metadata;
@@ -75,7 +75,7 @@ impl Binding {
             "JSONRPC" => Self::JsonRpc,
             "HTTP+JSON" => Self::HttpJson,
             "GRPC" => Self::Grpc,
-            _ => Self::Other(one_line(text, 60)),
+            _ => Self::Other(truncated_line(text, 60)),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lango_net::sanitize::one_line;
+use lango_text::sanitize::truncated_line;
 use serde_json::{Map, Value, json};
 
 use super::card::{
@@ -66,7 +66,7 @@ impl AgentCard {
         for duplicate in self.skills.iter().filter(|skill| !seen.insert(&skill.id)) {
             problems.push(format!(
                 "two skills have the id `{}`",
-                one_line(&duplicate.id, 60)
+                truncated_line(&duplicate.id, 60)
             ));
         }
         let required = self
@@ -74,7 +74,7 @@ impl AgentCard {
             .iter()
             .flat_map(|requirement| requirement.0.keys());
         for undescribed in required.filter(|name| !self.security_schemes.contains_key(*name)) {
-            let name = one_line(undescribed, 60);
+            let name = truncated_line(undescribed, 60);
             problems.push(format!(
                 "it requires the security scheme `{name}` but does not describe it"
             ));

@@ -327,7 +327,7 @@ impl ProtocolError {
 /// Reduces a message of a remote agent to one bounded line.
 fn sanitize_message(message: Option<&Value>) -> String {
     let message = message.and_then(Value::as_str).unwrap_or_default();
-    match lango_net::sanitize::one_line(message, 200) {
+    match lango_text::sanitize::truncated_line(message, 200) {
         line if line.is_empty() => "no reason given".to_owned(),
         line => line,
     }

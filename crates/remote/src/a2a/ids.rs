@@ -102,7 +102,7 @@ fn parse_id(value: &Value) -> Result<String, FieldError> {
             "is longer than {MAX_ID_BYTES} bytes"
         )));
     }
-    if text.chars().any(lango_domain::text::is_terminal_control) {
+    if text.chars().any(lango_text::sanitize::is_terminal_control) {
         return Err(FieldError::new("has control characters"));
     }
     Ok(text.to_owned())

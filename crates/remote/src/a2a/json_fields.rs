@@ -33,7 +33,8 @@ impl FieldError {
     }
 
     pub(crate) fn within(mut self, step: &str) -> Self {
-        self.path.insert(0, lango_net::sanitize::one_line(step, 60));
+        self.path
+            .insert(0, lango_text::sanitize::truncated_line(step, 60));
         self
     }
 

@@ -81,7 +81,7 @@ pub fn parse_request(body: &[u8], header: Option<&str>) -> Result<RpcRequest, Bo
     let name = value.get("method").and_then(Value::as_str);
     let name = name.ok_or_else(|| reject_early(invalid("`method` must be a string")))?;
     let (method, version) = A2aMethod::from_rpc_name(name).ok_or_else(|| {
-        let name = lango_net::sanitize::one_line(name, 60);
+        let name = lango_text::sanitize::truncated_line(name, 60);
         reject_early(ProtocolError::new(
             ErrorKind::MethodNotFound,
             format!("Method not found: {name}"),

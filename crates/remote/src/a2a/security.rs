@@ -98,7 +98,7 @@ impl SecurityScheme {
                 url: fields.required("openIdConnectUrl")?,
             },
             "mutualTLS" => Self::MutualTls,
-            other => Self::Other(lango_net::sanitize::one_line(other, 40)),
+            other => Self::Other(lango_text::sanitize::truncated_line(other, 40)),
         })
     }
 

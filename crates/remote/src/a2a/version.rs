@@ -22,7 +22,7 @@ impl ProtocolVersion {
             return Ok(Self::V0_3);
         };
         Self::parse(version).ok_or_else(|| {
-            let version = lango_net::sanitize::one_line(version, 20);
+            let version = lango_text::sanitize::truncated_line(version, 20);
             let message = format!("A2A version '{version}' is not supported; expected 1.0 or 0.3");
             ProtocolError::new(ErrorKind::VersionNotSupported, message)
         })

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use lango_domain::Label;
 use lango_domain::event::SessionId;
 use lango_domain::memory::{
     Memory, MemoryId, MemoryKind, MemoryLevel, MemoryNote, MemoryOrigin, MemoryPriority,
     MemoryQuery, MemoryRevision, MemorySpeaker, MemoryStats, NewMemory,
 };
 use lango_domain::session::SessionKey;
-use lango_domain::{Label, token_estimate};
+use lango_text::token_estimate;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
 use crate::damage::{RowReader, display_column};

@@ -10,8 +10,8 @@ use std::os::fd::AsFd;
 use std::path::{Component, Path, PathBuf};
 
 use lango_domain::pattern::{Wildcard, matches};
-use lango_domain::text::is_hidden;
 use lango_domain::{Intent, Safety};
+use lango_text::sanitize::is_hidden;
 use rustix::fs::{AtFlags, FileType};
 use unicode_normalization::UnicodeNormalization;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use jiff::Timestamp;
-use lango_domain::text::is_hidden;
+use lango_text::sanitize::is_hidden;
 use rustix::fs::Stat;
 
 /// Returns a path on one line, with control characters escaped.

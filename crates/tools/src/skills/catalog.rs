@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lango_domain::{suggest, text};
+use lango_text::{sanitize, suggest};
 use sha2::{Digest as _, Sha256};
 
 use super::snapshot::MAX_ENTRIES;
@@ -69,7 +69,7 @@ impl SkillCatalog {
         for (folder, origin) in folders.existing_folders(&mut warnings) {
             let (skills, omitted) = subfolders(&folder);
             if omitted > 0 {
-                let shown = text::strip_control_chars(&folder.to_string_lossy());
+                let shown = sanitize::strip_control_chars(&folder.to_string_lossy());
                 let warning =
                     format!("{shown}: {omitted} folders skipped; the limit is {MAX_SKILLS} skills");
                 warnings.add(origin, warning);
@@ -105,7 +105,7 @@ impl SkillCatalog {
                 let hint = suggest::did_you_mean(name, known)
                     .map_or(String::new(), |hint| format!("; {hint}"));
                 UnknownSkillError {
-                    name: text::one_line(name),
+                    name: sanitize::one_line(name),
                     hint,
                 }
             })
@@ -177,9 +177,9 @@ fn insert_skill(
     warnings: &mut SkillWarnings,
 ) {
     let origin = skill.origin;
-    let folder = text::strip_control_chars(&skill.folder.to_string_lossy());
+    let folder = sanitize::strip_control_chars(&skill.folder.to_string_lossy());
     if let Some(first) = found.get(&skill.name) {
-        let used = text::strip_control_chars(&first.folder.to_string_lossy());
+        let used = sanitize::strip_control_chars(&first.folder.to_string_lossy());
         warnings.add(
             origin,
             format!("{folder}: not used, because {used} has the same name"),
@@ -245,7 +245,7 @@ impl SkillFolders {
                     .zip(real)
                     .is_some_and(|(root, real)| real.starts_with(root));
                 if !is_inside {
-                    let shown = text::strip_control_chars(&folder.to_string_lossy());
+                    let shown = sanitize::strip_control_chars(&folder.to_string_lossy());
                     warnings.add(
                         SkillOrigin::Project,
                         format!("{shown}: not used, because it leads out of the project"),

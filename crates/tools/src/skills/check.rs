@@ -129,7 +129,7 @@ fn error(error: &SkillError) -> Finding {
     let location = format!("{}:{}", error.file.display(), error.line);
     Finding {
         level: FindingLevel::Error,
-        location: lango_domain::text::strip_control_chars(&location),
+        location: lango_text::sanitize::strip_control_chars(&location),
         message: error.message.clone(),
     }
 }

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lango_domain::{Intent, Safety, Tool, ToolError, text};
+use lango_domain::{Intent, Safety, Tool, ToolError};
+use lango_text::sanitize;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -80,7 +81,7 @@ struct SkillCreator {
 impl SkillCreator {
     fn intent(&self, args: CreateSkillArgs) -> Result<Intent, ToolError> {
         let draft = self.draft(args)?;
-        let folder = text::one_line(&self.skill_path(&draft.name).to_string_lossy());
+        let folder = sanitize::one_line(&self.skill_path(&draft.name).to_string_lossy());
         let mut shows = format!("Writes the skill {} to {folder}:\n", draft.name);
         for file in &draft.files {
             let mode = if file.executable { " (executable)" } else { "" };
@@ -102,7 +103,7 @@ impl SkillCreator {
             .map_err(|error| ToolError(error.to_string()))?;
         // The user reviewed all of it. If the trust cannot be stored, the first use asks again.
         let _ = self.trusted.trust(&skill);
-        let folder = text::one_line(&skill.folder.to_string_lossy());
+        let folder = sanitize::one_line(&skill.folder.to_string_lossy());
         Ok(format!(
             "The skill {} is in {folder}. It can be used from the next turn on.",
             skill.name
@@ -219,7 +220,7 @@ fn check_script_name(name: &str) -> Result<(), String> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let is_start_valid = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
     if name.len() > MAX_SCRIPT_NAME_LEN || !is_start_valid || !name.chars().all(is_allowed) {
-        let name = text::one_line(name);
+        let name = sanitize::one_line(name);
         return Err(format!(
             "invalid script name `{name}`; use a file name of letters, digits, `.`, `_` and `-`"
         ));

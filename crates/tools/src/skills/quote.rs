@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use lango_domain::text;
+use lango_text::sanitize;
 
 const MAX_LINE_LEN: usize = 400;
 
 /// Returns true for characters that people do not see but programs or models read.
 pub(super) fn is_hidden(c: char) -> bool {
-    let control = text::is_terminal_control(c) && !matches!(c, '\n' | '\t' | '\r');
+    let control = sanitize::is_terminal_control(c) && !matches!(c, '\n' | '\t' | '\r');
     control
         || matches!(c, '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }

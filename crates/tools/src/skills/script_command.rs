@@ -138,7 +138,7 @@ pub(super) fn interpreter(entry: &SnapshotEntry) -> Option<Vec<String>> {
 
 fn unknown_script(skill: &Skill, snapshot: &SkillSnapshot, requested: &str) -> ToolError {
     let known: Vec<&str> = snapshot.scripts().map(|(name, _)| name).take(50).collect();
-    let requested = lango_domain::text::one_line(requested);
+    let requested = lango_text::sanitize::one_line(requested);
     ToolError(match known.as_slice() {
         [] => format!("the skill {} has no scripts", skill.name),
         known => format!(

@@ -1,7 +1,7 @@
 //! Parses a `SKILL.md`: front matter between two lines `---`, then instructions in markdown.
 
 use lango_domain::spanned::{SpannedEntry, SpannedError, SpannedKind, SpannedValue, parse_yaml};
-use lango_domain::text;
+use lango_text::sanitize;
 use serde_json::Value;
 
 use super::quote;
@@ -62,7 +62,7 @@ pub(super) fn parse(source: &str) -> Result<SkillFile, SpannedError> {
     Ok(SkillFile {
         allowed_tools: find("allowed-tools").map_or(Ok(Vec::new()), parse_tool_names)?,
         unknown_keys: unknown
-            .map(|entry| (text::one_line(&entry.key), entry.line))
+            .map(|entry| (sanitize::one_line(&entry.key), entry.line))
             .collect(),
         body: body.trim().to_owned(),
         body_line: front.lines().count() + 3,
@@ -91,7 +91,7 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
 /// Returns the description on one line, without hidden characters, because a model reads it before
 /// the skill is trusted.
 pub(super) fn normalize_description(source: &str) -> Result<String, String> {
-    let line = text::one_line(&quote::strip_hidden(source));
+    let line = sanitize::one_line(&quote::strip_hidden(source));
     match line.chars().count() {
         0 => Err("`description` must say what the skill does and when to use it".to_owned()),
         length if length > MAX_DESCRIPTION_LEN => Err(format!(
@@ -183,7 +183,7 @@ fn parse_tool_names(entry: &SpannedEntry) -> Result<Vec<String>, SpannedError> {
         SpannedKind::List(items) => items
             .iter()
             .map(|item| match &item.kind {
-                SpannedKind::Scalar(Value::String(name)) => Ok(text::one_line(name)),
+                SpannedKind::Scalar(Value::String(name)) => Ok(sanitize::one_line(name)),
                 _ => Err(error()),
             })
             .collect(),
@@ -195,7 +195,7 @@ fn parse_tool_names(entry: &SpannedEntry) -> Result<Vec<String>, SpannedError> {
 fn split_tools(source: &str) -> Vec<String> {
     let mut names = vec![String::new()];
     let mut depth = 0_usize;
-    for c in text::one_line(source).chars() {
+    for c in sanitize::one_line(source).chars() {
         match c {
             '(' => depth += 1,
             ')' => depth = depth.saturating_sub(1),

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lango_domain::{Safety, Tool, ToolError, text};
+use lango_domain::{Safety, Tool, ToolError};
+use lango_text::sanitize;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -61,7 +62,7 @@ fn list_skills(catalog: &SkillCatalog) -> Tool {
     let mut warnings: Vec<String> = own
         .iter()
         .take(MAX_WARNINGS)
-        .map(|warning| text::one_line(warning))
+        .map(|warning| sanitize::one_line(warning))
         .collect();
     if others > 0 {
         warnings.push(format!(

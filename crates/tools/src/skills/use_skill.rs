@@ -5,7 +5,8 @@ mod intent;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lango_domain::{Safety, Tool, ToolContext, ToolError, suggest, text};
+use lango_domain::{Safety, Tool, ToolContext, ToolError};
+use lango_text::{sanitize, suggest};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -267,7 +268,7 @@ fn unknown_file(snapshot: &SkillSnapshot, path: &str) -> ToolError {
             known().take(50).collect::<Vec<_>>().join(", ")
         )
     });
-    let requested = text::one_line(path);
+    let requested = sanitize::one_line(path);
     ToolError(format!(
         "the skill has no file `{requested}` (paths are relative to its folder); {hint}"
     ))

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write as _};
 
 use lango_app::LoadedConfig;
 use lango_app::config::{PreviewFile, TrustPreview, TrustRequest};
-use lango_domain::text::{escape_hidden_chars, one_line};
+use lango_text::sanitize::{escape_hidden_chars, one_line};
 use lango_tools::skills::{Skill, SkillCatalog, SkillOrigin, check, list_files};
 use serde_json::{Value, json};
 

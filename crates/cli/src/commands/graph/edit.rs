@@ -2,8 +2,8 @@
 
 use lango_domain::event::Principal;
 use lango_domain::graph::FactSource;
-use lango_domain::text::one_line;
-use lango_knowledge::graph::{AsOf, FactPattern, FactRetirement, Graph, Moment, NewFact};
+use lango_graph::{AsOf, FactPattern, FactRetirement, Graph, Moment, NewFact};
+use lango_text::sanitize::one_line;
 use serde_json::{Map, Value, json};
 
 use crate::args::TripleArgs;

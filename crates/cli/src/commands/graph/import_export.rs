@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use lango_domain::event::Principal;
 use lango_domain::graph::FactSource;
-use lango_domain::text::one_line;
-use lango_knowledge::graph::import_export::{self, FactFileFormat, ImportProgress, ImportReport};
-use lango_knowledge::graph::{AsOf, FactHits, FactPattern, Graph, facts_json};
+use lango_graph::import_export::{self, FactFileFormat, ImportProgress, ImportReport};
+use lango_graph::{AsOf, FactHits, FactPattern, Graph, facts_json};
+use lango_text::sanitize::one_line;
 use serde_json::json;
 
 use super::super::CommandContext;

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use lango_domain::text::one_line;
-use lango_knowledge::graph::{
+use lango_graph::{
     AsOf, Direction, FactHits, FactPattern, Graph, GraphSnapshot, Traversal, TraversalResult,
     facts_json,
 };
+use lango_text::sanitize::one_line;
 use serde_json::json;
 
 use super::{parse_as_of, snapshot};

@@ -5,13 +5,14 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use lango_app::open_document_index;
+use lango_documents::document_index::{DocumentIndex, IngestReport, chunk_text};
+use lango_documents::evaluation::{Judgments, MetricsSum, RetrievalMetrics};
+use lango_documents::parse::{self, BeirDocument, BeirError};
+use lango_domain::documents::SearchScope;
 use lango_domain::documents::{DocumentFilter, NewDocument};
 use lango_domain::event::Principal;
-use lango_domain::text::one_line;
-use lango_knowledge::document_index::{DocumentIndex, IngestReport, SearchScope, chunk_text};
-use lango_knowledge::evaluation::{Judgments, MetricsSum, RetrievalMetrics};
-use lango_knowledge::parse::{self, BeirDocument, BeirError};
 use lango_store::{SqliteStore, StoreLocation};
+use lango_text::sanitize::one_line;
 
 use super::{index_error, store_error};
 use crate::args::GlobalArgs;

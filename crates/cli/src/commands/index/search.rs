@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
+use lango_documents::document_index::DocumentIndex;
+use lango_documents::passage_json;
 use lango_domain::documents::SpanUnit;
+use lango_domain::documents::{Passage, SearchScope};
 use lango_domain::event::Principal;
-use lango_domain::suggest::did_you_mean;
-use lango_domain::text::{one_line, strip_control_chars};
-use lango_knowledge::document_index::{DocumentIndex, Passage, SearchScope};
-use lango_knowledge::passage_json;
+use lango_text::sanitize::{one_line, strip_control_chars};
+use lango_text::suggest::did_you_mean;
 use serde_json::json;
 
 use super::{index_error, store_error};

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use lango_documents::document_index::{DocumentIndex, IngestReport, chunk_document};
+use lango_documents::parse::{self, ParsedDocument};
 use lango_domain::documents::NewDocument;
 use lango_domain::event::Principal;
-use lango_knowledge::document_index::{DocumentIndex, IngestReport, chunk_document};
-use lango_knowledge::parse::{self, ParsedDocument};
 use lango_net::{ContentKind, FetchLimits, FetchedPage, GuardedClient, policy_for_user_url};
 
 use super::{index_error, store_error};

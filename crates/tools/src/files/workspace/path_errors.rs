@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use lango_domain::ToolError;
-use lango_domain::suggest::nearest;
+use lango_text::suggest::nearest;
 use rustix::io::Errno;
 
 use super::super::confined_open::{self, DIRECTORY_LISTING};

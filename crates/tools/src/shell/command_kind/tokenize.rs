@@ -1,6 +1,6 @@
 //! Splits a simple command line into words as the shell does.
 
-use lango_domain::text::is_hidden;
+use lango_text::sanitize::is_hidden;
 
 /// Characters that start another command or an expansion.
 const SHELL_METACHARACTERS: [char; 13] = [

@@ -1,6 +1,7 @@
 //! The intent of a skill call, for the approval policy.
 
-use lango_domain::{Intent, Safety, ToolError, text};
+use lango_domain::{Intent, Safety, ToolError};
+use lango_text::sanitize;
 
 use super::{SkillRequest, file_list, verified_snapshot};
 use crate::skills::script_command::ScriptCommand;
@@ -80,13 +81,13 @@ fn subject(skill: &Skill) -> String {
 }
 
 fn display_path(path: Option<&str>) -> String {
-    quote::escape_hidden(&text::one_line(path.unwrap_or_default()))
+    quote::escape_hidden(&sanitize::one_line(path.unwrap_or_default()))
 }
 
 /// Describes an untrusted skill for the approval question: its origin, findings, files and
 /// instructions.
 fn introduction(skill: &Skill, snapshot: &SkillSnapshot) -> String {
-    let folder = text::one_line(&skill.folder.to_string_lossy());
+    let folder = sanitize::one_line(&skill.folder.to_string_lossy());
     let tools = match skill.allowed_tools.as_slice() {
         [] => "nothing in particular".to_owned(),
         tools => quote::escape_hidden(&tools.join(", ")),

@@ -1,0 +1,4 @@
+//! Integration tests of the graph crate.
+
+#[cfg(test)]
+mod graph;

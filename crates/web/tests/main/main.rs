@@ -1,0 +1,4 @@
+//! Integration tests of the web crate.
+
+#[cfg(test)]
+mod web;
