@@ -63,7 +63,7 @@ pub struct GlobalArgs {
     /// Log to stderr; -vv logs more.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
-    /// Print one JSON value instead of text.
+    /// Print JSON instead of text: one value, or one per line while a turn runs.
     #[arg(long, global = true)]
     pub json: bool,
 }

@@ -176,7 +176,9 @@ impl From<SelectionError> for CliError {
             SelectionError::InvalidHeader { .. } => {
                 "a header has a name of letters, digits and `-`, and a value on one line"
             }
-            SelectionError::MissingModel(_) => "for example --model gpt-5-mini",
+            SelectionError::MissingModel(_) => {
+                "pass --model NAME, with a name that the server knows"
+            }
         };
         let failure = match &error {
             SelectionError::NoProvider(_) => Self::model(error.to_string()),

@@ -1,12 +1,18 @@
 //! Validation of tool arguments against a tool's JSON Schema.
 //!
-//! Checks the keywords that schemars and tool servers use. Others (`pattern`, `format`, …) are
-//! ignored: a tool still parses its own arguments, so a keyword that is not checked here costs a
-//! clear message, never safety.
+//! Checks the keywords that schemars and tool servers use. Others (`pattern`, `if`, …) are not
+//! checked: a tool still parses its own arguments, so that costs a clear message, never safety.
+//! Invariant: arguments that the schema allows are never refused. Where a keyword is not checked,
+//! the result is inexact, and neither `not` nor `oneOf` draws a conclusion from it.
+
+mod values;
 
 use std::cell::Cell;
+use std::cmp::Ordering;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
+
+use values::{compare, count_limit, has_type, shown, values};
 
 /// Schemas nest and refer to themselves. Beyond this depth nothing more is checked.
 const MAX_DEPTH: usize = 64;
@@ -14,11 +20,24 @@ const MAX_DEPTH: usize = 64;
 const MAX_STEPS: usize = 100_000;
 /// A model fixes one violation at a time anyway.
 const MAX_VIOLATIONS: usize = 3;
-/// Comparing every pair of items is not worth it for longer arrays.
-const MAX_UNIQUE_ITEMS: usize = 1_000;
 
-/// Compares a number with a limit.
-type Violates = fn(&f64, &f64) -> bool;
+/// Keywords that restrict values and are not checked.
+const UNCHECKED_KEYWORDS: [&str; 14] = [
+    "$dynamicRef",
+    "$recursiveRef",
+    "contains",
+    "dependencies",
+    "dependentRequired",
+    "dependentSchemas",
+    "else",
+    "if",
+    "multipleOf",
+    "pattern",
+    "patternProperties",
+    "propertyNames",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
 
 /// A violation of the schema.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,44 +50,61 @@ pub(crate) struct SchemaViolation {
 /// Returns the first violations of `schema` in `value`.
 pub(crate) fn validate(schema: &Value, value: &Value) -> Vec<SchemaViolation> {
     let steps = Cell::new(0);
-    let mut check = Check {
-        root: schema,
-        steps: &steps,
-        path: String::new(),
-        depth: 0,
-        violations: Vec::new(),
-    };
+    let mut check = Check::new(schema, &steps);
     check.value(schema, value);
     check.violations
 }
 
+/// Whether a schema allows a value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Allowed,
+    Forbidden,
+    /// Part of the schema was not checked.
+    Unknown,
+}
+
 struct Check<'a> {
     root: &'a Value,
-    /// Values checked so far, in every branch.
+    /// Values checked and compared so far, in every branch.
     steps: &'a Cell<usize>,
     path: String,
     depth: usize,
     violations: Vec<SchemaViolation>,
+    /// True if messages are not needed.
+    is_probe: bool,
+    /// True if part of the schema was not checked.
+    is_inexact: bool,
 }
 
 impl<'a> Check<'a> {
+    fn new(root: &'a Value, steps: &'a Cell<usize>) -> Self {
+        Self {
+            root,
+            steps,
+            path: String::new(),
+            depth: 0,
+            violations: Vec::new(),
+            is_probe: false,
+            is_inexact: false,
+        }
+    }
+
     fn value(&mut self, schema: &'a Value, value: &Value) {
         let keywords = match schema {
-            Value::Bool(false) => return self.add(format!("{value} is not allowed")),
+            Value::Bool(false) => return self.add(|| format!("{} is not allowed", shown(value))),
             Value::Object(keywords) => keywords,
             _ => return,
         };
-        if self.depth == MAX_DEPTH {
-            self.steps.set(MAX_STEPS);
-        }
-        if self.gave_up() || self.violations.len() == MAX_VIOLATIONS {
+        if self.violations.len() == MAX_VIOLATIONS {
             return;
         }
-        self.steps.set(self.steps.get() + 1);
-        self.depth += 1;
-        if let Some(target) = keywords.get("$ref").and_then(|name| self.resolve(name)) {
-            self.value(target, value);
+        if self.depth == MAX_DEPTH || !self.take_step() {
+            self.is_inexact = true;
+            return;
         }
+        self.depth += 1;
+        self.check_reference(keywords, value);
         self.check_type(keywords, value);
         self.check_choices(keywords, value);
         self.check_combinations(keywords, value);
@@ -76,48 +112,53 @@ impl<'a> Check<'a> {
             Value::Object(fields) => self.check_object(keywords, fields),
             Value::Array(items) => self.check_array(keywords, items, value),
             Value::String(text) => self.check_string(keywords, text, value),
-            Value::Number(_) => self.check_number(keywords, value),
+            Value::Number(number) => self.check_number(keywords, number),
             _ => {}
         }
+        self.is_inexact |= UNCHECKED_KEYWORDS
+            .iter()
+            .any(|name| keywords.contains_key(*name));
         self.depth -= 1;
     }
 
-    /// Resolves a reference inside the schema. References to other documents are not followed.
-    fn resolve(&self, reference: &Value) -> Option<&'a Value> {
-        self.root.pointer(reference.as_str()?.strip_prefix('#')?)
+    /// Follows a reference inside the schema. References to other documents are not followed.
+    fn check_reference(&mut self, keywords: &'a Map<String, Value>, value: &Value) {
+        let Some(reference) = keywords.get("$ref") else {
+            return;
+        };
+        let pointer = reference.as_str().and_then(|text| text.strip_prefix('#'));
+        match pointer.and_then(|pointer| self.root.pointer(pointer)) {
+            Some(target) => self.value(target, value),
+            None => self.is_inexact = true,
+        }
     }
 
     fn check_type(&mut self, keywords: &Map<String, Value>, value: &Value) {
-        match keywords.get("type") {
-            Some(Value::String(name)) if !has_type(value, name) => {
-                self.add(format!("{value} is not of type {:?}", name.as_str()));
-            }
-            Some(Value::Array(names)) => {
-                let mut names = names.iter().filter_map(Value::as_str);
-                if !names.clone().any(|name| has_type(value, name)) {
-                    let first = names.next().map(|name| format!("{name:?}"));
-                    let all = names.fold(first.unwrap_or_default(), |all, name| {
-                        format!("{all}, {name:?}")
-                    });
-                    self.add(format!("{value} is not of types {all}"));
-                }
-            }
-            _ => {}
+        let names: Vec<&str> = match keywords.get("type") {
+            Some(Value::String(name)) => vec![name],
+            Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+            _ => return,
+        };
+        let is_null = value.is_null() && keywords.get("nullable") == Some(&Value::Bool(true));
+        if names.is_empty() || is_null || names.iter().any(|name| has_type(value, name)) {
+            return;
         }
+        let plural = if names.len() == 1 { "" } else { "s" };
+        let names = names.iter().map(|name| format!("{name:?}"));
+        let names = names.collect::<Vec<_>>().join(", ");
+        self.add(|| format!("{} is not of type{plural} {names}", shown(value)));
     }
 
     fn check_choices(&mut self, keywords: &Map<String, Value>, value: &Value) {
         if let Some(Value::Array(choices)) = keywords.get("enum")
-            && !choices.iter().any(|choice| is_equal(choice, value))
+            && !choices.iter().any(|choice| self.is_equal(choice, value))
         {
-            let choices: Vec<String> = choices.iter().map(Value::to_string).collect();
-            self.add(format!("{value} is not one of {}", choices.join(", ")));
+            let choices: Vec<String> = choices.iter().map(shown).collect();
+            self.add(|| format!("{} is not one of {}", shown(value), choices.join(", ")));
         }
-        if let Some(constant) = keywords
-            .get("const")
-            .filter(|constant| !is_equal(constant, value))
-        {
-            self.add(format!("{constant} was expected"));
+        let constant = keywords.get("const");
+        if let Some(constant) = constant.filter(|constant| !self.is_equal(constant, value)) {
+            self.add(|| format!("{} was expected", shown(constant)));
         }
     }
 
@@ -125,49 +166,72 @@ impl<'a> Check<'a> {
         for schema in values(keywords, "allOf") {
             self.value(schema, value);
         }
-        for (keyword, exact) in [("anyOf", false), ("oneOf", true)] {
-            if !keywords.contains_key(keyword) {
-                continue;
-            }
-            let valid = values(keywords, keyword).filter(|schema| self.accepts(schema, value));
-            match valid.count() {
-                0 => self.add(format!(
-                    "{value} is not valid under any of the schemas listed in the '{keyword}' keyword"
-                )),
-                2.. if exact => self.add(format!(
-                    "{value} is valid under more than one of the schemas listed in the 'oneOf' keyword"
-                )),
-                _ => {}
+        for (keyword, is_exclusive) in [("anyOf", false), ("oneOf", true)] {
+            let verdicts: Vec<Verdict> = values(keywords, keyword)
+                .map(|schema| self.verdict(schema, value))
+                .collect();
+            let count = |wanted| verdicts.iter().filter(|found| **found == wanted).count();
+            let (allowed, unknown) = (count(Verdict::Allowed), count(Verdict::Unknown));
+            if is_exclusive && allowed > 1 {
+                self.add(|| {
+                    format!(
+                        "{} is valid under more than one of the schemas listed in the 'oneOf' keyword",
+                        shown(value)
+                    )
+                });
+            } else if allowed + unknown == 0 && !verdicts.is_empty() {
+                self.add(|| {
+                    format!(
+                        "{} is not valid under any of the schemas listed in the '{keyword}' keyword",
+                        shown(value)
+                    )
+                });
+            } else {
+                self.is_inexact |= unknown > 0;
             }
         }
-        if let Some(schema) = keywords
-            .get("not")
-            .filter(|schema| self.accepts(schema, value))
-        {
-            self.add(format!("{schema} is not allowed for {value}"));
+        if let Some(schema) = keywords.get("not") {
+            match self.verdict(schema, value) {
+                Verdict::Allowed => {
+                    self.add(|| format!("{} is not allowed for {}", shown(schema), shown(value)));
+                }
+                Verdict::Unknown => self.is_inexact = true,
+                Verdict::Forbidden => {}
+            }
         }
     }
 
     fn check_object(&mut self, keywords: &'a Map<String, Value>, fields: &Map<String, Value>) {
+        self.check_properties(keywords, fields);
+        for name in values(keywords, "required").filter_map(Value::as_str) {
+            if !fields.contains_key(name) {
+                self.add(|| format!("{name:?} is a required property"));
+            }
+        }
+        let limits = ["minProperties", "maxProperties"];
+        self.check_count(keywords, limits, fields.len(), "properties");
+    }
+
+    fn check_properties(&mut self, keywords: &'a Map<String, Value>, fields: &Map<String, Value>) {
         let properties = keywords.get("properties").and_then(Value::as_object);
         let is_known = |name: &String| properties.is_some_and(|known| known.contains_key(name));
-        let has_patterns = keywords.contains_key("patternProperties");
-        match keywords.get("additionalProperties") {
-            Some(Value::Bool(false)) if !has_patterns => {
-                let unknown: Vec<String> = fields
-                    .keys()
-                    .filter(|name| !is_known(name))
-                    .map(|name| format!("'{name}'"))
-                    .collect();
+        let additional = keywords.get("additionalProperties");
+        // Without checking patterns it is not known which properties are additional.
+        match additional.filter(|_| !keywords.contains_key("patternProperties")) {
+            Some(Value::Bool(false)) => {
+                let unknown = fields.keys().filter(|name| !is_known(name));
+                let unknown: Vec<String> = unknown.map(|name| format!("'{name}'")).collect();
                 if !unknown.is_empty() {
                     let verb = if unknown.len() == 1 { "was" } else { "were" };
-                    self.add(format!(
-                        "Additional properties are not allowed ({} {verb} unexpected)",
-                        unknown.join(", ")
-                    ));
+                    self.add(|| {
+                        format!(
+                            "Additional properties are not allowed ({} {verb} unexpected)",
+                            unknown.join(", ")
+                        )
+                    });
                 }
             }
-            Some(schema @ Value::Object(_)) if !has_patterns => {
+            Some(schema @ Value::Object(_)) => {
                 for (name, value) in fields.iter().filter(|(name, _)| !is_known(name)) {
                     self.at(name, |check| check.value(schema, value));
                 }
@@ -179,21 +243,12 @@ impl<'a> Check<'a> {
                 self.at(name, |check| check.value(schema, value));
             }
         }
-        for name in values(keywords, "required").filter_map(Value::as_str) {
-            if !fields.contains_key(name) {
-                self.add(format!("{name:?} is a required property"));
-            }
-        }
-        self.check_count(
-            keywords,
-            ["minProperties", "maxProperties"],
-            fields.len(),
-            "properties",
-        );
     }
 
     fn check_array(&mut self, keywords: &'a Map<String, Value>, items: &[Value], whole: &Value) {
         let prefix = keywords.get("prefixItems").and_then(Value::as_array);
+        // An array is the older form of `prefixItems`.
+        self.is_inexact |= keywords.get("items").is_some_and(Value::is_array);
         for (index, item) in items.iter().enumerate() {
             let own = prefix.and_then(|schemas| schemas.get(index));
             if let Some(schema) = own.or_else(|| keywords.get("items")) {
@@ -201,49 +256,46 @@ impl<'a> Check<'a> {
             }
         }
         self.check_count(keywords, ["minItems", "maxItems"], items.len(), "items");
-        let is_unique = keywords.get("uniqueItems") == Some(&Value::Bool(true))
-            && items.len() <= MAX_UNIQUE_ITEMS;
-        if is_unique && has_equal_items(items) {
-            self.add(format!("{whole} has non-unique elements"));
+        let must_be_unique = keywords.get("uniqueItems") == Some(&Value::Bool(true));
+        if must_be_unique && self.has_equal_items(items) {
+            self.add(|| format!("{} has non-unique elements", shown(whole)));
         }
     }
 
     fn check_string(&mut self, keywords: &Map<String, Value>, text: &str, value: &Value) {
         let length = text.chars().count() as u64;
-        if let Some(limit) = number(keywords, "minLength").filter(|limit| length < *limit) {
-            self.add(format!("{value} is shorter than {limit} characters"));
+        if let Some(limit) = count_limit(keywords, "minLength").filter(|limit| length < *limit) {
+            self.add(|| format!("{} is shorter than {limit} characters", shown(value)));
         }
-        if let Some(limit) = number(keywords, "maxLength").filter(|limit| length > *limit) {
-            self.add(format!("{value} is longer than {limit} characters"));
+        if let Some(limit) = count_limit(keywords, "maxLength").filter(|limit| length > *limit) {
+            self.add(|| format!("{} is longer than {limit} characters", shown(value)));
         }
     }
 
-    fn check_number(&mut self, keywords: &Map<String, Value>, value: &Value) {
-        let Some(number) = value.as_f64() else { return };
+    fn check_number(&mut self, keywords: &Map<String, Value>, number: &Number) {
         let limits = [
             (
                 "minimum",
-                f64::lt as Violates,
-                "is less than the minimum of",
+                Ordering::is_lt as fn(Ordering) -> bool,
+                "less than the minimum of",
             ),
-            ("maximum", f64::gt, "is greater than the maximum of"),
+            ("maximum", Ordering::is_gt, "greater than the maximum of"),
             (
                 "exclusiveMinimum",
-                f64::le,
-                "is less than or equal to the minimum of",
+                Ordering::is_le,
+                "less than or equal to the minimum of",
             ),
             (
                 "exclusiveMaximum",
-                f64::ge,
-                "is greater than or equal to the maximum of",
+                Ordering::is_ge,
+                "greater than or equal to the maximum of",
             ),
         ];
         for (keyword, violates, text) in limits {
-            let limit = keywords.get(keyword);
-            if let Some(limit) =
-                limit.filter(|limit| limit.as_f64().is_some_and(|l| violates(&number, &l)))
+            if let Some(Value::Number(limit)) = keywords.get(keyword)
+                && compare(number, limit).is_some_and(violates)
             {
-                self.add(format!("{value} {text} {limit}"));
+                self.add(|| format!("{number} is {text} {limit}"));
             }
         }
     }
@@ -256,28 +308,58 @@ impl<'a> Check<'a> {
         noun: &str,
     ) {
         let count = count as u64;
-        if let Some(limit) = number(keywords, min).filter(|limit| count < *limit) {
-            self.add(format!(
-                "{count} {noun} are fewer than the minimum of {limit}"
-            ));
+        if let Some(limit) = count_limit(keywords, min).filter(|limit| count < *limit) {
+            self.add(|| format!("{count} {noun} are fewer than the minimum of {limit}"));
         }
-        if let Some(limit) = number(keywords, max).filter(|limit| count > *limit) {
-            self.add(format!(
-                "{count} {noun} are more than the maximum of {limit}"
-            ));
+        if let Some(limit) = count_limit(keywords, max).filter(|limit| count > *limit) {
+            self.add(|| format!("{count} {noun} are more than the maximum of {limit}"));
         }
     }
 
-    fn accepts(&self, schema: &'a Value, value: &Value) -> bool {
-        let mut check = Check {
-            root: self.root,
-            steps: self.steps,
-            path: String::new(),
+    fn verdict(&self, schema: &'a Value, value: &Value) -> Verdict {
+        let mut probe = Check {
             depth: self.depth,
-            violations: Vec::new(),
+            is_probe: true,
+            ..Check::new(self.root, self.steps)
         };
-        check.value(schema, value);
-        check.violations.is_empty()
+        probe.value(schema, value);
+        match (probe.violations.is_empty(), probe.is_inexact) {
+            (false, _) => Verdict::Forbidden,
+            (true, false) => Verdict::Allowed,
+            (true, true) => Verdict::Unknown,
+        }
+    }
+
+    fn has_equal_items(&mut self, items: &[Value]) -> bool {
+        let mut rest = items;
+        while let Some((first, others)) = rest.split_first() {
+            if others.iter().any(|other| self.is_equal(first, other)) {
+                // Equality is assumed when the steps are used up.
+                self.is_inexact |= self.gave_up();
+                return !self.gave_up();
+            }
+            rest = others;
+        }
+        false
+    }
+
+    /// Compares by value: 1 equals 1.0, and the order of fields does not matter. Returns true when the
+    /// steps are used up.
+    fn is_equal(&self, a: &Value, b: &Value) -> bool {
+        if !self.take_step() {
+            return true;
+        }
+        match (a, b) {
+            (Value::Number(x), Value::Number(y)) => compare(x, y) == Some(Ordering::Equal),
+            (Value::Array(x), Value::Array(y)) => {
+                x.len() == y.len() && x.iter().zip(y).all(|(x, y)| self.is_equal(x, y))
+            }
+            (Value::Object(x), Value::Object(y)) => {
+                let is_in_other = |(name, x)| y.get(name).is_some_and(|y| self.is_equal(x, y));
+                x.len() == y.len() && x.iter().all(is_in_other)
+            }
+            _ => a == b,
+        }
     }
 
     /// Runs `check` with `name` appended to the path.
@@ -290,73 +372,26 @@ impl<'a> Check<'a> {
         self.path.truncate(length);
     }
 
-    /// Adds a violation, unless it could come from a part that was not checked to its end.
-    fn add(&mut self, message: String) {
-        if !self.gave_up() && self.violations.len() < MAX_VIOLATIONS {
-            self.violations.push(SchemaViolation {
-                path: self.path.clone(),
-                message,
-            });
+    fn add(&mut self, message: impl FnOnce() -> String) {
+        if self.violations.len() < MAX_VIOLATIONS {
+            let (path, message) = match self.is_probe {
+                true => (String::new(), String::new()),
+                false => (self.path.clone(), message()),
+            };
+            self.violations.push(SchemaViolation { path, message });
         }
+    }
+
+    /// Returns false if the steps are used up.
+    fn take_step(&self) -> bool {
+        let is_left = !self.gave_up();
+        self.steps.set(self.steps.get() + usize::from(is_left));
+        is_left
     }
 
     fn gave_up(&self) -> bool {
         self.steps.get() >= MAX_STEPS
     }
-}
-
-fn has_type(value: &Value, name: &str) -> bool {
-    match name {
-        "object" => value.is_object(),
-        "array" => value.is_array(),
-        "string" => value.is_string(),
-        "boolean" => value.is_boolean(),
-        "null" => value.is_null(),
-        "number" => value.is_number(),
-        "integer" => {
-            value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|n| n.fract() == 0.0)
-        }
-        _ => true,
-    }
-}
-
-fn has_equal_items(items: &[Value]) -> bool {
-    let mut rest = items;
-    while let Some((first, others)) = rest.split_first() {
-        if others.iter().any(|other| is_equal(first, other)) {
-            return true;
-        }
-        rest = others;
-    }
-    false
-}
-
-/// Compares by value: 1 equals 1.0, and the order of fields does not matter.
-fn is_equal(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Number(x), Value::Number(y)) => x == y || x.as_f64() == y.as_f64(),
-        (Value::Array(x), Value::Array(y)) => {
-            x.len() == y.len() && x.iter().zip(y).all(|(x, y)| is_equal(x, y))
-        }
-        (Value::Object(x), Value::Object(y)) => {
-            x.len() == y.len()
-                && x.iter()
-                    .all(|(name, x)| y.get(name).is_some_and(|y| is_equal(x, y)))
-        }
-        _ => a == b,
-    }
-}
-
-fn values<'a>(keywords: &'a Map<String, Value>, name: &str) -> impl Iterator<Item = &'a Value> {
-    keywords
-        .get(name)
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-}
-
-fn number(keywords: &Map<String, Value>, name: &str) -> Option<u64> {
-    keywords.get(name).and_then(Value::as_u64)
 }
 
 #[cfg(test)]

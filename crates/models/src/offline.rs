@@ -41,7 +41,7 @@ pub const OFFLINE_DESCRIPTION: &str =
     "built in, no neural network: routes requests and follows set phrases";
 
 /// Explains how to connect a language model.
-pub const CONNECT_HINT: &str = "To connect a language model, set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or start an \
+pub const CONNECT_HINT: &str = "To connect a language model, set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or start \
 Ollama on this machine.";
 const FIRST_REPLY_NOTE: &str = "(I am Lango's offline model, not a language model: I route requests and follow set phrases. `lango model list` says more.)";
 

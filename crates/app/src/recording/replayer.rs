@@ -48,10 +48,12 @@ impl Replayer {
                 reason,
             };
             let text = text.map_err(|error| malformed(error.to_string()))?;
-            lines.push_back(
-                serde_json::from_str::<RecordingLine>(&text)
-                    .map_err(|error| malformed(error.to_string()))?,
-            );
+            match serde_json::from_str::<RecordingLine>(&text) {
+                Ok(line) => lines.push_back(line),
+                // Without a first line, the file is not a recording at all.
+                Err(_) if lines.is_empty() => break,
+                Err(error) => return Err(malformed(error.to_string())),
+            }
         }
         match lines.pop_front() {
             Some(RecordingLine::Recording { v: VERSION }) => {}

@@ -41,8 +41,13 @@ pub enum InquiryCommand {
     },
     /// Dismiss inquiries; they are not asked again.
     Dismiss {
-        /// The ids of the inquiries.
-        #[arg(required = true, value_name = "ID")]
+        /// The ids of the inquiries: numbers, as `lango inquiry list` shows them.
+        #[arg(required = true, value_name = "ID", value_parser = inquiry_id)]
         ids: Vec<u64>,
     },
+}
+
+fn inquiry_id(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| "an id is a number, as `lango inquiry list` shows it".to_owned())
 }

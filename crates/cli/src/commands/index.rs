@@ -142,8 +142,9 @@ fn report_output(report: &IngestReport) -> CommandOutput {
         chunks,
         skipped,
     } = report;
+    let passages = if *chunks == 1 { "passage" } else { "passages" };
     let plain = format!(
-        "{new} new, {changed} changed, {unchanged} unchanged, {removed} removed; {chunks} passages added.\n"
+        "{new} new, {changed} changed, {unchanged} unchanged, {removed} removed; {chunks} {passages} added.\n"
     );
     let warnings = skipped
         .iter()

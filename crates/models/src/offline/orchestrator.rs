@@ -55,7 +55,7 @@ fn first_reply(request: &str, router: &OfflineRouter) -> OfflineReply {
         RoutingDecision::NoAgent {
             absent: Some(agent),
         } => OfflineReply::Text(format!(
-            "This is work for the {agent}, and the team has none: none of its tools is set up. The team is {}.",
+            "This is work for the {agent}, but none of its tools is set up, so it is not in the team. The team is {}.",
             team_names(router)
         )),
         RoutingDecision::NoAgent { absent: None } => {
